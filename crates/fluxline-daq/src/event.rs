@@ -1,0 +1,116 @@
+//! What the event builder hands to the recorder: batches of events, column by column.
+//!
+//! One batch is one unit of safety on disk. Rows lie in plain vectors that are reused, so that a
+//! run in steady state allocates nothing per event.
+
+use fluxline_proto::Moment;
+
+/// Events that are recorded together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventBatch {
+    /// One row per event.
+    pub events: Vec<EventRow>,
+    /// One row per packet; the packets of an event are neighbours, events in the order of `events`.
+    pub packets: Vec<PacketRow>,
+    /// The packets' bytes (whole UDP payloads), in the order of `packets`.
+    pub bytes: Vec<u8>,
+    /// What is missing in incomplete events, in words; `EventRow::missing_bytes` says how much of it
+    /// belongs to which event, in order.
+    pub missing: String,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventRow {
+    /// The key that joined its packets, unwrapped to 64 bits; `None`: a packet on its own.
+    pub key: Option<u64>,
+    /// Whether anything is missing, and why it was closed all the same.
+    pub status: EventStatus,
+    /// When the first of its packets arrived.
+    pub first: Moment,
+    /// When the last of its packets arrived.
+    pub last: Moment,
+    /// When it was closed.
+    pub built: Moment,
+    /// How many rows of `packets` belong to it.
+    pub packets: u32,
+    /// How many bytes of `missing` belong to it.
+    pub missing_bytes: u32,
+}
+
+/// Whether anything is missing in an event, and why it was closed all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventStatus {
+    /// Everything required came.
+    Complete,
+    /// Its time was over before everything came.
+    TimedOut,
+    /// Its time window closed, and a required source had sent nothing.
+    WindowClosed,
+    /// The run was stopped first.
+    Stopped,
+    /// Its source restarted first.
+    Restarted,
+}
+
+impl EventStatus {
+    /// All of them.
+    pub const ALL: [EventStatus; 5] = [
+        EventStatus::Complete,
+        EventStatus::TimedOut,
+        EventStatus::WindowClosed,
+        EventStatus::Stopped,
+        EventStatus::Restarted,
+    ];
+
+    /// The word that files and reports show.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EventStatus::Complete => "complete",
+            EventStatus::TimedOut => "timed-out",
+            EventStatus::WindowClosed => "window-closed",
+            EventStatus::Stopped => "stopped",
+            EventStatus::Restarted => "restarted",
+        }
+    }
+}
+
+/// One packet of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketRow {
+    /// The source's number in the run's table of sources.
+    pub source: u32,
+    /// The packet type's number in the source's description.
+    pub packet_type: u8,
+    /// The packet counter, unwrapped to 64 bits.
+    pub sequence: Option<u64>,
+    /// When it arrived.
+    pub time: Moment,
+    /// The sensor's time [ns since its epoch].
+    pub sensor_time_ns: Option<u64>,
+    /// Packet index or byte offset within its source's fragment of the event; 0 for a whole one.
+    pub part: u64,
+    /// Where the payload starts in the packet [byte].
+    pub payload_start: u32,
+    /// How long the payload is [byte].
+    pub payload_bytes: u32,
+    /// How many of `EventBatch::bytes` are the packet's.
+    pub bytes: u32,
+}
+
+impl EventBatch {
+    /// Empties it and keeps the memory.
+    pub fn clear(&mut self) {
+        self.events.clear();
+        self.packets.clear();
+        self.bytes.clear();
+        self.missing.clear();
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+}

@@ -1,0 +1,13 @@
+//! Acquisition: sources, readout, event builder, recorder, ledger.
+//!
+//! Nothing here opens a socket, reads a clock or starts a thread: datagrams and the time come as
+//! arguments, batches of events go out. The program (`fluxline-cli`) brings the links.
+#![forbid(unsafe_code)]
+
+pub mod builder;
+pub mod capture;
+pub mod emulator;
+pub mod event;
+pub mod ledger;
+pub mod readout;
+pub mod record;

@@ -1,0 +1,399 @@
+//! The description language as it is written: what serde reads from TOML, with the places kept.
+//!
+//! Nothing here is checked beyond shape; `load` turns a [`Document`] into a checked description.
+//! docs/packet-descriptions.md is the manual of this language.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// A whole description file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Document {
+    /// The format's name, as `--format` takes it: lower case, digits and hyphens.
+    pub name: Spanned<String>,
+    /// What sends such packets, in one line.
+    pub about: String,
+    /// The public source that the layout was read from.
+    pub reference: String,
+    /// Byte order of every field that does not say otherwise.
+    pub byte_order: ByteOrder,
+    /// Integers that an experiment may set; expressions use them by name.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Parameter>,
+    /// The packet types, tried in this order.
+    pub packet: Vec<Spanned<Packet>>,
+}
+
+/// An integer that an experiment may set.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Parameter {
+    /// The value when the experiment sets none.
+    pub default: Spanned<u64>,
+    /// The smallest value allowed.
+    #[serde(default)]
+    pub min: u64,
+    /// The largest value allowed.
+    pub max: Option<u64>,
+    /// What it means.
+    pub help: String,
+}
+
+/// Order of the bytes of a word.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum ByteOrder {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first (network order).
+    Big,
+}
+
+/// One type of packet.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Packet {
+    /// The type's name, unique in the file.
+    pub name: Spanned<String>,
+    /// What it carries.
+    #[serde(default)]
+    pub help: String,
+    /// The packet is of this type when this expression is not zero; every type but the last needs one.
+    /// Fields it uses are read first; a packet too short for them is not of this type.
+    pub select: Option<Spanned<Expression>>,
+    /// What must hold of the packet's size.
+    pub size: Option<Spanned<SizeRule>>,
+    /// The fields of the header, one after the other.
+    #[serde(default)]
+    pub fields: Vec<Spanned<Field>>,
+    /// Values computed from fields.
+    #[serde(default)]
+    pub computed: Vec<Spanned<Computed>>,
+    /// What tells one source from another: field or computed names, `address`, `port` (of the sender),
+    /// `packet` (the packet type). Default: `["address", "port"]`.
+    pub source: Option<Vec<Spanned<String>>>,
+    /// The packet counter, one per source.
+    pub sequence: Option<Spanned<Sequence>>,
+    /// What joins packets to an event.
+    pub event: Option<Spanned<Event>>,
+    /// Which part of the event's fragment this packet is.
+    pub fragment: Option<Spanned<Fragment>>,
+    /// When the sensor says that it was.
+    pub timestamp: Option<Spanned<Timestamp>>,
+    /// Which bytes are the payload. Default: from the end of the header to the end of the packet.
+    pub payload: Option<Spanned<Payload>>,
+    /// The layout of the payload: records, one after the other.
+    pub records: Option<Spanned<Records>>,
+    /// A check sum in the packet.
+    pub crc: Option<Spanned<Crc>>,
+    /// How an emulator fills such a packet; what is left out follows from the roles.
+    pub emulate: Option<Spanned<Emulate>>,
+}
+
+/// An expression as written: an integer, or text like `"measurement_id / columns_per_packet"`.
+///
+/// Unsigned integers; `+ - * / % & | ^ << >> == != < <= > >= && || !`, `min(a, b)`, `max(a, b)`, `gray(a)`
+/// (Gray code to binary), parentheses, decimal and 0x literals, names of fields, computed values
+/// and parameters, and `size` (of the UDP payload [byte]) and `port` (that it was sent to).
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(untagged)]
+pub enum Expression {
+    /// A constant.
+    Integer(u64),
+    /// To be parsed.
+    Text(String),
+}
+
+/// What must hold of the UDP payload's size [byte].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SizeRule {
+    /// At least so many.
+    pub min: Option<u64>,
+    /// At most so many.
+    pub max: Option<u64>,
+    /// Exactly so many (an expression: the length field's check).
+    pub equals: Option<Expression>,
+}
+
+/// One field: a whole number of bytes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Field {
+    /// The field's name: a letter, then letters, digits and `_`. Left out: padding, not shown.
+    pub name: Option<Spanned<String>>,
+    /// What kind of value it is; left out when `list` is there.
+    #[serde(rename = "type")]
+    pub kind: Option<FieldType>,
+    /// For `type = "bytes"`: how many.
+    pub length: Option<Spanned<Expression>>,
+    /// Where it starts [byte]; negative: from the end of the packet. Default: after the one before.
+    pub at: Option<Spanned<i64>>,
+    /// Where it differs from the file's.
+    pub byte_order: Option<ByteOrder>,
+    /// The field is there only when this is not zero; absent fields read as 0 in expressions.
+    pub when: Option<Spanned<Expression>>,
+    /// The value must be this; else the packet is rejected, counted under the field's name.
+    pub equals: Option<Spanned<Expression>>,
+    /// The value must be one of these.
+    pub one_of: Option<Spanned<Vec<u64>>>,
+    /// The value must be at least this.
+    pub min: Option<Spanned<u64>>,
+    /// The value must be at most this.
+    pub max: Option<Spanned<u64>>,
+    /// Parts of the word, the highest bit of the word being number 8·bytes − 1.
+    #[serde(default)]
+    pub bits: Vec<Spanned<BitField>>,
+    /// A list of equal items, instead of one value.
+    pub list: Option<Spanned<List>>,
+    /// The unit of the value.
+    pub unit: Option<String>,
+    /// What it means.
+    #[serde(default)]
+    pub help: String,
+}
+
+/// Types of a field; the number is the width in bits.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names are the documentation")]
+pub enum FieldType {
+    U8,
+    U16,
+    U24,
+    U32,
+    U40,
+    U48,
+    U56,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+    Bytes,
+}
+
+/// A part of a word.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct BitField {
+    /// The part's name.
+    pub name: Spanned<String>,
+    /// `"hi..lo"`, both included, or one bit's number.
+    pub bits: Spanned<BitRange>,
+    /// The value must be this; else the packet is rejected, counted under the field's name.
+    pub equals: Option<Spanned<Expression>>,
+    /// The value must be one of these.
+    pub one_of: Option<Spanned<Vec<u64>>>,
+    /// The value must be at least this.
+    pub min: Option<Spanned<u64>>,
+    /// The value must be at most this.
+    pub max: Option<Spanned<u64>>,
+    /// The unit of the value.
+    pub unit: Option<String>,
+    /// What it means.
+    #[serde(default)]
+    pub help: String,
+}
+
+/// `"63..52"`, `"7"` or `7`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum BitRange {
+    /// One bit.
+    One(u64),
+    /// As text.
+    Text(String),
+}
+
+/// A list of equal items in the header.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct List {
+    /// How many items.
+    pub count: Spanned<Expression>,
+    /// The fields of one item, all of fixed size.
+    pub fields: Vec<Spanned<Field>>,
+    /// Values taken out of the list by a key.
+    pub pick: Option<Spanned<Pick>>,
+}
+
+/// Takes values out of a list: of the items whose `key` is so and so, the `value`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Pick {
+    /// The item's field that says what it is.
+    pub key: Spanned<String>,
+    /// The item's field that is taken.
+    pub value: Spanned<String>,
+    /// What to take.
+    pub values: Vec<Spanned<Picked>>,
+}
+
+/// One value taken out of a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Picked {
+    /// The name it gets; usable like a field's.
+    pub name: Spanned<String>,
+    /// The key of its item.
+    pub is: u64,
+    /// A packet without it is rejected.
+    #[serde(default)]
+    pub required: bool,
+    /// What it means.
+    #[serde(default)]
+    pub help: String,
+}
+
+/// A value computed from fields.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Computed {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// What it is.
+    pub value: Spanned<Expression>,
+    /// It is there only when this is not zero.
+    pub when: Option<Spanned<Expression>>,
+    /// The unit of the value.
+    pub unit: Option<String>,
+    /// What it means.
+    #[serde(default)]
+    pub help: String,
+}
+
+/// The packet counter.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Sequence {
+    /// The value.
+    pub value: Spanned<Expression>,
+    /// Its width [bit], 4 to 64, after which it wraps; default: the field's, where `value` is one.
+    pub bits: Option<Spanned<u64>>,
+    /// How much it grows from packet to packet; default 1.
+    pub step: Option<Spanned<Expression>>,
+    /// How much the time stamp grows from packet to packet [ns]: finds losses of whole wraps.
+    pub timestamp_step_ns: Option<Spanned<u64>>,
+}
+
+/// What joins packets to an event.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Event {
+    /// The key: packets of one event have the same.
+    pub key: Spanned<Expression>,
+    /// Its width [bit]; default: the field's, where `key` is one, else 64.
+    pub bits: Option<Spanned<u64>>,
+}
+
+/// Which part of its source's fragment of the event a packet is: `index` and `count`, or a byte range.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Fragment {
+    /// The packet's number within the fragment, from 0.
+    pub index: Option<Spanned<Expression>>,
+    /// How many packets a fragment has.
+    pub count: Option<Spanned<Expression>>,
+    /// Where the payload lies within the fragment [byte].
+    pub offset: Option<Spanned<Expression>>,
+    /// The size of the whole fragment [byte].
+    pub total: Option<Spanned<Expression>>,
+}
+
+/// When the sensor says that it was: seconds and ticks, or one of them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Timestamp {
+    /// Whole seconds.
+    pub seconds: Option<Spanned<Expression>>,
+    /// Ticks (after the second, where `seconds` is there).
+    pub ticks: Option<Spanned<Expression>>,
+    /// How long a tick is: `"100 ns"`, `"1 ps"`, or how many a second has: `"88052500 Hz"`.
+    pub unit: Option<Spanned<String>>,
+    /// Where time starts.
+    pub epoch: Epoch,
+    /// There is a time stamp only when this is not zero.
+    pub when: Option<Spanned<Expression>>,
+}
+
+/// Where a sensor's time starts.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Epoch {
+    /// 1970-01-01 UTC, leap seconds not counted.
+    Unix,
+    /// 1970-01-01 TAI, leap seconds counted.
+    Tai,
+    /// 1980-01-06 UTC, leap seconds counted from there.
+    Gps,
+    /// When the sensor was switched on, or unknown.
+    Start,
+}
+
+/// Which bytes are the payload.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Payload {
+    /// Where it starts [byte]; default: after the last field.
+    pub from: Option<Spanned<Expression>>,
+    /// How long it is [byte]; default: up to the trailer.
+    pub length: Option<Spanned<Expression>>,
+    /// How many bytes at the end of the packet do not belong to it.
+    pub trailer: Option<Spanned<Expression>>,
+}
+
+/// The payload as records.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Records {
+    /// What one record is called.
+    pub name: Spanned<String>,
+    /// The size of one record [byte]: a constant or parameter expression, or one over the record's
+    /// own fields (then the fields that it uses must lie at fixed places).
+    pub bytes: Spanned<Expression>,
+    /// The fields of one record.
+    pub fields: Vec<Spanned<Field>>,
+    /// Values computed from them.
+    #[serde(default)]
+    pub computed: Vec<Spanned<Computed>>,
+}
+
+/// A check sum in the packet.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Crc {
+    /// The name in the CRC catalogue, for example `"CRC-64/XZ"`, `"CRC-32/ISO-HDLC"`, `"CRC-32/ISCSI"`.
+    pub algorithm: Spanned<String>,
+    /// Where the check sum stands [byte]; negative: from the end.
+    pub at: Spanned<i64>,
+    /// Order of its bytes, where it differs from the file's.
+    pub byte_order: Option<ByteOrder>,
+    /// The first byte that it covers; negative: from the end. Default 0.
+    pub from: Option<i64>,
+    /// The end of what it covers (not included); negative: from the end. Default: `at`.
+    pub to: Option<i64>,
+    /// It is checked only when this is not zero.
+    pub when: Option<Spanned<Expression>>,
+}
+
+/// How an emulator fills a packet.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Emulate {
+    /// Values of fields. Besides parameters the expressions may use `source` (number of the emulated
+    /// source), `sequence`, `event`, `index`, `count`, `offset` (payload bytes of the fragment before
+    /// this packet), `total` (payload bytes of the fragment), `payload` (payload bytes of this packet),
+    /// `size` (bytes of the whole packet), `seconds` and `ticks` (time since the epoch).
+    #[serde(default)]
+    pub fields: BTreeMap<Spanned<String>, Expression>,
+    /// How many payload bytes a packet gets when nobody says; default 1024.
+    pub payload_bytes: Option<Spanned<u64>>,
+}

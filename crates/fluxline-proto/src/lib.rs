@@ -1,0 +1,16 @@
+//! The core of Fluxline: time, datagrams, packet descriptions and the programs made of them, counters.
+//!
+//! This crate owns no socket, no clock, no thread, no randomness and no unsafe code: time is an
+//! argument, bytes are an argument. That is why the same code runs in real and in virtual time.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod counters;
+pub mod datagram;
+pub mod description;
+pub mod time;
+
+pub use datagram::{Datagram, SenderAddress};
+pub use time::{Moment, Span};

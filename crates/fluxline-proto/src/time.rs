@@ -1,0 +1,87 @@
+//! Time as an argument: a moment and a span, both in nanoseconds.
+
+use core::fmt;
+use core::ops::{Add, Sub};
+
+/// A moment [ns since 1970-01-01T00:00:00Z for real links; since the start for simulated ones].
+///
+/// A `u64` of nanoseconds reaches the year 2554.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment {
+    ns: u64,
+}
+
+impl Moment {
+    /// The moment `ns` nanoseconds after the origin.
+    #[must_use]
+    pub const fn from_ns(ns: u64) -> Moment {
+        Moment { ns }
+    }
+
+    /// Nanoseconds since the origin.
+    #[must_use]
+    pub const fn as_ns(self) -> u64 {
+        self.ns
+    }
+
+    /// The span since `earlier`; zero when `earlier` is not earlier (clocks are set back).
+    #[must_use]
+    pub const fn since(self, earlier: Moment) -> Span {
+        Span { ns: self.ns.saturating_sub(earlier.ns) }
+    }
+}
+
+impl Add<Span> for Moment {
+    type Output = Moment;
+    fn add(self, span: Span) -> Moment {
+        Moment { ns: self.ns.saturating_add(span.ns) }
+    }
+}
+
+impl Sub<Span> for Moment {
+    type Output = Moment;
+    fn sub(self, span: Span) -> Moment {
+        Moment { ns: self.ns.saturating_sub(span.ns) }
+    }
+}
+
+/// A span of time [ns].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    ns: u64,
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span { ns: 0 };
+
+    /// A span of `ns` nanoseconds.
+    #[must_use]
+    pub const fn from_ns(ns: u64) -> Span {
+        Span { ns }
+    }
+
+    /// A span of `ms` milliseconds; saturates.
+    #[must_use]
+    pub const fn from_ms(ms: u64) -> Span {
+        Span { ns: ms.saturating_mul(1_000_000) }
+    }
+
+    /// Nanoseconds.
+    #[must_use]
+    pub const fn as_ns(self) -> u64 {
+        self.ns
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ns {
+            ns if ns >= 1_000_000_000 => {
+                write!(out, "{}.{:03} s", ns / 1_000_000_000, ns / 1_000_000 % 1000)
+            }
+            ns if ns >= 1_000_000 => write!(out, "{}.{:03} ms", ns / 1_000_000, ns / 1000 % 1000),
+            ns => write!(out, "{ns} ns"),
+        }
+    }
+}
