@@ -1,0 +1,140 @@
+//! What must hold of an experiment's numbers; each message says what to write.
+
+use super::{Emulator, Events, Raw, Record, Require, Source, Speed, SpeedWord, Sync};
+
+impl Source {
+    pub(super) fn check(&self) -> Result<(), String> {
+        let name = &self.name;
+        let slots = self.ring_slots;
+        if !slots.is_power_of_two() || !(2..=1 << 20).contains(&slots) {
+            return Err(format!(
+                "source `{name}`: ring-slots = {slots}; write a power of two from 2 to 1048576."
+            ));
+        }
+        if let Some(udp) = &self.udp {
+            if udp.listen.is_empty() {
+                return Err(format!(
+                    "source `{name}`: listen is empty; write for example [\"0.0.0.0:6006\"]."
+                ));
+            }
+            if !(1..=65_535).contains(&udp.datagram_bytes_max) {
+                return Err(format!(
+                    "source `{name}`: datagram-bytes-max = {}; write 1 to 65535.",
+                    udp.datagram_bytes_max
+                ));
+            }
+        }
+        if let Some(pcap) = &self.pcap {
+            check_speed(name, pcap.speed)?;
+        }
+        if let Some(raw) = &self.raw {
+            raw.check(name)?;
+        }
+        if let Some(emulator) = &self.emulator {
+            emulator.check(name)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_speed(name: &str, speed: Speed) -> Result<(), String> {
+    match speed {
+        Speed::Rate(rate) if !(rate > 0.0 && rate.is_finite()) => Err(format!(
+            "source `{name}`: speed = {rate}; write datagrams per second above 0, \"full\" or \
+             \"recorded\"."
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl Raw {
+    fn check(&self, name: &str) -> Result<(), String> {
+        if self.record_bytes.is_some() == self.length_prefix.is_some() {
+            return Err(format!(
+                "source `{name}`: write either record-bytes or length-prefix."
+            ));
+        }
+        if self.record_bytes.is_some_and(|bytes| !(1..=65_535).contains(&bytes)) {
+            return Err(format!("source `{name}`: record-bytes must be 1 to 65535."));
+        }
+        if self.speed == Speed::Word(SpeedWord::Recorded) {
+            return Err(format!(
+                "source `{name}`: a raw file has no times; write speed = \"full\" or a rate."
+            ));
+        }
+        check_speed(name, self.speed)
+    }
+}
+
+impl Emulator {
+    fn check(&self, name: &str) -> Result<(), String> {
+        let faults = &self.faults;
+        let shares = [
+            ("drop", faults.drop),
+            ("duplicate", faults.duplicate),
+            ("reorder", faults.reorder),
+            ("corrupt", faults.corrupt),
+            ("stall", faults.stall),
+            ("restart", faults.restart),
+            ("jitter", self.jitter),
+        ];
+        for (key, share) in shares {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(format!("source `{name}`: {key} = {share}; write 0 to 1."));
+            }
+        }
+        if !(self.rate >= 0.0 && self.rate.is_finite()) {
+            return Err(format!(
+                "source `{name}`: rate = {}; write packets per second, or 0 for full speed.",
+                self.rate
+            ));
+        }
+        if !(1..=65_536).contains(&self.sources) {
+            return Err(format!(
+                "source `{name}`: sources = {}; write 1 to 65536.",
+                self.sources
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Events {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.timeout_ms == 0 {
+            return Err("[events] timeout-ms = 0 would close every event at once; write at \
+                        least 1."
+                .into());
+        }
+        if self.window_us == 0 {
+            return Err("[events] window-us must be at least 1.".into());
+        }
+        if self.open_max == 0 || self.bytes_max == 0 {
+            return Err("[events] open-max and bytes-max must be at least 1.".into());
+        }
+        if matches!(&self.require, Require::Labels(labels) if labels.is_empty()) {
+            return Err("[events] require = [] asks for no source; write labels or a number.".into());
+        }
+        Ok(())
+    }
+}
+
+impl Record {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.batch_bytes == 0 || self.batch_bytes > 1 << 30 {
+            return Err(format!(
+                "[record] batch-bytes = {}; write 1 to 1073741824.",
+                self.batch_bytes
+            ));
+        }
+        if self.batches_max == 0 {
+            return Err("[record] batches-max must be at least 1.".into());
+        }
+        match self.sync {
+            Sync::Seconds(seconds) if !(seconds > 0.0 && seconds.is_finite()) => Err(format!(
+                "[record] sync = {seconds}; write \"none\", \"batch\" or seconds above 0."
+            )),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The experiment: what `experiment.toml` says, as read and as checked values.
+
+mod check;
+mod model;
+
+pub use model::*;
+
+use std::path::Path;
+
+use crate::failure::Failure;
+
+impl Experiment {
+    /// Reads an experiment file; a mistake names file, line and what to write.
+    pub fn load(path: &Path) -> Result<Experiment, Failure> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::input(format_args!("{name} cannot be read: {error}.")))?;
+        let experiment = Experiment::parse(&name.to_string(), &text)?;
+        Ok(experiment)
+    }
+
+    /// Reads an experiment from text; `name` is what messages call it.
+    pub fn parse(name: &str, text: &str) -> Result<Experiment, Failure> {
+        let experiment: Experiment = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            let message = error.message().replace('\n', " ");
+            Failure::input(format_args!("{name}:{line}: {message}."))
+        })?;
+        experiment.check().map_err(|problem| Failure::input(format_args!("{name}: {problem}")))?;
+        Ok(experiment)
+    }
+
+    /// What serde cannot say: each source has one link, numbers are in range.
+    fn check(&self) -> Result<(), String> {
+        if self.sources.is_empty() {
+            return Err("there is no source; write a [[source]] table with a `format` and one of \
+                        `udp`, `pcap`, `raw`, `emulator`."
+                .into());
+        }
+        for (number, source) in self.sources.iter().enumerate() {
+            let count = [
+                source.udp.is_some(),
+                source.pcap.is_some(),
+                source.raw.is_some(),
+                source.emulator.is_some(),
+            ]
+            .into_iter()
+            .filter(|there| *there)
+            .count();
+            let name = &source.name;
+            if count != 1 {
+                return Err(format!(
+                    "source `{name}` has {count} links; write exactly one of [source.udp], \
+                     [source.pcap], [source.raw], [source.emulator]."
+                ));
+            }
+            if self.sources[..number].iter().any(|other| other.name == *name) {
+                return Err(format!(
+                    "two sources are named `{name}`; give each `name` once."
+                ));
+            }
+            source.check()?;
+        }
+        self.events.check()?;
+        self.record.check()
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+}

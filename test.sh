@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Passes every test of the project. What the tests need besides Rust and a C compiler (tshark for
+# the dissectors, pyarrow and NumPy for the files) is installed first, where it is absent.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+say() { printf '\n== %s\n' "$*"; }
+
+need_packages=()
+command -v tshark >/dev/null || need_packages+=(tshark)
+python3 -c 'import venv, ensurepip' 2>/dev/null || need_packages+=(python3-venv)
+if [ ${#need_packages[@]} -gt 0 ]; then
+  say "installing ${need_packages[*]}"
+  elevate=""
+  [ "$(id -u)" = 0 ] || elevate="sudo"
+  $elevate apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive $elevate apt-get install -y -qq "${need_packages[@]}" >/dev/null
+fi
+
+venv="$PWD/target/venv"
+if ! "$venv/bin/python" -c 'import pyarrow, numpy' 2>/dev/null; then
+  say "installing pyarrow and NumPy into target/venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check pyarrow numpy
+fi
+
+# With these two, a test that lacks a tool fails instead of skipping.
+export FLUXLINE_REQUIRE_TOOLS=1
+export FLUXLINE_PYTHON="$venv/bin/python"
+
+say "tests of all crates, documentation examples among them"
+cargo test --workspace --locked "$@"
+
+say "the push ring under every interleaving (loom)"
+RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+  cargo test --locked --release -p fluxline --lib loom_
+
+say "fuzz targets still compile"
+CARGO_TARGET_DIR=target/fuzz cargo check --quiet --manifest-path fuzz/Cargo.toml
+
+say "all tests passed"
