@@ -1,0 +1,300 @@
+//! The highest rate at which no datagram is lost: `fluxline run` with the whole pipeline behind it,
+//! beside a bare batched receiver and iperf3, in the same run.
+//!
+//! One sender on core 0, everything that receives on core 1. For each payload and each kind of
+//! sender (single datagrams, as an FPGA sends; trains cut by the kernel, as a PC sends) the rate is
+//! bisected: RFC 2544's throughput. Rounds are interleaved, medians are printed, and the ratio to the
+//! bare receiver is the result; absolute numbers depend on the hour.
+//!
+//! `cargo bench -p fluxline-cli --bench acquire` (about 6 minutes; `ROUNDS=1` about 2).
+//! The bare receiver is `crates/fluxline/examples/bare_receiver.rs`; build it first:
+//! `cargo build --release -p fluxline --example bare_receiver`.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fluxline::pin;
+use fluxline::udp::{Pacer, SenderConfig, UdpSender};
+
+/// Core of the sender, and of all that receives.
+const SENDER_CORE: usize = 0;
+const RECEIVER_CORE: &str = "1";
+/// How long one trial sends.
+const TRIAL: Duration = Duration::from_millis(1500);
+/// Steps of a bisection.
+const STEPS: u32 = 6;
+/// Bytes of the `counter` format before its payload; formats/counter.toml.
+const COUNTER_HEADER_BYTES: usize = 40;
+
+fn main() {
+    if !std::env::args().any(|argument| argument == "--bench") {
+        println!("acquire: a long benchmark; run it by `cargo bench -p fluxline-cli --bench acquire`");
+        return;
+    }
+    let rounds: usize =
+        std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let iperf3 = Command::new("iperf3").arg("--version").output().is_ok();
+    print_machine();
+    println!(
+        "{:>6}  {:<7}  {:>10}  {:>18}  {:>18}  {:>6}  {:>14}",
+        "payload", "sender", "bare", "fluxline, counted", "fluxline, recorded", "ratio", "iperf3"
+    );
+    for payload in [1472_usize, 8972] {
+        for train in [1_usize, (65_507 / payload).min(44)] {
+            let mut bare = Vec::new();
+            let mut counted = Vec::new();
+            let mut recorded = Vec::new();
+            let mut peer = Vec::new();
+            for _ in 0..rounds {
+                bare.push(bisect(payload, train, &Bare));
+                counted.push(bisect(payload, train, &Fluxline { record: false }));
+                recorded.push(bisect(payload, train, &Fluxline { record: true }));
+                if iperf3 && train == 1 {
+                    peer.push(bisect_iperf3(payload));
+                }
+            }
+            let (bare, counted, recorded) = (median(bare), median(counted), median(recorded));
+            let gigabits = |rate: f64| rate * payload as f64 * 8.0 / 1e9;
+            println!(
+                "{payload:>6}  {:<7}  {:>5.1} Gb/s  {:>7.1} Gb/s {:>5.2}  {:>13.1} Gb/s  {:>6.2}  {}",
+                if train == 1 { "single" } else { "trains" },
+                gigabits(bare),
+                gigabits(counted),
+                counted / bare,
+                gigabits(recorded),
+                recorded / bare,
+                if peer.is_empty() { "-".into() } else { format!("{:>9.1} Gb/s", median(peer) / 1e9) },
+            );
+        }
+    }
+}
+
+fn print_machine() {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpu = read("/proc/cpuinfo");
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let commit = Command::new("git").args(["rev-parse", "--short", "HEAD"]).output();
+    let commit = commit.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
+    println!(
+        "machine{model}, kernel {}, commit {}; sender on core {SENDER_CORE}, receiver on core \
+         {RECEIVER_CORE}, loopback",
+        kernel.trim(),
+        commit.unwrap_or_default()
+    );
+}
+
+/// Something that receives: started anew for each trial.
+trait Receiver {
+    /// Starts it on this port, ready to receive when this returns.
+    fn start(&self, port: u16, payload: usize, folder: &Path) -> Child;
+    /// How many datagrams it got.
+    fn received(&self, output: &str) -> u64;
+}
+
+struct Bare;
+
+impl Receiver for Bare {
+    fn start(&self, port: u16, _payload: usize, _folder: &Path) -> Child {
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_fluxline"))
+            .with_file_name("examples")
+            .join("bare_receiver");
+        assert!(program.exists(), "build it first: cargo build --release -p fluxline --examples");
+        let mut child = Command::new("taskset")
+            .args(["-c", RECEIVER_CORE])
+            .arg(program)
+            .args(["--listen", &format!("127.0.0.1:{port}"), "--gro"])
+            .args(["--buffer-bytes", "67108864", "--nap-us", "50"])
+            .args(["--seconds", &format!("{}", TRIAL.as_secs_f64() + 0.6)])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("taskset and the bare receiver");
+        wait_for_port(port, &mut child);
+        child
+    }
+
+    fn received(&self, output: &str) -> u64 {
+        let value: serde_json::Value = serde_json::from_str(output.trim()).expect("one JSON document");
+        value["datagrams"].as_u64().expect("a count")
+    }
+}
+
+struct Fluxline {
+    record: bool,
+}
+
+impl Receiver for Fluxline {
+    fn start(&self, port: u16, payload: usize, folder: &Path) -> Child {
+        let text = format!(
+            "[[source]]\nname = 'bench'\nformat = 'counter'\nring-slots = 2048\n\
+             [source.udp]\nlisten = ['127.0.0.1:{port}']\ndatagram-bytes-max = {payload}\n\
+             [events]\nbuild = 'packet'\n[record]\nenabled = {}\n",
+            self.record
+        );
+        let experiment = folder.join("bench.toml");
+        std::fs::write(&experiment, text).expect("the experiment");
+        let mut child = Command::new("taskset")
+            .args(["-c", RECEIVER_CORE, env!("CARGO_BIN_EXE_fluxline"), "--json", "run"])
+            .arg(experiment)
+            .arg("--folder")
+            .arg(folder.join("run"))
+            .args(["--seconds", &format!("{}", TRIAL.as_secs_f64() + 0.6)])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("taskset and fluxline");
+        wait_for_port(port, &mut child);
+        child
+    }
+
+    fn received(&self, output: &str) -> u64 {
+        let value: serde_json::Value = serde_json::from_str(output).expect("one JSON document");
+        let totals = &value["totals"];
+        let count = if self.record { &totals["recorded"] } else { &totals["to_builder"] };
+        count.as_u64().expect("a count")
+    }
+}
+
+/// Waits until somebody listens on the port: then binding it fails.
+fn wait_for_port(port: u16, child: &mut Child) {
+    let until = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < until {
+        if UdpSocket::bind(("127.0.0.1", port)).is_err() {
+            std::thread::sleep(Duration::from_millis(50));
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _ = child.kill();
+    panic!("nobody listens on port {port}");
+}
+
+/// The highest rate [datagram/s] without a loss: what the sender attained, not what was asked.
+fn bisect(payload: usize, train: usize, receiver: &dyn Receiver) -> f64 {
+    let (sent, received, rate) = trial(payload, train, 0.0, receiver);
+    if sent == received {
+        return rate;
+    }
+    let (mut good, mut low, mut high) = (0.0, 0.0, rate);
+    for _ in 0..STEPS {
+        let asked = if low == 0.0 { high / 2.0 } else { (low * high).sqrt() };
+        let (sent, received, rate) = trial(payload, train, asked, receiver);
+        if sent == received {
+            good = rate;
+            low = asked;
+        } else {
+            high = asked;
+        }
+    }
+    good
+}
+
+/// One trial at `asked` datagrams/s (0: unpaced): sent, received, the rate attained.
+fn trial(payload: usize, train: usize, asked: f64, receiver: &dyn Receiver) -> (u64, u64, f64) {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let port = free_port();
+    let mut child = receiver.start(port, payload, folder.path());
+    let (sent, rate) = send(port, payload, train, asked);
+    let mut output = String::new();
+    child.stdout.take().expect("piped").read_to_string(&mut output).expect("UTF-8 output");
+    child.wait().expect("the receiver ends");
+    (sent, receiver.received(&output), rate)
+}
+
+fn free_port() -> u16 {
+    UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port()
+}
+
+/// Packets of formats/counter.toml, numbered from 0; only what changes is written per packet.
+fn send(port: u16, payload: usize, train: usize, asked: f64) -> (u64, f64) {
+    std::thread::spawn(move || {
+        pin::pin_current_thread(SENDER_CORE).expect("core 0");
+        let mut config = SenderConfig::new(SocketAddr::from(([127, 0, 0, 1], port)));
+        config.segmentation = train > 1;
+        let mut sender = UdpSender::open(config).expect("a socket");
+        let batch = if train > 1 { train * 4 } else { 64 };
+        let mut packets: Vec<Vec<u8>> = vec![counter_packet(payload); batch];
+        let mut pacer = (asked > 0.0).then(|| Pacer::new(asked, batch));
+        let mut sequence = 0_u64;
+        let began = Instant::now();
+        while began.elapsed() < TRIAL {
+            for packet in &mut packets {
+                patch(packet, sequence);
+                sequence += 1;
+            }
+            let slices: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
+            if let Some(pacer) = &mut pacer {
+                pacer.wait(batch);
+            }
+            let accepted = sender.send(&slices).expect("loopback takes all").accepted;
+            assert_eq!(accepted, batch, "loopback takes all");
+        }
+        (sequence, sequence as f64 / began.elapsed().as_secs_f64())
+    })
+    .join()
+    .expect("the sender")
+}
+
+fn counter_packet(payload: usize) -> Vec<u8> {
+    assert!(payload > COUNTER_HEADER_BYTES);
+    let mut packet = vec![0_u8; payload];
+    packet[..5].copy_from_slice(b"FLUX\x01");
+    packet
+}
+
+fn patch(packet: &mut [u8], sequence: u64) {
+    packet[8..16].copy_from_slice(&sequence.to_le_bytes());
+    packet[16..24].copy_from_slice(&sequence.to_le_bytes());
+}
+
+/// iperf3's highest loss-free rate [bit/s].
+fn bisect_iperf3(payload: usize) -> f64 {
+    let (mut low, mut high, mut good) = (0.2e9, 60e9_f64, 0.0);
+    for _ in 0..STEPS + 2 {
+        let asked = (low * high).sqrt();
+        match iperf3(payload, asked) {
+            Some((rate, 0)) => {
+                good = rate;
+                low = asked;
+                if rate < asked * 0.8 {
+                    break; // its sender cannot do more
+                }
+            }
+            _ => high = asked,
+        }
+    }
+    good
+}
+
+fn iperf3(payload: usize, bits_per_s: f64) -> Option<(f64, u64)> {
+    let port = free_port().to_string();
+    let mut server = Command::new("iperf3")
+        .args(["-s", "-1", "-p", &port, "-A", RECEIVER_CORE, "--forceflush"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut lines = BufReader::new(server.stdout.take()?).lines();
+    while let Some(Ok(line)) = lines.next() {
+        if line.contains("listening") {
+            break;
+        }
+    }
+    let output = Command::new("iperf3")
+        .args(["-c", "127.0.0.1", "-u", "-p", &port, "-A", "0", "-t", "2", "-w", "64M", "-J"])
+        .args(["-l", &payload.to_string(), "-b", &format!("{bits_per_s:.0}")])
+        .output()
+        .ok()?;
+    drop(lines);
+    let _ = server.kill();
+    let _ = server.wait();
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let sum = &value["end"]["sum"];
+    Some((sum["bits_per_second"].as_f64()?, sum["lost_packets"].as_u64()?))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
