@@ -241,6 +241,7 @@ fn counter_packet(payload: usize) -> Vec<u8> {
     assert!(payload > COUNTER_HEADER_BYTES);
     let mut packet = vec![0_u8; payload];
     packet[..5].copy_from_slice(b"FLUX\x01");
+    packet[26] = 1; // one packet is the whole fragment
     packet
 }
 

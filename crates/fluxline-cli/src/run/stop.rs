@@ -1,0 +1,39 @@
+//! When a run ends: Ctrl-C, the time, or the sources' own end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Asked by every thread of a run: is it over? Cheap to ask.
+#[derive(Clone)]
+pub struct Stop {
+    flag: Arc<AtomicBool>,
+    deadline: Option<Instant>,
+}
+
+impl Stop {
+    /// Over after `seconds` (0: never) or on SIGINT or SIGTERM, whichever comes first. A second
+    /// signal ends the program at once.
+    pub fn after(seconds: f64) -> Stop {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // The order matters: the first signal finds the flag unset, and only sets it.
+            let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone());
+            let _ = signal_hook::flag::register(signal, flag.clone());
+        }
+        let limit = Duration::try_from_secs_f64(seconds).ok().filter(|limit| !limit.is_zero());
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        Stop { flag, deadline }
+    }
+
+    /// Whether the run is over.
+    pub fn is_over(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Ends the run.
+    pub fn now(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+}
