@@ -1,0 +1,75 @@
+//! Calls about the host: cores of a thread, index of an interface, sizes of a NIC's rings.
+
+use std::ffi::CString;
+use std::io;
+use std::net::Ipv4Addr;
+
+/// The cores that the calling thread may run on.
+pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
+    // SAFETY: cpu_set_t is an array of integers, for which all zeros are valid.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is writable for the size given; 0 is the calling thread.
+    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let cores = 0..libc::CPU_SETSIZE as usize;
+    // SAFETY: CPU_ISSET only reads the set; the core is below CPU_SETSIZE.
+    Ok(cores.filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect())
+}
+
+/// Allows the calling thread the one core.
+pub(crate) fn pin_to(core: usize) -> io::Result<()> {
+    if core >= libc::CPU_SETSIZE as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: cpu_set_t is an array of integers, for which all zeros are valid.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the core is below CPU_SETSIZE (checked above).
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: `set` is readable for the size given; 0 is the calling thread.
+    let result =
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Index of the interface of that name; `None` when there is none.
+pub(crate) fn interface_index(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: `name` ends with a zero and lives through the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => None,
+        index => Some(index),
+    }
+}
+
+/// Index of the interface that has that IPv4 address; `None` when none has.
+pub(crate) fn index_of_address_v4(address: Ipv4Addr) -> Option<u32> {
+    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: `first` is writable; on success it heads a list that is freed below.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return None;
+    }
+    let mut found = None;
+    let mut entry = first;
+    while !entry.is_null() {
+        // SAFETY: `entry` is a node of the list, which lives until freeifaddrs.
+        let node = unsafe { &*entry };
+        if !node.ifa_addr.is_null() {
+            // SAFETY: a socket address begins with its family.
+            let family = i32::from(unsafe { (*node.ifa_addr).sa_family });
+            if family == libc::AF_INET {
+                // SAFETY: of family AF_INET it is a sockaddr_in; read without assuming alignment.
+                let own = unsafe { node.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+                if own.sin_addr.s_addr.to_ne_bytes() == address.octets() {
+                    // SAFETY: a node's name is a string that lives as long as the list.
+                    found = Some(unsafe { libc::if_nametoindex(node.ifa_name) });
+                }
+            }
+        }
+        entry = node.ifa_next;
+    }
+    // SAFETY: the list came from getifaddrs and is not used any more.
+    unsafe { libc::freeifaddrs(first) };
+    found.filter(|&index| index != 0)
+}

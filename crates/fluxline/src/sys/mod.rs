@@ -1,0 +1,7 @@
+//! The one room with unsafe code: ring memory and system calls, each block with its argument.
+#![allow(unsafe_code)]
+
+pub(crate) mod host;
+pub(crate) mod ring;
+pub(crate) mod shim;
+pub(crate) mod socket;

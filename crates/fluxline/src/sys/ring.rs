@@ -1,0 +1,430 @@
+//! Memory and indices of the push ring: one producer, one consumer, fixed slots.
+//!
+//! The producer owns the slots [tail, head + slots), the consumer [head, tail). An index is handed
+//! over by one Release store and taken by one Acquire load; each side keeps a copy of the other's
+//! index and looks again only when the copy says that there is no work.
+//! Source of the idea: L. Lamport, "Specifying Concurrent Program Modules", 1983; cached copies:
+//! P. Lee et al., "A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism", 2009.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use super::shim::{Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell};
+use crate::ring::{
+    Doorbell, PushError, RingConfig, RingCounters, RingError, SlotMeta, SlotView, Waited,
+};
+
+/// Base alignment and the step of the first touch [byte]. Source: x86-64 and AArch64 base pages.
+const PAGE_BYTES: usize = 4_096;
+/// Two cache lines [byte]: Intel prefetches lines in pairs.
+const LINE_PAIR_BYTES: usize = 128;
+
+/// Keeps what one side writes away from what the other writes.
+#[repr(align(128))]
+struct Padded<T>(T);
+const _: () = assert!(align_of::<Padded<u8>>() == LINE_PAIR_BYTES);
+
+/// The bytes of all slots: one zeroed, page-aligned allocation, every page touched.
+struct SlotMemory {
+    base: NonNull<u8>,
+    layout: Layout,
+    stride: usize,
+    slot_bytes: usize,
+}
+
+// SAFETY: `base` is an allocation that this value alone owns; who may touch which slot is decided
+// by the ring's indices, and u8 has no thread affinity.
+unsafe impl Send for SlotMemory {}
+// SAFETY: as above; a shared reference alone gives only raw pointers, no access.
+unsafe impl Sync for SlotMemory {}
+
+impl SlotMemory {
+    fn new(config: &RingConfig) -> Result<SlotMemory, RingError> {
+        let refused = RingError::Memory { bytes: config.memory_bytes() };
+        let bytes = usize::try_from(config.memory_bytes()).map_err(|_| refused.clone())?;
+        let layout = Layout::from_size_align(bytes, PAGE_BYTES).map_err(|_| refused.clone())?;
+        // SAFETY: the layout's size is not zero: `RingConfig::check` demands a slot, and a stride
+        // is at least one cache line.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(refused)?;
+        for offset in (0..bytes).step_by(PAGE_BYTES) {
+            // SAFETY: `offset < bytes`; nobody else knows the allocation yet. Volatile, so that
+            // the write of a zero over a zero is done and the page exists before the first packet.
+            unsafe { base.add(offset).write_volatile(0) };
+        }
+        Ok(SlotMemory {
+            base,
+            layout,
+            stride: config.stride_bytes(),
+            slot_bytes: config.slot_bytes,
+        })
+    }
+
+    /// First byte of slot `slot`; `slot_bytes` may be read or written there by the slot's owner.
+    fn slot(&self, slot: usize) -> NonNull<u8> {
+        let offset = slot * self.stride;
+        assert!(offset + self.slot_bytes <= self.layout.size());
+        // SAFETY: the offset is inside the allocation (asserted).
+        unsafe { self.base.add(offset) }
+    }
+}
+
+impl Drop for SlotMemory {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this very layout; both sides have gone (`Arc`).
+        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+    }
+}
+
+/// What both sides see.
+struct Shared {
+    /// Slots ever filled; written by the producer.
+    tail: Padded<AtomicUsize>,
+    /// Slots ever released; written by the consumer.
+    head: Padded<AtomicUsize>,
+    producer_gone: AtomicBool,
+    consumer_gone: AtomicBool,
+    /// Rung when slots were filled or the producer went.
+    filled: Doorbell,
+    /// Rung when slots were released or the consumer went.
+    freed: Doorbell,
+    metas: Box<[UnsafeCell<SlotMeta>]>,
+    memory: SlotMemory,
+}
+
+// SAFETY: the cells in `metas` are accessed only by the side that owns the slot by the indices
+// (see `Batch` and `Filled`); everything else is Sync by itself.
+unsafe impl Sync for Shared {}
+// SAFETY: nothing in it belongs to a thread.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    fn slots(&self) -> usize {
+        self.metas.len()
+    }
+
+    /// The slot of an index; `slots` is a power of two.
+    fn slot_of(&self, index: usize) -> usize {
+        index & (self.slots() - 1)
+    }
+}
+
+/// Makes a ring; see [`RingConfig`].
+///
+/// Errors: [`RingError`]. Cost: allocates and touches `memory_bytes()`; nothing is allocated later.
+pub fn ring(config: &RingConfig) -> Result<(Producer, Consumer), RingError> {
+    config.check()?;
+    let shared = Arc::new(Shared {
+        tail: Padded(AtomicUsize::new(0)),
+        head: Padded(AtomicUsize::new(0)),
+        producer_gone: AtomicBool::new(false),
+        consumer_gone: AtomicBool::new(false),
+        filled: Doorbell::new(),
+        freed: Doorbell::new(),
+        memory: SlotMemory::new(config)?,
+        metas: empty_metas(config)?,
+    });
+    let counters = RingCounters::default();
+    let producer = Producer { shared: Arc::clone(&shared), tail: 0, head_seen: 0, counters };
+    Ok((producer, Consumer { shared, head: 0, tail_seen: 0 }))
+}
+
+fn empty_metas(config: &RingConfig) -> Result<Box<[UnsafeCell<SlotMeta>]>, RingError> {
+    let mut metas = Vec::new();
+    let bytes = config.memory_bytes();
+    metas.try_reserve_exact(config.slots).map_err(|_| RingError::Memory { bytes })?;
+    metas.extend((0..config.slots).map(|_| UnsafeCell::new(SlotMeta::EMPTY)));
+    Ok(metas.into_boxed_slice())
+}
+
+/// The side that fills slots; exactly one exists per ring.
+pub struct Producer {
+    shared: Arc<Shared>,
+    tail: usize,
+    head_seen: usize,
+    counters: RingCounters,
+}
+
+impl Producer {
+    /// Up to `wanted` free slots, in order, to be written in place.
+    ///
+    /// Done at once; an empty batch means that the ring is full, and is counted as `full_stalls`.
+    /// Nothing is published before [`Batch::commit`]. Cost: no system call, no allocation; one
+    /// shared load when the copy of the consumer's index does not suffice.
+    pub fn reserve(&mut self, wanted: usize) -> Batch<'_> {
+        let slots = self.shared.slots();
+        let wanted = wanted.min(slots);
+        if slots - self.tail.wrapping_sub(self.head_seen) < wanted {
+            self.head_seen = self.shared.head.0.load(Ordering::Acquire); // SYNC slot-freed <- release
+        }
+        let free = slots - self.tail.wrapping_sub(self.head_seen);
+        if free == 0 && wanted > 0 {
+            self.counters.full_stalls += 1;
+        }
+        Batch { len: free.min(wanted), producer: self }
+    }
+
+    /// Copies one payload into the next slot (for sources that have it in memory already).
+    ///
+    /// `meta.len` is set from `bytes`. Errors: [`PushError`]; the payload then stays the caller's.
+    /// Cost: one copy; a system call only when the consumer sleeps.
+    pub fn push(&mut self, bytes: &[u8], meta: SlotMeta) -> Result<(), PushError> {
+        if self.is_abandoned() {
+            return Err(PushError::ConsumerGone);
+        }
+        let slot_bytes = self.slot_bytes();
+        let len = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= slot_bytes);
+        let len = len.ok_or(PushError::TooLong { bytes: bytes.len(), slot_bytes })?;
+        let mut batch = self.reserve(1);
+        let Some(slot) = batch.buffers().next() else { return Err(PushError::Full) };
+        slot[..bytes.len()].copy_from_slice(bytes);
+        batch.set(0, SlotMeta { len, ..meta });
+        batch.commit(1);
+        Ok(())
+    }
+
+    /// Sleeps until a slot is free, the consumer has gone, or `timeout` has passed.
+    pub fn wait_for_space(&mut self, timeout: Duration) -> Waited {
+        let shared = &self.shared;
+        let full = shared.slots();
+        let look = |tail: usize| {
+            if shared.consumer_gone.load(Ordering::Acquire) {
+                Some(Waited::Closed) // SYNC consumer-gone <- drop
+            } else if tail.wrapping_sub(shared.head.0.load(Ordering::Acquire)) < full {
+                Some(Waited::Ready) // SYNC slot-freed <- release
+            } else {
+                None
+            }
+        };
+        shared.freed.wait(timeout, || look(self.tail))
+    }
+
+    /// The consumer has been dropped: what is pushed now is read by nobody.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.shared.consumer_gone.load(Ordering::Acquire) // SYNC consumer-gone <- drop
+    }
+
+    /// Bytes that one slot holds [byte].
+    #[must_use]
+    pub fn slot_bytes(&self) -> usize {
+        self.shared.memory.slot_bytes
+    }
+
+    /// What this side has counted so far.
+    #[must_use]
+    pub fn counters(&self) -> &RingCounters {
+        &self.counters
+    }
+
+    fn publish(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        self.tail = self.tail.wrapping_add(count);
+        self.shared.tail.0.store(self.tail, Ordering::Release); // SYNC slot-filled -> peek
+        self.shared.filled.ring();
+        self.counters.slots_filled += count as u64;
+        if self.tail.wrapping_sub(self.head_seen) as u64 > self.counters.slots_high_water {
+            self.head_seen = self.shared.head.0.load(Ordering::Acquire); // SYNC slot-freed <- release
+            let occupied = self.tail.wrapping_sub(self.head_seen) as u64;
+            self.counters.slots_high_water = self.counters.slots_high_water.max(occupied);
+        }
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.shared.producer_gone.store(true, Ordering::Release); // SYNC producer-gone -> wait
+        self.shared.filled.ring();
+    }
+}
+
+/// Free slots reserved by [`Producer::reserve`]; dropped without `commit`, they stay free.
+pub struct Batch<'a> {
+    producer: &'a mut Producer,
+    len: usize,
+}
+
+impl Batch<'_> {
+    /// Slots in the batch.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// No slot is free.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What one slot holds [byte].
+    #[must_use]
+    pub fn slot_bytes(&self) -> usize {
+        self.producer.slot_bytes()
+    }
+
+    /// The slots' bytes, in order, all writable at once (for one `recvmmsg` over all).
+    pub fn buffers(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let shared = &self.producer.shared;
+        let tail = self.producer.tail;
+        (0..self.len).map(move |index| {
+            let slot = shared.memory.slot(shared.slot_of(tail.wrapping_add(index)));
+            // SAFETY: `index < len <= free slots`, so the slot is the producer's, of which this
+            // batch holds the only borrow; the consumer reads it only after SYNC slot-filled.
+            // Different indices below `slots` are different, disjoint slots. The memory is
+            // initialised (zeroed at start) and `slot_bytes` long (asserted in `slot`).
+            unsafe { std::slice::from_raw_parts_mut(slot.as_ptr(), shared.memory.slot_bytes) }
+        })
+    }
+
+    /// Says what slot `index` of the batch holds; `meta.len` is cut to the slot's size.
+    ///
+    /// # Panics
+    /// When `index` is not below `len()`: a mistake of the caller, not of input.
+    pub fn set(&mut self, index: usize, meta: SlotMeta) {
+        assert!(index < self.len, "slot {index} of a batch of {}", self.len);
+        let shared = &self.producer.shared;
+        let len = meta.len.min(u32::try_from(shared.memory.slot_bytes).unwrap_or(u32::MAX));
+        let slot = shared.slot_of(self.producer.tail.wrapping_add(index));
+        shared.metas[slot].with_mut(|cell| {
+            // SAFETY: `index < len` (asserted): the slot is the producer's until SYNC slot-filled.
+            unsafe { *cell = SlotMeta { len, ..meta } };
+        });
+    }
+
+    /// Publishes the first `count` slots of the batch, whose `meta` has been `set`.
+    ///
+    /// Done when the consumer can see them. Cost: one Release store and one fence for the whole
+    /// batch; a system call only when the consumer sleeps.
+    ///
+    /// # Panics
+    /// When `count` exceeds `len()`: a mistake of the caller.
+    pub fn commit(self, count: usize) {
+        assert!(count <= self.len, "commit of {count} slots of a batch of {}", self.len);
+        self.producer.publish(count);
+    }
+}
+
+/// The side that reads slots; exactly one exists per ring.
+pub struct Consumer {
+    shared: Arc<Shared>,
+    head: usize,
+    tail_seen: usize,
+}
+
+impl Consumer {
+    /// All slots filled and not yet released, read in place.
+    ///
+    /// Done at once, may be empty. The slots stay the consumer's until [`Consumer::release`].
+    pub fn peek(&mut self) -> Filled<'_> {
+        self.tail_seen = self.shared.tail.0.load(Ordering::Acquire); // SYNC slot-filled <- publish
+        Filled { len: self.tail_seen.wrapping_sub(self.head), next: 0, consumer: self }
+    }
+
+    /// Hands the oldest `count` slots back to the producer.
+    ///
+    /// # Panics
+    /// When `count` exceeds what the last `peek` showed: a mistake of the caller.
+    pub fn release(&mut self, count: usize) {
+        let shown = self.tail_seen.wrapping_sub(self.head);
+        assert!(count <= shown, "release of {count} slots, {shown} were shown");
+        if count == 0 {
+            return;
+        }
+        self.head = self.head.wrapping_add(count);
+        self.shared.head.0.store(self.head, Ordering::Release); // SYNC slot-freed -> reserve
+        self.shared.freed.ring();
+    }
+
+    /// Waits until a slot is filled: spins briefly, then sleeps.
+    ///
+    /// [`Waited::Closed`] comes only when the producer has gone and every slot has been released.
+    pub fn wait(&mut self, timeout: Duration) -> Waited {
+        for _ in 0..SPINS {
+            if let Some(waited) = self.look() {
+                return waited;
+            }
+            std::hint::spin_loop();
+        }
+        self.shared.filled.wait(timeout, || self.look())
+    }
+
+    fn look(&self) -> Option<Waited> {
+        // The flag first: slots filled before the producer went are seen after it.
+        let gone = self.shared.producer_gone.load(Ordering::Acquire); // SYNC producer-gone <- drop
+        if self.shared.tail.0.load(Ordering::Acquire) != self.head {
+            Some(Waited::Ready) // SYNC slot-filled <- publish
+        } else if gone {
+            Some(Waited::Closed)
+        } else {
+            None
+        }
+    }
+
+    /// Slots filled and not yet released, as of now.
+    #[must_use]
+    pub fn occupied(&self) -> usize {
+        self.shared.tail.0.load(Ordering::Relaxed).wrapping_sub(self.head)
+    }
+
+    /// Slots of the ring.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.shared.slots()
+    }
+}
+
+/// Looks before going to sleep: some microseconds. Model checkers must not spin.
+const SPINS: u32 = if cfg!(loom) { 0 } else { 256 };
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.shared.consumer_gone.store(true, Ordering::Release); // SYNC consumer-gone -> is_abandoned
+        self.shared.freed.ring();
+    }
+}
+
+/// Filled slots, oldest first.
+#[derive(Clone)]
+pub struct Filled<'a> {
+    consumer: &'a Consumer,
+    next: usize,
+    len: usize,
+}
+
+impl<'a> Filled<'a> {
+    /// The filled slot at `index`, counted from the oldest shown; `None` beyond the last.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<SlotView<'a>> {
+        if index >= self.len {
+            return None;
+        }
+        let shared = &self.consumer.shared;
+        let slot = shared.slot_of(self.consumer.head.wrapping_add(index));
+        // SAFETY: `index < len`: the slot was published (SYNC slot-filled) and not released, for
+        // `release` needs the consumer mutably while `self` borrows it.
+        let meta = shared.metas[slot].with(|cell| unsafe { *cell });
+        let len = (meta.len as usize).min(shared.memory.slot_bytes);
+        // SAFETY: as above; the memory is initialised and `len <= slot_bytes` long.
+        let bytes = unsafe { std::slice::from_raw_parts(shared.memory.slot(slot).as_ptr(), len) };
+        Some(SlotView { bytes, meta })
+    }
+}
+
+impl<'a> Iterator for Filled<'a> {
+    type Item = SlotView<'a>;
+
+    fn next(&mut self) -> Option<SlotView<'a>> {
+        let view = self.get(self.next)?;
+        self.next += 1;
+        Some(view)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.len - self.next, Some(self.len - self.next))
+    }
+}
+
+impl ExactSizeIterator for Filled<'_> {}

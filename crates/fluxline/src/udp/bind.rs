@@ -1,0 +1,193 @@
+//! Opening sockets: interfaces by name or address, groups, and why it did not work, in a sentence.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use crate::sys::host;
+use crate::sys::socket::{Flag, Socket};
+
+/// A multicast group to join.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Multicast {
+    /// The group's address.
+    pub group: IpAddr,
+    /// Name of an interface, or an address on it; without it the kernel chooses by its routes.
+    pub interface: Option<String>,
+}
+
+/// Why a socket was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The configuration's: nothing to listen on.
+    #[error("no address to listen on: write listen = [\"0.0.0.0:6006\"]")]
+    NoAddress,
+    /// The configuration's: several sockets of one receiver must fit one poll.
+    #[error("{asked} addresses to listen on, at most {max}: use several receivers")]
+    TooManyAddresses {
+        /// What was asked.
+        asked: usize,
+        /// What is possible.
+        max: usize,
+    },
+    /// Another program's: it has the port.
+    #[error(
+        "{address} is in use by another program: find it with `ss -lunp 'sport = :{port}'` and \
+         stop it, or listen on another port",
+        port = address.port()
+    )]
+    PortInUse {
+        /// What was asked.
+        address: SocketAddr,
+    },
+    /// The configuration's: no interface has that address.
+    #[error(
+        "{address} is not an address of this machine: `ip address` shows those that are; \
+         0.0.0.0 or [::] stand for all"
+    )]
+    AddressNotHere {
+        /// What was asked.
+        address: SocketAddr,
+    },
+    /// The host's: not allowed.
+    #[error(
+        "no permission to use {address}: ports below 1024 need root or \
+         `setcap cap_net_bind_service+ep` on the program; choose a higher one"
+    )]
+    NoPermission {
+        /// What was asked.
+        address: SocketAddr,
+    },
+    /// The configuration's: no such interface.
+    #[error("no interface with the name or address {interface}: `ip address` lists them")]
+    NoSuchInterface {
+        /// What was asked.
+        interface: String,
+    },
+    /// The configuration's: not a group.
+    #[error("{group} is not a multicast group: IPv4 groups are 224.0.0.0/4, IPv6 groups ff00::/8")]
+    NotMulticast {
+        /// What was asked.
+        group: IpAddr,
+    },
+    /// The configuration's: no socket of the group's family.
+    #[error("group {group} needs a socket of its family: add {hint} to what is listened on")]
+    NoSocketForGroup {
+        /// What was asked.
+        group: IpAddr,
+        /// An address to listen on.
+        hint: &'static str,
+    },
+    /// The host's: it refused the group.
+    #[error("the host did not join group {group}: {source}; name an interface with multicast")]
+    Join {
+        /// What was asked.
+        group: IpAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The host's: anything else.
+    #[error("the host refused to {action} for {address}: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// For which address.
+        address: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+/// Shorthand for a refusal that has no sentence of its own.
+pub(super) fn refused(
+    action: &'static str,
+    address: SocketAddr,
+) -> impl FnOnce(io::Error) -> BindError {
+    move |source| BindError::System { action, address, source }
+}
+
+/// Binds, and says in a sentence why not.
+pub(super) fn bind(socket: &Socket, address: SocketAddr) -> Result<(), BindError> {
+    socket.bind(address).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => BindError::PortInUse { address },
+        io::ErrorKind::AddrNotAvailable => BindError::AddressNotHere { address },
+        io::ErrorKind::PermissionDenied => BindError::NoPermission { address },
+        _ => BindError::System { action: "bind a socket", address, source },
+    })
+}
+
+/// Joins the group on that socket.
+pub(super) fn join(socket: &Socket, multicast: &Multicast) -> Result<(), BindError> {
+    let group = multicast.group;
+    if !group.is_multicast() {
+        return Err(BindError::NotMulticast { group });
+    }
+    let interface = interface_index(multicast.interface.as_deref())?;
+    let joined = match group {
+        IpAddr::V4(group) => socket.join_v4(group, interface),
+        IpAddr::V6(group) => socket.join_v6(group, interface),
+    };
+    joined.map_err(|source| BindError::Join { group, source })?;
+    // Without this a socket bound to the wildcard also gets groups that other programs joined.
+    // Refused by old kernels for IPv6; then the readout's source check has to sort them out.
+    let only_ours = match group {
+        IpAddr::V4(_) => Flag::MulticastAllV4,
+        IpAddr::V6(_) => Flag::MulticastAllV6,
+    };
+    let _ = socket.set(only_ours, 0);
+    Ok(())
+}
+
+/// The index of an interface given by name or by an address on it; 0 when none is given.
+pub(super) fn interface_index(interface: Option<&str>) -> Result<u32, BindError> {
+    let Some(interface) = interface else { return Ok(0) };
+    let found = match interface.parse::<IpAddr>() {
+        Ok(address) => index_of_address(address),
+        Err(_) => host::interface_index(interface),
+    };
+    found.ok_or_else(|| BindError::NoSuchInterface { interface: interface.to_owned() })
+}
+
+fn index_of_address(address: IpAddr) -> Option<u32> {
+    match address {
+        IpAddr::V4(address) => host::index_of_address_v4(address),
+        IpAddr::V6(address) => {
+            index_in_if_inet6(&std::fs::read_to_string("/proc/net/if_inet6").ok()?, address)
+        }
+    }
+}
+
+/// Finds an address in the text of /proc/net/if_inet6: address and index, both hexadecimal.
+fn index_in_if_inet6(text: &str, address: Ipv6Addr) -> Option<u32> {
+    let wanted = format!("{:032x}", u128::from(address));
+    text.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let matches = words.next()? == wanted;
+        let index = u32::from_str_radix(words.next()?, 16).ok()?;
+        matches.then_some(index)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_is_found_by_name_and_by_address() {
+        let loopback = interface_index(Some("lo")).unwrap();
+        assert_eq!(interface_index(Some("127.0.0.1")).unwrap(), loopback);
+        assert_eq!(interface_index(None).unwrap(), 0);
+        for unknown in ["no-such-card", "203.0.113.7", "2001:db8::7", "a\0b"] {
+            let error = interface_index(Some(unknown)).unwrap_err();
+            assert!(error.to_string().contains(unknown), "{error}");
+        }
+    }
+
+    #[test]
+    fn if_inet6_is_read_with_its_hexadecimal_index() {
+        let text = "fe8000000000000000fc00fffe000001 1f 40 20 80     eth0\n\
+                    00000000000000000000000000000001 01 80 10 80       lo\nbroken\n";
+        assert_eq!(index_in_if_inet6(text, "fe80::fc:ff:fe00:1".parse().unwrap()), Some(31));
+        assert_eq!(index_in_if_inet6(text, Ipv6Addr::LOCALHOST), Some(1));
+        assert_eq!(index_in_if_inet6(text, Ipv6Addr::UNSPECIFIED), None);
+    }
+}

@@ -1,0 +1,514 @@
+//! Receiving UDP without losing it: batches straight into the push ring, every drop counted.
+//!
+//! The kernel drops what does not fit the socket's buffer, silently unless asked. So the buffer is
+//! made large, packets are fetched many at a time, and the socket's own drop counter is read.
+//! A receiver that is woken for each packet loses more than one that naps for tens of microseconds
+//! and then fetches a batch: two to three times the loss-free rate where sender and receiver share
+//! a machine (measured with bare programs over loopback and veth).
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use super::bind::{self, BindError, Multicast, refused};
+use crate::clock;
+use crate::ring::{Batch, Producer, SLOT_BYTES_ANY, SlotMeta, Waited};
+use crate::sys::socket::{self, Arena, BATCH_MESSAGES, Flag, Message, Socket, Until};
+
+/// Sockets of one receiver at most: they are looked at in turn.
+const SOCKETS_MAX: usize = 64;
+
+/// What a receiver does while nothing arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenEmpty {
+    /// Sleep until something comes, then nap that long so that a batch gathers. The default,
+    /// 50 us; the kernel's timer adds some 50 us to it.
+    Nap(Duration),
+    /// Sleep until something comes and fetch it at once: lowest latency among those that sleep.
+    Block,
+    /// Look again and again: lowest latency, one core at 100 %.
+    Spin,
+}
+
+/// What a receiver does when the ring has no free slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Leave packets in the socket's buffer until the reader has caught up.
+    Wait,
+    /// Fetch and drop them, counted as `ring_full`: newest data is lost, at a known place.
+    Drop,
+}
+
+/// How to receive.
+#[derive(Clone, Debug)]
+pub struct ReceiverConfig {
+    /// Addresses to listen on; `[::]:port` listens for IPv6 and IPv4 unless `v6_only`.
+    pub listen: Vec<SocketAddr>,
+    /// Groups to join, each on every socket of its family.
+    pub groups: Vec<Multicast>,
+    /// Receive buffer to ask for, per socket [byte].
+    pub buffer_bytes: u32,
+    /// Let the kernel join equal datagrams to trains (UDP_GRO); needs slots of 64 KiB.
+    pub gro: bool,
+    /// `[::]` is for IPv6 alone.
+    pub v6_only: bool,
+    /// Let several processes share the port, each with a share of the senders (SO_REUSEPORT).
+    pub reuse_port: bool,
+    /// Busy polling in the driver [us] (SO_BUSY_POLL); 0 is off.
+    pub busy_poll_us: u32,
+    /// What to do while nothing arrives.
+    pub when_empty: WhenEmpty,
+    /// What to do when the ring is full.
+    pub when_full: WhenFull,
+}
+
+/// Receive buffer to ask for by default [byte]: 64 MiB, half a second of 1 Gb/s.
+const BUFFER_BYTES: u32 = 64 << 20;
+
+impl ReceiverConfig {
+    /// The defaults, for one address.
+    #[must_use]
+    pub fn new(listen: SocketAddr) -> ReceiverConfig {
+        ReceiverConfig {
+            listen: vec![listen],
+            groups: Vec::new(),
+            buffer_bytes: BUFFER_BYTES,
+            gro: true,
+            v6_only: false,
+            reuse_port: false,
+            busy_poll_us: 0,
+            when_empty: WhenEmpty::Nap(Duration::from_micros(50)),
+            when_full: WhenFull::Wait,
+        }
+    }
+}
+
+/// What was asked of the kernel and what it gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferReport {
+    /// Receive buffer asked for [byte].
+    pub asked_bytes: u32,
+    /// Receive buffer granted, for packets with the kernel's own overhead [byte].
+    pub granted_bytes: u32,
+}
+
+impl BufferReport {
+    /// One sentence with the command that mends it, when less was granted than asked.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let BufferReport { asked_bytes: asked, granted_bytes: granted } = *self;
+        (granted < asked).then(|| {
+            format!(
+                "the receive buffer is {granted} byte, {asked} were asked: bursts may be lost; \
+                 allow it with `sudo sysctl -w net.core.rmem_max={asked}`"
+            )
+        })
+    }
+}
+
+/// What one call of [`UdpReceiver::receive_into`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// So many slots were filled and published.
+    Slots(usize),
+    /// Nothing came before the time had passed.
+    Idle,
+    /// The ring was full; with [`WhenFull::Drop`], what had come was dropped and counted.
+    RingFull,
+    /// The ring's reader has gone.
+    ReaderGone,
+}
+
+/// Why receiving stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// The configuration's: trains would be cut.
+    #[error(
+        "ring slots of {slot_bytes} byte cannot hold trains of UDP_GRO: make them {SLOT_BYTES_ANY} \
+         byte or switch gro off"
+    )]
+    SlotsTooSmall {
+        /// The ring's slots [byte].
+        slot_bytes: usize,
+    },
+    /// The host's.
+    #[error("receiving on {address} failed: {source}")]
+    System {
+        /// The socket's address.
+        address: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+fluxline_proto::counters! {
+    /// What a UDP receiver counts. Law: `datagrams` = those in slots + `ring_full`.
+    pub struct ReceiverCounters {
+        datagrams [Sum "datagram"] "Datagrams fetched from the sockets" => "";
+        bytes [Sum "byte"] "UDP payload fetched from the sockets" => "";
+        trains [Sum "train"] "Messages that held several datagrams (UDP_GRO)" => "";
+        messages [Sum "message"] "Messages fetched: single datagrams and trains" => "";
+        calls [Sum "call"] "System calls that fetched something" => "";
+        sleeps [Sum "sleep"] "Times that the receiver slept for want of packets" => "";
+        truncated [Sum "message"] "Messages cut because a slot was too small"
+            => "Give the ring slots of at least the largest datagram; 65536 byte holds any.";
+        ring_full [Sum "datagram"] "Datagrams dropped because the ring was full"
+            => "The reader is too slow: see the ring's full_stalls.";
+        ring_full_bytes [Sum "byte"] "UDP payload of the datagrams in ring_full" => "";
+        socket_drops [Sum "message"]
+            "Messages that the kernel dropped because the socket's buffer was full"
+            => "Raise net.core.rmem_max, pin the receiver, or lower the rate. A train is one.";
+        socket_errors [Sum "error"] "Errors that the network reported to a socket"
+            => "See `nstat` and the senders.";
+    }
+}
+
+struct Port {
+    socket: Socket,
+    address: SocketAddr,
+    drops: DropCount,
+}
+
+/// A counter of 32 bits that wraps, as 64 bits.
+#[derive(Clone, Copy, Debug, Default)]
+struct DropCount {
+    total: u64,
+}
+
+impl DropCount {
+    /// Takes a reading; returns by how much the total grew. Readings may come late: one that is
+    /// behind (by less than half the range) changes nothing.
+    fn read(&mut self, low: u32) -> u64 {
+        let ahead = low.wrapping_sub(self.total as u32);
+        if ahead >= 1 << 31 {
+            return 0;
+        }
+        self.total += u64::from(ahead);
+        ahead.into()
+    }
+}
+
+/// One or several UDP sockets whose packets go into one ring.
+pub struct UdpReceiver {
+    ports: Vec<Port>,
+    /// Where the next sweep begins, so that a busy socket does not starve the others.
+    turn: usize,
+    arena: Arena,
+    config: ReceiverConfig,
+    buffer: BufferReport,
+    /// The last sweep fetched less than was possible: what comes next deserves a nap first.
+    drained: bool,
+    counters: ReceiverCounters,
+}
+
+impl UdpReceiver {
+    /// Opens, sets up and binds the sockets; packets are buffered by the kernel from then on.
+    ///
+    /// Errors: [`BindError`], a sentence each. A buffer smaller than asked is not an error: see
+    /// [`UdpReceiver::buffer`]. Cost: some ten system calls per socket.
+    pub fn bind(config: ReceiverConfig) -> Result<UdpReceiver, BindError> {
+        if config.listen.is_empty() {
+            return Err(BindError::NoAddress);
+        }
+        if config.listen.len() > SOCKETS_MAX {
+            let asked = config.listen.len();
+            return Err(BindError::TooManyAddresses { asked, max: SOCKETS_MAX });
+        }
+        let asked_bytes = config.buffer_bytes;
+        let mut granted_bytes = u32::MAX;
+        let mut ports = Vec::with_capacity(config.listen.len());
+        for &address in &config.listen {
+            let (port, granted) = open(&config, address)?;
+            granted_bytes = granted_bytes.min(granted);
+            ports.push(port);
+        }
+        for multicast in &config.groups {
+            join_all(&ports, multicast)?;
+        }
+        Ok(UdpReceiver {
+            ports,
+            turn: 0,
+            arena: Arena::new(),
+            config,
+            buffer: BufferReport { asked_bytes, granted_bytes },
+            drained: false,
+            counters: ReceiverCounters::default(),
+        })
+    }
+
+    /// Fetches what has come into free slots of the ring and publishes them.
+    ///
+    /// Returns after the first batch, at most 64 slots per socket; or when `timeout` has passed or
+    /// a signal came. Errors: [`ReceiveError`]; what was fetched before is in the ring.
+    /// Cost: one system call per socket and batch, no copy but the kernel's, no allocation per
+    /// packet.
+    pub fn receive_into(
+        &mut self,
+        ring: &mut Producer,
+        timeout: Duration,
+    ) -> Result<Received, ReceiveError> {
+        if self.config.gro && ring.slot_bytes() < SLOT_BYTES_ANY {
+            return Err(ReceiveError::SlotsTooSmall { slot_bytes: ring.slot_bytes() });
+        }
+        if ring.is_abandoned() {
+            return Ok(Received::ReaderGone);
+        }
+        if self.drained {
+            self.nap(timeout);
+        }
+        let start = Instant::now();
+        loop {
+            match self.sweep(ring)? {
+                Received::Idle => {}
+                Received::RingFull if self.config.when_full == WhenFull::Wait => {
+                    let left = timeout.saturating_sub(start.elapsed());
+                    return Ok(match ring.wait_for_space(left) {
+                        Waited::Closed => Received::ReaderGone,
+                        Waited::Ready | Waited::TimedOut => Received::RingFull,
+                    });
+                }
+                other => return Ok(other),
+            }
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(Received::Idle);
+            }
+            if !self.sleep(left)? {
+                return Ok(Received::Idle);
+            }
+        }
+    }
+
+    /// Waits for packets; `false` when none came.
+    fn sleep(&mut self, left: Duration) -> Result<bool, ReceiveError> {
+        if self.config.when_empty == WhenEmpty::Spin {
+            std::hint::spin_loop();
+            return Ok(true);
+        }
+        self.counters.sleeps += 1;
+        let sockets: Vec<&Socket> = self.ports.iter().map(|port| &port.socket).collect();
+        let ready = socket::wait(&sockets, Until::Readable, left);
+        let address = self.ports[0].address;
+        let ready = ready.map_err(|source| ReceiveError::System { address, source })?;
+        if ready {
+            self.nap(left);
+        }
+        Ok(ready)
+    }
+
+    fn nap(&mut self, at_most: Duration) {
+        if let WhenEmpty::Nap(nap) = self.config.when_empty {
+            std::thread::sleep(nap.min(at_most));
+        }
+    }
+
+    /// Fetches one batch from each socket in turn.
+    fn sweep(&mut self, ring: &mut Producer) -> Result<Received, ReceiveError> {
+        let mut filled = 0;
+        let mut full = false;
+        let mut discarded = 0;
+        let mut more = false;
+        for step in 0..self.ports.len() {
+            let index = (self.turn + step) % self.ports.len();
+            let batch = ring.reserve(BATCH_MESSAGES);
+            if batch.is_empty() {
+                full = true;
+                if self.config.when_full == WhenFull::Wait {
+                    self.turn = index;
+                    break;
+                }
+                discarded += self.discard(index)?;
+                continue;
+            }
+            let room = batch.len();
+            let count = self.fetch(index, batch)?;
+            more |= count == room;
+            filled += count;
+        }
+        if !full {
+            self.turn = (self.turn + 1) % self.ports.len();
+        }
+        self.drained = filled > 0 && !more && !full;
+        let waits = full && self.config.when_full == WhenFull::Wait;
+        Ok(match filled {
+            0 if waits || discarded > 0 => Received::RingFull,
+            0 => Received::Idle,
+            filled => Received::Slots(filled),
+        })
+    }
+
+    /// Fetches one batch from one socket into `batch`.
+    fn fetch(&mut self, index: usize, mut batch: Batch<'_>) -> Result<usize, ReceiveError> {
+        let received = self.ports[index].socket.receive(&mut self.arena, batch.buffers());
+        let Some(count) = self.settle(index, received)? else { return Ok(0) };
+        let slot_bytes = batch.slot_bytes();
+        let arrival = clock::now();
+        let port = self.ports[index].address.port();
+        for slot in 0..count {
+            let message = self.arena.message(slot);
+            let meta = SlotMeta {
+                port,
+                time: message.time.unwrap_or(arrival),
+                ..slot_meta(&message, slot_bytes)
+            };
+            self.count(index, &message, meta.datagram_count(), message.sent_bytes);
+            self.counters.truncated += u64::from(meta.truncated);
+            batch.set(slot, meta);
+        }
+        batch.commit(count);
+        Ok(count)
+    }
+
+    /// Fetches one batch from one socket and drops it, counted.
+    fn discard(&mut self, index: usize) -> Result<usize, ReceiveError> {
+        // Buffers of no bytes: the kernel drops the payload and still tells its length.
+        let nowhere = (0..BATCH_MESSAGES).map(|_| Default::default());
+        let received = self.ports[index].socket.receive(&mut self.arena, nowhere);
+        let Some(count) = self.settle(index, received)? else { return Ok(0) };
+        for slot in 0..count {
+            let message = self.arena.message(slot);
+            let datagrams = slot_meta(&message, SLOT_BYTES_ANY).datagram_count();
+            self.count(index, &message, datagrams, message.sent_bytes);
+            self.counters.ring_full += datagrams;
+            self.counters.ring_full_bytes += message.sent_bytes as u64;
+        }
+        Ok(count)
+    }
+
+    /// Sorts the kernel's answer: messages, nothing there, an error that passes, one that stays.
+    fn settle(
+        &mut self,
+        index: usize,
+        received: io::Result<usize>,
+    ) -> Result<Option<usize>, ReceiveError> {
+        match received {
+            Ok(count) => {
+                self.counters.calls += 1;
+                Ok(Some(count))
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+                // What an ICMP message told about something sent earlier from this port.
+                io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable => {
+                    self.counters.socket_errors += 1;
+                    Ok(None)
+                }
+                _ => {
+                    let address = self.ports[index].address;
+                    Err(ReceiveError::System { address, source: error })
+                }
+            },
+        }
+    }
+
+    fn count(&mut self, index: usize, message: &Message, datagrams: u64, bytes: usize) {
+        self.counters.messages += 1;
+        self.counters.datagrams += datagrams;
+        self.counters.bytes += bytes as u64;
+        self.counters.trains += u64::from(datagrams > 1);
+        if let Some(drops) = message.drops {
+            self.counters.socket_drops += self.ports[index].drops.read(drops);
+        }
+    }
+
+    /// What was counted so far, after asking each socket for its drops up to now.
+    ///
+    /// Packets tell the drops before them; those after the last packet only this call knows.
+    /// Cost: one system call per socket.
+    pub fn counters(&mut self) -> &ReceiverCounters {
+        for port in &mut self.ports {
+            if let Ok(drops) = port.socket.drops() {
+                self.counters.socket_drops += port.drops.read(drops);
+            }
+        }
+        &self.counters
+    }
+
+    /// The receive buffer asked for and granted; the smallest, where there are several sockets.
+    #[must_use]
+    pub fn buffer(&self) -> BufferReport {
+        self.buffer
+    }
+
+    /// The addresses bound, in the order of the configuration; with real ports in place of 0.
+    pub fn local_addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.ports.iter().map(|port| port.address)
+    }
+
+    /// The kernel may join datagrams to trains: slots must hold [`SLOT_BYTES_ANY`].
+    #[must_use]
+    pub fn gro(&self) -> bool {
+        self.config.gro
+    }
+}
+
+/// What a message says about its slot, apart from where and when.
+fn slot_meta(message: &Message, slot_bytes: usize) -> SlotMeta {
+    let len = message.sent_bytes.min(slot_bytes);
+    SlotMeta {
+        len: u32::try_from(len).unwrap_or(u32::MAX),
+        segment_bytes: message.segment_bytes,
+        sender: message.sender,
+        truncated: message.sent_bytes > slot_bytes,
+        ..SlotMeta::EMPTY
+    }
+}
+
+fn open(config: &ReceiverConfig, address: SocketAddr) -> Result<(Port, u32), BindError> {
+    let socket = Socket::new(address.ip()).map_err(refused("open a socket", address))?;
+    if address.is_ipv6() {
+        let v6_only = i32::from(config.v6_only);
+        socket.set(Flag::V6Only, v6_only).map_err(refused("choose IPv6 or both", address))?;
+    }
+    // Never for unicast: two programs would each take a part of the packets, and neither know.
+    if !config.groups.is_empty() {
+        socket.set(Flag::ReuseAddress, 1).map_err(refused("share the group's port", address))?;
+    }
+    if config.reuse_port {
+        socket.set(Flag::ReusePort, 1).map_err(refused("share the port", address))?;
+    }
+    let granted = ask_buffer(&socket, config.buffer_bytes)
+        .map_err(refused("size the receive buffer", address))?;
+    socket.set(Flag::Timestamps, 1).map_err(refused("switch on time stamps", address))?;
+    socket.set(Flag::DropCounter, 1).map_err(refused("switch on the drop counter", address))?;
+    if config.gro {
+        socket.set(Flag::Gro, 1).map_err(refused("switch on UDP_GRO", address))?;
+    }
+    if config.busy_poll_us > 0 {
+        let us = i32::try_from(config.busy_poll_us).unwrap_or(i32::MAX);
+        socket.set(Flag::BusyPollMicroseconds, us).map_err(refused("busy-poll", address))?;
+    }
+    bind::bind(&socket, address)?;
+    let address = socket.local_address().map_err(refused("tell the local address", address))?;
+    Ok((Port { socket, address, drops: DropCount::default() }, granted))
+}
+
+/// Asks for a receive buffer; returns what was granted [byte].
+fn ask_buffer(socket: &Socket, bytes: u32) -> io::Result<u32> {
+    // The kernel doubles what is set and reports the double; the second half is its overhead.
+    let ask = i32::try_from(bytes).unwrap_or(i32::MAX);
+    if socket.set(Flag::ReceiveBufferForce, ask).is_err() {
+        socket.set(Flag::ReceiveBuffer, ask)?;
+    }
+    Ok(u32::try_from(socket.fetch(Flag::ReceiveBuffer)?).unwrap_or(0) / 2)
+}
+
+fn join_all(ports: &[Port], multicast: &Multicast) -> Result<(), BindError> {
+    let group = multicast.group;
+    let fitting = |port: &&Port| match port.address.ip() {
+        IpAddr::V4(_) => group.is_ipv4(),
+        IpAddr::V6(_) => group.is_ipv6(),
+    };
+    let mut joined = false;
+    for port in ports.iter().filter(fitting) {
+        bind::join(&port.socket, multicast)?;
+        joined = true;
+    }
+    if joined {
+        return Ok(());
+    }
+    let hint = if group.is_ipv4() { "0.0.0.0:<port>" } else { "[::]:<port>" };
+    Err(BindError::NoSocketForGroup { group, hint })
+}

@@ -1,0 +1,484 @@
+//! Sending UDP at a given rate, in batches, knowing exactly what the kernel took.
+//!
+//! A system call per datagram limits a sender to some 0.5 M/s, so datagrams go in batches
+//! (sendmmsg), and equal ones as trains that the kernel or the card takes apart (UDP_SEGMENT).
+//! A datagram that was not sent is told to the caller, never lost in silence.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use fluxline_proto::{Moment, Span};
+
+use super::bind::{self, BindError, interface_index, refused};
+use crate::clock;
+use crate::sys::socket::{self, BATCH_MESSAGES, Flag, SEGMENTS_MAX, Socket, Until};
+
+/// UDP payload of one datagram or train at most [byte]: 65535, RFC 791 total length, less 20 and 8.
+const PAYLOAD_BYTES_MAX: usize = 65_507;
+const _: () = assert!(PAYLOAD_BYTES_MAX == 65_535 - 20 - 8);
+/// How long a full device queue is given before the next try; it drains in less at 1 Gb/s.
+const QUEUE_FULL_PAUSE: Duration = Duration::from_micros(50);
+
+/// How to send.
+#[derive(Clone, Debug)]
+pub struct SenderConfig {
+    /// Where to.
+    pub destination: SocketAddr,
+    /// Address and port to send from; the kernel chooses where absent.
+    pub local: Option<SocketAddr>,
+    /// Connect the socket: cheaper per datagram, and refusals by the receiver are noticed.
+    pub connect: bool,
+    /// Send equal datagrams as trains (UDP_SEGMENT); an FPGA does not, so measure both.
+    pub segmentation: bool,
+    /// Send buffer to ask for [byte].
+    pub buffer_bytes: u32,
+    /// Interface for multicast, by name or address; the kernel's routes where absent.
+    pub multicast_interface: Option<String>,
+    /// Routers that multicast may pass, and one.
+    pub multicast_hops: u8,
+    /// How long `send` waits for a full buffer before it returns what it could send.
+    pub patience: Duration,
+}
+
+impl SenderConfig {
+    /// The defaults: connected, trains, 4 MiB of buffer, 1 s of patience.
+    #[must_use]
+    pub fn new(destination: SocketAddr) -> SenderConfig {
+        SenderConfig {
+            destination,
+            local: None,
+            connect: true,
+            segmentation: true,
+            buffer_bytes: 4 << 20,
+            multicast_interface: None,
+            multicast_hops: 1,
+            patience: Duration::from_secs(1),
+        }
+    }
+}
+
+/// How far [`UdpSender::send`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendOutcome {
+    /// The kernel took the first so many of the datagrams given, and none after them.
+    pub accepted: usize,
+}
+
+/// Why sending stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The caller's: no network carries it.
+    #[error(
+        "a datagram of {bytes} byte is too long for {destination}: at most 65507 byte, and the \
+         MTU less 28 where fragmentation is off"
+    )]
+    TooLong {
+        /// Its length [byte].
+        bytes: usize,
+        /// Where to.
+        destination: SocketAddr,
+        /// The datagrams before it that the kernel took.
+        accepted: usize,
+    },
+    /// The host's.
+    #[error("sending to {destination} failed: {source}")]
+    System {
+        /// Where to.
+        destination: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+        /// The datagrams that the kernel took before.
+        accepted: usize,
+    },
+}
+
+impl SendError {
+    /// The kernel took the first so many of the datagrams given, and none after them.
+    #[must_use]
+    pub fn accepted(&self) -> usize {
+        match self {
+            SendError::TooLong { accepted, .. } | SendError::System { accepted, .. } => *accepted,
+        }
+    }
+}
+
+fluxline_proto::counters! {
+    /// What a UDP sender counts.
+    pub struct SenderCounters {
+        datagrams [Sum "datagram"] "Datagrams that the kernel took" => "";
+        bytes [Sum "byte"] "UDP payload that the kernel took" => "";
+        trains [Sum "train"] "Messages of several datagrams (UDP_SEGMENT)" => "";
+        calls [Sum "call"] "System calls that sent something" => "";
+        buffer_full [Sum "wait"] "Waits for room in the send buffer" => "";
+        queue_full [Sum "wait"] "Waits because the device's queue was full (ENOBUFS)"
+            => "Lower the rate or raise the interface's txqueuelen.";
+        refused [Sum "error"] "Times that the receiver's host said: nobody listens"
+            => "Start the receiver first; these datagrams were sent and lost there.";
+        segmentation_refused [Sum "error"] "Times that the device refused trains"
+            => "Datagrams larger than the MTU cannot be sent as trains.";
+        gave_up [Sum "datagram"] "Datagrams handed back after the patience had run out"
+            => "The device does not drain: see `ip -s link`.";
+    }
+}
+
+/// A socket that sends to one destination.
+pub struct UdpSender {
+    socket: Socket,
+    config: SenderConfig,
+    local: SocketAddr,
+    segmentation: bool,
+    counters: SenderCounters,
+}
+
+impl UdpSender {
+    /// Opens, sets up, binds and connects the socket.
+    ///
+    /// Errors: [`BindError`], a sentence each. Cost: some six system calls.
+    pub fn open(config: SenderConfig) -> Result<UdpSender, BindError> {
+        let destination = config.destination;
+        let socket =
+            Socket::new(destination.ip()).map_err(refused("open a socket", destination))?;
+        let buffer = i32::try_from(config.buffer_bytes).unwrap_or(i32::MAX);
+        if socket.set(Flag::SendBufferForce, buffer).is_err() {
+            socket
+                .set(Flag::SendBuffer, buffer)
+                .map_err(refused("size the send buffer", destination))?;
+        }
+        if destination.ip().is_multicast() {
+            aim_multicast(&socket, &config)?;
+        }
+        match config.local {
+            Some(local) => bind::bind(&socket, local)?,
+            // Now rather than at the first datagram, so that the port is known.
+            None if !config.connect => bind::bind(&socket, any_port(destination))?,
+            None => {}
+        }
+        if config.connect {
+            socket.connect(destination).map_err(refused("find a route", destination))?;
+        }
+        let local =
+            socket.local_address().map_err(refused("tell the local address", destination))?;
+        let segmentation = config.segmentation;
+        Ok(UdpSender { socket, config, local, segmentation, counters: SenderCounters::default() })
+    }
+
+    /// Sends the datagrams in order.
+    ///
+    /// Done when the kernel has taken them, which is no promise that they arrive. Returns fewer
+    /// than given only when the buffer stayed full for the whole `patience`. Errors: [`SendError`],
+    /// with the number taken before. Cost: one system call per 64 datagrams or trains of up to 64.
+    pub fn send(&mut self, datagrams: &[&[u8]]) -> Result<SendOutcome, SendError> {
+        let mut accepted = 0;
+        let mut progress = Instant::now();
+        while accepted < datagrams.len() {
+            let rest = &datagrams[accepted..];
+            let mut messages: [&[&[u8]]; BATCH_MESSAGES] = [&[]; BATCH_MESSAGES];
+            let count = plan(rest, self.segmentation, &mut messages);
+            let destination = (!self.config.connect).then_some(self.config.destination);
+            match self.socket.send(&messages[..count], destination) {
+                Ok(sent) => {
+                    accepted += self.took(&messages[..sent]);
+                    progress = Instant::now();
+                }
+                Err(error) if progress.elapsed() >= self.config.patience => {
+                    if !passes(&error) {
+                        return Err(self.stopped(error, rest, accepted));
+                    }
+                    self.counters.gave_up += rest.len() as u64;
+                    break;
+                }
+                Err(error) => self.recover(error, &messages[..count], accepted)?,
+            }
+        }
+        Ok(SendOutcome { accepted })
+    }
+
+    /// Sends the datagrams in order at the pacer's rate, in bursts of its size.
+    ///
+    /// As [`UdpSender::send`]; sleeps while the next burst is far away and spins when it is near.
+    pub fn send_paced(
+        &mut self,
+        datagrams: &[&[u8]],
+        pacer: &mut Pacer,
+    ) -> Result<SendOutcome, SendError> {
+        let mut accepted = 0;
+        for burst in datagrams.chunks(pacer.burst()) {
+            pacer.wait(burst.len());
+            match self.send(burst) {
+                Ok(outcome) => {
+                    accepted += outcome.accepted;
+                    if outcome.accepted < burst.len() {
+                        break;
+                    }
+                }
+                Err(error) => return Err(error.after(accepted)),
+            }
+        }
+        Ok(SendOutcome { accepted })
+    }
+
+    /// Counts what the kernel took; returns the datagrams.
+    fn took(&mut self, messages: &[&[&[u8]]]) -> usize {
+        self.counters.calls += 1;
+        let mut datagrams = 0;
+        for message in messages {
+            datagrams += message.len();
+            self.counters.trains += u64::from(message.len() > 1);
+            let bytes: usize = message.iter().map(|datagram| datagram.len()).sum();
+            self.counters.bytes += bytes as u64;
+        }
+        self.counters.datagrams += datagrams as u64;
+        datagrams
+    }
+
+    /// Waits out what passes, gives up trains where they are refused; else stops.
+    fn recover(
+        &mut self,
+        error: io::Error,
+        messages: &[&[&[u8]]],
+        accepted: usize,
+    ) -> Result<(), SendError> {
+        let first = messages.first().copied().unwrap_or_default();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => Ok(()),
+            Some(libc::EAGAIN) => {
+                self.counters.buffer_full += 1;
+                match socket::wait(&[&self.socket], Until::Writable, self.config.patience) {
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(self.stopped(error, first, accepted)),
+                }
+            }
+            Some(libc::ENOBUFS) => {
+                self.counters.queue_full += 1;
+                std::thread::sleep(QUEUE_FULL_PAUSE);
+                Ok(())
+            }
+            Some(libc::ECONNREFUSED) => {
+                // About an earlier datagram; the call sent nothing, the next one will.
+                self.counters.refused += 1;
+                Ok(())
+            }
+            Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO) if first.len() > 1 => {
+                self.counters.segmentation_refused += 1;
+                self.segmentation = false;
+                Ok(())
+            }
+            _ => Err(self.stopped(error, first, accepted)),
+        }
+    }
+
+    fn stopped(&self, source: io::Error, rest: &[&[u8]], accepted: usize) -> SendError {
+        let destination = self.config.destination;
+        match (source.raw_os_error(), rest.first()) {
+            (Some(libc::EMSGSIZE), Some(first)) => {
+                SendError::TooLong { bytes: first.len(), destination, accepted }
+            }
+            _ => SendError::System { destination, source, accepted },
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> &SenderCounters {
+        &self.counters
+    }
+
+    /// The address sent from; its port is the real one.
+    #[must_use]
+    pub fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+}
+
+impl SendError {
+    /// The same error, with `more` datagrams taken before.
+    fn after(mut self, more: usize) -> SendError {
+        match &mut self {
+            SendError::TooLong { accepted, .. } | SendError::System { accepted, .. } => {
+                *accepted += more;
+            }
+        }
+        self
+    }
+}
+
+fn passes(error: &io::Error) -> bool {
+    let passing = [libc::EINTR, libc::EAGAIN, libc::ENOBUFS, libc::ECONNREFUSED];
+    error.raw_os_error().is_some_and(|number| passing.contains(&number))
+}
+
+fn any_port(destination: SocketAddr) -> SocketAddr {
+    match destination.ip() {
+        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
+}
+
+fn aim_multicast(socket: &Socket, config: &SenderConfig) -> Result<(), BindError> {
+    let destination = config.destination;
+    let index = interface_index(config.multicast_interface.as_deref())?;
+    let hops = i32::from(config.multicast_hops);
+    let aim = || match destination.ip() {
+        IpAddr::V4(_) => {
+            if index != 0 {
+                socket.multicast_interface_v4(index)?;
+            }
+            socket.set(Flag::MulticastHopsV4, hops)
+        }
+        IpAddr::V6(_) => {
+            if index != 0 {
+                let index = i32::try_from(index).unwrap_or(i32::MAX);
+                socket.set(Flag::MulticastInterfaceV6, index)?;
+            }
+            socket.set(Flag::MulticastHopsV6, hops)
+        }
+    };
+    aim().map_err(refused("send multicast", destination))
+}
+
+/// Cuts datagrams into messages: trains of equal ones, of which the last may be shorter.
+/// Returns the messages.
+fn plan<'a, 'b>(
+    mut datagrams: &'a [&'b [u8]],
+    segmentation: bool,
+    messages: &mut [&'a [&'b [u8]]; BATCH_MESSAGES],
+) -> usize {
+    let mut count = 0;
+    while count < BATCH_MESSAGES && !datagrams.is_empty() {
+        let len = if segmentation { train_len(datagrams) } else { 1 };
+        let (message, rest) = datagrams.split_at(len);
+        messages[count] = message;
+        datagrams = rest;
+        count += 1;
+    }
+    count
+}
+
+/// How many datagrams the train has that begins with the first.
+fn train_len(datagrams: &[&[u8]]) -> usize {
+    let Some(size) = datagrams.first().map(|first| first.len()) else { return 0 };
+    if size == 0 {
+        return 1;
+    }
+    let limit = SEGMENTS_MAX.min(PAYLOAD_BYTES_MAX / size).clamp(1, datagrams.len());
+    let equal = datagrams[..limit].iter().take_while(|datagram| datagram.len() == size).count();
+    let tail = datagrams[..limit].get(equal).is_some_and(|last| (1..size).contains(&last.len()));
+    equal + usize::from(tail)
+}
+
+/// A token bucket: an average rate exact to the picosecond per datagram, bursts bounded.
+///
+/// Source: the generic cell rate algorithm, ITU-T I.371, in its virtual-scheduling form.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    /// Time of one datagram [ps]; 0 is no limit.
+    period_ps: u128,
+    burst: usize,
+    /// When the next datagram is due [ps].
+    due_ps: u128,
+}
+
+/// Below this the pacer spins: a sleep wakes some 50 us late.
+const SPIN_BELOW: Span = Span::from_ns(150_000);
+/// Woken that much before the burst is due.
+const WAKE_EARLY: Span = Span::from_ns(100_000);
+
+impl Pacer {
+    /// A pacer of `datagrams_per_s`, in bursts of at most `burst` datagrams (at least 1).
+    ///
+    /// A rate that is not a positive number means no limit.
+    #[must_use]
+    pub fn new(datagrams_per_s: f64, burst: usize) -> Pacer {
+        let limited = datagrams_per_s.is_finite() && datagrams_per_s > 0.0;
+        let period_ps = if limited { (1e12 / datagrams_per_s).round() as u128 } else { 0 };
+        Pacer { period_ps, burst: burst.max(1), due_ps: 0 }
+    }
+
+    /// Datagrams of a burst at most.
+    #[must_use]
+    pub fn burst(&self) -> usize {
+        self.burst
+    }
+
+    /// Takes `count` datagrams' worth (at most a burst) when it is due at `now`, and returns zero;
+    /// else takes nothing and returns how long it will be.
+    pub fn take(&mut self, now: Moment, count: usize) -> Span {
+        let now_ps = u128::from(now.as_ns()) * 1_000;
+        let count = count.min(self.burst) as u128;
+        let credit = self.period_ps * (self.burst as u128 - 1);
+        let base = self.due_ps.max(now_ps.saturating_sub(credit));
+        let due = base + self.period_ps * count.saturating_sub(1);
+        if due > now_ps {
+            let wait_ns = (due - now_ps).div_ceil(1_000);
+            return Span::from_ns(u64::try_from(wait_ns).unwrap_or(u64::MAX));
+        }
+        self.due_ps = base + self.period_ps * count;
+        Span::ZERO
+    }
+
+    /// Takes `count` datagrams' worth, sleeping and spinning until it is due.
+    pub fn wait(&mut self, count: usize) {
+        loop {
+            let left = self.take(clock::monotonic(), count);
+            if left == Span::ZERO {
+                return;
+            }
+            if left > SPIN_BELOW {
+                let sleep_ns = left.as_ns() - WAKE_EARLY.as_ns();
+                std::thread::sleep(Duration::from_nanos(sleep_ns));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_train_ends_at_a_longer_an_empty_or_after_a_shorter_datagram() {
+        let of = |lens: &[usize]| -> usize {
+            let bytes = vec![0; 70_000];
+            let datagrams: Vec<&[u8]> = lens.iter().map(|&len| &bytes[..len]).collect();
+            train_len(&datagrams)
+        };
+        assert_eq!(of(&[]), 0);
+        assert_eq!(of(&[0, 0]), 1);
+        assert_eq!(of(&[9, 9, 9]), 3);
+        assert_eq!(of(&[9, 9, 4, 9]), 3);
+        assert_eq!(of(&[9, 10]), 1);
+        assert_eq!(of(&[9, 0]), 1);
+        assert_eq!(of(&[8_972; 20]), 7);
+        assert_eq!(of(&[70_000, 5]), 1);
+        assert_eq!(of(&[1; 100]), SEGMENTS_MAX);
+    }
+
+    #[test]
+    fn a_pacer_never_exceeds_its_rate_by_more_than_a_burst() {
+        for (rate, burst) in [(1e6, 64), (3.0, 1), (333_333.3, 7), (1e9, 64)] {
+            let mut pacer = Pacer::new(rate, burst);
+            let (start, mut now, mut taken) = (1_000_000_000_u64, 1_000_000_000_u64, 0_u64);
+            for step in 0..10_000_u64 {
+                let count = 1 + (step as usize * 7) % burst;
+                let wait = pacer.take(Moment::from_ns(now), count);
+                now += wait.as_ns();
+                taken += if wait == Span::ZERO { count as u64 } else { 0 };
+                let most = (now - start) as f64 * 1e-9 * rate * 1.001 + burst as f64;
+                assert!(taken as f64 <= most + 1.0, "{taken} of {most} at {rate}/s");
+            }
+            let least = (now - start) as f64 * 1e-9 * rate * 0.999 - burst as f64;
+            assert!(taken as f64 >= least, "{taken} of {least} at {rate}/s");
+        }
+    }
+
+    #[test]
+    fn no_rate_is_no_limit() {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let mut pacer = Pacer::new(rate, 1);
+            assert!((0..100).all(|_| pacer.take(Moment::from_ns(5), 1) == Span::ZERO));
+        }
+    }
+}
