@@ -14,10 +14,12 @@ mod columns;
 pub mod folder;
 mod message;
 pub mod reader;
+pub mod recover;
 mod scan;
 pub mod schema;
 pub mod writer;
 
 pub use folder::{FolderError, RunFolder, SourceLine};
 pub use reader::{Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail};
+pub use recover::{Cut, RecoverError, RecoverReport, recover};
 pub use writer::{Recorder, RecorderConfig, RecorderCounts, RecorderState, Sync, WriteFault};

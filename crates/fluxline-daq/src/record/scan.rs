@@ -115,8 +115,8 @@ impl Scan {
                 }
                 Found::Schema(end) => self.accept(end),
                 Found::End => {
-                    self.ended = true;
                     self.accept(self.position + END_OF_STREAM.len() as u64);
+                    self.ended = true;
                 }
                 Found::BadBatch(bad) => {
                     self.position = bad.bytes.end;
@@ -153,6 +153,11 @@ impl Scan {
         self.ended && self.good_end == self.size
     }
 
+    /// Whether the last good message is the end mark.
+    pub fn has_end(&self) -> bool {
+        self.ended
+    }
+
     /// What the file says of itself, once its schema was read.
     pub fn metadata(&self) -> &HashMap<String, String> {
         &self.metadata
@@ -161,6 +166,7 @@ impl Scan {
     fn accept(&mut self, end: u64) {
         self.position = end;
         self.good_end = end;
+        self.ended = false;
         self.bad.append(&mut self.pending);
     }
 

@@ -19,6 +19,7 @@ use crate::event::EventBatch;
 use super::columns::{Columns, Piece, RowFault, for_each_piece};
 use super::folder::{RunFolder, SOURCES_FILE, SourceLine, event_file_name, sync_folder};
 use super::message::{END_OF_STREAM, MessageEncoder};
+use super::recover::lock;
 use super::schema::file_schema;
 
 /// The longest buffer in one message [byte]. Source: Arrow's 32-bit offsets.
@@ -182,6 +183,8 @@ impl Amount {
 /// Writes a run's events.
 #[derive(Debug)]
 pub struct Recorder {
+    /// Tells a recovery that the run goes on.
+    _lock: Option<File>,
     folder: RunFolder,
     config: RecorderConfig,
     state: RecorderState,
@@ -212,6 +215,8 @@ impl Recorder {
     #[must_use]
     pub fn open(folder: RunFolder, config: RecorderConfig) -> Recorder {
         Recorder {
+            // The folder was made for this run: nobody else can hold its lock.
+            _lock: lock(&folder).ok().flatten(),
             folder,
             config,
             state: RecorderState::Recording,
