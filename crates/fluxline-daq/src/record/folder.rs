@@ -1,0 +1,369 @@
+//! Run folders: where a run lies on disk, and the small files beside its events.
+//!
+//! Two programs may start a run at the same moment, and a crash may come at any. So a
+//! folder's number is taken by making the folder (which only one can), and `run.json` is
+//! replaced as a whole: written beside, forced to the disk, renamed over the old one.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The file of a run's configuration, host, counts and state.
+pub const RUN_FILE: &str = "run.json";
+/// The file with one line per source.
+pub const SOURCES_FILE: &str = "sources.jsonl";
+/// The folder of the packet descriptions.
+pub const FORMATS_FOLDER: &str = "formats";
+
+/// A run's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+/// Why a run folder could not be made, opened or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A new run must not mix with an old one.
+    #[error("{} exists already: give another folder, or remove it", .0.display())]
+    Exists(PathBuf),
+    /// The folder that shall hold it is not there.
+    #[error("{} cannot be made, since the folder that shall hold it is missing: make it first",
+        .0.display())]
+    ParentMissing(PathBuf),
+    /// There is no such file or folder.
+    #[error("{} is not there: give the path of a run folder, such as runs/0042", .0.display())]
+    Missing(PathBuf),
+    /// The user may not.
+    #[error("no permission for {}: give a folder that is yours, or have its rights changed",
+        .0.display())]
+    Permission(PathBuf),
+    /// The disk is full.
+    #[error("no space left for {}: free some, or give a folder on another disk", .0.display())]
+    NoSpace(PathBuf),
+    /// It is there, and is no run.
+    #[error("{} is no run folder, since it holds neither run.json nor events-*.arrows: \
+        give the path of a run folder, such as runs/0042", .0.display())]
+    NotARun(PathBuf),
+    /// A file of the run does not say what it should.
+    #[error("{}, line {line}: {reason}; restore the file from a copy, or remove the line",
+        .file.display())]
+    Text {
+        /// Which file.
+        file: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A name that would leave the folder.
+    #[error("{0:?} cannot be a file's name: use letters, digits, '-' and '_'")]
+    Name(String),
+    /// Anything else that the operating system says.
+    #[error("{}: {reason}; check the disk", .path.display())]
+    Other {
+        /// Which file or folder.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: io::Error,
+    },
+}
+
+impl FolderError {
+    /// The sentence for what the operating system said about `path`.
+    pub(super) fn explain(path: &Path, reason: io::Error) -> FolderError {
+        let path = path.to_path_buf();
+        match reason.kind() {
+            io::ErrorKind::AlreadyExists => FolderError::Exists(path),
+            io::ErrorKind::NotFound => FolderError::Missing(path),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                FolderError::Permission(path)
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FolderError::NoSpace(path),
+            _ => FolderError::Other { path, reason },
+        }
+    }
+}
+
+/// One source of a run: one line of `sources.jsonl`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceLine {
+    /// Its number: `source` in the events' packets.
+    pub source: u32,
+    /// What reports call it.
+    pub name: String,
+    /// Name of its packet description: `formats/NAME.toml`.
+    pub format: String,
+    /// The description's parameters where the experiment set them.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, u64>,
+    /// Anything else that is known of it: address, port, key.
+    #[serde(default, flatten)]
+    pub details: serde_json::Map<String, Value>,
+}
+
+impl RunFolder {
+    /// Makes the folder with the next free number, `runs/0000` first; makes `runs` where missing.
+    ///
+    /// Safe against other programs that do the same at the same time. Errors: [`FolderError`].
+    pub fn create_next(runs: &Path) -> Result<RunFolder, FolderError> {
+        match fs::create_dir(runs) {
+            Err(reason) if reason.kind() == io::ErrorKind::NotFound => {
+                return Err(FolderError::ParentMissing(runs.to_path_buf()));
+            }
+            Err(reason) if reason.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(FolderError::explain(runs, reason));
+            }
+            _ => {}
+        }
+        let mut number = 0;
+        for entry in fs::read_dir(runs).map_err(|reason| FolderError::explain(runs, reason))? {
+            let entry = entry.map_err(|reason| FolderError::explain(runs, reason))?;
+            if let Some(taken) = run_number(&entry.file_name().to_string_lossy()) {
+                number = number.max(taken.saturating_add(1));
+            }
+        }
+        loop {
+            match RunFolder::create(&runs.join(format!("{number:04}"))) {
+                Err(FolderError::Exists(_)) if number < u32::MAX => number += 1,
+                made => return made,
+            }
+        }
+    }
+
+    /// Makes the folder `path`, which must not exist, in a folder that does.
+    pub fn create(path: &Path) -> Result<RunFolder, FolderError> {
+        fs::create_dir(path).map_err(|reason| match reason.kind() {
+            io::ErrorKind::NotFound => FolderError::ParentMissing(path.to_path_buf()),
+            _ => FolderError::explain(path, reason),
+        })?;
+        let formats = path.join(FORMATS_FOLDER);
+        fs::create_dir(&formats).map_err(|reason| FolderError::explain(&formats, reason))?;
+        Ok(RunFolder { path: path.to_path_buf() })
+    }
+
+    /// Opens a run that is there, finished or not.
+    pub fn open(path: &Path) -> Result<RunFolder, FolderError> {
+        let folder = RunFolder { path: path.to_path_buf() };
+        let has_events = !folder.event_files()?.is_empty();
+        if has_events || path.join(RUN_FILE).is_file() {
+            Ok(folder)
+        } else {
+            Err(FolderError::NotARun(path.to_path_buf()))
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The run's name: the folder's.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.path
+            .file_name()
+            .map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned())
+    }
+
+    /// Replaces `run.json`; whoever reads sees the old text or the new one, also after a crash.
+    ///
+    /// Done when it is on the disk. Cost: two forced writes.
+    pub fn write_run(&self, run: &Value) -> Result<(), FolderError> {
+        let mut text = serde_json::to_string_pretty(run).unwrap_or_default();
+        text.push('\n');
+        replace_file(&self.path.join(RUN_FILE), text.as_bytes())
+    }
+
+    /// Reads `run.json`.
+    pub fn read_run(&self) -> Result<Value, FolderError> {
+        let file = self.path.join(RUN_FILE);
+        let text =
+            fs::read_to_string(&file).map_err(|reason| FolderError::explain(&file, reason))?;
+        serde_json::from_str(&text).map_err(|error| FolderError::Text {
+            file,
+            line: error.line(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// Keeps a copy of a packet description's text as `formats/NAME.toml`.
+    pub fn write_format(&self, name: &str, text: &str) -> Result<(), FolderError> {
+        replace_file(&self.format_path(name)?, text.as_bytes())
+    }
+
+    /// Reads a packet description's text back.
+    pub fn read_format(&self, name: &str) -> Result<String, FolderError> {
+        let file = self.format_path(name)?;
+        fs::read_to_string(&file).map_err(|reason| FolderError::explain(&file, reason))
+    }
+
+    /// The names of the packet descriptions kept in the run, in order.
+    pub fn formats(&self) -> Result<Vec<String>, FolderError> {
+        let folder = self.path.join(FORMATS_FOLDER);
+        let mut names: Vec<String> = file_names(&folder)?
+            .into_iter()
+            .filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Reads the sources, in the order of the file; a last line without an end is a torn one and left out.
+    pub fn sources(&self) -> Result<Vec<SourceLine>, FolderError> {
+        let file = self.path.join(SOURCES_FILE);
+        let bytes = match fs::read(&file) {
+            Err(reason) if reason.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(reason) => return Err(FolderError::explain(&file, reason)),
+            Ok(bytes) => bytes,
+        };
+        let complete = &bytes[..complete_lines_bytes(&bytes)];
+        complete
+            .split(|byte| *byte == b'\n')
+            .enumerate()
+            .filter(|(_, line)| !line.is_empty())
+            .map(|(index, line)| {
+                serde_json::from_slice(line).map_err(|error| FolderError::Text {
+                    file: file.clone(),
+                    line: index + 1,
+                    reason: error.to_string(),
+                })
+            })
+            .collect()
+    }
+
+    /// The event files with their numbers, in order.
+    pub fn event_files(&self) -> Result<Vec<(u32, PathBuf)>, FolderError> {
+        let mut files: Vec<(u32, PathBuf)> = file_names(&self.path)?
+            .into_iter()
+            .filter_map(|name| Some((event_file_number(&name)?, self.path.join(&name))))
+            .collect();
+        files.sort();
+        Ok(files)
+    }
+
+    fn format_path(&self, name: &str) -> Result<PathBuf, FolderError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if name.is_empty() || !name.bytes().all(plain) {
+            return Err(FolderError::Name(name.to_owned()));
+        }
+        Ok(self.path.join(FORMATS_FOLDER).join(format!("{name}.toml")))
+    }
+}
+
+/// The name of the event file with this number.
+pub(super) fn event_file_name(number: u32) -> String {
+    format!("events-{number:06}.arrows")
+}
+
+/// How many bytes of a file of lines belong to lines that are complete.
+pub(super) fn complete_lines_bytes(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1)
+}
+
+/// Forces a folder's entries to the disk.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn event_file_number(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("events-")?.strip_suffix(".arrows")?;
+    let number = digits.parse().ok()?;
+    (event_file_name(number) == name).then_some(number)
+}
+
+fn run_number(name: &str) -> Option<u32> {
+    let digits = name.len() >= 4 && name.bytes().all(|byte| byte.is_ascii_digit());
+    if digits { name.parse().ok() } else { None }
+}
+
+fn file_names(folder: &Path) -> Result<Vec<String>, FolderError> {
+    let explain = |reason| FolderError::explain(folder, reason);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(explain)? {
+        names.push(entry.map_err(explain)?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(names)
+}
+
+fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FolderError> {
+    let temporary = path.with_extension("new");
+    let written = (|| {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        path.parent().map_or(Ok(()), sync_folder)
+    })();
+    written.map_err(|reason| {
+        // What is left of it helps nobody; that removing it fails too is the same fault.
+        let _ = fs::remove_file(&temporary);
+        FolderError::explain(path, reason)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_taken_number_is_never_given_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = dir.path().join("runs");
+        assert_eq!(RunFolder::create_next(&runs).unwrap().id(), "0000");
+        assert_eq!(RunFolder::create_next(&runs).unwrap().id(), "0001");
+        fs::create_dir(runs.join("0041")).unwrap();
+        fs::create_dir(runs.join("notes")).unwrap();
+        assert_eq!(RunFolder::create_next(&runs).unwrap().id(), "0042");
+        fs::create_dir(runs.join("9999")).unwrap();
+        assert_eq!(RunFolder::create_next(&runs).unwrap().id(), "10000");
+    }
+
+    #[test]
+    fn a_folder_that_exists_or_has_no_parent_is_a_sentence() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("mine");
+        RunFolder::create(&run).unwrap();
+        let text = RunFolder::create(&run).unwrap_err().to_string();
+        assert!(text.contains("mine exists already: give another folder"), "{text}");
+        let lost = dir.path().join("no/where");
+        let text = RunFolder::create(&lost).unwrap_err().to_string();
+        assert!(text.contains("the folder that shall hold it is missing"), "{text}");
+        assert!(matches!(
+            RunFolder::create_next(&lost).unwrap_err(),
+            FolderError::ParentMissing(_)
+        ));
+        assert!(matches!(RunFolder::open(dir.path()).unwrap_err(), FolderError::NotARun(_)));
+        assert!(matches!(RunFolder::open(&lost).unwrap_err(), FolderError::Missing(_)));
+    }
+
+    #[test]
+    fn run_json_is_replaced_and_leaves_nothing_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunFolder::create(&dir.path().join("0000")).unwrap();
+        run.write_run(&json!({"state": "running"})).unwrap();
+        run.write_run(&json!({"state": "finished"})).unwrap();
+        assert_eq!(run.read_run().unwrap()["state"], "finished");
+        let mut names = file_names(run.path()).unwrap();
+        names.sort();
+        assert_eq!(names, ["formats", "run.json"]);
+    }
+
+    #[test]
+    fn a_format_name_cannot_leave_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunFolder::create(&dir.path().join("0000")).unwrap();
+        for name in ["", "../x", "a/b", "a.b"] {
+            assert!(matches!(run.write_format(name, ""), Err(FolderError::Name(_))), "{name}");
+        }
+        run.write_format("srs-vmm3", "name = \"srs-vmm3\"").unwrap();
+        assert_eq!(run.formats().unwrap(), ["srs-vmm3"]);
+        assert_eq!(run.read_format("srs-vmm3").unwrap(), "name = \"srs-vmm3\"");
+    }
+}

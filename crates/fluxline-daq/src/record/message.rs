@@ -1,0 +1,146 @@
+//! Arrow IPC messages: the flatbuffer before each body, and its two check sums.
+//!
+//! Arrow's own writer copies every buffer into the message and cannot put metadata on one batch.
+//! Here the metadata alone is built, and the body is written from where it lies. A batch carries
+//! the CRC-32C of its body; the metadata has one too, since a flipped bit in a length
+//! would otherwise lead a reader astray.
+//! Source: Arrow Columnar Format, "Encapsulated message format"; Message.fbs, Schema.fbs.
+
+use std::fmt;
+use std::ops::Range;
+
+use arrow_ipc::convert::IpcSchemaEncoder;
+use arrow_ipc::{
+    KeyValue, KeyValueArgs, Message, MessageArgs, MessageHeader, MetadataVersion, RecordBatch,
+    RecordBatchArgs,
+};
+use arrow_schema::Schema;
+use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
+
+use super::columns::Columns;
+use super::schema::{KEY_BATCH, KEY_CRC, KEY_METADATA_CRC};
+
+/// What every message begins with; then four bytes of length.
+pub(super) const CONTINUATION: [u8; 4] = [0xFF; 4];
+/// Bytes before the flatbuffer.
+pub(super) const PREFIX_BYTES: usize = 8;
+/// What a stream ends with: a message of no length.
+pub(super) const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
+
+const NO_CRC: &str = "00000000";
+
+/// Writes the heads of messages; reused.
+#[derive(Default)]
+pub(super) struct MessageEncoder {
+    builder: FlatBufferBuilder<'static>,
+    head: Vec<u8>,
+}
+
+impl fmt::Debug for MessageEncoder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("MessageEncoder").field("head", &self.head.len()).finish_non_exhaustive()
+    }
+}
+
+impl MessageEncoder {
+    /// The whole message that begins a file.
+    pub fn schema(&mut self, schema: &Schema) -> &[u8] {
+        self.builder.reset();
+        let header = IpcSchemaEncoder::new().schema_to_fb_offset(&mut self.builder, schema);
+        self.finish(MessageHeader::Schema, header.as_union_value(), 0, &[])
+    }
+
+    /// What stands before the body of a batch.
+    pub fn batch(&mut self, columns: &Columns, rows: usize, number: u64, crc: u32) -> &[u8] {
+        self.builder.reset();
+        let nodes = Some(self.builder.create_vector(&columns.nodes));
+        let buffers = Some(self.builder.create_vector(&columns.buffers));
+        let arguments =
+            RecordBatchArgs { length: rows as i64, nodes, buffers, ..Default::default() };
+        let header = RecordBatch::create(&mut self.builder, &arguments).as_union_value();
+        let pairs = [(KEY_BATCH, number.to_string()), (KEY_CRC, format!("{crc:08x}"))];
+        self.finish(MessageHeader::RecordBatch, header, columns.body_bytes as i64, &pairs)
+    }
+
+    /// What was built last.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    fn finish(
+        &mut self,
+        header_type: MessageHeader,
+        header: WIPOffset<UnionWIPOffset>,
+        body_bytes: i64,
+        pairs: &[(&str, String)],
+    ) -> &[u8] {
+        let builder = &mut self.builder;
+        let sum = (KEY_METADATA_CRC, NO_CRC);
+        let pairs = pairs.iter().map(|(key, value)| (*key, value.as_str())).chain([sum]);
+        let pairs: Vec<_> = pairs
+            .map(|(key, value)| {
+                let key = Some(builder.create_string(key));
+                let value = Some(builder.create_string(value));
+                KeyValue::create(builder, &KeyValueArgs { key, value })
+            })
+            .collect();
+        let custom_metadata = Some(builder.create_vector(&pairs));
+        let arguments = MessageArgs {
+            version: MetadataVersion::V5,
+            header_type,
+            header: Some(header),
+            bodyLength: body_bytes,
+            custom_metadata,
+        };
+        let message = Message::create(builder, &arguments);
+        builder.finish(message, None);
+        frame(builder.finished_data(), &mut self.head);
+        &self.head
+    }
+}
+
+/// Puts continuation, length and padding around a flatbuffer, and its check sum into it.
+fn frame(flatbuffer: &[u8], head: &mut Vec<u8>) {
+    let padded = flatbuffer.len().next_multiple_of(PREFIX_BYTES);
+    head.clear();
+    head.extend_from_slice(&CONTINUATION);
+    head.extend_from_slice(&(padded as u32).to_le_bytes());
+    head.extend_from_slice(flatbuffer);
+    head.resize(PREFIX_BYTES + padded, 0);
+    let metadata = &mut head[PREFIX_BYTES..];
+    // The place is there: `finish` has just put it.
+    if let Some(place) = metadata_crc_place(metadata) {
+        let crc = crc_fast::crc32_iscsi(metadata);
+        metadata[place].copy_from_slice(format!("{crc:08x}").as_bytes());
+    }
+}
+
+/// The message in `metadata` (flatbuffer and padding), if it is one and its check sum holds.
+///
+/// Zeroes the digits of the check sum on the way; the rest is left as it is.
+pub(super) fn verified_message(metadata: &mut [u8]) -> Option<Message<'_>> {
+    let place = metadata_crc_place(metadata)?;
+    let stated = metadata[place.clone()].to_vec();
+    metadata[place].copy_from_slice(NO_CRC.as_bytes());
+    // Compared as text: parsing would take 'A' for 'a', and so miss a flipped bit.
+    if format!("{:08x}", crc_fast::crc32_iscsi(metadata)).as_bytes() != stated {
+        return None;
+    }
+    arrow_ipc::root_as_message(metadata).ok()
+}
+
+/// The value of a key in a message's metadata.
+pub(super) fn metadata_value<'a>(message: &Message<'a>, key: &str) -> Option<&'a str> {
+    let pairs = message.custom_metadata()?;
+    pairs.iter().find(|pair| pair.key() == Some(key))?.value()
+}
+
+/// Where the eight digits of the metadata's check sum stand.
+fn metadata_crc_place(metadata: &[u8]) -> Option<Range<usize>> {
+    let message = arrow_ipc::root_as_message(metadata).ok()?;
+    let value = metadata_value(&message, KEY_METADATA_CRC)?;
+    // The value is a part of `metadata`, so the difference of their places is its index.
+    let start = (value.as_ptr() as usize).checked_sub(metadata.as_ptr() as usize)?;
+    let place = start..start.checked_add(NO_CRC.len())?;
+    (value.len() == NO_CRC.len() && place.end <= metadata.len()).then_some(place)
+}

@@ -1,0 +1,331 @@
+//! Reads a run back: every complete batch of it, whatever happened to it.
+//!
+//! A torn tail is not an error: it is what a crash leaves, and the report says how long it is.
+//! A damaged batch is skipped and reported. So a reader gets all that is proven, and knows what is not.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{TimestampNanosecondType, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, RecordBatch, StructArray};
+use fluxline_proto::Moment;
+
+use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
+
+use super::folder::{FolderError, RunFolder};
+use super::scan::{Bad, Scan, ScanFault};
+
+/// Why a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The folder or a file beside the events.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// It is intact, and no events file of a run, or of a later version.
+    #[error("{} is no events file that this program can read: {reason}; \
+        read it with the program that wrote it", .file.display())]
+    Foreign {
+        /// Which file.
+        file: PathBuf,
+        /// What is different.
+        reason: String,
+    },
+    /// A batch is intact, and holds a value that no recorder writes.
+    #[error("batch {batch}: {reason}; read it with the program that wrote it")]
+    Value {
+        /// Number of the batch in the run.
+        batch: u64,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// What a file ends with that is no complete batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// Which file.
+    pub file: PathBuf,
+    /// How many bytes at its start are proven, or lie before proven ones.
+    pub good_bytes: u64,
+    /// How many bytes follow them.
+    pub torn_bytes: u64,
+}
+
+/// Bytes within a file that are not what was recorded; what follows them is good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Which file.
+    pub file: PathBuf,
+    /// Where they start [byte].
+    pub start: u64,
+    /// How many they are.
+    pub bytes: u64,
+    /// Number of the batch in the run, where it is known.
+    pub batch: Option<u64>,
+    /// What was found.
+    pub reason: &'static str,
+}
+
+/// What a reader came across.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadReport {
+    /// Complete batches.
+    pub batches: u64,
+    /// Numbers of batches that should be there and are not, up to the last one found.
+    pub batches_missing: u64,
+    /// Events in them.
+    pub events: u64,
+    /// Packets in them.
+    pub packets: u64,
+    /// Bytes of those packets.
+    pub bytes: u64,
+    /// Damage in the middle of files.
+    pub damages: Vec<Damage>,
+    /// Torn tails.
+    pub tails: Vec<Tail>,
+    /// Files without the mark of a proper end; one that is being written has none.
+    pub unfinished_files: Vec<PathBuf>,
+}
+
+/// A complete batch.
+#[derive(Clone, Debug)]
+pub struct RecordedBatch {
+    number: u64,
+    record_batch: RecordBatch,
+}
+
+/// Goes through a run, batch by batch.
+///
+/// ```no_run
+/// # fn main() -> Result<(), fluxline_daq::record::ReadError> {
+/// let mut reader = fluxline_daq::record::RunReader::open("runs/0042".as_ref())?;
+/// while let Some(batch) = reader.next_batch()? {
+///     println!("batch {}: {} events", batch.number(), batch.record_batch().num_rows());
+/// }
+/// println!("{:?}", reader.report());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct RunReader {
+    folder: RunFolder,
+    files: std::vec::IntoIter<(u32, PathBuf)>,
+    scan: Option<Scan>,
+    last_batch: Option<u64>,
+    metadata: HashMap<String, String>,
+    report: ReadReport,
+}
+
+impl RunReader {
+    /// Opens a run, finished or not; the files that are there now are read, up to their size when
+    /// each is reached.
+    pub fn open(path: &Path) -> Result<RunReader, ReadError> {
+        let folder = RunFolder::open(path)?;
+        let files = folder.event_files()?.into_iter();
+        Ok(RunReader {
+            folder,
+            files,
+            scan: None,
+            last_batch: None,
+            metadata: HashMap::new(),
+            report: ReadReport::default(),
+        })
+    }
+
+    /// The run's folder.
+    #[must_use]
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
+    /// The next complete batch; `None` at the end. Cost: reads and checks the whole batch; its
+    /// memory is the batch's, no more is held.
+    pub fn next_batch(&mut self) -> Result<Option<RecordedBatch>, ReadError> {
+        loop {
+            let Some(scan) = &mut self.scan else {
+                let Some((_, path)) = self.files.next() else { return Ok(None) };
+                let scan = Scan::open(&path, self.last_batch)
+                    .map_err(|reason| FolderError::explain(&path, reason))?;
+                self.scan = Some(scan);
+                continue;
+            };
+            let found = scan.next_batch().map_err(|fault| explain(scan.path(), fault))?;
+            if self.metadata.is_empty() {
+                self.metadata.clone_from(scan.metadata());
+            }
+            let Some(good) = found else {
+                self.close_file();
+                continue;
+            };
+            let expected = self.last_batch.map_or(0, |last| last + 1);
+            self.report.batches_missing += good.number.saturating_sub(expected);
+            self.last_batch = Some(good.number);
+            let batch = RecordedBatch { number: good.number, record_batch: good.record_batch };
+            self.report.batches += 1;
+            self.report.events += batch.record_batch.num_rows() as u64;
+            self.report.packets += batch.packets().len() as u64;
+            self.report.bytes += batch.data_bytes();
+            return Ok(Some(batch));
+        }
+    }
+
+    /// What was found so far; complete once `next_batch` gave `None`.
+    #[must_use]
+    pub fn report(&self) -> &ReadReport {
+        &self.report
+    }
+
+    /// What the files say of themselves (keys in [`super::schema`]), once a batch was read.
+    #[must_use]
+    pub fn metadata(&self) -> &HashMap<String, String> {
+        &self.metadata
+    }
+
+    fn close_file(&mut self) {
+        let Some(scan) = self.scan.take() else { return };
+        let file = scan.path();
+        self.report.damages.extend(scan.bad().iter().map(|bad| damage(file, bad)));
+        if scan.torn_bytes() > 0 {
+            self.report.tails.push(Tail {
+                file: file.to_path_buf(),
+                good_bytes: scan.good_end(),
+                torn_bytes: scan.torn_bytes(),
+            });
+        }
+        if !scan.is_ended() {
+            self.report.unfinished_files.push(file.to_path_buf());
+        }
+    }
+}
+
+impl Iterator for RunReader {
+    type Item = Result<RecordedBatch, ReadError>;
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().transpose()
+    }
+}
+
+pub(super) fn damage(file: &Path, bad: &Bad) -> Damage {
+    Damage {
+        file: file.to_path_buf(),
+        start: bad.bytes.start,
+        bytes: bad.bytes.end - bad.bytes.start,
+        batch: bad.batch,
+        reason: bad.reason,
+    }
+}
+
+pub(super) fn explain(file: &Path, fault: ScanFault) -> ReadError {
+    match fault {
+        ScanFault::Io(reason) => FolderError::explain(file, reason).into(),
+        ScanFault::Foreign(reason) => ReadError::Foreign { file: file.to_path_buf(), reason },
+    }
+}
+
+impl RecordedBatch {
+    /// Its number in the run, from 0.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// As an Arrow record batch of [`super::schema::event_schema`].
+    #[must_use]
+    pub fn record_batch(&self) -> &RecordBatch {
+        &self.record_batch
+    }
+
+    /// The packets of all its events, one row each, in order: [`super::schema::packet_fields`].
+    #[must_use]
+    pub fn packets(&self) -> StructArray {
+        let list = self.record_batch.column(PACKETS).as_list::<i32>();
+        let offsets = list.value_offsets();
+        let (start, end) = (offsets[0] as usize, offsets[offsets.len() - 1] as usize);
+        list.values().as_struct().slice(start, end - start)
+    }
+
+    /// How many packets the event in `row` has.
+    #[must_use]
+    pub fn packets_of(&self, row: usize) -> usize {
+        self.record_batch.column(PACKETS).as_list::<i32>().value_length(row) as usize
+    }
+
+    /// Appends its rows to `batch`, as they were given to the recorder.
+    ///
+    /// Errors: [`ReadError::Value`] for a status that this program does not know; `batch` then
+    /// holds the rows before.
+    pub fn append_to(&self, batch: &mut EventBatch) -> Result<(), ReadError> {
+        let columns = &self.record_batch;
+        let key = columns.column(0).as_primitive::<UInt64Type>();
+        let status = columns.column(1).as_string::<i32>();
+        let missing = columns.column(2).as_string::<i32>();
+        let times =
+            [3, 4, 5].map(|at| columns.column(at).as_primitive::<TimestampNanosecondType>());
+        for row in 0..columns.num_rows() {
+            let word = status.value(row);
+            let status = EventStatus::ALL.into_iter().find(|status| status.as_str() == word);
+            let status = status.ok_or_else(|| ReadError::Value {
+                batch: self.number,
+                reason: format!("an event's status is {word:?}"),
+            })?;
+            batch.missing.push_str(missing.value(row));
+            batch.events.push(EventRow {
+                key: optional(key, row),
+                status,
+                first: moment(times[0].value(row)),
+                last: moment(times[1].value(row)),
+                built: moment(times[2].value(row)),
+                packets: self.packets_of(row) as u32,
+                missing_bytes: missing.value_length(row) as u32,
+            });
+        }
+        self.append_packets(batch);
+        Ok(())
+    }
+
+    fn append_packets(&self, batch: &mut EventBatch) {
+        let packets = self.packets();
+        let column = |at: usize| packets.column(at);
+        let source = column(0).as_primitive::<UInt32Type>();
+        let packet_type = column(1).as_primitive::<UInt8Type>();
+        let sequence = column(2).as_primitive::<UInt64Type>();
+        let time = column(3).as_primitive::<TimestampNanosecondType>();
+        let sensor_time_ns = column(4).as_primitive::<UInt64Type>();
+        let part = column(5).as_primitive::<UInt64Type>();
+        let payload_start = column(6).as_primitive::<UInt32Type>();
+        let payload_bytes = column(7).as_primitive::<UInt32Type>();
+        let data = column(8).as_binary::<i32>();
+        for row in 0..packets.len() {
+            batch.bytes.extend_from_slice(data.value(row));
+            batch.packets.push(PacketRow {
+                source: source.value(row),
+                packet_type: packet_type.value(row),
+                sequence: optional(sequence, row),
+                time: moment(time.value(row)),
+                sensor_time_ns: optional(sensor_time_ns, row),
+                part: part.value(row),
+                payload_start: payload_start.value(row),
+                payload_bytes: payload_bytes.value(row),
+                bytes: data.value_length(row) as u32,
+            });
+        }
+    }
+
+    fn data_bytes(&self) -> u64 {
+        let packets = self.packets();
+        let offsets = packets.column(DATA).as_binary::<i32>().value_offsets();
+        (i64::from(offsets[offsets.len() - 1]) - i64::from(offsets[0])) as u64
+    }
+}
+
+const PACKETS: usize = 6;
+const DATA: usize = 8;
+
+fn optional<T: ArrowPrimitiveType>(column: &PrimitiveArray<T>, row: usize) -> Option<T::Native> {
+    column.is_valid(row).then(|| column.value(row))
+}
+
+fn moment(ns: i64) -> Moment {
+    Moment::from_ns(u64::try_from(ns).unwrap_or(0))
+}

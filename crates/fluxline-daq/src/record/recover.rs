@@ -1,0 +1,227 @@
+//! Mends a run whose program or machine died.
+//!
+//! What a crash leaves is complete up to its last batch; then there may be a piece of a
+//! batch. Other readers of Arrow stumble over that piece, so it is moved out of the file, into
+//! one beside it (`events-000003.arrows.torn`, removed by whoever does not want it), and the file
+//! gets its end mark. Counts are rebuilt from the batches. Nothing that is proven is touched, a
+//! second time changes nothing, and a crash in the middle of it costs nothing: the piece is on the
+//! disk before it is cut off.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::folder::{
+    FolderError, RUN_FILE, RunFolder, SOURCES_FILE, SourceLine, complete_lines_bytes, sync_folder,
+};
+use super::message::END_OF_STREAM;
+use super::reader::{Damage, ReadError, ReadReport, RunReader, explain};
+use super::scan::Scan;
+
+/// Why a run cannot be mended.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// It is not over.
+    #[error("{} is being recorded right now: stop the run first", .0.display())]
+    Running(PathBuf),
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl From<FolderError> for RecoverError {
+    fn from(error: FolderError) -> RecoverError {
+        RecoverError::Read(error.into())
+    }
+}
+
+/// What was cut off a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Which file.
+    pub file: PathBuf,
+    /// What stayed of it [byte]; when nothing did, the file is gone.
+    pub kept_bytes: u64,
+    /// What was cut off [byte].
+    pub cut_bytes: u64,
+    /// Where the cut bytes are now.
+    pub kept_as: Option<PathBuf>,
+}
+
+/// What was done, and what the run holds now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoverReport {
+    /// What was cut off.
+    pub cuts: Vec<Cut>,
+    /// Files that got their end mark.
+    pub ended: Vec<PathBuf>,
+    /// What the run holds now, damage in the middle of files included (it stays as it is).
+    pub found: ReadReport,
+    /// Whether anything was changed.
+    pub changed: bool,
+}
+
+/// Mends the run in `path`; see the head of this file. Reads the whole run twice.
+///
+/// Done when all is on the disk. Errors: [`RecoverError`]; what was mended until then stays mended.
+pub fn recover(path: &Path) -> Result<RecoverReport, RecoverError> {
+    let folder = RunFolder::open(path)?;
+    let _lock = lock(&folder)?;
+    let mut report = RecoverReport::default();
+    let mut last_batch = None;
+    for (_, file) in folder.event_files()? {
+        let mut scan =
+            Scan::open(&file, last_batch).map_err(|reason| FolderError::explain(&file, reason))?;
+        while let Some(good) = scan.next_batch().map_err(|fault| explain(&file, fault))? {
+            last_batch = Some(good.number);
+        }
+        mend_file(&scan, &mut report).map_err(|reason| FolderError::explain(&file, reason))?;
+    }
+    let sources = folder.path().join(SOURCES_FILE);
+    report.changed |=
+        mend_lines(&sources).map_err(|reason| FolderError::explain(&sources, reason))?;
+    report.changed |= !report.cuts.is_empty() || !report.ended.is_empty();
+    report.found = count(path)?;
+    mend_run(&folder, &mut report)?;
+    Ok(report)
+}
+
+/// Keeps recorder and recovery apart; the operating system drops the lock with its holder.
+///
+/// A file system without locks lets both through.
+pub(super) fn lock(folder: &RunFolder) -> Result<Option<File>, RecoverError> {
+    let Ok(handle) = File::open(folder.path()) else { return Ok(None) };
+    match handle.try_lock() {
+        Ok(()) => Ok(Some(handle)),
+        Err(TryLockError::WouldBlock) => Err(RecoverError::Running(folder.path().to_path_buf())),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+fn count(path: &Path) -> Result<ReadReport, ReadError> {
+    let mut reader = RunReader::open(path)?;
+    while reader.next_batch()?.is_some() {}
+    Ok(reader.report().clone())
+}
+
+fn mend_file(scan: &Scan, report: &mut RecoverReport) -> io::Result<()> {
+    let path = scan.path();
+    let kept_bytes = scan.good_end();
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    if scan.torn_bytes() > 0 {
+        let kept_as = free_name(path);
+        file.seek(SeekFrom::Start(kept_bytes))?;
+        let mut torn = File::create_new(&kept_as)?;
+        io::copy(&mut Read::by_ref(&mut file).take(scan.torn_bytes()), &mut torn)?;
+        torn.sync_all()?;
+        path.parent().map_or(Ok(()), sync_folder)?;
+        let cut_bytes = scan.torn_bytes();
+        let file = path.to_path_buf();
+        report.cuts.push(Cut { file, kept_bytes, cut_bytes, kept_as: Some(kept_as) });
+    } else if kept_bytes == 0 {
+        let file = path.to_path_buf();
+        report.cuts.push(Cut { file, kept_bytes, cut_bytes: 0, kept_as: None });
+    }
+    if kept_bytes == 0 {
+        fs::remove_file(path)?;
+        return path.parent().map_or(Ok(()), sync_folder);
+    }
+    file.set_len(kept_bytes)?;
+    if !scan.has_end() {
+        file.seek(SeekFrom::Start(kept_bytes))?;
+        file.write_all(&END_OF_STREAM)?;
+        report.ended.push(path.to_path_buf());
+    }
+    file.sync_all()
+}
+
+fn free_name(path: &Path) -> PathBuf {
+    let name = |suffix: String| PathBuf::from(format!("{}{suffix}", path.display()));
+    let mut free = name(".torn".to_owned());
+    let mut number = 2;
+    while free.exists() {
+        free = name(format!(".torn-{number}"));
+        number += 1;
+    }
+    free
+}
+
+/// Completes the last line when it only lacks its end, else cuts it off; whether it did either.
+fn mend_lines(path: &Path) -> io::Result<bool> {
+    let bytes = match fs::read(path) {
+        Err(reason) if reason.kind() == io::ErrorKind::NotFound => return Ok(false),
+        read => read?,
+    };
+    let complete = complete_lines_bytes(&bytes);
+    let last = &bytes[complete..];
+    if last.is_empty() {
+        return Ok(false);
+    }
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    if serde_json::from_slice::<SourceLine>(last).is_ok() {
+        file.write_all(b"\n")?;
+    } else {
+        file.set_len(complete as u64)?;
+    }
+    file.sync_all()?;
+    Ok(true)
+}
+
+/// Puts state and counts into `run.json`, unless the run was finished and nothing was changed.
+fn mend_run(folder: &RunFolder, report: &mut RecoverReport) -> Result<(), FolderError> {
+    let read = folder.read_run();
+    let mut run = match read {
+        Ok(Value::Object(run)) => run,
+        Ok(_) | Err(FolderError::Text { .. }) => {
+            let path = folder.path().join(RUN_FILE);
+            fs::rename(&path, path.with_extension("json.torn"))
+                .map_err(|reason| FolderError::explain(&path, reason))?;
+            Map::new()
+        }
+        Err(FolderError::Missing(_)) => Map::new(),
+        Err(error) => return Err(error),
+    };
+    // A temporary file that a crash left; run.json itself is whole.
+    let _ = fs::remove_file(folder.path().join(RUN_FILE).with_extension("new"));
+    let settled =
+        matches!(run.get("state").and_then(Value::as_str), Some("finished" | "recovered"));
+    if settled && !report.changed {
+        return Ok(());
+    }
+    let earlier = run.get("recovered").and_then(|earlier| earlier.get("cuts")?.as_array().cloned());
+    let mut cuts = earlier.unwrap_or_default();
+    cuts.extend(report.cuts.iter().map(|cut| {
+        json!({
+            "file": name(&cut.file), "kept_bytes": cut.kept_bytes, "cut_bytes": cut.cut_bytes,
+            "kept_as": cut.kept_as.as_deref().map(name),
+        })
+    }));
+    if let Some(state) = run.insert("state".to_owned(), json!("recovered")) {
+        if state != "recovered" {
+            run.insert("state_before".to_owned(), state);
+        }
+    }
+    let found = &report.found;
+    let counts = json!({
+        "batches": found.batches, "batches_missing": found.batches_missing,
+        "events": found.events, "packets": found.packets, "bytes": found.bytes,
+        "damages": found.damages.iter().map(damage_value).collect::<Vec<_>>(),
+        "cuts": cuts,
+    });
+    run.insert("recovered".to_owned(), counts);
+    report.changed = true;
+    folder.write_run(&Value::Object(run))
+}
+
+fn damage_value(damage: &Damage) -> Value {
+    json!({
+        "file": name(&damage.file), "start": damage.start, "bytes": damage.bytes,
+        "batch": damage.batch, "reason": damage.reason,
+    })
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

@@ -1,0 +1,355 @@
+//! Walks the messages of one events file, whatever state it is in.
+//!
+//! A file may end anywhere (a crash), hold zeros or old bytes where data should be (a power cut),
+//! or have flipped bits. Each message carries check sums over its metadata and its body, so every
+//! byte is either proven or not. Where the chain of lengths breaks, the walk looks for the next
+//! message that proves itself: damage in the middle costs the batches it hit, no others.
+//! What nothing good follows is the torn tail. Every length is compared with the file's size
+//! before memory is asked for.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_ipc::reader::RecordBatchDecoder;
+use arrow_ipc::{Message, MessageHeader, MetadataVersion};
+
+use super::message::{CONTINUATION, END_OF_STREAM, PREFIX_BYTES, metadata_value, verified_message};
+use super::schema::{
+    BUFFERS, EVENT_NODES, KEY_BATCH, KEY_CRC, KEY_LAYOUT, LAYOUT_VERSION, NODES, event_fields,
+    event_schema,
+};
+
+/// The longest metadata that is believed [byte]; ours has some 1300, and the schema the formats' names.
+const METADATA_BYTES_MAX: usize = 1 << 16;
+/// The longest metadata of a batch that a search believes [byte]: bounds the search's cost.
+const SEARCH_METADATA_BYTES_MAX: usize = 1 << 12;
+/// The longest body that is believed [byte]: the recorder splits at 2 GiB per buffer.
+const BODY_BYTES_MAX: u64 = 1 << 33;
+/// Messages start at multiples of this in the file [byte].
+const STEP: usize = 8;
+/// How much of a file a search reads at once [byte].
+const WINDOW_BYTES: usize = 1 << 16;
+
+/// Bytes of a file that are not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bad {
+    pub bytes: Range<u64>,
+    pub batch: Option<u64>,
+    pub reason: &'static str,
+}
+
+/// A complete batch with both check sums right.
+#[derive(Clone, Debug)]
+pub(super) struct Good {
+    pub number: u64,
+    pub bytes: Range<u64>,
+    pub record_batch: RecordBatch,
+}
+
+/// Why the walk cannot go on in a file.
+#[derive(Debug)]
+pub(super) enum ScanFault {
+    Io(io::Error),
+    /// It is intact, and not ours or of a later version.
+    Foreign(String),
+}
+
+impl From<io::Error> for ScanFault {
+    fn from(error: io::Error) -> ScanFault {
+        ScanFault::Io(error)
+    }
+}
+
+/// A walk through one file.
+#[derive(Debug)]
+pub(super) struct Scan {
+    file: File,
+    path: PathBuf,
+    size: u64,
+    position: u64,
+    good_end: u64,
+    last_batch: Option<u64>,
+    ended: bool,
+    torn: bool,
+    metadata: HashMap<String, String>,
+    /// Bad bytes that nothing good has followed yet.
+    pending: Vec<Bad>,
+    /// Bad bytes before good ones.
+    bad: Vec<Bad>,
+}
+
+impl Scan {
+    /// Opens a file; its size now is where the walk ends. Batches up to `last_batch` came before.
+    pub fn open(path: &Path, last_batch: Option<u64>) -> io::Result<Scan> {
+        let file = File::open(path)?;
+        let size = file.metadata()?.len();
+        Ok(Scan {
+            file,
+            path: path.to_path_buf(),
+            size,
+            position: 0,
+            good_end: 0,
+            last_batch,
+            ended: false,
+            torn: false,
+            metadata: HashMap::new(),
+            pending: Vec::new(),
+            bad: Vec::new(),
+        })
+    }
+
+    /// The next good batch; `None` at the end of what is good.
+    pub fn next_batch(&mut self) -> Result<Option<Good>, ScanFault> {
+        while self.position < self.size && !self.torn {
+            match self.step()? {
+                Found::Batch(good) => {
+                    self.accept(good.bytes.end);
+                    self.last_batch = Some(good.number);
+                    return Ok(Some(good));
+                }
+                Found::Schema(end) => self.accept(end),
+                Found::End => {
+                    self.accept(self.position + END_OF_STREAM.len() as u64);
+                    self.ended = true;
+                }
+                Found::BadBatch(bad) => {
+                    self.position = bad.bytes.end;
+                    self.pending.push(bad);
+                }
+                Found::Cut => self.torn = true,
+                Found::Broken => self.search()?,
+            }
+        }
+        Ok(None)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bad bytes that good ones follow.
+    pub fn bad(&self) -> &[Bad] {
+        &self.bad
+    }
+
+    /// The end of the last good message [byte from the start]; after the walk, where the tail begins.
+    pub fn good_end(&self) -> u64 {
+        self.good_end
+    }
+
+    /// How many bytes follow the last good message; after the walk, the torn tail.
+    pub fn torn_bytes(&self) -> u64 {
+        self.size - self.good_end
+    }
+
+    /// Whether the file says that it is complete, and nothing follows.
+    pub fn is_ended(&self) -> bool {
+        self.ended && self.good_end == self.size
+    }
+
+    /// Whether the last good message is the end mark.
+    pub fn has_end(&self) -> bool {
+        self.ended
+    }
+
+    /// What the file says of itself, once its schema was read.
+    pub fn metadata(&self) -> &HashMap<String, String> {
+        &self.metadata
+    }
+
+    fn accept(&mut self, end: u64) {
+        self.position = end;
+        self.good_end = end;
+        self.ended = false;
+        self.bad.append(&mut self.pending);
+    }
+
+    fn step(&mut self) -> Result<Found, ScanFault> {
+        let Some(prefix) = self.read_small(self.position, PREFIX_BYTES)? else {
+            return Ok(Found::Broken);
+        };
+        if prefix == END_OF_STREAM {
+            return Ok(Found::End);
+        }
+        let Some(metadata_bytes) = metadata_length(&prefix, METADATA_BYTES_MAX) else {
+            return Ok(Found::Broken);
+        };
+        let start = self.position + PREFIX_BYTES as u64;
+        let Some(mut metadata) = self.read_small(start, metadata_bytes)? else {
+            return Ok(Found::Broken);
+        };
+        let Some(message) = verified_message(&mut metadata) else { return Ok(Found::Broken) };
+        let body_start = start + metadata_bytes as u64;
+        match message.header_type() {
+            MessageHeader::Schema => {
+                self.metadata = schema_metadata(&message)?;
+                Ok(Found::Schema(body_start))
+            }
+            MessageHeader::RecordBatch => Ok(self.batch(&message, body_start)?),
+            _ => Ok(Found::Broken),
+        }
+    }
+
+    fn batch(&self, message: &Message<'_>, body_start: u64) -> Result<Found, io::Error> {
+        let Some(head) = BatchHead::parse(message) else { return Ok(Found::Broken) };
+        let Some(end) = body_start.checked_add(head.body_bytes).filter(|end| *end <= self.size)
+        else {
+            return Ok(Found::Cut);
+        };
+        let bytes = self.position..end;
+        let bad = |reason| {
+            Found::BadBatch(Bad { bytes: bytes.clone(), batch: Some(head.number), reason })
+        };
+        let mut body = MutableBuffer::from_len_zeroed(head.body_bytes as usize);
+        self.file.read_exact_at(body.as_slice_mut(), body_start)?;
+        if crc_fast::crc32_iscsi(body.as_slice()) != head.crc {
+            return Ok(bad("the check sum of the batch does not hold"));
+        }
+        if self.last_batch.is_some_and(|last| head.number <= last) {
+            return Ok(bad("the batch's number is not above the one before"));
+        }
+        match decode(message, &body.into()) {
+            Some(record_batch) => {
+                Ok(Found::Batch(Good { number: head.number, bytes, record_batch }))
+            }
+            None => Ok(bad("the batch does not have the columns of a run")),
+        }
+    }
+
+    /// Looks for the next batch that proves itself, and notes what is skipped.
+    fn search(&mut self) -> Result<(), ScanFault> {
+        let broken = self.position;
+        let mut window_start = (broken + 1).next_multiple_of(STEP as u64);
+        while window_start < self.size {
+            let bytes = (self.size - window_start).min(WINDOW_BYTES as u64) as usize;
+            let mut window = vec![0; bytes];
+            self.file.read_exact_at(&mut window, window_start)?;
+            for (index, prefix) in window.chunks_exact(STEP).enumerate() {
+                let place = window_start + (index * STEP) as u64;
+                if prefix[..4] == CONTINUATION && self.is_batch_at(place, prefix)? {
+                    let reason = "no message of a run";
+                    self.pending.push(Bad { bytes: broken..place, batch: None, reason });
+                    self.position = place;
+                    return Ok(());
+                }
+            }
+            window_start += bytes as u64;
+        }
+        self.torn = true;
+        Ok(())
+    }
+
+    fn is_batch_at(&self, place: u64, prefix: &[u8]) -> io::Result<bool> {
+        let Some(metadata_bytes) = metadata_length(prefix, SEARCH_METADATA_BYTES_MAX) else {
+            return Ok(false);
+        };
+        let Some(mut metadata) = self.read_small(place + PREFIX_BYTES as u64, metadata_bytes)?
+        else {
+            return Ok(false);
+        };
+        let head = verified_message(&mut metadata).and_then(|message| BatchHead::parse(&message));
+        Ok(head.is_some_and(|head| self.last_batch.is_none_or(|last| head.number > last)))
+    }
+
+    /// So many bytes from `start` on, `None` when the file ends before.
+    fn read_small(&self, start: u64, bytes: usize) -> io::Result<Option<Vec<u8>>> {
+        if start > self.size || self.size - start < bytes as u64 {
+            return Ok(None);
+        }
+        let mut found = vec![0; bytes];
+        self.file.read_exact_at(&mut found, start)?;
+        Ok(Some(found))
+    }
+}
+
+enum Found {
+    Schema(u64),
+    Batch(Good),
+    BadBatch(Bad),
+    End,
+    /// A message that proves itself, and the file ends within its body.
+    Cut,
+    /// Nothing that proves itself.
+    Broken,
+}
+
+struct BatchHead {
+    number: u64,
+    crc: u32,
+    body_bytes: u64,
+}
+
+impl BatchHead {
+    fn parse(message: &Message<'_>) -> Option<BatchHead> {
+        message.header_as_record_batch()?;
+        let number = metadata_value(message, KEY_BATCH)?.parse().ok()?;
+        let crc = u32::from_str_radix(metadata_value(message, KEY_CRC)?, 16).ok()?;
+        let body_bytes = u64::try_from(message.bodyLength()).ok()?;
+        (body_bytes <= BODY_BYTES_MAX).then_some(BatchHead { number, crc, body_bytes })
+    }
+}
+
+fn metadata_length(prefix: &[u8], max: usize) -> Option<usize> {
+    let (continuation, length) = prefix.split_first_chunk::<4>()?;
+    let length = u32::from_le_bytes(*length.first_chunk()?) as usize;
+    let sound = *continuation == CONTINUATION && length > 0 && length <= max;
+    (sound && length.is_multiple_of(STEP)).then_some(length)
+}
+
+fn schema_metadata(message: &Message<'_>) -> Result<HashMap<String, String>, ScanFault> {
+    let foreign = |reason: String| ScanFault::Foreign(reason);
+    let schema = message
+        .header_as_schema()
+        .ok_or_else(|| foreign("its schema is missing".to_owned()))
+        .and_then(|schema| {
+            arrow_ipc::convert::try_fb_to_schema(schema).map_err(|error| foreign(error.to_string()))
+        })?;
+    let layout = schema.metadata().get(KEY_LAYOUT).map(String::as_str);
+    if layout != Some(LAYOUT_VERSION.to_string().as_str()) {
+        let layout = layout.unwrap_or("none");
+        return Err(foreign(format!(
+            "its layout is {layout}, this program reads {LAYOUT_VERSION}"
+        )));
+    }
+    if *schema.fields() != event_fields() {
+        return Err(foreign("its columns are not those of a run".to_owned()));
+    }
+    Ok(schema.metadata().iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+}
+
+/// The batch in a body whose check sum holds; `None` when it has not the columns of a run.
+///
+/// The check sum keeps accidents out, not intent: lengths are checked all the same.
+fn decode(message: &Message<'_>, body: &Buffer) -> Option<RecordBatch> {
+    let batch = message.header_as_record_batch()?;
+    let (nodes, buffers) = (batch.nodes()?, batch.buffers()?);
+    if nodes.len() != NODES || buffers.len() != BUFFERS || batch.compression().is_some() {
+        return None;
+    }
+    let body_bytes = i64::try_from(body.len()).ok()?;
+    let packets = nodes.get(EVENT_NODES).length();
+    for (index, node) in nodes.iter().enumerate() {
+        let rows = if index < EVENT_NODES - 1 { batch.length() } else { packets };
+        let nulls_sound = node.null_count() >= 0 && node.null_count() <= rows;
+        if node.length() != rows || rows < 0 || rows > body_bytes || !nulls_sound {
+            return None;
+        }
+    }
+    for buffer in buffers {
+        let end = buffer.offset().checked_add(buffer.length())?;
+        if buffer.offset() < 0 || buffer.length() < 0 || end > body_bytes {
+            return None;
+        }
+    }
+    let version = MetadataVersion::V5;
+    let dictionaries = HashMap::new();
+    RecordBatchDecoder::try_new(body, batch, event_schema(), &dictionaries, &version)
+        .and_then(RecordBatchDecoder::read_record_batch)
+        .ok()
+}

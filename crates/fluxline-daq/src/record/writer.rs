@@ -1,0 +1,494 @@
+//! Records batches of events: one write per batch, straight from where the packets lie.
+//!
+//! The recorder must keep up with the readout, and must not fall with the disk. So the packets'
+//! bytes are never copied: what stands before them is built in small buffers that are
+//! reused, and all goes to the file in one vectored write. When the disk fails or is
+//! full, the torn end is cut off, recording stops with a reason that stays, and every event after
+//! that is counted as failed; the readout goes on.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crc_fast::{CrcAlgorithm, Digest};
+use fluxline_proto::{Moment, Span};
+
+use crate::event::EventBatch;
+
+use super::columns::{Columns, Piece, RowFault, for_each_piece};
+use super::folder::{RunFolder, SOURCES_FILE, SourceLine, event_file_name, sync_folder};
+use super::message::{END_OF_STREAM, MessageEncoder};
+use super::recover::lock;
+use super::schema::file_schema;
+
+/// The longest buffer in one message [byte]. Source: Arrow's 32-bit offsets.
+const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
+
+/// When recorded bytes are forced to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// When the operating system wants to: a crash of the program loses nothing, a power cut may
+    /// cost what came in the last half minute.
+    None,
+    /// Before `write` returns: a power cut loses no batch that was reported as written.
+    Batch,
+    /// After every span of so many seconds, with the first batch that comes then.
+    EverySeconds(u32),
+}
+
+/// How to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecorderConfig {
+    /// A new file is begun before one would grow beyond this [byte]; one batch may exceed it alone.
+    pub file_bytes: u64,
+    /// When recorded bytes are forced to the disk.
+    pub sync: Sync,
+}
+
+impl Default for RecorderConfig {
+    /// Files of 1 GiB, forced to the disk every 5 s.
+    fn default() -> RecorderConfig {
+        RecorderConfig { file_bytes: 1 << 30, sync: Sync::EverySeconds(5) }
+    }
+}
+
+/// Whether it records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecorderState {
+    /// It does.
+    Recording,
+    /// A fault stopped it; it stays so.
+    Stopped {
+        /// The fault in a sentence.
+        reason: WriteFault,
+    },
+    /// The run's files are complete.
+    Finished,
+}
+
+/// Why events were not written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteFault {
+    /// The disk is full, or the quota is used up.
+    #[error("no space left for {}: recording has stopped, what was recorded before is safe; \
+        free some space and start a new run", .file.display())]
+    NoSpace {
+        /// The file that was written.
+        file: PathBuf,
+    },
+    /// Somebody removed the file during the run; its batches count as failed.
+    #[error("{} was removed while it was written: recording has stopped; start a new run",
+        .file.display())]
+    Removed {
+        /// The file that is gone.
+        file: PathBuf,
+    },
+    /// The disk refused.
+    #[error("{} cannot be written ({reason}): recording has stopped, what was recorded before is \
+        safe; check the disk and start a new run", .file.display())]
+    Disk {
+        /// The file that was written.
+        file: PathBuf,
+        /// What the operating system says.
+        reason: String,
+    },
+    /// The bytes are written, and the disk did not confirm them.
+    #[error("the disk did not confirm {} ({reason}): recording has stopped, and its last \
+        {bytes} bytes may be lost at a power cut; check the disk and start a new run",
+        .file.display())]
+    NotConfirmed {
+        /// The file that was forced to the disk.
+        file: PathBuf,
+        /// How many of its bytes are not confirmed.
+        bytes: u64,
+        /// What the operating system says.
+        reason: String,
+    },
+    /// One event is too large for the format; the batch is refused, recording goes on.
+    #[error(
+        "an event of 2 GiB or more cannot be recorded: its batch was left out; \
+        choose smaller events"
+    )]
+    EventTooLarge,
+    /// The batch contradicts itself; it is refused, recording goes on.
+    #[error("a batch whose rows do not add up was left out; this is an error of the program")]
+    Inconsistent,
+    /// The run is over.
+    #[error("the run is finished: nothing more can be recorded")]
+    Finished,
+}
+
+impl From<RowFault> for WriteFault {
+    fn from(fault: RowFault) -> WriteFault {
+        match fault {
+            RowFault::Inconsistent => WriteFault::Inconsistent,
+            RowFault::TooLarge => WriteFault::EventTooLarge,
+        }
+    }
+}
+
+/// What became of the events: every one that `write` was given is in exactly one of the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecorderCounts {
+    /// Complete in a file.
+    pub written: Amount,
+    /// Not in any file.
+    pub failed: Amount,
+    /// Batches (messages) in the files.
+    pub batches: u64,
+    /// Files begun and kept.
+    pub files: u32,
+    /// Size of the files together [byte].
+    pub file_bytes: u64,
+}
+
+impl RecorderCounts {
+    fn given(&self) -> Amount {
+        let mut given = self.written;
+        given.add(self.failed);
+        given
+    }
+}
+
+/// So much data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Events.
+    pub events: u64,
+    /// Packets in them.
+    pub packets: u64,
+    /// Bytes of those packets (UDP payloads).
+    pub bytes: u64,
+}
+
+impl Amount {
+    fn of(events: usize, packets: usize, bytes: usize) -> Amount {
+        Amount { events: events as u64, packets: packets as u64, bytes: bytes as u64 }
+    }
+
+    fn add(&mut self, other: Amount) {
+        self.events += other.events;
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+
+    fn subtract(&mut self, other: Amount) {
+        self.events -= other.events;
+        self.packets -= other.packets;
+        self.bytes -= other.bytes;
+    }
+}
+
+/// Writes a run's events.
+#[derive(Debug)]
+pub struct Recorder {
+    /// Tells a recovery that the run goes on.
+    _lock: Option<File>,
+    folder: RunFolder,
+    config: RecorderConfig,
+    state: RecorderState,
+    counts: RecorderCounts,
+    file: Option<EventFile>,
+    sources: Option<File>,
+    next_file: u32,
+    next_batch: u64,
+    forced: Option<Moment>,
+    columns: Columns,
+    messages: MessageEncoder,
+}
+
+#[derive(Debug)]
+struct EventFile {
+    file: File,
+    path: PathBuf,
+    /// Up to the last complete message.
+    bytes: u64,
+    /// Of these, confirmed by the disk.
+    forced_bytes: u64,
+    batches: u64,
+    held: Amount,
+}
+
+impl Recorder {
+    /// Takes the recording of a new run. Files are begun when there is something to write.
+    #[must_use]
+    pub fn open(folder: RunFolder, config: RecorderConfig) -> Recorder {
+        Recorder {
+            // The folder was made for this run: nobody else can hold its lock.
+            _lock: lock(&folder).ok().flatten(),
+            folder,
+            config,
+            state: RecorderState::Recording,
+            counts: RecorderCounts::default(),
+            file: None,
+            sources: None,
+            next_file: 0,
+            next_batch: 0,
+            forced: None,
+            columns: Columns::default(),
+            messages: MessageEncoder::default(),
+        }
+    }
+
+    /// Notes a source. Done when it is handed to the operating system, and with [`Sync::Batch`]
+    /// when it is on the disk. Call it before the first batch that names the source.
+    ///
+    /// Errors: as [`Recorder::write`]; a fault stops recording.
+    pub fn write_source(&mut self, source: &SourceLine) -> Result<(), WriteFault> {
+        self.check_state()?;
+        let path = self.folder.path().join(SOURCES_FILE);
+        let line = serde_json::to_string(source);
+        let force = self.config.sync != Sync::None;
+        let written = line.map_err(io::Error::from).and_then(|line| {
+            let file = match &mut self.sources {
+                Some(file) => file,
+                none => none.insert(OpenOptions::new().append(true).create(true).open(&path)?),
+            };
+            let before = file.metadata()?.len();
+            file.write_all(format!("{line}\n").as_bytes()).inspect_err(|_| {
+                // If the cut fails as well, readers leave out a line that has no end.
+                let _ = file.set_len(before);
+            })?;
+            if force { file.sync_data() } else { Ok(()) }
+        });
+        written.map_err(|error| self.stop(disk_fault(&path, &error)))
+    }
+
+    /// Writes a batch. `now` is the caller's clock.
+    ///
+    /// Done when the batch is handed to the operating system, whole (it survives the
+    /// program's end); [`RecorderConfig::sync`] says when it is on the disk (survives a power cut).
+    /// Errors: after a [`WriteFault`] of the disk recording is stopped: the end of the file is cut to
+    /// the last complete batch, and later calls fail at once, without touching the disk. Whatever
+    /// is returned, [`Recorder::counts`] says exactly what is in the files: a batch above 2 GiB
+    /// goes in parts, and a part of it may have been written.
+    /// Cost: one write, one pass for the check sum, some sixty bytes copied per packet.
+    pub fn write(&mut self, batch: &EventBatch, now: Moment) -> Result<(), WriteFault> {
+        let mut all = self.counts.given();
+        all.add(Amount::of(batch.events.len(), batch.packets.len(), batch.bytes.len()));
+        let result = self.check_state().and_then(|()| {
+            for_each_piece(batch, BUFFER_BYTES_MAX, |piece| self.write_piece(&piece))?;
+            self.force_when_due(now)
+        });
+        all.subtract(self.counts.given());
+        self.counts.failed.add(all);
+        result
+    }
+
+    /// Completes the files; safe to call twice.
+    ///
+    /// Done when the end mark is written, and on the disk unless the choice is [`Sync::None`].
+    /// Errors: as [`Recorder::write`]; after an earlier fault, that fault.
+    pub fn finish(&mut self) -> Result<(), WriteFault> {
+        match &self.state {
+            RecorderState::Finished => return Ok(()),
+            RecorderState::Stopped { reason } => return Err(reason.clone()),
+            RecorderState::Recording => {}
+        }
+        self.close_file()?;
+        self.state = RecorderState::Finished;
+        Ok(())
+    }
+
+    /// Whether it records.
+    #[must_use]
+    pub fn state(&self) -> &RecorderState {
+        &self.state
+    }
+
+    /// What became of the events so far.
+    #[must_use]
+    pub fn counts(&self) -> RecorderCounts {
+        self.counts
+    }
+
+    /// The run's folder.
+    #[must_use]
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
+    fn check_state(&self) -> Result<(), WriteFault> {
+        match &self.state {
+            RecorderState::Recording => Ok(()),
+            RecorderState::Stopped { reason } => Err(reason.clone()),
+            RecorderState::Finished => Err(WriteFault::Finished),
+        }
+    }
+
+    fn write_piece(&mut self, piece: &Piece<'_>) -> Result<(), WriteFault> {
+        self.columns.fill(piece);
+        let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+        let padding = &[0; 8][..self.columns.padding(piece)];
+        for part in [&self.columns.bytes, piece.bytes, padding] {
+            digest.update(part);
+        }
+        let crc = digest.finalize() as u32;
+        let rows = piece.events.len();
+        let head = self.messages.batch(&self.columns, rows, self.next_batch, crc).len();
+        let bytes = (head + self.columns.body_bytes) as u64;
+        let full =
+            |file: &EventFile| file.batches > 0 && file.bytes + bytes > self.config.file_bytes;
+        if self.file.as_ref().is_some_and(full) {
+            self.close_file()?;
+        }
+        if self.file.is_none() {
+            self.begin_file()?;
+        }
+        let Some(file) = &mut self.file else { return Err(WriteFault::Finished) };
+        let written = file.append(&mut [
+            IoSlice::new(self.messages.head()),
+            IoSlice::new(&self.columns.bytes),
+            IoSlice::new(piece.bytes),
+            IoSlice::new(padding),
+        ]);
+        if let Err(fault) = written {
+            return Err(self.stop(fault));
+        }
+        let amount = Amount::of(rows, piece.packets.len(), piece.bytes.len());
+        file.batches += 1;
+        file.held.add(amount);
+        self.next_batch += 1;
+        self.counts.written.add(amount);
+        self.counts.batches += 1;
+        self.counts.file_bytes += bytes;
+        if self.config.sync == Sync::Batch { self.force() } else { Ok(()) }
+    }
+
+    fn begin_file(&mut self) -> Result<(), WriteFault> {
+        let path = self.folder.path().join(event_file_name(self.next_file));
+        let formats = self.folder.formats().unwrap_or_default();
+        let schema = file_schema(&self.folder.id(), &formats);
+        let opened = OpenOptions::new().write(true).create_new(true).open(&path);
+        let begun = opened.map_err(|error| disk_fault(&path, &error)).and_then(|file| {
+            let path = path.clone();
+            let mut file = EventFile {
+                file,
+                path,
+                bytes: 0,
+                forced_bytes: 0,
+                batches: 0,
+                held: Amount::default(),
+            };
+            file.append(&mut [IoSlice::new(MessageEncoder::default().schema(&schema))])?;
+            Ok(file)
+        });
+        let file = begun.map_err(|fault| self.stop(fault))?;
+        self.next_file += 1;
+        self.counts.files += 1;
+        self.counts.file_bytes += file.bytes;
+        self.file = Some(file);
+        if self.config.sync == Sync::None {
+            return Ok(());
+        }
+        let folder = self.folder.path();
+        sync_folder(folder).map_err(|error| disk_fault(folder, &error)).map_err(|f| self.stop(f))
+    }
+
+    fn close_file(&mut self) -> Result<(), WriteFault> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        if let Err(fault) = file.append(&mut [IoSlice::new(&END_OF_STREAM)]) {
+            return Err(self.stop(fault));
+        }
+        self.counts.file_bytes += END_OF_STREAM.len() as u64;
+        if self.config.sync != Sync::None {
+            self.force()?;
+        }
+        self.file = None;
+        Ok(())
+    }
+
+    fn force_when_due(&mut self, now: Moment) -> Result<(), WriteFault> {
+        let Sync::EverySeconds(seconds) = self.config.sync else { return Ok(()) };
+        let span = Span::from_ms(u64::from(seconds) * 1000);
+        let last = *self.forced.get_or_insert(now);
+        if now.since(last) < span {
+            return Ok(());
+        }
+        self.forced = Some(now);
+        self.force()
+    }
+
+    fn force(&mut self) -> Result<(), WriteFault> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        match file.file.sync_data() {
+            Ok(()) => {
+                file.forced_bytes = file.bytes;
+                Ok(())
+            }
+            Err(error) => {
+                let fault = WriteFault::NotConfirmed {
+                    file: file.path.clone(),
+                    bytes: file.bytes - file.forced_bytes,
+                    reason: error.to_string(),
+                };
+                Err(self.stop(fault))
+            }
+        }
+    }
+
+    /// Stops for good; what a removed file held goes from written to failed.
+    fn stop(&mut self, fault: WriteFault) -> WriteFault {
+        if let (WriteFault::Removed { .. }, Some(file)) = (&fault, &self.file) {
+            self.counts.written.subtract(file.held);
+            self.counts.failed.add(file.held);
+            self.counts.batches -= file.batches;
+            self.counts.files -= 1;
+            self.counts.file_bytes -= file.bytes;
+        }
+        self.file = None;
+        self.state = RecorderState::Stopped { reason: fault.clone() };
+        fault
+    }
+}
+
+impl EventFile {
+    /// Appends a message, whole or not at all.
+    fn append(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), WriteFault> {
+        let message: usize = parts.iter().map(|part| part.len()).sum();
+        let written = write_all_vectored(&mut self.file, parts);
+        let links = self.file.metadata().map(|metadata| metadata.nlink());
+        if matches!(links, Ok(0)) {
+            return Err(WriteFault::Removed { file: self.path.clone() });
+        }
+        if let Err(error) = written {
+            self.cut();
+            return Err(disk_fault(&self.path, &error));
+        }
+        self.bytes += message as u64;
+        Ok(())
+    }
+
+    /// Cuts what was written of an incomplete message. If that fails too, readers see a torn tail.
+    fn cut(&mut self) {
+        if self.bytes == 0 {
+            let _ = fs::remove_file(&self.path);
+        } else {
+            let _ = self.file.set_len(self.bytes);
+        }
+    }
+}
+
+fn write_all_vectored(file: &mut File, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+    // Empty parts are skipped, so that "nothing written" means that nothing can be.
+    IoSlice::advance_slices(&mut parts, 0);
+    while !parts.is_empty() {
+        match file.write_vectored(parts) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(bytes) => IoSlice::advance_slices(&mut parts, bytes),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn disk_fault(path: &Path, error: &io::Error) -> WriteFault {
+    let file = path.to_path_buf();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => WriteFault::NoSpace { file },
+        io::ErrorKind::NotFound => WriteFault::Removed { file },
+        _ => WriteFault::Disk { file, reason: error.to_string() },
+    }
+}
