@@ -1,1 +1,1 @@
-//! builder/mod
+//! builder

@@ -1,1 +1,397 @@
-//! readout/mod
+//! Readout: which source a parsed packet is of, and what its counter says about it.
+//!
+//! The table of sources is bounded, because sender addresses can be forged; packets of sources
+//! beyond it are refused and counted. Each source has one [`SequenceTracker`] per class of packet
+//! types that share a counter. Packets that may go on are handed to a closure, which runs once, twice
+//! (a packet kept aside was cleared by the next one) or not at all per packet.
+
+mod missing;
+mod rejects;
+pub mod sequence;
+#[cfg(test)]
+mod tests;
+
+use fluxline_proto::description::{Parsed, Reject, SourceKey};
+use fluxline_proto::{Datagram, Moment, SenderAddress};
+use hashbrown::HashMap;
+
+use crate::ledger::SourceCounters;
+
+use rejects::Rejects;
+pub use rejects::{FIRST_BYTES_MAX, RejectRow};
+use sequence::{HeldFate, Order, SequenceLimits, SequenceRule, SequenceTracker};
+
+/// What the readout must know of one packet type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketRule {
+    /// How its packet counter counts; `None`: it has none.
+    pub sequence: Option<SequenceRule>,
+    /// Packet types of one class share one counter per source (the first type's rule holds).
+    pub sequence_class: u8,
+    /// Width of the event key [bit], after which it wraps; 0 or more than 63: it does not wrap.
+    pub event_bits: u8,
+}
+
+/// What the readout must know of one format: a rule per packet type, in the description's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormatRules {
+    /// One rule per packet type; types beyond the list have neither counter nor wrapping key.
+    pub packets: Vec<PacketRule>,
+}
+
+/// Bounds of the readout's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadoutLimits {
+    /// How many sources there may be.
+    pub sources_max: usize,
+    /// How many kinds of rejects are told apart.
+    pub reject_kinds_max: usize,
+    /// How far the sequence trackers look.
+    pub sequence: SequenceLimits,
+}
+
+impl Default for ReadoutLimits {
+    fn default() -> ReadoutLimits {
+        ReadoutLimits {
+            sources_max: 4096,
+            reject_kinds_max: 256,
+            sequence: SequenceLimits::default(),
+        }
+    }
+}
+
+/// What the readout adds to a packet that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The source's number in the run's table of sources.
+    pub source: u32,
+    /// How often the source restarted before.
+    pub epoch: u32,
+    /// The packet counter, unwrapped to 64 bits.
+    pub sequence: Option<u64>,
+    /// Width of the event key [bit]; 64: it does not wrap.
+    pub event_bits: u8,
+}
+
+/// What became of one packet at the readout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It went on.
+    Accepted(Accepted),
+    /// Its number had come already.
+    Duplicate,
+    /// It is kept aside until the next packet of its source, or the end.
+    Held,
+    /// Its source is beyond the allowed number of sources.
+    Refused,
+}
+
+/// One source.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What tells it from others.
+    pub key: SourceKey,
+    /// Number of its format.
+    pub format: u16,
+    /// What people call it. The program may change it by [`Readout::set_label`].
+    pub label: String,
+    /// When its first packet arrived.
+    pub first_time: Moment,
+    /// When its last packet arrived.
+    pub last_time: Moment,
+    /// The first number that came, unwrapped.
+    pub first_sequence: Option<u64>,
+    /// The number that came last, unwrapped.
+    pub last_sequence: Option<u64>,
+    /// How often any of its counters started anew.
+    pub epoch: u32,
+    counters: SourceCounters,
+    lines: Vec<Line>,
+}
+
+/// One packet counter of a source, and the packet kept aside.
+#[derive(Clone, Debug)]
+struct Line {
+    class: u8,
+    tracker: SequenceTracker,
+    held: Option<Held>,
+    /// The memory of `Held::bytes`, between two uses.
+    spare: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    bytes: Vec<u8>,
+    sender: SenderAddress,
+    port: u16,
+    time: Moment,
+    parsed: Parsed,
+    event_bits: u8,
+}
+
+/// The readout. Memory: bounded by [`ReadoutLimits`], about 1 KiB per source and counter and one
+/// packet kept aside for each. Cost: one look-up and one bitmap update per packet.
+#[derive(Clone, Debug)]
+pub struct Readout {
+    limits: ReadoutLimits,
+    formats: Vec<FormatRules>,
+    sources: Vec<Source>,
+    by_key: HashMap<(u16, SourceKey), u32>,
+    last: Option<(u16, SourceKey, u32)>,
+    refused: u64,
+    rejects: Rejects,
+}
+
+impl Readout {
+    /// A readout for these formats, numbered in this order.
+    #[must_use]
+    pub fn new(formats: Vec<FormatRules>, limits: ReadoutLimits) -> Readout {
+        Readout {
+            limits,
+            formats,
+            sources: Vec::new(),
+            by_key: HashMap::new(),
+            last: None,
+            refused: 0,
+            rejects: Rejects::new(limits.reject_kinds_max),
+        }
+    }
+
+    /// A packet of format number `format` was parsed. Calls `deliver` for every packet that may go
+    /// on now, oldest first: at most the one kept aside and this one.
+    ///
+    /// New sources appear at the end of [`Self::sources`] before `deliver` runs for them.
+    pub fn accept(
+        &mut self,
+        format: u16,
+        datagram: &Datagram<'_>,
+        parsed: &Parsed,
+        mut deliver: impl FnMut(&Accepted, &Datagram<'_>, &Parsed),
+    ) -> Verdict {
+        let Some(number) = self.source_number(format, datagram, parsed) else {
+            self.refused += 1;
+            return Verdict::Refused;
+        };
+        let rule = self.formats.get(usize::from(format));
+        let rule = rule.and_then(|rules| rules.packets.get(usize::from(parsed.packet)));
+        let rule = rule.copied().unwrap_or_default();
+        let event_bits = if (1..64).contains(&rule.event_bits) { rule.event_bits } else { 64 };
+        let limits = self.limits.sequence;
+        let source = &mut self.sources[number as usize];
+        source.last_time = source.last_time.max(datagram.time);
+        source.counters.parsed += 1;
+        source.counters.bytes_parsed += datagram.bytes.len() as u64;
+
+        let (Some(value), Some(counts)) = (parsed.sequence, rule.sequence) else {
+            source.counters.unsequenced += 1;
+            source.counters.to_builder += 1;
+            let accepted =
+                Accepted { source: number, epoch: source.epoch, sequence: None, event_bits };
+            deliver(&accepted, datagram, parsed);
+            return Verdict::Accepted(accepted);
+        };
+        let line = source.line(rule.sequence_class, || SequenceTracker::new(counts, limits));
+        let observed = source.lines[line].tracker.observe(value, parsed.sensor_time_ns);
+        if let Some(fate) = observed.held {
+            source.settle_held(number, line, fate, &mut deliver);
+        }
+        match observed.order {
+            Order::Duplicate => {
+                source.counters.duplicate += 1;
+                return Verdict::Duplicate;
+            }
+            Order::Doubtful => {
+                source.hold(line, datagram, parsed, event_bits);
+                return Verdict::Held;
+            }
+            Order::Reordered => source.counters.reordered += 1,
+            Order::InOrder | Order::Gap { .. } => source.counters.in_order += 1,
+        }
+        source.counters.to_builder += 1;
+        source.note_sequence(observed.sequence);
+        let sequence = Some(observed.sequence);
+        let accepted = Accepted { source: number, epoch: source.epoch, sequence, event_bits };
+        deliver(&accepted, datagram, parsed);
+        Verdict::Accepted(accepted)
+    }
+
+    /// A packet of format number `format` was rejected.
+    pub fn reject(&mut self, format: u16, reject: Reject, datagram: &Datagram<'_>) {
+        self.rejects.count(format, reject, datagram);
+    }
+
+    /// The end: packets still kept aside go on, as the first of a new numbering.
+    pub fn finish(&mut self, mut deliver: impl FnMut(&Accepted, &Datagram<'_>, &Parsed)) {
+        for (number, source) in self.sources.iter_mut().enumerate() {
+            for line in 0..source.lines.len() {
+                if let Some(fate) = source.lines[line].tracker.finish() {
+                    source.settle_held(number as u32, line, fate, &mut deliver);
+                }
+            }
+        }
+    }
+
+    /// Gives source `number` the name that reports show; nothing happens where there is no such.
+    pub fn set_label(&mut self, number: u32, label: String) {
+        if let Some(source) = self.sources.get_mut(number as usize) {
+            source.label = label;
+        }
+    }
+
+    /// The table of sources; a source's number is its place.
+    #[must_use]
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Packets of sources beyond the allowed number.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// The kinds of rejected packets, in the order of their first appearance.
+    #[must_use]
+    pub fn rejects(&self) -> &[RejectRow] {
+        self.rejects.rows()
+    }
+
+    /// Rejected packets of kinds beyond [`ReadoutLimits::reject_kinds_max`].
+    #[must_use]
+    pub fn rejects_other(&self) -> u64 {
+        self.rejects.other()
+    }
+
+    /// All rejected packets.
+    #[must_use]
+    pub fn rejected(&self) -> u64 {
+        self.rejects.total()
+    }
+
+    fn source_number(
+        &mut self,
+        format: u16,
+        datagram: &Datagram<'_>,
+        parsed: &Parsed,
+    ) -> Option<u32> {
+        if let Some((last_format, key, number)) = self.last
+            && last_format == format
+            && key == parsed.source
+        {
+            return Some(number);
+        }
+        let number = match self.by_key.get(&(format, parsed.source)) {
+            Some(&number) => number,
+            None if self.sources.len() >= self.limits.sources_max => return None,
+            None => self.add_source(format, datagram, parsed),
+        };
+        self.last = Some((format, parsed.source, number));
+        Some(number)
+    }
+
+    fn add_source(&mut self, format: u16, datagram: &Datagram<'_>, parsed: &Parsed) -> u32 {
+        let number = self.sources.len() as u32;
+        self.by_key.insert((format, parsed.source), number);
+        self.sources.push(Source {
+            key: parsed.source,
+            format,
+            label: default_label(parsed.source),
+            first_time: datagram.time,
+            last_time: datagram.time,
+            first_sequence: None,
+            last_sequence: None,
+            epoch: 0,
+            counters: SourceCounters::default(),
+            lines: Vec::new(),
+        });
+        number
+    }
+}
+
+impl Source {
+    /// The readout's share of this source's counters.
+    #[must_use]
+    pub fn counters(&self) -> SourceCounters {
+        let mut counters = self.counters.clone();
+        for line in &self.lines {
+            counters.expected += line.tracker.expected();
+            counters.lost += line.tracker.lost();
+            counters.restarts += u64::from(line.tracker.restarts());
+            counters.held += u64::from(line.held.is_some());
+        }
+        counters
+    }
+
+    /// Its trackers, with the class of packet types that each one tracks.
+    pub fn trackers(&self) -> impl Iterator<Item = (u8, &SequenceTracker)> {
+        self.lines.iter().map(|line| (line.class, &line.tracker))
+    }
+
+    fn line(&mut self, class: u8, tracker: impl FnOnce() -> SequenceTracker) -> usize {
+        match self.lines.iter().position(|line| line.class == class) {
+            Some(place) => place,
+            None => {
+                self.lines.push(Line { class, tracker: tracker(), held: None, spare: Vec::new() });
+                self.lines.len() - 1
+            }
+        }
+    }
+
+    fn hold(&mut self, line: usize, datagram: &Datagram<'_>, parsed: &Parsed, event_bits: u8) {
+        let line = &mut self.lines[line];
+        let mut bytes = core::mem::take(&mut line.spare);
+        bytes.clear();
+        bytes.extend_from_slice(datagram.bytes);
+        line.held = Some(Held {
+            bytes,
+            sender: datagram.sender,
+            port: datagram.port,
+            time: datagram.time,
+            parsed: *parsed,
+            event_bits,
+        });
+    }
+
+    fn settle_held(
+        &mut self,
+        number: u32,
+        line: usize,
+        fate: HeldFate,
+        deliver: &mut impl FnMut(&Accepted, &Datagram<'_>, &Parsed),
+    ) {
+        let Some(held) = self.lines[line].held.take() else { return };
+        match fate {
+            HeldFate::Late => self.counters.late += 1,
+            HeldFate::Restart { sequence } => {
+                self.epoch = self.epoch.saturating_add(1);
+                self.counters.in_order += 1;
+                self.counters.to_builder += 1;
+                self.note_sequence(sequence);
+                let accepted = Accepted {
+                    source: number,
+                    epoch: self.epoch,
+                    sequence: Some(sequence),
+                    event_bits: held.event_bits,
+                };
+                let Held { ref bytes, sender, port, time, ref parsed, .. } = held;
+                deliver(&accepted, &Datagram { bytes, sender, port, time }, parsed);
+            }
+        }
+        self.lines[line].spare = held.bytes;
+    }
+
+    fn note_sequence(&mut self, sequence: u64) {
+        self.first_sequence.get_or_insert(sequence);
+        self.last_sequence = Some(sequence);
+    }
+}
+
+fn default_label(key: SourceKey) -> String {
+    match (key.sender == SenderAddress::NONE, key.sender.port(), key.terms) {
+        (true, _, terms) => format!("{terms:#x}"),
+        (false, 0, 0) => key.sender.ip().to_string(),
+        (false, 0, terms) => format!("{} {terms:#x}", key.sender.ip()),
+        (false, _, 0) => key.sender.to_string(),
+        (false, _, terms) => format!("{} {terms:#x}", key.sender),
+    }
+}

@@ -1,0 +1,101 @@
+//! Every counter of a run, as rows: the one place where a counter is named, explained and remedied.
+//!
+//! Each stage keeps a copy of the struct and raises its own fields only; the ledger merges the
+//! copies. A packet ends in exactly one of the places that a law (`laws.rs`) adds up.
+//! Source of the idea: Aeron's system counters and spead2's statistics page.
+
+use serde::{Deserialize, Serialize};
+
+fluxline_proto::counters! {
+    /// What one input (a socket, a capture, an emulator) saw.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct InputCounters {
+        datagrams [Sum "datagram"] "Datagrams that the link or the file handed over" => "";
+        bytes [Sum "byte"] "UDP payload bytes of these datagrams" => "";
+        ring_full [Sum "datagram"] "Datagrams dropped because the push ring was full"
+            => "Give the readout a core of its own, or more ring slots.";
+        truncated [Sum "datagram"] "Datagrams longer than a ring slot, dropped"
+            => "Make the ring's slots as large as the largest packet.";
+        rejected [Sum "datagram"] "Datagrams that the packet description rejected"
+            => "See the rejects below the table; `fluxline format check` shows the first in hex.";
+        sources_refused [Sum "datagram"] "Datagrams of sources beyond the allowed number of sources"
+            => "Raise sources_max, or find out who else sends to this port.";
+        other_traffic [Sum "frame"] "Frames of a capture that are not for this input" => "";
+        socket_dropped [Sum "datagram"] "Datagrams that the kernel dropped at this socket (buffer full)"
+            => "Raise net.core.rmem_max and the input's receive buffer.";
+    }
+}
+
+fluxline_proto::counters! {
+    /// What the host dropped before any socket saw it, of all traffic, over the time of the run.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct HostCounters {
+        nic_dropped [Sum "frame"] "Frames that network cards dropped or missed"
+            => "Enlarge the card's receive ring (ethtool -G), check for pause frames.";
+        softnet_dropped [Sum "frame"] "Frames dropped because the kernel's backlog was full"
+            => "Raise net.core.netdev_max_backlog; spread interrupts over cores.";
+        udp_buffer_errors [Sum "datagram"] "UDP datagrams that the host dropped for full socket buffers"
+            => "Raise net.core.rmem_max and the input's receive buffer.";
+    }
+}
+
+fluxline_proto::counters! {
+    /// Where the packets of one source went.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct SourceCounters {
+        parsed [Sum "packet"] "Packets that fit the description" => "";
+        bytes_parsed [Sum "byte"] "UDP payload bytes of these packets" => "";
+        in_order [Sum "packet"] "Packets with a higher number than all before" => "";
+        reordered [Sum "packet"] "Packets that came after a later one; kept"
+            => "Harmless in small numbers; look for parallel paths in the network.";
+        unsequenced [Sum "packet"] "Packets without a packet counter; their loss cannot be seen" => "";
+        duplicate [Sum "packet"] "Packets whose number had come already; dropped"
+            => "Look for mirrored ports and loops in the network.";
+        late [Sum "packet"] "Packets too old to tell whether they had come already; dropped"
+            => "Look for two senders that share one source key.";
+        held [Sum "packet"] "Packets that wait for the next one to say whether the source restarted"
+            => "";
+        expected [Sum "packet"] "Packets that the packet counter says were sent" => "";
+        lost [Sum "packet"] "Packets that the packet counter says are missing"
+            => "See where they were lost, below the table, and run `fluxline doctor`.";
+        restarts [Sum "restart"] "Times that the packet counter started anew"
+            => "Ask why the source restarted; losses across a restart cannot be counted.";
+        to_builder [Sum "packet"] "Packets handed to the event builder" => "";
+        builder_full [Sum "packet"] "Packets refused because the event builder was full"
+            => "Raise events_open_max or bytes_open_max, or shorten the time-out.";
+        event_late [Sum "packet"] "Packets whose event was closed before they came"
+            => "Lengthen the time-out or the lateness.";
+        event_duplicate [Sum "packet"] "Packets whose part of the event had come already" => "";
+        inconsistent [Sum "packet"] "Packets that contradict others of the same fragment"
+            => "Check the fragment's count, total and key in the description.";
+        in_complete [Sum "packet"] "Packets in complete events" => "";
+        in_incomplete [Sum "packet"] "Packets in incomplete events; recorded with the reason"
+            => "`fluxline inspect` shows the reasons.";
+        recorded [Sum "packet"] "Packets written to the run" => "";
+        write_failed [Sum "packet"] "Packets in events that could not be written"
+            => "Look for a full or broken disk; run.json has the reason.";
+        bytes_recorded [Sum "byte"] "UDP payload bytes written to the run" => "";
+    }
+}
+
+fluxline_proto::counters! {
+    /// What the event builder did.
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct BuilderCounters {
+        events_complete [Sum "event"] "Events in which everything required came" => "";
+        events_timed_out [Sum "event"] "Events closed by the time-out, incomplete"
+            => "Look for lost packets and silent sources.";
+        events_window_closed [Sum "event"] "Time windows in which a required source was silent"
+            => "Look for silent sources; lengthen the lateness.";
+        events_stopped [Sum "event"] "Events that the end of the run closed" => "";
+        events_restarted [Sum "event"] "Events that a restart of their source closed" => "";
+        key_restarts [Sum "restart"] "Times that event keys started anew, far below the newest"
+            => "Sources restarted together; the first packets after it count as late.";
+        events_open_most [Maximum "event"] "Most events open at a time" => "";
+        bytes_open_most [Maximum "byte"] "Most memory that open events and their batch took" => "";
+    }
+}

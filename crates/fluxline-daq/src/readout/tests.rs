@@ -1,0 +1,357 @@
+//! Packet counters and the table of sources against obvious models.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use fluxline_proto::description::{Parsed, Part, Reject, RejectReason, SourceKey};
+use fluxline_proto::{Datagram, Moment, SenderAddress};
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256StarStar;
+
+use super::sequence::{
+    HeldFate, MissingRange, Order, SequenceLimits, SequenceRule, SequenceTracker,
+};
+use super::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits, Verdict};
+
+const fn rule(bits: u8) -> SequenceRule {
+    SequenceRule { bits, step: 1, timestamp_step_ns: None }
+}
+
+fn tracker(bits: u8) -> SequenceTracker {
+    SequenceTracker::new(rule(bits), SequenceLimits::default())
+}
+
+fn orders(tracker: &mut SequenceTracker, values: &[u64]) -> Vec<Order> {
+    values.iter().map(|&value| tracker.observe(value, None).order).collect()
+}
+
+fn ranges(tracker: &SequenceTracker) -> Vec<(u64, u64)> {
+    tracker.missing().map(|MissingRange { first, last, .. }| (first, last)).collect()
+}
+
+#[test]
+fn swapped_pair_counts_0_lost_1_reordered() {
+    let mut tracker = tracker(32);
+    assert_eq!(
+        orders(&mut tracker, &[1, 2, 4, 3, 5]),
+        [
+            Order::InOrder,
+            Order::InOrder,
+            Order::Gap { missing: 1 },
+            Order::Reordered,
+            Order::InOrder
+        ]
+    );
+    assert_eq!((tracker.expected(), tracker.lost()), (5, 0));
+    assert!(ranges(&tracker).is_empty());
+}
+
+#[test]
+fn burst_of_1000_lost_counts_1000() {
+    let mut tracker = tracker(32);
+    let burst = orders(&mut tracker, &[10, 1011]);
+    assert_eq!(burst[1], Order::Gap { missing: 1000 });
+    assert_eq!((tracker.expected(), tracker.lost()), (1002, 1000));
+    assert_eq!(ranges(&tracker), [(11, 1010)]);
+}
+
+#[test]
+fn duplicate_is_not_received_again() {
+    let mut tracker = tracker(16);
+    let seen = orders(&mut tracker, &[7, 8, 8, 7, 10, 8]);
+    assert_eq!(seen.iter().filter(|&&order| order == Order::Duplicate).count(), 3);
+    assert_eq!((tracker.expected(), tracker.lost()), (4, 1));
+}
+
+#[test]
+fn swapped_first_packets_are_kept() {
+    let mut tracker = tracker(16);
+    assert_eq!(orders(&mut tracker, &[3, 0, 1])[1..], [Order::Reordered, Order::Reordered]);
+    assert_eq!((tracker.expected(), tracker.lost()), (4, 1));
+    assert_eq!(ranges(&tracker), [(2, 2)]);
+}
+
+#[test]
+fn wrap_is_neither_loss_nor_restart() {
+    for bits in [4, 8, 12, 16, 32, 64] {
+        let mut tracker = tracker(bits);
+        let top = u64::MAX >> (64 - bits);
+        let seen = orders(&mut tracker, &[top - 1, top, 0, 1]);
+        assert!(seen.iter().all(|&order| order == Order::InOrder), "{bits} bits: {seen:?}");
+        assert_eq!((tracker.expected(), tracker.lost()), (4, 0), "{bits} bits");
+    }
+}
+
+#[test]
+fn restart_is_confirmed_by_the_next_packet_and_loses_none() {
+    let mut tracker = tracker(32);
+    orders(&mut tracker, &[100_000, 100_002]);
+    assert_eq!(tracker.observe(0, None).order, Order::Doubtful);
+    let next = tracker.observe(1, None);
+    assert_eq!(next.held, Some(HeldFate::Restart { sequence: 0 }));
+    assert_eq!(next.order, Order::InOrder);
+    assert_eq!((tracker.expected(), tracker.lost(), tracker.restarts()), (5, 1, 1));
+    let missing: Vec<_> = tracker.missing().collect();
+    assert_eq!(missing, [MissingRange { epoch: 0, first: 100_001, last: 100_001 }]);
+}
+
+#[test]
+fn straggler_is_late_and_not_a_restart() {
+    let mut tracker = tracker(32);
+    orders(&mut tracker, &[100_000]);
+    assert_eq!(tracker.observe(5, None).order, Order::Doubtful);
+    let next = tracker.observe(100_001, None);
+    assert_eq!((next.held, next.order), (Some(HeldFate::Late), Order::InOrder));
+    assert_eq!((tracker.expected(), tracker.restarts()), (2, 0));
+}
+
+#[test]
+fn restart_within_the_window_shows_by_a_later_time() {
+    let mut tracker = tracker(32);
+    for number in 0..10 {
+        tracker.observe(number, Some(1000 + number));
+    }
+    assert_eq!(tracker.observe(9, Some(1009)).order, Order::Duplicate);
+    assert_eq!(tracker.observe(0, Some(2000)).order, Order::Doubtful);
+    let next = tracker.observe(1, Some(2001));
+    assert_eq!(next.held, Some(HeldFate::Restart { sequence: 0 }));
+    assert_eq!((tracker.expected(), tracker.lost()), (12, 0));
+}
+
+#[test]
+fn whole_wraps_of_a_narrow_counter_are_found_by_time() {
+    let rule = SequenceRule { bits: 4, step: 1, timestamp_step_ns: Some(100) };
+    let mut tracker = SequenceTracker::new(rule, SequenceLimits::default());
+    tracker.observe(3, Some(300));
+    assert_eq!(tracker.observe(4, Some(400)).order, Order::InOrder);
+    // 16 packets were lost: the counter alone shows nothing.
+    assert_eq!(tracker.observe(5, Some(2100)).order, Order::Gap { missing: 16 });
+    assert_eq!(tracker.lost(), 16);
+    assert_eq!(tracker.observe(4, Some(2000)).order, Order::Reordered);
+    assert_eq!(tracker.observe(4, Some(2010)).order, Order::Duplicate);
+}
+
+#[test]
+fn steps_other_than_one_wrap_right() {
+    for step in [2, 3, 7, 1000] {
+        let rule = SequenceRule { bits: 16, step, timestamp_step_ns: None };
+        let mut tracker = SequenceTracker::new(rule, SequenceLimits::default());
+        for packet in 0..200_000_u64 {
+            let order = tracker.observe((packet * step) & 0xFFFF, None).order;
+            assert_eq!(order, Order::InOrder, "step {step}, packet {packet}");
+        }
+        assert_eq!(tracker.expected(), 200_000);
+    }
+}
+
+#[test]
+fn full_list_of_ranges_still_counts() {
+    let limits = SequenceLimits { ranges_max: 3, ..SequenceLimits::default() };
+    let mut tracker = SequenceTracker::new(rule(32), limits);
+    for number in 0..10 {
+        tracker.observe(number * 10, None);
+    }
+    assert_eq!(tracker.lost(), 81);
+    assert_eq!(ranges(&tracker), [(1, 9), (11, 19), (21, 29)]);
+    assert_eq!(tracker.missing_not_listed(), 54);
+    orders(&mut tracker, &[55, 15]);
+    assert_eq!(tracker.lost(), 79);
+    assert_eq!(ranges(&tracker), [(1, 9), (11, 14), (21, 29)]);
+    assert_eq!(tracker.missing_not_listed(), 57);
+}
+
+/// Drops, repeats and displaces packets at random; the model is the set of all numbers seen.
+#[test]
+fn random_faults_agree_with_the_set_of_seen_numbers() {
+    for seed in 0..60_u64 {
+        for bits in [4_u8, 8, 12, 16, 32, 64] {
+            println!("seed {seed}, {bits} bits");
+            against_model(seed, bits);
+        }
+    }
+}
+
+fn against_model(seed: u64, bits: u8) {
+    let mut random = Xoshiro256StarStar::seed_from_u64(seed ^ u64::from(bits) << 32);
+    let mut below = |bound: u64| random.next_u64() % bound;
+    let mask = u64::MAX >> (64 - bits);
+    let values = mask.saturating_add(1);
+    let window = (values / 4).clamp(1, 4096);
+    let start = below(mask) & mask;
+    // A displaced packet arrives at most a third of the window late, so that it is told apart.
+    let distance = (window / 3).max(1);
+    let mut arrivals: Vec<(u64, u64)> = Vec::new();
+    let mut number = 0;
+    while number < 2000 {
+        match below(40) {
+            0 => number += below(distance.min(300)),
+            1 => arrivals.push((number + below(distance + 1), number)),
+            2 => arrivals.extend([(number, number), (number + below(distance + 1), number)]),
+            3 => {}
+            _ => arrivals.push((number, number)),
+        }
+        number += 1;
+    }
+    arrivals.sort_by_key(|arrival| arrival.0);
+
+    let mut tracker = tracker(bits);
+    let mut seen = BTreeSet::new();
+    for &(_, number) in &arrivals {
+        let newest = seen.last().copied();
+        let observed = tracker.observe(start.wrapping_add(number) & mask, None);
+        let wanted = match newest {
+            None => Order::InOrder,
+            Some(_) if seen.contains(&number) => Order::Duplicate,
+            Some(newest) if number == newest + 1 => Order::InOrder,
+            Some(newest) if number > newest => Order::Gap { missing: number - newest - 1 },
+            Some(_) => Order::Reordered,
+        };
+        assert_eq!(observed.order, wanted, "number {number}, newest {newest:?}");
+        assert_eq!(observed.sequence & mask, start.wrapping_add(number) & mask);
+        assert_eq!(observed.held, None);
+        seen.insert(number);
+        let expected = seen.last().unwrap() - seen.first().unwrap() + 1;
+        assert_eq!(tracker.expected(), expected);
+        assert_eq!(tracker.lost(), expected - seen.len() as u64);
+    }
+    let offset = *seen.first().unwrap();
+    let unwrapped = ranges(&tracker);
+    let base = start.wrapping_add(arrivals[0].1) & mask;
+    let listed: Vec<u64> = unwrapped
+        .iter()
+        .flat_map(|&(first, last)| {
+            (0..=last.wrapping_sub(first)).map(move |n| first.wrapping_add(n))
+        })
+        .map(|sequence| sequence.wrapping_sub(base).wrapping_add(arrivals[0].1))
+        .collect();
+    let missing: Vec<u64> =
+        (offset..*seen.last().unwrap()).filter(|number| !seen.contains(number)).collect();
+    assert_eq!(listed, missing);
+}
+
+/// Any numbers at all: nothing panics, and each packet is counted once.
+#[test]
+fn random_numbers_are_each_counted_once() {
+    for seed in 0..40_u64 {
+        println!("seed {seed}");
+        let mut random = Xoshiro256StarStar::seed_from_u64(seed);
+        let bits = 4 + (random.next_u64() % 61) as u8;
+        let step = 1 + random.next_u64() % 5;
+        let sequence =
+            SequenceRule { bits, step, timestamp_step_ns: (seed % 2 == 0).then_some(10) };
+        let mut readout = readout(Some(sequence), 64);
+        let mut delivered = 0_u64;
+        let mut value = 0_u64;
+        for _ in 0..5000 {
+            value = match random.next_u64() % 10 {
+                0 => random.next_u64(),
+                1 => random.next_u64() % 20,
+                2 => value.wrapping_sub(random.next_u64() % 6000),
+                _ => value.wrapping_add(step),
+            };
+            let parsed = parsed(value, Some(random.next_u64() % 100_000));
+            readout.accept(0, &datagram(&[1, 2, 3]), &parsed, |_, _, _| delivered += 1);
+        }
+        readout.finish(|_, _, _| delivered += 1);
+        let counters = readout.sources()[0].counters();
+        assert_eq!(counters.parsed, 5000);
+        assert_eq!(counters.held, 0);
+        assert_eq!(counters.to_builder, delivered);
+        assert_eq!(counters.parsed, counters.duplicate + counters.late + counters.to_builder);
+        assert_eq!(counters.to_builder, counters.in_order + counters.reordered);
+        assert_eq!(counters.expected, counters.to_builder + counters.lost);
+    }
+}
+
+fn readout(sequence: Option<SequenceRule>, sources_max: usize) -> Readout {
+    let packet = PacketRule { sequence, ..PacketRule::default() };
+    let limits = ReadoutLimits { sources_max, ..ReadoutLimits::default() };
+    Readout::new(vec![FormatRules { packets: vec![packet] }], limits)
+}
+
+fn datagram(bytes: &[u8]) -> Datagram<'_> {
+    Datagram { bytes, sender: SenderAddress::NONE, port: 6006, time: Moment::from_ns(5) }
+}
+
+fn parsed(sequence: u64, sensor_time_ns: Option<u64>) -> Parsed {
+    Parsed {
+        packet: 0,
+        source: SourceKey { sender: SenderAddress::NONE, terms: 1 },
+        sequence: Some(sequence),
+        event: None,
+        part: Part::Whole,
+        sensor_time_ns,
+        payload_start: 0,
+        payload_bytes: 0,
+    }
+}
+
+#[test]
+fn first_packet_after_a_restart_is_delivered_before_the_next() {
+    let mut readout = readout(Some(rule(32)), 4);
+    let mut delivered = Vec::new();
+    for (value, bytes) in [(900_000, b"old"), (0, b"one"), (1, b"two")] {
+        let verdict =
+            readout.accept(0, &datagram(bytes), &parsed(value, None), |accepted, packet, _| {
+                delivered.push((accepted.epoch, accepted.sequence, packet.bytes.to_vec()));
+            });
+        assert_eq!(verdict == Verdict::Held, value == 0);
+    }
+    assert_eq!(
+        delivered,
+        [
+            (0, Some(900_000), b"old".to_vec()),
+            (1, Some(0), b"one".to_vec()),
+            (1, Some(1), b"two".to_vec()),
+        ]
+    );
+}
+
+#[test]
+fn doubtful_packet_at_the_end_is_not_lost() {
+    let mut readout = readout(Some(rule(32)), 4);
+    let mut delivered = 0;
+    for value in [900_000, 0] {
+        readout.accept(0, &datagram(b"x"), &parsed(value, None), |_, _, _| delivered += 1);
+    }
+    assert_eq!((delivered, readout.sources()[0].counters().held), (1, 1));
+    readout.finish(|_, _, _| delivered += 1);
+    assert_eq!((delivered, readout.sources()[0].counters().restarts), (2, 1));
+}
+
+#[test]
+fn forged_senders_do_not_grow_the_table() {
+    let mut readout = readout(None, 3);
+    for terms in 0..1000 {
+        let mut parsed = parsed(0, None);
+        parsed.source.terms = terms;
+        readout.accept(0, &datagram(b"x"), &parsed, |_: &Accepted, _, _| {});
+    }
+    assert_eq!((readout.sources().len(), readout.refused()), (3, 997));
+}
+
+#[test]
+fn first_rejected_packet_of_each_reason_is_kept() {
+    let mut readout = readout(None, 3);
+    let reject = |field| Reject { reason: RejectReason::Value, packet: 0, field };
+    readout.reject(0, reject(1), &datagram(b"first"));
+    readout.reject(0, reject(2), &datagram(b"other"));
+    readout.reject(0, reject(1), &datagram(b"second"));
+    let rows = readout.rejects();
+    assert_eq!((rows[0].packets, rows[0].first_bytes.as_slice()), (2, b"first".as_slice()));
+    assert_eq!((rows[1].packets, readout.rejected()), (1, 3));
+    for field in 10..1000 {
+        readout.reject(0, reject(field), &datagram(b"flood"));
+    }
+    assert_eq!(readout.rejects().len(), 256);
+    assert_eq!((readout.rejects_other(), readout.rejected()), (736, 993));
+}
+
+#[test]
+fn labels_name_sender_and_key() {
+    let sender = SenderAddress::from("10.0.0.2:6006".parse::<SocketAddr>().unwrap());
+    let label = |sender, terms| super::default_label(SourceKey { sender, terms });
+    assert_eq!(label(sender, 0), "10.0.0.2:6006");
+    assert_eq!(label(sender, 5), "10.0.0.2:6006 0x5");
+    assert_eq!(label(SenderAddress::NONE, 17), "0x11");
+}
