@@ -6,6 +6,7 @@
 //! the typed columns and the emulator's packets.
 
 mod declare;
+pub mod decode;
 mod error;
 pub mod expression;
 mod interval;
@@ -18,6 +19,7 @@ mod resolve;
 mod roles;
 mod time_unit;
 mod walk;
+pub mod word;
 
 pub use error::LoadError;
 pub use load::{Description, ParameterValue};
