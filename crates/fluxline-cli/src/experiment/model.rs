@@ -92,6 +92,22 @@ pub struct Udp {
     pub on_ring_full: OnRingFull,
 }
 
+impl Default for Udp {
+    fn default() -> Udp {
+        Udp {
+            listen: Vec::new(),
+            multicast: None,
+            interface: None,
+            receive_buffer_bytes: receive_buffer_bytes(),
+            gro: yes(),
+            datagram_bytes_max: datagram_bytes_max(),
+            busy_poll_us: 0,
+            nap_us: nap_us(),
+            on_ring_full: OnRingFull::Wait,
+        }
+    }
+}
+
 /// What a receiver does when the push ring is full.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]

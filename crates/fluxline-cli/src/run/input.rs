@@ -1,0 +1,240 @@
+//! Inputs: each is opened in the main thread, where errors can be told at once, and then fills its
+//! push ring in a thread of its own.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fluxline::pin;
+use fluxline::ring::{Consumer, Producer, RingConfig, RingCounters, SLOT_BYTES_ANY, ring};
+use fluxline::udp::{
+    Multicast, Received, ReceiverConfig, ReceiverCounters, UdpReceiver, WhenEmpty, WhenFull,
+};
+use fluxline_daq::ledger::InputCounters;
+
+use super::file::{self, FileSource};
+use super::live::Live;
+use super::sensors::{Sensors, SensorsTruth};
+use super::stop::Stop;
+use crate::experiment::{EmulatorLink, OnRingFull, Source, Udp};
+use crate::failure::Failure;
+use crate::formats::LoadedFormat;
+
+/// How long a receiver waits for a datagram before it looks whether the run is over.
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
+/// A socket that is empty for so long after its emulator stopped is drained.
+const DRAINED_AFTER: Duration = Duration::from_millis(200);
+
+/// An input that is open and not yet started.
+pub struct OpenInput {
+    /// The source's name in the experiment.
+    pub name: String,
+    /// Memory of its push ring [byte].
+    pub ring_bytes: u64,
+    /// Addresses that it listens on.
+    pub listens: Vec<SocketAddr>,
+    /// What the user should know before the run: a buffer that is smaller than asked.
+    pub warnings: Vec<String>,
+    core: Option<usize>,
+    producer: Producer,
+    feed: Feed,
+}
+
+enum Feed {
+    Udp(Box<UdpReceiver>),
+    UdpWithSensors(Box<UdpReceiver>, Sensors),
+    Sensors(Sensors),
+    File(FileSource),
+}
+
+/// What an input's thread leaves.
+#[derive(Default)]
+pub struct InputEnd {
+    /// Its counters.
+    pub counters: InputCounters,
+    /// Its ring's counters.
+    pub ring: RingCounters,
+    /// The receiver's own counters, for a socket.
+    pub receiver: Option<ReceiverCounters>,
+    /// Frames of a capture by kind, for a capture.
+    pub capture: Option<serde_json::Value>,
+    /// What emulated sensors really sent.
+    pub truth: Option<SensorsTruth>,
+}
+
+impl OpenInput {
+    /// Opens what `source` names; its packets go to the ring's other end.
+    pub fn open(
+        source: &Source,
+        format: &LoadedFormat,
+    ) -> Result<(OpenInput, Consumer), Failure> {
+        let (feed, slot_bytes) = Feed::open(source, format)?;
+        let config = RingConfig { slots: source.ring_slots as usize, slot_bytes };
+        let (producer, consumer) = ring(&config).map_err(|error| {
+            Failure::failed(format_args!("source `{}`: {error}.", source.name))
+        })?;
+        let receiver = match &feed {
+            Feed::Udp(receiver) | Feed::UdpWithSensors(receiver, _) => Some(receiver),
+            _ => None,
+        };
+        let input = OpenInput {
+            name: source.name.clone(),
+            ring_bytes: config.memory_bytes(),
+            listens: receiver.map_or(Vec::new(), |udp| udp.local_addresses().collect()),
+            warnings: receiver.and_then(|udp| udp.buffer().warning()).into_iter().collect(),
+            core: source.core,
+            producer,
+            feed,
+        };
+        Ok((input, consumer))
+    }
+
+    /// Starts its thread.
+    pub fn start(self, stop: Stop, live: Live) -> JoinHandle<InputEnd> {
+        std::thread::spawn(move || {
+            let OpenInput { name, core, mut producer, feed, .. } = self;
+            if let Some(core) = core {
+                live.note(pin::pin_current_thread(core).err());
+            }
+            let mut end = InputEnd::default();
+            match feed {
+                Feed::Udp(receiver) => receive(*receiver, &mut producer, &stop, &live, &mut end),
+                Feed::UdpWithSensors(receiver, sensors) => {
+                    receive_sensors(*receiver, sensors, &mut producer, &stop, &live, &mut end);
+                }
+                Feed::Sensors(sensors) => {
+                    let truth = sensors.push_into(&mut producer, &stop, &mut end.counters);
+                    end.truth = Some(truth);
+                }
+                Feed::File(source) => {
+                    file::push_into(source, &mut producer, &stop, &live, &name, &mut end);
+                }
+            }
+            end.ring = producer.counters().clone();
+            end
+        })
+    }
+}
+
+impl Feed {
+    fn open(source: &Source, format: &LoadedFormat) -> Result<(Feed, usize), Failure> {
+        if let Some(udp) = &source.udp {
+            let receiver = bind(&source.name, udp)?;
+            let slot_bytes = if udp.gro { SLOT_BYTES_ANY } else { udp.datagram_bytes_max };
+            return Ok((Feed::Udp(Box::new(receiver)), slot_bytes));
+        }
+        if let Some(emulator) = &source.emulator {
+            let mut sensors = Sensors::new(&source.name, emulator, format)?;
+            if emulator.link == EmulatorLink::Direct {
+                return Ok((Feed::Sensors(sensors), SLOT_BYTES_ANY));
+            }
+            let listen = vec!["127.0.0.1:0".to_string()];
+            let receiver = bind(&source.name, &Udp { listen, ..Udp::default() })?;
+            let address = receiver.local_addresses().next();
+            sensors.connect(address.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))))?;
+            return Ok((Feed::UdpWithSensors(Box::new(receiver), sensors), SLOT_BYTES_ANY));
+        }
+        FileSource::open(source).map(|file| (Feed::File(file), SLOT_BYTES_ANY))
+    }
+}
+
+fn bind(name: &str, udp: &Udp) -> Result<UdpReceiver, Failure> {
+    let wrong = |text: &str, problem: &str| {
+        Failure::input(format_args!(
+            "source `{name}`: {text} is not {problem}; write for example \"0.0.0.0:6006\"."
+        ))
+    };
+    let mut config = ReceiverConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+    config.listen.clear();
+    for text in &udp.listen {
+        let mut addresses =
+            text.to_socket_addrs().map_err(|_| wrong(text, "an address with a port"))?;
+        config.listen.push(addresses.next().ok_or_else(|| wrong(text, "an address"))?);
+    }
+    if let Some(text) = &udp.multicast {
+        let group = text.parse().map_err(|_| {
+            Failure::input(format_args!("source `{name}`: multicast = {text} is no IP address."))
+        })?;
+        config.groups.push(Multicast { group, interface: udp.interface.clone() });
+    }
+    config.buffer_bytes = u32::try_from(udp.receive_buffer_bytes).unwrap_or(u32::MAX);
+    config.gro = udp.gro;
+    config.busy_poll_us = udp.busy_poll_us;
+    config.when_empty = match udp.nap_us {
+        0 => WhenEmpty::Block,
+        us => WhenEmpty::Nap(Duration::from_micros(us.into())),
+    };
+    config.when_full = match udp.on_ring_full {
+        OnRingFull::Wait => WhenFull::Wait,
+        OnRingFull::Drop => WhenFull::Drop,
+    };
+    UdpReceiver::bind(config)
+        .map_err(|error| Failure::link(format_args!("source `{name}`: {error}.")))
+}
+
+/// Receives until the run is over; then takes what the socket still holds.
+fn receive(
+    mut receiver: UdpReceiver,
+    ring: &mut Producer,
+    stop: &Stop,
+    live: &Live,
+    end: &mut InputEnd,
+) {
+    loop {
+        let over = stop.is_over();
+        let timeout = if over { Duration::ZERO } else { RECEIVE_TIMEOUT };
+        match receiver.receive_into(ring, timeout) {
+            Ok(Received::Idle) if over => break,
+            Ok(Received::ReaderGone) => break,
+            Ok(_) => {}
+            Err(error) => {
+                live.note(Some(error));
+                break;
+            }
+        }
+    }
+    account(&mut receiver, end);
+}
+
+/// As [`receive`], while another thread plays the sensors; ends when they have ended and the socket
+/// stays empty.
+fn receive_sensors(
+    mut receiver: UdpReceiver,
+    sensors: Sensors,
+    ring: &mut Producer,
+    stop: &Stop,
+    live: &Live,
+    end: &mut InputEnd,
+) {
+    let sender = {
+        let (stop, live) = (stop.clone(), live.clone());
+        std::thread::spawn(move || sensors.send(&stop, &live))
+    };
+    loop {
+        let finished = sender.is_finished();
+        match receiver.receive_into(ring, if finished { DRAINED_AFTER } else { RECEIVE_TIMEOUT }) {
+            Ok(Received::Idle) if finished => break,
+            Ok(Received::ReaderGone) => {
+                stop.now();
+                break;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                live.note(Some(error));
+                stop.now();
+                break;
+            }
+        }
+    }
+    end.truth = sender.join().ok();
+    account(&mut receiver, end);
+}
+
+fn account(receiver: &mut UdpReceiver, end: &mut InputEnd) {
+    let counters = receiver.counters();
+    end.counters.datagrams = counters.datagrams;
+    end.counters.bytes = counters.bytes;
+    end.counters.ring_full = counters.ring_full;
+    end.counters.socket_dropped = counters.socket_drops;
+    end.receiver = Some(counters.clone());
+}
