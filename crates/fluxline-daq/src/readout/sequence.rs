@@ -110,6 +110,8 @@ const POSITION_START: u64 = 1 << 62;
 const RESTART_VALUES_MIN: u64 = 1 << 16;
 /// Counters with more values than this need no time stamp to find losses of whole wraps.
 const TIMED_VALUES_MAX: u64 = 1 << 20;
+/// No jump beyond this is believed, whatever the limits say: positions must not run out.
+const JUMP_PACKETS_MAX: u64 = 1 << 30;
 /// How far behind the doubtful number a neighbour may lie that confirms a restart.
 const NEIGHBOUR_BEHIND_MAX: u64 = 64;
 
@@ -157,14 +159,15 @@ impl SequenceTracker {
         let values = (mask / step).saturating_add(1);
         let window = u64::from(limits.window_packets).min(values / 4).max(1);
         let believable = if values >= RESTART_VALUES_MIN { values / 2 } else { values - window };
+        let jump_max = limits.jump_packets_max.min(JUMP_PACKETS_MAX);
         let divides = step.is_power_of_two();
         SequenceTracker {
             step,
             mask,
             values,
             window,
-            ahead_max: limits.jump_packets_max.min(believable),
-            jump_max: limits.jump_packets_max,
+            ahead_max: jump_max.min(believable),
+            jump_max,
             ranges_max: limits.ranges_max,
             timestamp_step_ns: rule
                 .timestamp_step_ns
@@ -310,7 +313,7 @@ impl SequenceTracker {
         if self.step == 1 {
             return Some(difference);
         }
-        (difference % self.step == 0).then_some(difference / self.step)
+        difference.is_multiple_of(self.step).then_some(difference / self.step)
     }
 
     fn place(&self, value: u64, time_ns: Option<u64>) -> Place {

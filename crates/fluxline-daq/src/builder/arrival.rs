@@ -1,0 +1,98 @@
+//! One packet on its way into an event: its row, its price, and how it compares with what came.
+
+use fluxline_proto::Datagram;
+use fluxline_proto::description::{Parsed, Part};
+
+use super::slab::{Fragment, OpenEvent};
+use crate::event::PacketRow;
+use crate::readout::Accepted;
+
+/// One packet with all that is known of it.
+pub(super) struct Arrival<'a> {
+    pub(super) accepted: &'a Accepted,
+    pub(super) datagram: &'a Datagram<'a>,
+    pub(super) parsed: &'a Parsed,
+    /// In windows, every packet is one of a stream, whatever part it says it is.
+    pub(super) stream: bool,
+}
+
+/// How a packet compares with stored ones that cover some of its part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// Bytes that both have differ.
+    Different,
+    /// The same part is stored already, with the same bytes.
+    Repeated,
+    /// Bytes that both have are the same.
+    Agrees,
+}
+
+impl Arrival<'_> {
+    /// Its row in a batch.
+    pub(super) fn row(&self) -> PacketRow {
+        PacketRow {
+            source: self.accepted.source,
+            packet_type: self.parsed.packet,
+            sequence: self.accepted.sequence,
+            time: self.datagram.time,
+            sensor_time_ns: self.parsed.sensor_time_ns,
+            part: self.part(),
+            payload_start: self.parsed.payload_start,
+            payload_bytes: self.parsed.payload_bytes,
+            bytes: self.datagram.bytes.len() as u32,
+        }
+    }
+
+    /// What it is charged for [byte]: its bytes, its row, and the tables of its fragment if it is
+    /// the first of it.
+    pub(super) fn cost(&self, first_of_fragment: bool) -> u64 {
+        let tables = match self.parsed.part {
+            _ if !first_of_fragment => 0,
+            Part::Index { count, .. } if !self.stream => u64::from(count.div_ceil(8)),
+            _ => 0,
+        };
+        let fragment = if first_of_fragment { size_of::<Fragment>() as u64 } else { 0 };
+        (self.datagram.bytes.len() + size_of::<PacketRow>()) as u64 + fragment + tables
+    }
+
+    /// Compares its payload with the stored packets of its source in `event`.
+    pub(super) fn compare(&self, event: &OpenEvent) -> Compared {
+        let payload = self.payload();
+        let start = self.part();
+        let end = start + payload.len() as u64;
+        for (row, stored) in event.payloads(self.accepted.source) {
+            if row.part == start && stored.len() == payload.len() {
+                return if stored == payload { Compared::Repeated } else { Compared::Different };
+            }
+            if !matches!(self.parsed.part, Part::Bytes { .. }) {
+                if row.part == start {
+                    return Compared::Different;
+                }
+                continue;
+            }
+            let (from, to) = (start.max(row.part), end.min(row.part + stored.len() as u64));
+            if from < to {
+                let ours = &payload[(from - start) as usize..(to - start) as usize];
+                let theirs = &stored[(from - row.part) as usize..(to - row.part) as usize];
+                if ours != theirs {
+                    return Compared::Different;
+                }
+            }
+        }
+        Compared::Agrees
+    }
+
+    fn part(&self) -> u64 {
+        match self.parsed.part {
+            Part::Whole => 0,
+            Part::Index { index, .. } => u64::from(index),
+            Part::Bytes { offset, .. } => offset,
+        }
+    }
+
+    fn payload(&self) -> &[u8] {
+        let start = self.parsed.payload_start as usize;
+        let end = start + self.parsed.payload_bytes as usize;
+        self.datagram.bytes.get(start..end).unwrap_or_default()
+    }
+}

@@ -1,0 +1,249 @@
+//! What of a fragment came: which packets or which bytes, not how many.
+//!
+//! Counting takes one duplicate and one loss for a complete fragment; a bitmap of packet numbers or
+//! a list of byte ranges does not. Both keep their memory from event to event.
+
+use fluxline_proto::description::Part;
+
+/// How the parts of a fragment are named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Shape {
+    /// One packet is all.
+    #[default]
+    Whole,
+    /// Any number of packets; the first makes it complete.
+    Stream,
+    /// Packets 0 to `count` − 1.
+    Index { count: u32 },
+    /// Bytes 0 to `total` − 1.
+    Bytes { total: u64 },
+}
+
+/// What a new part meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meets {
+    /// Nothing of it came before.
+    New,
+    /// Some or all of it came before: to be compared. `adds`: it also has something new.
+    Overlap { adds: bool },
+    /// It contradicts the fragment.
+    Contradiction,
+}
+
+/// What of one fragment came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Coverage {
+    shape: Shape,
+    /// Packets or bytes that came.
+    have: u64,
+    /// `Index`: one bit per packet.
+    words: Vec<u64>,
+    /// `Bytes`: start and end of what came; sorted, apart from one another.
+    ranges: Vec<(u64, u64)>,
+}
+
+impl Coverage {
+    /// Begins a fragment in which any number of packets may come.
+    pub(super) fn begin_stream(&mut self) {
+        self.clear(Shape::Stream);
+    }
+
+    /// Begins the fragment that `part` is of.
+    pub(super) fn begin(&mut self, part: Part) {
+        self.clear(match part {
+            Part::Whole => Shape::Whole,
+            Part::Index { count, .. } => Shape::Index { count },
+            Part::Bytes { total, .. } => Shape::Bytes { total },
+        });
+        if let Part::Index { count, .. } = part {
+            self.words.resize(count.div_ceil(64) as usize, 0);
+        }
+    }
+
+    fn clear(&mut self, shape: Shape) {
+        self.shape = shape;
+        self.have = 0;
+        self.words.clear();
+        self.ranges.clear();
+    }
+
+    /// Whether `part`, with so many payload bytes, makes sense by itself.
+    pub(super) fn is_sound(part: Part, payload_bytes: u32) -> bool {
+        match part {
+            Part::Whole => true,
+            Part::Index { index, count } => index < count,
+            Part::Bytes { offset, total } => {
+                offset.checked_add(u64::from(payload_bytes)).is_some_and(|end| end <= total)
+            }
+        }
+    }
+
+    /// What `part`, with so many payload bytes, meets.
+    pub(super) fn meet(&self, part: Part, payload_bytes: u32) -> Meets {
+        match (self.shape, part) {
+            (Shape::Stream, _) => Meets::New,
+            (Shape::Whole, Part::Whole) if self.have == 0 => Meets::New,
+            (Shape::Whole, Part::Whole) => Meets::Overlap { adds: false },
+            (Shape::Index { count }, Part::Index { index, count: its }) if its == count => {
+                match self.words[(index / 64) as usize] >> (index % 64) & 1 {
+                    0 => Meets::New,
+                    _ => Meets::Overlap { adds: false },
+                }
+            }
+            (Shape::Bytes { total }, Part::Bytes { offset, total: its }) if its == total => {
+                self.meet_bytes(offset, offset + u64::from(payload_bytes))
+            }
+            _ => Meets::Contradiction,
+        }
+    }
+
+    fn meet_bytes(&self, start: u64, end: u64) -> Meets {
+        if start == end {
+            // It covers nothing; whether it came before, only the stored packets can tell.
+            return Meets::Overlap { adds: true };
+        }
+        let next = self.ranges.partition_point(|range| range.1 <= start);
+        match self.ranges.get(next) {
+            Some(range) if range.0 < end => {
+                Meets::Overlap { adds: !(range.0 <= start && end <= range.1) }
+            }
+            _ => Meets::New,
+        }
+    }
+
+    /// Adds `part`, which is not a contradiction.
+    pub(super) fn add(&mut self, part: Part, payload_bytes: u32) {
+        match (self.shape, part) {
+            (Shape::Index { .. }, Part::Index { index, .. }) => {
+                let word = &mut self.words[(index / 64) as usize];
+                let bit = 1 << (index % 64);
+                self.have += u64::from(*word & bit == 0);
+                *word |= bit;
+            }
+            (Shape::Bytes { .. }, Part::Bytes { offset, .. }) => {
+                self.add_bytes(offset, offset + u64::from(payload_bytes));
+            }
+            _ => self.have += 1,
+        }
+    }
+
+    fn add_bytes(&mut self, mut start: u64, mut end: u64) {
+        if start == end {
+            return;
+        }
+        let from = self.ranges.partition_point(|range| range.1 < start);
+        let to = self.ranges.partition_point(|range| range.0 <= end);
+        if from < to {
+            start = start.min(self.ranges[from].0);
+            end = end.max(self.ranges[to - 1].1);
+            let before: u64 = self.ranges[from..to].iter().map(|range| range.1 - range.0).sum();
+            self.have -= before;
+            self.ranges[from] = (start, end);
+            self.ranges.drain(from + 1..to);
+        } else {
+            self.ranges.insert(from, (start, end));
+        }
+        self.have += end - start;
+    }
+
+    /// Whether everything came.
+    pub(super) fn is_complete(&self) -> bool {
+        match self.shape {
+            Shape::Whole | Shape::Stream => self.have > 0,
+            Shape::Index { count } => self.have == u64::from(count),
+            Shape::Bytes { total } => self.have == total,
+        }
+    }
+
+    /// Calls `tell` with first and last of every missing range, in order, until it returns `false`.
+    pub(super) fn missing(&self, mut tell: impl FnMut(u64, u64) -> bool) {
+        match self.shape {
+            Shape::Whole | Shape::Stream => {}
+            Shape::Index { count } => {
+                let came = |index: u32| self.words[(index / 64) as usize] >> (index % 64) & 1 == 1;
+                let mut index = 0;
+                while index < count {
+                    let first = index;
+                    while index < count && !came(index) {
+                        index += 1;
+                    }
+                    if index > first && !tell(u64::from(first), u64::from(index - 1)) {
+                        return;
+                    }
+                    index += 1;
+                }
+            }
+            Shape::Bytes { total } => {
+                let mut at = 0;
+                for &(start, end) in self.ranges.iter().chain([&(total, total)]) {
+                    if start > at && !tell(at, start - 1) {
+                        return;
+                    }
+                    at = end;
+                }
+            }
+        }
+    }
+
+    /// How much memory its tables keep [byte].
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>() + self.ranges.capacity() * size_of::<(u64, u64)>()
+    }
+
+    /// What the parts are called, and how many a complete fragment has.
+    pub(super) fn parts(&self) -> (&'static str, u64) {
+        match self.shape {
+            Shape::Whole | Shape::Stream => ("packets", 1),
+            Shape::Index { count } => ("packets", u64::from(count)),
+            Shape::Bytes { total } => ("bytes", total),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn byte_ranges_agree_with_a_list_of_flags(
+            parts in prop::collection::vec((0_u64..120, 0_u32..30), 0..40),
+        ) {
+            let total = 150;
+            let mut flags = vec![false; total as usize];
+            let mut coverage = Coverage::default();
+            coverage.begin(Part::Bytes { offset: 0, total });
+            for (offset, bytes) in parts {
+                let part = Part::Bytes { offset, total };
+                let range = offset as usize..(offset + u64::from(bytes)) as usize;
+                let came = flags[range.clone()].iter().filter(|&&flag| flag).count();
+                let wanted = match came {
+                    _ if bytes == 0 => Meets::Overlap { adds: true },
+                    0 => Meets::New,
+                    came => Meets::Overlap { adds: came < bytes as usize },
+                };
+                prop_assert_eq!(coverage.meet(part, bytes), wanted);
+                coverage.add(part, bytes);
+                flags[range].fill(true);
+                prop_assert_eq!(coverage.is_complete(), flags.iter().all(|&flag| flag));
+                let mut missing = vec![false; total as usize];
+                coverage.missing(|first, last| {
+                    missing[first as usize..=last as usize].fill(true);
+                    true
+                });
+                prop_assert!(missing.iter().zip(&flags).all(|(missing, flag)| missing != flag));
+            }
+        }
+    }
+
+    #[test]
+    fn offset_plus_length_is_checked() {
+        let part = |offset| Part::Bytes { offset, total: 100 };
+        assert!(Coverage::is_sound(part(90), 10));
+        assert!(!Coverage::is_sound(part(91), 10));
+        assert!(!Coverage::is_sound(part(u64::MAX - 5), 10));
+        assert!(!Coverage::is_sound(Part::Index { index: 3, count: 3 }, 0));
+    }
+}

@@ -1,0 +1,120 @@
+//! Which sources an event must have: named, counted, or learned from the first events.
+
+use super::config::Expectation;
+
+/// What the builder knows of one source.
+#[derive(Clone, Debug)]
+pub(super) struct KnownSource {
+    pub(super) label: String,
+    pub(super) required: bool,
+    /// Where its fragment was in the last event: sources tend to keep their order.
+    pub(super) hint: usize,
+}
+
+/// All sources that the builder knows of.
+#[derive(Clone, Debug)]
+pub(super) struct Sources {
+    known: Vec<KnownSource>,
+    expectation: Expectation,
+    learning: bool,
+}
+
+impl Sources {
+    pub(super) fn new(expectation: Expectation) -> Sources {
+        let learning = matches!(expectation, Expectation::Learned { .. });
+        Sources { known: Vec::new(), expectation, learning }
+    }
+
+    /// Source `number` is called `label`.
+    pub(super) fn name(&mut self, number: u32, label: &str) {
+        self.know(number);
+        let required = match &self.expectation {
+            Expectation::Sources(labels) => labels.iter().any(|its| its == label),
+            Expectation::Count(_) | Expectation::Learned { .. } => false,
+        };
+        if let Some(source) = self.known.get_mut(number as usize) {
+            source.label = label.to_owned();
+            source.required |= required;
+        }
+    }
+
+    /// Source `number` sent something; returns what is known of it.
+    pub(super) fn know(&mut self, number: u32) -> &mut KnownSource {
+        let place = number as usize;
+        while self.known.len() <= place {
+            let label = format!("source {}", self.known.len());
+            self.known.push(KnownSource { label, required: self.learning, hint: 0 });
+        }
+        &mut self.known[place]
+    }
+
+    /// How many fragments an event that begins now must have; `None` while sources are learned.
+    pub(super) fn required(&self) -> Option<u32> {
+        match &self.expectation {
+            _ if self.learning => None,
+            Expectation::Count(count) => Some(*count),
+            Expectation::Sources(labels) => Some(labels.len() as u32),
+            Expectation::Learned { .. } => {
+                Some(self.known.iter().filter(|source| source.required).count() as u32)
+            }
+        }
+    }
+
+    /// Whether the fragment of source `number` is one of the required ones.
+    pub(super) fn counts(&self, number: u32) -> bool {
+        match self.expectation {
+            Expectation::Count(_) => true,
+            _ => self.known.get(number as usize).is_some_and(|source| source.required),
+        }
+    }
+
+    /// Ends learning when `events_begun` are enough; returns whether it just ended.
+    pub(super) fn learn(&mut self, events_begun: u64) -> bool {
+        let enough = match self.expectation {
+            Expectation::Learned { after_events } => events_begun > u64::from(after_events),
+            _ => false,
+        };
+        let ends = self.learning && enough;
+        self.learning &= !enough;
+        ends
+    }
+
+    /// Ends learning now.
+    pub(super) fn stop_learning(&mut self) {
+        self.learning = false;
+    }
+
+    /// How many sources are known.
+    pub(super) fn count(&self) -> u32 {
+        self.known.len() as u32
+    }
+
+    /// The label of source `number`.
+    pub(super) fn label(&self, number: u32) -> &str {
+        self.known.get(number as usize).map_or("", |source| &source.label)
+    }
+
+    /// Calls `tell` with the labels of required sources that are not in `present`.
+    pub(super) fn absent(&self, present: &[u32], mut tell: impl FnMut(&str)) {
+        for (number, source) in self.known.iter().enumerate() {
+            if self.counts(number as u32) && !present.contains(&(number as u32)) {
+                tell(&source.label);
+            }
+        }
+        if let Expectation::Sources(labels) = &self.expectation {
+            for label in labels {
+                if !self.known.iter().any(|source| source.label == *label) {
+                    tell(label);
+                }
+            }
+        }
+    }
+
+    /// How many sources an event must have, where only the number is told.
+    pub(super) fn required_count_only(&self) -> Option<u32> {
+        match self.expectation {
+            Expectation::Count(count) => Some(count),
+            _ => None,
+        }
+    }
+}
