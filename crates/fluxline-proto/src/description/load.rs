@@ -6,12 +6,14 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use super::compile::compile;
 use super::declare::check_name;
 use super::error::{LoadError, Source};
 use super::layout::{PacketType, SourceTerm};
 use super::model::{ByteOrder, Document};
 use super::names::nearest;
 use super::outcome::{Reject, SourceKey};
+use super::program::Program;
 use super::resolve::Context;
 use super::roles;
 
@@ -29,6 +31,7 @@ pub struct Description {
     parameters: Vec<ParameterValue>,
     packets: Vec<PacketType>,
     rules: Vec<String>,
+    program: Program,
 }
 
 /// A parameter with the value it has in this run.
@@ -67,15 +70,20 @@ impl Description {
             byte_order: document.byte_order,
             parameters: parameters.iter().map(|p| (p.name.clone(), p.value)).collect(),
             rules: Vec::new(),
+            rule_packets: Vec::new(),
+            packet: 0,
             fields: 0,
         };
         check_packet_types(source, &document)?;
         let mut packets = Vec::new();
-        for packet in &document.packet {
+        for (number, packet) in document.packet.iter().enumerate() {
+            context.packet = u8::try_from(number).unwrap_or(u8::MAX);
             packets.push(roles::packet_type(&mut context, packet)?);
         }
-        let rules = context.rules;
-        Ok(Description { document, parameters, packets, rules })
+        let (rules, rule_packets) = (context.rules, context.rule_packets);
+        let program = compile(&packets, rule_packets)
+            .map_err(|message| source.error(document.name.span(), message))?;
+        Ok(Description { document, parameters, packets, rules, program })
     }
 
     /// The format's name.
@@ -118,6 +126,12 @@ impl Description {
     #[must_use]
     pub fn packet_types(&self) -> &[PacketType] {
         &self.packets
+    }
+
+    /// The compiled program; it may be cloned and given to another thread.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
     }
 
     /// The rule that a packet broke, in words: ``packet `data`, field `magic` ``.

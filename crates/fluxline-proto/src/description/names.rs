@@ -15,10 +15,10 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .filter_map(|candidate| Some((distance(name.as_bytes(), candidate.as_bytes())?, candidate)))
-        .min_by_key(|&(distance, _)| distance)
         .filter(|&(distance, candidate)| {
             distance <= limit || (name.len() >= 3 && candidate.starts_with(name))
         })
+        .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)
 }
 

@@ -29,6 +29,10 @@ pub(crate) struct Context<'a> {
     pub parameters: BTreeMap<String, u64>,
     /// Names of the rules so far, by number.
     pub rules: Vec<String>,
+    /// The packet type that each rule belongs to.
+    pub rule_packets: Vec<u8>,
+    /// The packet type that is being resolved.
+    pub packet: u8,
     /// How many fields were seen so far.
     pub fields: usize,
 }
@@ -37,6 +41,7 @@ impl Context<'_> {
     /// A number for a rule, with the name a report shows for it.
     pub fn rule(&mut self, name: String) -> u16 {
         self.rules.push(name);
+        self.rule_packets.push(self.packet);
         u16::try_from(self.rules.len() - 1).unwrap_or(u16::MAX)
     }
 
