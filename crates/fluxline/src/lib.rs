@@ -5,6 +5,8 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod doctor;
+pub mod kernel;
 pub mod pin;
 pub mod ring;
 mod sys;

@@ -57,7 +57,10 @@ fn collect(
     let mut seen = Vec::new();
     let start = Instant::now();
     while seen.len() < wanted && start.elapsed() < LONG {
-        receiver.receive_into(producer, SOON).unwrap();
+        let idle = receiver.receive_into(producer, SOON).unwrap() == Received::Idle;
+        if idle && consumer.occupied() == 0 {
+            break;
+        }
         let filled = consumer.peek();
         let count = filled.len();
         for view in filled {

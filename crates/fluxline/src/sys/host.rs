@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
 
 /// The cores that the calling thread may run on.
 pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
@@ -72,4 +73,33 @@ pub(crate) fn index_of_address_v4(address: Ipv4Addr) -> Option<u32> {
     // SAFETY: the list came from getifaddrs and is not used any more.
     unsafe { libc::freeifaddrs(first) };
     found.filter(|&index| index != 0)
+}
+
+/// `SIOCETHTOOL`. Source: <linux/sockios.h>.
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+/// `ETHTOOL_GRINGPARAM`. Source: <linux/ethtool.h>.
+const ETHTOOL_GRINGPARAM: u32 = 0x10;
+/// Words of `struct ethtool_ringparam`: command, four maxima (rx first), four values (rx first).
+const RING_WORDS: usize = 9;
+
+/// Receive descriptors of an interface, in use and possible; `None` when the driver does not say.
+pub(crate) fn receive_ring(interface: &str) -> Option<(u32, u32)> {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").ok()?;
+    let mut words = [0_u32; RING_WORDS];
+    words[0] = ETHTOOL_GRINGPARAM;
+    // SAFETY: ifreq is a C structure of integers, bytes and pointers: all zeros are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // One byte fewer, so that the name ends with a zero.
+    let room = request.ifr_name.len() - 1;
+    if interface.len() > room {
+        return None;
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    // SAFETY: the request names an interface, and its data is `struct ethtool_ringparam`, writable
+    // and alive through the call; the kernel writes no more than that structure.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
+    (result == 0 && words[1] > 0).then_some((words[5], words[1]))
 }
