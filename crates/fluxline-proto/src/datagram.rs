@@ -22,6 +22,18 @@ impl SenderAddress {
         Ipv6Addr::from(self.ip).to_canonical()
     }
 
+    /// The same with port 0: for sensors that a source port does not tell apart.
+    #[must_use]
+    pub fn without_port(self) -> SenderAddress {
+        SenderAddress { port: 0, ..self }
+    }
+
+    /// The same with no address: for sensors that only the port tells apart.
+    #[must_use]
+    pub fn without_ip(self) -> SenderAddress {
+        SenderAddress { ip: [0; 16], ..self }
+    }
+
     /// The UDP port.
     #[must_use]
     pub fn port(self) -> u16 {

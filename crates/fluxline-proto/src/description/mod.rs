@@ -5,7 +5,26 @@
 //! allocating. The same model yields the byte diagram, the Wireshark dissector, the NumPy dtype,
 //! the typed columns and the emulator's packets.
 
+mod compile;
+mod declare;
+pub mod decode;
+mod error;
+pub mod expression;
+mod interval;
+pub mod layout;
+mod load;
 pub mod model;
+mod names;
 pub mod outcome;
+mod program;
+mod resolve;
+mod roles;
+mod time_unit;
+mod walk;
+pub mod word;
 
+pub use error::LoadError;
+pub use load::{Description, ParameterValue};
+pub use names::nearest;
 pub use outcome::{Parsed, Part, Reject, RejectReason, SourceKey};
+pub use program::Program;

@@ -6,8 +6,10 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
-use serde::Deserialize;
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 /// A whole description file.
@@ -100,13 +102,44 @@ pub struct Packet {
 /// Unsigned integers; `+ - * / % & | ^ << >> == != < <= > >= && || !`, `min(a, b)`, `max(a, b)`, `gray(a)`
 /// (Gray code to binary), parentheses, decimal and 0x literals, names of fields, computed values
 /// and parameters, and `size` (of the UDP payload [byte]) and `port` (that it was sent to).
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expression {
     /// A constant.
     Integer(u64),
     /// To be parsed.
     Text(String),
+}
+
+/// Reads an integer from 0 or a text, and says in words what else may stand there.
+struct IntegerOrText<T>(&'static str, fn(u64) -> T, fn(String) -> T);
+
+impl<T> Visitor<'_> for IntegerOrText<T> {
+    type Value = T;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.0)
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<T, E> {
+        Ok(self.1(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<T, E> {
+        let negative = |_| E::invalid_value(de::Unexpected::Signed(value), &self);
+        u64::try_from(value).map_err(negative).map(self.1)
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<T, E> {
+        Ok(self.2(String::from(value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Expression {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Expression, D::Error> {
+        const EXPECTED: &str = "an integer from 0 or an expression as text, like \"size - 16\"";
+        let visitor = IntegerOrText(EXPECTED, Expression::Integer, Expression::Text);
+        deserializer.deserialize_any(visitor)
+    }
 }
 
 /// What must hold of the UDP payload's size [byte].
@@ -204,13 +237,19 @@ pub struct BitField {
 }
 
 /// `"63..52"`, `"7"` or `7`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug)]
 pub enum BitRange {
     /// One bit.
     One(u64),
     /// As text.
     Text(String),
+}
+
+impl<'de> Deserialize<'de> for BitRange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BitRange, D::Error> {
+        const EXPECTED: &str = "the number of a bit or \"high..low\", both included";
+        deserializer.deserialize_any(IntegerOrText(EXPECTED, BitRange::One, BitRange::Text))
+    }
 }
 
 /// A list of equal items in the header.

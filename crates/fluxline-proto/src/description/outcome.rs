@@ -108,7 +108,7 @@ impl RejectReason {
 pub struct Reject {
     /// Why.
     pub reason: RejectReason,
-    /// Number of the packet type whose rule it broke.
+    /// Number of the packet type whose rule it broke; `u8::MAX` where it is of none of them.
     pub packet: u8,
     /// Number of the rule's field in the description, by which a report names it; `u16::MAX` for none.
     pub field: u16,

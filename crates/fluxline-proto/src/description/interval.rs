@@ -1,0 +1,135 @@
+//! Proof at load time that an expression stays within 64 bits: interval arithmetic.
+//!
+//! Each value has a range, from its width and its rules; the range of each sub-expression follows
+//! (Moore, "Interval Analysis", 1966). Sums and products are taken in 128 bits; one that can leave
+//! 0..=u64::MAX, a divisor that can be 0 and a shift that can exceed 63 are refused by name.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::expression::{Binary, Expr};
+
+/// Smallest and largest value.
+pub(crate) type Range = (u64, u64);
+
+/// What is known of the values that an expression is over.
+pub(crate) struct Known<'a> {
+    /// Range of a value; the error says why it cannot be used here.
+    pub value: &'a dyn Fn(usize) -> Result<Range, String>,
+    /// Its name.
+    pub name: &'a dyn Fn(usize) -> String,
+    /// Range of `size`.
+    pub size: Range,
+}
+
+impl Known<'_> {
+    /// The range of `expression`, or which part of it can go wrong and what to write.
+    pub fn range(&self, expression: &Expr) -> Result<Range, String> {
+        match expression {
+            Expr::Constant(constant) => Ok((*constant, *constant)),
+            Expr::Value(id) => (self.value)(*id),
+            Expr::Size => Ok(self.size),
+            Expr::Port => Ok((0, 0xFFFF)),
+            Expr::Not(of) => match self.range(of)? {
+                (0, 0) => Ok((1, 1)),
+                (0, _) => Ok((0, 1)),
+                _ => Ok((0, 0)),
+            },
+            Expr::Gray(of) => Ok((0, mask_over(self.range(of)?.1))),
+            Expr::Binary(operator, left, right) => {
+                let (a, b) = (self.range(left)?, self.range(right)?);
+                let (left, right) = (self.text(left), self.text(right));
+                combine(*operator, a, b)
+                    .map_err(|fault| fault.message(&self.text(expression), (&left, a), (&right, b)))
+            }
+        }
+    }
+
+    fn text(&self, expression: &Expr) -> String {
+        let text = expression.to_text(self.name);
+        match text.char_indices().nth(80) {
+            Some((at, _)) => format!("{}…", &text[..at]),
+            None => text,
+        }
+    }
+}
+
+/// What can go wrong in one operation.
+enum Fault {
+    Overflow(u128),
+    Negative(i128),
+    DivideByZero,
+    Shift,
+}
+
+impl Fault {
+    fn message(&self, whole: &str, left: (&str, Range), right: (&str, Range)) -> String {
+        let (right_text, (right_low, right_high)) = right;
+        let (left_text, (left_low, left_high)) = left;
+        match self {
+            Fault::Overflow(high) => format!(
+                "`{whole}` can be as large as {high}, more than 64 bits hold (`{left_text}` is \
+                 {left_low}..={left_high}, `{right_text}` is {right_low}..={right_high}); mask an \
+                 operand, like `({left_text} & 0xffffffff)`, or give its field a `max`"
+            ),
+            Fault::Negative(low) => format!(
+                "`{whole}` can be as low as {low} (`{left_text}` is {left_low}..={left_high}, \
+                 `{right_text}` is {right_low}..={right_high}); write `max({left_text}, \
+                 {right_text}) - {right_text}`, or give the field of `{left_text}` a `min`"
+            ),
+            Fault::DivideByZero => format!(
+                "`{whole}` can divide by zero: `{right_text}` is {right_low}..={right_high}; write \
+                 `max({right_text}, 1)`, or give its field `min = 1`"
+            ),
+            Fault::Shift => format!(
+                "`{whole}` can shift by more than 63: `{right_text}` is \
+                 {right_low}..={right_high}; mask it, like `({right_text} & 63)`"
+            ),
+        }
+    }
+}
+
+/// All ones, as wide as `value`.
+fn mask_over(value: u64) -> u64 {
+    u64::MAX.checked_shr(value.leading_zeros()).unwrap_or(0)
+}
+
+fn within(low: u64, high: u128) -> Result<Range, Fault> {
+    u64::try_from(high).map(|high| (low, high)).map_err(|_| Fault::Overflow(high))
+}
+
+fn truth(always: bool, never: bool) -> Result<Range, Fault> {
+    Ok((u64::from(always), u64::from(!never)))
+}
+
+fn combine(operator: Binary, a: Range, b: Range) -> Result<Range, Fault> {
+    let wide = |value: u64| u128::from(value);
+    match operator {
+        Binary::Add => within(a.0.saturating_add(b.0), wide(a.1) + wide(b.1)),
+        Binary::Multiply => within(a.0.saturating_mul(b.0), wide(a.1) * wide(b.1)),
+        Binary::Subtract => match a.0.checked_sub(b.1) {
+            Some(low) => Ok((low, a.1 - b.0)),
+            None => Err(Fault::Negative(i128::from(a.0) - i128::from(b.1))),
+        },
+        Binary::Divide | Binary::Remainder if b.0 == 0 => Err(Fault::DivideByZero),
+        Binary::Divide => Ok((a.0 / b.1, a.1 / b.0)),
+        Binary::Remainder if a.1 < b.0 => Ok(a),
+        Binary::Remainder => Ok((0, a.1.min(b.1 - 1))),
+        Binary::ShiftLeft | Binary::ShiftRight if b.1 > 63 => Err(Fault::Shift),
+        Binary::ShiftLeft => within(a.0 << b.0, wide(a.1) << b.1),
+        Binary::ShiftRight => Ok((a.0 >> b.1, a.1 >> b.0)),
+        Binary::And => Ok((0, a.1.min(b.1))),
+        Binary::Or => Ok((a.0.max(b.0), mask_over(a.1 | b.1))),
+        Binary::ExclusiveOr => Ok((0, mask_over(a.1 | b.1))),
+        Binary::Equal => truth(a.0 == a.1 && a == b, a.1 < b.0 || b.1 < a.0),
+        Binary::NotEqual => truth(a.1 < b.0 || b.1 < a.0, a.0 == a.1 && a == b),
+        Binary::Less => truth(a.1 < b.0, a.0 >= b.1),
+        Binary::LessOrEqual => truth(a.1 <= b.0, a.0 > b.1),
+        Binary::Greater => truth(a.0 > b.1, a.1 <= b.0),
+        Binary::GreaterOrEqual => truth(a.0 >= b.1, a.1 < b.0),
+        Binary::BothTrue => truth(a.0 > 0 && b.0 > 0, a.1 == 0 || b.1 == 0),
+        Binary::AnyTrue => truth(a.0 > 0 || b.0 > 0, a.1 == 0 && b.1 == 0),
+        Binary::Minimum => Ok((a.0.min(b.0), a.1.min(b.1))),
+        Binary::Maximum => Ok((a.0.max(b.0), a.1.max(b.1))),
+    }
+}

@@ -1,0 +1,495 @@
+//! A checked packet layout: which value stands where, with everything resolved.
+//!
+//! The program is compiled from it, and the byte diagram, the dissector, the NumPy dtype, the
+//! typed columns and the emulator read it. All expressions in it are proven to stay within 64 bits.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::expression::Expr;
+use super::model::{ByteOrder, Epoch};
+
+/// One type of packet, checked.
+#[derive(Clone, Debug)]
+pub struct PacketType {
+    /// The type's name.
+    pub name: String,
+    /// What it carries.
+    pub help: String,
+    /// The packet is of this type when this is not zero; `None`: whatever no other type took.
+    pub select: Option<Expr>,
+    /// What must hold of the size of the UDP payload.
+    pub size: SizeRule,
+    /// The header: its fields and everything computed from them.
+    pub header: Layout,
+    /// What tells one source from another, in order.
+    pub source: Vec<SourceTerm>,
+    /// The packet counter.
+    pub sequence: Option<Sequence>,
+    /// What joins packets to an event.
+    pub event: Option<Event>,
+    /// Which part of the event's fragment a packet is.
+    pub fragment: Fragment,
+    /// The sensor's time.
+    pub timestamp: Option<Timestamp>,
+    /// Where the payload is.
+    pub payload: Payload,
+    /// The payload as records.
+    pub records: Option<Records>,
+    /// The packet's check sum.
+    pub crc: Option<Crc>,
+    /// What an emulator writes: numbers of values in `header` and expressions whose values are
+    /// numbers in [`EMULATE_VARIABLES`].
+    pub emulate: Vec<(usize, Expr)>,
+    /// How many payload bytes an emulator makes when nobody says.
+    pub emulate_payload_bytes: u64,
+}
+
+/// What the expressions of `[packet.emulate]` may use besides parameters; `Expr::Value(n)` there is
+/// the n-th of these, and `size` is `Expr::Size`.
+pub const EMULATE_VARIABLES: [&str; 10] = [
+    "source", "sequence", "event", "index", "count", "offset", "total", "payload", "seconds",
+    "ticks",
+];
+
+/// Fields one after the other, with the values read and computed from them.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// The fields in the order of the file; in the order of the wire but for those with `at`.
+    pub items: Vec<Item>,
+    /// Everything that has a name and a value: words, bit fields, picked and computed ones.
+    pub values: Vec<Value>,
+    /// Numbers of the computed values, each after those that it depends on.
+    pub computed_order: Vec<usize>,
+    /// Where the furthest field ends when that is the same in every packet [byte].
+    pub fixed_bytes: Option<u32>,
+    /// The smallest packet that the fields fit into [byte].
+    pub min_bytes: u32,
+}
+
+/// Something with a name and a value.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// Its name, unique in the layout.
+    pub name: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// How its bits are to be read.
+    pub kind: ValueKind,
+    /// Its width [bit]; 0 for bytes. Of a computed value: of the largest that it can become.
+    pub width_bits: u32,
+    /// Smallest and largest value it can have in an accepted packet.
+    pub range: (u64, u64),
+    /// Whether a packet may lack it; it then reads as 0.
+    pub conditional: bool,
+    /// The unit.
+    pub unit: Option<String>,
+    /// What it means.
+    pub help: String,
+}
+
+/// How the bits of a value are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// An unsigned integer.
+    Unsigned,
+    /// A two's complement integer of the value's width.
+    Signed,
+    /// IEEE 754 binary32 or binary64, by the width.
+    Float,
+    /// Bytes as they are.
+    Bytes,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The whole word of item number `item`.
+    Word {
+        /// Number in `items`.
+        item: usize,
+    },
+    /// Bits of the word of item number `item`.
+    Bits {
+        /// Number in `items`.
+        item: usize,
+        /// The lowest bit.
+        low: u8,
+        /// How many bits.
+        width: u8,
+    },
+    /// Taken out of the list of item number `item`.
+    Picked {
+        /// Number in `items`.
+        item: usize,
+        /// Number in the list's picked values.
+        pick: usize,
+    },
+    /// Computed.
+    Computed {
+        /// The value.
+        value: Expr,
+        /// It is there only when this is not zero.
+        when: Option<Expr>,
+        /// When in the walk over the fields it is computed.
+        stage: Stage,
+    },
+}
+
+/// When a computed value is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// For `select`, before everything else.
+    Select,
+    /// After so many items: the presence or the length of a later one depends on it.
+    AfterItems(usize),
+    /// After all items.
+    End,
+}
+
+/// One field.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its name; padding has none.
+    pub name: Option<String>,
+    /// Number of the word in `values`, where it has a name and is not a list.
+    pub value: Option<usize>,
+    /// What stands there.
+    pub kind: ItemKind,
+    /// Where.
+    pub place: Place,
+    /// Byte order of its words.
+    pub byte_order: ByteOrder,
+    /// It is there only when this is not zero.
+    pub when: Option<Expr>,
+    /// What must hold of the word.
+    pub rules: Rules,
+    /// Its parts, as in the file.
+    pub bits: Vec<BitPart>,
+    /// The unit.
+    pub unit: Option<String>,
+    /// What it means.
+    pub help: String,
+}
+
+/// What stands in a field.
+#[derive(Clone, Debug)]
+pub enum ItemKind {
+    /// A word of 1 to 8 bytes.
+    Word {
+        /// How many bytes.
+        bytes: u8,
+        /// How it is read.
+        kind: ValueKind,
+    },
+    /// Bytes as they are.
+    Bytes {
+        /// How many.
+        length: Expr,
+    },
+    /// Equal items.
+    List(List),
+}
+
+/// Where a field stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// So many bytes after the start of the packet (or record, or list item).
+    Fixed(u32),
+    /// Where the field before ends, which differs from packet to packet.
+    AfterPrevious,
+    /// So many bytes before the end of the packet.
+    FromEnd(u32),
+}
+
+/// What must hold of a value, else the packet is rejected.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// It is this. A constant is checked with the field, an expression after all fields.
+    pub equals: Option<Expr>,
+    /// It is one of these; empty: any.
+    pub one_of: Vec<u64>,
+    /// It is at least this.
+    pub min: Option<u64>,
+    /// It is at most this.
+    pub max: Option<u64>,
+    /// The rule's number, by which a [`super::Reject`] names it.
+    pub rule: u16,
+}
+
+impl Rules {
+    /// Whether any value is right.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.equals.is_none() && self.one_of.is_empty() && self.min.is_none() && self.max.is_none()
+    }
+}
+
+/// A part of a word.
+#[derive(Clone, Debug)]
+pub struct BitPart {
+    /// Its name.
+    pub name: String,
+    /// Number in `values`.
+    pub value: usize,
+    /// The lowest bit.
+    pub low: u8,
+    /// How many bits.
+    pub width: u8,
+    /// What must hold of it.
+    pub rules: Rules,
+    /// The unit.
+    pub unit: Option<String>,
+    /// What it means.
+    pub help: String,
+}
+
+/// A list of equal items.
+#[derive(Clone, Debug)]
+pub struct List {
+    /// How many items.
+    pub count: Expr,
+    /// The size of one [byte].
+    pub item_bytes: u32,
+    /// One item; every place in it is fixed.
+    pub item: Layout,
+    /// What is taken out by key.
+    pub pick: Option<Pick>,
+    /// The number of the rule that the list must lie in the packet.
+    pub rule: u16,
+}
+
+/// Takes values out of a list.
+#[derive(Clone, Debug)]
+pub struct Pick {
+    /// Number of the key in the item's values.
+    pub key: usize,
+    /// Number of what is taken in the item's values.
+    pub value: usize,
+    /// What is taken. When two items have one key, the last one counts.
+    pub values: Vec<Picked>,
+}
+
+/// A value taken out of a list.
+#[derive(Clone, Debug)]
+pub struct Picked {
+    /// Its name.
+    pub name: String,
+    /// The key of its item.
+    pub is: u64,
+    /// A packet without it is rejected.
+    pub required: bool,
+    /// Number in the header's values.
+    pub value: usize,
+    /// The rule's number.
+    pub rule: u16,
+    /// What it means.
+    pub help: String,
+}
+
+/// What must hold of the size of the UDP payload [byte].
+#[derive(Clone, Debug)]
+pub struct SizeRule {
+    /// At least so many.
+    pub min: u64,
+    /// At most so many.
+    pub max: u64,
+    /// Exactly so many.
+    pub equals: Option<Expr>,
+    /// The rule's number.
+    pub rule: u16,
+}
+
+/// A part of what tells one source from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceTerm {
+    /// The value of that number in the header, of so many bits.
+    Value {
+        /// Number in the header's values.
+        value: usize,
+        /// Its width [bit].
+        width_bits: u32,
+    },
+    /// The sender's IP address.
+    Address,
+    /// The sender's UDP port.
+    Port,
+    /// The packet type's number, 8 bits.
+    Packet,
+}
+
+/// The packet counter.
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    /// Its value.
+    pub value: Expr,
+    /// Its width, after which it wraps [bit].
+    pub bits: u8,
+    /// How much it grows from packet to packet.
+    pub step: u64,
+    /// How much the time stamp grows from packet to packet [ns].
+    pub timestamp_step_ns: Option<u64>,
+}
+
+/// What joins packets to an event.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The key.
+    pub key: Expr,
+    /// Its width [bit].
+    pub bits: u8,
+}
+
+/// Which part of the event's fragment a packet is.
+#[derive(Clone, Debug)]
+pub enum Fragment {
+    /// All of it.
+    Whole,
+    /// Packet number `index` of `count`.
+    Index {
+        /// Its number, from 0.
+        index: Expr,
+        /// How many there are.
+        count: Expr,
+        /// The rule's number.
+        rule: u16,
+    },
+    /// Payload bytes from `offset` of `total`.
+    Bytes {
+        /// Where the payload lies in the fragment [byte].
+        offset: Expr,
+        /// The size of the fragment [byte].
+        total: Expr,
+        /// The rule's number.
+        rule: u16,
+    },
+}
+
+/// The sensor's time.
+#[derive(Clone, Debug)]
+pub struct Timestamp {
+    /// Whole seconds.
+    pub seconds: Option<Expr>,
+    /// Ticks.
+    pub ticks: Option<Expr>,
+    /// A tick is `ns_numerator / ns_denominator` ns long; lowest terms.
+    pub ns_numerator: u64,
+    /// See `ns_numerator`.
+    pub ns_denominator: u64,
+    /// Where time starts.
+    pub epoch: Epoch,
+    /// There is one only when this is not zero.
+    pub when: Option<Expr>,
+}
+
+/// Where the payload is.
+#[derive(Clone, Debug)]
+pub struct Payload {
+    /// Where it starts [byte]; `None`: where the header ends.
+    pub from: Option<Expr>,
+    /// How long it is [byte]; `None`: up to the trailer.
+    pub length: Option<Expr>,
+    /// Bytes at the end of the packet that do not belong to it.
+    pub trailer: Option<Expr>,
+    /// The rule's number.
+    pub rule: u16,
+}
+
+/// The payload as records, one after the other.
+#[derive(Clone, Debug)]
+pub struct Records {
+    /// What one is called.
+    pub name: String,
+    /// The size of one [byte], over the values of `layout`.
+    pub bytes: Expr,
+    /// The fields of one.
+    pub layout: Layout,
+}
+
+/// The packet's check sum.
+#[derive(Clone, Debug)]
+pub struct Crc {
+    /// The name in the CRC catalogue.
+    pub algorithm: String,
+    /// The same for the library that computes it.
+    pub(crate) code: crc_fast::CrcAlgorithm,
+    /// Its width [byte]: 2, 4 or 8.
+    pub bytes: u8,
+    /// Where it stands.
+    pub at: Edge,
+    /// Order of its bytes.
+    pub byte_order: ByteOrder,
+    /// The first byte that it covers.
+    pub from: Edge,
+    /// The end of what it covers.
+    pub to: Edge,
+    /// It is checked only when this is not zero.
+    pub when: Option<Expr>,
+    /// The rule's number.
+    pub rule: u16,
+}
+
+/// A place counted from either end of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// So many bytes after the start.
+    Start(u32),
+    /// So many bytes before the end.
+    End(u32),
+}
+
+impl Edge {
+    /// The place in a packet of `size` bytes; `None` when it lies outside.
+    #[must_use]
+    pub fn within(self, size: usize) -> Option<usize> {
+        match self {
+            Edge::Start(offset) => Some(offset as usize).filter(|&at| at <= size),
+            Edge::End(offset) => size.checked_sub(offset as usize),
+        }
+    }
+}
+
+impl Crc {
+    /// The check sum of `bytes`.
+    #[must_use]
+    pub fn checksum(&self, bytes: &[u8]) -> u64 {
+        crc_fast::checksum(self.code, bytes)
+    }
+}
+
+impl Layout {
+    /// The number of the value of that name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.values.iter().position(|value| value.name == name)
+    }
+
+    /// Numbers of the values that item number `item` yields: its word, its bits, what is picked.
+    pub fn values_of(&self, item: usize) -> impl Iterator<Item = usize> + '_ {
+        self.values.iter().enumerate().filter_map(move |(id, value)| match value.origin {
+            Origin::Word { item: of } | Origin::Bits { item: of, .. } => (of == item).then_some(id),
+            Origin::Picked { item: of, .. } => (of == item).then_some(id),
+            Origin::Computed { .. } => None,
+        })
+    }
+
+    /// An expression over this layout's values, as text.
+    #[must_use]
+    pub fn text_of(&self, expression: &Expr) -> String {
+        expression.to_text(&|id| self.values.get(id).map_or(String::new(), |v| v.name.clone()))
+    }
+}
+
+impl Item {
+    /// Its size in every packet that has it [byte]; `None` when that differs.
+    #[must_use]
+    pub fn fixed_bytes(&self) -> Option<u32> {
+        match &self.kind {
+            ItemKind::Word { bytes, .. } => Some(u32::from(*bytes)),
+            ItemKind::Bytes { length } => u32::try_from(length.constant()?).ok(),
+            ItemKind::List(list) => {
+                u32::try_from(list.count.constant()?).ok()?.checked_mul(list.item_bytes)
+            }
+        }
+    }
+}
