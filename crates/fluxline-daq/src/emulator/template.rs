@@ -1,0 +1,536 @@
+//! One packet with everything that never changes in it, and where to write what does.
+//!
+//! The layout says which value plays which role; so a sequence number or an event key is written
+//! where the program will look for it. Roles that are computed need `emulate` in the description.
+//! At the end the description's own program must read the packet as it was meant.
+
+use std::ops::Range;
+
+use fluxline_proto::description::decode::{ListEntry, Value};
+use fluxline_proto::description::expression::{Binary, Expr};
+use fluxline_proto::description::layout::{
+    Fragment, ItemKind, Layout, Origin, PacketType, Rules, SourceTerm, Timestamp,
+};
+use fluxline_proto::description::model::{ByteOrder, Epoch};
+use fluxline_proto::description::word::{insert, read_word, write_word};
+use fluxline_proto::description::{Description, Part};
+use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
+
+use super::{EmulatorConfig, EmulatorError};
+
+/// Values of `EMULATE_VARIABLES` for one packet, in that order.
+pub(super) type Variables = [u64; 10];
+
+const SOURCE: usize = 0;
+const SEQUENCE: usize = 1;
+const EVENT: usize = 2;
+const INDEX: usize = 3;
+const COUNT: usize = 4;
+const OFFSET: usize = 5;
+const TOTAL: usize = 6;
+const PAYLOAD: usize = 7;
+const SECONDS: usize = 8;
+const TICKS: usize = 9;
+
+/// Largest UDP payload over IPv4 [byte]: 65535 − 20 − 8.
+const DATAGRAM_BYTES_MAX: usize = 65_507;
+/// Packets of a fragment that is described by a byte range.
+const BYTE_RANGE_PACKETS: u32 = 4;
+/// TAI is ahead of UTC by so many seconds. Source: IERS bulletin C, unchanged since 2017.
+const TAI_MINUS_UTC_S: u64 = 37;
+/// 1980-01-06 in Unix time [s], and how far GPS time is ahead of UTC. Source: IS-GPS-200.
+const GPS_EPOCH_S: u64 = 315_964_800;
+const GPS_MINUS_UTC_S: u64 = 18;
+
+/// A packet that only needs its changing values.
+pub(super) struct Template {
+    /// The packet.
+    pub(super) bytes: Vec<u8>,
+    /// Where its payload is.
+    pub(super) payload: Range<usize>,
+    /// Whether sources are told apart by the sender's address or port.
+    pub(super) needs_senders: bool,
+    /// Packets of one fragment.
+    pub(super) packets_per_fragment: u32,
+    /// How much the packet counter grows.
+    pub(super) sequence_step: u64,
+    patches: Vec<Patch>,
+    timestamp: Option<Timestamp>,
+    checksum: Option<Checksum>,
+    ramp: Vec<u8>,
+}
+
+/// A value that changes from packet to packet.
+struct Patch {
+    bytes: Range<usize>,
+    byte_order: ByteOrder,
+    low: u8,
+    width: u8,
+    value: Expr,
+}
+
+struct Checksum {
+    crc: fluxline_proto::description::layout::Crc,
+    at: Range<usize>,
+    over: Range<usize>,
+}
+
+impl Template {
+    pub(super) fn new(
+        description: &Description,
+        config: &EmulatorConfig,
+    ) -> Result<Template, EmulatorError> {
+        let number = choose(description, config)?;
+        let packet = &description.packet_types()[number];
+        let payload_bytes = match config.payload_bytes {
+            Some(bytes) => bytes as usize,
+            None => usize::try_from(packet.emulate_payload_bytes).unwrap_or(usize::MAX),
+        };
+        let too_long = |bytes| EmulatorError::TooLong { bytes };
+        if payload_bytes > DATAGRAM_BYTES_MAX {
+            return Err(too_long(payload_bytes));
+        }
+        let plan = Plan::new(packet, payload_bytes);
+        let bytes = plan.build();
+        if bytes.len() > DATAGRAM_BYTES_MAX {
+            return Err(too_long(bytes.len()));
+        }
+        let mut template = Template {
+            payload: 0..0,
+            needs_senders: packet
+                .source
+                .iter()
+                .any(|term| matches!(term, SourceTerm::Address | SourceTerm::Port)),
+            packets_per_fragment: plan.packets_per_fragment,
+            sequence_step: packet.sequence.as_ref().map_or(1, |sequence| sequence.step),
+            patches: plan.patches(&bytes),
+            timestamp: packet.timestamp.clone(),
+            checksum: checksum_of(packet, bytes.len()),
+            ramp: (0..=u16::MAX).chain(0..=u16::MAX).flat_map(u16::to_le_bytes).collect(),
+            bytes,
+        };
+        template.read_back(description, packet, number, &plan)?;
+        Ok(template)
+    }
+
+    /// Writes what changes, the check sum last.
+    pub(super) fn patch(&self, packet: &mut [u8], variables: &Variables) {
+        let size = packet.len() as u64;
+        for patch in &self.patches {
+            let value = match patch.value {
+                Expr::Value(id) => variables[id],
+                ref other => other.evaluate(&|id| variables[id], size, 0),
+            };
+            let word = &mut packet[patch.bytes.clone()];
+            let before = read_word(word, patch.byte_order);
+            write_word(word, patch.byte_order, insert(before, patch.low, patch.width, value));
+        }
+        if let Some(Checksum { crc, at, over }) = &self.checksum {
+            let sum = crc.checksum(&packet[over.clone()]);
+            write_word(&mut packet[at.clone()], crc.byte_order, sum);
+        }
+    }
+
+    /// Fills a payload with the ramp, from `position` bytes after its start.
+    pub(super) fn ramp(&self, position: u64, out: &mut [u8]) {
+        let start = (position % (1 << 17)) as usize;
+        out.copy_from_slice(&self.ramp[start..start + out.len()]);
+    }
+
+    /// The sensor's time `since` the start, as the description counts it.
+    pub(super) fn time(&self, start: Moment, since: Span) -> (u64, u64) {
+        let Some(stamp) = &self.timestamp else { return (0, 0) };
+        let unix_ns = (start + since).as_ns();
+        let ns = match stamp.epoch {
+            Epoch::Unix => unix_ns,
+            Epoch::Tai => unix_ns.saturating_add(TAI_MINUS_UTC_S * 1_000_000_000),
+            Epoch::Gps => (unix_ns.saturating_add(GPS_MINUS_UTC_S * 1_000_000_000))
+                .saturating_sub(GPS_EPOCH_S * 1_000_000_000),
+            Epoch::Start => since.as_ns(),
+        };
+        let (seconds, rest) = match stamp.seconds {
+            Some(_) => (ns / 1_000_000_000, ns % 1_000_000_000),
+            None => (0, ns),
+        };
+        let (tick, per) = (u128::from(stamp.ns_numerator.max(1)), stamp.ns_denominator.max(1));
+        let ticks = u128::from(rest) * u128::from(per) / tick;
+        (seconds, ticks as u64)
+    }
+
+    /// Reads one packet with the description's program, and compares.
+    fn read_back(
+        &mut self,
+        description: &Description,
+        packet: &PacketType,
+        number: usize,
+        plan: &Plan<'_>,
+    ) -> Result<(), EmulatorError> {
+        let wrong = |problem: String| EmulatorError::NotReadBack {
+            format: description.name().to_string(),
+            packet: packet.name.clone(),
+            problem,
+        };
+        let payload = plan.payload_bytes as u64;
+        let count = u64::from(self.packets_per_fragment);
+        let index = u64::from(count > 1);
+        let variables: Variables =
+            [1, 5, 3, index, count, index * payload, count * payload, payload, 7, 11];
+        let mut bytes = self.bytes.clone();
+        self.patch(&mut bytes, &variables);
+        let datagram = Datagram {
+            bytes: &bytes,
+            sender: SenderAddress::NONE,
+            port: 0,
+            time: Moment::default(),
+        };
+        let parsed = description.program().parse(&datagram).map_err(|reject| {
+            wrong(format!("they are {} ({})", reject.reason.as_str(), description.rule_name(reject)))
+        })?;
+        if usize::from(parsed.packet) != number {
+            return Err(wrong("they are taken for another packet type".into()));
+        }
+        let differs = |role: &str, is: u64, meant: u64| {
+            (is != meant).then(|| wrong(format!("the {role} reads as {is}, {meant} was meant")))
+        };
+        let sequence = parsed.sequence.and_then(|is| differs("sequence", is, 5));
+        let event = parsed.event.and_then(|is| differs("event key", is, 3));
+        let part = match parsed.part {
+            Part::Whole => None,
+            Part::Index { index: is, .. } => differs("fragment index", is.into(), index),
+            Part::Bytes { offset, .. } => differs("byte offset", offset, index * payload),
+        };
+        let length = differs("payload length", parsed.payload_bytes.into(), payload);
+        if let Some(problem) = sequence.or(event).or(part).or(length) {
+            return Err(problem);
+        }
+        let start = parsed.payload_start as usize;
+        self.payload = start..start + parsed.payload_bytes as usize;
+        Ok(())
+    }
+}
+
+fn choose(description: &Description, config: &EmulatorConfig) -> Result<usize, EmulatorError> {
+    let types = description.packet_types();
+    let wanted = config.packet.as_deref();
+    let found = types.iter().position(|packet| match wanted {
+        Some(name) => packet.name == name,
+        None => packet.sequence.is_some() || packet.event.is_some(),
+    });
+    found.or(wanted.is_none().then_some(0)).ok_or_else(|| EmulatorError::NoSuchPacket {
+        format: description.name().to_string(),
+        name: wanted.unwrap_or_default().to_string(),
+        known: types.iter().map(|packet| packet.name.as_str()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+fn checksum_of(packet: &PacketType, size: usize) -> Option<Checksum> {
+    let crc = packet.crc.clone()?;
+    let at = crc.at.within(size)?;
+    let over = crc.from.within(size)?..crc.to.within(size)?;
+    let end = at + usize::from(crc.bytes);
+    (end <= size && over.start <= over.end).then_some(Checksum { crc, at: at..end, over })
+}
+
+/// Which header value gets what.
+struct Plan<'p> {
+    packet: &'p PacketType,
+    payload_bytes: usize,
+    packets_per_fragment: u32,
+    /// What each header value is filled with, over the variables; `None`: left zero.
+    fill: Vec<Option<Expr>>,
+}
+
+impl<'p> Plan<'p> {
+    fn new(packet: &'p PacketType, payload_bytes: usize) -> Plan<'p> {
+        let constant_count = match &packet.fragment {
+            Fragment::Index { count, .. } => Some(count.constant().unwrap_or(1)),
+            _ => None,
+        };
+        let packets_per_fragment = match (&packet.fragment, constant_count) {
+            (Fragment::Bytes { .. }, _) => BYTE_RANGE_PACKETS,
+            (_, Some(count)) => u32::try_from(count).unwrap_or(1).max(1),
+            _ => 1,
+        };
+        let fill = vec![None; packet.header.values.len()];
+        let mut plan = Plan { packet, payload_bytes, packets_per_fragment, fill };
+        plan.fill_by_rules();
+        plan.fill_by_lists();
+        plan.fill_by_roles();
+        for (id, value) in &packet.emulate {
+            plan.fill[*id] = Some(value.clone());
+        }
+        plan
+    }
+
+    fn fill_by_rules(&mut self) {
+        for item in &self.packet.header.items {
+            if let Some(id) = item.value {
+                self.fill[id] = allowed(&item.rules);
+            }
+            for part in &item.bits {
+                self.fill[part.value] = allowed(&part.rules);
+            }
+        }
+        if let Some(select) = &self.packet.select {
+            self.demand(select);
+        }
+    }
+
+    /// Makes a condition true where it is a conjunction of `value == constant`.
+    fn demand(&mut self, condition: &Expr) {
+        if let Expr::Binary(operator, left, right) = condition {
+            match (operator, &**left, &**right) {
+                (Binary::BothTrue, left, right) => {
+                    self.demand(left);
+                    self.demand(right);
+                }
+                (Binary::Equal, of, Expr::Constant(constant))
+                | (Binary::Equal, Expr::Constant(constant), of) => {
+                    self.solve(of, Expr::Constant(*constant));
+                }
+                (Binary::Equal, left, right) if matches!(left, Expr::Size) => {
+                    self.solve(right, Expr::Size);
+                }
+                (Binary::Equal, left, _) => self.solve(left, Expr::Size),
+                _ => {}
+            }
+        }
+    }
+
+    /// Fills the one value in `expression` such that it becomes `target`: inverts `+` and `*` by a
+    /// constant.
+    fn solve(&mut self, expression: &Expr, target: Expr) {
+        let inverse = |operator, constant: &u64| {
+            Expr::Binary(operator, Box::new(target.clone()), Box::new(Expr::Constant(*constant)))
+        };
+        match expression {
+            Expr::Value(id) => {
+                let stored = !matches!(self.header().values[*id].origin, Origin::Computed { .. });
+                if stored && self.fill[*id].is_none() {
+                    self.fill[*id] = Some(target);
+                } else if let Origin::Computed { value, .. } = &self.header().values[*id].origin {
+                    self.solve(&value.clone(), target);
+                }
+            }
+            Expr::Binary(Binary::Add, of, by) | Expr::Binary(Binary::Multiply, of, by) => {
+                let back = match expression {
+                    Expr::Binary(Binary::Add, ..) => Binary::Subtract,
+                    _ => Binary::Divide,
+                };
+                match (&**of, &**by) {
+                    (of, Expr::Constant(constant)) | (Expr::Constant(constant), of) => {
+                        self.solve(of, inverse(back, constant));
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn header(&self) -> &'p Layout {
+        &self.packet.header
+    }
+
+    /// A list gets one entry per picked value.
+    fn fill_by_lists(&mut self) {
+        for item in &self.header().items {
+            if let ItemKind::List(list) = &item.kind {
+                let entries = list.pick.as_ref().map_or(0, |pick| pick.values.len());
+                self.solve(&list.count, Expr::Constant(entries as u64));
+            }
+        }
+    }
+
+    fn fill_by_roles(&mut self) {
+        let packet = self.packet;
+        if let Some(sequence) = &packet.sequence {
+            self.role(&sequence.value, SEQUENCE);
+        }
+        if let Some(event) = &packet.event {
+            self.role(&event.key, EVENT);
+        }
+        match &packet.fragment {
+            Fragment::Whole => {}
+            Fragment::Index { index, count, .. } => {
+                self.role(index, INDEX);
+                self.role(count, COUNT);
+            }
+            Fragment::Bytes { offset, total, .. } => {
+                self.role(offset, OFFSET);
+                self.role(total, TOTAL);
+            }
+        }
+        if let Some(stamp) = &packet.timestamp {
+            for (expression, variable) in [(&stamp.seconds, SECONDS), (&stamp.ticks, TICKS)] {
+                if let Some(expression) = expression {
+                    self.role(expression, variable);
+                }
+            }
+        }
+        if let Some(length) = &packet.payload.length {
+            self.solve(length, Expr::Value(PAYLOAD));
+        }
+        if let Some(equals) = &packet.size.equals {
+            self.solve(equals, Expr::Size);
+        }
+        self.fill_source_key();
+    }
+
+    fn role(&mut self, expression: &Expr, variable: usize) {
+        self.solve(expression, Expr::Value(variable));
+    }
+
+    /// The source's number over the key's fields, the last one fastest.
+    fn fill_source_key(&mut self) {
+        let mut divisor = 1_u64;
+        for term in self.packet.source.iter().rev() {
+            let SourceTerm::Value { value, .. } = *term else { continue };
+            let about = &self.header().values[value];
+            if self.fill[value].is_some() || matches!(about.origin, Origin::Computed { .. }) {
+                continue;
+            }
+            let (low, high) = about.range;
+            let values = high.saturating_sub(low).saturating_add(1);
+            let binary = |operator, left, right| {
+                Expr::Binary(operator, Box::new(left), Box::new(Expr::Constant(right)))
+            };
+            let digit = binary(Binary::Divide, Expr::Value(SOURCE), divisor);
+            let digit = binary(Binary::Remainder, digit, values.max(1));
+            self.fill[value] = Some(binary(Binary::Add, digit, low));
+            divisor = divisor.saturating_mul(values.max(1));
+        }
+    }
+
+    /// The packet with its constants. Its size may decide values, and values its size: so it is
+    /// built until that no longer changes.
+    fn build(&self) -> Vec<u8> {
+        let trailer_of = |end: usize| {
+            let given = self.packet.payload.trailer.as_ref();
+            given.map_or(0, |trailer| trailer.evaluate(&|_| 0, end as u64, 0) as usize)
+        };
+        let mut bytes = vec![0; self.packet.header.min_bytes as usize + self.payload_bytes];
+        for _ in 0..4 {
+            self.write_constants(&mut bytes);
+            let start = match &self.packet.payload.from {
+                Some(from) => self.evaluate(from, &bytes) as usize,
+                None => self.packet.locate(&bytes, 0).end,
+            };
+            let size = start + self.payload_bytes + trailer_of(bytes.len());
+            if size == bytes.len() || size > 4 * DATAGRAM_BYTES_MAX {
+                break;
+            }
+            bytes = vec![0; size];
+        }
+        self.write_constants(&mut bytes);
+        bytes
+    }
+
+    fn evaluate(&self, expression: &Expr, bytes: &[u8]) -> u64 {
+        let mut values = Vec::new();
+        self.packet.decode_header(bytes, 0, &mut values);
+        let value = |id: usize| match values.get(id) {
+            Some(Value::U64(value)) => *value,
+            _ => 0,
+        };
+        expression.evaluate(&value, bytes.len() as u64, 0)
+    }
+
+    /// Writes every value once, in the order of the layout, as a first packet of source 0 has them.
+    fn write_constants(&self, bytes: &mut [u8]) {
+        let payload = self.payload_bytes as u64;
+        let count = u64::from(self.packets_per_fragment);
+        let mut variables: Variables = [0; 10];
+        (variables[COUNT], variables[TOTAL]) = (count, count * payload);
+        variables[PAYLOAD] = payload;
+        let size = bytes.len() as u64;
+        for (number, item) in self.header().items.iter().enumerate() {
+            if let ItemKind::List(list) = &item.kind {
+                let Some(pick) = &list.pick else { continue };
+                for (index, picked) in pick.values.iter().enumerate() {
+                    let entry = ListEntry { item: number, index };
+                    self.packet.set_list_value(bytes, 0, entry, pick.key, picked.is);
+                }
+            }
+            for id in self.header().values_of(number) {
+                if let Some(value) = &self.fill[id] {
+                    let value = value.evaluate(&|id| variables[id], size, 0);
+                    self.packet.set_value(bytes, 0, id, value);
+                }
+            }
+        }
+        self.write_equalities(bytes);
+    }
+
+    /// Fields that must equal an expression over others.
+    fn write_equalities(&self, bytes: &mut [u8]) {
+        let header = self.header();
+        let words = header.items.iter().filter_map(|item| Some((item.value?, &item.rules)));
+        let parts = header.items.iter().flat_map(|item| &item.bits);
+        for (id, rules) in words.chain(parts.map(|part| (part.value, &part.rules))) {
+            if let Some(equals) = &rules.equals
+                && equals.constant().is_none()
+            {
+                let value = self.evaluate(equals, bytes);
+                self.packet.set_value(bytes, 0, id, value);
+            }
+        }
+    }
+
+    /// Where the values that change stand in the finished packet.
+    fn patches(&self, bytes: &[u8]) -> Vec<Patch> {
+        let mut patches = Vec::new();
+        for (id, fill) in self.fill.iter().enumerate() {
+            let Some(value) = fill.as_ref().filter(|value| value.constant().is_none()) else {
+                continue;
+            };
+            patches.extend(self.patch_of(id, value, bytes));
+        }
+        patches
+    }
+
+    fn patch_of(&self, id: usize, value: &Expr, bytes: &[u8]) -> Option<Patch> {
+        // The layout tells where a value stands by what changes when it is written.
+        let (item, low, width) = match self.header().values[id].origin {
+            Origin::Word { item } => (item, 0, 64),
+            Origin::Bits { item, low, width } => (item, low, width),
+            Origin::Picked { item, pick } => return self.patch_picked(item, pick, value, bytes),
+            Origin::Computed { .. } => return None,
+        };
+        let range = self.packet.locate(bytes, 0).items.get(item)?.clone()?;
+        let byte_order = self.header().items[item].byte_order;
+        Some(Patch { bytes: range, byte_order, low, width, value: value.clone() })
+    }
+
+    fn patch_picked(
+        &self,
+        item: usize,
+        pick: usize,
+        value: &Expr,
+        bytes: &[u8],
+    ) -> Option<Patch> {
+        let range = self.packet.locate(bytes, 0).items.get(item)?.clone()?;
+        let ItemKind::List(list) = &self.header().items[item].kind else { return None };
+        let taken = list.pick.as_ref()?.value;
+        let (inner, low, width) = match list.item.values[taken].origin {
+            Origin::Word { item } => (item, 0, 64),
+            Origin::Bits { item, low, width } => (item, low, width),
+            _ => return None,
+        };
+        let field = &list.item.items[inner];
+        let fluxline_proto::description::layout::Place::Fixed(offset) = field.place else {
+            return None;
+        };
+        let start = range.start + pick * list.item_bytes as usize + offset as usize;
+        let end = start + field.fixed_bytes()? as usize;
+        let byte_order = field.byte_order;
+        Some(Patch { bytes: start..end, byte_order, low, width, value: value.clone() })
+    }
+}
+
+/// A value that a rule allows, where it allows not all.
+fn allowed(rules: &Rules) -> Option<Expr> {
+    let constant = rules.equals.as_ref().and_then(|equals| equals.constant());
+    let constant = constant.or(rules.one_of.first().copied()).or(rules.min);
+    constant.map(Expr::Constant)
+}
