@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::expression::Expr;
+use super::expression::{Binary, Expr};
 use super::layout::{
     Fragment, Item, ItemKind, Layout, List, Origin, PacketType, Place, Rules, SourceTerm, Stage,
 };
@@ -16,7 +16,7 @@ use super::model::ByteOrder;
 use super::outcome::RejectReason;
 use super::program::{
     CrcPlan, FIRST_FREE, FragmentPlan, Keep, ListLoad, ListPlan, Load, NO_RULE, ONE, Op, PORT,
-    PickPlan, Program, REGISTERS_MAX, Register, Role, Roles, SIZE, ZERO,
+    Part64, PickPlan, Program, REGISTERS_MAX, Register, Role, Roles, SIZE, ZERO,
 };
 use super::resolve::PACKET_BYTES_MAX;
 
@@ -43,7 +43,6 @@ pub(crate) fn compile(packets: &[PacketType], rule_packets: Vec<u8>) -> Result<P
             constants = output.constants;
             continue;
         }
-        output.program.ops.push(Op::NoType);
         output.program.rule_packets = rule_packets;
         return Ok(output.program);
     }
@@ -138,6 +137,8 @@ struct Compiler<'a> {
     far_end: Option<Register>,
     /// Packets are known to have so many bytes.
     proven: u32,
+    /// The jump to the next packet type.
+    not_this_type: Option<usize>,
 }
 
 impl<'a> Compiler<'a> {
@@ -161,6 +162,7 @@ impl<'a> Compiler<'a> {
             fixed_end: 0,
             far_end: None,
             proven: 0,
+            not_this_type: None,
         }
     }
 
@@ -219,7 +221,7 @@ impl<'a> Compiler<'a> {
             Expr::Gray(of) => Op::Gray { to, from: self.expression(of) },
             Expr::Binary(operator, left, right) => {
                 let (left, right) = (self.expression(left), self.expression(right));
-                Op::Binary { operator: *operator, to, left, right }
+                binary(*operator, to, left, right)
             }
             simple => Op::Copy { to, from: self.expression(simple) },
         };
@@ -250,9 +252,12 @@ impl<'a> Compiler<'a> {
         self.emit(Op::Finish(index));
         let after = self.here_u16();
         for op in &mut self.output.program.ops[begin..] {
-            if let Op::SelectNeed { otherwise, .. } | Op::Select { otherwise, .. } = op {
+            if let Op::SelectNeed { otherwise, .. } = op {
                 *otherwise = after;
             }
+        }
+        if let Some(skip) = self.not_this_type {
+            self.land(skip);
         }
     }
 
@@ -281,7 +286,7 @@ impl<'a> Compiler<'a> {
         }
         self.computed(Stage::Select);
         let condition = self.expression(select);
-        self.emit(Op::Select { condition, otherwise: 0 });
+        self.not_this_type = Some(self.skip_if_zero(condition));
     }
 
     /// The register and offset at which a field starts; emits what that takes if it is wanted.
@@ -323,7 +328,7 @@ impl<'a> Compiler<'a> {
             Origin::Bits { low, width, .. } => (low, width),
             _ => (0, bytes * 8),
         };
-        let load = Load { to: self.home(id), base, at, low, width };
+        let load = Load { to: self.home(id), base, at, part: Part64::new(low, width) };
         self.emit(match (bytes, item.byte_order) {
             (1, _) => Op::Load8(load),
             (2, ByteOrder::Little) => Op::LoadLittle16(load),
@@ -427,7 +432,7 @@ impl<'a> Compiler<'a> {
                 to
             }
         };
-        let operator = super::expression::Binary::Maximum;
+        let operator = Binary::Maximum;
         self.emit(Op::Binary { operator, to, left: to, right: cursor });
     }
 
@@ -518,7 +523,7 @@ impl<'a> Compiler<'a> {
         let length = self.expression(length);
         let base = self.start_register(item);
         self.emit(Op::NeedLength { base, length, rule: item.rules.rule });
-        let operator = super::expression::Binary::Add;
+        let operator = Binary::Add;
         self.emit(Op::Binary { operator, to: base, left: base, right: length });
     }
 
@@ -663,7 +668,7 @@ impl<'a> Compiler<'a> {
 
     /// Where the header ends.
     fn header_end(&mut self) -> Register {
-        let maximum = super::expression::Binary::Maximum;
+        let maximum = Binary::Maximum;
         match (self.cursor, self.far_end) {
             (Cursor::At(_), None) => {
                 let end = self.layout.fixed_bytes.unwrap_or(self.fixed_end).max(self.fixed_end);
@@ -778,6 +783,17 @@ impl<'a> Compiler<'a> {
     }
 }
 
+/// The instruction of an operator; the frequent ones have their own.
+fn binary(operator: Binary, to: Register, left: Register, right: Register) -> Op {
+    match operator {
+        Binary::Add => Op::Add { to, left, right },
+        Binary::Subtract => Op::Subtract { to, left, right },
+        Binary::Multiply => Op::Multiply { to, left, right },
+        Binary::And => Op::And { to, left, right },
+        operator => Op::Binary { operator, to, left, right },
+    }
+}
+
 fn list_load(item: &Layout, id: usize) -> ListLoad {
     let (index, low, width) = match item.values[id].origin {
         Origin::Bits { item, low, width } => (item, low, Some(width)),
@@ -789,7 +805,7 @@ fn list_load(item: &Layout, id: usize) -> ListLoad {
         return ListLoad::NONE;
     };
     let width = width.unwrap_or(bytes * 8);
-    ListLoad { at, bytes: *bytes, byte_order: field.byte_order, low, width }
+    ListLoad { at, bytes: *bytes, byte_order: field.byte_order, part: Part64::new(low, width) }
 }
 
 /// All that `roots` are computed from.

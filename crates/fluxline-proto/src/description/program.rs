@@ -40,14 +40,34 @@ pub const FRAGMENT_COUNT_MAX: u64 = 1 << 20;
 /// A [`Reject`] that no field is to blame for.
 pub(crate) const NO_RULE: u16 = u16::MAX;
 
-/// Where a word's part is loaded from: byte `registers[base] + at`, bits `low..low + width`.
+/// Where a word's part is loaded from: byte `registers[base] + at`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub to: Register,
     pub base: Register,
     pub at: u16,
-    pub low: u8,
-    pub width: u8,
+    pub part: Part64,
+}
+
+/// Bits of a 64-bit word: shifted up until those above are gone, then down until those below are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part64 {
+    up: u8,
+    down: u8,
+}
+
+impl Part64 {
+    /// `width` bits (1 to 64) from bit `low` up.
+    pub fn new(low: u8, width: u8) -> Part64 {
+        let up = 64u8.saturating_sub(low.saturating_add(width));
+        Part64 { up, down: 64u8.saturating_sub(width).min(63) }
+    }
+
+    // The shifts are below 64 by construction; the mask only spares the check.
+    #[inline(always)]
+    fn of(self, word: u64) -> u64 {
+        word << (self.up & 63) >> (self.down & 63)
+    }
 }
 
 /// One instruction.
@@ -75,11 +95,6 @@ pub(crate) enum Op {
         bytes: u32,
         otherwise: u16,
     },
-    /// The register is not 0, else the packet is of another type.
-    Select {
-        condition: Register,
-        otherwise: u16,
-    },
     Load8(Load),
     LoadLittle16(Load),
     LoadBig16(Load),
@@ -93,6 +108,27 @@ pub(crate) enum Op {
         bytes: u8,
         byte_order: ByteOrder,
     },
+    Add {
+        to: Register,
+        left: Register,
+        right: Register,
+    },
+    Subtract {
+        to: Register,
+        left: Register,
+        right: Register,
+    },
+    Multiply {
+        to: Register,
+        left: Register,
+        right: Register,
+    },
+    And {
+        to: Register,
+        left: Register,
+        right: Register,
+    },
+    /// The rarer operators.
     Binary {
         operator: Binary,
         to: Register,
@@ -168,8 +204,6 @@ pub(crate) enum Op {
     Crc(u16),
     /// The packet is right: collect the roles.
     Finish(u16),
-    /// No type took the packet.
-    NoType,
 }
 
 /// How a list is walked.
@@ -194,8 +228,7 @@ pub(crate) struct ListLoad {
     pub at: u32,
     pub bytes: u8,
     pub byte_order: ByteOrder,
-    pub low: u8,
-    pub width: u8,
+    pub part: Part64,
 }
 
 /// One value taken out of a list.
@@ -305,85 +338,77 @@ impl Program {
 
     fn run<const N: usize>(&self, datagram: &Datagram<'_>) -> Result<Parsed, Reject> {
         let mut machine = Machine::<N>::start(self, datagram);
+        let m = &mut machine;
         let mut next = 0;
-        loop {
-            let Some(&op) = self.ops.get(next) else {
-                return Err(machine.reject(RejectReason::UnknownType, NO_RULE));
-            };
+        while let Some(op) = self.ops.get(next) {
             next += 1;
-            match op {
-                Op::Need { bytes, rule } => machine.need(u64::from(bytes), rule)?,
+            // Fields are taken out of `op` one by one: a copy of all of it goes over the stack.
+            match *op {
+                Op::Need { bytes, rule } => m.need(u64::from(bytes), rule)?,
                 Op::NeedFrom { base, bytes, rule } => {
-                    machine.need(machine.at(base).saturating_add(u64::from(bytes)), rule)?;
+                    m.need(m.at(base).saturating_add(u64::from(bytes)), rule)?;
                 }
                 Op::NeedLength { base, length, rule } => {
-                    machine.need(machine.at(base).saturating_add(machine.at(length)), rule)?;
+                    m.need(m.at(base).saturating_add(m.at(length)), rule)?;
                 }
                 Op::SelectNeed { bytes, otherwise } => {
-                    if machine.bytes.len() < bytes as usize {
-                        next = usize::from(otherwise);
-                    }
-                }
-                Op::Select { condition, otherwise } => {
-                    if machine.at(condition) == 0 {
-                        next = usize::from(otherwise);
-                    }
-                }
-                Op::Load8(load) => machine.load(load, |[byte]| u64::from(byte))?,
-                Op::LoadLittle16(load) => {
-                    machine.load(load, |word| u64::from(u16::from_le_bytes(word)))?;
-                }
-                Op::LoadBig16(load) => {
-                    machine.load(load, |word| u64::from(u16::from_be_bytes(word)))?;
-                }
-                Op::LoadLittle32(load) => {
-                    machine.load(load, |word| u64::from(u32::from_le_bytes(word)))?;
-                }
-                Op::LoadBig32(load) => {
-                    machine.load(load, |word| u64::from(u32::from_be_bytes(word)))?;
-                }
-                Op::LoadLittle64(load) => machine.load(load, u64::from_le_bytes)?,
-                Op::LoadBig64(load) => machine.load(load, u64::from_be_bytes)?,
-                Op::LoadOdd { load, bytes, byte_order } => {
-                    machine.load_odd(load, bytes, byte_order)?;
+                    next = if m.bytes.len() < bytes as usize { otherwise.into() } else { next };
                 }
                 Op::SkipIfZero { condition, to } => {
-                    if machine.at(condition) == 0 {
-                        next = usize::from(to);
-                    }
+                    next = if m.at(condition) == 0 { to.into() } else { next };
                 }
-                Op::List(list) => machine.list(&self.lists[usize::from(list)])?,
-                Op::Crc(crc) => machine.crc(&self.crcs[usize::from(crc)])?,
-                Op::Finish(roles) => {
-                    return machine.finish(&self.roles[usize::from(roles)], datagram);
+                Op::Load8(load) => m.load(load, |[byte]| byte.into())?,
+                Op::LoadLittle16(load) => m.load(load, |b| u16::from_le_bytes(b).into())?,
+                Op::LoadBig16(load) => m.load(load, |b| u16::from_be_bytes(b).into())?,
+                Op::LoadLittle32(load) => m.load(load, |b| u32::from_le_bytes(b).into())?,
+                Op::LoadBig32(load) => m.load(load, |b| u32::from_be_bytes(b).into())?,
+                Op::LoadLittle64(load) => m.load(load, u64::from_le_bytes)?,
+                Op::LoadBig64(load) => m.load(load, u64::from_be_bytes)?,
+                Op::LoadOdd { load, bytes, byte_order } => m.load_odd(load, bytes, byte_order)?,
+                Op::Add { to, left, right } => m.set(to, m.at(left).wrapping_add(m.at(right))),
+                Op::Subtract { to, left, right } => {
+                    m.set(to, m.at(left).wrapping_sub(m.at(right)));
                 }
-                Op::NoType => return Err(machine.reject(RejectReason::UnknownType, NO_RULE)),
+                Op::Multiply { to, left, right } => {
+                    m.set(to, m.at(left).wrapping_mul(m.at(right)));
+                }
+                Op::And { to, left, right } => m.set(to, m.at(left) & m.at(right)),
+                Op::Binary { operator, to, left, right } => {
+                    m.set(to, operator.apply(m.at(left), m.at(right)));
+                }
+                Op::Not { to, from } => m.set(to, u64::from(m.at(from) == 0)),
+                Op::Gray { to, from } => m.set(to, gray_to_binary(m.at(from))),
+                Op::Copy { to, from } => m.set(to, m.at(from)),
+                Op::AddConstant { to, from, value } => {
+                    m.set(to, m.at(from).saturating_add(value.into()));
+                }
+                Op::FromEnd { to, bytes } => m.set(to, m.at(SIZE).saturating_sub(bytes.into())),
+                Op::Pack { to, from, width } => {
+                    let above = m.at(to).checked_shl(width.into()).unwrap_or(0);
+                    m.set(to, above | m.at(from));
+                }
                 Op::RequireEqual { value, rule, expected } => {
-                    machine.require(machine.at(value) == expected, RejectReason::Value, rule)?;
+                    m.require(m.at(value) == expected, RejectReason::Value, rule)?;
                 }
                 Op::RequireAtLeast { value, rule, least } => {
-                    machine.require(machine.at(value) >= least, RejectReason::Value, rule)?;
+                    m.require(m.at(value) >= least, RejectReason::Value, rule)?;
                 }
                 Op::RequireAtMost { value, rule, most } => {
-                    machine.require(machine.at(value) <= most, RejectReason::Value, rule)?;
+                    m.require(m.at(value) <= most, RejectReason::Value, rule)?;
                 }
                 Op::RequireOneOf { value, rule, first, count } => {
-                    let first = usize::from(first);
-                    let allowed = &self.one_of[first..first + usize::from(count)];
-                    let right = allowed.contains(&machine.at(value));
-                    machine.require(right, RejectReason::Value, rule)?;
+                    m.one_of(value, rule, first, count)?
                 }
                 Op::RequireSame { value, expected, rule, reason } => {
-                    machine.require(machine.at(value) == machine.at(expected), reason, rule)?;
+                    m.require(m.at(value) == m.at(expected), reason, rule)?;
                 }
-                Op::RequireSize { min, max, rule } => {
-                    let size = machine.bytes.len();
-                    let right = size >= min as usize && size <= max as usize;
-                    machine.require(right, RejectReason::Size, rule)?;
-                }
-                arithmetic => machine.compute(arithmetic),
+                Op::RequireSize { min, max, rule } => m.size(min, max, rule)?,
+                Op::List(list) => m.list(&self.lists[usize::from(list)])?,
+                Op::Crc(crc) => m.crc(&self.crcs[usize::from(crc)])?,
+                Op::Finish(roles) => return m.finish(&self.roles[usize::from(roles)], datagram),
             }
         }
+        Err(machine.reject(RejectReason::UnknownType, NO_RULE))
     }
 }
 
@@ -441,8 +466,7 @@ impl<'a, const N: usize> Machine<'a, N> {
         let word = self.bytes.get(start..).and_then(|rest| rest.first_chunk::<BYTES>());
         // A `Need` came before: the packet does have the word.
         let Some(word) = word else { return Err(self.reject(RejectReason::Short, NO_RULE)) };
-        let part = join(*word) >> (load.low & 63) & (u64::MAX >> ((64 - load.width) & 63));
-        self.set(load.to, part);
+        self.set(load.to, load.part.of(join(*word)));
         Ok(())
     }
 
@@ -450,34 +474,21 @@ impl<'a, const N: usize> Machine<'a, N> {
         let start = self.at(load.base).wrapping_add(u64::from(load.at)) as usize;
         let word = self.bytes.get(start..).and_then(|rest| rest.get(..usize::from(bytes)));
         let Some(word) = word else { return Err(self.reject(RejectReason::Short, NO_RULE)) };
-        let part =
-            read_word(word, order) >> (load.low & 63) & (u64::MAX >> ((64 - load.width) & 63));
-        self.set(load.to, part);
+        self.set(load.to, load.part.of(read_word(word, order)));
         Ok(())
     }
 
+    fn one_of(&self, value: Register, rule: u16, first: u16, count: u16) -> Result<(), Reject> {
+        let (first, count) = (usize::from(first), usize::from(count));
+        let allowed = self.program.one_of.get(first..first + count).unwrap_or_default();
+        self.require(allowed.contains(&self.at(value)), RejectReason::Value, rule)
+    }
+
     #[inline(always)]
-    fn compute(&mut self, op: Op) {
-        match op {
-            Op::Binary { operator, to, left, right } => {
-                self.set(to, operator.apply(self.at(left), self.at(right)));
-            }
-            Op::Not { to, from } => self.set(to, u64::from(self.at(from) == 0)),
-            Op::Gray { to, from } => self.set(to, gray_to_binary(self.at(from))),
-            Op::Copy { to, from } => self.set(to, self.at(from)),
-            Op::AddConstant { to, from, value } => {
-                self.set(to, self.at(from).saturating_add(u64::from(value)));
-            }
-            Op::FromEnd { to, bytes } => {
-                self.set(to, self.at(SIZE).saturating_sub(u64::from(bytes)));
-            }
-            Op::Pack { to, from, width } => {
-                let above = self.at(to).checked_shl(u32::from(width)).unwrap_or(0);
-                self.set(to, above | self.at(from));
-            }
-            // The other instructions are run by their own arms.
-            _ => {}
-        }
+    fn size(&self, min: u32, max: u32, rule: u16) -> Result<(), Reject> {
+        let size = self.bytes.len();
+        let right = size >= min as usize && size <= max as usize;
+        self.require(right, RejectReason::Size, rule)
     }
 
     fn list(&mut self, plan: &ListPlan) -> Result<(), Reject> {
@@ -618,21 +629,23 @@ impl<'a, const N: usize> Machine<'a, N> {
 
 impl ListLoad {
     /// Reads nothing.
-    pub const NONE: ListLoad =
-        ListLoad { at: 0, bytes: 0, byte_order: ByteOrder::Little, low: 0, width: 64 };
+    pub const NONE: ListLoad = ListLoad {
+        at: 0,
+        bytes: 0,
+        byte_order: ByteOrder::Little,
+        part: Part64 { up: 0, down: 0 },
+    };
 
     #[inline(always)]
     fn read(self, entry: &[u8]) -> u64 {
-        let at = self.at as usize;
-        let word = match (self.bytes, self.byte_order) {
-            (8, ByteOrder::Big) => entry
-                .get(at..)
-                .and_then(|rest| rest.first_chunk())
-                .map_or(0, |word| u64::from_be_bytes(*word)),
-            (bytes, order) => {
-                entry.get(at..at + usize::from(bytes)).map_or(0, |word| read_word(word, order))
+        let rest = entry.get(self.at as usize..).unwrap_or_default();
+        let word = match (self.bytes, rest.first_chunk()) {
+            (8, Some(word)) if self.byte_order == ByteOrder::Big => u64::from_be_bytes(*word),
+            (8, Some(word)) => u64::from_le_bytes(*word),
+            (bytes, _) => {
+                rest.get(..usize::from(bytes)).map_or(0, |word| read_word(word, self.byte_order))
             }
         };
-        word >> (self.low & 63) & (u64::MAX >> ((64 - self.width) & 63))
+        self.part.of(word)
     }
 }
