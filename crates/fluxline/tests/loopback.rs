@@ -201,6 +201,66 @@ fn what_a_small_buffer_drops_is_counted_exactly() {
     assert!(receiver.counters().socket_drops > 0);
 }
 
+/// Floods a tiny buffer; returns (datagrams sent, messages sent, datagrams, messages, drops).
+fn flood(segmentation: bool, gro: bool) -> (u64, u64, u64, u64, u64) {
+    let listen = any_port("127.0.0.1");
+    let config = ReceiverConfig { buffer_bytes: 100_000, gro, ..ReceiverConfig::new(listen) };
+    let mut receiver = UdpReceiver::bind(config).unwrap();
+    let destination = receiver.local_addresses().next().unwrap();
+    let config = SenderConfig { segmentation, ..SenderConfig::new(destination) };
+    let mut sender = UdpSender::open(config).unwrap();
+    for _ in 0..30 {
+        send_all(&mut sender, &payloads(&[1_000; 10]));
+    }
+    let messages = if segmentation { sender.counters().trains } else { 300 };
+    let (mut producer, mut consumer) = slots(512);
+    let seen = collect(&mut receiver, (&mut producer, &mut consumer), 300).len() as u64;
+    let counters = receiver.counters();
+    assert_eq!(counters.datagrams, seen);
+    assert!(counters.socket_drops > 0, "{counters:?}");
+    (300, messages, seen, counters.messages, counters.socket_drops)
+}
+
+#[test]
+fn drops_of_single_datagrams_and_of_trains_taken_apart_are_exact() {
+    for (segmentation, gro) in [(false, false), (false, true), (true, false)] {
+        let (sent, _, seen, _, drops) = flood(segmentation, gro);
+        assert_eq!(sent, seen + drops, "segmentation {segmentation}, gro {gro}");
+    }
+}
+
+#[test]
+fn a_dropped_train_counts_as_one_message() {
+    let (sent, trains, seen, messages, drops) = flood(true, true);
+    assert_eq!(trains, messages + drops);
+    assert_eq!(sent, seen + 10 * drops);
+}
+
+#[test]
+fn sockets_with_every_option_still_receive() {
+    let config = ReceiverConfig {
+        reuse_port: true,
+        busy_poll_us: 50,
+        when_empty: WhenEmpty::Spin,
+        ..ReceiverConfig::new(any_port("127.0.0.1"))
+    };
+    let mut receiver = match UdpReceiver::bind(config.clone()) {
+        Err(error @ BindError::System { .. }) => {
+            println!("skipped: {error}");
+            return;
+        }
+        bound => bound.unwrap(),
+    };
+    let destination = receiver.local_addresses().next().unwrap();
+    let second = UdpReceiver::bind(ReceiverConfig { listen: vec![destination], ..config });
+    drop(second.unwrap());
+    let local = Some(any_port("127.0.0.1"));
+    let config = SenderConfig { local, ..SenderConfig::new(destination) };
+    send_all(&mut UdpSender::open(config).unwrap(), &payloads(&[10; 70]));
+    let (mut producer, mut consumer) = slots(128);
+    assert_eq!(collect(&mut receiver, (&mut producer, &mut consumer), 70).len(), 70);
+}
+
 #[test]
 fn a_full_ring_either_waits_or_drops_and_counts() {
     for when_full in [WhenFull::Wait, WhenFull::Drop] {
