@@ -2,7 +2,8 @@
 //!
 //! demonstrates: UdpReceiver -> push ring -> a reader that looks at each length and releases.
 //!
-//!     cargo run --release -p fluxline --example bare_receiver -- 127.0.0.1:6006 5 [block|spin] [single]
+//!     cargo run --release -p fluxline --example bare_receiver -- \
+//!         127.0.0.1:6006 5 [block|spin] [single]
 //!
 //! Arguments: address, seconds after the first packet, then words: `block` or `spin` instead of a
 //! nap of 50 us, `single` switches UDP_GRO off. Prints one line of JSON.
@@ -57,7 +58,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let span_s = first.map_or(0.0, |first| last.duration_since(first).as_secs_f64());
     let counters = receiver.counters();
     println!(
-        "{{\"datagrams\":{datagrams},\"socket_drops\":{},\"per_call\":{:.1},\"seconds\":{span_s:.3},\
+        "{{\"datagrams\":{datagrams},\"socket_drops\":{},\"per_call\":{:.1},\
+         \"seconds\":{span_s:.3},\
          \"datagrams_per_s\":{:.0},\"gbit_per_s\":{:.3}}}",
         counters.socket_drops,
         datagrams as f64 / counters.calls.max(1) as f64,

@@ -2,7 +2,8 @@
 //!
 //! demonstrates: UdpSender with a Pacer, single datagrams or trains.
 //!
-//!     cargo run --release -p fluxline --example bare_sender -- 127.0.0.1:6006 1472 300000 5 [single]
+//!     cargo run --release -p fluxline --example bare_sender -- \
+//!         127.0.0.1:6006 1472 300000 5 [single]
 //!
 //! Arguments: destination, payload [byte], rate [datagram/s] (0: as fast as possible), seconds,
 //! then `single` for datagrams as an FPGA sends them instead of trains. Prints one line of JSON.
@@ -37,7 +38,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let span_s = start.elapsed().as_secs_f64();
     let counters = sender.counters();
     println!(
-        "{{\"datagrams\":{},\"trains\":{},\"refused\":{},\"buffer_full\":{},\"datagrams_per_s\":{:.0}}}",
+        "{{\"datagrams\":{},\"trains\":{},\"refused\":{},\"buffer_full\":{},\
+         \"datagrams_per_s\":{:.0}}}",
         counters.datagrams,
         counters.trains,
         counters.refused,

@@ -14,7 +14,7 @@ use crate::sys::host;
 
 /// Receive buffer wanted [byte]: 64 MiB hold half a second of 1 Gb/s, 50 ms of 10 Gb/s.
 const RMEM_MAX_WANTED: u64 = 64 << 20;
-/// Below this a burst of a millisecond at 10 Gb/s is lost [byte], for the kernel's overhead doubles it.
+/// Below this a burst of some milliseconds at 10 Gb/s is lost [byte].
 const RMEM_MAX_LEAST: u64 = 8 << 20;
 /// What Linux ships with [byte]; less was set by somebody.
 const RMEM_DEFAULT_WANTED: u64 = 212_992;
@@ -146,7 +146,7 @@ impl HostFacts {
                 unit: "byte",
                 wanted: RMEM_MAX_WANTED,
                 bad_below: RMEM_MAX_LEAST,
-                why: "The largest receive buffer a program gets; a burst that does not fit is lost.",
+                why: "The largest receive buffer of a program; a burst beyond it is lost.",
             },
             Setting {
                 name: "rmem_default",

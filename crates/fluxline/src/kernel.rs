@@ -13,7 +13,7 @@ use std::path::Path;
 fluxline_proto::counters! {
     /// Drops of the host outside this program's sockets; since boot, or between two snapshots.
     pub struct HostDrops {
-        nic_dropped [Sum "packet"] "Packets that interfaces dropped for want of a buffer (rx_dropped)"
+        nic_dropped [Sum "packet"] "Packets that interfaces dropped for want of a buffer or a reader"
             => "`ethtool -G <interface> rx 4096`; see `ip -s -s link`.";
         nic_missed [Sum "packet"] "Packets that cards missed: no free descriptor (rx_missed_errors)"
             => "`ethtool -G <interface> rx 4096`; move the interrupt to a free core.";
@@ -28,7 +28,8 @@ fluxline_proto::counters! {
         udp_received [Sum "datagram"] "Datagrams that UDP delivered, of all programs" => "";
         udp_no_port [Sum "datagram"] "Datagrams to ports on which nobody listened"
             => "Check the sender's port; start the receiver first.";
-        udp_errors [Sum "datagram"] "Datagrams that UDP dropped for any other reason (InErrors)" => "";
+        udp_errors [Sum "datagram"] "Datagrams that UDP dropped otherwise (InErrors)"
+            => "See `nstat -az | grep Udp`.";
         udp_buffer_full [Sum "datagram"] "Datagrams dropped at full socket buffers (RcvbufErrors)"
             => "`sudo sysctl -w net.core.rmem_max=67108864`, or a faster reader.";
         udp_bad_checksum [Sum "datagram"] "Datagrams with a wrong UDP checksum (InCsumErrors)"
@@ -73,7 +74,8 @@ impl KernelSnapshot {
             let own = HostDrops {
                 nic_dropped: counter("rx_dropped"),
                 nic_missed: counter("rx_missed_errors"),
-                nic_fifo: counter("rx_fifo_errors").saturating_add(counter("rx_over_errors")),
+                // Drivers use one or the other, or both for the same packet.
+                nic_fifo: counter("rx_fifo_errors").max(counter("rx_over_errors")),
                 nic_errors: counter("rx_errors"),
                 ..HostDrops::default()
             };

@@ -12,7 +12,7 @@ mod real {
 
     use super::*;
 
-    /// A seeded generator of small numbers; any would do. Source: G. Marsaglia, "Xorshift RNGs", 2003.
+    /// A seeded generator; any would do. Source: G. Marsaglia, "Xorshift RNGs", 2003.
     struct Dice(u64);
 
     impl Dice {

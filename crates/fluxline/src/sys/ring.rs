@@ -155,7 +155,8 @@ impl Producer {
         let slots = self.shared.slots();
         let wanted = wanted.min(slots);
         if slots - self.tail.wrapping_sub(self.head_seen) < wanted {
-            self.head_seen = self.shared.head.0.load(Ordering::Acquire); // SYNC slot-freed <- release
+            // SYNC slot-freed <- release
+            self.head_seen = self.shared.head.0.load(Ordering::Acquire);
         }
         let free = slots - self.tail.wrapping_sub(self.head_seen);
         if free == 0 && wanted > 0 {
@@ -226,7 +227,8 @@ impl Producer {
         self.shared.filled.ring();
         self.counters.slots_filled += count as u64;
         if self.tail.wrapping_sub(self.head_seen) as u64 > self.counters.slots_high_water {
-            self.head_seen = self.shared.head.0.load(Ordering::Acquire); // SYNC slot-freed <- release
+            // SYNC slot-freed <- release
+            self.head_seen = self.shared.head.0.load(Ordering::Acquire);
             let occupied = self.tail.wrapping_sub(self.head_seen) as u64;
             self.counters.slots_high_water = self.counters.slots_high_water.max(occupied);
         }
@@ -381,7 +383,8 @@ const SPINS: u32 = if cfg!(loom) { 0 } else { 256 };
 
 impl Drop for Consumer {
     fn drop(&mut self) {
-        self.shared.consumer_gone.store(true, Ordering::Release); // SYNC consumer-gone -> is_abandoned
+        // SYNC consumer-gone -> is_abandoned, wait_for_space
+        self.shared.consumer_gone.store(true, Ordering::Release);
         self.shared.freed.ring();
     }
 }
