@@ -125,7 +125,8 @@ impl Slab {
         self.free.push(slot);
     }
 
-    /// The event in `slot` has all that is required and waits for the rest until `deadline`.
+    /// The event in `slot` has all that is required and waits for the rest until `deadline`, or
+    /// until its own, if that is earlier (then it may close as late as the event before it).
     pub(super) fn wait_for_optional(&mut self, slot: u32, deadline: Moment) {
         self.unlink(slot);
         let event = &mut self.slots[slot as usize];
@@ -232,6 +233,11 @@ impl OpenEvent {
         let coverage: usize = self.fragments.iter().map(|its| its.coverage.memory_bytes()).sum();
         let sources = self.sources.capacity() * size_of::<u32>();
         (self.bytes.capacity() + rows + fragments + coverage + sources) as u64
+    }
+
+    /// Whether everything required came, and the rest is waited for.
+    pub(super) fn waits_for_optional(&self) -> bool {
+        self.list == Waiting::Optional
     }
 
     /// The place of the fragment of `source`; `hint` is where it was in the event before.

@@ -1,5 +1,217 @@
-//! The ledger: where every packet went.
+//! The ledger: where every packet went, by source, by input and by host; kept in run.json.
+//!
+//! Stages count for themselves (`counters.rs`); the ledger gathers their counts at the end of a run,
+//! or for a live view, checks that they close (`laws.rs`) and shows them (`table.rs`).
 
 mod counters;
+mod laws;
+mod places;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use fluxline_proto::Moment;
+use serde::{Deserialize, Serialize};
+
+use crate::builder::Builder;
+use crate::event::EventBatch;
+use crate::readout::Readout;
+use crate::readout::sequence::MissingRange;
 
 pub use counters::{BuilderCounters, HostCounters, InputCounters, SourceCounters};
+pub use laws::{LAWS, Law, LawResult};
+pub use places::LostPlaces;
+pub use table::counters_page;
+
+/// Where every packet of a run went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ledger {
+    /// One entry per input.
+    pub inputs: Vec<InputEntry>,
+    /// One entry per source, by source number.
+    pub sources: Vec<SourceEntry>,
+    /// What the host dropped while the run lasted.
+    pub host: HostCounters,
+    /// What the event builder did.
+    pub builder: BuilderCounters,
+    /// Why packets were rejected.
+    pub rejects: Vec<RejectEntry>,
+    /// What an emulator knows that it sent.
+    pub truth: Option<Truth>,
+}
+
+/// One input of the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InputEntry {
+    /// What people call it: an address and port, a file.
+    pub name: String,
+    /// What it counted.
+    pub counters: InputCounters,
+}
+
+/// One source of the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SourceEntry {
+    /// What people call it.
+    pub label: String,
+    /// Number of its format.
+    pub format: u16,
+    /// When its first packet arrived [ns since 1970].
+    pub first_time_ns: u64,
+    /// When its last packet arrived [ns since 1970].
+    pub last_time_ns: u64,
+    /// The first number that came, unwrapped.
+    pub first_sequence: Option<u64>,
+    /// The number that came last, unwrapped.
+    pub last_sequence: Option<u64>,
+    /// Where its packets went.
+    pub counters: SourceCounters,
+    /// The missing numbers.
+    pub missing: Vec<MissingRange>,
+    /// How many missing packets `missing` does not name.
+    pub missing_not_listed: u64,
+}
+
+/// Packets rejected for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RejectEntry {
+    /// Number of the format that rejected them.
+    pub format: u16,
+    /// Why, in words.
+    pub reason: String,
+    /// Number of the packet type whose rule they broke.
+    pub packet: u8,
+    /// Number of the rule's field; 65535 for none.
+    pub field: u16,
+    /// How many; of kinds beyond the table all together, without a first one.
+    pub packets: u64,
+    /// Who sent the first of them.
+    pub first_sender: String,
+    /// When the first of them arrived [ns since 1970].
+    pub first_time_ns: u64,
+    /// Its size [byte].
+    pub first_bytes: u64,
+    /// Its first bytes in hex (at most [`REJECT_HEX_BYTES_MAX`]).
+    pub first_hex: String,
+}
+
+/// How many bytes of a rejected packet the ledger shows.
+pub const REJECT_HEX_BYTES_MAX: usize = 64;
+
+/// What an emulator knows that it sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Truth {
+    /// Datagrams that it handed to the link, duplicates included.
+    pub sent: u64,
+    /// Packet numbers that it used up, of packets withheld on purpose too.
+    pub numbered: u64,
+    /// Datagrams that places outside the inputs' counters dropped (network card, softnet, ...), as
+    /// far as they are known to be of this run.
+    pub dropped_elsewhere: u64,
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchFate {
+    /// It is written.
+    Recorded,
+    /// It could not be written.
+    Failed,
+}
+
+impl Ledger {
+    /// Notes what became of a batch that was given to the recorder. Cost: one pass over its rows.
+    pub fn note_batch(&mut self, batch: &EventBatch, fate: BatchFate) {
+        for row in &batch.packets {
+            let counters = &mut self.source(row.source).counters;
+            match fate {
+                BatchFate::Recorded => {
+                    counters.recorded += 1;
+                    counters.bytes_recorded += u64::from(row.bytes);
+                }
+                BatchFate::Failed => counters.write_failed += 1,
+            }
+        }
+    }
+
+    /// This ledger (which noted batches, inputs and host) with what the readout and the builder
+    /// counted. To be called once for each picture; the ledger itself stays as it is.
+    #[must_use]
+    pub fn with(&self, readout: &Readout, builder: &Builder) -> Ledger {
+        let mut ledger = self.clone();
+        for (number, source) in readout.sources().iter().enumerate() {
+            let entry = ledger.source(number as u32);
+            entry.label.clone_from(&source.label);
+            entry.format = source.format;
+            entry.first_time_ns = source.first_time.as_ns();
+            entry.last_time_ns = source.last_time.as_ns();
+            entry.first_sequence = source.first_sequence;
+            entry.last_sequence = source.last_sequence;
+            entry.counters.merge(&source.counters());
+            for (_, tracker) in source.trackers() {
+                entry.missing.extend(tracker.missing());
+                entry.missing_not_listed += tracker.missing_not_listed();
+            }
+        }
+        for (number, counters) in builder.source_counters().iter().enumerate() {
+            ledger.source(number as u32).counters.merge(counters);
+        }
+        ledger.builder.merge(&builder.counters());
+        ledger.note_rejects(readout);
+        ledger
+    }
+
+    /// The counters of all inputs together.
+    #[must_use]
+    pub fn input_totals(&self) -> InputCounters {
+        let mut totals = InputCounters::default();
+        self.inputs.iter().for_each(|entry| totals.merge(&entry.counters));
+        totals
+    }
+
+    /// The counters of all sources together.
+    #[must_use]
+    pub fn source_totals(&self) -> SourceCounters {
+        let mut totals = SourceCounters::default();
+        self.sources.iter().for_each(|entry| totals.merge(&entry.counters));
+        totals
+    }
+
+    fn source(&mut self, number: u32) -> &mut SourceEntry {
+        let place = number as usize;
+        if self.sources.len() <= place {
+            self.sources.resize_with(place + 1, SourceEntry::default);
+        }
+        &mut self.sources[place]
+    }
+
+    fn note_rejects(&mut self, readout: &Readout) {
+        for row in readout.rejects() {
+            let shown = &row.first_bytes[..row.first_bytes.len().min(REJECT_HEX_BYTES_MAX)];
+            self.rejects.push(RejectEntry {
+                format: row.format,
+                reason: row.reject.reason.as_str().to_owned(),
+                packet: row.reject.packet,
+                field: row.reject.field,
+                packets: row.packets,
+                first_sender: row.first_sender.to_string(),
+                first_time_ns: Moment::as_ns(row.first_time),
+                first_bytes: row.first_bytes.len() as u64,
+                first_hex: shown.iter().map(|byte| format!("{byte:02x}")).collect(),
+            });
+        }
+        if readout.rejects_other() > 0 {
+            self.rejects.push(RejectEntry {
+                reason: "other reasons".to_owned(),
+                field: u16::MAX,
+                packets: readout.rejects_other(),
+                ..RejectEntry::default()
+            });
+        }
+    }
+}

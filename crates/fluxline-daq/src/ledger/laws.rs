@@ -1,0 +1,156 @@
+//! The laws of the ledger, as data: sums of counters that must be equal.
+//!
+//! A law that does not hold means that packets were counted twice or not at all: a defect of the
+//! program, not of the network. Loss is lawful; a hole in the books is not.
+
+use serde::{Deserialize, Serialize};
+
+use super::Ledger;
+
+/// Two sums of counters that must be equal. A counter is written `place.name`; places are `input`,
+/// `source`, `builder` and `truth`, each summed over all of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Law {
+    /// What the law says, in words.
+    pub name: &'static str,
+    /// The counters of the left sum.
+    pub left: &'static [&'static str],
+    /// The counters of the right sum.
+    pub right: &'static [&'static str],
+    /// Whether it needs the emulator's truth.
+    pub needs_truth: bool,
+}
+
+/// Whether a law holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LawResult {
+    /// What the law says, in words.
+    pub name: String,
+    /// The left sum.
+    pub left: u64,
+    /// The right sum.
+    pub right: u64,
+}
+
+impl LawResult {
+    /// Whether the sums are equal.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.left == self.right
+    }
+}
+
+/// All laws. Each is checked at the end of a run, for the totals over all sources and inputs.
+pub const LAWS: &[Law] = &[
+    Law {
+        name: "datagrams = dropped at the ring + rejected + refused + parsed",
+        left: &["input.datagrams"],
+        right: &[
+            "input.ring_full",
+            "input.truncated",
+            "input.rejected",
+            "input.sources_refused",
+            "source.parsed",
+        ],
+        needs_truth: false,
+    },
+    Law {
+        name: "parsed = duplicate + late + held + to the builder",
+        left: &["source.parsed"],
+        right: &["source.duplicate", "source.late", "source.held", "source.to_builder"],
+        needs_truth: false,
+    },
+    Law {
+        name: "to the builder = in order + reordered + without a counter",
+        left: &["source.to_builder"],
+        right: &["source.in_order", "source.reordered", "source.unsequenced"],
+        needs_truth: false,
+    },
+    Law {
+        name: "expected = in order + reordered + lost",
+        left: &["source.expected"],
+        right: &["source.in_order", "source.reordered", "source.lost"],
+        needs_truth: false,
+    },
+    Law {
+        name: "to the builder = in events + refused + late + duplicate + inconsistent",
+        left: &["source.to_builder"],
+        right: &[
+            "source.in_complete",
+            "source.in_incomplete",
+            "source.builder_full",
+            "source.event_late",
+            "source.event_duplicate",
+            "source.inconsistent",
+        ],
+        needs_truth: false,
+    },
+    Law {
+        name: "in events = recorded + not written",
+        left: &["source.in_complete", "source.in_incomplete"],
+        right: &["source.recorded", "source.write_failed"],
+        needs_truth: false,
+    },
+    Law {
+        name: "sent = datagrams + dropped by the kernel at the socket + dropped elsewhere",
+        left: &["truth.sent"],
+        right: &["input.datagrams", "input.socket_dropped", "truth.dropped_elsewhere"],
+        needs_truth: true,
+    },
+    Law {
+        name: "numbered = expected + before the first or after the last that came",
+        left: &["truth.numbered"],
+        right: &["source.expected", "truth.numbered_unseen"],
+        needs_truth: true,
+    },
+];
+
+impl Ledger {
+    /// Checks every law that applies.
+    #[must_use]
+    pub fn check(&self) -> Vec<LawResult> {
+        LAWS.iter()
+            .filter(|law| !law.needs_truth || self.truth.is_some())
+            .map(|law| LawResult {
+                name: law.name.to_owned(),
+                left: self.sum(law.left),
+                right: self.sum(law.right),
+            })
+            .collect()
+    }
+
+    /// Whether every law holds.
+    #[must_use]
+    pub fn closes(&self) -> bool {
+        self.check().iter().all(LawResult::holds)
+    }
+
+    /// The total of a counter over all of its place, as laws name it; `None`: there is none such.
+    #[must_use]
+    pub fn total(&self, counter: &str) -> Option<u64> {
+        let (place, name) = counter.split_once('.')?;
+        let input = self.input_totals();
+        let source = self.source_totals();
+        match place {
+            "input" => input.rows().find(|row| row.0.name == name).map(|row| row.1),
+            "source" => source.rows().find(|row| row.0.name == name).map(|row| row.1),
+            "builder" => self.builder.rows().find(|row| row.0.name == name).map(|row| row.1),
+            "host" => self.host.rows().find(|row| row.0.name == name).map(|row| row.1),
+            "truth" => {
+                let truth = self.truth.as_ref()?;
+                match name {
+                    "sent" => Some(truth.sent),
+                    "numbered" => Some(truth.numbered),
+                    "dropped_elsewhere" => Some(truth.dropped_elsewhere),
+                    "numbered_unseen" => Some(truth.numbered.saturating_sub(source.expected)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn sum(&self, counters: &[&str]) -> u64 {
+        counters.iter().filter_map(|counter| self.total(counter)).sum()
+    }
+}
