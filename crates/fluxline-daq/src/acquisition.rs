@@ -83,11 +83,11 @@ impl Acquisition {
         }
     }
 
-    /// Takes one datagram of input number `input`, which must be one of those given.
+    /// Takes one datagram of input number `input`, which must be one of those given, at `now`.
     ///
     /// Done when it is in an event or counted. Cost: one run of the packet program, one look-up,
     /// one copy of the packet; no allocation in steady state.
-    pub fn take(&mut self, input: u16, datagram: &Datagram<'_>) {
+    pub fn take(&mut self, input: u16, now: Moment, datagram: &Datagram<'_>) {
         let Some(of) = self.inputs.get_mut(usize::from(input)) else { return };
         of.taken.datagrams += 1;
         of.taken.bytes += datagram.bytes.len() as u64;
@@ -107,7 +107,7 @@ impl Acquisition {
                 builder.name_source(accepted.source, &label);
                 appeared = Some((accepted.source, label));
             }
-            builder.push(accepted, datagram, parsed);
+            builder.push(now, accepted, datagram, parsed);
         };
         let refused_before = self.readout.refused();
         self.readout.accept(input, datagram, &parsed, deliver);
@@ -137,7 +137,7 @@ impl Acquisition {
     pub fn finish(&mut self, now: Moment) {
         let builder = &mut self.builder;
         self.readout.finish(|accepted, datagram, parsed| {
-            builder.push(accepted, datagram, parsed);
+            builder.push(now, accepted, datagram, parsed);
         });
         builder.finish(now);
     }

@@ -137,3 +137,8 @@ pub fn push(ring: &mut Producer, datagram: &Datagram<'_>, stop: &Stop) -> bool {
         }
     }
 }
+
+/// Copies one datagram into the ring, however long that takes; `false` when nobody reads it.
+pub fn push_all(ring: &mut Producer, datagram: &Datagram<'_>) -> bool {
+    push(ring, datagram, &Stop::never())
+}

@@ -98,19 +98,21 @@ impl Working {
 
     /// Takes what is in one ring, at most one turn's worth.
     fn turn(&mut self, input: usize) -> bool {
+        let wall = (self.readout.clock == EventClock::Wall).then(clock::now);
         let Readout { acquisition, rings, .. } = &mut self.readout;
         let ring = &mut rings[input];
         let mut slots = 0;
         for slot in ring.peek().take(SLOTS_PER_TURN) {
             slots += 1;
             self.newest = self.newest.max(slot.meta.time);
+            let now = wall.unwrap_or(self.newest);
             let mut left = slot.meta.datagram_count();
             for datagram in slot.datagrams() {
                 left -= 1;
                 if slot.meta.truncated && left == 0 {
                     acquisition.take_truncated(input as u16, datagram.bytes.len());
                 } else {
-                    acquisition.take(input as u16, &datagram);
+                    acquisition.take(input as u16, now, &datagram);
                 }
             }
         }

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 
 use fluxline::{clock, pin};
 use fluxline_daq::event::EventBatch;
+use fluxline_daq::ledger::{BatchFate, Ledger};
 use fluxline_daq::record::{Recorder, RecorderCounts, RecorderState, SourceLine, WriteFault};
 
 use super::live::Live;
@@ -29,26 +30,15 @@ pub struct RecordQueue {
 
 /// What the recorder had done when the run was over.
 pub struct Recorded {
-    /// Packets and bytes of each source that were written, by the source's number.
-    pub by_source: Vec<SourceAmount>,
-    /// All of them.
+    /// What became of each source's packets.
+    pub ledger: Ledger,
+    /// All of them together.
     pub counts: RecorderCounts,
     /// Why recording stopped before the run did.
     pub fault: Option<WriteFault>,
 }
 
-/// What became of one source's packets at the recorder.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SourceAmount {
-    /// Packets in files.
-    pub recorded: u64,
-    /// Bytes in files.
-    pub bytes: u64,
-    /// Packets that are in no file.
-    pub failed: u64,
-}
-
-/// Starts the recorder's thread; `None` as recorder counts every packet as recorded nowhere.
+/// Starts the recorder's thread; without a recorder, every packet counts as not to be recorded.
 pub fn start(
     recorder: Option<Recorder>,
     batches: u32,
@@ -88,7 +78,7 @@ fn run(
     give_back: &SyncSender<EventBatch>,
     live: &Live,
 ) -> Recorded {
-    let mut by_source: Vec<SourceAmount> = Vec::new();
+    let mut ledger = Ledger::default();
     for work in incoming {
         let mut batch = match (work, &mut recorder) {
             (Work::Batch(batch), _) => batch,
@@ -98,47 +88,35 @@ fn run(
             }
             (Work::Source(_), None) => continue,
         };
-        if let Some(recorder) = &mut recorder {
-            let was_recording = *recorder.state() == RecorderState::Recording;
-            let result = recorder.write(&batch, clock::now());
-            count(&mut by_source, &batch, result.is_ok());
-            live.recorded(recorder.counts());
-            if let Err(fault) = result
-                && was_recording
-            {
-                live.note(Some(fault));
-            }
-        }
+        ledger.note_batch(&batch, write(recorder.as_mut(), &batch, live));
         batch.clear();
         let _ = give_back.send(batch);
     }
-    finish(recorder, by_source)
+    finish(recorder, ledger)
 }
 
-fn count(by_source: &mut Vec<SourceAmount>, batch: &EventBatch, written: bool) {
-    for packet in &batch.packets {
-        let number = packet.source as usize;
-        if by_source.len() <= number {
-            by_source.resize(number + 1, SourceAmount::default());
-        }
-        let amount = &mut by_source[number];
-        if written {
-            amount.recorded += 1;
-            amount.bytes += u64::from(packet.bytes);
-        } else {
-            amount.failed += 1;
+fn write(recorder: Option<&mut Recorder>, batch: &EventBatch, live: &Live) -> BatchFate {
+    let Some(recorder) = recorder else { return BatchFate::NotRecorded };
+    let was_recording = *recorder.state() == RecorderState::Recording;
+    let result = recorder.write(batch, clock::now());
+    live.recorded(recorder.counts());
+    match result {
+        Ok(()) => BatchFate::Recorded,
+        Err(fault) => {
+            live.note(was_recording.then_some(fault));
+            BatchFate::Failed
         }
     }
 }
 
-fn finish(recorder: Option<Recorder>, by_source: Vec<SourceAmount>) -> Recorded {
+fn finish(recorder: Option<Recorder>, ledger: Ledger) -> Recorded {
     let Some(mut recorder) = recorder else {
-        return Recorded { by_source, counts: RecorderCounts::default(), fault: None };
+        return Recorded { ledger, counts: RecorderCounts::default(), fault: None };
     };
     let stopped = match recorder.state() {
         RecorderState::Stopped { reason } => Some(reason.clone()),
         _ => None,
     };
     let fault = stopped.or(recorder.finish().err());
-    Recorded { by_source, counts: recorder.counts(), fault }
+    Recorded { ledger, counts: recorder.counts(), fault }
 }

@@ -21,6 +21,10 @@ use crate::formats::LoadedFormat;
 const BATCH_DATAGRAMS: usize = 64;
 /// Datagrams that are due within this time go together.
 const GATHER: Duration = Duration::from_micros(100);
+/// The longest sleep, so that Ctrl-C is heard.
+const SLEEP_MAX: Duration = Duration::from_millis(20);
+/// Port of the first sensor where there is no socket: the first dynamic one, RFC 6335.
+const FIRST_PORT: u16 = 49_152;
 /// Sensors with sockets of their own at most.
 const SOCKETS_MAX: u32 = 4096;
 
@@ -101,26 +105,115 @@ impl Sensors {
     }
 
     /// Sends over the sockets until all packets are made or the run is over.
-    pub fn send(mut self, stop: &Stop, live: &Live) -> SensorsTruth {
+    pub fn send(self, stop: &Stop, live: &Live) -> SensorsTruth {
+        let Sensors { mut emulator, mut outlets, .. } = self;
         let began = Instant::now();
         let (mut waiting, mut not_sent, mut stopped) = (0, 0, false);
         loop {
             if !stopped && stop.is_over() {
-                self.emulator.stop();
+                emulator.stop();
                 stopped = true;
             }
-            let Some(emission) = self.emulator.next() else { break };
+            let Some(emission) = emulator.next() else { break };
             let at = Duration::from_nanos(emission.at.as_ns());
-            let outlet = self.emulator_outlet(emission.source);
-            let ahead = at.saturating_sub(began.elapsed());
-            if waiting >= BATCH_DATAGRAMS || (ahead > GATHER && waiting > 0) {
-                not_sent += flush(&mut self.outlets, live);
+            let early = !stopped && at.saturating_sub(began.elapsed()) > GATHER;
+            if waiting > 0 && (early || waiting >= BATCH_DATAGRAMS) {
+                not_sent += flush(&mut outlets, live);
                 waiting = 0;
             }
-            let _ = (outlet, ahead);
+            if early {
+                sleep_until(began + at, stop);
+            }
+            outlets[emission.sender as usize].add(emission.bytes);
             waiting += 1;
         }
-        not_sent += flush(&mut self.outlets, live);
-        SensorsTruth { sources: self.emulator.truth(), not_sent, seed: self.emulator.seed() }
+        not_sent += flush(&mut outlets, live);
+        SensorsTruth { sources: emulator.truth(), not_sent, seed: emulator.seed() }
+    }
+
+    /// Puts packets straight into the ring until all are made or the run is over.
+    pub fn push_into(
+        self,
+        ring: &mut Producer,
+        stop: &Stop,
+        counters: &mut InputCounters,
+    ) -> SensorsTruth {
+        let Sensors { mut emulator, .. } = self;
+        let began = Instant::now();
+        let (mut not_sent, mut stopped) = (0, false);
+        loop {
+            if !stopped && stop.is_over() {
+                emulator.stop();
+                stopped = true;
+            }
+            let Some(emission) = emulator.next() else { break };
+            let at = Duration::from_nanos(emission.at.as_ns());
+            if !stopped && at.saturating_sub(began.elapsed()) > GATHER {
+                sleep_until(began + at, stop);
+            }
+            let sender = SocketAddr::from(([127, 0, 0, 1], FIRST_PORT + emission.sender as u16));
+            let sender = SenderAddress::from(sender);
+            let datagram =
+                Datagram { bytes: emission.bytes, sender, port: 0, time: clock::now() };
+            if file::push_all(ring, &datagram) {
+                counters.datagrams += 1;
+                counters.bytes += datagram.bytes.len() as u64;
+            } else {
+                not_sent += 1;
+            }
+        }
+        SensorsTruth { sources: emulator.truth(), not_sent, seed: emulator.seed() }
+    }
+
+    /// The size of a packet [byte].
+    pub fn packet_bytes(&self) -> usize {
+        self.emulator.packet_bytes()
+    }
+}
+
+impl Outlet {
+    fn add(&mut self, bytes: &[u8]) {
+        if self.filled == self.datagrams.len() {
+            self.datagrams.push(Vec::new());
+        }
+        let datagram = &mut self.datagrams[self.filled];
+        datagram.clear();
+        datagram.extend_from_slice(bytes);
+        self.filled += 1;
+    }
+}
+
+/// Sends what has gathered; returns how many datagrams the kernel did not take.
+fn flush(outlets: &mut [Outlet], live: &Live) -> u64 {
+    let mut not_sent = 0;
+    for outlet in outlets.iter_mut().filter(|outlet| outlet.filled > 0) {
+        let slices: Vec<&[u8]> =
+            outlet.datagrams[..outlet.filled].iter().map(Vec::as_slice).collect();
+        let mut done = 0;
+        while done < slices.len() {
+            match outlet.sender.send(&slices[done..]) {
+                Ok(outcome) if outcome.accepted > 0 => done += outcome.accepted,
+                Ok(_) => break,
+                Err(error) => {
+                    live.note(Some(&error));
+                    done += error.accepted();
+                    break;
+                }
+            }
+        }
+        not_sent += (outlet.filled - done) as u64;
+        outlet.filled = 0;
+    }
+    not_sent
+}
+
+/// Sleeps until `due`, in pieces, so that Ctrl-C is heard.
+fn sleep_until(due: Instant, stop: &Stop) {
+    while !stop.is_over() {
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        std::thread::sleep(left.min(SLEEP_MAX));
     }
 }

@@ -26,6 +26,11 @@ impl Stop {
         Stop { flag, deadline }
     }
 
+    /// Never over by itself.
+    pub fn never() -> Stop {
+        Stop { flag: Arc::default(), deadline: None }
+    }
+
     /// Whether the run is over.
     pub fn is_over(&self) -> bool {
         self.flag.load(Ordering::Relaxed)

@@ -86,9 +86,9 @@ pub const LAWS: &[Law] = &[
         needs_truth: false,
     },
     Law {
-        name: "in events = recorded + not written",
+        name: "in events = recorded + not written + not to be recorded",
         left: &["source.in_complete", "source.in_incomplete"],
-        right: &["source.recorded", "source.write_failed"],
+        right: &["source.recorded", "source.write_failed", "source.not_recorded"],
         needs_truth: false,
     },
     Law {

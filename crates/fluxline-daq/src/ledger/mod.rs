@@ -122,6 +122,8 @@ pub enum BatchFate {
     Recorded,
     /// It could not be written.
     Failed,
+    /// It was not to be written.
+    NotRecorded,
 }
 
 impl Ledger {
@@ -135,6 +137,7 @@ impl Ledger {
                     counters.bytes_recorded += u64::from(row.bytes);
                 }
                 BatchFate::Failed => counters.write_failed += 1,
+                BatchFate::NotRecorded => counters.not_recorded += 1,
             }
         }
     }

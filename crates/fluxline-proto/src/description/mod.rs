@@ -21,6 +21,7 @@ mod resolve;
 mod roles;
 mod time_unit;
 mod walk;
+pub mod shipped;
 pub mod word;
 
 pub use error::LoadError;
