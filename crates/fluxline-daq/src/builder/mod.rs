@@ -6,7 +6,7 @@
 //! keys are remembered (`keys.rs`), so that late packets neither begin an event anew nor close
 //! another one. Memory is bounded and used again; what does not fit is refused at the door, so that
 //! overload costs the newest packets and never an event that is half built.
-//! Source of what must not happen: docs/acquisition.md, "Where others fail".
+//! What must not happen is said by the names of the tests beside this file.
 
 mod arrival;
 mod batch;
@@ -94,7 +94,11 @@ impl Builder {
         parsed: &Parsed,
     ) -> Placement {
         self.clock = self.clock.max(now);
-        self.sources.know(accepted.source);
+        let source = self.sources.know(accepted.source);
+        if source.epoch != accepted.epoch {
+            source.epoch = accepted.epoch;
+            self.keys.expect_restart(SCOPE_ALL);
+        }
         let stream = matches!(self.config.mode, Mode::Window { .. });
         let arrival = Arrival { accepted, datagram, parsed, stream };
         let placement = match self.config.mode {

@@ -322,6 +322,20 @@ fn packets_far_below_the_newest_keys_are_late_until_keys_count_anew() {
 }
 
 #[test]
+fn shared_keys_that_count_anew_after_a_restart_do_not_silence_the_run() {
+    for (epoch, late_most) in [(1, 255), (0, 4095)] {
+        let mut builder = global(1);
+        for key in 0..5000 {
+            push(&mut builder, Packet { key: Some(key), ..PACKET });
+        }
+        let placed =
+            (0..5000).map(|key| push(&mut builder, Packet { key: Some(key), epoch, ..PACKET }));
+        let refused = placed.filter(|&placement| placement != Placement::Stored).count();
+        assert_eq!((refused, builder.counters().key_restarts), (late_most, 1));
+    }
+}
+
+#[test]
 fn learned_sources_are_required_after_the_first_events() {
     let expectation = Expectation::Learned { after_events: 3 };
     let mut builder = Builder::new(config(Mode::Key(Scope::Global), expectation));
