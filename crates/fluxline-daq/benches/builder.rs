@@ -1,9 +1,10 @@
-//! How many fragments a second the event builder makes into events, and whether its memory stays flat.
+//! How many fragments a second the event builder makes into events, and whether its memory stays
+//! flat.
 //!
-//! Eight sources send one 64-byte packet each per event; events are interleaved over a distance, so
-//! that many are open at a time. The floor is a copy of the same bytes and rows into vectors, twice,
-//! which no builder that owns its packets can go below. Prints machine, kernel, medians and the
-//! resident memory along the way. Arguments: seconds for the endurance part (default 10).
+//! Eight sources send one 64-byte packet each per event; events are interleaved over a distance,
+//! so that many are open at a time. The floor is a copy of the same bytes and rows into vectors,
+//! twice, which no builder that owns its packets can go below. Prints machine, kernel, medians and
+//! the resident memory along the way. Arguments: seconds for the endurance part (default 10).
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

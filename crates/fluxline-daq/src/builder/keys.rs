@@ -37,8 +37,8 @@ pub(super) enum KeyState {
 
 /// How many forgotten keys the floor is the smallest of.
 const FORGOTTEN: usize = 8;
-/// So many packets of closed keys, and no others, show that the keys count anew: below the floor, or
-/// when a source is known to have restarted.
+/// So many packets of closed keys, and no others, show that the keys count anew: below the floor,
+/// or when a source is known to have restarted.
 const REFUSED_MAX: u32 = 256;
 /// The same when nothing else speaks for it: a slow optional source also sends such packets.
 const REFUSED_UNEXPLAINED_MAX: u32 = 4096;
