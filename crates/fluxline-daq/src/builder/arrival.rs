@@ -43,7 +43,7 @@ impl Arrival<'_> {
         }
     }
 
-    /// What it is charged for [byte]: its bytes, its row, and the tables of its fragment if it is
+    /// What it is charged for \[byte\]: its bytes, its row, and the tables of its fragment if it is
     /// the first of it.
     pub(super) fn cost(&self, first_of_fragment: bool) -> u64 {
         let tables = match self.parsed.part {

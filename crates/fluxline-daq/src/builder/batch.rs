@@ -76,7 +76,7 @@ impl Gathering {
         self.batch.bytes.len() >= bytes || self.batch.packets.len() >= PACKETS_MAX
     }
 
-    /// What it takes [byte].
+    /// What it takes \[byte\].
     pub(super) fn cost(&self) -> u64 {
         let rows = self.batch.packets.len() * size_of::<PacketRow>()
             + self.batch.events.len() * size_of::<EventRow>();

@@ -16,11 +16,12 @@ pub struct BuilderConfig {
     /// How many events may be open.
     pub events_open_max: u32,
     /// How much the packets of open events and of the batch not yet taken may take, rows and tables
-    /// included [byte]. Vectors grow by doubling, so up to twice as much may be allocated.
+    /// included \[byte\]. Vectors grow by doubling, so up to twice as much may be allocated.
     pub bytes_open_max: u64,
     /// How many packets an event may have; also the largest count that a fragment may announce.
     pub packets_per_event_max: u32,
-    /// So many closed keys are remembered; packets of older ones are late.
+    /// So many closed keys are remembered, of all sources together; packets of older ones are late.
+    /// Keys should grow, as counters and time stamps do.
     pub closed_keys_max: u32,
     /// A batch is due when it has so many bytes of packets.
     pub batch_bytes: usize,

@@ -185,7 +185,7 @@ impl Coverage {
         }
     }
 
-    /// How much memory its tables keep [byte].
+    /// How much memory its tables keep \[byte\].
     pub(super) fn memory_bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>() + self.ranges.capacity() * size_of::<(u64, u64)>()
     }

@@ -3,7 +3,8 @@
 //! A packet of a closed event must not begin the event anew. The newest closed keys are remembered
 //! one by one; keys below those are below the floor, and late as well. A single wrong key must not
 //! raise the floor above all that follow: it is the smallest of the last few forgotten keys. When
-//! all packets lie below the floor for long, the sources count anew, and the floor is given up.
+//! packets of closed keys are all that comes for long, the sources count anew, and what was closed
+//! is forgotten: a run must not stay silent for it.
 
 use std::collections::VecDeque;
 
@@ -36,8 +37,11 @@ pub(super) enum KeyState {
 
 /// How many forgotten keys the floor is the smallest of.
 const FORGOTTEN: usize = 8;
-/// So many packets below the floor, without one above, show that the keys count anew.
-const BELOW_FLOOR_MAX: u32 = 256;
+/// So many packets of closed keys, and no others, show that the keys count anew: below the floor,
+/// or when a source is known to have restarted.
+const REFUSED_MAX: u32 = 256;
+/// The same when nothing else speaks for it: a slow optional source also sends such packets.
+const REFUSED_UNEXPLAINED_MAX: u32 = 4096;
 
 /// The keys of one source, or of all.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +52,9 @@ struct Line {
     floor: Option<u64>,
     forgotten: [u64; FORGOTTEN],
     forgotten_count: usize,
-    below_floor: u32,
+    /// Packets of closed keys, since the last one that was not.
+    refused: u32,
+    restart_seen: bool,
 }
 
 /// All keys that are open or remembered.
@@ -95,25 +101,34 @@ impl Keys {
 
     /// What is known of `id`; `None`: nothing, it may be opened.
     pub(super) fn look_up(&mut self, id: EventId) -> Option<KeyState> {
-        if let Some(&state) = self.map.get(&id) {
-            self.line(id.scope).below_floor = 0;
+        let known = self.map.get(&id).copied();
+        let line = self.line(id.scope);
+        let (state, refused_max) = match (known, line.floor) {
+            (Some(KeyState::Open(_)), _) => {
+                line.refused = 0;
+                return known;
+            }
+            (Some(closed), _) if !line.restart_seen => (closed, REFUSED_UNEXPLAINED_MAX),
+            (Some(closed), _) => (closed, REFUSED_MAX),
+            (None, Some(floor)) if is_older(id.key, floor) => {
+                (KeyState::ClosedPartial, REFUSED_MAX)
+            }
+            (None, _) => {
+                line.refused = 0;
+                return None;
+            }
+        };
+        line.refused += 1;
+        if line.refused < refused_max {
             return Some(state);
         }
-        let line = self.line(id.scope);
-        match line.floor {
-            Some(floor) if is_older(id.key, floor) => {
-                line.below_floor += 1;
-                if line.below_floor < BELOW_FLOOR_MAX {
-                    return Some(KeyState::ClosedPartial);
-                }
-                self.count_anew(id);
-                None
-            }
-            _ => {
-                line.below_floor = 0;
-                None
-            }
-        }
+        self.count_anew(id);
+        None
+    }
+
+    /// A source that shares the keys of `scope` restarted: they may count anew.
+    pub(super) fn expect_restart(&mut self, scope: u32) {
+        self.line(scope).restart_seen = true;
     }
 
     /// `id`, of which nothing is known, is open in `slot`.

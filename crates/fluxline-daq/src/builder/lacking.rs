@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::slab::OpenEvent;
 use super::sources::Sources;
 
-/// The longest text for one event [byte]; what does not fit is cut, and the cut shows as "…".
+/// The longest text for one event \[byte\]; what does not fit is cut, and the cut shows as "…".
 const TEXT_BYTES_MAX: usize = 512;
 
 /// Text with a limit.

@@ -1,12 +1,12 @@
 //! Event builder: packets of many sources become events, each packet in exactly one place.
 //!
 //! A packet joins an event by its key, by its window of time, or is an event of its own. An event
-//! knows which parts of which source's fragment came (`coverage.rs`), closes when everything required
-//! is there, when its time is over or when the run ends, and says what it lacks (`lacking.rs`). Closed
-//! keys are remembered (`keys.rs`), so that late packets neither begin an event anew nor close
-//! another one. Memory is bounded and used again; what does not fit is refused at the door, so that
-//! overload costs the newest packets and never an event that is half built.
-//! Source of what must not happen: docs/acquisition.md, "Where others fail".
+//! knows which parts of which source's fragment came (`coverage.rs`), closes when everything
+//! required is there, when its time is over or when the run ends, and says what it lacks
+//! (`lacking.rs`). Closed keys are remembered (`keys.rs`), so that late packets neither begin an
+//! event anew nor close another one. Memory is bounded and used again; what does not fit is
+//! refused at the door, so that overload costs the newest packets and never an event that is half
+//! built. What must not happen is said by the names of the tests beside this file.
 
 mod arrival;
 mod batch;
@@ -94,7 +94,11 @@ impl Builder {
         parsed: &Parsed,
     ) -> Placement {
         self.clock = self.clock.max(now);
-        self.sources.know(accepted.source);
+        let source = self.sources.know(accepted.source);
+        if source.epoch != accepted.epoch {
+            source.epoch = accepted.epoch;
+            self.keys.expect_restart(SCOPE_ALL);
+        }
         let stream = matches!(self.config.mode, Mode::Window { .. });
         let arrival = Arrival { accepted, datagram, parsed, stream };
         let placement = match self.config.mode {
@@ -168,7 +172,8 @@ impl Builder {
             || self.gathering.begun().is_some_and(|begun| begun + self.config.batch_age <= now)
     }
 
-    /// Hands out the closed events gathered so far (possibly none); goes on with the memory of `spare`.
+    /// Hands out the closed events gathered so far (possibly none); goes on with the memory of
+    /// `spare`.
     #[must_use]
     pub fn take_batch(&mut self, spare: EventBatch) -> EventBatch {
         self.gathering.take(spare)
@@ -192,7 +197,7 @@ impl Builder {
         self.slab.open_count()
     }
 
-    /// What open events and the batch take [byte], as bounded by [`BuilderConfig::bytes_open_max`].
+    /// What open events and the batch take \[byte\], as bounded by [`BuilderConfig::bytes_open_max`].
     #[must_use]
     pub fn bytes_open(&self) -> u64 {
         self.bytes_open + self.gathering.cost()

@@ -37,7 +37,7 @@ pub(super) struct OpenEvent {
     pub(super) complete_fragments: u32,
     /// Required fragments that are not complete; `None` while sources are learned.
     pub(super) required_left: Option<u32>,
-    /// What it was charged for [byte].
+    /// What it was charged for \[byte\].
     pub(super) cost: u64,
     list: Waiting,
     previous: u32,
@@ -65,7 +65,7 @@ struct Ends {
 pub(super) struct Slab {
     slots: Vec<OpenEvent>,
     free: Vec<u32>,
-    /// Memory of the free slots [byte].
+    /// Memory of the free slots \[byte\].
     free_bytes: u64,
     free_bytes_max: u64,
     required: Ends,
@@ -226,7 +226,7 @@ impl OpenEvent {
         self.cost = 0;
     }
 
-    /// About how much memory it keeps while free [byte].
+    /// About how much memory it keeps while free \[byte\].
     fn memory_bytes(&self) -> u64 {
         let rows = self.packets.capacity() * size_of::<PacketRow>();
         let fragments = self.fragments.capacity() * size_of::<Fragment>();

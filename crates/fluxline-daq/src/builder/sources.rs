@@ -9,6 +9,8 @@ pub(super) struct KnownSource {
     pub(super) required: bool,
     /// Where its fragment was in the last event: sources tend to keep their order.
     pub(super) hint: usize,
+    /// How often it restarted, as its last packet said.
+    pub(super) epoch: u32,
 }
 
 /// All sources that the builder knows of.
@@ -43,7 +45,7 @@ impl Sources {
         let place = number as usize;
         while self.known.len() <= place {
             let label = format!("source {}", self.known.len());
-            self.known.push(KnownSource { label, required: self.learning, hint: 0 });
+            self.known.push(KnownSource { label, required: self.learning, hint: 0, epoch: 0 });
         }
         &mut self.known[place]
     }

@@ -322,6 +322,20 @@ fn packets_far_below_the_newest_keys_are_late_until_keys_count_anew() {
 }
 
 #[test]
+fn shared_keys_that_count_anew_after_a_restart_do_not_silence_the_run() {
+    for (epoch, late_most) in [(1, 255), (0, 4095)] {
+        let mut builder = global(1);
+        for key in 0..5000 {
+            push(&mut builder, Packet { key: Some(key), ..PACKET });
+        }
+        let placed =
+            (0..5000).map(|key| push(&mut builder, Packet { key: Some(key), epoch, ..PACKET }));
+        let refused = placed.filter(|&placement| placement != Placement::Stored).count();
+        assert_eq!((refused, builder.counters().key_restarts), (late_most, 1));
+    }
+}
+
+#[test]
 fn learned_sources_are_required_after_the_first_events() {
     let expectation = Expectation::Learned { after_events: 3 };
     let mut builder = Builder::new(config(Mode::Key(Scope::Global), expectation));
@@ -474,6 +488,33 @@ fn random_arrivals_agree_with_sets_of_parts() {
     }
 }
 
+/// A mode by `seed`, and little room and time.
+fn random_config(seed: u64, below: &mut impl FnMut(u64) -> u64) -> BuilderConfig {
+    let width = Span::from_ms(20);
+    let lateness = Span::from_ms(5);
+    let mode = match seed % 5 {
+        0 => Mode::Packet,
+        1 => Mode::Key(Scope::Global),
+        2 => Mode::Key(Scope::PerSource),
+        3 => Mode::Window { width, lateness, clock: WindowClock::Arrival },
+        _ => Mode::Window { width, lateness, clock: WindowClock::Sensor },
+    };
+    let expectation = match below(3) {
+        0 => Expectation::Count(3),
+        1 => Expectation::Sources(vec!["0x0".to_owned(), "0x1".to_owned()]),
+        _ => Expectation::Learned { after_events: 4 },
+    };
+    BuilderConfig {
+        time_out: Span::from_ms(1 + below(60)),
+        optional_wait: Span::from_ms(below(10)),
+        events_open_max: 1 + below(20) as u32,
+        bytes_open_max: 2000 + below(20_000),
+        closed_keys_max: 1 + below(50) as u32,
+        packets_per_event_max: 20,
+        ..config(mode, expectation)
+    }
+}
+
 /// Anything may arrive, in any mode, with little room and time: each packet is in one place.
 #[test]
 fn random_arrivals_are_each_in_exactly_one_place_and_laws_hold() {
@@ -481,29 +522,7 @@ fn random_arrivals_are_each_in_exactly_one_place_and_laws_hold() {
         println!("seed {seed}");
         let mut random = Xoshiro256StarStar::seed_from_u64(seed);
         let mut below = |bound: u64| random.next_u64() % bound;
-        let width = Span::from_ms(20);
-        let lateness = Span::from_ms(5);
-        let mode = match seed % 5 {
-            0 => Mode::Packet,
-            1 => Mode::Key(Scope::Global),
-            2 => Mode::Key(Scope::PerSource),
-            3 => Mode::Window { width, lateness, clock: WindowClock::Arrival },
-            _ => Mode::Window { width, lateness, clock: WindowClock::Sensor },
-        };
-        let expectation = match below(3) {
-            0 => Expectation::Count(3),
-            1 => Expectation::Sources(vec!["0x0".to_owned(), "0x1".to_owned()]),
-            _ => Expectation::Learned { after_events: 4 },
-        };
-        let limits = BuilderConfig {
-            time_out: Span::from_ms(1 + below(60)),
-            optional_wait: Span::from_ms(below(10)),
-            events_open_max: 1 + below(20) as u32,
-            bytes_open_max: 2000 + below(20_000),
-            closed_keys_max: 1 + below(50) as u32,
-            packets_per_event_max: 20,
-            ..config(mode, expectation)
-        };
+        let limits = random_config(seed, &mut below);
         let rule = PacketRule {
             sequence: None,
             sequence_class: 0,

@@ -22,7 +22,8 @@ fluxline_proto::counters! {
         sources_refused [Sum "datagram"] "Datagrams of sources beyond the allowed number of sources"
             => "Raise sources_max, or find out who else sends to this port.";
         other_traffic [Sum "frame"] "Frames of a capture that are not for this input" => "";
-        socket_dropped [Sum "datagram"] "Datagrams that the kernel dropped at this socket (buffer full)"
+        socket_dropped [Sum "datagram"]
+            "Datagrams that the kernel dropped, this socket's buffer being full"
             => "Raise net.core.rmem_max and the input's receive buffer.";
     }
 }
@@ -36,7 +37,8 @@ fluxline_proto::counters! {
             => "Enlarge the card's receive ring (ethtool -G), check for pause frames.";
         softnet_dropped [Sum "frame"] "Frames dropped because the kernel's backlog was full"
             => "Raise net.core.netdev_max_backlog; spread interrupts over cores.";
-        udp_buffer_errors [Sum "datagram"] "UDP datagrams that the host dropped for full socket buffers"
+        udp_buffer_errors [Sum "datagram"]
+            "UDP datagrams that the host dropped for full socket buffers"
             => "Raise net.core.rmem_max and the input's receive buffer.";
     }
 }
@@ -51,7 +53,8 @@ fluxline_proto::counters! {
         in_order [Sum "packet"] "Packets with a higher number than all before" => "";
         reordered [Sum "packet"] "Packets that came after a later one; kept"
             => "Harmless in small numbers; look for parallel paths in the network.";
-        unsequenced [Sum "packet"] "Packets without a packet counter; their loss cannot be seen" => "";
+        unsequenced [Sum "packet"]
+            "Packets without a packet counter; their loss cannot be seen" => "";
         duplicate [Sum "packet"] "Packets whose number had come already; dropped"
             => "Look for mirrored ports and loops in the network.";
         late [Sum "packet"] "Packets too old to tell whether they had come already; dropped"

@@ -1,7 +1,7 @@
 //! The ledger: where every packet went, by source, by input and by host; kept in run.json.
 //!
-//! Stages count for themselves (`counters.rs`); the ledger gathers their counts at the end of a run,
-//! or for a live view, checks that they close (`laws.rs`) and shows them (`table.rs`).
+//! Stages count for themselves (`counters.rs`); the ledger gathers their counts at the end of a
+//! run, or for a live view, checks that they close (`laws.rs`) and shows them (`table.rs`).
 
 mod counters;
 mod laws;
@@ -93,7 +93,7 @@ pub struct RejectEntry {
     pub first_sender: String,
     /// When the first of them arrived [ns since 1970].
     pub first_time_ns: u64,
-    /// Its size [byte].
+    /// Its size \[byte\].
     pub first_bytes: u64,
     /// Its first bytes in hex (at most [`REJECT_HEX_BYTES_MAX`]).
     pub first_hex: String,

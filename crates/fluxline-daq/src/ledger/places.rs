@@ -1,9 +1,9 @@
 //! Where lost packets were lost, as far as this host can know.
 //!
-//! Packet counters say how many are missing; the kernel and the ring say how many they dropped. What
-//! nobody here dropped was lost before this host, or by something that does not count. The host's
-//! counters are of all its traffic: where they exceed what is missing, they are cut to it, and a note
-//! says so.
+//! Packet counters say how many are missing; the kernel and the ring say how many they dropped.
+//! What nobody here dropped was lost before this host, or by something that does not count. The
+//! host's counters are of all its traffic: where they exceed what is missing, they are cut to it,
+//! and a note says so.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! The ledger for people: an aligned table for the terminal, and the page that explains the counters.
+//! The ledger for people: an aligned table for the terminal, and the page that explains the
+//! counters.
 
 use std::fmt::Write;
 

@@ -2,8 +2,8 @@
 //!
 //! The table of sources is bounded, because sender addresses can be forged; packets of sources
 //! beyond it are refused and counted. Each source has one [`SequenceTracker`] per class of packet
-//! types that share a counter. Packets that may go on are handed to a closure, which runs once, twice
-//! (a packet kept aside was cleared by the next one) or not at all per packet.
+//! types that share a counter. Packets that may go on are handed to a closure, which runs once,
+//! twice (a packet kept aside was cleared by the next one) or not at all per packet.
 
 mod missing;
 mod rejects;
@@ -28,7 +28,7 @@ pub struct PacketRule {
     pub sequence: Option<SequenceRule>,
     /// Packet types of one class share one counter per source (the first type's rule holds).
     pub sequence_class: u8,
-    /// Width of the event key [bit], after which it wraps; 0 or more than 63: it does not wrap.
+    /// Width of the event key \[bit\], after which it wraps; 0 or more than 63: it does not wrap.
     pub event_bits: u8,
 }
 
@@ -69,7 +69,7 @@ pub struct Accepted {
     pub epoch: u32,
     /// The packet counter, unwrapped to 64 bits.
     pub sequence: Option<u64>,
-    /// Width of the event key [bit]; 64: it does not wrap.
+    /// Width of the event key \[bit\]; 64: it does not wrap.
     pub event_bits: u8,
 }
 

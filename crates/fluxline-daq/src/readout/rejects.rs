@@ -24,7 +24,7 @@ pub struct RejectRow {
     pub first_time: Moment,
 }
 
-/// The largest UDP payload [byte]: so much of a first offender is kept.
+/// The largest UDP payload \[byte\]: so much of a first offender is kept.
 /// Source: 65535 − 8, RFC 768.
 pub const FIRST_BYTES_MAX: usize = 65_527;
 

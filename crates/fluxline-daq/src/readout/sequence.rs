@@ -18,11 +18,11 @@ use super::missing::MissingPositions;
 /// How a packet counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceRule {
-    /// Its width [bit], 4 to 64 (others are brought into this range).
+    /// Its width \[bit\], 4 to 64 (others are brought into this range).
     pub bits: u8,
     /// How much it grows from packet to packet; 0 counts as 1.
     pub step: u64,
-    /// How much the sensor's time grows from packet to packet [ns]: finds losses of whole wraps of
+    /// How much the sensor's time grows from packet to packet \[ns\]: finds losses of whole wraps of
     /// a narrow counter.
     pub timestamp_step_ns: Option<u64>,
 }
