@@ -1,0 +1,258 @@
+//! What a run leaves behind: run.json, and the table for people.
+
+use std::fmt::Write;
+
+use fluxline::kernel::KernelSnapshot;
+use fluxline_daq::acquisition::Acquisition;
+use fluxline_daq::builder::BuilderConfig;
+use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Truth};
+use fluxline_daq::record::{Recorder, RunFolder};
+use fluxline_proto::Moment;
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::{Value, json};
+
+use super::input::{InputEnd, OpenInput};
+use super::record::Recorded;
+use crate::experiment::Experiment;
+use crate::failure::{Failure, FailureKind};
+use crate::host;
+
+/// Memory that a run's configuration bounds [byte].
+pub struct Memory {
+    /// Push rings.
+    pub rings: u64,
+    /// Events under construction.
+    pub events: u64,
+    /// Batches between readout and disk.
+    pub batches: u64,
+}
+
+impl Memory {
+    /// What this configuration allows.
+    pub fn of(experiment: &Experiment, inputs: &[OpenInput], builder: &BuilderConfig) -> Memory {
+        Memory {
+            rings: inputs.iter().map(|input| input.ring_bytes).sum(),
+            events: builder.bytes_open_max,
+            batches: experiment.record.batch_bytes * u64::from(experiment.record.batches_max + 1),
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.rings + self.events + self.batches
+    }
+}
+
+/// Prints what is about to run.
+pub fn announce(
+    experiment: &Experiment,
+    inputs: &[OpenInput],
+    recorder: Option<&Recorder>,
+    memory: &Memory,
+) {
+    eprintln!("run      {}", experiment.name);
+    for input in inputs {
+        let listens: Vec<String> = input.listens.iter().map(ToString::to_string).collect();
+        let on = if listens.is_empty() { String::new() } else { " on ".to_string() };
+        eprintln!("source   {}{on}{}", input.name, listens.join(", "));
+    }
+    match recorder {
+        Some(recorder) => eprintln!("folder   {}", recorder.folder().path().display()),
+        None => eprintln!("folder   none: events are counted, not recorded"),
+    }
+    eprintln!(
+        "memory   at most {}: rings {}, events {}, batches {}",
+        HumanBytes(memory.total()),
+        HumanBytes(memory.rings),
+        HumanBytes(memory.events),
+        HumanBytes(memory.batches)
+    );
+}
+
+/// What run.json says while the run goes on; after a crash it still says so.
+pub fn beginning(experiment: &Experiment) -> Value {
+    json!({
+        "state": "running",
+        "fluxline": env!("CARGO_PKG_VERSION"),
+        "began_ns": fluxline::clock::now().as_ns(),
+        "host": host::describe(),
+        "experiment": experiment,
+    })
+}
+
+/// All that is known when the threads have ended.
+pub struct Ended {
+    pub(super) began: Moment,
+    pub(super) ended: Moment,
+    pub(super) inputs: Vec<InputEnd>,
+    pub(super) acquisition: Acquisition,
+    pub(super) recorded: Recorded,
+    pub(super) host: KernelSnapshot,
+    pub(super) notes: Vec<String>,
+}
+
+/// A run that has ended.
+pub struct RunReport {
+    /// Its ledger.
+    pub ledger: Ledger,
+    /// All of it, as in run.json.
+    pub document: Value,
+    /// How it ended, if not well.
+    pub failure: Option<Failure>,
+    folder: Option<RunFolder>,
+}
+
+impl RunReport {
+    /// Closes the ledger and writes run.json.
+    pub fn close(
+        experiment: &Experiment,
+        folder: Option<RunFolder>,
+        memory: &Memory,
+        ended: Ended,
+    ) -> Result<RunReport, Failure> {
+        let ledger = ledger_of(experiment, &ended);
+        let failure = failure_of(&ledger, &ended);
+        let mut document = beginning(experiment);
+        let state = match (&ended.recorded.fault, &folder) {
+            (Some(_), _) => "recording-stopped",
+            (None, Some(_)) => "finished",
+            (None, None) => "not-recorded",
+        };
+        document["state"] = state.into();
+        document["began_ns"] = ended.began.as_ns().into();
+        document["ended_ns"] = ended.ended.as_ns().into();
+        document["folder"] =
+            folder.as_ref().map(|folder| folder.path().display().to_string()).into();
+        document["closes"] = ledger.closes().into();
+        document["laws"] = json!(ledger.check());
+        document["lost_places"] = json!(ledger.lost_places());
+        document["totals"] = totals(&ledger);
+        document["ledger"] = json!(ledger);
+        document["recorded"] = json!({
+            "events": ended.recorded.counts.written.events,
+            "packets": ended.recorded.counts.written.packets,
+            "bytes": ended.recorded.counts.written.bytes,
+            "batches": ended.recorded.counts.batches,
+            "files": ended.recorded.counts.files,
+            "fault": ended.recorded.fault.as_ref().map(ToString::to_string),
+        });
+        document["memory_bytes_max"] = memory.total().into();
+        document["inputs"] = ended.inputs.iter().map(input_document).collect();
+        document["notes"] = ended.notes.clone().into();
+        if let Some(folder) = &folder {
+            folder.write_run(&document).map_err(|error| {
+                Failure { kind: FailureKind::Recording, message: format!("{error}.") }
+            })?;
+        }
+        Ok(RunReport { ledger, document, failure, folder })
+    }
+
+    /// The table for people.
+    pub fn text(&self) -> String {
+        let mut out = self.ledger.table();
+        let totals = self.ledger.source_totals();
+        let events = &self.ledger.builder;
+        let incomplete = events.events_timed_out
+            + events.events_window_closed
+            + events.events_stopped
+            + events.events_restarted;
+        let _ = writeln!(
+            out,
+            "\n{} events, {incomplete} incomplete; {} packets recorded ({}).",
+            HumanCount(events.events_complete + incomplete),
+            HumanCount(totals.recorded),
+            HumanBytes(totals.bytes_recorded),
+        );
+        if self.ledger.closes() {
+            out.push_str("The ledger closes: every packet is in exactly one place.\n");
+        }
+        if let Some(folder) = &self.folder {
+            let path = folder.path().display();
+            let _ = writeln!(out, "Next: fluxline inspect {path}");
+        }
+        out
+    }
+}
+
+fn totals(ledger: &Ledger) -> Value {
+    let sources = ledger.source_totals();
+    let inputs = ledger.input_totals();
+    let mut totals = serde_json::Map::new();
+    for (row, value) in inputs.rows().chain(sources.rows()).chain(ledger.builder.rows()) {
+        totals.insert(row.name.to_string(), value.into());
+    }
+    Value::Object(totals)
+}
+
+fn input_document(end: &InputEnd) -> Value {
+    let rows = |rows: &mut dyn Iterator<Item = (&'static str, u64)>| -> Value {
+        Value::Object(rows.map(|(name, value)| (name.to_string(), value.into())).collect())
+    };
+    let truth = end.truth.as_ref().map(|truth| {
+        let sources: Vec<Value> = truth
+            .sources
+            .iter()
+            .map(|source| {
+                json!({
+                    "made": source.made, "sent": source.sent, "dropped": source.dropped,
+                    "duplicated": source.duplicated, "reordered": source.reordered,
+                    "corrupted": source.corrupted, "restarts": source.restarts,
+                    "dropped_sequences": source.dropped_sequences,
+                })
+            })
+            .collect();
+        json!({ "seed": truth.seed, "not_sent": truth.not_sent, "sources": sources })
+    });
+    json!({
+        "ring": rows(&mut end.ring.rows().map(|(row, value)| (row.name, value))),
+        "receiver": end.receiver.as_ref().map(|counters| {
+            rows(&mut counters.rows().map(|(row, value)| (row.name, value)))
+        }),
+        "capture": end.capture,
+        "emulated": truth,
+    })
+}
+
+fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
+    let acquisition = &ended.acquisition;
+    let mut ledger = ended.recorded.ledger.with(acquisition.readout(), acquisition.builder());
+    for (number, (source, end)) in experiment.sources.iter().zip(&ended.inputs).enumerate() {
+        let taken = acquisition.taken(number as u16);
+        let mut counters = end.counters.clone();
+        counters.rejected = taken.rejected;
+        counters.sources_refused = taken.refused;
+        counters.truncated += taken.truncated;
+        ledger.inputs.push(InputEntry { name: source.name.clone(), counters });
+    }
+    let drops = &ended.host.drops;
+    ledger.host = HostCounters {
+        nic_dropped: drops.nic_dropped(),
+        softnet_dropped: drops.softnet_dropped,
+        udp_buffer_errors: drops.udp_buffer_errors(),
+    };
+    // Only when everything came from emulators is the whole truth known.
+    let truths: Vec<_> = ended.inputs.iter().filter_map(|end| end.truth.as_ref()).collect();
+    if truths.len() == ended.inputs.len() {
+        let sources = || truths.iter().flat_map(|truth| &truth.sources);
+        ledger.truth = Some(Truth {
+            sent: sources().map(|source| source.sent).sum(),
+            numbered: sources().map(|source| source.made).sum(),
+            dropped_elsewhere: truths.iter().map(|truth| truth.not_sent).sum(),
+        });
+    }
+    ledger
+}
+
+fn failure_of(ledger: &Ledger, ended: &Ended) -> Option<Failure> {
+    if let Some(law) = ledger.check().into_iter().find(|law| !law.holds()) {
+        return Some(Failure {
+            kind: FailureKind::Ledger,
+            message: format!(
+                "the ledger does not close: \"{}\" is {} = {}; this is a defect of the program, \
+                 please report it with run.json.",
+                law.name, law.left, law.right
+            ),
+        });
+    }
+    let fault = ended.recorded.fault.as_ref()?;
+    Some(Failure { kind: FailureKind::Recording, message: format!("{fault}.") })
+}
