@@ -15,6 +15,7 @@ pub mod layout;
 mod load;
 pub mod model;
 mod names;
+mod needed;
 pub mod outcome;
 mod program;
 mod resolve;
