@@ -20,6 +20,7 @@ pub mod outcome;
 mod program;
 mod resolve;
 mod roles;
+pub mod shipped;
 mod time_unit;
 mod walk;
 pub mod word;
