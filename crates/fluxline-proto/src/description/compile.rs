@@ -13,10 +13,11 @@ use super::layout::{
     Fragment, Item, ItemKind, Layout, List, Origin, PacketType, Place, Rules, SourceTerm, Stage,
 };
 use super::model::ByteOrder;
+use super::needed::{closure, needed_values};
 use super::outcome::RejectReason;
 use super::program::{
     CrcPlan, FIRST_FREE, FragmentPlan, Keep, ListLoad, ListPlan, Load, NO_RULE, ONE, Op, PORT,
-    Part64, PickPlan, Program, REGISTERS_MAX, Register, Role, Roles, SIZE, ZERO,
+    Part64, PickPlan, Program, REGISTERS_MAX, Register, Role, Roles, SIZE, WindowLoad, ZERO,
 };
 use super::resolve::PACKET_BYTES_MAX;
 
@@ -75,6 +76,7 @@ impl Output {
             ops: Vec::new(),
             template,
             registers: FIRST_FREE + constants.len(),
+            window_loads: Vec::new(),
             one_of: Vec::new(),
             lists: Vec::new(),
             crcs: Vec::new(),
@@ -517,6 +519,43 @@ impl<'a> Compiler<'a> {
         }
         self.proven = bytes;
         self.emit(Op::Need { bytes, rule });
+        self.load_run(first);
+    }
+
+    /// Loads what is needed of the fields behind one size check, through windows of 8 bytes.
+    fn load_run(&mut self, first: usize) {
+        let layout = self.layout;
+        let begin = self.output.program.window_loads.len();
+        for (index, item) in layout.items.iter().enumerate().skip(first) {
+            let (Place::Fixed(start), ItemKind::Word { bytes, .. }) = (item.place, &item.kind)
+            else {
+                continue;
+            };
+            let behind = start + u32::from(*bytes) > self.proven || self.proven < 8;
+            if item.when.is_some() || behind {
+                continue;
+            }
+            let at = start.min(self.proven - 8);
+            let skip = u8::try_from(start - at).unwrap_or(0);
+            for id in layout.values_of(index) {
+                if !self.needed[id] || self.loaded[id] {
+                    continue;
+                }
+                let bits = match layout.values[id].origin {
+                    Origin::Bits { low, width, .. } => (low, width),
+                    _ => (0, bytes * 8),
+                };
+                self.loaded[id] = true;
+                let part = Part64::in_window(skip, *bytes, item.byte_order, bits);
+                let (to, byte_order) = (self.home(id), item.byte_order);
+                let at = u16::try_from(at).unwrap_or(u16::MAX);
+                self.output.program.window_loads.push(WindowLoad { to, byte_order, at, part });
+            }
+        }
+        let count = self.output.program.window_loads.len() - begin;
+        if let (Ok(first), Ok(count @ 1..)) = (u16::try_from(begin), u16::try_from(count)) {
+            self.emit(Op::Loads { first, count });
+        }
     }
 
     fn varying_bytes(&mut self, item: &Item, length: &Expr) {
@@ -772,10 +811,11 @@ impl<'a> Compiler<'a> {
             [(only, _)] => *only,
             [(first, _), others @ ..] => {
                 let to = self.fresh();
-                self.emit(Op::Copy { to, from: *first });
+                let mut above = *first;
                 for &(from, width_bits) in others {
                     let width = u8::try_from(width_bits).unwrap_or(64);
-                    self.emit(Op::Pack { to, from, width });
+                    self.emit(Op::Pack { to, above, from, width });
+                    above = to;
                 }
                 to
             }
@@ -806,66 +846,4 @@ fn list_load(item: &Layout, id: usize) -> ListLoad {
     };
     let width = width.unwrap_or(bytes * 8);
     ListLoad { at, bytes: *bytes, byte_order: field.byte_order, part: Part64::new(low, width) }
-}
-
-/// All that `roots` are computed from.
-fn closure(layout: &Layout, roots: &[&Expr]) -> Vec<bool> {
-    let mut wanted = vec![false; layout.values.len()];
-    let mut open = Vec::new();
-    roots.iter().for_each(|root| root.for_each_value(&mut |id| open.push(id)));
-    while let Some(id) = open.pop() {
-        if core::mem::replace(&mut wanted[id], true) {
-            continue;
-        }
-        if let Origin::Computed { value, when, .. } = &layout.values[id].origin {
-            value.for_each_value(&mut |used| open.push(used));
-            when.iter().for_each(|when| when.for_each_value(&mut |used| open.push(used)));
-        }
-    }
-    wanted
-}
-
-/// The values that a role, a rule, `select` or the place of a field needs.
-fn needed_values(packet: &PacketType) -> Vec<bool> {
-    let layout = &packet.header;
-    let mut roots: Vec<&Expr> = Vec::new();
-    let mut fields = Vec::new();
-    roots.extend(&packet.select);
-    roots.extend(&packet.size.equals);
-    for item in &layout.items {
-        roots.extend(&item.when);
-        match &item.kind {
-            ItemKind::Bytes { length } => roots.push(length),
-            ItemKind::List(list) => roots.push(&list.count),
-            ItemKind::Word { .. } => {}
-        }
-        let word = core::iter::once((item.value, &item.rules));
-        for (value, rules) in word.chain(item.bits.iter().map(|b| (Some(b.value), &b.rules))) {
-            if !rules.is_empty() {
-                fields.extend(value);
-                roots.extend(&rules.equals);
-            }
-        }
-    }
-    roots.extend(packet.sequence.iter().map(|sequence| &sequence.value));
-    roots.extend(packet.event.iter().map(|event| &event.key));
-    match &packet.fragment {
-        Fragment::Whole => {}
-        Fragment::Index { index, count, .. } => roots.extend([index, count]),
-        Fragment::Bytes { offset, total, .. } => roots.extend([offset, total]),
-    }
-    if let Some(time) = &packet.timestamp {
-        roots.extend(time.seconds.iter().chain(&time.ticks).chain(&time.when));
-    }
-    let payload = &packet.payload;
-    roots.extend(payload.from.iter().chain(&payload.length).chain(&payload.trailer));
-    roots.extend(packet.crc.iter().filter_map(|crc| crc.when.as_ref()));
-    for term in &packet.source {
-        if let SourceTerm::Value { value, .. } = term {
-            fields.push(*value);
-        }
-    }
-    let field_roots: Vec<Expr> = fields.into_iter().map(Expr::Value).collect();
-    roots.extend(&field_roots);
-    closure(layout, &roots)
 }

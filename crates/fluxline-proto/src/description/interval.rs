@@ -38,6 +38,9 @@ impl Known<'_> {
             Expr::Gray(of) => Ok((0, mask_over(self.range(of)?.1))),
             Expr::Binary(operator, left, right) => {
                 let (a, b) = (self.range(left)?, self.range(right)?);
+                if *operator == Binary::Subtract && never_less(left, right) {
+                    return Ok((a.0.saturating_sub(b.1), a.1.saturating_sub(b.0)));
+                }
                 let (left, right) = (self.text(left), self.text(right));
                 combine(*operator, a, b)
                     .map_err(|fault| fault.message(&self.text(expression), (&left, a), (&right, b)))
@@ -52,6 +55,19 @@ impl Known<'_> {
             None => text,
         }
     }
+}
+
+/// Whether `left` is at least `right` whatever the values are, by its form: `max(a, b) - b`,
+/// `a - min(a, b)`, `a - (a & b)`, `a - a % b`. Ranges alone cannot see that.
+fn never_less(left: &Expr, right: &Expr) -> bool {
+    let from_left =
+        matches!(left, Expr::Binary(Binary::Maximum, a, b) if **a == *right || **b == *right);
+    let from_right = match right {
+        Expr::Binary(Binary::Minimum | Binary::And, a, b) => **a == *left || **b == *left,
+        Expr::Binary(Binary::Remainder | Binary::Divide | Binary::ShiftRight, a, _) => **a == *left,
+        _ => false,
+    };
+    from_left || from_right
 }
 
 /// What can go wrong in one operation.

@@ -49,6 +49,16 @@ pub(crate) struct Load {
     pub part: Part64,
 }
 
+/// A load through a window of 8 bytes that the packet is known to have: any word in either order
+/// is then the same steps, without a jump.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowLoad {
+    pub to: Register,
+    pub byte_order: ByteOrder,
+    pub at: u16,
+    pub part: Part64,
+}
+
 /// Bits of a 64-bit word: shifted up until those above are gone, then down until those below are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part64 {
@@ -61,6 +71,15 @@ impl Part64 {
     pub fn new(low: u8, width: u8) -> Part64 {
         let up = 64u8.saturating_sub(low.saturating_add(width));
         Part64 { up, down: 64u8.saturating_sub(width).min(63) }
+    }
+
+    /// The part of a window of 8 bytes: bits `low` to `low + width` of the word of `bytes` bytes
+    /// that starts `skip` bytes into the window.
+    pub fn in_window(skip: u8, bytes: u8, byte_order: ByteOrder, (low, width): (u8, u8)) -> Part64 {
+        match byte_order {
+            ByteOrder::Little => Part64::new(skip * 8 + low, width),
+            ByteOrder::Big => Part64::new((8 - skip - bytes) * 8 + low, width),
+        }
     }
 
     // The shifts are below 64 by construction; the mask only spares the check.
@@ -94,6 +113,11 @@ pub(crate) enum Op {
     SelectNeed {
         bytes: u32,
         otherwise: u16,
+    },
+    /// `count` loads from the table of window loads, from `first`.
+    Loads {
+        first: u16,
+        count: u16,
     },
     Load8(Load),
     LoadLittle16(Load),
@@ -157,9 +181,10 @@ pub(crate) enum Op {
         to: Register,
         bytes: u32,
     },
-    /// `to = to << width | from`: source terms.
+    /// `to = above << width | from`: source terms.
     Pack {
         to: Register,
+        above: Register,
         from: Register,
         width: u8,
     },
@@ -304,6 +329,7 @@ pub struct Program {
     pub(crate) template: [u64; REGISTERS_MAX],
     /// How many of them are used.
     pub(crate) registers: usize,
+    pub(crate) window_loads: Vec<WindowLoad>,
     pub(crate) one_of: Vec<u64>,
     pub(crate) lists: Vec<ListPlan>,
     pub(crate) crcs: Vec<CrcPlan>,
@@ -357,6 +383,7 @@ impl Program {
                 Op::SkipIfZero { condition, to } => {
                     next = if m.at(condition) == 0 { to.into() } else { next };
                 }
+                Op::Loads { first, count } => m.loads(first, count)?,
                 Op::Load8(load) => m.load(load, |[byte]| byte.into())?,
                 Op::LoadLittle16(load) => m.load(load, |b| u16::from_le_bytes(b).into())?,
                 Op::LoadBig16(load) => m.load(load, |b| u16::from_be_bytes(b).into())?,
@@ -383,9 +410,9 @@ impl Program {
                     m.set(to, m.at(from).saturating_add(value.into()));
                 }
                 Op::FromEnd { to, bytes } => m.set(to, m.at(SIZE).saturating_sub(bytes.into())),
-                Op::Pack { to, from, width } => {
-                    let above = m.at(to).checked_shl(width.into()).unwrap_or(0);
-                    m.set(to, above | m.at(from));
+                Op::Pack { to, above, from, width } => {
+                    // All terms together have at most 64 bits, so this one has fewer.
+                    m.set(to, m.at(above) << (width & 63) | m.at(from));
                 }
                 Op::RequireEqual { value, rule, expected } => {
                     m.require(m.at(value) == expected, RejectReason::Value, rule)?;
@@ -422,8 +449,8 @@ struct Machine<'a, const N: usize> {
 impl<'a, const N: usize> Machine<'a, N> {
     #[inline(always)]
     fn start(program: &'a Program, datagram: &Datagram<'a>) -> Machine<'a, N> {
-        let mut registers = [0; N];
-        registers.copy_from_slice(&program.template[..N]);
+        // N is at most the template's length, so this copies; it is the array's type that needs it.
+        let mut registers = program.template.first_chunk::<N>().copied().unwrap_or([0; N]);
         registers[usize::from(SIZE)] = datagram.bytes.len() as u64;
         registers[usize::from(PORT)] = u64::from(datagram.port);
         Machine { registers, bytes: datagram.bytes, program }
@@ -467,6 +494,26 @@ impl<'a, const N: usize> Machine<'a, N> {
         // A `Need` came before: the packet does have the word.
         let Some(word) = word else { return Err(self.reject(RejectReason::Short, NO_RULE)) };
         self.set(load.to, load.part.of(join(*word)));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn loads(&mut self, first: u16, count: u16) -> Result<(), Reject> {
+        let first = usize::from(first);
+        let loads = self.program.window_loads.get(first..first + usize::from(count));
+        for load in loads.unwrap_or_default() {
+            let window = self.bytes.get(usize::from(load.at)..).and_then(|b| b.first_chunk::<8>());
+            // A `Need` came before: the packet does have the window.
+            let Some(window) = window else {
+                return Err(self.reject(RejectReason::Short, NO_RULE));
+            };
+            let little = u64::from_le_bytes(*window);
+            let word = match load.byte_order {
+                ByteOrder::Little => little,
+                ByteOrder::Big => little.swap_bytes(),
+            };
+            self.set(load.to, load.part.of(word));
+        }
         Ok(())
     }
 
