@@ -101,7 +101,10 @@ pub struct SourceLine {
     /// The description's parameters where the experiment set them.
     #[serde(default)]
     pub parameters: BTreeMap<String, u64>,
-    /// Anything else that is known of it: address, port, key.
+    /// The UDP port that its packets are sent to, where there is one; descriptions may use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Anything else that is known of it: address, key, packets.
     #[serde(default, flatten)]
     pub details: serde_json::Map<String, Value>,
 }

@@ -11,6 +11,7 @@
 //! Source: Apache Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 
 mod columns;
+pub mod export;
 pub mod folder;
 mod message;
 pub mod reader;
@@ -19,6 +20,9 @@ mod scan;
 pub mod schema;
 pub mod writer;
 
+pub use export::{
+    Existing, ExportConfig, ExportError, ExportFormat, ExportReport, ExportedTable, export,
+};
 pub use folder::{FolderError, RunFolder, SourceLine};
 pub use reader::{Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail};
 pub use recover::{Cut, RecoverError, RecoverReport, recover};

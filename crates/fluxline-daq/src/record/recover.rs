@@ -198,10 +198,9 @@ fn mend_run(folder: &RunFolder, report: &mut RecoverReport) -> Result<(), Folder
             "kept_as": cut.kept_as.as_deref().map(name),
         })
     }));
-    if let Some(state) = run.insert("state".to_owned(), json!("recovered")) {
-        if state != "recovered" {
-            run.insert("state_before".to_owned(), state);
-        }
+    let before = run.insert("state".to_owned(), json!("recovered"));
+    if let Some(state) = before.filter(|state| state != "recovered") {
+        run.insert("state_before".to_owned(), state);
     }
     let found = &report.found;
     let counts = json!({

@@ -1,6 +1,7 @@
 //! What a recorded run survives: every test's file names the misfortune.
 
 mod damaged;
+mod export;
 mod full_disk;
 mod round_trip;
 mod samples;

@@ -31,7 +31,7 @@ fn cut_at_every_byte_every_complete_batch_is_read() {
         let torn_bytes: u64 = report.tails.iter().map(|tail| tail.torn_bytes).sum();
         let good_bytes = report.tails.first().map_or(cut, |tail| tail.good_bytes);
         assert_eq!(good_bytes + torn_bytes, cut);
-        assert_eq!(report.unfinished_files, [torn.clone()]);
+        assert_eq!(report.unfinished_files, std::slice::from_ref(&torn));
         assert!(report.damages.is_empty());
     }
     assert_eq!(complete, 0);
@@ -73,7 +73,7 @@ fn cut_at_every_byte_recovery_keeps_every_complete_batch_and_is_idempotent() {
     let last = files.last().unwrap();
     let bytes = fs::read(last).unwrap();
     let copy = dir.path().join("copy");
-    for cut in (0..=bytes.len()).step_by(7).chain(bytes.len() - 9..bytes.len()) {
+    for cut in (0..=bytes.len()).step_by(61).chain(bytes.len() - 9..bytes.len()) {
         copy_run(&run, &copy);
         let torn = copy.join(last.file_name().unwrap());
         fs::write(&torn, &bytes[..cut]).unwrap();
