@@ -27,7 +27,7 @@ const TRIAL: Duration = Duration::from_millis(1500);
 /// Steps of a bisection.
 const STEPS: u32 = 6;
 /// Bytes of the `counter` format before its payload; formats/counter.toml.
-const COUNTER_HEADER_BYTES: usize = 40;
+const COUNTER_HEADER_BYTES: usize = 32;
 
 fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
@@ -240,13 +240,13 @@ fn send(port: u16, payload: usize, train: usize, asked: f64) -> (u64, f64) {
 fn counter_packet(payload: usize) -> Vec<u8> {
     assert!(payload > COUNTER_HEADER_BYTES);
     let mut packet = vec![0_u8; payload];
-    packet[..5].copy_from_slice(b"FLUX\x01");
-    packet[26] = 1; // one packet is the whole fragment
+    packet[..5].copy_from_slice(b"FLXC\x01");
+    packet[14] = 1; // one packet is the whole fragment
     packet
 }
 
 fn patch(packet: &mut [u8], sequence: u64) {
-    packet[8..16].copy_from_slice(&sequence.to_le_bytes());
+    packet[8..12].copy_from_slice(&(sequence as u32).to_le_bytes());
     packet[16..24].copy_from_slice(&sequence.to_le_bytes());
 }
 

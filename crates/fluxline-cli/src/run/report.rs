@@ -223,11 +223,16 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
         counters.truncated += taken.truncated;
         ledger.inputs.push(InputEntry { name: source.name.clone(), counters });
     }
+    for (entry, row) in ledger.rejects.iter_mut().zip(acquisition.readout().rejects()) {
+        let rule = acquisition.rule_name(row.format, row.reject);
+        entry.reason = format!("{}: {rule}", entry.reason);
+    }
     let drops = &ended.host.drops;
     ledger.host = HostCounters {
-        nic_dropped: drops.nic_dropped(),
+        // Cards and drivers count one packet under one of these names, as they like.
+        nic_dropped: drops.nic_dropped + drops.nic_missed + drops.nic_fifo,
         softnet_dropped: drops.softnet_dropped,
-        udp_buffer_errors: drops.udp_buffer_errors(),
+        udp_buffer_errors: drops.udp_buffer_full,
     };
     // Only when everything came from emulators is the whole truth known.
     let truths: Vec<_> = ended.inputs.iter().filter_map(|end| end.truth.as_ref()).collect();

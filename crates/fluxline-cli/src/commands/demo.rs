@@ -1,0 +1,45 @@
+//! `fluxline demo`: the main job in ten seconds, on any machine, without hardware.
+
+use crate::arguments::DemoArguments;
+use crate::experiment::Experiment;
+use crate::failure::Failure;
+use crate::run::RunRequest;
+
+/// Eight emulated front-ends push UDP over loopback; events of eight fragments are recorded.
+pub fn demo(arguments: DemoArguments, json: bool) -> Result<(), Failure> {
+    let DemoArguments { seconds, sources, rate, drop, seed, folder } = arguments;
+    let packets = (seconds * rate).ceil().max(1.0);
+    let text = format!(
+        "name = \"demo\"\n\
+         [[source]]\nname = \"front-ends\"\nformat = \"counter\"\n\
+         [source.emulator]\nsources = {sources}\nrate = {rate:?}\npackets = {packets}\n\
+         payload-bytes = 4096\nseed = {seed}\n\
+         [source.emulator.faults]\ndrop = {drop:?}\n\
+         [events]\nbuild = \"key\"\nrequire = {sources}\ntimeout-ms = 200\n"
+    );
+    let experiment = Experiment::parse("demo", &text)?;
+    if !json {
+        eprintln!(
+            "{sources} emulated front-ends push {rate} packets/s each over UDP for {seconds} s, and \
+             lose {drop} of them on purpose.\nThe experiment file of this:\n\n{text}"
+        );
+    }
+    let report = crate::run::run(RunRequest { experiment, folder, quiet: json })?;
+    super::run::finish(&report, json)?;
+    if !json {
+        println!("{}", compare(&report.ledger));
+    }
+    Ok(())
+}
+
+/// What the front-ends say that they did, beside what the ledger found.
+fn compare(ledger: &fluxline_daq::ledger::Ledger) -> String {
+    let totals = ledger.source_totals();
+    match &ledger.truth {
+        Some(truth) => format!(
+            "The front-ends made {} packets and sent {}; the ledger found {} and {} missing.",
+            truth.numbered, truth.sent, totals.parsed, totals.lost
+        ),
+        None => String::new(),
+    }
+}

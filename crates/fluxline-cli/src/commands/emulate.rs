@@ -1,0 +1,112 @@
+//! `fluxline emulate`: packets as a sensor would send them, over UDP or into a capture.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use serde_json::{Value, json};
+
+use crate::arguments::EmulateArguments;
+use crate::experiment::{Emulator, EmulatorLink, Faults, Pattern};
+use crate::failure::Failure;
+use crate::formats::{self, LoadedFormat};
+use crate::run::{Live, Sensors, SensorsTruth, Stop};
+
+/// Sends or writes, then says exactly what was done.
+pub fn emulate(arguments: &EmulateArguments, json: bool) -> Result<(), Failure> {
+    let parameters = formats::parameters(&arguments.format.parameters)?;
+    let format = formats::load(&arguments.format.format, &parameters)?;
+    let emulator = emulator_of(arguments);
+    emulator.check("emulate").map_err(Failure::input)?;
+    let truth = match arguments.to.strip_prefix("udp://") {
+        Some(address) => send(arguments, &emulator, &format, address)?,
+        None => write(arguments, &emulator, &format)?,
+    };
+    report(&truth, json);
+    Ok(())
+}
+
+fn emulator_of(arguments: &EmulateArguments) -> Emulator {
+    Emulator {
+        sources: arguments.sources,
+        packet: None,
+        rate: arguments.rate,
+        packets: arguments.packets,
+        payload_bytes: arguments.payload_bytes,
+        pattern: if arguments.noise { Pattern::Noise } else { Pattern::Counter },
+        jitter: arguments.jitter,
+        seed: arguments.seed,
+        link: EmulatorLink::Udp,
+        train: arguments.train,
+        faults: Faults {
+            drop: arguments.drop,
+            duplicate: arguments.duplicate,
+            reorder: arguments.reorder,
+            reorder_distance: arguments.reorder_distance,
+            corrupt: arguments.corrupt,
+            stall: arguments.stall,
+            stall_ms: arguments.stall_ms,
+            restart: arguments.restart,
+        },
+    }
+}
+
+fn send(
+    arguments: &EmulateArguments,
+    emulator: &Emulator,
+    format: &LoadedFormat,
+    address: &str,
+) -> Result<SensorsTruth, Failure> {
+    let destination: SocketAddr = address
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut addresses| addresses.next())
+        .ok_or_else(|| {
+            Failure::input(format_args!(
+                "udp://{address} has no address and port; write for example udp://127.0.0.1:6006."
+            ))
+        })?;
+    let mut sensors = Sensors::new("emulate", emulator, format)?;
+    sensors.connect(destination)?;
+    Ok(sensors.send(&Stop::after(arguments.seconds), &Live::new(true)))
+}
+
+fn write(
+    arguments: &EmulateArguments,
+    emulator: &Emulator,
+    format: &LoadedFormat,
+) -> Result<SensorsTruth, Failure> {
+    if arguments.packets == 0 && arguments.seconds == 0.0 {
+        return Err(Failure::input(
+            "a capture without end would fill the disk: add --packets or --seconds.",
+        ));
+    }
+    let sensors = Sensors::new("emulate", emulator, format)?;
+    sensors.write_capture(std::path::Path::new(&arguments.to), arguments.seconds)
+}
+
+fn report(truth: &SensorsTruth, json: bool) {
+    let sum = |of: fn(&fluxline_daq::emulator::SourceTruth) -> u64| -> u64 {
+        truth.sources.iter().map(of).sum()
+    };
+    let rows = [
+        ("made", sum(|source| source.made)),
+        ("sent", sum(|source| source.sent)),
+        ("dropped", sum(|source| source.dropped)),
+        ("duplicated", sum(|source| source.duplicated)),
+        ("reordered", sum(|source| source.reordered)),
+        ("corrupted", sum(|source| source.corrupted)),
+        ("restarts", sum(|source| source.restarts)),
+        ("not_sent", truth.not_sent),
+    ];
+    if json {
+        let mut document = json!({ "seed": truth.seed });
+        for (name, value) in rows {
+            document[name] = Value::from(value);
+        }
+        super::print_json(&document);
+        return;
+    }
+    println!("seed {}", truth.seed);
+    for (name, value) in rows.iter().filter(|(name, value)| *value > 0 || *name == "sent") {
+        println!("{value:>12} {}", name.replace('_', " "));
+    }
+}

@@ -1,0 +1,16 @@
+//! One file per command: it makes values of its arguments, calls the libraries, prints the answer.
+
+pub mod check;
+pub mod demo;
+pub mod doctor;
+pub mod emulate;
+pub mod export;
+pub mod format;
+pub mod inspect;
+pub mod recover;
+pub mod run;
+
+/// Prints a JSON document to standard output, as `--json` asks.
+pub fn print_json(document: &serde_json::Value) {
+    println!("{document:#}");
+}
