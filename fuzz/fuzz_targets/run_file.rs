@@ -7,15 +7,14 @@
 use std::fs;
 
 use fluxline_daq::event::EventBatch;
-use fluxline_daq::record::{
-    Existing, ExportConfig, ExportFormat, RunReader, export, recover,
-};
+use fluxline_daq::record::{Existing, ExportConfig, ExportFormat, RunReader, export, recover};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(dir) = tempfile::tempdir() else { return };
     let run = dir.path().join("0000");
-    if fs::create_dir(&run).is_err() || fs::write(run.join("events-000000.arrows"), bytes).is_err() {
+    if fs::create_dir(&run).is_err() || fs::write(run.join("events-000000.arrows"), bytes).is_err()
+    {
         return;
     }
     let mut batch = EventBatch::default();

@@ -1,10 +1,10 @@
 //! The recorder against a plain buffered write of the same bytes to the same directory.
 //!
 //! Both are measured in turn, trial by trial, since the speed of a page cache changes from minute
-//! to minute; medians and their ratio are printed. The target is 0.8 (issue 2, "Speed").
+//! to minute; medians of the rates and of each trial's ratio are printed. The target is 0.8.
 //!
-//! `cargo bench -p fluxline-daq --bench recorder -- [DIRECTORY] [MEBIBYTES]`; the directory may come
-//! from FLUXLINE_BENCH_DIR, the default is a temporary one. Files are removed after each trial.
+//! `cargo bench -p fluxline-daq --bench recorder -- [DIRECTORY] [MEBIBYTES]`; the directory may
+//! come from FLUXLINE_BENCH_DIR, the default is a temporary one. Files are removed after each trial.
 
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 

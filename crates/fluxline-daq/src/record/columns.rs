@@ -12,7 +12,7 @@ use crate::event::{EventBatch, EventRow, PacketRow};
 
 use super::schema::{BUFFERS, NODES};
 
-/// Buffers start at multiples of this [byte]. Source: Arrow Columnar Format, "Buffer Alignment".
+/// Buffers start at multiples of this \[byte\]. Source: Arrow Columnar Format, "Buffer Alignment".
 const ALIGNMENT: usize = 8;
 
 /// Rows that go into one message.
@@ -33,7 +33,7 @@ pub(super) enum RowFault {
     TooLarge,
 }
 
-/// Splits a batch so that no buffer of a message is longer than `limit` [byte].
+/// Splits a batch so that no buffer of a message is longer than `limit` \[byte\].
 ///
 /// One message is the rule: offsets are 32 bits, so the limit is 2 GiB. Calls `take` for each
 /// piece in order and stops when that fails.
@@ -76,7 +76,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// The longest buffer between here and `to` [byte], lists counted by their offsets.
+    /// The longest buffer between here and `to` \[byte\], lists counted by their offsets.
     fn span(self, to: Cut) -> usize {
         (to.bytes - self.bytes)
             .max(to.missing - self.missing)
@@ -124,7 +124,7 @@ pub(super) struct Columns {
     pub nodes: Vec<FieldNode>,
     /// Where each buffer lies in the body.
     pub buffers: Vec<Buffer>,
-    /// Size of the body with the packets' bytes and padding [byte].
+    /// Size of the body with the packets' bytes and padding \[byte\].
     pub body_bytes: usize,
 }
 
@@ -246,4 +246,65 @@ impl Columns {
 /// Arrow's nanoseconds are signed: what lies beyond the year 2262 becomes its end.
 fn time_ns(moment: Moment) -> i64 {
     i64::try_from(moment.as_ns()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::EventStatus;
+
+    fn batch(sizes: &[u32]) -> EventBatch {
+        let mut batch = EventBatch::default();
+        let time = Moment::from_ns(0);
+        for (number, bytes) in sizes.iter().enumerate() {
+            let (key, status) = (Some(number as u64), EventStatus::Complete);
+            let (first, last, built) = (time, time, time);
+            let row = EventRow { key, status, first, last, built, packets: 1, missing_bytes: 2 };
+            batch.events.push(row);
+            batch.missing.push('é');
+            batch.bytes.extend((0..*bytes).map(|_| number as u8));
+            let (sequence, sensor_time_ns, part) = (None, None, 0);
+            batch.packets.push(PacketRow {
+                source: 0,
+                packet_type: 0,
+                sequence,
+                time,
+                sensor_time_ns,
+                part,
+                payload_start: 0,
+                payload_bytes: *bytes,
+                bytes: *bytes,
+            });
+        }
+        batch
+    }
+
+    #[test]
+    fn a_batch_beyond_the_limit_is_split_between_events() {
+        let batch = batch(&[30, 40, 50, 64, 1, 2]);
+        let mut joined = EventBatch::default();
+        let mut sizes = Vec::new();
+        let split = for_each_piece(&batch, 64, |piece| {
+            sizes.push(piece.events.len());
+            assert!(piece.bytes.len() <= 64);
+            joined.events.extend_from_slice(piece.events);
+            joined.packets.extend_from_slice(piece.packets);
+            joined.bytes.extend_from_slice(piece.bytes);
+            joined.missing.push_str(piece.missing);
+            Ok::<(), RowFault>(())
+        });
+        assert_eq!(split, Ok(()));
+        assert_eq!(joined, batch);
+        assert_eq!(sizes, [1, 1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn an_event_beyond_the_limit_is_refused() {
+        let mut pieces = 0;
+        let split = for_each_piece(&batch(&[10, 65, 10]), 64, |_| {
+            pieces += 1;
+            Ok::<(), RowFault>(())
+        });
+        assert_eq!((split, pieces), (Err(RowFault::TooLarge), 1));
+    }
 }

@@ -217,7 +217,8 @@ impl RunFolder {
         Ok(names)
     }
 
-    /// Reads the sources, in the order of the file; a last line without an end is a torn one and left out.
+    /// Reads the sources, in the order of the file; a last line without an end is torn, and left
+    /// out.
     pub fn sources(&self) -> Result<Vec<SourceLine>, FolderError> {
         let file = self.path.join(SOURCES_FILE);
         let bytes = match fs::read(&file) {

@@ -1,7 +1,8 @@
 //! Reads a run back: every complete batch of it, whatever happened to it.
 //!
 //! A torn tail is not an error: it is what a crash leaves, and the report says how long it is.
-//! A damaged batch is skipped and reported. So a reader gets all that is proven, and knows what is not.
+//! A damaged batch is skipped and reported. So a reader gets all that is proven, and knows what is
+//! not.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ pub struct Tail {
 pub struct Damage {
     /// Which file.
     pub file: PathBuf,
-    /// Where they start [byte].
+    /// Where they start \[byte\].
     pub start: u64,
     /// How many they are.
     pub bytes: u64,

@@ -42,9 +42,9 @@ impl From<FolderError> for RecoverError {
 pub struct Cut {
     /// Which file.
     pub file: PathBuf,
-    /// What stayed of it [byte]; when nothing did, the file is gone.
+    /// What stayed of it \[byte\]; when nothing did, the file is gone.
     pub kept_bytes: u64,
-    /// What was cut off [byte].
+    /// What was cut off \[byte\].
     pub cut_bytes: u64,
     /// Where the cut bytes are now.
     pub kept_as: Option<PathBuf>,

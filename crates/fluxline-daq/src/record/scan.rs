@@ -25,15 +25,16 @@ use super::schema::{
     event_schema,
 };
 
-/// The longest metadata that is believed [byte]; ours has some 1300, and the schema the formats' names.
+/// The longest metadata that is believed \[byte\]; ours has some 1300, and the schema the names
+/// of the formats.
 const METADATA_BYTES_MAX: usize = 1 << 16;
-/// The longest metadata of a batch that a search believes [byte]: bounds the search's cost.
+/// The longest metadata of a batch that a search believes \[byte\]: bounds the search's cost.
 const SEARCH_METADATA_BYTES_MAX: usize = 1 << 12;
-/// The longest body that is believed [byte]: the recorder splits at 2 GiB per buffer.
+/// The longest body that is believed \[byte\]: the recorder splits at 2 GiB per buffer.
 const BODY_BYTES_MAX: u64 = 1 << 33;
-/// Messages start at multiples of this in the file [byte].
+/// Messages start at multiples of this in the file \[byte\].
 const STEP: usize = 8;
-/// How much of a file a search reads at once [byte].
+/// How much of a file a search reads at once \[byte\].
 const WINDOW_BYTES: usize = 1 << 16;
 
 /// Bytes of a file that are not what was written.
@@ -138,7 +139,8 @@ impl Scan {
         &self.bad
     }
 
-    /// The end of the last good message [byte from the start]; after the walk, where the tail begins.
+    /// The end of the last good message \[byte from the start\]; after the walk, where the tail
+    /// begins.
     pub fn good_end(&self) -> u64 {
         self.good_end
     }

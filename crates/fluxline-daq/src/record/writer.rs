@@ -22,7 +22,7 @@ use super::message::{END_OF_STREAM, MessageEncoder};
 use super::recover::lock;
 use super::schema::file_schema;
 
-/// The longest buffer in one message [byte]. Source: Arrow's 32-bit offsets.
+/// The longest buffer in one message \[byte\]. Source: Arrow's 32-bit offsets.
 const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 
 /// When recorded bytes are forced to the disk.
@@ -40,7 +40,8 @@ pub enum Sync {
 /// How to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecorderConfig {
-    /// A new file is begun before one would grow beyond this [byte]; one batch may exceed it alone.
+    /// A new file is begun before one would grow beyond this \[byte\]; one batch may exceed it
+    /// alone.
     pub file_bytes: u64,
     /// When recorded bytes are forced to the disk.
     pub sync: Sync,
@@ -139,7 +140,7 @@ pub struct RecorderCounts {
     pub batches: u64,
     /// Files begun and kept.
     pub files: u32,
-    /// Size of the files together [byte].
+    /// Size of the files together \[byte\].
     pub file_bytes: u64,
 }
 
@@ -259,8 +260,8 @@ impl Recorder {
     ///
     /// Done when the batch is handed to the operating system, whole (it survives the
     /// program's end); [`RecorderConfig::sync`] says when it is on the disk (survives a power cut).
-    /// Errors: after a [`WriteFault`] of the disk recording is stopped: the end of the file is cut to
-    /// the last complete batch, and later calls fail at once, without touching the disk. Whatever
+    /// Errors: after a [`WriteFault`] of the disk recording is stopped: the end of the file is cut
+    /// to the last complete batch, and later calls fail at once, without touching the disk. Whatever
     /// is returned, [`Recorder::counts`] says exactly what is in the files: a batch above 2 GiB
     /// goes in parts, and a part of it may have been written.
     /// Cost: one write, one pass for the check sum, some sixty bytes copied per packet.

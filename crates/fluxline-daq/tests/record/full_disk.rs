@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use fluxline_daq::record::{Recorder, RecorderState, RunFolder, WriteFault};
+use fluxline_daq::record::{Recorder, RecorderConfig, RecorderState, RunFolder, Sync, WriteFault};
 use fluxline_proto::Moment;
 
 use crate::samples::{event_files, files_of, read_all, small_batches};
@@ -96,4 +96,21 @@ fn a_folder_that_is_gone_is_a_sentence() {
     assert!(fault.to_string().contains("was removed while it was written"), "{fault}");
     assert_eq!(recorder.counts().failed.events, 3);
     assert_eq!(recorder.counts().files, 0);
+}
+
+#[test]
+fn each_choice_of_durability_records_the_same() {
+    for sync in [Sync::None, Sync::Batch, Sync::EverySeconds(1)] {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create_next(dir.path()).unwrap();
+        let run = folder.path().to_path_buf();
+        let mut recorder = Recorder::open(folder, RecorderConfig { file_bytes: 6000, sync });
+        let batches = small_batches(8);
+        for (second, batch) in batches.iter().enumerate() {
+            recorder.write(batch, Moment::from_ns(second as u64 * 700_000_000)).unwrap();
+        }
+        recorder.finish().unwrap();
+        let read: Vec<_> = read_all(&run).0.into_iter().map(|(_, batch)| batch).collect();
+        assert_eq!(read, batches);
+    }
 }

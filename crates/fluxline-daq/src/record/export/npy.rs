@@ -21,11 +21,11 @@ use arrow_schema::{DataType, Field, Schema};
 const MAGIC: [u8; 8] = *b"\x93NUMPY\x01\x00";
 /// Bytes before the dictionary: the magic and its length.
 const PREFIX_BYTES: usize = 10;
-/// The data starts at a multiple of this [byte].
+/// The data starts at a multiple of this \[byte\].
 const ALIGNMENT: usize = 64;
 /// Room for the number of rows, written when it is known: the digits of `u64::MAX`.
 const ROWS_DIGITS: usize = 20;
-/// The longest status of an event [byte].
+/// The longest status of an event \[byte\].
 const STATUS_BYTES: usize = 13;
 
 const _: () = {
@@ -125,7 +125,7 @@ impl NpyWriter {
     }
 }
 
-/// NumPy's name for a column's type, and its width [byte]; `None` when it has no fixed one.
+/// NumPy's name for a column's type, and its width \[byte\]; `None` when it has no fixed one.
 fn element(field: &Field) -> Option<(&'static str, usize)> {
     Some(match field.data_type() {
         DataType::UInt8 => ("|u1", 1),

@@ -18,7 +18,7 @@ use super::npy::NpyWriter;
 use super::{Existing, ExportConfig, ExportError, ExportFormat, ExportedTable};
 use crate::record::folder::FolderError;
 
-/// A Parquet row group is closed when it holds so much in memory [byte].
+/// A Parquet row group is closed when it holds so much in memory \[byte\].
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
 /// A table that is being written.
