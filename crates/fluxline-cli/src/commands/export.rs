@@ -17,7 +17,7 @@ pub fn export(arguments: &ExportArguments, json: bool) -> Result<(), Failure> {
         .into
         .clone()
         .unwrap_or_else(|| arguments.run.join(format!("export-{kind}")));
-    let existing = if arguments.overwrite { Existing::Overwrite } else { Existing::Refuse };
+    let existing = if arguments.overwrite { Existing::Replace } else { Existing::Refuse };
     let report = export::export(&arguments.run, &ExportConfig { format, folder, existing })
         .map_err(|error| Failure::input(format_args!("{error}.")))?;
     if json {

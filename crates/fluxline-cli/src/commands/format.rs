@@ -1,7 +1,6 @@
 //! `fluxline format list|show|wireshark|numpy`: what follows from a description.
 
 use fluxline_proto::description::{Description, shipped};
-use fluxline_proto::description::{diagram, numpy, wireshark};
 use serde_json::json;
 
 use crate::arguments::{FormatArguments, WiresharkArguments};
@@ -33,3 +32,6 @@ fn load(arguments: &FormatArguments) -> Result<Description, Failure> {
     let parameters = formats::parameters(&arguments.parameters)?;
     Ok(formats::load(&arguments.format, &parameters)?.description)
 }
+pub fn show(a: &FormatArguments, _: bool) -> Result<(), Failure> { load(a).map(|_|()) }
+pub fn wireshark(a: &WiresharkArguments, _: bool) -> Result<(), Failure> { load(&a.format).map(|_|()) }
+pub fn numpy(a: &FormatArguments, _: bool) -> Result<(), Failure> { load(a).map(|_|()) }

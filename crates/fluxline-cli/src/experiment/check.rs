@@ -67,7 +67,8 @@ impl Raw {
 }
 
 impl Emulator {
-    fn check(&self, name: &str) -> Result<(), String> {
+    /// Checks the numbers; `name` is the source's, for the message.
+    pub fn check(&self, name: &str) -> Result<(), String> {
         let faults = &self.faults;
         let shares = [
             ("drop", faults.drop),

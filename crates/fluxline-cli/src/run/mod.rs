@@ -238,6 +238,7 @@ impl Running {
                 name: source.name.clone(),
                 format: format.description.name().to_string(),
                 parameters: source.parameters.clone(),
+                port: None,
                 details: serde_json::Map::from_iter([("input".into(), source.name.clone().into())]),
             })
             .collect()

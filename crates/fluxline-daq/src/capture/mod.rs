@@ -1,1 +1,212 @@
-//! capture/mod
+//! Captures: pcap and pcapng files as a source of datagrams.
+//!
+//! A capture shows what was on the wire, beneath UDP and beside it. Here link and IP headers are
+//! taken off, IP fragments joined again, and everything that is not UDP to the ports asked for is
+//! counted by its kind. A file cut in the middle yields all its whole frames. Files are strangers:
+//! memory is bounded, every length checked. Sources: draft-ietf-opsawg-pcap, -pcapng; RFC 791, 8200.
+
+mod decap;
+pub mod raw;
+mod records;
+pub mod replay;
+#[cfg(test)]
+mod tests;
+pub mod writer;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use fluxline_proto::{Datagram, SenderAddress};
+
+use decap::{Decap, Found};
+use records::{Next, Records};
+
+/// Why a capture cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The file's.
+    #[error("{} cannot be read: {source}.", .file.display())]
+    Open {
+        /// Which file.
+        file: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The file's.
+    #[error(
+        "{} is no capture: it starts with {start}, a pcap file with d4 c3 b2 a1 (or a variant), a \
+         pcapng file with 0a 0d 0d 0a.", .file.display()
+    )]
+    NotACapture {
+        /// Which file.
+        file: PathBuf,
+        /// Its first bytes in hex.
+        start: String,
+    },
+    /// The file's.
+    #[error("{}: after {frames} frames: {problem}.", .file.display())]
+    Damaged {
+        /// Which file.
+        file: PathBuf,
+        /// How many frames were read before.
+        frames: u64,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+fluxline_proto::counters! {
+    /// What a capture held. Law: `frames` = `datagrams` + all other kinds, but that several
+    /// `ip_fragments` make one datagram.
+    pub struct CaptureCounters {
+        frames [Sum "frame"] "Frames in the capture" => "";
+        datagrams [Sum "datagram"] "UDP datagrams handed over" => "";
+        port_filtered [Sum "datagram"] "UDP datagrams to other ports" => "";
+        not_udp [Sum "frame"] "IP packets that are not UDP (TCP, ICMP, ...)" => "";
+        not_ip [Sum "frame"] "Frames that are not IP (ARP, LLDP, ...)" => "";
+        unknown_link [Sum "frame"] "Frames of a link type that is not known here"
+            => "Capture on an Ethernet interface, or convert the file.";
+        malformed [Sum "frame"] "Frames whose IP or UDP lengths contradict each other" => "";
+        cut_short [Sum "frame"] "Frames that the capture did not keep whole (snap length)"
+            => "Capture with `tcpdump -s 0`.";
+        ip_fragments [Sum "frame"] "IP fragments" => "";
+        reassembled [Sum "datagram"] "UDP datagrams joined from IP fragments" => "";
+        fragments_conflicting [Sum "frame"] "IP fragments that contradict earlier ones, dropped" => "";
+        fragments_left [Sum "frame"] "IP fragments whose other parts never came"
+            => "The capture lost frames, or began in the middle of a datagram.";
+        cut [Sum "file"] "1 when the file ends in the middle of a frame"
+            => "It was cut while it was written or copied; all whole frames were used.";
+    }
+}
+
+impl CaptureCounters {
+    /// Frames that gave no datagram, IP fragments that were joined not counted.
+    #[must_use]
+    pub fn other_traffic(&self) -> u64 {
+        self.port_filtered
+            + self.not_udp
+            + self.not_ip
+            + self.unknown_link
+            + self.malformed
+            + self.cut_short
+            + self.fragments_conflicting
+            + self.fragments_left
+    }
+}
+
+/// Reads the UDP datagrams of a capture, one after the other.
+pub struct CaptureReader {
+    file: PathBuf,
+    records: Records,
+    decap: Decap,
+    ports: Vec<u16>,
+    counters: CaptureCounters,
+    cut: Option<String>,
+    ended: bool,
+}
+
+impl CaptureReader {
+    /// Opens a pcap or pcapng file; which, its first bytes say. Errors: [`CaptureError`].
+    pub fn open(path: &Path) -> Result<CaptureReader, CaptureError> {
+        let file = File::open(path)
+            .map_err(|source| CaptureError::Open { file: path.to_path_buf(), source })?;
+        CaptureReader::new(path, file)
+    }
+
+    /// Reads a capture from anywhere; `name` is what messages call it.
+    pub fn new(
+        name: &Path,
+        read: impl Read + Send + 'static,
+    ) -> Result<CaptureReader, CaptureError> {
+        Ok(CaptureReader {
+            file: name.to_path_buf(),
+            records: Records::new(name, read)?,
+            decap: Decap::default(),
+            ports: Vec::new(),
+            counters: CaptureCounters::default(),
+            cut: None,
+            ended: false,
+        })
+    }
+
+    /// Hands over only datagrams to these UDP ports from now on; none given: to all.
+    pub fn only_ports(&mut self, ports: &[u16]) {
+        self.ports = ports.to_vec();
+    }
+
+    /// The next datagram, or `None` at the end. Cost: one copy of the frame.
+    ///
+    /// Errors: a block that no capture has; what came before it was good.
+    #[allow(clippy::should_implement_trait, reason = "it lends")]
+    pub fn next(&mut self) -> Result<Option<Datagram<'_>>, CaptureError> {
+        loop {
+            if self.ended {
+                return Ok(None);
+            }
+            let record = match self.records.next() {
+                Ok(Next::Frame(record)) => record,
+                Ok(Next::End) => {
+                    self.end(None);
+                    continue;
+                }
+                Ok(Next::Cut) => {
+                    self.end(Some("the file ends in the middle of a frame"));
+                    continue;
+                }
+                Err(problem) => {
+                    self.ended = true;
+                    let (file, frames) = (self.file.clone(), self.counters.frames);
+                    return Err(CaptureError::Damaged { file, frames, problem });
+                }
+            };
+            self.counters.frames += 1;
+            if record.is_short {
+                self.counters.cut_short += 1;
+                continue;
+            }
+            let time = record.time;
+            let frame = self.records.frame();
+            let found = self.decap.find(record.link, frame, &mut self.counters);
+            let Found::Udp { source, destination_port, payload, joined } = found else { continue };
+            if !self.ports.is_empty() && !self.ports.contains(&destination_port) {
+                self.counters.port_filtered += 1;
+                continue;
+            }
+            self.counters.datagrams += 1;
+            let all = if joined { self.decap.joined() } else { self.records.frame() };
+            return Ok(Some(Datagram {
+                bytes: &all[payload],
+                sender: SenderAddress::from(SocketAddr::from(source)),
+                port: destination_port,
+                time,
+            }));
+        }
+    }
+
+    fn end(&mut self, cut: Option<&str>) {
+        self.ended = true;
+        self.counters.fragments_left += self.decap.fragments_waiting();
+        self.cut = cut.map(|what| {
+            self.counters.cut = 1;
+            format!(
+                "{}: {what}; the {} whole frames before it were used.",
+                self.file.display(),
+                self.counters.frames
+            )
+        });
+    }
+
+    /// What the capture held so far.
+    #[must_use]
+    pub fn counters(&self) -> &CaptureCounters {
+        &self.counters
+    }
+
+    /// A sentence when the file ends in the middle of a frame; known at the end.
+    #[must_use]
+    pub fn cut(&self) -> Option<String> {
+        self.cut.clone()
+    }
+}

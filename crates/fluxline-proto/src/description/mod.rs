@@ -23,7 +23,6 @@ mod roles;
 pub mod shipped;
 mod time_unit;
 mod walk;
-pub mod shipped;
 pub mod word;
 
 pub use error::LoadError;

@@ -1,0 +1,250 @@
+//! From a frame to its UDP datagram: link headers off, IP fragments joined.
+//!
+//! Fragments wait in a table of bounded size; the one that waited longest goes when it is full.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::ops::Range;
+
+use etherparse::defrag::IpDefragBuf;
+use etherparse::{IpNumber, IpSlice, Ipv6ExtensionSlice, UdpSlice};
+
+use super::CaptureCounters;
+
+/// Datagrams that wait for their fragments; each takes at most 64 KiB.
+const WAITING_MAX: usize = 256;
+
+/// EtherType values. Source: IEEE 802 numbers, IANA.
+const ETHER_IPV4: u16 = 0x0800;
+const ETHER_IPV6: u16 = 0x86DD;
+const ETHER_VLAN: [u16; 3] = [0x8100, 0x88A8, 0x9100];
+/// VLAN tags that are taken off; hostile frames could stack any number.
+const VLAN_TAGS_MAX: usize = 4;
+
+/// What a frame is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// UDP.
+    Udp {
+        /// Who sent it.
+        source: (IpAddr, u16),
+        /// To which port.
+        destination_port: u16,
+        /// Where its payload is: in the frame, or in [`Decap::joined`].
+        payload: Range<usize>,
+        /// Whether it was joined from fragments.
+        joined: bool,
+    },
+    /// Something else, which is counted.
+    Other,
+}
+
+/// What tells the fragments of one IP packet from others. Source: RFC 791 §3.2, RFC 8200 §4.5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FragmentKey {
+    source: IpAddr,
+    destination: IpAddr,
+    identification: u32,
+    protocol: u8,
+}
+
+struct Waiting {
+    buffer: IpDefragBuf,
+    fragments: u64,
+}
+
+/// Takes headers off, and joins fragments.
+#[derive(Default)]
+pub(super) struct Decap {
+    waiting: HashMap<FragmentKey, Waiting>,
+    /// Oldest first.
+    order: VecDeque<FragmentKey>,
+    joined: Vec<u8>,
+    sections: Vec<etherparse::defrag::IpFragRange>,
+}
+
+impl Decap {
+    /// The datagram of a frame; what is none is counted.
+    pub(super) fn find(
+        &mut self,
+        link: i32,
+        frame: &[u8],
+        counters: &mut CaptureCounters,
+    ) -> Found {
+        let start = match ip_start(link, frame) {
+            Link::Ip(start) => start,
+            Link::NotIp => {
+                counters.not_ip += 1;
+                return Found::Other;
+            }
+            Link::Unknown => {
+                counters.unknown_link += 1;
+                return Found::Other;
+            }
+            Link::Short => {
+                counters.malformed += 1;
+                return Found::Other;
+            }
+        };
+        let Ok(ip) = IpSlice::from_slice(&frame[start..]) else {
+            counters.malformed += 1;
+            return Found::Other;
+        };
+        if ip.payload_ip_number() != IpNumber::UDP {
+            counters.not_udp += 1;
+            return Found::Other;
+        }
+        if ip.is_fragmenting_payload() {
+            counters.ip_fragments += 1;
+            return self.join(&ip, counters);
+        }
+        let source = ip.source_addr();
+        let payload = ip.payload().payload;
+        let offset = offset_in(frame, payload);
+        udp(source, payload, offset, false).unwrap_or_else(|| {
+            counters.malformed += 1;
+            Found::Other
+        })
+    }
+
+    /// The bytes of the datagram that was joined last: UDP header and payload.
+    pub(super) fn joined(&self) -> &[u8] {
+        &self.joined
+    }
+
+    /// Fragments that still wait for others.
+    pub(super) fn fragments_waiting(&self) -> u64 {
+        self.order.iter().filter_map(|key| self.waiting.get(key)).map(|of| of.fragments).sum()
+    }
+
+    fn join(&mut self, ip: &IpSlice<'_>, counters: &mut CaptureCounters) -> Found {
+        let Some((identification, offset, more)) = fragment_of(ip) else {
+            counters.malformed += 1;
+            return Found::Other;
+        };
+        let key = FragmentKey {
+            source: ip.source_addr(),
+            destination: ip.destination_addr(),
+            identification,
+            protocol: ip.payload_ip_number().0,
+        };
+        if !self.waiting.contains_key(&key) {
+            self.make_room(counters);
+            let memory = std::mem::take(&mut self.joined);
+            let sections = std::mem::take(&mut self.sections);
+            let buffer = IpDefragBuf::new(ip.payload_ip_number(), memory, sections);
+            self.waiting.insert(key, Waiting { buffer, fragments: 0 });
+            self.order.push_back(key);
+        }
+        let Some(waiting) = self.waiting.get_mut(&key) else { return Found::Other };
+        if waiting.buffer.add(offset, more, ip.payload().payload).is_err() {
+            counters.fragments_conflicting += 1;
+            return Found::Other;
+        }
+        waiting.fragments += 1;
+        if !waiting.buffer.is_complete() {
+            return Found::Other;
+        }
+        self.order.retain(|other| *other != key);
+        let Some(complete) = self.waiting.remove(&key) else { return Found::Other };
+        (self.joined, self.sections) = complete.buffer.take_bufs();
+        counters.reassembled += 1;
+        udp(key.source, &self.joined, 0, true).unwrap_or_else(|| {
+            counters.malformed += 1;
+            Found::Other
+        })
+    }
+
+    fn make_room(&mut self, counters: &mut CaptureCounters) {
+        while self.waiting.len() >= WAITING_MAX {
+            let Some(oldest) = self.order.pop_front() else { return };
+            let gone = self.waiting.remove(&oldest);
+            counters.fragments_left += gone.map_or(0, |gone| gone.fragments);
+        }
+    }
+}
+
+/// Where the IP packet of a frame begins.
+enum Link {
+    Ip(usize),
+    NotIp,
+    Unknown,
+    Short,
+}
+
+fn ip_start(link: i32, frame: &[u8]) -> Link {
+    // Numbers: https://www.tcpdump.org/linktypes.html
+    match link {
+        0 | 108 => match frame.first_chunk::<4>() {
+            // The family in the byte order of whoever captured; 24, 28, 30: IPv6 of the BSDs.
+            Some(family) => match u32::from_le_bytes(*family).min(u32::from_be_bytes(*family)) {
+                2 | 10 | 24 | 28 | 30 => Link::Ip(4),
+                _ => Link::NotIp,
+            },
+            None => Link::Short,
+        },
+        1 => by_ether_type(frame, 12),
+        101 | 228 | 229 => match frame.first().map(|first| first >> 4) {
+            Some(4 | 6) => Link::Ip(0),
+            Some(_) => Link::NotIp,
+            None => Link::Short,
+        },
+        113 => by_ether_type(frame, 14),
+        276 => match word(frame, 0) {
+            Some(ETHER_IPV4 | ETHER_IPV6) => Link::Ip(20),
+            Some(tag) if ETHER_VLAN.contains(&tag) => by_ether_type(frame, 22),
+            Some(_) => Link::NotIp,
+            None => Link::Short,
+        },
+        _ => Link::Unknown,
+    }
+}
+
+/// Follows the EtherType at `at`, through VLAN tags.
+fn by_ether_type(frame: &[u8], mut at: usize) -> Link {
+    for _ in 0..=VLAN_TAGS_MAX {
+        match word(frame, at) {
+            Some(ETHER_IPV4 | ETHER_IPV6) => return Link::Ip(at + 2),
+            Some(tag) if ETHER_VLAN.contains(&tag) => at += 4,
+            Some(_) => return Link::NotIp,
+            None => return Link::Short,
+        }
+    }
+    Link::NotIp
+}
+
+fn word(frame: &[u8], at: usize) -> Option<u16> {
+    frame.get(at..at + 2)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
+}
+
+/// Identification, offset and whether more follow, of an IP fragment.
+fn fragment_of(ip: &IpSlice<'_>) -> Option<(u32, etherparse::IpFragOffset, bool)> {
+    match ip {
+        IpSlice::Ipv4(v4) => {
+            let header = v4.header();
+            let identification = header.identification().into();
+            Some((identification, header.fragments_offset(), header.more_fragments()))
+        }
+        IpSlice::Ipv6(v6) => v6.extensions().clone().into_iter().find_map(|extension| {
+            let Ipv6ExtensionSlice::Fragment(fragment) = extension else { return None };
+            let header = fragment.to_header();
+            Some((header.identification, header.fragment_offset, header.more_fragments))
+        }),
+    }
+}
+
+fn udp(source: IpAddr, bytes: &[u8], offset: usize, joined: bool) -> Option<Found> {
+    let udp = UdpSlice::from_slice(bytes).ok()?;
+    let start = offset + offset_in(bytes, udp.payload());
+    Some(Found::Udp {
+        source: (source, udp.source_port()),
+        destination_port: udp.destination_port(),
+        payload: start..start + udp.payload().len(),
+        joined,
+    })
+}
+
+/// Where `part`, a part of `whole`, begins in it.
+fn offset_in(whole: &[u8], part: &[u8]) -> usize {
+    (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize).min(whole.len())
+}

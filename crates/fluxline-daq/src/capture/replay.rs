@@ -1,0 +1,50 @@
+//! When a datagram of a file is due: pacing as a function of time, without a clock.
+
+use fluxline_proto::{Moment, Span};
+
+/// How fast a file is replayed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Speed {
+    /// With the gaps between datagrams as they were recorded.
+    Recorded,
+    /// So many datagrams per second; not above 0: as fast as possible.
+    Rate(f64),
+    /// As fast as possible.
+    Full,
+}
+
+/// Says how long to wait before each datagram.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    speed: Speed,
+    began: Option<(Moment, Moment)>,
+    released: u64,
+}
+
+impl Pace {
+    /// A pace that begins with the first datagram.
+    #[must_use]
+    pub fn new(speed: Speed) -> Pace {
+        Pace { speed, began: None, released: 0 }
+    }
+
+    /// How long the datagram of time `recorded` must wait at `now`; `None`: it may go, and counts as
+    /// gone. A datagram recorded before the first goes at once.
+    pub fn due(&mut self, recorded: Moment, now: Moment) -> Option<Span> {
+        let (first, began) = *self.began.get_or_insert((recorded, now));
+        let at = match self.speed {
+            Speed::Full => now,
+            Speed::Recorded => began + recorded.since(first),
+            Speed::Rate(rate) if rate > 0.0 => {
+                began + Span::from_ns((self.released as f64 / rate * 1e9) as u64)
+            }
+            Speed::Rate(_) => now,
+        };
+        let wait = at.since(now);
+        if wait == Span::ZERO {
+            self.released += 1;
+            return None;
+        }
+        Some(wait)
+    }
+}
