@@ -546,7 +546,7 @@ fn noise(dice: &mut Dice, length: usize) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 6000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn program_and_interpreter_agree_on_random_descriptions(seed in 1u64..) {

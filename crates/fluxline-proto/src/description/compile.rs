@@ -759,12 +759,13 @@ impl<'a> Compiler<'a> {
         let time = packet.timestamp.as_ref();
         let (seconds, ticks) =
             (time.and_then(|t| t.seconds.as_ref()), time.and_then(|t| t.ticks.as_ref()));
+        let has_ticks = ticks.is_some();
         let (seconds, ticks) = (self.role(seconds), self.role(ticks));
         let time_present = match time.map(|time| &time.when) {
             None => ZERO,
             Some(Some(when)) => self.expression(when),
             // Without `when`, a time stamp is there when its finest field is.
-            Some(None) if ticks.present != ZERO => ticks.present,
+            Some(None) if has_ticks => ticks.present,
             Some(None) => seconds.present,
         };
         let payload = &packet.payload;
