@@ -420,18 +420,14 @@ impl Model<'_> {
         if size < rule.min || size > rule.max || !exact {
             self.broken.push((RejectReason::Size, rule.rule));
         }
-        if let Some(crc) = &packet.crc {
-            if crc.when.as_ref().is_none_or(|when| self.evaluate(when) != 0) {
-                match self.bytes.len().checked_sub(2) {
-                    None => self.broken.push((RejectReason::Short, crc.rule)),
-                    Some(at) => {
-                        let sum = crc.checksum(&self.bytes[..at]);
-                        if sum != word(&self.bytes[at..], crc.byte_order) {
-                            self.broken.push((RejectReason::Checksum, crc.rule));
-                        }
-                    }
-                }
-            }
+        let crc = packet.crc.as_ref();
+        let crc = crc.filter(|crc| crc.when.as_ref().is_none_or(|when| self.evaluate(when) != 0));
+        let Some(crc) = crc else { return };
+        let Some(at) = self.bytes.len().checked_sub(2) else {
+            return self.broken.push((RejectReason::Short, crc.rule));
+        };
+        if crc.checksum(&self.bytes[..at]) != word(&self.bytes[at..], crc.byte_order) {
+            self.broken.push((RejectReason::Checksum, crc.rule));
         }
     }
 
