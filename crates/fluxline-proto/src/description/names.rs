@@ -18,10 +18,15 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .filter(|&(distance, candidate)| {
             distance <= limit
                 || (distance <= 2 && same_letters(name, candidate))
-                || (name.len() >= 3 && candidate.starts_with(name))
+                || begins(name, candidate)
         })
-        .min_by_key(|&(distance, _)| distance)
+        .min_by_key(|&(distance, candidate)| (!begins(name, candidate), distance))
         .map(|(_, candidate)| candidate)
+}
+
+/// Whether a name was cut short.
+fn begins(name: &str, candidate: &str) -> bool {
+    name.len() >= 3 && candidate.starts_with(name)
 }
 
 /// Whether two names differ in the order of their letters only: two were swapped.
