@@ -70,8 +70,13 @@ fn survives(format: &Description, bytes: &[u8]) -> bool {
     true
 }
 
+fn config(cases: u32) -> ProptestConfig {
+    // A failing seed is printed; it becomes a named test rather than a file of seeds.
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(200))]
 
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {

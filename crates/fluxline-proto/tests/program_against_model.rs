@@ -111,10 +111,14 @@ fn packet(dice: &mut Dice, name: &str, select: Select) -> String {
                 let required = if dice.below(4) == 0 { ", required = true" } else { "" };
                 let _ = writeln!(
                     fields,
-                    "  {{ name = \"l{index}\"{when}, list = {{ count = \"{count}\", fields = [ {{ type = \
-                     \"u8\", name = \"tag\", bits = [{{ name = \"k\", bits = \"1..0\" }}] }}, {{ type = \
-                     \"u16\", name = \"v\"{order} }} ], pick = {{ key = \"k\", value = \"v\", values = [ {{ \
-                     name = \"p{index}\", is = 1{required} }}, {{ name = \"q{index}\", is = 2 }} ] }} }} }},"
+                    "  {{ name = \"l{index}\"{when}, list = {{ count = \"{count}\", fields = [ \
+                    {{ type = \
+                     \"u8\", name = \"tag\", bits = [{{ name = \"k\", bits = \"1..0\" }}] }}, {{ \
+                     type = \
+                     \"u16\", name = \"v\"{order} }} ], pick = {{ key = \"k\", value = \"v\", \
+                     values = [ {{ \
+                     name = \"p{index}\", is = 1{required} }}, {{ name = \"q{index}\", is = 2 }} \
+                     ] }} }} }},"
                 );
                 names.extend([format!("p{index}"), format!("q{index}")]);
             }
@@ -541,8 +545,13 @@ fn noise(dice: &mut Dice, length: usize) -> Vec<u8> {
         .collect()
 }
 
+fn config(cases: u32) -> ProptestConfig {
+    // A failing seed is printed; it becomes a named test rather than a file of seeds.
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(6000))]
 
     #[test]
     fn program_and_interpreter_agree_on_random_descriptions(seed in 1u64..) {

@@ -135,7 +135,8 @@ fn an_expression_that_can_leave_64_bits_is_refused_by_its_part() {
 fn what_the_message_advises_is_accepted() {
     let load = |fields: &str, value: &str| {
         let text = format!(
-            "{HEAD}[[packet]]\nname = \"d\"\nfields = [{fields}]\ncomputed = [{{ name = \"c\", value = \
+            "{HEAD}[[packet]]\nname = \"d\"\nfields = [{fields}]\ncomputed = [{{ name = \"c\", \
+            value = \
              \"{value}\" }}]\n"
         );
         Description::load("test.toml", &text, &BTreeMap::new()).expect("advice that works");
@@ -155,7 +156,8 @@ fn what_the_message_advises_is_accepted() {
 #[test]
 fn an_absent_field_can_be_zero_whatever_its_rules_say() {
     let message = of_packet(
-        "fields = [{ type = \"u8\", name = \"f\" }, { type = \"u8\", name = \"b\", min = 1, when = \"f\" \
+        "fields = [{ type = \"u8\", name = \"f\" }, { type = \"u8\", name = \"b\", min = 1, when \
+        = \"f\" \
          }]\ncomputed = [{ name = \"c\", value = \"1 / b\" }]",
     );
     assert_says(&message, &["can divide by zero: `b` is 0..=255"]);
@@ -230,19 +232,22 @@ fn lists_and_records_are_checked() {
     );
     assert_says(
         &list(
-            "count = 2, fields = [{ type = \"u8\", name = \"key\" }], pick = { key = \"kye\", value = \"key\", values = [] }",
+            "count = 2, fields = [{ type = \"u8\", name = \"key\" }], pick = { key = \"kye\", \
+            value = \"key\", values = [] }",
         ),
         &["`pick`", "did you mean `key`?"],
     );
     assert_says(
         &list(
-            "count = 2, fields = [{ type = \"u8\", name = \"k\" }], pick = { key = \"k\", value = \"k\", values = [{ name = \"v\", is = 300 }] }",
+            "count = 2, fields = [{ type = \"u8\", name = \"k\" }], pick = { key = \"k\", value \
+            = \"k\", values = [{ name = \"v\", is = 300 }] }",
         ),
         &["field `v`: `is` is 300, but the key is at most 255"],
     );
     let records = |bytes: &str| {
         of_packet(&format!(
-            "[packet.records]\nname = \"hit\"\nbytes = {bytes}\nfields = [{{ type = \"u32\", name = \"a\" }}]"
+            "[packet.records]\nname = \"hit\"\nbytes = {bytes}\nfields = [{{ type = \"u32\", \
+            name = \"a\" }}]"
         ))
     };
     assert_says(&records("0"), &["test.toml:9:9", "a record of 0 bytes never ends"]);
@@ -254,7 +259,8 @@ fn lists_and_records_are_checked() {
 fn roles_are_checked() {
     let with = |role: &str| {
         of_packet(&format!(
-            "fields = [{{ type = \"u8\", name = \"a\", bits = [{{ name = \"low\", bits = \"2..0\" }}] }}, {{ \
+            "fields = [{{ type = \"u8\", name = \"a\", bits = [{{ name = \"low\", bits = \
+            \"2..0\" }}] }}, {{ \
              type = \"u64\", name = \"b\" }}]\n{role}"
         ))
     };
@@ -333,7 +339,8 @@ fn select_is_needed_by_all_types_but_the_last() {
     let message = refusal(&format!("{HEAD}{}{}", packet("a"), packet("b")), &[]);
     assert_says(&message, &["test.toml:6:8", "packet `a`: `select` is missing", "put it last"]);
     let message = of_packet(
-        "select = \"b\"\nfields = [{ type = \"u8\", name = \"a\" }, { type = \"u8\", when = \"a\" }, { type = \
+        "select = \"b\"\nfields = [{ type = \"u8\", name = \"a\" }, { type = \"u8\", when = \
+        \"a\" }, { type = \
          \"u8\", name = \"b\" }]",
     );
     assert_says(&message, &["test.toml:7:10", "only fields at fixed places that every packet has"]);
@@ -342,7 +349,8 @@ fn select_is_needed_by_all_types_but_the_last() {
 #[test]
 fn parameters_are_checked_against_the_file_and_its_limits() {
     let text = format!(
-        "{HEAD}[parameters]\nchannels = {{ default = 16, min = 1, max = 64, help = \"h\" }}\n[[packet]]\nname = \
+        "{HEAD}[parameters]\nchannels = {{ default = 16, min = 1, max = 64, help = \"h\" \
+        }}\n[[packet]]\nname = \
          \"d\"\n"
     );
     let message = refusal(&text, &[("chanels", 3)]);

@@ -67,7 +67,7 @@ pub(crate) struct Compiler<'a> {
     pub loaded: Vec<bool>,
     next_register: usize,
     pub cursor: Cursor,
-    /// The furthest end among fields at fixed places [byte].
+    /// The furthest end among fields at fixed places \[byte\].
     pub fixed_end: u32,
     /// The furthest end before a field jumped back.
     pub far_end: Option<Register>,

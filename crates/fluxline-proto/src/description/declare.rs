@@ -23,7 +23,7 @@ use super::resolve::{Context, Part, Written, resolve, title};
 pub const FIELDS_MAX: usize = 1024;
 /// Most values taken out of one list.
 pub const PICKS_MAX: usize = 64;
-/// Longest name [byte].
+/// Longest name \[byte\].
 pub const NAME_BYTES_MAX: usize = 60;
 /// Names that mean something else in expressions or in `source`.
 const RESERVED: [&str; 7] = ["size", "port", "address", "packet", "min", "max", "gray"];

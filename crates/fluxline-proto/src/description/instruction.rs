@@ -29,7 +29,7 @@ pub(crate) const REGISTERS_SMALL: usize = 32;
 
 /// Largest `fragment.count` of a packet.
 pub const FRAGMENT_COUNT_MAX: u64 = 1 << 20;
-/// A [`Reject`] that no field is to blame for.
+/// A reject that no field is to blame for.
 pub(crate) const NO_RULE: u16 = u16::MAX;
 
 /// Where a word's part is loaded from: byte `registers[base] + at`.

@@ -17,7 +17,7 @@ use super::program::Program;
 use super::resolve::Context;
 use super::roles;
 
-/// Largest description file [byte].
+/// Largest description file \[byte\].
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
 /// Most packet types of one file.
 pub const PACKET_TYPES_MAX: usize = 64;
