@@ -111,15 +111,9 @@ impl Program {
                     // All terms together have at most 64 bits, so this one has fewer.
                     m.set(to, m.at(above) << (width & 63) | m.at(from));
                 }
-                Op::RequireEqual { value, rule, expected } => {
-                    m.require(m.at(value) == expected, RejectReason::Value, rule)?;
-                }
-                Op::RequireAtLeast { value, rule, least } => {
-                    m.require(m.at(value) >= least, RejectReason::Value, rule)?;
-                }
-                Op::RequireAtMost { value, rule, most } => {
-                    m.require(m.at(value) <= most, RejectReason::Value, rule)?;
-                }
+                Op::RequireEqual { value, rule, expected } => m.equal(value, expected, rule)?,
+                Op::RequireAtLeast { value, rule, least } => m.at_least(value, least, rule)?,
+                Op::RequireAtMost { value, rule, most } => m.at_most(value, most, rule)?,
                 Op::RequireOneOf { value, rule, first, count } => {
                     m.one_of(value, rule, first, count)?
                 }
@@ -220,6 +214,21 @@ impl<'a, const N: usize> Machine<'a, N> {
         let Some(word) = word else { return Err(self.reject(RejectReason::Short, NO_RULE)) };
         self.set(load.to, load.part.of(read_word(word, order)));
         Ok(())
+    }
+
+    #[inline(always)]
+    fn equal(&self, value: Register, expected: u64, rule: u16) -> Result<(), Reject> {
+        self.require(self.at(value) == expected, RejectReason::Value, rule)
+    }
+
+    #[inline(always)]
+    fn at_least(&self, value: Register, least: u64, rule: u16) -> Result<(), Reject> {
+        self.require(self.at(value) >= least, RejectReason::Value, rule)
+    }
+
+    #[inline(always)]
+    fn at_most(&self, value: Register, most: u64, rule: u16) -> Result<(), Reject> {
+        self.require(self.at(value) <= most, RejectReason::Value, rule)
     }
 
     fn one_of(&self, value: Register, rule: u16, first: u16, count: u16) -> Result<(), Reject> {
