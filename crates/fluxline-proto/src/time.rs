@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::{Add, Sub};
 
-/// A moment [ns since 1970-01-01T00:00:00Z for real links; since the start for simulated ones].
+/// A moment \[ns since 1970-01-01T00:00:00Z for real links; since the start for simulated ones\].
 ///
 /// A `u64` of nanoseconds reaches the year 2554.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +45,7 @@ impl Sub<Span> for Moment {
     }
 }
 
-/// A span of time [ns].
+/// A span of time \[ns\].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     ns: u64,

@@ -220,7 +220,8 @@ fields = [
 ]
 source = ["address", "stream_id"]
 sequence = { value = "count", timestamp-step-ns = 1000 }
-timestamp = { seconds = "seconds", ticks = "picoseconds", unit = "1 ps", epoch = "unix", when = "tsi != 0 && tsf == 2" }
+timestamp = { seconds = "seconds", ticks = "picoseconds", unit = "1 ps",
+  epoch = "unix", when = "tsi != 0 && tsf == 2" }
 payload = { trailer = "has_trailer * 4" }
 [[packet]]
 name = "context"

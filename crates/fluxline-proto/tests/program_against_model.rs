@@ -111,10 +111,14 @@ fn packet(dice: &mut Dice, name: &str, select: Select) -> String {
                 let required = if dice.below(4) == 0 { ", required = true" } else { "" };
                 let _ = writeln!(
                     fields,
-                    "  {{ name = \"l{index}\"{when}, list = {{ count = \"{count}\", fields = [ {{ type = \
-                     \"u8\", name = \"tag\", bits = [{{ name = \"k\", bits = \"1..0\" }}] }}, {{ type = \
-                     \"u16\", name = \"v\"{order} }} ], pick = {{ key = \"k\", value = \"v\", values = [ {{ \
-                     name = \"p{index}\", is = 1{required} }}, {{ name = \"q{index}\", is = 2 }} ] }} }} }},"
+                    "  {{ name = \"l{index}\"{when}, list = {{ count = \"{count}\", fields = [ \
+                    {{ type = \
+                     \"u8\", name = \"tag\", bits = [{{ name = \"k\", bits = \"1..0\" }}] }}, {{ \
+                     type = \
+                     \"u16\", name = \"v\"{order} }} ], pick = {{ key = \"k\", value = \"v\", \
+                     values = [ {{ \
+                     name = \"p{index}\", is = 1{required} }}, {{ name = \"q{index}\", is = 2 }} \
+                     ] }} }} }},"
                 );
                 names.extend([format!("p{index}"), format!("q{index}")]);
             }
@@ -420,18 +424,14 @@ impl Model<'_> {
         if size < rule.min || size > rule.max || !exact {
             self.broken.push((RejectReason::Size, rule.rule));
         }
-        if let Some(crc) = &packet.crc {
-            if crc.when.as_ref().is_none_or(|when| self.evaluate(when) != 0) {
-                match self.bytes.len().checked_sub(2) {
-                    None => self.broken.push((RejectReason::Short, crc.rule)),
-                    Some(at) => {
-                        let sum = crc.checksum(&self.bytes[..at]);
-                        if sum != word(&self.bytes[at..], crc.byte_order) {
-                            self.broken.push((RejectReason::Checksum, crc.rule));
-                        }
-                    }
-                }
-            }
+        let crc = packet.crc.as_ref();
+        let crc = crc.filter(|crc| crc.when.as_ref().is_none_or(|when| self.evaluate(when) != 0));
+        let Some(crc) = crc else { return };
+        let Some(at) = self.bytes.len().checked_sub(2) else {
+            return self.broken.push((RejectReason::Short, crc.rule));
+        };
+        if crc.checksum(&self.bytes[..at]) != word(&self.bytes[at..], crc.byte_order) {
+            self.broken.push((RejectReason::Checksum, crc.rule));
         }
     }
 
@@ -545,8 +545,13 @@ fn noise(dice: &mut Dice, length: usize) -> Vec<u8> {
         .collect()
 }
 
+fn config(cases: u32) -> ProptestConfig {
+    // A failing seed is printed; it becomes a named test rather than a file of seeds.
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(config(6000))]
 
     #[test]
     fn program_and_interpreter_agree_on_random_descriptions(seed in 1u64..) {

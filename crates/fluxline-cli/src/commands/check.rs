@@ -1,2 +1,134 @@
-//! stub
-pub fn check(_: &crate::arguments::CheckArguments, _: bool) -> Result<(), crate::failure::Failure> { Ok(()) }
+//! `fluxline format check`: what a capture holds by a description, and where they disagree.
+
+use fluxline_daq::acquisition::Acquisition;
+use fluxline_daq::builder::{BuilderConfig, Mode};
+use fluxline_daq::capture::CaptureReader;
+use fluxline_daq::event::EventBatch;
+use fluxline_daq::ledger::{InputEntry, Ledger};
+use fluxline_daq::readout::ReadoutLimits;
+use fluxline_proto::Moment;
+use serde_json::json;
+
+use crate::arguments::CheckArguments;
+use crate::failure::Failure;
+use crate::formats;
+
+/// Bytes of the first offending packet that are shown, and how many a line has.
+const HEX_BYTES_MAX: usize = 256;
+const HEX_BYTES_PER_LINE: usize = 16;
+
+/// Runs the capture through readout, and prints sources, gaps and rejects.
+pub fn check(arguments: &CheckArguments, json: bool) -> Result<(), Failure> {
+    let parameters = formats::parameters(&arguments.format.parameters)?;
+    let format = formats::load(&arguments.format.format, &parameters)?;
+    let mut reader = CaptureReader::open(&arguments.capture).map_err(Failure::input)?;
+    reader.only_ports(&arguments.ports);
+    let input = (format.description.name().to_string(), format.description);
+    let builder = BuilderConfig { mode: Mode::Packet, ..BuilderConfig::default() };
+    let mut acquisition = Acquisition::new(vec![input], ReadoutLimits::default(), builder);
+    let mut spare = EventBatch::default();
+    let mut newest = Moment::default();
+    while let Some(datagram) = reader.next().map_err(Failure::input)? {
+        newest = newest.max(datagram.time);
+        acquisition.take(0, newest, &datagram);
+        if acquisition.batch_is_due(newest) {
+            spare = acquisition.take_batch(spare);
+            spare.clear();
+        }
+    }
+    acquisition.finish(newest);
+    print(&acquisition, &reader, json);
+    Ok(())
+}
+
+fn print(acquisition: &Acquisition, reader: &CaptureReader, json: bool) {
+    let mut ledger = Ledger::default().with(acquisition.readout(), acquisition.builder());
+    for (entry, row) in ledger.rejects.iter_mut().zip(acquisition.readout().rejects()) {
+        let rule = acquisition.rule_name(row.format, row.reject);
+        entry.reason = format!("{}: {rule}", entry.reason);
+    }
+    let mut counters = fluxline_daq::ledger::InputCounters::default();
+    let taken = acquisition.taken(0);
+    (counters.datagrams, counters.rejected) = (taken.datagrams, taken.rejected);
+    (counters.bytes, counters.sources_refused) = (taken.bytes, taken.refused);
+    counters.other_traffic = reader.counters().other_traffic();
+    ledger.inputs.push(InputEntry { name: "capture".into(), counters });
+    if json {
+        let kinds: serde_json::Map<_, _> = reader
+            .counters()
+            .rows()
+            .map(|(row, value)| (row.name.to_string(), value.into()))
+            .collect();
+        super::print_json(&json!({
+            "capture": kinds,
+            "sources": ledger.sources,
+            "rejects": ledger.rejects,
+            "cut": reader.cut(),
+        }));
+        return;
+    }
+    println!("{:>12} frames, of these:", reader.counters().frames);
+    for (row, value) in reader.counters().rows().skip(1).filter(|(_, value)| *value > 0) {
+        println!("{value:>12} {}", row.help);
+    }
+    println!();
+    print_sources(&ledger);
+    for (entry, row) in ledger.rejects.iter().zip(acquisition.readout().rejects()) {
+        println!("\n{:>12} rejected: {}", entry.packets, entry.reason);
+        println!("the first, {} bytes from {}:", entry.first_bytes, entry.first_sender);
+        print_hex(&row.first_bytes);
+    }
+    if let Some(cut) = reader.cut() {
+        println!("\nnote: {cut}");
+    }
+}
+
+fn print_sources(ledger: &Ledger) {
+    let width = ledger.sources.iter().map(|source| source.label.len()).max().unwrap_or(0).max(6);
+    println!(
+        "{:<width$}  {:>9}  {:>12}  {:>12}  {:>7}  {:>9}  {:>9}  missing",
+        "source", "packets", "first", "last", "lost", "reordered", "duplicate"
+    );
+    for source in &ledger.sources {
+        let number = |value: Option<u64>| value.map_or("-".to_string(), |value| value.to_string());
+        let missing: Vec<String> = source
+            .missing
+            .iter()
+            .take(8)
+            .map(|range| match range.first == range.last {
+                true => range.first.to_string(),
+                false => format!("{}-{}", range.first, range.last),
+            })
+            .collect();
+        let counters = &source.counters;
+        println!(
+            "{:<width$}  {:>9}  {:>12}  {:>12}  {:>7}  {:>9}  {:>9}  {}",
+            source.label,
+            counters.parsed,
+            number(source.first_sequence),
+            number(source.last_sequence),
+            counters.lost,
+            counters.reordered,
+            counters.duplicate,
+            missing.join(" ")
+        );
+    }
+    if ledger.sources.is_empty() {
+        println!("no packet fits the description");
+    }
+}
+
+fn print_hex(bytes: &[u8]) {
+    let shown = &bytes[..bytes.len().min(HEX_BYTES_MAX)];
+    for (number, line) in shown.chunks(HEX_BYTES_PER_LINE).enumerate() {
+        let hex: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text: String = line
+            .iter()
+            .map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' })
+            .collect();
+        println!("  {:04x}  {:<47}  {text}", number * HEX_BYTES_PER_LINE, hex.join(" "));
+    }
+    if bytes.len() > shown.len() {
+        println!("  … {} bytes more", bytes.len() - shown.len());
+    }
+}

@@ -1,11 +1,15 @@
 //! Emulated sensors as a source: over real UDP sockets, or straight into the push ring.
 
-use std::net::SocketAddr;
+use std::fs::File;
+use std::io::BufWriter;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fluxline::clock;
 use fluxline::ring::Producer;
 use fluxline::udp::{SenderConfig, UdpSender};
+use fluxline_daq::capture::writer::CaptureWriter;
 use fluxline_daq::emulator::{self, EmulatorConfig, SourceTruth};
 use fluxline_daq::ledger::InputCounters;
 use fluxline_proto::{Datagram, SenderAddress, Span};
@@ -25,6 +29,9 @@ const GATHER: Duration = Duration::from_micros(100);
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 /// Port of the first sensor where there is no socket: the first dynamic one, RFC 6335.
 const FIRST_PORT: u16 = 49_152;
+/// Addresses in captures that are written. Source: TEST-NET-1, RFC 5737.
+const SENDERS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 /// Sensors with sockets of their own at most.
 const SOCKETS_MAX: u32 = 4096;
 
@@ -165,9 +172,26 @@ impl Sensors {
         SensorsTruth { sources: emulator.truth(), not_sent, seed: emulator.seed() }
     }
 
-    /// The size of a packet [byte].
-    pub fn packet_bytes(&self) -> usize {
-        self.emulator.packet_bytes()
+    /// Writes a pcapng file of all packets, or of the first `seconds` of them (0: all).
+    pub fn write_capture(self, file: &Path, seconds: f64) -> Result<SensorsTruth, Failure> {
+        let Sensors { mut emulator, .. } = self;
+        let wrong = |error: std::io::Error| {
+            Failure::failed(format_args!("{} cannot be written: {error}.", file.display()))
+        };
+        let start = clock::now();
+        let out = BufWriter::new(File::create_new(file).map_err(wrong)?);
+        let mut writer = CaptureWriter::new(out).map_err(wrong)?;
+        let to = SocketAddr::from((RECEIVER, FIRST_PORT));
+        while let Some(emission) = emulator.next() {
+            let from = SocketAddr::from((SENDERS, FIRST_PORT + (emission.sender % 16_384) as u16));
+            let at = emission.at;
+            writer.write(from, to, emission.bytes, start + at).map_err(wrong)?;
+            if seconds > 0.0 && at.as_ns() as f64 * 1e-9 >= seconds {
+                emulator.stop();
+            }
+        }
+        writer.finish().map_err(wrong)?;
+        Ok(SensorsTruth { sources: emulator.truth(), not_sent: 0, seed: emulator.seed() })
     }
 }
 

@@ -23,7 +23,7 @@ use super::resolve::{Context, Part, Written, resolve, title};
 pub const FIELDS_MAX: usize = 1024;
 /// Most values taken out of one list.
 pub const PICKS_MAX: usize = 64;
-/// Longest name [byte].
+/// Longest name \[byte\].
 pub const NAME_BYTES_MAX: usize = 60;
 /// Names that mean something else in expressions or in `source`.
 const RESERVED: [&str; 7] = ["size", "port", "address", "packet", "min", "max", "gray"];
@@ -144,7 +144,7 @@ impl Declare<'_, '_> {
     ) -> Result<(), LoadError> {
         let (span, text) = (name.span(), name.get_ref().as_str());
         let place = self.written.place;
-        check_name(text)
+        check_value_name(text)
             .map_err(|message| self.error(span.clone(), format!("{place}: {message}")))?;
         if self.context.parameters.contains_key(text) {
             let message = format!("{place}: `{text}` is also a parameter; rename one of them");
@@ -482,7 +482,7 @@ fn bit_range(written: &BitRange, word_bits: u32) -> Result<(u8, u8), String> {
     }
 }
 
-/// A name is a letter, then letters, digits and `_`, and means nothing else.
+/// A name is a letter, then letters, digits and `_`.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let mut letters = name.chars();
     let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
@@ -492,6 +492,12 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     if name.len() > NAME_BYTES_MAX {
         return Err(format!("`{name}` is longer than {NAME_BYTES_MAX} letters"));
     }
+    Ok(())
+}
+
+/// The name of a value means nothing else either.
+pub(crate) fn check_value_name(name: &str) -> Result<(), String> {
+    check_name(name)?;
     match RESERVED.contains(&name) {
         true => Err(format!(
             "`{name}` has a meaning of its own in expressions; write for example `{name}_field`"

@@ -81,7 +81,7 @@ impl Column {
 pub struct Located {
     /// Bytes of each item of the layout; `None` where the packet does not have it.
     pub items: Vec<Option<Range<usize>>>,
-    /// Where the furthest field ends [byte]; fields placed from the end do not count.
+    /// Where the furthest field ends \[byte\]; fields placed from the end do not count.
     pub end: usize,
     /// Whether everything that ought to be there is.
     pub complete: bool,

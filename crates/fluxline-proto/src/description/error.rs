@@ -1,6 +1,7 @@
 //! What is wrong with a description: file, line, column, field, and what to write instead.
 //!
-//! One sentence a person can act on; the checks that make them are in `load`, `resolve` and `roles`.
+//! One sentence a person can act on; the checks that make them are in `load`, `resolve` and
+//! `roles`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -16,7 +17,7 @@ pub struct LoadError {
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// The column [character], from 1.
+    /// The column \[character\], from 1.
     pub column: usize,
     /// The field, what is wrong with it and what to write instead.
     pub message: String,
@@ -30,7 +31,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// An error at `span` [byte].
+    /// An error at `span` \[byte\].
     pub fn error(&self, span: Range<usize>, message: impl Into<String>) -> LoadError {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);

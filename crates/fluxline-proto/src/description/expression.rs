@@ -10,7 +10,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-/// Longest text of an expression [byte].
+/// Longest text of an expression \[byte\].
 pub const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
 /// Deepest nesting of an expression, counting a chain of operators as nested.
 pub const EXPRESSION_DEPTH_MAX: usize = 100;

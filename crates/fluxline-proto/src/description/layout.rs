@@ -61,9 +61,9 @@ pub struct Layout {
     pub values: Vec<Value>,
     /// Numbers of the computed values, each after those that it depends on.
     pub computed_order: Vec<usize>,
-    /// Where the furthest field ends when that is the same in every packet [byte].
+    /// Where the furthest field ends when that is the same in every packet \[byte\].
     pub fixed_bytes: Option<u32>,
-    /// The smallest packet that the fields fit into [byte].
+    /// The smallest packet that the fields fit into \[byte\].
     pub min_bytes: u32,
 }
 
@@ -76,7 +76,7 @@ pub struct Value {
     pub origin: Origin,
     /// How its bits are to be read.
     pub kind: ValueKind,
-    /// Its width [bit]; 0 for bytes. Of a computed value: of the largest that it can become.
+    /// Its width \[bit\]; 0 for bytes. Of a computed value: of the largest that it can become.
     pub width_bits: u32,
     /// Smallest and largest value it can have in an accepted packet.
     pub range: (u64, u64),
@@ -249,7 +249,7 @@ pub struct BitPart {
 pub struct List {
     /// How many items.
     pub count: Expr,
-    /// The size of one [byte].
+    /// The size of one \[byte\].
     pub item_bytes: u32,
     /// One item; every place in it is fixed.
     pub item: Layout,
@@ -287,7 +287,7 @@ pub struct Picked {
     pub help: String,
 }
 
-/// What must hold of the size of the UDP payload [byte].
+/// What must hold of the size of the UDP payload \[byte\].
 #[derive(Clone, Debug)]
 pub struct SizeRule {
     /// At least so many.
@@ -307,7 +307,7 @@ pub enum SourceTerm {
     Value {
         /// Number in the header's values.
         value: usize,
-        /// Its width [bit].
+        /// Its width \[bit\].
         width_bits: u32,
     },
     /// The sender's IP address.
@@ -323,11 +323,11 @@ pub enum SourceTerm {
 pub struct Sequence {
     /// Its value.
     pub value: Expr,
-    /// Its width, after which it wraps [bit].
+    /// Its width, after which it wraps \[bit\].
     pub bits: u8,
     /// How much it grows from packet to packet.
     pub step: u64,
-    /// How much the time stamp grows from packet to packet [ns].
+    /// How much the time stamp grows from packet to packet \[ns\].
     pub timestamp_step_ns: Option<u64>,
 }
 
@@ -336,7 +336,7 @@ pub struct Sequence {
 pub struct Event {
     /// The key.
     pub key: Expr,
-    /// Its width [bit].
+    /// Its width \[bit\].
     pub bits: u8,
 }
 
@@ -356,9 +356,9 @@ pub enum Fragment {
     },
     /// Payload bytes from `offset` of `total`.
     Bytes {
-        /// Where the payload lies in the fragment [byte].
+        /// Where the payload lies in the fragment \[byte\].
         offset: Expr,
-        /// The size of the fragment [byte].
+        /// The size of the fragment \[byte\].
         total: Expr,
         /// The rule's number.
         rule: u16,
@@ -385,9 +385,9 @@ pub struct Timestamp {
 /// Where the payload is.
 #[derive(Clone, Debug)]
 pub struct Payload {
-    /// Where it starts [byte]; `None`: where the header ends.
+    /// Where it starts \[byte\]; `None`: where the header ends.
     pub from: Option<Expr>,
-    /// How long it is [byte]; `None`: up to the trailer.
+    /// How long it is \[byte\]; `None`: up to the trailer.
     pub length: Option<Expr>,
     /// Bytes at the end of the packet that do not belong to it.
     pub trailer: Option<Expr>,
@@ -400,7 +400,7 @@ pub struct Payload {
 pub struct Records {
     /// What one is called.
     pub name: String,
-    /// The size of one [byte], over the values of `layout`.
+    /// The size of one \[byte\], over the values of `layout`.
     pub bytes: Expr,
     /// The fields of one.
     pub layout: Layout,
@@ -413,7 +413,7 @@ pub struct Crc {
     pub algorithm: String,
     /// The same for the library that computes it.
     pub(crate) code: crc_fast::CrcAlgorithm,
-    /// Its width [byte]: 2, 4 or 8.
+    /// Its width \[byte\]: 2, 4 or 8.
     pub bytes: u8,
     /// Where it stands.
     pub at: Edge,
@@ -481,7 +481,7 @@ impl Layout {
 }
 
 impl Item {
-    /// Its size in every packet that has it [byte]; `None` when that differs.
+    /// Its size in every packet that has it \[byte\]; `None` when that differs.
     #[must_use]
     pub fn fixed_bytes(&self) -> Option<u32> {
         match &self.kind {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use super::compile::compile;
-use super::declare::check_name;
+use super::declare::check_value_name;
 use super::error::{LoadError, Source};
 use super::layout::{PacketType, SourceTerm};
 use super::model::{ByteOrder, Document};
@@ -17,7 +17,7 @@ use super::program::Program;
 use super::resolve::Context;
 use super::roles;
 
-/// Largest description file [byte].
+/// Largest description file \[byte\].
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
 /// Most packet types of one file.
 pub const PACKET_TYPES_MAX: usize = 64;
@@ -219,7 +219,7 @@ fn check_parameters(
     let mut values = Vec::new();
     for (name, parameter) in &document.parameters {
         let span = parameter.default.span();
-        check_name(name).map_err(|message| {
+        check_value_name(name).map_err(|message| {
             source.error(span.clone(), format!("parameter `{name}`: {message}"))
         })?;
         let (min, max) = (parameter.min, parameter.max.unwrap_or(u64::MAX));

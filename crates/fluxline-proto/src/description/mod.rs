@@ -6,10 +6,13 @@
 //! the typed columns and the emulator's packets.
 
 mod compile;
+mod compile_items;
+mod compile_roles;
 mod declare;
 pub mod decode;
 mod error;
 pub mod expression;
+mod instruction;
 mod interval;
 pub mod layout;
 mod load;
@@ -17,6 +20,7 @@ pub mod model;
 mod names;
 mod needed;
 pub mod outcome;
+mod output;
 mod program;
 mod resolve;
 mod roles;

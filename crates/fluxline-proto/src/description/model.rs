@@ -65,7 +65,8 @@ pub struct Packet {
     /// What it carries.
     #[serde(default)]
     pub help: String,
-    /// The packet is of this type when this expression is not zero; every type but the last needs one.
+    /// The packet is of this type when this expression is not zero; every type but the last needs
+    /// one.
     /// Fields it uses are read first; a packet too short for them is not of this type.
     pub select: Option<Spanned<Expression>>,
     /// What must hold of the packet's size.
@@ -76,7 +77,8 @@ pub struct Packet {
     /// Values computed from fields.
     #[serde(default)]
     pub computed: Vec<Spanned<Computed>>,
-    /// What tells one source from another: field or computed names, `address`, `port` (of the sender),
+    /// What tells one source from another: field or computed names, `address`, `port` (of the
+    /// sender),
     /// `packet` (the packet type). Default: `["address", "port"]`.
     pub source: Option<Vec<Spanned<String>>>,
     /// The packet counter, one per source.
@@ -99,9 +101,10 @@ pub struct Packet {
 
 /// An expression as written: an integer, or text like `"measurement_id / columns_per_packet"`.
 ///
-/// Unsigned integers; `+ - * / % & | ^ << >> == != < <= > >= && || !`, `min(a, b)`, `max(a, b)`, `gray(a)`
+/// Unsigned integers; `+ - * / % & | ^ << >> == != < <= > >= && || !`, `min(a, b)`, `max(a, b)`,
+/// `gray(a)`
 /// (Gray code to binary), parentheses, decimal and 0x literals, names of fields, computed values
-/// and parameters, and `size` (of the UDP payload [byte]) and `port` (that it was sent to).
+/// and parameters, and `size` (of the UDP payload \[byte\]) and `port` (that it was sent to).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expression {
     /// A constant.
@@ -142,7 +145,7 @@ impl<'de> Deserialize<'de> for Expression {
     }
 }
 
-/// What must hold of the UDP payload's size [byte].
+/// What must hold of the UDP payload's size \[byte\].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SizeRule {
@@ -165,7 +168,8 @@ pub struct Field {
     pub kind: Option<FieldType>,
     /// For `type = "bytes"`: how many.
     pub length: Option<Spanned<Expression>>,
-    /// Where it starts [byte]; negative: from the end of the packet. Default: after the one before.
+    /// Where it starts \[byte\]; negative: from the end of the packet. Default: after the one
+    /// before.
     pub at: Option<Spanned<i64>>,
     /// Where it differs from the file's.
     pub byte_order: Option<ByteOrder>,
@@ -315,11 +319,12 @@ pub struct Computed {
 pub struct Sequence {
     /// The value.
     pub value: Spanned<Expression>,
-    /// Its width [bit], 4 to 64, after which it wraps; default: the field's, where `value` is one.
+    /// Its width \[bit\], 4 to 64, after which it wraps; default: the field's, where `value` is
+    /// one.
     pub bits: Option<Spanned<u64>>,
     /// How much it grows from packet to packet; default 1.
     pub step: Option<Spanned<Expression>>,
-    /// How much the time stamp grows from packet to packet [ns]: finds losses of whole wraps.
+    /// How much the time stamp grows from packet to packet \[ns\]: finds losses of whole wraps.
     pub timestamp_step_ns: Option<Spanned<u64>>,
 }
 
@@ -329,11 +334,12 @@ pub struct Sequence {
 pub struct Event {
     /// The key: packets of one event have the same.
     pub key: Spanned<Expression>,
-    /// Its width [bit]; default: the field's, where `key` is one, else 64.
+    /// Its width \[bit\]; default: the field's, where `key` is one, else 64.
     pub bits: Option<Spanned<u64>>,
 }
 
-/// Which part of its source's fragment of the event a packet is: `index` and `count`, or a byte range.
+/// Which part of its source's fragment of the event a packet is: `index` and `count`, or a byte
+/// range.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Fragment {
@@ -341,9 +347,9 @@ pub struct Fragment {
     pub index: Option<Spanned<Expression>>,
     /// How many packets a fragment has.
     pub count: Option<Spanned<Expression>>,
-    /// Where the payload lies within the fragment [byte].
+    /// Where the payload lies within the fragment \[byte\].
     pub offset: Option<Spanned<Expression>>,
-    /// The size of the whole fragment [byte].
+    /// The size of the whole fragment \[byte\].
     pub total: Option<Spanned<Expression>>,
 }
 
@@ -381,9 +387,9 @@ pub enum Epoch {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Payload {
-    /// Where it starts [byte]; default: after the last field.
+    /// Where it starts \[byte\]; default: after the last field.
     pub from: Option<Spanned<Expression>>,
-    /// How long it is [byte]; default: up to the trailer.
+    /// How long it is \[byte\]; default: up to the trailer.
     pub length: Option<Spanned<Expression>>,
     /// How many bytes at the end of the packet do not belong to it.
     pub trailer: Option<Spanned<Expression>>,
@@ -395,7 +401,8 @@ pub struct Payload {
 pub struct Records {
     /// What one record is called.
     pub name: Spanned<String>,
-    /// The size of one record [byte]: a constant or parameter expression, or one over the record's
+    /// The size of one record \[byte\]: a constant or parameter expression, or one over the
+    /// record's
     /// own fields (then the fields that it uses must lie at fixed places).
     pub bytes: Spanned<Expression>,
     /// The fields of one record.
@@ -409,9 +416,10 @@ pub struct Records {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Crc {
-    /// The name in the CRC catalogue, for example `"CRC-64/XZ"`, `"CRC-32/ISO-HDLC"`, `"CRC-32/ISCSI"`.
+    /// The name in the CRC catalogue, for example `"CRC-64/XZ"`, `"CRC-32/ISO-HDLC"`,
+    /// `"CRC-32/ISCSI"`.
     pub algorithm: Spanned<String>,
-    /// Where the check sum stands [byte]; negative: from the end.
+    /// Where the check sum stands \[byte\]; negative: from the end.
     pub at: Spanned<i64>,
     /// Order of its bytes, where it differs from the file's.
     pub byte_order: Option<ByteOrder>,
@@ -427,9 +435,12 @@ pub struct Crc {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Emulate {
-    /// Values of fields. Besides parameters the expressions may use `source` (number of the emulated
-    /// source), `sequence`, `event`, `index`, `count`, `offset` (payload bytes of the fragment before
-    /// this packet), `total` (payload bytes of the fragment), `payload` (payload bytes of this packet),
+    /// Values of fields. Besides parameters the expressions may use `source` (number of the
+    /// emulated
+    /// source), `sequence`, `event`, `index`, `count`, `offset` (payload bytes of the fragment
+    /// before
+    /// this packet), `total` (payload bytes of the fragment), `payload` (payload bytes of this
+    /// packet),
     /// `size` (bytes of the whole packet), `seconds` and `ticks` (time since the epoch).
     #[serde(default)]
     pub fields: BTreeMap<Spanned<String>, Expression>,

@@ -16,10 +16,24 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .into_iter()
         .filter_map(|candidate| Some((distance(name.as_bytes(), candidate.as_bytes())?, candidate)))
         .filter(|&(distance, candidate)| {
-            distance <= limit || (name.len() >= 3 && candidate.starts_with(name))
+            distance <= limit
+                || (distance <= 2 && same_letters(name, candidate))
+                || begins(name, candidate)
         })
-        .min_by_key(|&(distance, _)| distance)
+        .min_by_key(|&(distance, candidate)| (!begins(name, candidate), distance))
         .map(|(_, candidate)| candidate)
+}
+
+/// Whether a name was cut short.
+fn begins(name: &str, candidate: &str) -> bool {
+    name.len() >= 3 && candidate.starts_with(name)
+}
+
+/// Whether two names differ in the order of their letters only: two were swapped.
+fn same_letters(left: &str, right: &str) -> bool {
+    let count = |text: &str, letter: u8| text.bytes().filter(|&byte| byte == letter).count();
+    left.len() == right.len()
+        && left.bytes().all(|letter| count(left, letter) == count(right, letter))
 }
 
 /// How many letters must be inserted, left out or changed; `_` and `-` count as the same.
@@ -56,6 +70,7 @@ mod tests {
         assert_eq!(nearest("sequnce", ["source", "sequence", "event"]), Some("sequence"));
         assert_eq!(nearest("byte_order", ["byte-order", "name"]), Some("byte-order"));
         assert_eq!(nearest("help_text", ["name", "bits"]), None);
+        assert_eq!(nearest("kye", ["value", "key"]), Some("key"));
         assert_eq!(nearest("", ["name"]), None);
         assert_eq!(nearest("pack", ["packet_count", "name"]), Some("packet_count"));
     }

@@ -15,11 +15,11 @@ pub struct Parsed {
     pub event: Option<u64>,
     /// Which part of its source's fragment of the event it is.
     pub part: Part,
-    /// The sensor's time [ns since the description's epoch].
+    /// The sensor's time \[ns since the description's epoch\].
     pub sensor_time_ns: Option<u64>,
-    /// Where the payload starts in the packet [byte].
+    /// Where the payload starts in the packet \[byte\].
     pub payload_start: u32,
-    /// How long the payload is [byte]; `payload_start + payload_bytes` is within the packet.
+    /// How long the payload is \[byte\]; `payload_start + payload_bytes` is within the packet.
     pub payload_bytes: u32,
 }
 
@@ -46,9 +46,9 @@ pub enum Part {
     },
     /// Payload bytes from `offset` of `total`; `offset + payload_bytes <= total`.
     Bytes {
-        /// Where the payload lies within the fragment [byte].
+        /// Where the payload lies within the fragment \[byte\].
         offset: u64,
-        /// The size of the whole fragment [byte].
+        /// The size of the whole fragment \[byte\].
         total: u64,
     },
 }
@@ -110,6 +110,7 @@ pub struct Reject {
     pub reason: RejectReason,
     /// Number of the packet type whose rule it broke; `u8::MAX` where it is of none of them.
     pub packet: u8,
-    /// Number of the rule's field in the description, by which a report names it; `u16::MAX` for none.
+    /// Number of the rule's field in the description, by which a report names it; `u16::MAX` for
+    /// none.
     pub field: u16,
 }

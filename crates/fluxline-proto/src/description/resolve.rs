@@ -19,7 +19,7 @@ use super::interval::{Known, Range};
 use super::layout::{ItemKind, Layout, Origin, Stage};
 use super::{model, walk};
 
-/// Largest UDP payload [byte].
+/// Largest UDP payload \[byte\].
 pub const PACKET_BYTES_MAX: u32 = 65_535;
 
 /// What resolving needs to know of the file around it, and the numbers that it hands out.

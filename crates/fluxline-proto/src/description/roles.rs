@@ -379,7 +379,8 @@ impl Roles<'_, '_> {
             })?,
             (None, None) if seconds.is_some() => (1, 1),
             (Some(_), None) => {
-                let message = "`timestamp.unit` is missing; say how long a tick is, like \"100 ns\" \
+                let message = "`timestamp.unit` is missing; say how long a tick is, like \"100 \
+                ns\" \
                                or \"88052500 Hz\"";
                 return Err(self.error(written.span(), message));
             }

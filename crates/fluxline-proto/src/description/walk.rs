@@ -122,7 +122,8 @@ impl Walk<'_, '_> {
             Some(bytes) if bytes <= offset => Ok(Place::FromEnd(offset)),
             Some(bytes) => {
                 let message = format!(
-                    "it would end beyond the packet: {bytes} bytes long, so `at` is -{bytes} or less"
+                    "it would end beyond the packet: {bytes} bytes long, so `at` is -{bytes} or \
+                    less"
                 );
                 Err(self.error(index, &message))
             }
