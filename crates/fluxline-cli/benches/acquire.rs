@@ -31,7 +31,9 @@ const COUNTER_HEADER_BYTES: usize = 32;
 
 fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
-        println!("acquire: a long benchmark; run it by `cargo bench -p fluxline-cli --bench acquire`");
+        println!(
+            "acquire: a long benchmark; run it by `cargo bench -p fluxline-cli --bench acquire`"
+        );
         return;
     }
     let rounds: usize =
@@ -66,7 +68,11 @@ fn main() {
                 counted / bare,
                 gigabits(recorded),
                 recorded / bare,
-                if peer.is_empty() { "-".into() } else { format!("{:>9.1} Gb/s", median(peer) / 1e9) },
+                if peer.is_empty() {
+                    "-".into()
+                } else {
+                    format!("{:>9.1} Gb/s", median(peer) / 1e9)
+                },
             );
         }
     }
@@ -117,7 +123,8 @@ impl Receiver for Bare {
     }
 
     fn received(&self, output: &str) -> u64 {
-        let value: serde_json::Value = serde_json::from_str(output.trim()).expect("one JSON document");
+        let value: serde_json::Value =
+            serde_json::from_str(output.trim()).expect("one JSON document");
         value["datagrams"].as_u64().expect("a count")
     }
 }

@@ -114,7 +114,7 @@ pub struct DemoArguments {
     #[arg(long, default_value_t = 1000.0)]
     pub rate: f64,
     /// Share of packets that a front-end loses on purpose
-    #[arg(long, default_value_t = 0.0001)]
+    #[arg(long, default_value_t = 0.0005)]
     pub drop: f64,
     /// Seed of the faults
     #[arg(long, default_value_t = 7)]
@@ -181,8 +181,10 @@ pub enum FormatCommand {
     #[command(after_help = "Example: fluxline format check srs-vmm3 --capture example.pcapng")]
     Check(CheckArguments),
     /// Write a Wireshark dissector
-    #[command(after_help = "Example: fluxline format wireshark srs-vmm3 --port 6006 > srs.lua\n         \
-        tshark -X lua_script:srs.lua -r example.pcapng")]
+    #[command(
+        after_help = "Example: fluxline format wireshark srs-vmm3 --port 6006 > srs.lua\n         \
+        tshark -X lua_script:srs.lua -r example.pcapng"
+    )]
     Wireshark(WiresharkArguments),
     /// Write the NumPy dtype of the packet and its records
     #[command(after_help = "Example: fluxline format numpy sls")]

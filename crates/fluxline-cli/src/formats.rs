@@ -28,8 +28,8 @@ fn read(what: &str) -> Result<(String, String), Failure> {
         if let Some(text) = shipped::shipped(what) {
             return Ok((format!("formats/{what}.toml"), text.to_string()));
         }
-        let guess = shipped::nearest(what)
-            .map_or(String::new(), |name| format!(" Did you mean `{name}`?"));
+        let guess =
+            shipped::nearest(what).map_or(String::new(), |name| format!(" Did you mean `{name}`?"));
         return Err(Failure::input(format_args!(
             "no shipped description is called `{what}`.{guess} `fluxline format list` lists them; a \
              file of yours is named with its ending: {what}.toml."

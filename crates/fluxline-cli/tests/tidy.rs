@@ -101,9 +101,10 @@ fn functions(text: &str) -> Vec<(String, usize, usize)> {
 fn is_function_head(head: &str) -> bool {
     let words = ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe", "extern", "\"C\""];
     head.contains("fn ")
-        && head.split("fn ").next().is_some_and(|before| {
-            before.split_whitespace().all(|word| words.contains(&word))
-        })
+        && head
+            .split("fn ")
+            .next()
+            .is_some_and(|before| before.split_whitespace().all(|word| words.contains(&word)))
 }
 
 #[test]
@@ -127,7 +128,8 @@ fn no_function_is_longer_than_70_lines_unless_listed() {
     }
     for (entry, used) in listed.iter().zip(used) {
         if !used {
-            problems.push(format!("tidy/long-functions.txt lists `{entry}`, which is short or gone"));
+            problems
+                .push(format!("tidy/long-functions.txt lists `{entry}`, which is short or gone"));
         }
     }
     report(&problems);
@@ -139,7 +141,10 @@ fn no_unfinished_marks() {
     let mut problems = Vec::new();
     for (file, text) in sources() {
         for (number, line) in text.lines().enumerate() {
-            if marks.iter().any(|mark| line.split(|c: char| !c.is_alphanumeric()).any(|w| w == mark)) {
+            if marks
+                .iter()
+                .any(|mark| line.split(|c: char| !c.is_alphanumeric()).any(|w| w == mark))
+            {
                 problems.push(format!("{file}:{}: {}", number + 1, line.trim()));
             }
         }

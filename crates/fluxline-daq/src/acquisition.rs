@@ -202,12 +202,7 @@ impl Acquisition {
     }
 }
 
-fn label_of(
-    names: &[String],
-    input: u16,
-    description: &Description,
-    parsed: &Parsed,
-) -> String {
+fn label_of(names: &[String], input: u16, description: &Description, parsed: &Parsed) -> String {
     let label = description.source_label(&parsed.source, parsed.packet);
     match names {
         [_] => label,

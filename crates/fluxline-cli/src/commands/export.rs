@@ -13,10 +13,8 @@ pub fn export(arguments: &ExportArguments, json: bool) -> Result<(), Failure> {
         ExportKind::Csv => (ExportFormat::Csv, "csv"),
         ExportKind::Npy => (ExportFormat::Npy, "npy"),
     };
-    let folder = arguments
-        .into
-        .clone()
-        .unwrap_or_else(|| arguments.run.join(format!("export-{kind}")));
+    let folder =
+        arguments.into.clone().unwrap_or_else(|| arguments.run.join(format!("export-{kind}")));
     let existing = if arguments.overwrite { Existing::Replace } else { Existing::Refuse };
     let report = export::export(&arguments.run, &ExportConfig { format, folder, existing })
         .map_err(|error| Failure::input(format_args!("{error}.")))?;

@@ -32,6 +32,12 @@ fn load(arguments: &FormatArguments) -> Result<Description, Failure> {
     let parameters = formats::parameters(&arguments.parameters)?;
     Ok(formats::load(&arguments.format, &parameters)?.description)
 }
-pub fn show(a: &FormatArguments, _: bool) -> Result<(), Failure> { load(a).map(|_|()) }
-pub fn wireshark(a: &WiresharkArguments, _: bool) -> Result<(), Failure> { load(&a.format).map(|_|()) }
-pub fn numpy(a: &FormatArguments, _: bool) -> Result<(), Failure> { load(a).map(|_|()) }
+pub fn show(a: &FormatArguments, _: bool) -> Result<(), Failure> {
+    load(a).map(|_| ())
+}
+pub fn wireshark(a: &WiresharkArguments, _: bool) -> Result<(), Failure> {
+    load(&a.format).map(|_| ())
+}
+pub fn numpy(a: &FormatArguments, _: bool) -> Result<(), Failure> {
+    load(a).map(|_| ())
+}

@@ -72,7 +72,8 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     let name = document["experiment"]["name"].as_str().unwrap_or("unknown");
     println!("run      {} ({name})", arguments.run.display());
     println!("state    {}", text("state"));
-    if let (Some(began), Some(ended)) = (document["began_ns"].as_u64(), document["ended_ns"].as_u64())
+    if let (Some(began), Some(ended)) =
+        (document["began_ns"].as_u64(), document["ended_ns"].as_u64())
     {
         println!("lasted   {:.3} s", ended.saturating_sub(began) as f64 * 1e-9);
     }

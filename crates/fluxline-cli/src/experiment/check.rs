@@ -50,9 +50,7 @@ fn check_speed(name: &str, speed: Speed) -> Result<(), String> {
 impl Raw {
     fn check(&self, name: &str) -> Result<(), String> {
         if self.record_bytes.is_some() == self.length_prefix.is_some() {
-            return Err(format!(
-                "source `{name}`: write either record-bytes or length-prefix."
-            ));
+            return Err(format!("source `{name}`: write either record-bytes or length-prefix."));
         }
         if self.record_bytes.is_some_and(|bytes| !(1..=65_535).contains(&bytes)) {
             return Err(format!("source `{name}`: record-bytes must be 1 to 65535."));
@@ -91,10 +89,7 @@ impl Emulator {
             ));
         }
         if !(1..=65_536).contains(&self.sources) {
-            return Err(format!(
-                "source `{name}`: sources = {}; write 1 to 65536.",
-                self.sources
-            ));
+            return Err(format!("source `{name}`: sources = {}; write 1 to 65536.", self.sources));
         }
         Ok(())
     }
@@ -114,7 +109,9 @@ impl Events {
             return Err("[events] open-max and bytes-max must be at least 1.".into());
         }
         if matches!(&self.require, Require::Labels(labels) if labels.is_empty()) {
-            return Err("[events] require = [] asks for no source; write labels or a number.".into());
+            return Err(
+                "[events] require = [] asks for no source; write labels or a number.".into()
+            );
         }
         Ok(())
     }

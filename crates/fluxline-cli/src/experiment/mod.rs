@@ -55,9 +55,7 @@ impl Experiment {
                 ));
             }
             if self.sources[..number].iter().any(|other| other.name == *name) {
-                return Err(format!(
-                    "two sources are named `{name}`; give each `name` once."
-                ));
+                return Err(format!("two sources are named `{name}`; give each `name` once."));
             }
             source.check()?;
         }

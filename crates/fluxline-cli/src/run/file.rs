@@ -32,9 +32,8 @@ enum Reader {
 impl FileSource {
     /// Opens the file that `source` names.
     pub fn open(source: &Source) -> Result<FileSource, Failure> {
-        let wrong = |error: CaptureError| {
-            Failure::input(format_args!("source `{}`: {error}", source.name))
-        };
+        let wrong =
+            |error: CaptureError| Failure::input(format_args!("source `{}`: {error}", source.name));
         if let Some(pcap) = &source.pcap {
             let mut reader = CaptureReader::open(&pcap.file).map_err(wrong)?;
             reader.only_ports(&pcap.ports);

@@ -64,15 +64,11 @@ pub struct InputEnd {
 
 impl OpenInput {
     /// Opens what `source` names; its packets go to the ring's other end.
-    pub fn open(
-        source: &Source,
-        format: &LoadedFormat,
-    ) -> Result<(OpenInput, Consumer), Failure> {
+    pub fn open(source: &Source, format: &LoadedFormat) -> Result<(OpenInput, Consumer), Failure> {
         let (feed, slot_bytes) = Feed::open(source, format)?;
         let config = RingConfig { slots: source.ring_slots as usize, slot_bytes };
-        let (producer, consumer) = ring(&config).map_err(|error| {
-            Failure::failed(format_args!("source `{}`: {error}.", source.name))
-        })?;
+        let (producer, consumer) = ring(&config)
+            .map_err(|error| Failure::failed(format_args!("source `{}`: {error}.", source.name)))?;
         let receiver = match &feed {
             Feed::Udp(receiver) | Feed::UdpWithSensors(receiver, _) => Some(receiver),
             _ => None,

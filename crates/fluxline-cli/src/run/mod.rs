@@ -84,7 +84,8 @@ fn open_recorder(
     folder: Option<PathBuf>,
     loaded: &[LoadedFormat],
 ) -> Result<Recorder, Failure> {
-    let wrong = |error: fluxline_daq::record::FolderError| Failure::failed(format_args!("{error}."));
+    let wrong =
+        |error: fluxline_daq::record::FolderError| Failure::failed(format_args!("{error}."));
     let folder = match folder {
         Some(path) => {
             if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -111,9 +112,7 @@ fn open_recorder(
 /// Whether a description's packets say which part of an event they are.
 fn has_parts(description: &Description) -> bool {
     let types = description.packet_types();
-    types.iter().any(|packet| {
-        packet.event.is_some() && !matches!(packet.fragment, Fragment::Whole)
-    })
+    types.iter().any(|packet| packet.event.is_some() && !matches!(packet.fragment, Fragment::Whole))
 }
 
 fn builder_config(

@@ -139,8 +139,9 @@ impl RunReport {
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
         if let Some(folder) = &folder {
-            folder.write_run(&document).map_err(|error| {
-                Failure { kind: FailureKind::Recording, message: format!("{error}.") }
+            folder.write_run(&document).map_err(|error| Failure {
+                kind: FailureKind::Recording,
+                message: format!("{error}."),
             })?;
         }
         Ok(RunReport { ledger, document, failure, folder })

@@ -81,7 +81,11 @@ impl Sensors {
                 drop: faults.drop,
                 duplicate: faults.duplicate,
                 reorder: faults.reorder,
-                reorder_distance: if faults.reorder_distance == 0 { 4 } else { faults.reorder_distance },
+                reorder_distance: if faults.reorder_distance == 0 {
+                    4
+                } else {
+                    faults.reorder_distance
+                },
                 corrupt: faults.corrupt,
                 stall: faults.stall,
                 stall_time: Span::from_ms(faults.stall_ms),
@@ -160,8 +164,7 @@ impl Sensors {
             }
             let sender = SocketAddr::from(([127, 0, 0, 1], FIRST_PORT + emission.sender as u16));
             let sender = SenderAddress::from(sender);
-            let datagram =
-                Datagram { bytes: emission.bytes, sender, port: 0, time: clock::now() };
+            let datagram = Datagram { bytes: emission.bytes, sender, port: 0, time: clock::now() };
             if file::push_all(ring, &datagram) {
                 counters.datagrams += 1;
                 counters.bytes += datagram.bytes.len() as u64;

@@ -133,7 +133,8 @@ fn take(
     let unknown = |number: u32| format!("a frame names interface {number}, which is not declared");
     match block {
         PcapBlockOwned::LegacyHeader(header) => {
-            let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+            let resolution =
+                if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
             let link = header.network.0;
             *interfaces = vec![Interface { link, resolution, offset_s: 0, snap_bytes: 0 }];
             Ok(None)

@@ -281,7 +281,8 @@ fn vlan_tags_cooked_and_raw_frames_are_understood() {
     let cooked = [&[0; 14][..], &[8, 0], &ip].concat();
     let cooked2 = [&[8, 0][..], &[0; 18], &ip].concat();
     let null = [&[2, 0, 0, 0][..], &ip].concat();
-    for (link, frame) in [(1_u8, tagged), (113, cooked), (276_u16 as u8, cooked2), (101, ip), (0, null)]
+    for (link, frame) in
+        [(1_u8, tagged), (113, cooked), (276_u16 as u8, cooked2), (101, ip), (0, null)]
     {
         let mut file = pcap(&[frame]);
         file[20] = link;
@@ -302,11 +303,13 @@ fn raw_files_are_taken_apart_by_size_and_by_length() {
         }
         (all, reader.cut().is_some())
     };
-    assert_eq!(read(b"aabbc", Framing::Fixed { bytes: 2 }), (vec![b"aa".to_vec(), b"bb".to_vec()], true));
+    assert_eq!(
+        read(b"aabbc", Framing::Fixed { bytes: 2 }),
+        (vec![b"aa".to_vec(), b"bb".to_vec()], true)
+    );
     assert_eq!(read(b"\0\x01x\0\0", Framing::U16Be), (vec![b"x".to_vec(), vec![]], false));
     assert_eq!(read(b"\x01\0\0\0x\x05\0\0\0yy", Framing::U32Le), (vec![b"x".to_vec()], true));
-    let mut reader =
-        RawReader::new(Path::new("raw"), Cursor::new(vec![0xFF; 8]), Framing::U32Be);
+    let mut reader = RawReader::new(Path::new("raw"), Cursor::new(vec![0xFF; 8]), Framing::U32Be);
     let error = reader.next().err().expect("refused").to_string();
     assert!(error.contains("check the framing"), "{error}");
 }

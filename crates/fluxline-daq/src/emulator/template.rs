@@ -184,7 +184,11 @@ impl Template {
             time: Moment::default(),
         };
         let parsed = description.program().parse(&datagram).map_err(|reject| {
-            wrong(format!("they are {} ({})", reject.reason.as_str(), description.rule_name(reject)))
+            wrong(format!(
+                "they are {} ({})",
+                reject.reason.as_str(),
+                description.rule_name(reject)
+            ))
         })?;
         if usize::from(parsed.packet) != number {
             return Err(wrong("they are taken for another packet type".into()));
@@ -502,13 +506,7 @@ impl<'p> Plan<'p> {
         Some(Patch { bytes: range, byte_order, low, width, value: value.clone() })
     }
 
-    fn patch_picked(
-        &self,
-        item: usize,
-        pick: usize,
-        value: &Expr,
-        bytes: &[u8],
-    ) -> Option<Patch> {
+    fn patch_picked(&self, item: usize, pick: usize, value: &Expr, bytes: &[u8]) -> Option<Patch> {
         let range = self.packet.locate(bytes, 0).items.get(item)?.clone()?;
         let ItemKind::List(list) = &self.header().items[item].kind else { return None };
         let taken = list.pick.as_ref()?.value;

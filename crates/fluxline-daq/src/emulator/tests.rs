@@ -128,8 +128,7 @@ fn packets_come_in_the_order_of_time_at_the_given_rate() {
 #[test]
 fn stopping_still_sends_what_was_held_back_and_a_last_packet() {
     let description = load("counter");
-    let faults =
-        Faults { reorder: 0.5, reorder_distance: 50, drop: 0.3, ..Faults::default() };
+    let faults = Faults { reorder: 0.5, reorder_distance: 50, drop: 0.3, ..Faults::default() };
     let config = EmulatorConfig { packets: 0, faults, ..config() };
     let mut emulator = Emulator::new(&description, config).expect("made");
     let mut sent = 0;
