@@ -208,3 +208,10 @@ fn every_key_of_the_experiment_file_is_in_its_manual() {
     }
     report(&problems);
 }
+
+#[test]
+fn the_counters_page_is_fresh() {
+    let page = fs::read_to_string(root().join("docs/counters.md")).expect("the page");
+    let fresh = fluxline_daq::ledger::counters_page();
+    assert!(page == fresh, "docs/counters.md is stale: `fluxline counters > docs/counters.md`");
+}

@@ -163,9 +163,6 @@ impl RunReport {
             HumanCount(totals.recorded),
             HumanBytes(totals.bytes_recorded),
         );
-        if self.ledger.closes() {
-            out.push_str("The ledger closes: every packet is in exactly one place.\n");
-        }
         if let Some(folder) = &self.folder {
             let path = folder.path().display();
             let _ = writeln!(out, "Next: fluxline inspect {path}");

@@ -46,12 +46,19 @@ impl Ledger {
             "recorded",
             "write_failed",
         ];
+        // A column of zeros says nothing, but for the three that everybody looks for.
+        let totals = self.source_totals();
+        let value_of = |counters: &SourceCounters, name: &str| {
+            counters.rows().find(|row| row.0.name == name).map_or(0, |row| row.1)
+        };
+        let always = ["parsed", "lost", "recorded"];
+        let names: Vec<&str> = names
+            .into_iter()
+            .filter(|name| always.contains(name) || value_of(&totals, name) > 0)
+            .collect();
         let mut lines = vec![row_of("source", names.iter().map(|name| name.replace('_', " ")))];
-        let cells = |counters: &SourceCounters| {
-            names.map(|name| {
-                let found = counters.rows().find(|row| row.0.name == name);
-                found.map_or_else(String::new, |row| row.1.to_string())
-            })
+        let cells = |counters: &SourceCounters| -> Vec<String> {
+            names.iter().map(|name| value_of(counters, name).to_string()).collect()
         };
         for entry in self.sources.iter().take(SOURCES_SHOWN_MAX) {
             lines.push(row_of(&entry.label, cells(&entry.counters)));
@@ -60,7 +67,7 @@ impl Ledger {
             let more = format!("({} more)", self.sources.len() - SOURCES_SHOWN_MAX);
             lines.push(row_of(&more, []));
         }
-        lines.push(row_of("all", cells(&self.source_totals())));
+        lines.push(row_of("all", cells(&totals)));
         align(out, &lines);
     }
 
@@ -133,7 +140,7 @@ impl Ledger {
             );
         }
         if results.iter().all(super::LawResult::holds) {
-            let _ = writeln!(out, "the ledger closes: {} laws hold", results.len());
+            let _ = writeln!(out, "the ledger closes: {} laws hold, every packet is in exactly one place", results.len());
         }
     }
 }
