@@ -122,13 +122,17 @@ impl Feed {
         if let Some(emulator) = &source.emulator {
             let mut sensors = Sensors::new(&source.name, emulator, format)?;
             if emulator.link == EmulatorLink::Direct {
-                return Ok((Feed::Sensors(sensors), SLOT_BYTES_ANY));
+                let slot_bytes = sensors.packet_bytes();
+                return Ok((Feed::Sensors(sensors), slot_bytes));
             }
+            // Without GRO the kernel counts every datagram that it drops, not every train: so the
+            // emulator's truth and the ledger agree to the packet.
             let listen = vec!["127.0.0.1:0".to_string()];
-            let receiver = bind(&source.name, &Udp { listen, ..Udp::default() })?;
+            let slot_bytes = sensors.packet_bytes();
+            let receiver = bind(&source.name, &Udp { listen, gro: false, ..Udp::default() })?;
             let address = receiver.local_addresses().next();
             sensors.connect(address.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))))?;
-            return Ok((Feed::UdpWithSensors(Box::new(receiver), sensors), SLOT_BYTES_ANY));
+            return Ok((Feed::UdpWithSensors(Box::new(receiver), sensors), slot_bytes));
         }
         FileSource::open(source).map(|file| (Feed::File(file), SLOT_BYTES_ANY))
     }

@@ -175,6 +175,11 @@ impl Sensors {
         SensorsTruth { sources: emulator.truth(), not_sent, seed: emulator.seed() }
     }
 
+    /// The size of a packet \[byte\].
+    pub fn packet_bytes(&self) -> usize {
+        self.emulator.packet_bytes()
+    }
+
     /// Writes a pcapng file of all packets, or of the first `seconds` of them (0: all).
     pub fn write_capture(self, file: &Path, seconds: f64) -> Result<SensorsTruth, Failure> {
         let Sensors { mut emulator, .. } = self;
