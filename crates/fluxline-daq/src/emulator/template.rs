@@ -36,6 +36,8 @@ const TICKS: usize = 9;
 const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Packets of a fragment that is described by a byte range.
 const BYTE_RANGE_PACKETS: u32 = 4;
+/// Event key of the packet that is read back: small, and not zero.
+const READ_BACK_EVENT: u64 = 3;
 /// TAI is ahead of UTC by so many seconds. Source: IERS bulletin C, unchanged since 2017.
 const TAI_MINUS_UTC_S: u64 = 37;
 /// 1980-01-06 in Unix time [s], and how far GPS time is ahead of UTC. Source: IS-GPS-200.
@@ -173,8 +175,19 @@ impl Template {
         let payload = plan.payload_bytes as u64;
         let count = u64::from(self.packets_per_fragment);
         let index = u64::from(count > 1);
-        let variables: Variables =
-            [1, 5, 3, index, count, index * payload, count * payload, payload, 7, 11];
+        let number_in_run = READ_BACK_EVENT * count + index;
+        let variables: Variables = [
+            1,
+            number_in_run.wrapping_mul(self.sequence_step),
+            READ_BACK_EVENT,
+            index,
+            count,
+            index * payload,
+            count * payload,
+            payload,
+            7,
+            11,
+        ];
         let mut bytes = self.bytes.clone();
         self.patch(&mut bytes, &variables);
         let datagram = Datagram {
@@ -196,8 +209,16 @@ impl Template {
         let differs = |role: &str, is: u64, meant: u64| {
             (is != meant).then(|| wrong(format!("the {role} reads as {is}, {meant} was meant")))
         };
-        let sequence = parsed.sequence.and_then(|is| differs("sequence", is, 5));
-        let event = parsed.event.and_then(|is| differs("event key", is, 3));
+        let wrapped =
+            |value: u64, bits: u8| value & (u64::MAX >> (64 - u32::from(bits.clamp(1, 64))));
+        let sequence = parsed
+            .sequence
+            .zip(packet.sequence.as_ref())
+            .and_then(|(is, of)| differs("sequence", is, wrapped(variables[SEQUENCE], of.bits)));
+        let event = parsed
+            .event
+            .zip(packet.event.as_ref())
+            .and_then(|(is, of)| differs("event key", is, wrapped(READ_BACK_EVENT, of.bits)));
         let part = match parsed.part {
             Part::Whole => None,
             Part::Index { index: is, .. } => differs("fragment index", is.into(), index),

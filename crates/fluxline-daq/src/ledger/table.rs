@@ -140,7 +140,11 @@ impl Ledger {
             );
         }
         if results.iter().all(super::LawResult::holds) {
-            let _ = writeln!(out, "the ledger closes: {} laws hold, every packet is in exactly one place", results.len());
+            let _ = writeln!(
+                out,
+                "the ledger closes: {} laws hold, every packet is in exactly one place",
+                results.len()
+            );
         }
     }
 }
