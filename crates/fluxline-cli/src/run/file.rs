@@ -68,7 +68,10 @@ impl Reader {
     fn next(&mut self) -> Result<Option<Datagram<'_>>, CaptureError> {
         match self {
             Reader::Capture(reader) => reader.next(),
-            Reader::Raw(reader) => reader.next(),
+            // Such files have no times: a payload arrives when it is read.
+            Reader::Raw(reader) => reader
+                .next()
+                .map(|found| found.map(|datagram| Datagram { time: clock::now(), ..datagram })),
         }
     }
 }
@@ -98,6 +101,9 @@ pub fn push_into(
                 break;
             }
         }
+    }
+    if let Reader::Raw(reader) = &reader {
+        live.note(reader.cut());
     }
     if let Reader::Capture(reader) = &reader {
         live.note(reader.cut());
