@@ -1,0 +1,129 @@
+//! Lua for the dissector: texts, expressions over unsigned 64-bit values, and what every
+//! generated file starts with.
+//!
+//! Lua's own numbers are doubles in the Lua that many Wiresharks carry, so every value of a packet
+//! is a `UInt64` of Wireshark's; a missing one reads as 0.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt::Write;
+
+use super::expression::{Binary, Expr};
+
+/// Helpers of the generated file.
+pub(super) const PRELUDE: &str = r#"
+local ZERO, ONE = UInt64.new(0), UInt64.new(1)
+local function U(low, high) return UInt64.new(low, high or 0) end
+local function B(truth) if truth then return ONE end return ZERO end
+local function T(value) return value ~= nil and value ~= ZERO end
+local function V(values, id) return values[id] or ZERO end
+local function N(value) return value:tonumber() end
+local function band(a, b) return a:band(b) end
+local function bor(a, b) return a:bor(b) end
+local function bxor(a, b) return a:bxor(b) end
+local function shl(a, b) return a:lshift(b:tonumber()) end
+local function shr(a, b) return a:rshift(b:tonumber()) end
+local function least(a, b) if a < b then return a end return b end
+local function most(a, b) if a < b then return b end return a end
+local function gray(a)
+  for _, shift in ipairs({1, 2, 4, 8, 16, 32}) do a = a:bxor(a:rshift(shift)) end
+  return a
+end
+local function big(tvb, at, bytes) return tvb(at, bytes):uint64() end
+local function little(tvb, at, bytes) return tvb(at, bytes):le_uint64() end
+local function bits(word, low, mask) return word:rshift(low):band(mask) end
+"#;
+
+/// A text in quotes.
+pub(super) fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(letter);
+            }
+            control if control.is_control() => out.push(' '),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A constant.
+pub(super) fn constant(value: u64) -> String {
+    let (low, high) = (value & 0xFFFF_FFFF, value >> 32);
+    match (high, low) {
+        (0, 0) => String::from("ZERO"),
+        (0, 1) => String::from("ONE"),
+        (0, _) => format!("U({low})"),
+        _ => format!("U({low:#x}, {high:#x})"),
+    }
+}
+
+/// An expression over the values in the Lua table `v`, the size in `size`, the port in `port`.
+pub(super) fn expression(expression: &Expr) -> String {
+    let mut out = String::new();
+    write_expression(expression, &mut out);
+    out
+}
+
+fn write_expression(of: &Expr, out: &mut String) {
+    let (operator, left, right) = match of {
+        Expr::Constant(value) => return out.push_str(&constant(*value)),
+        Expr::Value(id) => {
+            let _ = write!(out, "V(v, {id})");
+            return;
+        }
+        Expr::Size => return out.push_str("U(size)"),
+        Expr::Port => return out.push_str("U(port)"),
+        Expr::Not(of) => return call("B(not T", &[of], ")", out),
+        Expr::Gray(of) => return call("gray", &[of], "", out),
+        Expr::Binary(operator, left, right) => (operator, left, right),
+    };
+    let function = match operator {
+        Binary::And => "band",
+        Binary::Or => "bor",
+        Binary::ExclusiveOr => "bxor",
+        Binary::ShiftLeft => "shl",
+        Binary::ShiftRight => "shr",
+        Binary::Minimum => "least",
+        Binary::Maximum => "most",
+        _ => "",
+    };
+    if !function.is_empty() {
+        return call(function, &[left, right], "", out);
+    }
+    let (before, between, after) = match operator {
+        Binary::BothTrue => ("B(T(", ") and T(", "))"),
+        Binary::AnyTrue => ("B(T(", ") or T(", "))"),
+        Binary::Equal => ("B(", " == ", ")"),
+        Binary::NotEqual => ("B(", " ~= ", ")"),
+        Binary::Less => ("B(", " < ", ")"),
+        Binary::LessOrEqual => ("B(", " <= ", ")"),
+        Binary::Greater => ("B(", " > ", ")"),
+        Binary::GreaterOrEqual => ("B(", " >= ", ")"),
+        Binary::Subtract => ("(", " - ", ")"),
+        Binary::Multiply => ("(", " * ", ")"),
+        Binary::Divide => ("(", " / ", ")"),
+        Binary::Remainder => ("(", " % ", ")"),
+        _ => ("(", " + ", ")"),
+    };
+    out.push_str(before);
+    write_expression(left, out);
+    out.push_str(between);
+    write_expression(right, out);
+    out.push_str(after);
+}
+
+fn call(function: &str, arguments: &[&Expr], after: &str, out: &mut String) {
+    out.push_str(function);
+    out.push('(');
+    for (number, argument) in arguments.iter().enumerate() {
+        out.push_str(if number == 0 { "" } else { ", " });
+        write_expression(argument, out);
+    }
+    out.push(')');
+    out.push_str(after);
+}

@@ -1,0 +1,619 @@
+//! A Wireshark dissector in Lua, complete: every field, bit, list, record, rule and role.
+//!
+//! A packet is walked as the program walks it: the types are tried in their order, fields are read
+//! one after the other, what comes behind a conditional one starts where that ended. Fields go
+//! into the tree under `fluxline_<format>.<packet>.<field>`; what the roles found is under
+//! `fluxline_<format>.sequence`, `.event`, `.fragment_index` and so on, and in the info column.
+//! Source of the interface: Wireshark Developer's Guide, "Wireshark's Lua API Reference Manual".
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use super::Description;
+use super::diagram::{bits, rules_text};
+use super::expression::Expr;
+use super::layout::{
+    Fragment, Item, ItemKind, Layout, List, Origin, PacketType, Place, Rules, Stage, ValueKind,
+};
+use super::lua::{PRELUDE, constant, expression, quote};
+use super::model::ByteOrder;
+use super::walk::mask;
+
+/// How many records of a payload, and items of a list, are shown.
+const SHOWN_MAX: u32 = 64;
+/// How the function of a record ends when there is no room for a field.
+const LEAVE_RECORD: &str = "return nil";
+
+/// The Lua source of a dissector, registered for UDP port `udp_port`.
+///
+/// Done when: put into Wireshark's plugin folder, or given as `tshark -X lua_script:FILE`. Check
+/// sums are shown, not checked. Cost: some tens of microseconds.
+#[must_use]
+pub fn dissector(description: &Description, udp_port: u16) -> String {
+    let format = description.name();
+    let proto = format!("fluxline_{}", format.replace('-', "_"));
+    let mut writer = Writer { out: String::new(), fields: String::new(), proto };
+    for (number, packet) in description.packet_types().iter().enumerate() {
+        writer.packet(number, packet);
+    }
+    let Writer { out: body, fields, proto } = writer;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "-- Wireshark dissector of `{format}` packets, made by `fluxline format wireshark`.\n\
+         -- Use: tshark -X lua_script:THIS_FILE, or put it into Wireshark's plugin folder.\n{PRELUDE}"
+    );
+    let about = quote(&format!("{format} (Fluxline): {}", description.about()));
+    let _ = writeln!(out, "local proto = Proto({}, {about})", quote(&proto));
+    let _ = writeln!(out, "local f = {{}}\n{fields}");
+    for (key, title) in ROLES {
+        let _ = writeln!(
+            out,
+            "f[\"{key}\"] = ProtoField.uint64({}, {})",
+            quote(&format!("{proto}.{key}")),
+            quote(title)
+        );
+    }
+    out.push_str("local all = {}\nfor _, field in pairs(f) do all[#all + 1] = field end\n");
+    out.push_str("proto.fields = all\n\n");
+    for (key, text, group) in [
+        ("short", "the packet ends before this", "MALFORMED"),
+        ("rule", "the description does not allow this value", "PROTOCOL"),
+    ] {
+        let _ = writeln!(
+            out,
+            "local {key} = ProtoExpert.new({}, {}, expert.group.{group}, expert.severity.ERROR)",
+            quote(&format!("{proto}.{key}")),
+            quote(text)
+        );
+    }
+    out.push_str("proto.experts = {short, rule}\n");
+    out.push_str("local select, dissect, record = {}, {}, {}\n");
+    out.push_str(&body);
+    let _ = write!(out, "{}", MAIN.replace("FORMAT", &quote(format)));
+    let _ = writeln!(out, "\nDissectorTable.get(\"udp.port\"):add({udp_port}, proto)");
+    out
+}
+
+/// Roles as fields: key and title.
+const ROLES: [(&str, &str); 6] = [
+    ("sequence", "Sequence"),
+    ("event", "Event"),
+    ("fragment_index", "Fragment index"),
+    ("fragment_count", "Fragment count"),
+    ("fragment_offset", "Fragment offset [byte]"),
+    ("fragment_total", "Fragment total [byte]"),
+];
+
+/// Tries the packet types in their order.
+const MAIN: &str = r#"
+function proto.dissector(tvb, pinfo, tree)
+  local size, port = tvb:reported_length_remaining(), pinfo.dst_port
+  if tvb:len() < size then size = tvb:len() end
+  if size == 0 then return 0 end
+  pinfo.cols.protocol = FORMAT
+  local top = tree:add(proto, tvb())
+  for number = 1, #dissect do
+    if select[number] == nil or select[number](tvb, size, port) then
+      dissect[number](tvb, size, port, pinfo, top)
+      return tvb:len()
+    end
+  end
+  top:add_proto_expert_info(rule, "none of the packet types of " .. FORMAT)
+  return tvb:len()
+end
+"#;
+
+struct Writer {
+    /// The functions.
+    out: String,
+    /// The declarations of fields.
+    fields: String,
+    proto: String,
+}
+
+/// Where the fields of a layout go.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    layout: &'a Layout,
+    /// Name of the packet, or packet and record.
+    path: &'a str,
+    /// The Lua variable that holds the start of the layout.
+    base: &'a str,
+    /// Indentation.
+    pad: &'a str,
+}
+
+impl Writer {
+    fn line(&mut self, pad: &str, text: &str) {
+        let _ = writeln!(self.out, "{pad}{text}");
+    }
+
+    fn packet(&mut self, number: usize, packet: &PacketType) {
+        let number = number + 1;
+        let path = packet.name.replace('-', "_");
+        if let Some(select) = &packet.select {
+            self.select(number, &packet.header, select);
+        }
+        let record_path = packet.records.as_ref().map(|records| format!("{path}.{}", records.name));
+        if let (Some(records), Some(path)) = (&packet.records, &record_path) {
+            self.record(number, &records.layout, &records.bytes, path);
+        }
+        self.line("", &format!("\ndissect[{number}] = function(tvb, size, port, pinfo, tree)"));
+        self.line("  ", "local v, t, base, at, fin = {}, {}, 0, 0, 0");
+        self.line("  ", &format!("tree:append_text({})", quote(&format!(", {}", packet.name))));
+        let scope = Scope { layout: &packet.header, path: &path, base: "base", pad: "  " };
+        self.layout(&scope, "return");
+        self.size(packet);
+        self.roles(packet);
+        self.payload(number, packet);
+        self.line("", "end");
+    }
+
+    /// The function that tells whether a packet is of a type.
+    fn select(&mut self, number: usize, layout: &Layout, select: &Expr) {
+        self.line("", &format!("\nselect[{number}] = function(tvb, size, port)"));
+        self.line("  ", "local v = {}");
+        let mut needed = alloc::vec![false; layout.values.len()];
+        let mut open = Vec::new();
+        select.for_each_value(&mut |id| open.push(id));
+        while let Some(id) = open.pop() {
+            if core::mem::replace(&mut needed[id], true) {
+                continue;
+            }
+            if let Origin::Computed { value, when, .. } = &layout.values[id].origin {
+                value.for_each_value(&mut |id| open.push(id));
+                when.iter().for_each(|when| when.for_each_value(&mut |id| open.push(id)));
+            }
+        }
+        for item in &layout.items {
+            let wanted = item.value.is_some_and(|id| needed[id])
+                || item.bits.iter().any(|part| needed[part.value]);
+            let bytes = item.fixed_bytes().filter(|_| wanted);
+            let (Some(bytes), ItemKind::Word { .. }) = (bytes, &item.kind) else { continue };
+            let (least, at) = match item.place {
+                Place::Fixed(at) => (at + bytes, at.to_string()),
+                Place::FromEnd(before) => (before, format!("size - {before}")),
+                Place::AfterPrevious => continue,
+            };
+            self.line("  ", &format!("if size < {least} then return false end"));
+            self.line("  ", &format!("do local word = {}", read(item, &at, bytes)));
+            self.keep(item, "  ");
+            self.line("  ", "end");
+        }
+        for &id in &layout.computed_order {
+            let Origin::Computed { value, when, .. } = &layout.values[id].origin else { continue };
+            if needed[id] {
+                self.compute(id, value, when.as_ref(), "  ");
+            }
+        }
+        self.line("  ", &format!("return T({})\nend", expression(select)));
+    }
+
+    /// Keeps the word in `word` and its bits in `v`.
+    fn keep(&mut self, item: &Item, pad: &str) {
+        if let Some(id) = item.value {
+            self.line(pad, &format!("v[{id}] = word"));
+        }
+        for part in &item.bits {
+            let mask = constant(mask(u32::from(part.width)));
+            self.line(pad, &format!("v[{}] = bits(word, {}, {mask})", part.value, part.low));
+        }
+    }
+
+    fn compute(&mut self, id: usize, value: &Expr, when: Option<&Expr>, pad: &str) {
+        let value = expression(value);
+        match when {
+            None => self.line(pad, &format!("v[{id}] = {value}")),
+            Some(when) => {
+                let when = expression(when);
+                self.line(pad, &format!("if T({when}) then v[{id}] = {value} end"));
+            }
+        }
+    }
+
+    /// All fields of a layout; `leave` is what to do when the packet ends too early.
+    fn layout(&mut self, scope: &Scope<'_>, leave: &str) {
+        let layout = scope.layout;
+        self.computed(scope, |stage| stage == Stage::Select);
+        for (index, item) in layout.items.iter().enumerate() {
+            self.computed(scope, |stage| stage == Stage::AfterItems(index));
+            match &item.when {
+                // A block for each field: a Lua function has room for 200 locals.
+                None => {
+                    self.line(scope.pad, "do");
+                    self.item(scope, index, item, leave);
+                    self.line(scope.pad, "end");
+                }
+                Some(when) => {
+                    self.line(scope.pad, &format!("if T({}) then", expression(when)));
+                    let pad = format!("{}  ", scope.pad);
+                    self.item(&Scope { pad: &pad, ..*scope }, index, item, leave);
+                    self.line(scope.pad, "end");
+                }
+            }
+        }
+        let items = layout.items.len();
+        self.computed(scope, |stage| stage == Stage::End || stage == Stage::AfterItems(items));
+        for (index, item) in layout.items.iter().enumerate() {
+            let name = item.name.as_deref().unwrap_or("padding");
+            self.rules(scope, index, item.value, name, &item.rules);
+            for part in &item.bits {
+                self.rules(scope, index, Some(part.value), &part.name, &part.rules);
+            }
+        }
+        self.show_computed(scope);
+    }
+
+    fn computed(&mut self, scope: &Scope<'_>, stage_is: impl Fn(Stage) -> bool) {
+        for &id in &scope.layout.computed_order {
+            let origin = &scope.layout.values[id].origin;
+            let Origin::Computed { value, when, stage } = origin else { continue };
+            if stage_is(*stage) {
+                if *stage == Stage::Select {
+                    // What select needs is read before its place in the walk.
+                    self.read_early(scope, value);
+                }
+                self.compute(id, value, when.as_ref(), scope.pad);
+            }
+        }
+    }
+
+    fn read_early(&mut self, scope: &Scope<'_>, value: &Expr) {
+        let mut used = Vec::new();
+        value.for_each_value(&mut |id| used.push(id));
+        for item in &scope.layout.items {
+            let wanted = item.value.is_some_and(|id| used.contains(&id))
+                || item.bits.iter().any(|part| used.contains(&part.value));
+            let bytes = item.fixed_bytes().filter(|_| wanted);
+            let (Some(bytes), ItemKind::Word { .. }) = (bytes, &item.kind) else { continue };
+            let at = match item.place {
+                Place::Fixed(at) => at.to_string(),
+                Place::FromEnd(before) => format!("size - {before}"),
+                Place::AfterPrevious => continue,
+            };
+            self.line(scope.pad, "do");
+            self.line(scope.pad, &format!("local word = {}", read(item, &at, bytes)));
+            self.keep(item, scope.pad);
+            self.line(scope.pad, "end");
+        }
+    }
+
+    /// Reads and shows one field; moves `at` behind it.
+    fn item(&mut self, scope: &Scope<'_>, index: usize, item: &Item, leave: &str) {
+        let pad = scope.pad;
+        let at = match item.place {
+            Place::Fixed(at) => {
+                self.line(pad, &format!("at = {} + {at}", scope.base));
+                "at"
+            }
+            Place::AfterPrevious => "at",
+            Place::FromEnd(before) => {
+                self.line(pad, &format!("local from = size - {before}"));
+                "from"
+            }
+        };
+        let length = match &item.kind {
+            ItemKind::Word { bytes, .. } => bytes.to_string(),
+            ItemKind::Bytes { length } => format!("N({})", expression(length)),
+            ItemKind::List(list) => {
+                format!("N({}) * {}", expression(&list.count), list.item_bytes)
+            }
+        };
+        self.line(pad, &format!("local length = {length}"));
+        let name = item.name.as_deref().unwrap_or("padding");
+        let sentence = match leave {
+            LEAVE_RECORD => format!("a record reaches beyond the payload: no room for {name}"),
+            _ => format!("the packet ends before {name} does"),
+        };
+        let sentence = quote(&sentence);
+        self.line(pad, &format!("if {at} < 0 or {at} + length > size then"));
+        let note = format!("  tree:add_proto_expert_info(short, {sentence})");
+        self.line(pad, &note);
+        self.line(pad, &format!("  do {leave} end\n{pad}end"));
+        match &item.kind {
+            ItemKind::Word { bytes, kind } => self.word(scope, index, item, (*bytes, *kind), at),
+            ItemKind::Bytes { .. } => self.bytes(scope, index, item, at),
+            ItemKind::List(list) => self.list(scope, item, list),
+        }
+        if at == "at" {
+            self.line(pad, "at = at + length\n  if at > fin then fin = at end");
+        }
+    }
+
+    fn declare(&mut self, scope: &Scope<'_>, name: &str, kind: &str, extra: &str) -> String {
+        let key = format!("{}.{name}", scope.path);
+        let path = quote(&format!("{}.{key}", self.proto));
+        let _ = writeln!(
+            self.fields,
+            "f[\"{key}\"] = ProtoField.{kind}({path}, {}{extra})",
+            quote(name)
+        );
+        format!("f[\"{key}\"]")
+    }
+
+    fn word(
+        &mut self,
+        scope: &Scope<'_>,
+        index: usize,
+        item: &Item,
+        (bytes, kind): (u8, ValueKind),
+        at: &str,
+    ) {
+        let Some(name) = item.name.as_deref() else { return };
+        let pad = scope.pad;
+        let width = u32::from(bytes) * 8;
+        let ruled = item.rules.equals.is_some() || !item.bits.is_empty();
+        let base = if ruled { ", base.DEC_HEX" } else { ", base.DEC" };
+        let (lua, extra) = match kind {
+            ValueKind::Signed => (format!("int{width}"), String::from(", base.DEC")),
+            ValueKind::Float if bytes == 4 => (String::from("float"), String::new()),
+            ValueKind::Float => (String::from("double"), String::new()),
+            ValueKind::Unsigned | ValueKind::Bytes if bytes > 4 => {
+                (String::from("uint64"), String::from(base))
+            }
+            ValueKind::Unsigned | ValueKind::Bytes => (format!("uint{width}"), String::from(base)),
+        };
+        let about = about(item.unit.as_deref(), &item.help);
+        let field = self.declare(scope, name, &lua, &extra);
+        self.line(pad, &format!("local word = {}", read(item, at, u32::from(bytes))));
+        self.keep(item, pad);
+        let range = format!("tvb({at}, {bytes})");
+        let add = add(item);
+        let shown = match (kind, bytes) {
+            (ValueKind::Unsigned, 5..=8) => format!("tree:add({field}, {range}, word)"),
+            _ => format!("tree:{add}({field}, {range})"),
+        };
+        self.line(pad, &format!("t[{index}] = {shown}"));
+        if !about.is_empty() {
+            self.line(pad, &format!("t[{index}]:append_text({})", quote(&about)));
+        }
+        for part in &item.bits {
+            let place = bits(part.low, part.width);
+            let about = self::about(part.unit.as_deref(), &part.help);
+            let about = if about.is_empty() {
+                String::new()
+            } else {
+                format!(":append_text({})", quote(&about))
+            };
+            if bytes <= 4 {
+                let mask = mask(u32::from(part.width)) << part.low;
+                let extra = format!(", base.DEC, nil, {mask:#x}");
+                let field = self.declare(scope, &part.name, &lua, &extra);
+                self.line(pad, &format!("t[{index}]:{add}({field}, {range}){about}"));
+            } else {
+                // A mask of more than 32 bits is beyond Lua's numbers: the value is given instead.
+                let field = self.declare(scope, &part.name, "uint64", ", base.DEC");
+                let value = format!("v[{}]", part.value);
+                let item = format!("t[{index}]:add({field}, {range}, {value})");
+                let note = quote(&format!("[{place}] "));
+                self.line(pad, &format!("{item}:prepend_text({note}){about}"));
+            }
+        }
+    }
+
+    fn bytes(&mut self, scope: &Scope<'_>, index: usize, item: &Item, at: &str) {
+        let Some(name) = item.name.as_deref() else { return };
+        let field = self.declare(scope, name, "bytes", "");
+        let add = format!("t[{index}] = tree:add({field}, tvb({at}, length))");
+        self.line(scope.pad, &format!("if length > 0 then {add} end"));
+    }
+
+    fn list(&mut self, scope: &Scope<'_>, item: &Item, list: &List) {
+        let name = item.name.as_deref().unwrap_or("list");
+        let path = format!("{}.{name}", scope.path);
+        let inner = format!("{}  ", scope.pad);
+        let bytes = list.item_bytes;
+        let title = quote(&format!("{name}, item "));
+        self.line(scope.pad, &format!("for number = 0, length / {bytes} - 1 do"));
+        let outer = "local outer, first, tree = v, at + number * ITEM, tree";
+        self.line(&inner, &outer.replace("ITEM", &bytes.to_string()));
+        self.line(&inner, "local v, t, at, fin = {}, {}, first, first");
+        let show = format!("if number < {SHOWN_MAX} then");
+        self.line(&inner, &show);
+        self.line(&inner, &format!("  tree = tree:add(tvb(first, {bytes}), {title} .. number)"));
+        let deep = format!("{inner}  ");
+        let item_scope = Scope { layout: &list.item, path: &path, base: "first", pad: &deep };
+        self.layout(&item_scope, "return");
+        self.line(&inner, "end");
+        self.picks(list, &inner);
+        self.line(&inner, "v = outer");
+        self.line(scope.pad, "end");
+        if let Some(pick) = &list.pick {
+            for picked in &pick.values {
+                let field = self.declare(scope, &picked.name, "uint64", ", base.DEC");
+                let id = picked.value;
+                let shown = format!("tree:add({field}, v[{id}]):set_generated()");
+                self.line(scope.pad, &format!("if v[{id}] then {shown} end"));
+                if picked.required {
+                    let text = quote(&format!("there is no item `{}`", picked.name));
+                    let note = format!("tree:add_proto_expert_info(rule, {text})");
+                    self.line(scope.pad, &format!("if not v[{id}] then {note} end"));
+                }
+            }
+        }
+        let note = quote(&format!("only the first {SHOWN_MAX} items are shown"));
+        self.line(
+            scope.pad,
+            &format!("if length > {SHOWN_MAX} * {bytes} then tree:add({note}) end"),
+        );
+    }
+
+    /// Takes values by key out of one list item, which starts at `first`.
+    fn picks(&mut self, list: &List, pad: &str) {
+        let Some(pick) = &list.pick else { return };
+        for item in &list.item.items {
+            let (Place::Fixed(at), Some(bytes)) = (item.place, item.fixed_bytes()) else {
+                continue;
+            };
+            let wanted = item.value.is_some_and(|id| id == pick.key || id == pick.value)
+                || item.bits.iter().any(|p| p.value == pick.key || p.value == pick.value);
+            if !wanted || !matches!(item.kind, ItemKind::Word { .. }) {
+                continue;
+            }
+            self.line(
+                pad,
+                &format!("local word = {}", read(item, &format!("first + {at}"), bytes)),
+            );
+            self.keep(item, pad);
+        }
+        for picked in &pick.values {
+            let is = constant(picked.is);
+            let take = format!("outer[{}] = v[{}]", picked.value, pick.value);
+            self.line(pad, &format!("if v[{}] == {is} then {take} end", pick.key));
+        }
+    }
+
+    /// Expert information where a rule does not hold.
+    fn rules(
+        &mut self,
+        scope: &Scope<'_>,
+        index: usize,
+        id: Option<usize>,
+        name: &str,
+        rules: &Rules,
+    ) {
+        let (Some(id), false) = (id, rules.is_empty()) else { return };
+        let mut wrong = Vec::new();
+        if let Some(equals) = &rules.equals {
+            wrong.push(format!("v[{id}] ~= {}", expression(equals)));
+        }
+        if !rules.one_of.is_empty() {
+            let each = |value: &u64| format!("v[{id}] == {}", constant(*value));
+            let any: Vec<String> = rules.one_of.iter().map(each).collect();
+            wrong.push(format!("not ({})", any.join(" or ")));
+        }
+        if let Some(min) = rules.min {
+            wrong.push(format!("v[{id}] < {}", constant(min)));
+        }
+        if let Some(max) = rules.max {
+            wrong.push(format!("v[{id}] > {}", constant(max)));
+        }
+        let text = format!("{name} must be {}", rules_text(scope.layout, rules));
+        let note = format!("(t[{index}] or tree):add_proto_expert_info(rule, {})", quote(&text));
+        let test = wrong.join(" or ");
+        self.line(scope.pad, &format!("if v[{id}] and ({test}) then {note} end"));
+    }
+
+    fn show_computed(&mut self, scope: &Scope<'_>) {
+        for &id in &scope.layout.computed_order {
+            let value = &scope.layout.values[id];
+            let field = self.declare(scope, &value.name, "uint64", ", base.DEC");
+            let about = quote(&about(value.unit.as_deref(), &value.help));
+            let shown = format!("tree:add({field}, v[{id}]):append_text({about}):set_generated()");
+            self.line(scope.pad, &format!("if v[{id}] then {shown} end"));
+        }
+    }
+
+    fn size(&mut self, packet: &PacketType) {
+        let size = &packet.size;
+        let mut wrong = format!("size < {} or size > {}", size.min, size.max);
+        let mut text = format!("the packet must have {} to {} bytes", size.min, size.max);
+        if let Some(equals) = &size.equals {
+            let _ = write!(wrong, " or U(size) ~= {}", expression(equals));
+            let _ = write!(text, ", and {}", packet.header.text_of(equals));
+        }
+        let note = format!("tree:add_proto_expert_info(rule, {})", quote(&text));
+        self.line("  ", &format!("if {wrong} then {note} end"));
+    }
+
+    fn roles(&mut self, packet: &PacketType) {
+        let mut found = Vec::new();
+        if let Some(sequence) = &packet.sequence {
+            found.push(("sequence", &sequence.value));
+        }
+        if let Some(event) = &packet.event {
+            found.push(("event", &event.key));
+        }
+        match &packet.fragment {
+            Fragment::Whole => {}
+            Fragment::Index { index, count, .. } => {
+                found.extend([("fragment_index", index), ("fragment_count", count)]);
+            }
+            Fragment::Bytes { offset, total, .. } => {
+                found.extend([("fragment_offset", offset), ("fragment_total", total)]);
+            }
+        }
+        self.line("  ", &format!("local info = {}", quote(&packet.name)));
+        for (key, value) in found {
+            self.line("  ", "do");
+            self.line("    ", &format!("local value = {}", expression(value)));
+            self.line("    ", &format!("tree:add(f[\"{key}\"], value):set_generated()"));
+            let text = quote(&format!(" {key}="));
+            self.line("    ", &format!("info = info .. {text} .. tostring(value)"));
+            self.line("  ", "end");
+        }
+        self.line("  ", "pinfo.cols.info = info");
+        if let Some(crc) = &packet.crc {
+            let text = format!("Check sum {}: not checked here", crc.algorithm);
+            self.line("  ", &format!("tree:add({}):set_generated()", quote(&text)));
+        }
+    }
+
+    /// The payload, with its records.
+    fn payload(&mut self, number: usize, packet: &PacketType) {
+        let number_of = |expression: &Expr| format!("N({})", self::expression(expression));
+        let payload = &packet.payload;
+        let from = payload.from.as_ref().map_or(String::from("fin"), number_of);
+        let to = match (&payload.length, &payload.trailer) {
+            (Some(length), _) => format!("from + {}", number_of(length)),
+            (None, Some(trailer)) => format!("size - {}", number_of(trailer)),
+            (None, None) => String::from("size"),
+        };
+        self.line("  ", &format!("local from = {from}\n  local to = {to}"));
+        let text = quote("the payload lies beyond the packet");
+        let note = format!("tree:add_proto_expert_info(short, {text})");
+        self.line("  ", &format!("if to > size or from > to then {note} return end"));
+        self.line("  ", "if to == from then return end");
+        let label = "\"Payload: \" .. (to - from) .. \" bytes\"";
+        self.line("  ", &format!("local payload = tree:add(tvb(from, to - from), {label})"));
+        let Some(records) = &packet.records else { return };
+        let title = quote(&format!("{}: ", records.name));
+        let rest = quote(&format!("only the first {SHOWN_MAX} records are shown"));
+        self.line("  ", "local shown = 0");
+        self.line("  ", "while from < to do");
+        self.line("  ", &format!("  if shown == {SHOWN_MAX} then payload:add({rest}) return end"));
+        let call = format!("record[{number}](tvb, from, to, port, payload, {title} .. shown)");
+        self.line("  ", &format!("  local stride = {call}"));
+        self.line("  ", "  if stride == nil or stride <= 0 then return end");
+        self.line("  ", "  from = from + stride\n    shown = shown + 1\n  end");
+    }
+
+    /// The function that shows one record and returns its size.
+    fn record(&mut self, number: usize, layout: &Layout, bytes: &Expr, path: &str) {
+        let head = "function(tvb, base, size, port, tree, title)";
+        self.line("", &format!("record[{number}] = {head}"));
+        self.line("  ", "local v, t, at, fin = {}, {}, base, base");
+        self.line("  ", "tree = tree:add(tvb(base, 1), title)");
+        self.layout(&Scope { layout, path, base: "base", pad: "  " }, LEAVE_RECORD);
+        self.line("  ", &format!("local stride = N({})", expression(bytes)));
+        let text = quote("a record reaches beyond the payload");
+        let note = format!("tree:add_proto_expert_info(short, {text})");
+        self.line("  ", &format!("if base + stride > size then {note} return nil end"));
+        self.line("  ", "if stride > 0 then tree:set_len(stride) end");
+        self.line("  ", "return stride\nend");
+    }
+}
+
+/// Unit and help, to be appended to a value.
+fn about(unit: Option<&str>, help: &str) -> String {
+    let unit = unit.map_or(String::new(), |unit| format!(" [{unit}]"));
+    if help.is_empty() { unit } else { format!("{unit}  {help}") }
+}
+
+/// Reads the word of an item at a place as a `UInt64`.
+fn read(item: &Item, at: &str, bytes: u32) -> String {
+    match item.byte_order {
+        ByteOrder::Big => format!("big(tvb, {at}, {bytes})"),
+        ByteOrder::Little => format!("little(tvb, {at}, {bytes})"),
+    }
+}
+
+fn add(item: &Item) -> &'static str {
+    match item.byte_order {
+        ByteOrder::Big => "add",
+        ByteOrder::Little => "add_le",
+    }
+}
