@@ -8,12 +8,14 @@ mod experiment;
 mod failure;
 mod formats;
 mod host;
+mod output;
 mod run;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::say_text;
 use arguments::{Arguments, Command, FormatCommand};
 use failure::Failure;
 
@@ -51,7 +53,7 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Emulate(emulate) => commands::emulate::emulate(&emulate, json),
         Command::Doctor => commands::doctor::doctor(json),
         Command::Counters => {
-            print!("{}", fluxline_daq::ledger::counters_page());
+            say_text!("{}", fluxline_daq::ledger::counters_page());
             Ok(())
         }
     }

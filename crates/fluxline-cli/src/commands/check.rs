@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::arguments::CheckArguments;
 use crate::failure::Failure;
 use crate::formats;
+use crate::say;
 
 /// Bytes of the first offending packet that are shown, and how many a line has.
 const HEX_BYTES_MAX: usize = 256;
@@ -67,27 +68,33 @@ fn print(acquisition: &Acquisition, reader: &CaptureReader, json: bool) {
         }));
         return;
     }
-    println!("{:>12} frames, of these:", reader.counters().frames);
+    say!("{:>12} frames, of these:", reader.counters().frames);
     for (row, value) in reader.counters().rows().skip(1).filter(|(_, value)| *value > 0) {
-        println!("{value:>12} {}", row.help);
+        say!("{value:>12} {}", row.help);
     }
-    println!();
+    say!("");
     print_sources(&ledger);
     for (entry, row) in ledger.rejects.iter().zip(acquisition.readout().rejects()) {
-        println!("\n{:>12} rejected: {}", entry.packets, entry.reason);
-        println!("the first, {} bytes from {}:", entry.first_bytes, entry.first_sender);
+        say!("\n{:>12} rejected: {}", entry.packets, entry.reason);
+        say!("the first, {} bytes from {}:", entry.first_bytes, entry.first_sender);
         print_hex(&row.first_bytes);
     }
     if let Some(cut) = reader.cut() {
-        println!("\nnote: {cut}");
+        say!("\nnote: {cut}");
     }
 }
 
 fn print_sources(ledger: &Ledger) {
     let width = ledger.sources.iter().map(|source| source.label.len()).max().unwrap_or(0).max(6);
-    println!(
+    say!(
         "{:<width$}  {:>9}  {:>12}  {:>12}  {:>7}  {:>9}  {:>9}  missing",
-        "source", "packets", "first", "last", "lost", "reordered", "duplicate"
+        "source",
+        "packets",
+        "first",
+        "last",
+        "lost",
+        "reordered",
+        "duplicate"
     );
     for source in &ledger.sources {
         let number = |value: Option<u64>| value.map_or("-".to_string(), |value| value.to_string());
@@ -101,7 +108,7 @@ fn print_sources(ledger: &Ledger) {
             })
             .collect();
         let counters = &source.counters;
-        println!(
+        say!(
             "{:<width$}  {:>9}  {:>12}  {:>12}  {:>7}  {:>9}  {:>9}  {}",
             source.label,
             counters.parsed,
@@ -114,7 +121,7 @@ fn print_sources(ledger: &Ledger) {
         );
     }
     if ledger.sources.is_empty() {
-        println!("no packet fits the description");
+        say!("no packet fits the description");
     }
 }
 
@@ -126,9 +133,9 @@ fn print_hex(bytes: &[u8]) {
             .iter()
             .map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { '.' })
             .collect();
-        println!("  {:04x}  {:<47}  {text}", number * HEX_BYTES_PER_LINE, hex.join(" "));
+        say!("  {:04x}  {:<47}  {text}", number * HEX_BYTES_PER_LINE, hex.join(" "));
     }
     if bytes.len() > shown.len() {
-        println!("  … {} bytes more", bytes.len() - shown.len());
+        say!("  … {} bytes more", bytes.len() - shown.len());
     }
 }

@@ -4,6 +4,7 @@ use crate::arguments::DemoArguments;
 use crate::experiment::Experiment;
 use crate::failure::Failure;
 use crate::run::RunRequest;
+use crate::say;
 
 /// Eight emulated front-ends push UDP over loopback; events of eight fragments are recorded.
 pub fn demo(arguments: DemoArguments, json: bool) -> Result<(), Failure> {
@@ -27,7 +28,7 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<(), Failure> {
     let report = crate::run::run(RunRequest { experiment, folder, quiet: json })?;
     super::run::finish(&report, json)?;
     if !json {
-        println!("{}", compare(&report.ledger));
+        say!("{}", compare(&report.ledger));
     }
     Ok(())
 }

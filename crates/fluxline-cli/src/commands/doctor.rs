@@ -4,6 +4,7 @@ use fluxline::doctor::{Verdict, checks};
 use serde_json::json;
 
 use crate::failure::Failure;
+use crate::say;
 
 /// Prints the checks, worst first.
 pub fn doctor(json: bool) -> Result<(), Failure> {
@@ -31,7 +32,7 @@ pub fn doctor(json: bool) -> Result<(), Failure> {
     };
     let (names, found) = (width(|check| &check.name), width(|check| &check.found));
     for check in &checks {
-        println!(
+        say!(
             "{:<4}  {:<names$}  {:<found$}  wanted {}",
             word(&check.verdict),
             check.name,
@@ -39,9 +40,9 @@ pub fn doctor(json: bool) -> Result<(), Failure> {
             check.wanted
         );
         if check.verdict != Verdict::Good {
-            println!("      {}", check.why);
+            say!("      {}", check.why);
             if let Some(remedy) = &check.remedy {
-                println!("      mend: {remedy}");
+                say!("      mend: {remedy}");
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::experiment::{Emulator, EmulatorLink, Faults, Pattern};
 use crate::failure::Failure;
 use crate::formats::{self, LoadedFormat};
 use crate::run::{Live, Sensors, SensorsTruth, Stop};
+use crate::say;
 
 /// Sends or writes, then says exactly what was done.
 pub fn emulate(arguments: &EmulateArguments, json: bool) -> Result<(), Failure> {
@@ -105,8 +106,8 @@ fn report(truth: &SensorsTruth, json: bool) {
         super::print_json(&document);
         return;
     }
-    println!("seed {}", truth.seed);
+    say!("seed {}", truth.seed);
     for (name, value) in rows.iter().filter(|(name, value)| *value > 0 || *name == "sent") {
-        println!("{value:>12} {}", name.replace('_', " "));
+        say!("{value:>12} {}", name.replace('_', " "));
     }
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::arguments::{ExportArguments, ExportKind};
 use crate::failure::Failure;
+use crate::say;
 
 /// Exports a run and lists the files.
 pub fn export(arguments: &ExportArguments, json: bool) -> Result<(), Failure> {
@@ -28,11 +29,11 @@ pub fn export(arguments: &ExportArguments, json: bool) -> Result<(), Failure> {
         return Ok(());
     }
     for table in &report.tables {
-        println!("{:>12} rows  {}", table.rows, table.file.display());
+        say!("{:>12} rows  {}", table.rows, table.file.display());
         if !table.left_out.is_empty() {
-            println!("              without {}", table.left_out.join(", "));
+            say!("              without {}", table.left_out.join(", "));
         }
     }
-    report.notes.iter().for_each(|note| println!("note: {note}"));
+    report.notes.iter().for_each(|note| say!("note: {note}"));
     Ok(())
 }

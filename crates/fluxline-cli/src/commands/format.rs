@@ -1,11 +1,13 @@
 //! `fluxline format list|show|wireshark|numpy`: what follows from a description.
 
-use fluxline_proto::description::{Description, shipped};
+use fluxline_proto::description::diagram::Diagram;
+use fluxline_proto::description::{Description, numpy, shipped, wireshark};
 use serde_json::json;
 
 use crate::arguments::{FormatArguments, WiresharkArguments};
 use crate::failure::Failure;
 use crate::formats;
+use crate::{say, say_text};
 
 /// Lists the shipped descriptions.
 pub fn list(json: bool) -> Result<(), Failure> {
@@ -22,22 +24,44 @@ pub fn list(json: bool) -> Result<(), Failure> {
     }
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, about) in rows {
-        println!("{name:<width$}  {about}");
+        say!("{name:<width$}  {about}");
     }
-    println!("\nNext: fluxline format show srs-vmm3");
+    say!("\nNext: fluxline format show srs-vmm3");
+    Ok(())
+}
+
+/// Draws the packets of a description.
+pub fn show(arguments: &FormatArguments, json: bool) -> Result<(), Failure> {
+    let diagram = Diagram::of(&load(arguments)?);
+    if json {
+        super::print_json(&json!(diagram));
+    } else {
+        say_text!("{diagram}");
+    }
+    Ok(())
+}
+
+/// Writes a Wireshark dissector.
+pub fn wireshark(arguments: &WiresharkArguments, json: bool) -> Result<(), Failure> {
+    print_text("lua", &wireshark::dissector(&load(&arguments.format)?, arguments.port), json)
+}
+
+/// Writes the NumPy dtypes.
+pub fn numpy(arguments: &FormatArguments, json: bool) -> Result<(), Failure> {
+    print_text("python", &numpy::dtypes(&load(arguments)?), json)
+}
+
+/// A program text as it is, or as the one member of a JSON document.
+fn print_text(language: &str, text: &str, json: bool) -> Result<(), Failure> {
+    if json {
+        super::print_json(&json!({ language: text }));
+    } else {
+        say_text!("{text}");
+    }
     Ok(())
 }
 
 fn load(arguments: &FormatArguments) -> Result<Description, Failure> {
     let parameters = formats::parameters(&arguments.parameters)?;
     Ok(formats::load(&arguments.format, &parameters)?.description)
-}
-pub fn show(a: &FormatArguments, _: bool) -> Result<(), Failure> {
-    load(a).map(|_| ())
-}
-pub fn wireshark(a: &WiresharkArguments, _: bool) -> Result<(), Failure> {
-    load(&a.format).map(|_| ())
-}
-pub fn numpy(a: &FormatArguments, _: bool) -> Result<(), Failure> {
-    load(a).map(|_| ())
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::InspectArguments;
 use crate::failure::Failure;
+use crate::say;
 
 /// What the event files say.
 #[derive(Default)]
@@ -70,31 +71,34 @@ fn read(
 fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     let text = |key: &str| document[key].as_str().unwrap_or("unknown").to_string();
     let name = document["experiment"]["name"].as_str().unwrap_or("unknown");
-    println!("run      {} ({name})", arguments.run.display());
-    println!("state    {}", text("state"));
+    say!("run      {} ({name})", arguments.run.display());
+    say!("state    {}", text("state"));
     if let (Some(began), Some(ended)) =
         (document["began_ns"].as_u64(), document["ended_ns"].as_u64())
     {
-        println!("lasted   {:.3} s", ended.saturating_sub(began) as f64 * 1e-9);
+        say!("lasted   {:.3} s", ended.saturating_sub(began) as f64 * 1e-9);
     }
     let report = &found.report;
-    println!(
+    say!(
         "holds    {} events, {} packets, {} bytes in {} batches",
-        report.events, report.packets, report.bytes, report.batches
+        report.events,
+        report.packets,
+        report.bytes,
+        report.batches
     );
     for (status, count) in &found.by_status {
-        println!("         {count} {status}");
+        say!("         {count} {status}");
     }
     match serde_json::from_value::<Ledger>(document["ledger"].clone()) {
-        Ok(ledger) if !ledger.sources.is_empty() => println!("\n{}", ledger.table()),
-        _ => println!("\nno ledger: the run did not end by itself"),
+        Ok(ledger) if !ledger.sources.is_empty() => say!("\n{}", ledger.table()),
+        _ => say!("\nno ledger: the run did not end by itself"),
     }
     if !found.incomplete.is_empty() {
-        println!("incomplete events (the first {}):", found.incomplete.len());
-        found.incomplete.iter().for_each(|line| println!("  {line}"));
+        say!("incomplete events (the first {}):", found.incomplete.len());
+        found.incomplete.iter().for_each(|line| say!("  {line}"));
     }
     for damage in &report.damages {
-        println!(
+        say!(
             "damaged: {} at byte {}: {} bytes: {}",
             damage.file.display(),
             damage.start,
@@ -103,7 +107,7 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
         );
     }
     for tail in &report.tails {
-        println!(
+        say!(
             "torn: {} has {} bytes of an incomplete batch at its end; `fluxline recover {}` cuts \
              them off",
             tail.file.display(),
@@ -111,5 +115,5 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
             arguments.run.display()
         );
     }
-    println!("Next: fluxline export {} --to parquet", arguments.run.display());
+    say!("Next: fluxline export {} --to parquet", arguments.run.display());
 }

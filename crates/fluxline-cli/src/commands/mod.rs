@@ -9,8 +9,9 @@ pub mod format;
 pub mod inspect;
 pub mod recover;
 pub mod run;
+use crate::say;
 
 /// Prints a JSON document to standard output, as `--json` asks.
 pub fn print_json(document: &serde_json::Value) {
-    println!("{document:#}");
+    say!("{document:#}");
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::arguments::RecoverArguments;
 use crate::failure::Failure;
+use crate::say;
 
 /// Recovers a run and says what was cut.
 pub fn recover(arguments: &RecoverArguments, json: bool) -> Result<(), Failure> {
@@ -24,20 +25,22 @@ pub fn recover(arguments: &RecoverArguments, json: bool) -> Result<(), Failure> 
         return Ok(());
     }
     for cut in &report.cuts {
-        println!(
+        say!(
             "{}: kept {} bytes, cut {} bytes of an incomplete batch",
             cut.file.display(),
             cut.kept_bytes,
             cut.cut_bytes
         );
     }
-    println!(
+    say!(
         "{} complete batches with {} events and {} packets are readable.",
-        report.found.batches, report.found.events, report.found.packets
+        report.found.batches,
+        report.found.events,
+        report.found.packets
     );
     if report.cuts.is_empty() && report.ended.is_empty() {
-        println!("There was nothing to mend.");
+        say!("There was nothing to mend.");
     }
-    println!("Next: fluxline inspect {}", arguments.run.display());
+    say!("Next: fluxline inspect {}", arguments.run.display());
     Ok(())
 }

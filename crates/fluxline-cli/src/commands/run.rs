@@ -7,6 +7,7 @@ use crate::experiment::{Build, Events, Experiment, Pcap, Record, Source, Speed, 
 use crate::failure::Failure;
 use crate::formats;
 use crate::run::{RunReport, RunRequest};
+use crate::say_text;
 
 /// Runs, prints the ledger, and fails when it does not close or recording stopped.
 pub fn run(arguments: RunArguments, json: bool) -> Result<(), Failure> {
@@ -39,7 +40,7 @@ pub fn finish(report: &RunReport, json: bool) -> Result<(), Failure> {
     if json {
         super::print_json(&report.document);
     } else {
-        print!("{}", report.text());
+        say_text!("{}", report.text());
     }
     match &report.failure {
         None => Ok(()),

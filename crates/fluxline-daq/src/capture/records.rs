@@ -70,7 +70,7 @@ impl Records {
         let hex: Vec<String> = head.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
         let start = if hex.is_empty() { "nothing".to_string() } else { hex.join(" ") };
         // The parser looks at its first read only; so it gets as much as there is.
-        let mut first = Vec::from(head);
+        let mut first = head;
         if let Err(source) = read.by_ref().take(BUFFER_BYTES as u64 / 2).read_to_end(&mut first) {
             return Err(CaptureError::Open { file: name.into(), source });
         }
