@@ -15,7 +15,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::say_text;
 use arguments::{Arguments, Command, FormatCommand};
 use failure::Failure;
 
