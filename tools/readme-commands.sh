@@ -9,14 +9,16 @@ cargo build --release --locked --quiet
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 export PATH="$root/target/release:$PATH" CARGO_TARGET_DIR="$root/target"
-for name in Cargo.toml Cargo.lock crates formats examples docs; do
-  ln -s "$root/$name" "$scratch/$name"
-done
 shared="${FLUXLINE_SHARED:-$root/../shared}"
-[ -d "$shared/captures" ] && ln -s "$shared" "$scratch/shared"
 
 ran=0
 for page in README.md docs/tutorial/*.md; do
+  clone="$scratch/$(basename "$page" .md)"
+  mkdir "$clone"
+  for name in Cargo.toml Cargo.lock crates formats examples docs; do
+    ln -s "$root/$name" "$clone/$name"
+  done
+  if [ -d "$shared/captures" ]; then ln -s "$(realpath "$shared")" "$clone/shared"; fi
   blocks="$(mktemp -d -p "$scratch")"
   awk -v out="$blocks" '
     /^```sh run/ { n++; file = sprintf("%s/%03d.sh", out, n); inside = 1; next }
@@ -24,13 +26,13 @@ for page in README.md docs/tutorial/*.md; do
     inside       { print > file }' "$page"
   for block in "$blocks"/*.sh; do
     [ -f "$block" ] || continue
-    if grep -q 'shared/captures' "$block" && [ ! -d "$scratch/shared/captures" ]; then
+    if grep -q 'shared/captures' "$block" && [ ! -d "$clone/shared/captures" ]; then
       echo "skipped (no shared/captures): $page: $(head -1 "$block")"
       continue
     fi
     echo "--- $page"
     sed 's/^/    /' "$block"
-    (cd "$scratch" && bash -euo pipefail "$block" >"$block.out" 2>&1 </dev/null) || {
+    (cd "$clone" && bash -euo pipefail "$block" >"$block.out" 2>&1 </dev/null) || {
       cat "$block.out"
       echo "$page: this block failed"
       exit 1
