@@ -3,8 +3,8 @@
 //!
 //! One sender on core 0, everything that receives on core 1. For each payload and each kind of
 //! sender (single datagrams, as an FPGA sends; trains cut by the kernel, as a PC sends) the rate is
-//! bisected: RFC 2544's throughput. Rounds are interleaved, medians are printed, and the ratio to the
-//! bare receiver is the result; absolute numbers depend on the hour.
+//! bisected: RFC 2544's throughput. Rounds are interleaved, medians are printed, and the ratio to
+//! the bare receiver is the result; absolute numbers depend on the hour.
 //!
 //! `cargo bench -p fluxline-cli --bench acquire` (about 6 minutes; `ROUNDS=1` about 2).
 //! The bare receiver is `crates/fluxline/examples/bare_receiver.rs`; build it first:

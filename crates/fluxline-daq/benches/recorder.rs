@@ -4,7 +4,8 @@
 //! to minute; medians of the rates and of each trial's ratio are printed. The target is 0.8.
 //!
 //! `cargo bench -p fluxline-daq --bench recorder -- [DIRECTORY] [MEBIBYTES]`; the directory may
-//! come from FLUXLINE_BENCH_DIR, the default is a temporary one. Files are removed after each trial.
+//! come from FLUXLINE_BENCH_DIR, the default is a temporary one. Files are removed after each
+//! trial.
 
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 

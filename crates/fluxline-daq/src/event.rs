@@ -14,8 +14,8 @@ pub struct EventBatch {
     pub packets: Vec<PacketRow>,
     /// The packets' bytes (whole UDP payloads), in the order of `packets`.
     pub bytes: Vec<u8>,
-    /// What is missing in incomplete events, in words; `EventRow::missing_bytes` says how much of it
-    /// belongs to which event, in order.
+    /// What is missing in incomplete events, in words; `EventRow::missing_bytes` says how much of
+    /// it belongs to which event, in order.
     pub missing: String,
 }
 

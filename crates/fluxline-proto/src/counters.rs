@@ -74,7 +74,8 @@ macro_rules! counters {
                 Self::ROWS.iter().zip([ $( self.$field, )* ])
             }
 
-            /// Sets the counter of that name; `false` when there is none (a file of another version).
+            /// Sets the counter of that name; `false` when there is none (a file of another
+            /// version).
             pub fn set(&mut self, name: &str, value: u64) -> bool {
                 match name {
                     $( stringify!($field) => { self.$field = value; true } )*

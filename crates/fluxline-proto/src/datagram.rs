@@ -5,7 +5,8 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::Moment;
 
-/// Address and port of a datagram's sender; IPv4 is kept as IPv4-mapped IPv6, so that it is one size.
+/// Address and port of a datagram's sender; IPv4 is kept as IPv4-mapped IPv6, so that it is one
+/// size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SenderAddress {
     ip: [u8; 16],

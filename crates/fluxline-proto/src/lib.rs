@@ -1,4 +1,5 @@
-//! The core of Fluxline: time, datagrams, packet descriptions and the programs made of them, counters.
+//! The core of Fluxline: time, datagrams, packet descriptions and the programs made of them,
+//! counters.
 //!
 //! This crate owns no socket, no clock, no thread, no randomness and no unsafe code: time is an
 //! argument, bytes are an argument. That is why the same code runs in real and in virtual time.

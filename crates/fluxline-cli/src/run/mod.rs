@@ -1,8 +1,8 @@
 //! A run: inputs, readout and recorder, each in its thread; how it begins and how it ends.
 //!
-//! Everything that can fail at the start fails before the run folder is made. At the end inputs stop
-//! first, then the readout drains their rings, then the recorder its queue: what was received is in
-//! the files, and the ledger is closed over all of them.
+//! Everything that can fail at the start fails before the run folder is made. At the end inputs
+//! stop first, then the readout drains their rings, then the recorder its queue: what was received
+//! is in the files, and the ledger is closed over all of them.
 
 mod file;
 mod input;

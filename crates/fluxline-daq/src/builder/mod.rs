@@ -197,7 +197,8 @@ impl Builder {
         self.slab.open_count()
     }
 
-    /// What open events and the batch take \[byte\], as bounded by [`BuilderConfig::bytes_open_max`].
+    /// What open events and the batch take \[byte\], as bounded by
+    /// [`BuilderConfig::bytes_open_max`].
     #[must_use]
     pub fn bytes_open(&self) -> u64 {
         self.bytes_open + self.gathering.cost()

@@ -3,7 +3,8 @@
 //! A capture shows what was on the wire, beneath UDP and beside it. Here link and IP headers are
 //! taken off, IP fragments joined again, and everything that is not UDP to the ports asked for is
 //! counted by its kind. A file cut in the middle yields all its whole frames. Files are strangers:
-//! memory is bounded, every length checked. Sources: draft-ietf-opsawg-pcap, -pcapng; RFC 791, 8200.
+//! memory is bounded, every length checked. Sources: draft-ietf-opsawg-pcap, -pcapng; RFC 791,
+//! 8200.
 
 mod decap;
 pub mod raw;

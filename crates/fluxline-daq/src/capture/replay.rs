@@ -28,8 +28,8 @@ impl Pace {
         Pace { speed, began: None, released: 0 }
     }
 
-    /// How long the datagram of time `recorded` must wait at `now`; `None`: it may go, and counts as
-    /// gone. A datagram recorded before the first goes at once.
+    /// How long the datagram of time `recorded` must wait at `now`; `None`: it may go, and counts
+    /// as gone. A datagram recorded before the first goes at once.
     pub fn due(&mut self, recorded: Moment, now: Moment) -> Option<Span> {
         let (first, began) = *self.began.get_or_insert((recorded, now));
         let at = match self.speed {

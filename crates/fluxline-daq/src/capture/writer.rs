@@ -1,7 +1,8 @@
 //! Writes datagrams into a pcapng file, so that an emulated sensor can be looked at and replayed.
 //!
-//! One section, one Ethernet interface with nanosecond times. A payload beyond the usual MTU stands in one large
-//! frame, as captures on hosts with segmentation offload have them. Source: draft-ietf-opsawg-pcapng.
+//! One section, one Ethernet interface with nanosecond times. A payload beyond the usual MTU stands
+//! in one large frame, as captures on hosts with segmentation offload have them. Source:
+//! draft-ietf-opsawg-pcapng.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;

@@ -1,9 +1,9 @@
 //! Emulated sensors: packets made from the description that also receives them, with faults.
 //!
-//! A board is not always there, and never loses packets when asked to. An emulator makes what N boards
-//! would send, in the order of time, from a seed; it drops, doubles, swaps, spoils and restarts by
-//! given odds, and knows afterwards exactly what it did. The last packet of each source is always
-//! sent and in order: without a later packet, no receiver can see that one is missing.
+//! A board is not always there, and never loses packets when asked to. An emulator makes what N
+//! boards would send, in the order of time, from a seed; it drops, doubles, swaps, spoils and
+//! restarts by given odds, and knows afterwards exactly what it did. The last packet of each source
+//! is always sent and in order: without a later packet, no receiver can see that one is missing.
 
 mod source;
 mod template;

@@ -22,8 +22,8 @@ pub struct SequenceRule {
     pub bits: u8,
     /// How much it grows from packet to packet; 0 counts as 1.
     pub step: u64,
-    /// How much the sensor's time grows from packet to packet \[ns\]: finds losses of whole wraps of
-    /// a narrow counter.
+    /// How much the sensor's time grows from packet to packet \[ns\]: finds losses of whole wraps
+    /// of a narrow counter.
     pub timestamp_step_ns: Option<u64>,
 }
 

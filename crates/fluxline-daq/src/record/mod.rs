@@ -1,11 +1,11 @@
 //! Recording: a run is a folder that is readable after any crash, up to the last complete batch.
 //!
 //! A run folder holds `run.json` (configuration, host, ledger; replaced atomically),
-//! `sources.jsonl` (one line per source), `formats/NAME.toml` (the descriptions as they were) and Arrow IPC stream
-//! files, `events-000000.arrows` and so on, rotated by size. One Arrow record batch is one
-//! unit of safety: its message carries the batch's number and CRC-32C, so that a reader knows of
-//! every byte whether it is the one that was written. Arrow, because every language already reads
-//! it.
+//! `sources.jsonl` (one line per source), `formats/NAME.toml` (the descriptions as they were) and
+//! Arrow IPC stream files, `events-000000.arrows` and so on, rotated by size. One Arrow record
+//! batch is one unit of safety: its message carries the batch's number and CRC-32C, so that a
+//! reader knows of every byte whether it is the one that was written. Arrow, because every language
+//! already reads it.
 //!
 //! [`folder`] makes and opens run folders, [`writer`] records, [`reader`] reads back,
 //! [`mod@recover`] mends a run that did not end, [`mod@export`] hands it to other tools.

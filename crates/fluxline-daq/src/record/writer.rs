@@ -261,9 +261,9 @@ impl Recorder {
     /// Done when the batch is handed to the operating system, whole (it survives the
     /// program's end); [`RecorderConfig::sync`] says when it is on the disk (survives a power cut).
     /// Errors: after a [`WriteFault`] of the disk recording is stopped: the end of the file is cut
-    /// to the last complete batch, and later calls fail at once, without touching the disk. Whatever
-    /// is returned, [`Recorder::counts`] says exactly what is in the files: a batch above 2 GiB
-    /// goes in parts, and a part of it may have been written.
+    /// to the last complete batch, and later calls fail at once, without touching the disk.
+    /// Whatever is returned, [`Recorder::counts`] says exactly what is in the files: a batch above
+    /// 2 GiB goes in parts, and a part of it may have been written.
     /// Cost: one write, one pass for the check sum, some sixty bytes copied per packet.
     pub fn write(&mut self, batch: &EventBatch, now: Moment) -> Result<(), WriteFault> {
         let mut all = self.counts.given();
