@@ -27,7 +27,7 @@ pub struct Expected {
     pub event: Option<u64>,
     pub part: Part,
     pub time_ns: Option<u64>,
-    /// Start and length [byte].
+    /// Start and length \[byte\].
     pub payload: (u32, u32),
 }
 
