@@ -72,7 +72,7 @@ pub struct PacketDiagram {
 pub struct RecordDiagram {
     /// What one is called.
     pub name: String,
-    /// The size of one [byte]: a number, or an expression over its fields.
+    /// The size of one \[byte\]: a number, or an expression over its fields.
     pub bytes: String,
     /// The fields of one.
     pub fields: Vec<FieldLine>,
@@ -83,7 +83,7 @@ pub struct RecordDiagram {
 /// One line of a table: a field, bits of one, a field of a list, or a computed value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldLine {
-    /// Where it starts [byte]; `None` where that differs from packet to packet.
+    /// Where it starts \[byte\]; `None` where that differs from packet to packet.
     pub offset: Option<u32>,
     /// Where it starts, in words: `8`, `end - 8`, `next`; empty for bits and computed values.
     pub place: String,

@@ -14,7 +14,7 @@ use super::layout::{Item, ItemKind, Layout, PacketType, Place};
 const ROW_BYTES: usize = 4;
 /// Letters that a byte takes, with the line on its right.
 const BYTE_LETTERS: usize = 16;
-/// Fields longer than this get a line instead of rows [byte].
+/// Fields longer than this get a line instead of rows \[byte\].
 const GRID_FIELD_BYTES_MAX: u32 = 16;
 
 /// What stands behind the fields.

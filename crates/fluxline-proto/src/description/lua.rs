@@ -9,6 +9,8 @@ use alloc::string::String;
 use core::fmt::Write;
 
 use super::expression::{Binary, Expr};
+use super::layout::Item;
+use super::model::ByteOrder;
 
 /// Helpers of the generated file.
 pub(super) const PRELUDE: &str = r#"
@@ -126,4 +128,26 @@ fn call(function: &str, arguments: &[&Expr], after: &str, out: &mut String) {
     }
     out.push(')');
     out.push_str(after);
+}
+
+/// Unit and help, to be appended to a value.
+pub(super) fn about(unit: Option<&str>, help: &str) -> String {
+    let unit = unit.map_or(String::new(), |unit| format!(" [{unit}]"));
+    if help.is_empty() { unit } else { format!("{unit}  {help}") }
+}
+
+/// Reads the word of an item at a place as a `UInt64`.
+pub(super) fn read(item: &Item, at: &str, bytes: u32) -> String {
+    match item.byte_order {
+        ByteOrder::Big => format!("big(tvb, {at}, {bytes})"),
+        ByteOrder::Little => format!("little(tvb, {at}, {bytes})"),
+    }
+}
+
+/// The call that shows an item in its byte order.
+pub(super) fn add(item: &Item) -> &'static str {
+    match item.byte_order {
+        ByteOrder::Big => "add",
+        ByteOrder::Little => "add_le",
+    }
 }

@@ -26,7 +26,8 @@ pub fn dtypes(description: &Description) -> String {
     let quoted = |text: &str| text.replace('\\', "\\\\").replace("\"\"\"", "'''");
     let _ = writeln!(
         out,
-        "\"\"\"NumPy dtypes of `{}` packets: {}.\n\nMade by `fluxline format numpy {0}` from: {}\n\"\"\"",
+        "\"\"\"NumPy dtypes of `{}` packets: {}.\n\n\
+         Made by `fluxline format numpy {0}` from: {}\n\"\"\"",
         description.name(),
         quoted(description.about()),
         quoted(description.reference())
@@ -106,7 +107,7 @@ fn write_payload(packet: &PacketType, name: &str, out: &mut String) {
         _ => {
             let _ = writeln!(
                 out,
-                "\n# No slice for the payload of `{}`: where it lies differs from packet to packet.",
+                "\n# No slice for the payload of `{}`: its place differs from packet to packet.",
                 packet.name
             );
         }

@@ -17,8 +17,7 @@ use super::expression::Expr;
 use super::layout::{
     Fragment, Item, ItemKind, Layout, List, Origin, PacketType, Place, Rules, Stage, ValueKind,
 };
-use super::lua::{PRELUDE, constant, expression, quote};
-use super::model::ByteOrder;
+use super::lua::{PRELUDE, about, add, constant, expression, quote, read};
 use super::walk::mask;
 
 /// How many records of a payload, and items of a list, are shown.
@@ -43,7 +42,8 @@ pub fn dissector(description: &Description, udp_port: u16) -> String {
     let _ = writeln!(
         out,
         "-- Wireshark dissector of `{format}` packets, made by `fluxline format wireshark`.\n\
-         -- Use: tshark -X lua_script:THIS_FILE, or put it into Wireshark's plugin folder.\n{PRELUDE}"
+         -- Use: tshark -X lua_script:THIS_FILE, or put it into Wireshark's plugin folder.\n\
+         {PRELUDE}"
     );
     let about = quote(&format!("{format} (Fluxline): {}", description.about()));
     let _ = writeln!(out, "local proto = Proto({}, {about})", quote(&proto));
@@ -594,26 +594,5 @@ impl Writer {
         self.line("  ", &format!("if base + stride > size then {note} return nil end"));
         self.line("  ", "if stride > 0 then tree:set_len(stride) end");
         self.line("  ", "return stride\nend");
-    }
-}
-
-/// Unit and help, to be appended to a value.
-fn about(unit: Option<&str>, help: &str) -> String {
-    let unit = unit.map_or(String::new(), |unit| format!(" [{unit}]"));
-    if help.is_empty() { unit } else { format!("{unit}  {help}") }
-}
-
-/// Reads the word of an item at a place as a `UInt64`.
-fn read(item: &Item, at: &str, bytes: u32) -> String {
-    match item.byte_order {
-        ByteOrder::Big => format!("big(tvb, {at}, {bytes})"),
-        ByteOrder::Little => format!("little(tvb, {at}, {bytes})"),
-    }
-}
-
-fn add(item: &Item) -> &'static str {
-    match item.byte_order {
-        ByteOrder::Big => "add",
-        ByteOrder::Little => "add_le",
     }
 }
