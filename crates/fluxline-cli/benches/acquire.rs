@@ -61,7 +61,8 @@ fn main() {
             let (bare, counted, recorded) = (median(bare), median(counted), median(recorded));
             let gigabits = |rate: f64| rate * payload as f64 * 8.0 / 1e9;
             println!(
-                "{payload:>6}  {:<7}  {:>5.1} Gb/s  {:>7.1} Gb/s {:>5.2}  {:>13.1} Gb/s  {:>6.2}  {}",
+                "{payload:>6}  {:<7}  {:>5.1} Gb/s  {:>7.1} Gb/s {:>5.2}  {:>13.1} Gb/s  \
+                 {:>6.2}  {}",
                 if train == 1 { "single" } else { "trains" },
                 gigabits(bare),
                 gigabits(counted),
@@ -112,9 +113,7 @@ impl Receiver for Bare {
         let mut child = Command::new("taskset")
             .args(["-c", RECEIVER_CORE])
             .arg(program)
-            .args(["--listen", &format!("127.0.0.1:{port}"), "--gro"])
-            .args(["--buffer-bytes", "67108864", "--nap-us", "50"])
-            .args(["--seconds", &format!("{}", TRIAL.as_secs_f64() + 0.6)])
+            .args([format!("127.0.0.1:{port}"), format!("{}", TRIAL.as_secs_f64() + 0.3)])
             .stdout(Stdio::piped())
             .spawn()
             .expect("taskset and the bare receiver");
@@ -178,7 +177,7 @@ fn wait_for_port(port: u16, child: &mut Child) {
     panic!("nobody listens on port {port}");
 }
 
-/// The highest rate [datagram/s] without a loss: what the sender attained, not what was asked.
+/// The highest rate \[datagram/s\] without a loss: what the sender attained, not what was asked.
 fn bisect(payload: usize, train: usize, receiver: &dyn Receiver) -> f64 {
     let (sent, received, rate) = trial(payload, train, 0.0, receiver);
     if sent == received {
@@ -257,7 +256,7 @@ fn patch(packet: &mut [u8], sequence: u64) {
     packet[16..24].copy_from_slice(&sequence.to_le_bytes());
 }
 
-/// iperf3's highest loss-free rate [bit/s].
+/// iperf3's highest loss-free rate \[bit/s\].
 fn bisect_iperf3(payload: usize) -> f64 {
     let (mut low, mut high, mut good) = (0.2e9, 60e9_f64, 0.0);
     for _ in 0..STEPS + 2 {

@@ -104,7 +104,7 @@ pub enum BuildArgument {
 /// `fluxline demo`.
 #[derive(Debug, Args)]
 pub struct DemoArguments {
-    /// How long front-ends send [s]
+    /// How long front-ends send \[s\]
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
     /// How many front-ends
@@ -247,7 +247,7 @@ pub struct EmulateArguments {
     /// Stop after so many seconds; 0: no limit
     #[arg(long, default_value_t = 0.0)]
     pub seconds: f64,
-    /// Payload of a packet [byte]; default: the description's
+    /// Payload of a packet \[byte\]; default: the description's
     #[arg(long)]
     pub payload_bytes: Option<u32>,
     /// Fill payloads with noise instead of a ramp
@@ -277,7 +277,7 @@ pub struct EmulateArguments {
     /// Probability that a source falls silent for --stall-ms
     #[arg(long, default_value_t = 0.0)]
     pub stall: f64,
-    /// How long a stall is [ms]
+    /// How long a stall is \[ms\]
     #[arg(long, default_value_t = 100)]
     pub stall_ms: u64,
     /// Probability that a source restarts with its counters at zero

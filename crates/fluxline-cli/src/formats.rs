@@ -31,8 +31,8 @@ fn read(what: &str) -> Result<(String, String), Failure> {
         let guess =
             shipped::nearest(what).map_or(String::new(), |name| format!(" Did you mean `{name}`?"));
         return Err(Failure::input(format_args!(
-            "no shipped description is called `{what}`.{guess} `fluxline format list` lists them; a \
-             file of yours is named with its ending: {what}.toml."
+            "no shipped description is called `{what}`.{guess} `fluxline format list` lists \
+             them; a file of yours is named with its ending: {what}.toml."
         )));
     }
     let text = std::fs::read_to_string(Path::new(what)).map_err(|error| {

@@ -17,13 +17,13 @@ pub fn write(text: Arguments<'_>) {
     }
 }
 
-/// As `println!`, by [`write`].
+/// As `println!`, by [`write()`].
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::output::write(format_args!("{}\n", format_args!($($text)*))) };
 }
 
-/// As `print!`, by [`write`].
+/// As `print!`, by [`write()`].
 #[macro_export]
 macro_rules! say_text {
     ($($text:tt)*) => { $crate::output::write(format_args!($($text)*)) };

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Longest line [column].
+/// Longest line \[column\].
 const COLUMNS_MAX: usize = 100;
-/// Longest function, tests not counted [line], unless it is listed in tidy/long-functions.txt.
+/// Longest function, tests not counted \[line\], unless it is listed in tidy/long-functions.txt.
 const FUNCTION_LINES_MAX: usize = 70;
-/// Longest source file [line], tests not counted.
+/// Longest source file \[line\], tests not counted.
 const FILE_LINES_MAX: usize = 600;
 
 fn root() -> PathBuf {
@@ -50,7 +50,8 @@ fn no_line_is_longer_than_100_columns() {
     let mut problems = Vec::new();
     for (file, text) in sources() {
         for (number, line) in text.lines().enumerate() {
-            if line.chars().count() > COLUMNS_MAX && !line.contains("://") {
+            let is_text = line.trim_start().starts_with('"');
+            if line.chars().count() > COLUMNS_MAX && !line.contains("://") && !is_text {
                 problems.push(format!("{file}:{}", number + 1));
             }
         }

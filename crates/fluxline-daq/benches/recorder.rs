@@ -62,7 +62,7 @@ fn compare(directory: &Path, payload_bytes: usize, total_bytes: usize) {
     );
 }
 
-/// Rate [GB/s of file bytes] and size of the files [byte].
+/// Rate [GB/s of file bytes] and size of the files \[byte\].
 fn record(directory: &Path, batch: &EventBatch, batches: usize) -> (f64, u64) {
     let run = RunFolder::create_next(&directory.join("fluxline-bench")).expect("a run folder");
     let path = run.path().to_path_buf();

@@ -87,13 +87,13 @@ pub struct PacketRow {
     pub sequence: Option<u64>,
     /// When it arrived.
     pub time: Moment,
-    /// The sensor's time [ns since its epoch].
+    /// The sensor's time \[ns since its epoch\].
     pub sensor_time_ns: Option<u64>,
     /// Packet index or byte offset within its source's fragment of the event; 0 for a whole one.
     pub part: u64,
-    /// Where the payload starts in the packet [byte].
+    /// Where the payload starts in the packet \[byte\].
     pub payload_start: u32,
-    /// How long the payload is [byte].
+    /// How long the payload is \[byte\].
     pub payload_bytes: u32,
     /// How many of `EventBatch::bytes` are the packet's.
     pub bytes: u32,

@@ -86,8 +86,12 @@ macro_rules! counters {
             /// Adds the values of `other`, each by its row's rule.
             pub fn merge(&mut self, other: &$name) {
                 $( match $crate::counters::Merge::$merge {
-                    $crate::counters::Merge::Sum => self.$field = self.$field.saturating_add(other.$field),
-                    $crate::counters::Merge::Maximum => self.$field = self.$field.max(other.$field),
+                    $crate::counters::Merge::Sum => {
+                        self.$field = self.$field.saturating_add(other.$field);
+                    }
+                    $crate::counters::Merge::Maximum => {
+                        self.$field = self.$field.max(other.$field);
+                    }
                 } )*
             }
         }

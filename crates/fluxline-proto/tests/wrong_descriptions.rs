@@ -16,7 +16,7 @@ fn refusal(text: &str, parameters: &[(&str, u64)]) -> String {
     }
 }
 
-/// The message for one packet type; line 5 is `[[packet]]`, line 6 its name, `body` starts at 7.
+/// The message for one packet type; line 5 is `[\[packet\]]`, line 6 its name, `body` starts at 7.
 fn of_packet(body: &str) -> String {
     refusal(&format!("{HEAD}[[packet]]\nname = \"data\"\n{body}\n"), &[])
 }

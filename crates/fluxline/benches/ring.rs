@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use fluxline::pin::{allowed_cores, pin_current_thread};
 use fluxline::ring::{Consumer, Producer, PushError, RingConfig, SlotMeta, ring};
 
-/// Payloads [byte]: small, one Ethernet frame, a jumbo frame, a train.
+/// Payloads \[byte\]: small, one Ethernet frame, a jumbo frame, a train.
 const SIZES: [usize; 4] = [64, 1_472, 8_972, 64_000];
 /// Slots committed at once, as recvmmsg fills them.
 const BATCH: usize = 64;
-/// Moved in one trial [byte], but at least that many slots.
+/// Moved in one trial \[byte\], but at least that many slots.
 const TRIAL_BYTES: usize = 4 << 30;
 const SLOTS_LEAST: usize = 1 << 12;
 const WAIT: Duration = Duration::from_secs(10);

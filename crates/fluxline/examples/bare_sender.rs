@@ -5,7 +5,7 @@
 //!     cargo run --release -p fluxline --example bare_sender -- \
 //!         127.0.0.1:6006 1472 300000 5 [single]
 //!
-//! Arguments: destination, payload [byte], rate [datagram/s] (0: as fast as possible), seconds,
+//! Arguments: destination, payload \[byte\], rate \[datagram/s\] (0: as fast as possible), seconds,
 //! then `single` for datagrams as an FPGA sends them instead of trains. Prints one line of JSON.
 
 use std::time::Instant;

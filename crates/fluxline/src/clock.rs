@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fluxline_proto::Moment;
 
-/// The time of day [ns since 1970-01-01T00:00:00Z], as the kernel stamps packets; it may be set
+/// The time of day \[ns since 1970-01-01T00:00:00Z\], as the kernel stamps packets; it may be set
 /// back. A clock before 1970 reads as 1970.
 #[must_use]
 pub fn now() -> Moment {
@@ -13,7 +13,7 @@ pub fn now() -> Moment {
     Moment::from_ns(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Time since the first call in this process [ns]; it never goes back. For waits and rates.
+/// Time since the first call in this process \[ns\]; it never goes back. For waits and rates.
 #[must_use]
 pub fn monotonic() -> Moment {
     static START: OnceLock<Instant> = OnceLock::new();

@@ -12,15 +12,15 @@ use std::path::Path;
 use crate::kernel::KernelSnapshot;
 use crate::sys::host;
 
-/// Receive buffer wanted [byte]: 64 MiB hold half a second of 1 Gb/s, 50 ms of 10 Gb/s.
+/// Receive buffer wanted \[byte\]: 64 MiB hold half a second of 1 Gb/s, 50 ms of 10 Gb/s.
 const RMEM_MAX_WANTED: u64 = 64 << 20;
-/// Below this a burst of some milliseconds at 10 Gb/s is lost [byte].
+/// Below this a burst of some milliseconds at 10 Gb/s is lost \[byte\].
 const RMEM_MAX_LEAST: u64 = 8 << 20;
-/// What Linux ships with [byte]; less was set by somebody.
+/// What Linux ships with \[byte\]; less was set by somebody.
 const RMEM_DEFAULT_WANTED: u64 = 212_992;
 /// Packets that a core may queue before it drops; Linux ships with 1000.
 const BACKLOG_WANTED: u64 = 10_000;
-/// MTU of jumbo frames [byte].
+/// MTU of jumbo frames \[byte\].
 const MTU_JUMBO: u64 = 9_000;
 
 /// How a check came out.
@@ -54,7 +54,7 @@ pub struct Check {
 /// One network interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// Its MTU [byte].
+    /// Its MTU \[byte\].
     pub mtu: u64,
     /// Its operational state is `up`.
     pub up: bool,

@@ -13,7 +13,7 @@ use std::path::Path;
 fluxline_proto::counters! {
     /// Drops of the host outside this program's sockets; since boot, or between two snapshots.
     pub struct HostDrops {
-        nic_dropped [Sum "packet"] "Packets that interfaces dropped for want of a buffer or a reader"
+        nic_dropped [Sum "packet"] "Packets that interfaces dropped: no buffer, or no reader"
             => "`ethtool -G <interface> rx 4096`; see `ip -s -s link`.";
         nic_missed [Sum "packet"] "Packets that cards missed: no free descriptor (rx_missed_errors)"
             => "`ethtool -G <interface> rx 4096`; move the interrupt to a free core.";
@@ -42,7 +42,7 @@ fluxline_proto::counters! {
 pub struct KernelSnapshot {
     /// The totals, loopback included.
     pub drops: HostDrops,
-    /// Drops of each interface: the sum of its `nic_*` counters [packet].
+    /// Drops of each interface: the sum of its `nic_*` counters \[packet\].
     pub interfaces: BTreeMap<String, u64>,
 }
 

@@ -13,11 +13,11 @@ use fluxline_proto::{Datagram, Moment, SenderAddress};
 pub use crate::sys::ring::{Batch, Consumer, Filled, Producer, ring};
 use crate::sys::shim::{AtomicBool, Condvar, Mutex, Ordering, fence};
 
-/// Bytes that a slot needs to hold any UDP payload or any train of them [byte].
+/// Bytes that a slot needs to hold any UDP payload or any train of them \[byte\].
 /// Source: the UDP length field has 16 bits, RFC 768.
 pub const SLOT_BYTES_ANY: usize = 65_536;
 
-/// Cache line [byte]. Source: x86-64 and most AArch64.
+/// Cache line \[byte\]. Source: x86-64 and most AArch64.
 const LINE_BYTES: usize = 64;
 
 /// Size of a ring.
@@ -25,19 +25,19 @@ const LINE_BYTES: usize = 64;
 pub struct RingConfig {
     /// Slots; a power of two.
     pub slots: usize,
-    /// What one slot holds at most [byte]; [`SLOT_BYTES_ANY`] where UDP_GRO is on.
+    /// What one slot holds at most \[byte\]; [`SLOT_BYTES_ANY`] where UDP_GRO is on.
     pub slot_bytes: usize,
 }
 
 impl RingConfig {
-    /// Distance of two slots [byte]: the size in whole cache lines and one more, so that the first
+    /// Distance of two slots \[byte\]: the size in whole cache lines and one more, so that first
     /// lines of all slots do not fall into the same set of the cache.
     #[must_use]
     pub const fn stride_bytes(&self) -> usize {
         self.slot_bytes.div_ceil(LINE_BYTES).saturating_add(1).saturating_mul(LINE_BYTES)
     }
 
-    /// Memory of all slots [byte], to be printed at start.
+    /// Memory of all slots \[byte\], to be printed at start.
     #[must_use]
     pub const fn memory_bytes(&self) -> u64 {
         (self.stride_bytes() as u64).saturating_mul(self.slots as u64)
@@ -57,7 +57,7 @@ impl RingConfig {
     }
 }
 
-/// Largest slot [byte]: 256 MiB, far above any datagram, far below where sizes could wrap.
+/// Largest slot \[byte\]: 256 MiB, far above any datagram, far below where sizes could wrap.
 const SLOT_BYTES_MAX: usize = 256 << 20;
 
 /// Why a ring was not made.
@@ -74,15 +74,15 @@ pub enum RingError {
     /// The configuration's: no or a senseless slot size.
     #[error("a ring slot of {slot_bytes} byte: choose 1 to {max} byte")]
     SlotBytes {
-        /// What was asked [byte].
+        /// What was asked \[byte\].
         slot_bytes: usize,
-        /// The largest allowed [byte].
+        /// The largest allowed \[byte\].
         max: usize,
     },
     /// The host's: no memory.
     #[error("the ring needs {bytes} byte of memory, more than there is: ask for fewer slots")]
     Memory {
-        /// What was asked of the allocator [byte].
+        /// What was asked of the allocator \[byte\].
         bytes: u64,
     },
 }
@@ -96,9 +96,9 @@ pub enum PushError {
     /// The caller's: the payload does not fit.
     #[error("a payload of {bytes} byte does not fit a ring slot of {slot_bytes} byte")]
     TooLong {
-        /// The payload [byte].
+        /// The payload \[byte\].
         bytes: usize,
-        /// The slot [byte].
+        /// The slot \[byte\].
         slot_bytes: usize,
     },
     /// Final: nobody reads any more.
@@ -120,9 +120,9 @@ pub enum Waited {
 /// What is known of a slot's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotMeta {
-    /// Bytes in the slot [byte].
+    /// Bytes in the slot \[byte\].
     pub len: u32,
-    /// Zero: one datagram. Else a train: datagrams of this size [byte], the last may be shorter.
+    /// Zero: one datagram. Else a train: datagrams of this size \[byte\], the last may be shorter.
     pub segment_bytes: u32,
     /// Who sent it.
     pub sender: SenderAddress,

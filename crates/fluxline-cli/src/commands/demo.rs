@@ -21,8 +21,9 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<(), Failure> {
     let experiment = Experiment::parse("demo", &text)?;
     if !json {
         eprintln!(
-            "{sources} emulated front-ends push {rate} packets/s each over UDP for {seconds} s, and \
-             lose {drop} of them on purpose.\nThe experiment file of this:\n\n{text}"
+            "{sources} emulated front-ends push {rate} packets/s each over UDP for \
+             {seconds} s, and lose {drop} of them on purpose.\nThe experiment \
+             file of this:\n\n{text}"
         );
     }
     let report = crate::run::run(RunRequest { experiment, folder, quiet: json })?;

@@ -23,7 +23,9 @@ pub fn export(arguments: &ExportArguments, json: bool) -> Result<(), Failure> {
         let tables: Vec<_> = report
             .tables
             .iter()
-            .map(|table| json!({ "file": table.file, "rows": table.rows, "left_out": table.left_out }))
+            .map(|table| {
+                json!({ "file": table.file, "rows": table.rows, "left_out": table.left_out })
+            })
             .collect();
         super::print_json(&json!({ "tables": tables, "notes": report.notes }));
         return Ok(());

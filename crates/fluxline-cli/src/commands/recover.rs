@@ -14,7 +14,10 @@ pub fn recover(arguments: &RecoverArguments, json: bool) -> Result<(), Failure> 
         let cuts: Vec<_> = report
             .cuts
             .iter()
-            .map(|cut| json!({ "file": cut.file, "kept_bytes": cut.kept_bytes, "cut_bytes": cut.cut_bytes }))
+            .map(|cut| {
+                let (kept, cut_bytes) = (cut.kept_bytes, cut.cut_bytes);
+                json!({ "file": cut.file, "kept_bytes": kept, "cut_bytes": cut_bytes })
+            })
             .collect();
         super::print_json(&json!({
             "batches": report.found.batches,

@@ -72,19 +72,19 @@ pub struct Udp {
     pub multicast: Option<String>,
     /// Interface of the multicast group: its name.
     pub interface: Option<String>,
-    /// Socket receive buffer to ask for [byte].
+    /// Socket receive buffer to ask for \[byte\].
     #[serde(default = "receive_buffer_bytes")]
     pub receive_buffer_bytes: usize,
     /// Let the kernel join datagrams of one sender (UDP_GRO).
     #[serde(default = "yes")]
     pub gro: bool,
-    /// Largest datagram [byte]; slots without GRO are this size.
+    /// Largest datagram \[byte\]; slots without GRO are this size.
     #[serde(default = "datagram_bytes_max")]
     pub datagram_bytes_max: usize,
-    /// Busy-poll the network device for so long [µs]; 0: off.
+    /// Busy-poll the network device for so long \[µs\]; 0: off.
     #[serde(default)]
     pub busy_poll_us: u32,
-    /// Rest so long between two calls, so that datagrams gather [µs]; 0: do not.
+    /// Rest so long between two calls, so that datagrams gather \[µs\]; 0: do not.
     #[serde(default = "nap_us")]
     pub nap_us: u32,
     /// What happens when the push ring is full.
@@ -139,7 +139,7 @@ pub struct Pcap {
 pub struct Raw {
     /// The file.
     pub file: PathBuf,
-    /// The size of every payload [byte]; or `length-prefix`.
+    /// The size of every payload \[byte\]; or `length-prefix`.
     pub record_bytes: Option<u32>,
     /// How each payload's length stands before it.
     pub length_prefix: Option<LengthPrefix>,
@@ -203,7 +203,7 @@ pub struct Emulator {
     /// Packets per source; 0: no limit.
     #[serde(default)]
     pub packets: u64,
-    /// Payload of a packet [byte]; default: the description's.
+    /// Payload of a packet \[byte\]; default: the description's.
     pub payload_bytes: Option<u32>,
     /// What payloads hold.
     #[serde(default)]
@@ -264,7 +264,7 @@ pub struct Faults {
     pub corrupt: f64,
     /// The source falls silent.
     pub stall: f64,
-    /// For so long [ms].
+    /// For so long \[ms\].
     pub stall_ms: u64,
     /// The source's counters start again at zero.
     pub restart: f64,
@@ -278,13 +278,13 @@ pub struct Events {
     pub build: Build,
     /// How many sources an event of all sources needs: a number, or their labels.
     pub require: Require,
-    /// An event is closed so long after its first packet [ms].
+    /// An event is closed so long after its first packet \[ms\].
     pub timeout_ms: u64,
-    /// How long a complete event waits for sources that are not required [ms].
+    /// How long a complete event waits for sources that are not required \[ms\].
     pub optional_wait_ms: u64,
-    /// Width of a time window [µs], for `build = "window"`.
+    /// Width of a time window \[µs\], for `build = "window"`.
     pub window_us: u64,
-    /// How long a time window stays open after its end [µs].
+    /// How long a time window stays open after its end \[µs\].
     pub lateness_us: u64,
     /// Which clock time windows use.
     pub window_clock: WindowClock,
@@ -356,7 +356,7 @@ pub struct Record {
     pub enabled: bool,
     /// A batch is written when it has so many bytes.
     pub batch_bytes: u64,
-    /// Or when its first event is so old [ms].
+    /// Or when its first event is so old \[ms\].
     pub batch_ms: u64,
     /// Batches between readout and disk; bounds memory.
     pub batches_max: u32,

@@ -29,7 +29,7 @@ const DRAINED_AFTER: Duration = Duration::from_millis(200);
 pub struct OpenInput {
     /// The source's name in the experiment.
     pub name: String,
-    /// Memory of its push ring [byte].
+    /// Memory of its push ring \[byte\].
     pub ring_bytes: u64,
     /// Addresses that it listens on.
     pub listens: Vec<SocketAddr>,

@@ -25,7 +25,7 @@ pub struct Numbers {
     pub events: u64,
     /// Events that lack something.
     pub incomplete: u64,
-    /// Fullest push ring [%].
+    /// Fullest push ring \[%\].
     pub ring_percent: u64,
     /// Sources seen.
     pub sources: u64,
@@ -92,8 +92,8 @@ impl Live {
         state.before = (now, bytes);
         let recorded = HumanBytes(state.recorded.written.bytes);
         self.bar.set_message(format!(
-            "{} packets of {sources} sources, {rate:.2} Gb/s | lost {lost}, rejected {rejected} | {} \
-             events, {incomplete} incomplete | {recorded} on disk | ring {ring_percent} %",
+            "{} packets of {sources} sources, {rate:.2} Gb/s | lost {lost}, rejected {rejected} | \
+             {} events, {incomplete} incomplete | {recorded} on disk | ring {ring_percent} %",
             HumanCount(packets),
             HumanCount(events),
         ));

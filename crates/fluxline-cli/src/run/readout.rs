@@ -17,7 +17,7 @@ use super::record::RecordQueue;
 const SLOTS_PER_TURN: usize = 64;
 /// How long the readout sleeps when all rings are empty.
 const SLEEP: Duration = Duration::from_millis(1);
-/// How often time-outs are looked at and numbers are published [ns].
+/// How often time-outs are looked at and numbers are published \[ns\].
 const TICK_NS: u64 = 2_000_000;
 /// Publishing every so many ticks.
 const PUBLISH_TICKS: u64 = 50;

@@ -17,7 +17,7 @@ use crate::experiment::Experiment;
 use crate::failure::{Failure, FailureKind};
 use crate::host;
 
-/// Memory that a run's configuration bounds [byte].
+/// Memory that a run's configuration bounds \[byte\].
 pub struct Memory {
     /// Push rings.
     pub rings: u64,

@@ -74,7 +74,7 @@ fluxline_proto::counters! {
             => "Capture with `tcpdump -s 0`.";
         ip_fragments [Sum "frame"] "IP fragments" => "";
         reassembled [Sum "datagram"] "UDP datagrams joined from IP fragments" => "";
-        fragments_conflicting [Sum "frame"] "IP fragments that contradict earlier ones, dropped" => "";
+        fragments_conflicting [Sum "frame"] "IP fragments that contradict others, dropped" => "";
         fragments_left [Sum "frame"] "IP fragments whose other parts never came"
             => "The capture lost frames, or began in the middle of a datagram.";
         cut [Sum "file"] "1 when the file ends in the middle of a frame"

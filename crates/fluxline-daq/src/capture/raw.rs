@@ -13,7 +13,7 @@ use super::CaptureError;
 pub enum Framing {
     /// Every payload has the same size.
     Fixed {
-        /// That size [byte].
+        /// That size \[byte\].
         bytes: u32,
     },
     /// Its length stands before each payload: 16 bits, little-endian.
@@ -26,7 +26,7 @@ pub enum Framing {
     U32Be,
 }
 
-/// The longest payload [byte]: what a UDP datagram can carry.
+/// The longest payload \[byte\]: what a UDP datagram can carry.
 const PAYLOAD_BYTES_MAX: usize = 65_527;
 
 /// Reads a file of raw payloads.

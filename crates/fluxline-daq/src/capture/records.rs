@@ -9,7 +9,7 @@ use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
 
 use super::CaptureError;
 
-/// Read at a time, and the longest block [byte]: twice tcpdump's largest snap length.
+/// Read at a time, and the longest block \[byte\]: twice tcpdump's largest snap length.
 const BUFFER_BYTES: usize = 512 << 10;
 /// Interfaces of one section; a hostile file could name any number.
 const INTERFACES_MAX: usize = 4096;

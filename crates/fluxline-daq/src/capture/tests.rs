@@ -195,7 +195,7 @@ proptest! {
     fn fragments_in_any_order_make_the_datagram_again(
         payload in proptest::collection::vec(any::<u8>(), 100..4000),
         piece in 1_usize..100,
-        swaps in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..40),
+        swaps in proptest::collection::vec(any::<[prop::sample::Index; 2]>(), 0..40),
     ) {
         let udp = udp_datagram(&payload);
         let piece = piece * 8;
@@ -204,7 +204,7 @@ proptest! {
             .map(|offset| fragment(&udp, offset, piece.min(udp.len() - offset)))
             .collect();
         let count = frames.len();
-        for (a, b) in swaps {
+        for [a, b] in swaps {
             frames.swap(a.index(count), b.index(count));
         }
         let (all, counters, _) = from_bytes(pcap(&frames)).expect("a capture");
@@ -232,7 +232,8 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_again(
-        payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9000), 0..8),
+        payloads in
+            proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9000), 0..8),
     ) {
         let (all, counters, cut) = from_bytes(written(&payloads)).expect("a capture");
         prop_assert_eq!(cut, None);
@@ -310,7 +311,7 @@ fn raw_files_are_taken_apart_by_size_and_by_length() {
     assert_eq!(read(b"\0\x01x\0\0", Framing::U16Be), (vec![b"x".to_vec(), vec![]], false));
     assert_eq!(read(b"\x01\0\0\0x\x05\0\0\0yy", Framing::U32Le), (vec![b"x".to_vec()], true));
     let mut reader = RawReader::new(Path::new("raw"), Cursor::new(vec![0xFF; 8]), Framing::U32Be);
-    let error = reader.next().err().expect("refused").to_string();
+    let error = reader.next().expect_err("refused").to_string();
     assert!(error.contains("check the framing"), "{error}");
 }
 

@@ -27,7 +27,7 @@ pub struct EmulatorConfig {
     pub sources: u32,
     /// The packet type; `None`: the first with a packet counter or an event key.
     pub packet: Option<String>,
-    /// Payload of a packet [byte]; `None`: the description's.
+    /// Payload of a packet \[byte\]; `None`: the description's.
     pub payload_bytes: Option<u32>,
     /// What payloads hold.
     pub pattern: Pattern,
@@ -96,7 +96,7 @@ pub enum EmulatorError {
          smaller."
     )]
     TooLong {
-        /// What it would be [byte].
+        /// What it would be \[byte\].
         bytes: usize,
     },
     /// The description's: the packet that was made is not read as it was meant.
@@ -132,7 +132,7 @@ pub struct Emulator {
     config: EmulatorConfig,
     template: Template,
     sources: Vec<EmulatedSource>,
-    /// When each source makes its next packet [ns]; equal times in the order of pushing.
+    /// When each source makes its next packet \[ns\]; equal times in the order of pushing.
     agenda: BinaryHeap<Reverse<(u64, u64, u32)>>,
     pushed: u64,
     ready: VecDeque<(Span, u32, Vec<u8>)>,
@@ -201,7 +201,7 @@ impl Emulator {
         if self.template.needs_senders { source } else { 0 }
     }
 
-    /// The size of a packet [byte].
+    /// The size of a packet \[byte\].
     #[must_use]
     pub fn packet_bytes(&self) -> usize {
         self.template.bytes.len()

@@ -45,7 +45,7 @@ pub(super) struct EmulatedSource {
     count: u64,
     /// Payload bytes since the start.
     payload_bytes: u64,
-    /// When the next packet is due without jitter [ns], and the jitter of it.
+    /// When the next packet is due without jitter \[ns\], and the jitter of it.
     due_ns: f64,
     jitter_ns: f64,
     /// Held back: how many successors go first, the number, the packet.
@@ -76,7 +76,7 @@ impl EmulatedSource {
         }
     }
 
-    /// When the next packet is made [ns since the start].
+    /// When the next packet is made \[ns since the start\].
     pub(super) fn next_ns(&self) -> u64 {
         (self.due_ns + self.jitter_ns) as u64
     }

@@ -13,7 +13,7 @@ use fluxline_proto::description::layout::{
 };
 use fluxline_proto::description::model::{ByteOrder, Epoch};
 use fluxline_proto::description::word::{insert, read_word, write_word};
-use fluxline_proto::description::{Description, Part};
+use fluxline_proto::description::{Description, Parsed, Part};
 use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
 
 use super::{EmulatorConfig, EmulatorError};
@@ -32,7 +32,7 @@ const PAYLOAD: usize = 7;
 const SECONDS: usize = 8;
 const TICKS: usize = 9;
 
-/// Largest UDP payload over IPv4 [byte]: 65535 − 20 − 8.
+/// Largest UDP payload over IPv4 \[byte\]: 65535 − 20 − 8.
 const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Packets of a fragment that is described by a byte range.
 const BYTE_RANGE_PACKETS: u32 = 4;
@@ -40,7 +40,7 @@ const BYTE_RANGE_PACKETS: u32 = 4;
 const READ_BACK_EVENT: u64 = 3;
 /// TAI is ahead of UTC by so many seconds. Source: IERS bulletin C, unchanged since 2017.
 const TAI_MINUS_UTC_S: u64 = 37;
-/// 1980-01-06 in Unix time [s], and how far GPS time is ahead of UTC. Source: IS-GPS-200.
+/// 1980-01-06 in Unix time \[s\], and how far GPS time is ahead of UTC. Source: IS-GPS-200.
 const GPS_EPOCH_S: u64 = 315_964_800;
 const GPS_MINUS_UTC_S: u64 = 18;
 
@@ -206,32 +206,36 @@ impl Template {
         if usize::from(parsed.packet) != number {
             return Err(wrong("they are taken for another packet type".into()));
         }
-        let differs = |role: &str, is: u64, meant: u64| {
-            (is != meant).then(|| wrong(format!("the {role} reads as {is}, {meant} was meant")))
-        };
-        let wrapped =
-            |value: u64, bits: u8| value & (u64::MAX >> (64 - u32::from(bits.clamp(1, 64))));
-        let sequence = parsed
-            .sequence
-            .zip(packet.sequence.as_ref())
-            .and_then(|(is, of)| differs("sequence", is, wrapped(variables[SEQUENCE], of.bits)));
-        let event = parsed
-            .event
-            .zip(packet.event.as_ref())
-            .and_then(|(is, of)| differs("event key", is, wrapped(READ_BACK_EVENT, of.bits)));
-        let part = match parsed.part {
-            Part::Whole => None,
-            Part::Index { index: is, .. } => differs("fragment index", is.into(), index),
-            Part::Bytes { offset, .. } => differs("byte offset", offset, index * payload),
-        };
-        let length = differs("payload length", parsed.payload_bytes.into(), payload);
-        if let Some(problem) = sequence.or(event).or(part).or(length) {
-            return Err(problem);
+        if let Some(problem) = first_difference(packet, &parsed, &variables) {
+            return Err(wrong(problem));
         }
         let start = parsed.payload_start as usize;
         self.payload = start..start + parsed.payload_bytes as usize;
         Ok(())
     }
+}
+
+/// The first role that reads otherwise than the variables meant it.
+fn first_difference(packet: &PacketType, parsed: &Parsed, meant: &Variables) -> Option<String> {
+    let differs = |role: &str, is: u64, meant: u64| {
+        (is != meant).then(|| format!("the {role} reads as {is}, {meant} was meant"))
+    };
+    let wrapped = |value: u64, bits: u8| value & (u64::MAX >> (64 - u32::from(bits.clamp(1, 64))));
+    let sequence = parsed
+        .sequence
+        .zip(packet.sequence.as_ref())
+        .and_then(|(is, of)| differs("sequence", is, wrapped(meant[SEQUENCE], of.bits)));
+    let event = parsed
+        .event
+        .zip(packet.event.as_ref())
+        .and_then(|(is, of)| differs("event key", is, wrapped(meant[EVENT], of.bits)));
+    let part = match parsed.part {
+        Part::Whole => None,
+        Part::Index { index: is, .. } => differs("fragment index", is.into(), meant[INDEX]),
+        Part::Bytes { offset, .. } => differs("byte offset", offset, meant[OFFSET]),
+    };
+    let length = differs("payload length", parsed.payload_bytes.into(), meant[PAYLOAD]);
+    sequence.or(event).or(part).or(length)
 }
 
 fn choose(description: &Description, config: &EmulatorConfig) -> Result<usize, EmulatorError> {
@@ -313,7 +317,7 @@ impl<'p> Plan<'p> {
                 | (Binary::Equal, Expr::Constant(constant), of) => {
                     self.solve(of, Expr::Constant(*constant));
                 }
-                (Binary::Equal, left, right) if matches!(left, Expr::Size) => {
+                (Binary::Equal, Expr::Size, right) => {
                     self.solve(right, Expr::Size);
                 }
                 (Binary::Equal, left, _) => self.solve(left, Expr::Size),

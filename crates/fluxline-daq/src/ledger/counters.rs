@@ -80,7 +80,8 @@ fluxline_proto::counters! {
         recorded [Sum "packet"] "Packets written to the run" => "";
         write_failed [Sum "packet"] "Packets in events that could not be written"
             => "Look for a full or broken disk; run.json has the reason.";
-        not_recorded [Sum "packet"] "Packets of events that were only counted: recording is off" => "";
+        not_recorded [Sum "packet"] "Packets of events that were only counted: not recording"
+            => "";
         bytes_recorded [Sum "byte"] "UDP payload bytes written to the run" => "";
     }
 }

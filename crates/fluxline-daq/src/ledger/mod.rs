@@ -59,9 +59,9 @@ pub struct SourceEntry {
     pub label: String,
     /// Number of its format.
     pub format: u16,
-    /// When its first packet arrived [ns since 1970].
+    /// When its first packet arrived \[ns since 1970\].
     pub first_time_ns: u64,
-    /// When its last packet arrived [ns since 1970].
+    /// When its last packet arrived \[ns since 1970\].
     pub last_time_ns: u64,
     /// The first number that came, unwrapped.
     pub first_sequence: Option<u64>,
@@ -91,7 +91,7 @@ pub struct RejectEntry {
     pub packets: u64,
     /// Who sent the first of them.
     pub first_sender: String,
-    /// When the first of them arrived [ns since 1970].
+    /// When the first of them arrived \[ns since 1970\].
     pub first_time_ns: u64,
     /// Its size \[byte\].
     pub first_bytes: u64,

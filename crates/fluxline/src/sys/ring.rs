@@ -15,9 +15,9 @@ use crate::ring::{
     Doorbell, PushError, RingConfig, RingCounters, RingError, SlotMeta, SlotView, Waited,
 };
 
-/// Base alignment and the step of the first touch [byte]. Source: x86-64 and AArch64 base pages.
+/// Base alignment and the step of the first touch \[byte\]. Source: x86-64 and AArch64 base pages.
 const PAGE_BYTES: usize = 4_096;
-/// Two cache lines [byte]: Intel prefetches lines in pairs.
+/// Two cache lines \[byte\]: Intel prefetches lines in pairs.
 const LINE_PAIR_BYTES: usize = 128;
 
 /// Keeps what one side writes away from what the other writes.
@@ -206,7 +206,7 @@ impl Producer {
         self.shared.consumer_gone.load(Ordering::Acquire) // SYNC consumer-gone <- drop
     }
 
-    /// Bytes that one slot holds [byte].
+    /// Bytes that one slot holds \[byte\].
     #[must_use]
     pub fn slot_bytes(&self) -> usize {
         self.shared.memory.slot_bytes
@@ -261,7 +261,7 @@ impl Batch<'_> {
         self.len == 0
     }
 
-    /// What one slot holds [byte].
+    /// What one slot holds \[byte\].
     #[must_use]
     pub fn slot_bytes(&self) -> usize {
         self.producer.slot_bytes()

@@ -13,11 +13,11 @@ use libc::{c_int, c_void};
 
 /// Messages of one system call. Source: peers measured 40 to 370 per call; 64 of them amortise it.
 pub(crate) const BATCH_MESSAGES: usize = 64;
-/// `struct sockaddr_in6` [byte], the longest address here. Source: <linux/in6.h>.
+/// `struct sockaddr_in6` \[byte\], the longest address here. Source: <linux/in6.h>.
 const ADDRESS_BYTES: usize = 28;
-/// Room for the ancillary data of one message [byte]: time stamp 32, drops 24, segment size 24.
+/// Room for the ancillary data of one message \[byte\]: time stamp 32, drops 24, segment size 24.
 const CONTROL_BYTES: usize = 128;
-/// `struct cmsghdr` [byte] on 64-bit Linux: a length of 8, level and type of 4 each.
+/// `struct cmsghdr` \[byte\] on 64-bit Linux: a length of 8, level and type of 4 each.
 const CONTROL_HEAD_BYTES: usize = 16;
 const _: () = assert!(size_of::<libc::cmsghdr>() == CONTROL_HEAD_BYTES);
 /// `SO_MEMINFO` yields nine u32, the last of them the drops. Source: <linux/sock_diag.h>.
@@ -78,9 +78,9 @@ impl Flag {
 /// What went along with one received message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// Bytes of the message as sent; more than the buffer holds when it was cut [byte].
+    /// Bytes of the message as sent; more than the buffer holds when it was cut \[byte\].
     pub(crate) sent_bytes: usize,
-    /// Datagram size of a train [byte]; 0 for a single datagram.
+    /// Datagram size of a train \[byte\]; 0 for a single datagram.
     pub(crate) segment_bytes: u32,
     pub(crate) sender: SenderAddress,
     /// The kernel's receive time stamp.
@@ -386,7 +386,7 @@ fn i64_at(bytes: &[u8], offset: usize) -> i64 {
         .map_or(0, i64::from_ne_bytes)
 }
 
-/// A `struct sockaddr_in` or `sockaddr_in6` as bytes, and its length [byte].
+/// A `struct sockaddr_in` or `sockaddr_in6` as bytes, and its length \[byte\].
 fn emit_address(address: SocketAddr) -> ([u8; ADDRESS_BYTES], u32) {
     let mut bytes = [0; ADDRESS_BYTES];
     bytes[2..4].copy_from_slice(&address.port().to_be_bytes());
@@ -450,7 +450,7 @@ fn parse_control(mut bytes: &[u8], message: &mut Message) {
     }
 }
 
-/// Writes a UDP_SEGMENT entry; returns the control length [byte].
+/// Writes a UDP_SEGMENT entry; returns the control length \[byte\].
 fn emit_segment_size(control: &mut [u8; CONTROL_BYTES], segment_bytes: usize) -> usize {
     let segment = u16::try_from(segment_bytes).unwrap_or(u16::MAX);
     control[..8].copy_from_slice(&(CONTROL_HEAD_BYTES + 2).to_ne_bytes());

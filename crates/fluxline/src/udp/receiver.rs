@@ -46,7 +46,7 @@ pub struct ReceiverConfig {
     pub listen: Vec<SocketAddr>,
     /// Groups to join, each on every socket of its family.
     pub groups: Vec<Multicast>,
-    /// Receive buffer to ask for, per socket [byte].
+    /// Receive buffer to ask for, per socket \[byte\].
     pub buffer_bytes: u32,
     /// Let the kernel join equal datagrams to trains (UDP_GRO); needs slots of 64 KiB.
     ///
@@ -57,7 +57,7 @@ pub struct ReceiverConfig {
     pub v6_only: bool,
     /// Let several processes share the port, each with a share of the senders (SO_REUSEPORT).
     pub reuse_port: bool,
-    /// Busy polling in the driver [us] (SO_BUSY_POLL); 0 is off.
+    /// Busy polling in the driver \[us\] (SO_BUSY_POLL); 0 is off.
     pub busy_poll_us: u32,
     /// What to do while nothing arrives.
     pub when_empty: WhenEmpty,
@@ -65,7 +65,7 @@ pub struct ReceiverConfig {
     pub when_full: WhenFull,
 }
 
-/// Receive buffer to ask for by default [byte]: 64 MiB, half a second of 1 Gb/s.
+/// Receive buffer to ask for by default \[byte\]: 64 MiB, half a second of 1 Gb/s.
 const BUFFER_BYTES: u32 = 64 << 20;
 
 impl ReceiverConfig {
@@ -89,9 +89,9 @@ impl ReceiverConfig {
 /// What was asked of the kernel and what it gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferReport {
-    /// Receive buffer asked for [byte].
+    /// Receive buffer asked for \[byte\].
     pub asked_bytes: u32,
-    /// Receive buffer granted, for packets with the kernel's own overhead [byte].
+    /// Receive buffer granted, for packets with the kernel's own overhead \[byte\].
     pub granted_bytes: u32,
 }
 
@@ -131,7 +131,7 @@ pub enum ReceiveError {
          byte or switch gro off"
     )]
     SlotsTooSmall {
-        /// The ring's slots [byte].
+        /// The ring's slots \[byte\].
         slot_bytes: usize,
     },
     /// The host's.
@@ -488,7 +488,7 @@ fn open(config: &ReceiverConfig, address: SocketAddr) -> Result<(Port, u32), Bin
     Ok((Port { socket, address, drops: DropCount::default() }, granted))
 }
 
-/// Asks for a receive buffer; returns what was granted [byte].
+/// Asks for a receive buffer; returns what was granted \[byte\].
 fn ask_buffer(socket: &Socket, bytes: u32) -> io::Result<u32> {
     // The kernel doubles what is set and reports the double; the second half is its overhead.
     let ask = i32::try_from(bytes).unwrap_or(i32::MAX);

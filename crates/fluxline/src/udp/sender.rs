@@ -14,7 +14,7 @@ use super::bind::{self, BindError, interface_index, refused};
 use crate::clock;
 use crate::sys::socket::{self, BATCH_MESSAGES, Flag, SEGMENTS_MAX, Socket, Until};
 
-/// UDP payload of one datagram or train at most [byte]: 65535, RFC 791 total length, less 20 and 8.
+/// UDP payload of one datagram or train at most \[byte\]: 65535 (RFC 791) − 20 − 8.
 const PAYLOAD_BYTES_MAX: usize = 65_507;
 const _: () = assert!(PAYLOAD_BYTES_MAX == 65_535 - 20 - 8);
 /// How long a full device queue is given before the next try; it drains in less at 1 Gb/s.
@@ -31,7 +31,7 @@ pub struct SenderConfig {
     pub connect: bool,
     /// Send equal datagrams as trains (UDP_SEGMENT); an FPGA does not, so measure both.
     pub segmentation: bool,
-    /// Send buffer to ask for [byte].
+    /// Send buffer to ask for \[byte\].
     pub buffer_bytes: u32,
     /// Interface for multicast, by name or address; the kernel's routes where absent.
     pub multicast_interface: Option<String>,
@@ -74,7 +74,7 @@ pub enum SendError {
          MTU less 28 where fragmentation is off"
     )]
     TooLong {
-        /// Its length [byte].
+        /// Its length \[byte\].
         bytes: usize,
         /// Where to.
         destination: SocketAddr,
@@ -372,10 +372,10 @@ fn train_len(datagrams: &[&[u8]]) -> usize {
 /// Source: the generic cell rate algorithm, ITU-T I.371, in its virtual-scheduling form.
 #[derive(Clone, Debug)]
 pub struct Pacer {
-    /// Time of one datagram [ps]; 0 is no limit.
+    /// Time of one datagram \[ps\]; 0 is no limit.
     period_ps: u128,
     burst: usize,
-    /// When the next datagram is due [ps].
+    /// When the next datagram is due \[ps\].
     due_ps: u128,
 }
 

@@ -1,0 +1,23 @@
+//! Captures from strangers: any bytes end in datagrams, counts and sentences.
+#![no_main]
+
+use std::io::Cursor;
+use std::path::Path;
+
+use fluxline_daq::capture::CaptureReader;
+use fluxline_daq::capture::raw::{Framing, RawReader};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(mut reader) = CaptureReader::new(Path::new("fuzz"), Cursor::new(bytes.to_vec())) {
+        while let Ok(Some(datagram)) = reader.next() {
+            assert!(datagram.bytes.len() <= 65_535);
+        }
+        let counters = reader.counters();
+        assert!(counters.datagrams + counters.port_filtered <= counters.frames);
+    }
+    for framing in [Framing::Fixed { bytes: 7 }, Framing::U16Be, Framing::U32Le] {
+        let mut reader = RawReader::new(Path::new("fuzz"), Cursor::new(bytes.to_vec()), framing);
+        while let Ok(Some(_)) = reader.next() {}
+    }
+});
