@@ -13,6 +13,9 @@ use super::CaptureCounters;
 
 /// Datagrams that wait for their fragments; each takes at most 64 KiB.
 const WAITING_MAX: usize = 256;
+/// A datagram that began more fragments ago than this is given up. An IPv4 identification comes
+/// again after 65536 datagrams, and a late half must never be joined to a stranger's other half.
+const WAITING_FRAGMENTS_MAX: u64 = 4096;
 
 /// EtherType values. Source: IEEE 802 numbers, IANA.
 const ETHER_IPV4: u16 = 0x0800;
@@ -51,6 +54,8 @@ struct FragmentKey {
 struct Waiting {
     buffer: IpDefragBuf,
     fragments: u64,
+    /// Number of its first fragment in the capture.
+    began: u64,
 }
 
 /// Takes headers off, and joins fragments.
@@ -59,6 +64,8 @@ pub(super) struct Decap {
     waiting: HashMap<FragmentKey, Waiting>,
     /// Oldest first.
     order: VecDeque<FragmentKey>,
+    /// Fragments so far.
+    fragments: u64,
     joined: Vec<u8>,
     sections: Vec<etherparse::defrag::IpFragRange>,
 }
@@ -128,16 +135,25 @@ impl Decap {
             identification,
             protocol: ip.payload_ip_number().0,
         };
+        self.fragments += 1;
+        self.give_up_old(counters);
+        let payload = ip.payload().payload;
+        let at = usize::from(offset.byte_offset());
+        if self.waiting.get(&key).is_some_and(|of| contradicts(&of.buffer, at, more, payload)) {
+            // One of the two is not of this datagram, and nothing says which: the new one may
+            // begin another, what came before is of no use. Source: RFC 5722 §3.
+            counters.fragments_conflicting += self.forget(&key);
+        }
         if !self.waiting.contains_key(&key) {
             self.make_room(counters);
             let memory = std::mem::take(&mut self.joined);
             let sections = std::mem::take(&mut self.sections);
             let buffer = IpDefragBuf::new(ip.payload_ip_number(), memory, sections);
-            self.waiting.insert(key, Waiting { buffer, fragments: 0 });
+            self.waiting.insert(key, Waiting { buffer, fragments: 0, began: self.fragments });
             self.order.push_back(key);
         }
         let Some(waiting) = self.waiting.get_mut(&key) else { return Found::Other };
-        if waiting.buffer.add(offset, more, ip.payload().payload).is_err() {
+        if waiting.buffer.add(offset, more, payload).is_err() {
             counters.fragments_conflicting += 1;
             return Found::Other;
         }
@@ -155,6 +171,23 @@ impl Decap {
         })
     }
 
+    /// Forgets what waited too long for its other parts.
+    fn give_up_old(&mut self, counters: &mut CaptureCounters) {
+        while let Some(oldest) = self.order.front().copied() {
+            let age = self.waiting.get(&oldest).map_or(u64::MAX, |of| self.fragments - of.began);
+            if age <= WAITING_FRAGMENTS_MAX {
+                return;
+            }
+            counters.fragments_left += self.forget(&oldest);
+        }
+    }
+
+    /// Forgets one datagram; how many fragments of it had come.
+    fn forget(&mut self, key: &FragmentKey) -> u64 {
+        self.order.retain(|other| other != key);
+        self.waiting.remove(key).map_or(0, |gone| gone.fragments)
+    }
+
     fn make_room(&mut self, counters: &mut CaptureCounters) {
         while self.waiting.len() >= WAITING_MAX {
             let Some(oldest) = self.order.pop_front() else { return };
@@ -162,6 +195,23 @@ impl Decap {
             counters.fragments_left += gone.map_or(0, |gone| gone.fragments);
         }
     }
+}
+
+/// Whether a fragment and those before it cannot be of one datagram: other bytes at one place, or
+/// bytes beyond its end. The same fragment twice is no contradiction.
+fn contradicts(before: &IpDefragBuf, at: usize, more: bool, payload: &[u8]) -> bool {
+    let end = at + payload.len();
+    if before
+        .end()
+        .is_some_and(|last| end > usize::from(last) || (!more && end != usize::from(last)))
+    {
+        return true;
+    }
+    before.sections().iter().any(|section| {
+        let (from, to) = (at.max(section.start.into()), end.min(section.end.into()));
+        let differs = from < to && before.data().get(from..to) != payload.get(from - at..to - at);
+        differs || (!more && usize::from(section.end) > end)
+    })
 }
 
 /// Where the IP packet of a frame begins.

@@ -40,7 +40,7 @@ pub(super) struct Record {
 struct Interface {
     link: i32,
     /// Ticks per second.
-    resolution: u64,
+    resolution: u128,
     offset_s: i64,
     snap_bytes: u32,
 }
@@ -49,6 +49,8 @@ struct Interface {
 pub(super) struct Records {
     reader: Box<dyn PcapReaderIterator + Send>,
     interfaces: Vec<Interface>,
+    /// Byte order of the section, which the parser does not apply to `if_tsoffset`.
+    is_big_endian: bool,
     frame: Vec<u8>,
 }
 
@@ -77,7 +79,7 @@ impl Records {
         let all = std::io::Cursor::new(first).chain(read);
         let reader = create_reader(BUFFER_BYTES, all)
             .map_err(|_| CaptureError::NotACapture { file: name.into(), start })?;
-        Ok(Records { reader, interfaces: Vec::new(), frame: Vec::new() })
+        Ok(Records { reader, interfaces: Vec::new(), is_big_endian: false, frame: Vec::new() })
     }
 
     /// The frame that `next` found.
@@ -90,7 +92,12 @@ impl Records {
         loop {
             match self.reader.next() {
                 Ok((length, block)) => {
-                    let record = take(&mut self.interfaces, &mut self.frame, &block);
+                    let record = take(
+                        &mut self.interfaces,
+                        &mut self.is_big_endian,
+                        &mut self.frame,
+                        &block,
+                    );
                     self.reader.consume(length);
                     if let Some(record) = record? {
                         return Ok(Next::Frame(record));
@@ -123,6 +130,7 @@ fn too_long() -> String {
 /// Takes one block; a frame is copied out.
 fn take(
     interfaces: &mut Vec<Interface>,
+    is_big_endian: &mut bool,
     frame: &mut Vec<u8>,
     block: &PcapBlockOwned<'_>,
 ) -> Result<Option<Record>, String> {
@@ -135,7 +143,8 @@ fn take(
         PcapBlockOwned::LegacyHeader(header) => {
             let resolution =
                 if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
-            let link = header.network.0;
+            // The upper half says whether frames end with a check sum: draft-ietf-opsawg-pcap §4.
+            let link = header.network.0 & 0xFFFF;
             *interfaces = vec![Interface { link, resolution, offset_s: 0, snap_bytes: 0 }];
             Ok(None)
         }
@@ -143,12 +152,13 @@ fn take(
             let of = *interfaces.first().ok_or_else(|| unknown(0))?;
             let kept = packet.data.len().min(packet.caplen as usize);
             keep(&packet.data[..kept]);
-            let ticks = u64::from(packet.ts_sec).saturating_mul(of.resolution);
+            let ticks = u64::from(packet.ts_sec).saturating_mul(of.resolution as u64);
             let ticks = ticks.saturating_add(packet.ts_usec.into());
             Ok(Some(of.record(ticks, packet.caplen < packet.origlen)))
         }
-        PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+        PcapBlockOwned::NG(Block::SectionHeader(header)) => {
             interfaces.clear();
+            *is_big_endian = header.big_endian();
             Ok(None)
         }
         PcapBlockOwned::NG(Block::InterfaceDescription(about)) => {
@@ -157,8 +167,12 @@ fn take(
             }
             interfaces.push(Interface {
                 link: about.linktype.0,
-                resolution: about.ts_resolution().filter(|of| *of > 0).unwrap_or(1_000_000),
-                offset_s: about.if_tsoffset,
+                resolution: resolution(about.if_tsresol)?,
+                offset_s: if *is_big_endian {
+                    about.if_tsoffset.swap_bytes()
+                } else {
+                    about.if_tsoffset
+                },
                 snap_bytes: about.snaplen,
             });
             Ok(None)
@@ -180,9 +194,16 @@ fn take(
     }
 }
 
+/// Ticks per second of an `if_tsresol`: a power of ten, or of two where the highest bit is set.
+fn resolution(code: u8) -> Result<u128, String> {
+    let base: u128 = if code & 0x80 == 0 { 10 } else { 2 };
+    base.checked_pow(u32::from(code & 0x7F))
+        .ok_or_else(|| format!("an interface's time resolution (if_tsresol {code}) is too fine"))
+}
+
 impl Interface {
     fn record(self, ticks: u64, is_short: bool) -> Record {
-        let ns = u128::from(ticks) * 1_000_000_000 / u128::from(self.resolution);
+        let ns = u128::from(ticks) * 1_000_000_000 / self.resolution;
         let ns = i128::from(self.offset_s) * 1_000_000_000 + ns as i128;
         let time = Moment::from_ns(u64::try_from(ns.max(0)).unwrap_or(u64::MAX));
         Record { link: self.link, time, is_short }

@@ -327,3 +327,114 @@ fn replay_keeps_the_recorded_gaps_or_the_given_rate() {
     assert_eq!(rate.due(ns(0), ns(100)), Some(Span::from_ns(900)));
     assert_eq!(Pace::new(Speed::Full).due(ns(5), ns(5)), None);
 }
+
+fn identified(mut frame: Vec<u8>, identification: u16) -> Vec<u8> {
+    frame[18..20].copy_from_slice(&identification.to_be_bytes());
+    frame
+}
+
+#[test]
+fn fragments_of_an_earlier_datagram_are_not_mixed_in_when_its_identification_returns() {
+    let old = udp_datagram(&[0xAA; 2392]);
+    let new = udp_datagram(&[0xBB; 2392]);
+    let frames: Vec<_> = [(&old, 0), (&old, 1600), (&new, 0), (&new, 800), (&new, 1600)]
+        .map(|(udp, offset)| fragment(udp, offset, 800))
+        .into();
+    let (all, counters, _) = from_bytes(pcap(&frames)).expect("a capture");
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].bytes, [0xBB; 2392]);
+    assert_eq!(counters.fragments_conflicting, 2);
+}
+
+#[test]
+fn fragments_that_wait_too_long_are_given_up_even_where_nothing_contradicts() {
+    let old = udp_datagram(&[0xAA; 2392]);
+    let mut payload = vec![0xAA; 792];
+    payload.extend([0xBB; 1600]);
+    let new = udp_datagram(&payload);
+    let mut frames = vec![fragment(&old, 0, 800), fragment(&old, 1600, 800)];
+    for number in 0..2100_u16 {
+        let other = udp_datagram(&[1; 1592]);
+        for offset in [0, 800] {
+            frames.push(identified(fragment(&other, offset, 800), 0x4000 + number));
+        }
+    }
+    frames.extend([0, 800].map(|offset| fragment(&new, offset, 800)));
+    let (all, counters, _) = from_bytes(pcap(&frames)).expect("a capture");
+    assert_eq!(all.len(), 2100, "half of the new one and half of the old one are no datagram");
+    assert_eq!(counters.fragments_left, 4);
+}
+
+#[test]
+fn overlapping_fragments_that_differ_and_ends_that_move_make_no_datagram() {
+    let one = udp_datagram(&[0xAA; 1592]);
+    let two = udp_datagram(&[0xBB; 1592]);
+    let long = udp_datagram(&[0xAA; 2392]);
+    let differ = [fragment(&one, 0, 800), fragment(&two, 400, 400), fragment(&one, 800, 800)];
+    let end = [fragment(&long, 800, 1592), fragment(&one, 800, 800), fragment(&long, 0, 800)];
+    let (all, counters, _) = from_bytes(pcap(&differ)).expect("a capture");
+    assert!(all.is_empty());
+    assert_eq!((counters.fragments_conflicting, counters.fragments_left), (1, 2));
+    // What comes after the contradiction fits together, but not the length in the UDP header.
+    let (all, counters, _) = from_bytes(pcap(&end)).expect("a capture");
+    assert!(all.is_empty());
+    assert_eq!((counters.fragments_conflicting, counters.malformed), (1, 1));
+    let twice = [fragment(&one, 0, 800), fragment(&one, 0, 800), fragment(&one, 800, 800)];
+    let (all, counters, _) = from_bytes(pcap(&twice)).expect("a capture");
+    assert_eq!((all.len(), counters.fragments_conflicting), (1, 0));
+}
+
+/// The time that a pcapng frame gets from one option of its interface.
+fn time_by_option(is_big: bool, code: u16, value: &[u8], ticks: u64) -> u64 {
+    let word = |value: u32| if is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+    let half = |value: u16| if is_big { value.to_be_bytes() } else { value.to_le_bytes() };
+    let padding = |bytes: &[u8]| vec![0; bytes.len().wrapping_neg() % 4];
+    let block = |kind: u32, body: Vec<u8>| {
+        let length = word((12 + body.len() + padding(&body).len()) as u32);
+        [&word(kind)[..], &length, &body, &padding(&body), &length].concat()
+    };
+    let option = [&half(code)[..], &half(value.len() as u16), value, &padding(value), &[0; 4]];
+    let frame = fragment(&udp_datagram(b"hello"), 0, 13);
+    let length = word(frame.len() as u32);
+    let (high, low) = (word((ticks >> 32) as u32), word(ticks as u32));
+    let section = [&word(0x1A2B_3C4D)[..], &half(1), &half(0), &[0xFF; 8]].concat();
+    let interface = [&half(1)[..], &half(0), &word(0), &option.concat()].concat();
+    let packet = [&word(0)[..], &high, &low, &length, &length, &frame].concat();
+    let file = [block(0x0A0D_0D0A, section), block(1, interface), block(6, packet)].concat();
+    let (all, ..) = from_bytes(file).expect("a capture");
+    assert_eq!(all.len(), 1);
+    all[0].time.as_ns()
+}
+
+#[test]
+fn resolutions_and_offsets_of_time_hold_in_both_byte_orders() {
+    let offset = 100_i64;
+    assert_eq!(time_by_option(false, 14, &offset.to_le_bytes(), 5_000_000), 105_000_000_000);
+    assert_eq!(time_by_option(true, 14, &offset.to_be_bytes(), 5_000_000), 105_000_000_000);
+    for is_big in [false, true] {
+        assert_eq!(time_by_option(is_big, 9, &[9], 7), 7);
+        assert_eq!(time_by_option(is_big, 9, &[0x80 | 10], 2048), 2_000_000_000);
+        assert_eq!(time_by_option(is_big, 9, &[20], 200_000_000_000_000), 2_000);
+    }
+}
+
+#[test]
+fn a_link_type_with_the_length_of_a_check_sum_is_still_ethernet() {
+    let mut file = pcap(&[fragment(&udp_datagram(b"hello"), 0, 13)]);
+    file[20..24].copy_from_slice(&0x1400_0001_u32.to_le_bytes());
+    assert_eq!(from_bytes(file).expect("a capture").0.len(), 1);
+}
+
+#[test]
+fn the_largest_payload_and_ipv6_are_written_and_read_again() {
+    let v6 = ("[fd00::1]:4000", "[fd00::2]:5000", 9000);
+    for (from, to, bytes) in [v6, ("10.0.0.1:1", "10.0.0.2:2", 65_507)] {
+        let payload: Vec<u8> = (0..bytes).map(|number| number as u8).collect();
+        let mut writer = CaptureWriter::new(Vec::new()).expect("memory");
+        let (to, time) = (to.parse().expect("address"), Moment::from_ns(7));
+        writer.write(from.parse().expect("address"), to, &payload, time).expect("memory");
+        let (all, ..) = from_bytes(writer.finish().expect("memory")).expect("a capture");
+        assert_eq!((all.len(), all[0].sender.as_str()), (1, from));
+        assert_eq!(all[0].bytes, payload);
+    }
+}

@@ -2,8 +2,9 @@
 //!
 //! A board is not always there, and never loses packets when asked to. An emulator makes what N
 //! boards would send, in the order of time, from a seed; it drops, doubles, swaps, spoils and
-//! restarts by given odds, and knows afterwards exactly what it did. The last packet of each source
-//! is always sent and in order: without a later packet, no receiver can see that one is missing.
+//! restarts by given odds, and knows afterwards exactly what it did. The first and the
+//! last packet of each numbering are always sent whole and in order: without one before and one
+//! after it, no receiver can see that a packet is missing.
 
 mod source;
 mod template;
@@ -74,6 +75,8 @@ pub struct Faults {
     /// For so long.
     pub stall_time: Span,
     /// Its source restarts first, with all counters at zero.
+    /// A receiver takes numbers within its window behind the newest for duplicates, and so sees no
+    /// restart after few packets.
     pub restart: f64,
 }
 

@@ -50,6 +50,11 @@ pub(super) struct EmulatedSource {
     jitter_ns: f64,
     /// Held back: how many successors go first, the number, the packet.
     held: Vec<(u32, u64, Vec<u8>)>,
+    /// A restart was drawn, and waits for a packet that was sent whole.
+    restart_due: bool,
+    /// The newest packet was dropped or spoiled: nobody could see that it is missing if a restart
+    /// came now.
+    newest_is_lost: bool,
     highest_sent: Option<u64>,
     /// Sent by the last call of `make`.
     pub(super) sent: Vec<Vec<u8>>,
@@ -70,6 +75,8 @@ impl EmulatedSource {
             due_ns: if config.jitter > 0.0 { phase } else { 0.0 },
             jitter_ns: 0.0,
             held: Vec::new(),
+            restart_due: false,
+            newest_is_lost: false,
             highest_sent: None,
             sent: Vec::new(),
             truth: SourceTruth::default(),
@@ -94,7 +101,9 @@ impl EmulatedSource {
             return Made::Last;
         }
         let faults = &config.faults;
-        if !last && self.happens(faults.restart) && self.count > 0 {
+        self.restart_due |= !last && self.happens(faults.restart) && self.count > 0;
+        if !last && self.restart_due && !self.newest_is_lost {
+            self.restart_due = false;
             self.flush();
             self.count = 0;
             self.highest_sent = None;
@@ -111,21 +120,36 @@ impl EmulatedSource {
             self.send(packet, sequence);
             return Made::Last;
         }
-        self.decide(packet, sequence, config);
+        self.decide(packet, sequence, config, spare);
         self.advance(config);
         Made::More
     }
 
-    fn decide(&mut self, mut packet: Vec<u8>, sequence: u64, config: &EmulatorConfig) {
+    fn decide(
+        &mut self,
+        mut packet: Vec<u8>,
+        sequence: u64,
+        config: &EmulatorConfig,
+        spare: &mut Vec<Vec<u8>>,
+    ) {
         let faults = &config.faults;
+        self.newest_is_lost = false;
+        if sequence == 0 {
+            // A receiver counts from the first number that it sees.
+            self.send(packet, sequence);
+            return;
+        }
         if self.happens(faults.drop) {
+            self.newest_is_lost = true;
             self.truth.dropped += 1;
             if self.truth.dropped_sequences.len() < DROPPED_LISTED {
                 self.truth.dropped_sequences.push(sequence);
             }
+            spare.push(packet);
             return;
         }
         if self.happens(faults.corrupt) {
+            self.newest_is_lost = true;
             let bit = self.random.next_u64() % (packet.len().max(1) as u64 * 8);
             if let Some(byte) = packet.get_mut((bit / 8) as usize) {
                 *byte ^= 1 << (bit % 8);
@@ -138,7 +162,11 @@ impl EmulatedSource {
             self.held.push((successors, sequence, packet));
             return;
         }
-        let copy = self.happens(faults.duplicate).then(|| packet.clone());
+        let copy = self.happens(faults.duplicate).then(|| {
+            let mut copy = spare.pop().unwrap_or_default();
+            copy.clone_from(&packet);
+            copy
+        });
         self.send(packet, sequence);
         if let Some(copy) = copy {
             self.truth.duplicated += 1;

@@ -151,3 +151,69 @@ fn an_unknown_packet_type_is_answered_with_those_that_exist() {
     let error = Emulator::new(&load("counter"), config).err().expect("refused").to_string();
     assert!(error.contains("imaeg") && error.contains("it has"), "{error}");
 }
+
+/// Dropped by the emulator, lost by the readout's own tracker, restarts of both, and the fewest
+/// packets before a restart.
+fn judged(faults: Faults, packets: u64, seed: u64) -> (u64, u64, u64, u32, u64) {
+    use crate::readout::sequence::{SequenceLimits, SequenceRule, SequenceTracker};
+    let description = load("counter");
+    let config = EmulatorConfig { seed, faults, sources: 1, packets, ..config() };
+    let mut emulator = Emulator::new(&description, config).expect("made");
+    let rule = SequenceRule { bits: 64, step: 1, timestamp_step_ns: None };
+    let mut tracker = SequenceTracker::new(rule, SequenceLimits::default());
+    let (mut newest, mut fewest, mut restarts) = (0, u64::MAX, 0);
+    while let Some(emission) = emulator.next() {
+        let parsed = description.program().parse(&datagram(emission.bytes)).expect("read");
+        let sequence = parsed.sequence.expect("numbered");
+        tracker.observe(sequence, None);
+        let restarts_now = emulator.truth()[0].restarts;
+        if restarts_now > restarts {
+            (fewest, restarts, newest) = (fewest.min(newest), restarts_now, 0);
+        }
+        newest = newest.max(sequence);
+    }
+    tracker.finish();
+    let truth = &emulator.truth()[0];
+    (truth.dropped, tracker.lost(), truth.restarts, tracker.restarts(), fewest)
+}
+
+#[test]
+fn a_receiver_can_see_every_dropped_packet() {
+    let drop = Faults { drop: 0.05, ..Faults::default() };
+    let mixed = Faults { reorder: 0.05, reorder_distance: 5, duplicate: 0.05, ..drop };
+    for seed in 1..201 {
+        for faults in [drop, mixed] {
+            let (dropped, lost, ..) = judged(faults, 200, seed);
+            assert_eq!(dropped, lost, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_packet_dropped_before_a_restart_is_seen_too() {
+    let faults = Faults { drop: 0.2, restart: 5e-5, ..Faults::default() };
+    let (mut judged_restarts, mut wrong) = (0, 0);
+    for seed in 1..61 {
+        let (dropped, lost, restarts, seen, fewest) = judged(faults, 40_000, seed);
+        // Fewer packets than the tracker's window are no restart to it.
+        if fewest > 2 * 4096 && restarts > 0 {
+            println!("seed {seed}: dropped {dropped} lost {lost} restarts {restarts} seen {seen}");
+            judged_restarts += restarts;
+            wrong += u64::from((dropped, restarts) != (lost, u64::from(seen)));
+        }
+    }
+    assert!(judged_restarts > 10);
+    assert_eq!(wrong, 0);
+}
+
+#[test]
+fn copies_and_losses_do_not_make_the_memory_grow() {
+    let description = load("counter");
+    let faults = Faults { duplicate: 0.1, drop: 0.05, ..Faults::default() };
+    let config = EmulatorConfig { packets: 0, faults, ..config() };
+    let mut emulator = Emulator::new(&description, config).expect("made");
+    for _ in 0..50_000 {
+        assert!(emulator.next().is_some());
+    }
+    assert!(emulator.spare.len() < 50, "{} spare packets", emulator.spare.len());
+}
