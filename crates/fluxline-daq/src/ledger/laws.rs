@@ -97,12 +97,6 @@ pub const LAWS: &[Law] = &[
         right: &["input.datagrams", "input.socket_dropped", "truth.dropped_elsewhere"],
         needs_truth: true,
     },
-    Law {
-        name: "numbered = expected + before the first or after the last that came",
-        left: &["truth.numbered"],
-        right: &["source.expected", "truth.numbered_unseen"],
-        needs_truth: true,
-    },
 ];
 
 impl Ledger {
@@ -142,7 +136,6 @@ impl Ledger {
                     "sent" => Some(truth.sent),
                     "numbered" => Some(truth.numbered),
                     "dropped_elsewhere" => Some(truth.dropped_elsewhere),
-                    "numbered_unseen" => Some(truth.numbered.saturating_sub(source.expected)),
                     _ => None,
                 }
             }
