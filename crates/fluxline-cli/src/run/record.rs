@@ -26,6 +26,8 @@ enum Work {
 pub struct RecordQueue {
     work: SyncSender<Work>,
     empty: Receiver<EventBatch>,
+    /// Batches that came back; the last is filled first, for its memory is still in the cache.
+    spare: Vec<EventBatch>,
 }
 
 /// What the recorder had done when the run was over.
@@ -56,14 +58,15 @@ pub fn start(
         }
         run(recorder, &incoming, &give_back, &live)
     });
-    (RecordQueue { work, empty }, thread)
+    (RecordQueue { work, empty, spare: Vec::with_capacity(batches as usize) }, thread)
 }
 
 impl RecordQueue {
     /// Hands `batch` over and puts an empty one in its place; waits while the recorder is behind.
-    pub fn exchange(&self, batch: EventBatch) -> EventBatch {
+    pub fn exchange(&mut self, batch: EventBatch) -> EventBatch {
         let _ = self.work.send(Work::Batch(batch));
-        self.empty.recv().unwrap_or_default()
+        self.spare.extend(self.empty.try_iter());
+        self.spare.pop().unwrap_or_else(|| self.empty.recv().unwrap_or_default())
     }
 
     /// Names a source before the first batch that has packets of it.
