@@ -1,0 +1,160 @@
+//! Why a call was refused: one error per verb, each variant says whose move it is.
+
+use super::region::Name;
+
+/// Why a region could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegisterError {
+    /// The caller's.
+    #[error("a region of {bytes} byte is not possible; this link takes 1 to {max} byte")]
+    Size {
+        /// Asked \[byte\].
+        bytes: u64,
+        /// Possible \[byte\].
+        max: u64,
+    },
+    /// The caller's: too many.
+    #[error("{max} regions exist already; withdraw one first")]
+    TooMany {
+        /// Possible.
+        max: u32,
+    },
+    /// The host's.
+    #[error("memory for a region of {bytes} byte could not be had: {reason}")]
+    Memory {
+        /// Asked \[byte\].
+        bytes: u64,
+        /// The host's answer, with what mends it where known.
+        reason: alloc::string::String,
+    },
+}
+
+/// Why a region could not be exported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExportError {
+    /// The caller's: no such region, or withdrawn.
+    #[error("this region does not exist, or was withdrawn")]
+    UnknownRegion,
+    /// The caller's: it has a name already.
+    #[error("the region is exported already, as {name}")]
+    Exported {
+        /// Its name.
+        name: Name,
+    },
+    /// Somebody's: a living owner has the name.
+    #[error("a region {name} is exported already; choose another name")]
+    NameTaken {
+        /// The name.
+        name: Name,
+    },
+    /// The host's.
+    #[error("the region {name} could not be exported: {reason}")]
+    Host {
+        /// The name.
+        name: Name,
+        /// The host's answer.
+        reason: alloc::string::String,
+    },
+}
+
+/// Why memory could not be accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// The caller's: no such region, withdrawn, or not imported (yet).
+    #[error("this region does not exist, was withdrawn, or is not imported yet")]
+    UnknownRegion,
+    /// The caller's: the bytes leave the region.
+    #[error("{bytes} byte at {offset} leave the region of {region_bytes} byte")]
+    OutOfRegion {
+        /// From \[byte\].
+        offset: u64,
+        /// How many \[byte\].
+        bytes: u64,
+        /// The region's size \[byte\].
+        region_bytes: u64,
+    },
+    /// The caller's: words are at multiples of 8.
+    #[error("a word of 8 byte at {offset} is not aligned; offsets of words are multiples of 8")]
+    Unaligned {
+        /// Where \[byte\].
+        offset: u64,
+    },
+    /// The owner's: the right was not granted.
+    #[error("the region was exported without that right; its owner must grant it")]
+    Rights,
+}
+
+/// Why a connection could not be begun.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The caller's.
+    #[error("{peer:?} is not a node that this link can reach: {expected}")]
+    Name {
+        /// What was given.
+        peer: alloc::string::String,
+        /// What to write.
+        expected: &'static str,
+    },
+    /// The caller's: too many.
+    #[error("{max} endpoints exist already; disconnect one first")]
+    TooMany {
+        /// Possible.
+        max: u32,
+    },
+    /// The link has no such promise.
+    #[error("this link has no {reliability} connections")]
+    Reliability {
+        /// Which was asked for.
+        reliability: &'static str,
+    },
+    /// The host's.
+    #[error("connecting to {peer} failed: {reason}")]
+    Host {
+        /// Whom.
+        peer: alloc::string::String,
+        /// The host's answer.
+        reason: alloc::string::String,
+    },
+}
+
+/// Why an import could not be begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// The caller's: no such endpoint, or not connected (any more).
+    #[error("the endpoint is not connected")]
+    NotConnected,
+    /// The caller's: too many.
+    #[error("{max} regions are imported already")]
+    TooMany {
+        /// Possible.
+        max: u32,
+    },
+}
+
+/// Why work was not taken. The arguments are still the caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    /// Passing: the queue is full; poll, then try again.
+    #[error("the endpoint's queue is full; poll for completions, then post again")]
+    Full,
+    /// The caller's: no such endpoint, not connected yet, or over.
+    #[error("the endpoint is not connected")]
+    NotConnected,
+    /// The caller's: the remote region is not imported on this endpoint.
+    #[error("the remote region is not imported on this endpoint")]
+    NotImported,
+    /// The caller's: the own memory that the work names.
+    #[error("own memory: {0}")]
+    Local(AccessError),
+    /// The caller's: the peer's memory that the work names, as far as can be told here.
+    #[error("the peer's memory: {0}")]
+    Remote(AccessError),
+    /// The caller's: too much for one operation.
+    #[error("{bytes} byte are too many for one operation of this link; at most {max}")]
+    TooLong {
+        /// Asked \[byte\].
+        bytes: u64,
+        /// Possible \[byte\].
+        max: u64,
+    },
+}

@@ -1,0 +1,116 @@
+//! Regions: what they are called, who may do what, and where in them.
+
+use alloc::string::{String, ToString};
+
+/// The longest name of a region \[byte\]. Source: leaves room for a node's name in a file name.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// The name of a region: 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot.
+///
+/// Such a name is safe as a part of a file name, which some links make of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(String);
+
+/// What is wrong with a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name:?} is not a name: write 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' or '.', not \
+     beginning with a dot"
+)]
+pub struct NameError {
+    /// What was given, cut to a readable length.
+    pub name: String,
+}
+
+impl Name {
+    /// Takes a name that obeys the rule.
+    pub fn parse(text: &str) -> Result<Name, NameError> {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let good = (1..=NAME_BYTES_MAX).contains(&text.len())
+            && !text.starts_with('.')
+            && text.bytes().all(legal);
+        if good {
+            Ok(Name(text.to_string()))
+        } else {
+            Err(NameError { name: text.chars().take(NAME_BYTES_MAX).collect() })
+        }
+    }
+
+    /// As text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl core::fmt::Display for Name {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// A region of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionId(pub u32);
+
+/// A region of a peer, imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RemoteId(pub u32);
+
+/// What whoever imports a region must show. Compared in time that does not depend on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Key(pub u64);
+
+impl core::fmt::Debug for Key {
+    /// Keys are not for logs.
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("Key(..)")
+    }
+}
+
+/// What peers may do to a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// Write it: put, put with notify, stores through a window.
+    pub put: bool,
+    /// Read it: get, loads through a window.
+    pub get: bool,
+    /// `fetch_add` and `compare_swap` on its words.
+    pub atomic: bool,
+}
+
+impl Rights {
+    /// Everything.
+    pub const ALL: Rights = Rights { put: true, get: true, atomic: true };
+    /// Writing only: what a sensor needs.
+    pub const PUT: Rights = Rights { put: true, get: false, atomic: false };
+}
+
+/// On which terms a region is exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// What peers may do.
+    pub rights: Rights,
+    /// What they must show.
+    pub key: Key,
+}
+
+/// A piece of an own region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Which region.
+    pub region: RegionId,
+    /// Where it begins \[byte\].
+    pub offset: u64,
+    /// How long it is \[byte\].
+    pub bytes: u64,
+}
+
+/// A place in a peer's region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Which region.
+    pub remote: RemoteId,
+    /// Where in it \[byte\].
+    pub offset: u64,
+}

@@ -1,0 +1,243 @@
+//! What is posted to an endpoint, and what comes back.
+
+use alloc::string::String;
+
+use super::region::{RegionId, RemoteId, Slice, Target};
+
+/// One end of a connection between two nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndpointId(pub u32);
+
+/// What a connection promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reliability {
+    /// Loss is counted, order not promised, and nothing is repeated.
+    Unreliable,
+    /// Exactly once and in order, or the connection is broken and all queued work completes as
+    /// [`Status::Flushed`].
+    Reliable,
+}
+
+/// How far an operation must have come before it completes. VIA fixed this per connection; it is
+/// chosen per operation here, as EXTOLL does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The source may be used again; the link has taken responsibility.
+    Copied,
+    /// The bytes are in the peer's memory.
+    Placed,
+}
+
+/// Where the bytes of a put or a message come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Local<'a> {
+    /// Any memory: taken before `post` returns.
+    Bytes(&'a [u8]),
+    /// A piece of an own region: to be left alone until the operation is `Copied`.
+    Region(Slice),
+}
+
+/// An operation. `complete_at: None` asks for no completion: only a failure is told then (verbs
+/// call it unsignaled).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work<'a> {
+    /// Writes into the peer's region; with `notify`, the owner then gets this value, after the
+    /// bytes are in place.
+    Put {
+        /// What.
+        from: Local<'a>,
+        /// Where to.
+        to: Target,
+        /// Value of the [`Completion::Notified`] that the owner gets.
+        notify: Option<u32>,
+        /// When it completes.
+        complete_at: Option<Level>,
+    },
+    /// Reads from the peer's region into an own one; completes when the bytes are there.
+    Get {
+        /// Where from.
+        from: Target,
+        /// Where to; its length is how much.
+        into: Slice,
+    },
+    /// Adds to an aligned 64-bit word (little-endian) of the peer's region; completes with what it
+    /// was.
+    FetchAdd {
+        /// Which word.
+        at: Target,
+        /// How much, modulo 2^64.
+        add: u64,
+    },
+    /// Replaces an aligned 64-bit word of the peer's region if it is `expected`; completes with
+    /// what it was.
+    CompareSwap {
+        /// Which word.
+        at: Target,
+        /// What it must be.
+        expected: u64,
+        /// What it becomes then.
+        desired: u64,
+    },
+    /// Sends a message into the buffer that the peer posted next.
+    Send {
+        /// What.
+        from: Local<'a>,
+        /// When it completes.
+        complete_at: Option<Level>,
+    },
+    /// Later work on this endpoint begins after all earlier work is placed. Completes at once.
+    Fence,
+    /// Completes when all earlier work on this endpoint is placed.
+    Flush,
+}
+
+/// Which operation completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// [`Work::Put`].
+    Put,
+    /// [`Work::Get`].
+    Get,
+    /// [`Work::FetchAdd`].
+    FetchAdd,
+    /// [`Work::CompareSwap`].
+    CompareSwap,
+    /// [`Work::Send`].
+    Send,
+    /// A buffer given by `post_receive`.
+    Receive,
+    /// [`Work::Fence`].
+    Fence,
+    /// [`Work::Flush`].
+    Flush,
+}
+
+impl Work<'_> {
+    /// Which operation it is.
+    #[must_use]
+    pub fn operation(&self) -> Operation {
+        match self {
+            Work::Put { .. } => Operation::Put,
+            Work::Get { .. } => Operation::Get,
+            Work::FetchAdd { .. } => Operation::FetchAdd,
+            Work::CompareSwap { .. } => Operation::CompareSwap,
+            Work::Send { .. } => Operation::Send,
+            Work::Fence => Operation::Fence,
+            Work::Flush => Operation::Flush,
+        }
+    }
+}
+
+/// How an operation, a connection or an import ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Status {
+    /// As asked.
+    #[error("done")]
+    Done,
+    /// The peer has no region of that name.
+    #[error("the peer exports no region of that name; look at the name, and who starts first")]
+    NoSuchRegion,
+    /// The key shown is not the region's.
+    #[error("the key is not the region's; give the key that its owner exported it with")]
+    WrongKey,
+    /// The region was exported without the right that this needs.
+    #[error("the region was exported without that right; its owner must grant it")]
+    Rights,
+    /// Offset and length leave the region.
+    #[error("the access leaves the region; offset plus length must not exceed its size")]
+    OutOfRegion,
+    /// A word of 64 bits must be at a multiple of 8.
+    #[error("atomics need an offset that is a multiple of 8")]
+    Unaligned,
+    /// The owner ended the region.
+    #[error("the region's owner has withdrawn it")]
+    Withdrawn,
+    /// The message was longer than the buffer that waited for it; the buffer holds its beginning.
+    #[error("the message is longer than the buffer posted for it")]
+    TooLong,
+    /// A message came and no buffer waited for it, for longer than the link waits.
+    #[error("no buffer was posted for the message at the peer")]
+    NoBuffer,
+    /// The connection broke or was ended before this was done; whether the bytes arrived is open.
+    #[error("the connection ended before the operation was complete")]
+    Flushed,
+    /// The peer's process died or its node went away.
+    #[error("the peer is gone")]
+    PeerGone,
+    /// The peer ended the connection.
+    #[error("the peer has disconnected")]
+    Disconnected,
+    /// The peer speaks another version.
+    #[error("the peer has another version of the link's layout; bring both to the same release")]
+    Version,
+    /// The peer does not accept more connections.
+    #[error("the peer has no room for another connection")]
+    NoRoom,
+    /// The link itself failed: for `Unreliable`, the loss of this operation.
+    #[error("the link failed")]
+    Transport,
+}
+
+impl Status {
+    /// Whether all is well.
+    #[must_use]
+    pub fn is_done(self) -> bool {
+        self == Status::Done
+    }
+}
+
+/// What [`super::Fabric::poll`] tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// Posted work is done, or failed.
+    Done {
+        /// Where it was posted.
+        endpoint: EndpointId,
+        /// The caller's tag.
+        tag: u64,
+        /// What it was.
+        operation: Operation,
+        /// How it ended.
+        status: Status,
+        /// What the word was, for atomics; how many bytes, for a receive; else 0.
+        value: u64,
+    },
+    /// A peer's put with `notify` is in place.
+    Notified {
+        /// Who.
+        endpoint: EndpointId,
+        /// Which own region.
+        region: RegionId,
+        /// Where it begins \[byte\].
+        offset: u64,
+        /// How much \[byte\].
+        bytes: u64,
+        /// The peer's value.
+        value: u32,
+    },
+    /// A connection stands: one that was asked for, or one that a peer asked for.
+    Connected {
+        /// The new endpoint.
+        endpoint: EndpointId,
+        /// The peer's name.
+        peer: String,
+        /// What it promises.
+        reliability: Reliability,
+    },
+    /// A connection is over, or did not come about; all its work has completed before this.
+    Broken {
+        /// Which.
+        endpoint: EndpointId,
+        /// Why.
+        status: Status,
+    },
+    /// An import is decided.
+    Imported {
+        /// Which.
+        remote: RemoteId,
+        /// Whether it may be used.
+        status: Status,
+        /// The region's size \[byte\]; 0 on failure.
+        bytes: u64,
+    },
+}
