@@ -1,5 +1,5 @@
 //! The highest rate at which no datagram is lost: `fluxline run` with the whole pipeline behind it,
-//! beside a bare batched receiver and iperf3, in the same run.
+//! beside a bare batched receiver, iperf3 and spead2, in the same run.
 //!
 //! One sender on core 0, everything that receives on core 1. For each payload and each kind of
 //! sender (single datagrams, as an FPGA sends; trains cut by the kernel, as a PC sends) the rate is
@@ -8,9 +8,12 @@
 //!
 //! `cargo bench -p fluxline-cli --bench acquire` (about 6 minutes; `ROUNDS=1` about 2).
 //! The bare receiver is `crates/fluxline/examples/bare_receiver.rs`; build it first:
-//! `cargo build --release -p fluxline --example bare_receiver`.
+//! `cargo build --release -p fluxline --example bare_receiver`. iperf3 is used where it is installed;
+//! spead2 where `SPEAD2_BENCH` names its `spead2_bench.py` (`pip install spead2` in any venv).
 
-use std::io::{BufRead, BufReader, Read};
+mod peers;
+
+use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -38,45 +41,68 @@ fn main() {
     }
     let rounds: usize =
         std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
-    let iperf3 = Command::new("iperf3").arg("--version").output().is_ok();
     print_machine();
+    println!("highest loss-free rate [Gb/s], and its ratio to the bare receiver's");
     println!(
-        "{:>6}  {:<7}  {:>10}  {:>18}  {:>18}  {:>6}  {:>14}",
-        "payload", "sender", "bare", "fluxline, counted", "fluxline, recorded", "ratio", "iperf3"
+        "{:>7}  {:<7}  {:>6}  {:>14}  {:>14}  {:>7}  {:>7}  {:>11}",
+        "payload", "sender", "bare", "counted", "recorded", "iperf3", "spead2", "plain write"
     );
     for payload in [1472_usize, 8972] {
         for train in [1_usize, (65_507 / payload).min(44)] {
             let mut bare = Vec::new();
             let mut counted = Vec::new();
             let mut recorded = Vec::new();
-            let mut peer = Vec::new();
+            let (mut iperf3, mut spead2, mut write) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..rounds {
                 bare.push(bisect(payload, train, &Bare));
                 counted.push(bisect(payload, train, &Fluxline { record: false }));
                 recorded.push(bisect(payload, train, &Fluxline { record: true }));
-                if iperf3 && train == 1 {
-                    peer.push(bisect_iperf3(payload));
+                write.push(plain_write());
+                if train == 1 {
+                    iperf3.extend(peers::iperf3(payload));
+                    spead2.extend(peers::spead2(payload));
                 }
             }
-            let (bare, counted, recorded) = (median(bare), median(counted), median(recorded));
-            let gigabits = |rate: f64| rate * payload as f64 * 8.0 / 1e9;
+            let gigabits = |rates: Vec<f64>| median(rates) * payload as f64 * 8.0 / 1e9;
+            let (bare, counted, recorded) = (gigabits(bare), gigabits(counted), gigabits(recorded));
             println!(
-                "{payload:>6}  {:<7}  {:>5.1} Gb/s  {:>7.1} Gb/s {:>5.2}  {:>13.1} Gb/s  \
-                 {:>6.2}  {}",
+                "{payload:>7}  {:<7}  {bare:>6.1}  {counted:>7.1} ({:.2})  {recorded:>7.1} ({:.2})  \
+                 {:>7}  {:>7}  {:>11.1}",
                 if train == 1 { "single" } else { "trains" },
-                gigabits(bare),
-                gigabits(counted),
                 counted / bare,
-                gigabits(recorded),
                 recorded / bare,
-                if peer.is_empty() {
-                    "-".into()
-                } else {
-                    format!("{:>9.1} Gb/s", median(peer) / 1e9)
-                },
+                shown(iperf3),
+                shown(spead2),
+                median(write) * 8e-9,
             );
         }
     }
+}
+
+/// A peer's median \[bit/s\] as Gb/s; a dash where it was not measured.
+fn shown(rates: Vec<f64>) -> String {
+    if rates.is_empty() { "-".into() } else { format!("{:.1}", median(rates) / 1e9) }
+}
+
+/// The rate of a plain buffered write on the receiving core \[byte/s\]: the recorder's physical
+/// limit where nothing bypasses the page cache.
+fn plain_write() -> f64 {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let path = folder.path().join("plain");
+    std::thread::spawn(move || {
+        pin::pin_current_thread(1).expect("core 1");
+        let mut file = std::fs::File::create(path).expect("a file");
+        let block = vec![0x5A_u8; 4 << 20];
+        let began = Instant::now();
+        let mut bytes = 0;
+        while began.elapsed() < TRIAL {
+            file.write_all(&block).expect("room on the disk");
+            bytes += block.len();
+        }
+        bytes as f64 / began.elapsed().as_secs_f64()
+    })
+    .join()
+    .expect("the writer")
 }
 
 fn print_machine() {
@@ -254,51 +280,6 @@ fn counter_packet(payload: usize) -> Vec<u8> {
 fn patch(packet: &mut [u8], sequence: u64) {
     packet[8..12].copy_from_slice(&(sequence as u32).to_le_bytes());
     packet[16..24].copy_from_slice(&sequence.to_le_bytes());
-}
-
-/// iperf3's highest loss-free rate \[bit/s\].
-fn bisect_iperf3(payload: usize) -> f64 {
-    let (mut low, mut high, mut good) = (0.2e9, 60e9_f64, 0.0);
-    for _ in 0..STEPS + 2 {
-        let asked = (low * high).sqrt();
-        match iperf3(payload, asked) {
-            Some((rate, 0)) => {
-                good = rate;
-                low = asked;
-                if rate < asked * 0.8 {
-                    break; // its sender cannot do more
-                }
-            }
-            _ => high = asked,
-        }
-    }
-    good
-}
-
-fn iperf3(payload: usize, bits_per_s: f64) -> Option<(f64, u64)> {
-    let port = free_port().to_string();
-    let mut server = Command::new("iperf3")
-        .args(["-s", "-1", "-p", &port, "-A", RECEIVER_CORE, "--forceflush"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .ok()?;
-    let mut lines = BufReader::new(server.stdout.take()?).lines();
-    while let Some(Ok(line)) = lines.next() {
-        if line.contains("listening") {
-            break;
-        }
-    }
-    let output = Command::new("iperf3")
-        .args(["-c", "127.0.0.1", "-u", "-p", &port, "-A", "0", "-t", "2", "-w", "64M", "-J"])
-        .args(["-l", &payload.to_string(), "-b", &format!("{bits_per_s:.0}")])
-        .output()
-        .ok()?;
-    drop(lines);
-    let _ = server.kill();
-    let _ = server.wait();
-    let value: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
-    let sum = &value["end"]["sum"];
-    Some((sum["bits_per_second"].as_f64()?, sum["lost_packets"].as_u64()?))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
