@@ -4,6 +4,7 @@
 //! arguments, batches of events go out. The program (`fluxline-cli`) brings the links.
 #![forbid(unsafe_code)]
 
+mod accounting;
 pub mod acquisition;
 pub mod builder;
 pub mod capture;

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use fluxline::clock;
-use fluxline::ring::{Producer, PushError, SlotMeta, Waited};
+use fluxline::ring::Producer;
 use fluxline_daq::capture::raw::{self, RawReader};
 use fluxline_daq::capture::replay::{Pace, Speed};
 use fluxline_daq::capture::{CaptureError, CaptureReader};
 use fluxline_proto::{Datagram, Moment, Span};
 
-use super::input::InputEnd;
+use super::end::InputEnd;
 use super::live::Live;
+use super::push::push;
 use super::stop::Stop;
 use crate::experiment::{self, LengthPrefix, Source, SpeedWord};
 use crate::failure::Failure;
@@ -124,26 +125,4 @@ fn wait_until_due(pace: &mut Pace, time: Moment, stop: &Stop) -> bool {
             Some(wait) => std::thread::sleep(SLEEP_MAX.min(Duration::from_nanos(wait.as_ns()))),
         }
     }
-}
-
-/// Copies one datagram into the ring, waiting for room; `false` when the run is over first.
-pub fn push(ring: &mut Producer, datagram: &Datagram<'_>, stop: &Stop) -> bool {
-    let Datagram { bytes, sender, port, time } = *datagram;
-    let meta = SlotMeta { sender, port, time, ..SlotMeta::EMPTY };
-    loop {
-        match ring.push(bytes, meta) {
-            Ok(()) => return true,
-            Err(PushError::Full) if !stop.is_over() => {
-                if ring.wait_for_space(SLEEP_MAX) == Waited::Closed {
-                    return false;
-                }
-            }
-            Err(_) => return false,
-        }
-    }
-}
-
-/// Copies one datagram into the ring, however long that takes; `false` when nobody reads it.
-pub fn push_all(ring: &mut Producer, datagram: &Datagram<'_>) -> bool {
-    push(ring, datagram, &Stop::never())
 }

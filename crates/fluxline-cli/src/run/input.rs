@@ -6,15 +6,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fluxline::pin;
-use fluxline::ring::{Consumer, Producer, RingConfig, RingCounters, SLOT_BYTES_ANY, ring};
-use fluxline::udp::{
-    Multicast, Received, ReceiverConfig, ReceiverCounters, UdpReceiver, WhenEmpty, WhenFull,
-};
-use fluxline_daq::ledger::InputCounters;
+use fluxline::ring::{Consumer, Producer, RingConfig, SLOT_BYTES_ANY, ring};
+use fluxline::udp::{Multicast, Received, ReceiverConfig, UdpReceiver, WhenEmpty, WhenFull};
 
+use super::end::InputEnd;
 use super::file::{self, FileSource};
 use super::live::Live;
-use super::sensors::{Sensors, SensorsTruth};
+use super::sensors::Sensors;
 use super::stop::Stop;
 use crate::experiment::{EmulatorLink, OnRingFull, Source, Udp};
 use crate::failure::Failure;
@@ -45,21 +43,6 @@ enum Feed {
     UdpWithSensors(Box<UdpReceiver>, Sensors),
     Sensors(Sensors),
     File(FileSource),
-}
-
-/// What an input's thread leaves.
-#[derive(Default)]
-pub struct InputEnd {
-    /// Its counters.
-    pub counters: InputCounters,
-    /// Its ring's counters.
-    pub ring: RingCounters,
-    /// The receiver's own counters, for a socket.
-    pub receiver: Option<ReceiverCounters>,
-    /// Frames of a capture by kind, for a capture.
-    pub capture: Option<serde_json::Value>,
-    /// What emulated sensors really sent.
-    pub truth: Option<SensorsTruth>,
 }
 
 impl OpenInput {

@@ -4,9 +4,11 @@
 //! stop first, then the readout drains their rings, then the recorder its queue: what was received
 //! is in the files, and the ledger is closed over all of them.
 
+mod end;
 mod file;
 mod input;
 mod live;
+mod push;
 mod readout;
 mod record;
 mod report;
@@ -30,7 +32,8 @@ use crate::experiment::{self, Build, Experiment, Require, SyncWord};
 use crate::failure::Failure;
 use crate::formats::{self, LoadedFormat};
 
-use input::{InputEnd, OpenInput};
+use end::InputEnd;
+use input::OpenInput;
 pub use live::Live;
 use readout::{EventClock, Readout};
 pub use report::RunReport;

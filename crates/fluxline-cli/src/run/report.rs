@@ -11,7 +11,8 @@ use fluxline_proto::Moment;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
 
-use super::input::{InputEnd, OpenInput};
+use super::end::InputEnd;
+use super::input::OpenInput;
 use super::record::Recorded;
 use crate::experiment::Experiment;
 use crate::failure::{Failure, FailureKind};

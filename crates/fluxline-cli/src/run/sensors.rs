@@ -14,8 +14,8 @@ use fluxline_daq::emulator::{self, EmulatorConfig, SourceTruth};
 use fluxline_daq::ledger::InputCounters;
 use fluxline_proto::{Datagram, SenderAddress, Span};
 
-use super::file;
 use super::live::Live;
+use super::push::push_all;
 use super::stop::Stop;
 use crate::experiment::{Emulator, Pattern};
 use crate::failure::Failure;
@@ -165,7 +165,7 @@ impl Sensors {
             let sender = SocketAddr::from(([127, 0, 0, 1], FIRST_PORT + emission.sender as u16));
             let sender = SenderAddress::from(sender);
             let datagram = Datagram { bytes: emission.bytes, sender, port: 0, time: clock::now() };
-            if file::push_all(ring, &datagram) {
+            if push_all(ring, &datagram) {
                 counters.datagrams += 1;
                 counters.bytes += datagram.bytes.len() as u64;
             } else {

@@ -10,12 +10,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use fluxline_proto::Moment;
 use serde::{Deserialize, Serialize};
 
-use crate::builder::Builder;
 use crate::event::EventBatch;
-use crate::readout::Readout;
 use crate::readout::sequence::MissingRange;
 
 pub use counters::{BuilderCounters, HostCounters, InputCounters, SourceCounters};
@@ -142,33 +139,6 @@ impl Ledger {
         }
     }
 
-    /// This ledger (which noted batches, inputs and host) with what the readout and the builder
-    /// counted. To be called once for each picture; the ledger itself stays as it is.
-    #[must_use]
-    pub fn with(&self, readout: &Readout, builder: &Builder) -> Ledger {
-        let mut ledger = self.clone();
-        for (number, source) in readout.sources().iter().enumerate() {
-            let entry = ledger.source(number as u32);
-            entry.label.clone_from(&source.label);
-            entry.format = source.format;
-            entry.first_time_ns = source.first_time.as_ns();
-            entry.last_time_ns = source.last_time.as_ns();
-            entry.first_sequence = source.first_sequence;
-            entry.last_sequence = source.last_sequence;
-            entry.counters.merge(&source.counters());
-            for (_, tracker) in source.trackers() {
-                entry.missing.extend(tracker.missing());
-                entry.missing_not_listed += tracker.missing_not_listed();
-            }
-        }
-        for (number, counters) in builder.source_counters().iter().enumerate() {
-            ledger.source(number as u32).counters.merge(counters);
-        }
-        ledger.builder.merge(&builder.counters());
-        ledger.note_rejects(readout);
-        ledger
-    }
-
     /// The counters of all inputs together.
     #[must_use]
     pub fn input_totals(&self) -> InputCounters {
@@ -185,36 +155,12 @@ impl Ledger {
         totals
     }
 
-    fn source(&mut self, number: u32) -> &mut SourceEntry {
+    /// The entry of a source; made when it is new.
+    pub(crate) fn source(&mut self, number: u32) -> &mut SourceEntry {
         let place = number as usize;
         if self.sources.len() <= place {
             self.sources.resize_with(place + 1, SourceEntry::default);
         }
         &mut self.sources[place]
-    }
-
-    fn note_rejects(&mut self, readout: &Readout) {
-        for row in readout.rejects() {
-            let shown = &row.first_bytes[..row.first_bytes.len().min(REJECT_HEX_BYTES_MAX)];
-            self.rejects.push(RejectEntry {
-                format: row.format,
-                reason: row.reject.reason.as_str().to_owned(),
-                packet: row.reject.packet,
-                field: row.reject.field,
-                packets: row.packets,
-                first_sender: row.first_sender.to_string(),
-                first_time_ns: Moment::as_ns(row.first_time),
-                first_bytes: row.first_bytes.len() as u64,
-                first_hex: shown.iter().map(|byte| format!("{byte:02x}")).collect(),
-            });
-        }
-        if readout.rejects_other() > 0 {
-            self.rejects.push(RejectEntry {
-                reason: "other reasons".to_owned(),
-                field: u16::MAX,
-                packets: readout.rejects_other(),
-                ..RejectEntry::default()
-            });
-        }
     }
 }

@@ -15,7 +15,7 @@ use super::needed::{closure, needed_values};
 use super::outcome::RejectReason;
 use super::output::{Output, Pass};
 use super::program::Program;
-use super::resolve::PACKET_BYTES_MAX;
+use super::scope::PACKET_BYTES_MAX;
 
 /// Compiles all packet types; `rule_packets` says to which packet type each rule belongs.
 ///

@@ -16,8 +16,8 @@ use super::layout::{
     ValueKind,
 };
 use super::model::{self, BitRange, FieldType};
-use super::names::nearest;
-use super::resolve::{Context, Part, Written, resolve, title};
+use super::resolve::resolve;
+use super::scope::{Context, Names, Part, Written, title};
 
 /// Most fields (bit fields, list fields and computed values included) of one file.
 pub const FIELDS_MAX: usize = 1024;
@@ -27,49 +27,6 @@ pub const PICKS_MAX: usize = 64;
 pub const NAME_BYTES_MAX: usize = 60;
 /// Names that mean something else in expressions or in `source`.
 const RESERVED: [&str; 7] = ["size", "port", "address", "packet", "min", "max", "gray"];
-
-/// What each name of a layout stands for.
-pub(crate) struct Names {
-    part: Part,
-    /// The number of the value, or why it has none.
-    known: BTreeMap<String, Result<usize, &'static str>>,
-}
-
-impl Names {
-    /// What `name` stands for in an expression.
-    pub fn resolve<'a>(
-        &'a self,
-        name: &str,
-        parameters: impl Iterator<Item = &'a str>,
-    ) -> Result<Expr, String> {
-        match (name, self.part) {
-            ("size", Part::Header) => return Ok(Expr::Size),
-            ("port", Part::Header) => return Ok(Expr::Port),
-            ("size" | "port", _) => {
-                return Err(format!("`{name}` is known in the header only, not in records"));
-            }
-            _ => {}
-        }
-        match self.known.get(name) {
-            Some(Ok(id)) => Ok(Expr::Value(*id)),
-            Some(Err(why)) => Err(format!("`{name}` {why}")),
-            None => {
-                let known = self.known.keys().map(String::as_str).chain(parameters);
-                let hint = nearest(name, known.chain(["size", "port"]));
-                let hint = hint.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                Err(format!("there is no field, computed value or parameter `{name}`{hint}"))
-            }
-        }
-    }
-
-    /// The number of the value of that name, else what to write.
-    pub fn value(&self, name: &str) -> Result<usize, String> {
-        match self.resolve(name, core::iter::empty())? {
-            Expr::Value(id) => Ok(id),
-            _ => Err(format!("`{name}` is no field")),
-        }
-    }
-}
 
 /// Checks the shape of the fields and numbers their values.
 pub(crate) fn declare(
@@ -129,7 +86,7 @@ impl Declare<'_, '_> {
             origin,
             kind,
             width_bits,
-            range: (0, super::walk::mask(width_bits)),
+            range: (0, super::word::mask(width_bits)),
             conditional: false,
             unit: None,
             help: String::new(),

@@ -16,7 +16,7 @@ use super::drawing;
 use super::expression::Expr;
 use super::layout::{
     Edge, Fragment, Item, ItemKind, Layout, Origin, PacketType, Place, Records, Rules, SourceTerm,
-    Timestamp, ValueKind,
+    Timestamp,
 };
 use super::model::{ByteOrder, Epoch};
 
@@ -216,7 +216,7 @@ fn item_line(layout: &Layout, item: &Item, order: ByteOrder) -> FieldLine {
         Place::FromEnd(before) => (None, format!("end - {before}")),
         Place::AfterPrevious => (None, String::from("next")),
     };
-    let mut kind = type_name(item);
+    let mut kind = drawing::type_name(item);
     let wide = matches!(item.kind, ItemKind::Word { bytes, .. } if bytes > 1);
     if wide && item.byte_order != order {
         kind = format!("{kind} {}", byte_order(item.byte_order));
@@ -247,22 +247,6 @@ fn item_line(layout: &Layout, item: &Item, order: ByteOrder) -> FieldLine {
         rule: rule.join("; "),
         unit: item.unit.clone().unwrap_or_default(),
         ..plain(&kind, item.name.as_deref().unwrap_or(""), &item.help)
-    }
-}
-
-/// The type of an item as descriptions write it.
-pub(super) fn type_name(item: &Item) -> String {
-    match &item.kind {
-        ItemKind::Word { bytes, kind } => {
-            let letter = match kind {
-                ValueKind::Signed => 'i',
-                ValueKind::Float => 'f',
-                ValueKind::Unsigned | ValueKind::Bytes => 'u',
-            };
-            format!("{letter}{}", u32::from(*bytes) * 8)
-        }
-        ItemKind::Bytes { .. } => String::from("bytes"),
-        ItemKind::List(_) => String::from("list"),
     }
 }
 

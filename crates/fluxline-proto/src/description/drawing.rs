@@ -7,8 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::diagram::type_name;
-use super::layout::{Item, ItemKind, Layout, PacketType, Place};
+use super::layout::{Item, ItemKind, Layout, PacketType, Place, ValueKind};
 
 /// Bytes in one row.
 const ROW_BYTES: usize = 4;
@@ -210,5 +209,21 @@ fn shortened(text: &str, room: usize) -> String {
     match text.chars().count() > room {
         true => text.chars().take(room.saturating_sub(1)).chain(core::iter::once('~')).collect(),
         false => text.to_string(),
+    }
+}
+
+/// The type of an item as descriptions write it.
+pub(super) fn type_name(item: &Item) -> String {
+    match &item.kind {
+        ItemKind::Word { bytes, kind } => {
+            let letter = match kind {
+                ValueKind::Signed => 'i',
+                ValueKind::Float => 'f',
+                ValueKind::Unsigned | ValueKind::Bytes => 'u',
+            };
+            format!("{letter}{}", u32::from(*bytes) * 8)
+        }
+        ItemKind::Bytes { .. } => String::from("bytes"),
+        ItemKind::List(_) => String::from("list"),
     }
 }

@@ -14,8 +14,8 @@ use super::model::{ByteOrder, Document};
 use super::names::nearest;
 use super::outcome::{Reject, SourceKey};
 use super::program::Program;
-use super::resolve::Context;
 use super::roles;
+use super::scope::Context;
 
 /// Largest description file \[byte\].
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
@@ -164,7 +164,7 @@ impl Description {
         for term in terms {
             below -= term.width_bits();
             let packed =
-                key.terms.checked_shr(below).unwrap_or(0) & super::walk::mask(term.width_bits());
+                key.terms.checked_shr(below).unwrap_or(0) & super::word::mask(term.width_bits());
             let space = if label.is_empty() { "" } else { " " };
             let _ = match term {
                 SourceTerm::Value { value, .. } => {

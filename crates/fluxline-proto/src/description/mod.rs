@@ -28,6 +28,7 @@ mod output;
 mod program;
 mod resolve;
 mod roles;
+mod scope;
 pub mod shipped;
 mod time_unit;
 mod walk;

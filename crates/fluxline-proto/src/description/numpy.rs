@@ -197,11 +197,11 @@ impl Table<'_> {
             let joined = matches!(field.kind, ItemKind::Word { bytes: 3 | 5 | 6 | 7, .. });
             let text = match (plain, low) {
                 (true, _) => word,
-                (false, 0) => format!("{word} & {}", constant(super::walk::mask(width.into()))),
+                (false, 0) => format!("{word} & {}", constant(super::word::mask(width.into()))),
                 (false, _) => format!(
                     "{word} >> {} & {}",
                     constant(low.into()),
-                    constant(super::walk::mask(width.into()))
+                    constant(super::word::mask(width.into()))
                 ),
             };
             if plain && !joined {

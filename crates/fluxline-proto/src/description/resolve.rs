@@ -4,7 +4,6 @@
 //! names in any order; the second parses the expressions, walks the fields as a packet would be
 //! read, and proves each expression at the moment at which the program will compute it.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -12,78 +11,13 @@ use alloc::vec::Vec;
 
 use toml::Spanned;
 
-use super::declare::{Names, declare};
-use super::error::{LoadError, Source};
-use super::expression::{Expr, constant_of, parse};
+use super::declare::declare;
+use super::error::LoadError;
+use super::expression::{Expr, constant_of};
 use super::interval::{Known, Range};
 use super::layout::{ItemKind, Layout, Origin, Stage};
+use super::scope::{Context, Names, PACKET_BYTES_MAX, Written, title};
 use super::{model, walk};
-
-/// Largest UDP payload \[byte\].
-pub const PACKET_BYTES_MAX: u32 = 65_535;
-
-/// What resolving needs to know of the file around it, and the numbers that it hands out.
-pub(crate) struct Context<'a> {
-    pub source: Source<'a>,
-    pub byte_order: model::ByteOrder,
-    pub parameters: BTreeMap<String, u64>,
-    /// Names of the rules so far, by number.
-    pub rules: Vec<String>,
-    /// The packet type that each rule belongs to.
-    pub rule_packets: Vec<u8>,
-    /// The packet type that is being resolved.
-    pub packet: u8,
-    /// How many fields were seen so far.
-    pub fields: usize,
-}
-
-impl Context<'_> {
-    /// A number for a rule, with the name a report shows for it.
-    pub fn rule(&mut self, name: String) -> u16 {
-        self.rules.push(name);
-        self.rule_packets.push(self.packet);
-        u16::try_from(self.rules.len() - 1).unwrap_or(u16::MAX)
-    }
-
-    /// Parses an expression over `layout`'s values; `what` says where in the file it stands.
-    pub fn expression(
-        &self,
-        written: &model::Expression,
-        span: core::ops::Range<usize>,
-        what: &str,
-        names: &Names,
-    ) -> Result<Expr, LoadError> {
-        let text = match written {
-            model::Expression::Integer(constant) => return Ok(Expr::Constant(*constant)),
-            model::Expression::Text(text) => text,
-        };
-        let parsed = parse(text, &|name| match self.parameters.get(name) {
-            Some(&value) => Ok(Expr::Constant(value)),
-            None => names.resolve(name, self.parameters.keys().map(String::as_str)),
-        });
-        parsed.map_err(|message| self.source.error(span, format!("{what}: {message}")))
-    }
-}
-
-/// Which part of a description a layout is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Header,
-    Record,
-    ListItem,
-}
-
-/// The fields of one part, as written.
-pub(crate) struct Written<'a> {
-    pub part: Part,
-    /// What messages call it: ``packet `data` ``.
-    pub place: &'a str,
-    pub fields: &'a [Spanned<model::Field>],
-    pub computed: &'a [Spanned<model::Computed>],
-    pub select: Option<&'a Spanned<model::Expression>>,
-    /// What the size rule says of `size`.
-    pub size: Range,
-}
 
 /// A layout with what is known when all of it has been read.
 pub(crate) struct Resolved {
@@ -180,14 +114,6 @@ pub(crate) fn fold(expression: Expr) -> Expr {
     match (constant_of(&expression), known.range(&expression)) {
         (Some(constant), Ok(_)) => Expr::Constant(constant),
         _ => expression,
-    }
-}
-
-/// What messages call a field.
-pub(crate) fn title(place: &str, name: Option<&str>) -> String {
-    match name {
-        Some(name) => format!("{place}, field `{name}`"),
-        None => format!("{place}, padding field"),
     }
 }
 

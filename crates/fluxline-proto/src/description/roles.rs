@@ -23,9 +23,10 @@ use super::layout::{
 };
 use super::model;
 use super::names::nearest;
-use super::resolve::{Context, PACKET_BYTES_MAX, Part, Resolved, Written, fold, resolve};
+use super::resolve::{Resolved, fold, resolve};
+use super::scope::{Context, PACKET_BYTES_MAX, Part, Written};
 use super::time_unit;
-use super::walk::mask;
+use super::word::mask;
 
 type Span = core::ops::Range<usize>;
 

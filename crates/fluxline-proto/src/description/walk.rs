@@ -12,7 +12,8 @@ use super::error::LoadError;
 use super::expression::Expr;
 use super::interval::{Known, Range};
 use super::layout::{Item, ItemKind, Layout, Origin, Place, Rules, Stage};
-use super::resolve::{Context, PACKET_BYTES_MAX, Part, Written, title};
+use super::scope::{Context, PACKET_BYTES_MAX, Part, Written, title};
+use super::word::mask;
 
 type Span = core::ops::Range<usize>;
 
@@ -356,9 +357,4 @@ impl Walk<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// The largest value of so many bits.
-pub(crate) fn mask(width_bits: u32) -> u64 {
-    u64::MAX.checked_shr(64u32.saturating_sub(width_bits)).unwrap_or(0)
 }

@@ -18,7 +18,7 @@ use super::layout::{
     Fragment, Item, ItemKind, Layout, List, Origin, PacketType, Place, Rules, Stage, ValueKind,
 };
 use super::lua::{PRELUDE, about, add, constant, expression, quote, read};
-use super::walk::mask;
+use super::word::mask;
 
 /// How many records of a payload, and items of a list, are shown.
 const SHOWN_MAX: u32 = 64;

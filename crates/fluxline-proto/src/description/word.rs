@@ -25,16 +25,21 @@ pub fn write_word(bytes: &mut [u8], byte_order: ByteOrder, value: u64) {
     }
 }
 
+/// The largest value of so many bits.
+pub(crate) fn mask(width_bits: u32) -> u64 {
+    u64::MAX.checked_shr(64u32.saturating_sub(width_bits)).unwrap_or(0)
+}
+
 /// Bits `low` to `low + width - 1` of `word`.
 #[must_use]
 pub fn extract(word: u64, low: u8, width: u8) -> u64 {
-    word.checked_shr(u32::from(low)).unwrap_or(0) & super::walk::mask(u32::from(width))
+    word.checked_shr(u32::from(low)).unwrap_or(0) & mask(u32::from(width))
 }
 
 /// `word` with bits `low` to `low + width - 1` set to `value`; other bits of `value` are dropped.
 #[must_use]
 pub fn insert(word: u64, low: u8, width: u8, value: u64) -> u64 {
-    let mask = super::walk::mask(u32::from(width)).checked_shl(u32::from(low)).unwrap_or(0);
+    let mask = mask(u32::from(width)).checked_shl(u32::from(low)).unwrap_or(0);
     let value = value.checked_shl(u32::from(low)).unwrap_or(0);
     (word & !mask) | (value & mask)
 }
