@@ -7,9 +7,16 @@ use std::time::{Duration, SystemTime};
 
 use support::{call_json, fluxline, number, text};
 
-const EXPERIMENT: &str = "[[source]]\nname = 'board'\nformat = 'counter'\n[source.emulator]\n\
-    rate = 20000\nlink = 'direct'\npayload-bytes = 500\nseed = 1\n[events]\nbuild = 'source'\n\
-    [record]\nbatch-ms = 10\nfile-bytes = 4000000\n";
+/// Small batches through the page cache; every fourth run large ones past it.
+fn experiment(kill: u32) -> String {
+    let (rate, bytes, write) =
+        if kill % 4 == 3 { (30_000, 8000, "direct") } else { (20_000, 500, "auto") };
+    format!(
+        "[[source]]\nname = 'board'\nformat = 'counter'\n[source.emulator]\nrate = {rate}\n\
+         link = 'direct'\npayload-bytes = {bytes}\nseed = 1\n[events]\nbuild = 'source'\n\
+         [record]\nbatch-ms = 10\nfile-bytes = 40000000\nwrite = '{write}'\n"
+    )
+}
 
 /// Draws from a seed that the log shows: xorshift, G. Marsaglia 2003.
 fn draw(state: &mut u64) -> u64 {
@@ -27,9 +34,9 @@ fn killed_20_times_at_random_moments_loses_no_complete_batch() {
     println!("SEED={random}");
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let file = scratch.path().join("experiment.toml");
-    std::fs::write(&file, EXPERIMENT).expect("written");
     let mut recorded = 0;
     for kill in 0..20 {
+        std::fs::write(&file, experiment(kill)).expect("written");
         let folder = scratch.path().join(format!("run-{kill}"));
         let mut child = fluxline()
             .args(["run", text(&file), "--folder", text(&folder)])
@@ -41,7 +48,8 @@ fn killed_20_times_at_random_moments_loses_no_complete_batch() {
             assert!(child.try_wait().expect("waitable").is_none(), "it ended by itself");
             std::thread::sleep(Duration::from_millis(1));
         }
-        std::thread::sleep(Duration::from_micros(draw(&mut random) % 400_000));
+        let limit_us = if kill % 4 == 3 { 80_000 } else { 400_000 };
+        std::thread::sleep(Duration::from_micros(draw(&mut random) % limit_us));
         child.kill().expect("killed"); // SIGKILL
         child.wait().expect("waited");
 
@@ -63,6 +71,7 @@ fn killed_20_times_at_random_moments_loses_no_complete_batch() {
             assert_keys_are_contiguous(&folder, events);
         }
         recorded += events;
+        std::fs::remove_dir_all(&folder).expect("removable");
     }
     assert!(recorded > 0, "at least some run lived long enough to record");
 }

@@ -1,7 +1,8 @@
 //! The recorder against a plain buffered write of the same bytes to the same directory.
 //!
-//! Both are measured in turn, trial by trial, since the speed of a page cache changes from minute
-//! to minute; medians of the rates and of each trial's ratio are printed. The target is 0.8.
+//! The recorder writes through the page cache, then past it, then the plain write has its turn,
+//! trial by trial, since the speed of a page cache changes from minute to minute; medians of the
+//! rates and of each trial's ratios are printed. The target is 0.8.
 //!
 //! `cargo bench -p fluxline-daq --bench recorder -- [DIRECTORY] [MEBIBYTES]`; the directory may
 //! come from FLUXLINE_BENCH_DIR, the default is a temporary one. Files are removed after each
@@ -16,11 +17,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
-use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, Sync};
+use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, Sync, WriteMode};
 use fluxline_proto::Moment;
 
 const TRIALS: usize = 15;
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 const WRITE_BYTES: usize = 1 << 20;
 const PACKETS_PER_EVENT: u32 = 8;
 
@@ -40,33 +41,42 @@ fn main() {
 fn compare(directory: &Path, payload_bytes: usize, total_bytes: usize) {
     let batch = batch_of(payload_bytes);
     let batches = total_bytes.div_ceil(batch.bytes.len());
-    let (mut plain, mut recorded, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let (mut plain, mut buffered, mut direct) = (Vec::new(), Vec::new(), Vec::new());
+    let mut bytes = 0;
     for trial in 0..TRIALS + 1 {
-        let (rate, file_bytes) = record(directory, &batch, batches);
+        let (through, file_bytes) = record(directory, &batch, batches, WriteMode::Buffered);
+        let (past, _) = record(directory, &batch, batches, WriteMode::Direct);
         bytes = file_bytes;
-        let rates = (rate, write_plainly(directory, file_bytes));
+        let plainly = write_plainly(directory, file_bytes);
         // The first trial warms caches and the allocator of the file system.
         if trial > 0 {
-            recorded.push(rates.0);
-            plain.push(rates.1);
+            buffered.push(through);
+            direct.push(past);
+            plain.push(plainly);
         }
     }
-    // Trial by trial, since both share what the machine was doing just then.
-    let ratio = median(&mut recorded.iter().zip(&plain).map(|(r, p)| r / p).collect::<Vec<_>>());
+    // Trial by trial, since all three share what the machine was doing just then.
+    let ratio = |rates: &[f64]| {
+        median(&mut rates.iter().zip(&plain).map(|(rate, plain)| rate / plain).collect::<Vec<_>>())
+    };
+    let ratios = (ratio(&buffered), ratio(&direct));
     println!(
-        "payload {payload_bytes} B: recorder {:.3} GB/s, plain write {:.3} GB/s, ratio {ratio:.3} \
-         (target 0.8); {bytes} B in the files, overhead {:.2} %",
-        median(&mut recorded),
-        median(&mut plain),
+        "payload {payload_bytes} B: plain write {:.2} GB/s; recorder buffered {:.2} GB/s, ratio \
+         {:.2}; past the cache {:.2} GB/s, ratio {:.2} (target 0.8); overhead of the files {:.2} %",
+        median(&mut plain.clone()),
+        median(&mut buffered),
+        ratios.0,
+        median(&mut direct),
+        ratios.1,
         (bytes as f64 / (batches * batch.bytes.len()) as f64 - 1.0) * 100.0,
     );
 }
 
 /// Rate [GB/s of file bytes] and size of the files \[byte\].
-fn record(directory: &Path, batch: &EventBatch, batches: usize) -> (f64, u64) {
+fn record(directory: &Path, batch: &EventBatch, batches: usize, write: WriteMode) -> (f64, u64) {
     let run = RunFolder::create_next(&directory.join("fluxline-bench")).expect("a run folder");
     let path = run.path().to_path_buf();
-    let config = RecorderConfig { file_bytes: 1 << 40, sync: Sync::None };
+    let config = RecorderConfig { file_bytes: 1 << 40, sync: Sync::None, write };
     let begin = Instant::now();
     let mut recorder = Recorder::open(run, config);
     for _ in 0..batches {

@@ -364,6 +364,8 @@ pub struct Record {
     pub file_bytes: u64,
     /// When written bytes are forced to the disk.
     pub sync: Sync,
+    /// Through the page cache, or past it.
+    pub write: WriteWord,
 }
 
 impl Default for Record {
@@ -375,8 +377,21 @@ impl Default for Record {
             batches_max: 4,
             file_bytes: 1 << 30,
             sync: Sync::Word(SyncWord::None),
+            write: WriteWord::Auto,
         }
     }
+}
+
+/// How written bytes go to the disk.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteWord {
+    /// The faster way, measured as the run goes on.
+    Auto,
+    /// Large batches past the page cache where the file system allows it.
+    Direct,
+    /// Through the page cache.
+    Buffered,
 }
 
 /// When written bytes are forced to the disk.

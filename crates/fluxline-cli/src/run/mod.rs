@@ -23,7 +23,7 @@ use fluxline::ring::Consumer;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Expectation, Mode, Scope, WindowClock};
 use fluxline_daq::readout::ReadoutLimits;
-use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine, Sync};
+use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine, Sync, WriteMode};
 use fluxline_proto::Span;
 use fluxline_proto::description::Description;
 use fluxline_proto::description::layout::Fragment;
@@ -108,8 +108,15 @@ fn open_recorder(
         experiment::Sync::Word(SyncWord::Batch) => Sync::Batch,
         experiment::Sync::Seconds(seconds) => Sync::EverySeconds(seconds.ceil() as u32),
     };
-    let config = RecorderConfig { file_bytes: experiment.record.file_bytes, sync };
-    Ok(Recorder::open(folder, config))
+    let write = match experiment.record.write {
+        experiment::WriteWord::Auto => WriteMode::Auto,
+        experiment::WriteWord::Direct => WriteMode::Direct,
+        experiment::WriteWord::Buffered => WriteMode::Buffered,
+    };
+    let config = RecorderConfig { file_bytes: experiment.record.file_bytes, sync, write };
+    let mut recorder = Recorder::open(folder, config);
+    recorder.measure_with(fluxline::clock::now);
+    Ok(recorder)
 }
 
 /// Whether a description's packets say which part of an event they are.

@@ -6,7 +6,7 @@ use fluxline::kernel::KernelSnapshot;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Truth};
-use fluxline_daq::record::{Recorder, RunFolder};
+use fluxline_daq::record::{DIRECT_MEMORY_BYTES, Recorder, RunFolder};
 use fluxline_proto::Moment;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
@@ -34,7 +34,8 @@ impl Memory {
         Memory {
             rings: inputs.iter().map(|input| input.ring_bytes).sum(),
             events: builder.bytes_open_max,
-            batches: experiment.record.batch_bytes * u64::from(experiment.record.batches_max + 1),
+            batches: experiment.record.batch_bytes * u64::from(experiment.record.batches_max + 1)
+                + DIRECT_MEMORY_BYTES as u64,
         }
     }
 
@@ -134,6 +135,8 @@ impl RunReport {
             "bytes": ended.recorded.counts.written.bytes,
             "batches": ended.recorded.counts.batches,
             "files": ended.recorded.counts.files,
+            "file_bytes": ended.recorded.counts.file_bytes,
+            "direct_bytes": ended.recorded.counts.direct_bytes,
             "fault": ended.recorded.fault.as_ref().map(ToString::to_string),
         });
         document["memory_bytes_max"] = memory.total().into();

@@ -13,18 +13,22 @@
 
 mod columns;
 pub mod export;
+mod file;
 pub mod folder;
 mod message;
 pub mod reader;
 pub mod recover;
 mod scan;
 pub mod schema;
+mod ways;
 pub mod writer;
 
 pub use export::{
     Existing, ExportConfig, ExportError, ExportFormat, ExportReport, ExportedTable, export,
 };
+pub use file::DIRECT_MEMORY_BYTES;
 pub use folder::{FolderError, RunFolder, SourceLine};
 pub use reader::{Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail};
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
+pub use ways::WriteMode;
 pub use writer::{Recorder, RecorderConfig, RecorderCounts, RecorderState, Sync, WriteFault};

@@ -1,8 +1,8 @@
 //! Records batches of events: one write per batch, straight from where the packets lie.
 //!
 //! The recorder must keep up with the readout, and must not fall with the disk. So the packets'
-//! bytes are never copied: what stands before them is built in small buffers that are
-//! reused, and all goes to the file in one vectored write. When the disk fails or is
+//! bytes are taken from where they lie (`file.rs` says how they reach the disk): what stands before
+//! them is built in small buffers that are reused. When the disk fails or is
 //! full, the torn end is cut off, recording stops with a reason that stays, and every event after
 //! that is counted as failed; the readout goes on.
 
@@ -17,10 +17,12 @@ use fluxline_proto::{Moment, Span};
 use crate::event::EventBatch;
 
 use super::columns::{Columns, Piece, RowFault, for_each_piece};
+use super::file::{MessageFile, Stage};
 use super::folder::{RunFolder, SOURCES_FILE, SourceLine, event_file_name, sync_folder};
 use super::message::{END_OF_STREAM, MessageEncoder};
 use super::recover::lock;
 use super::schema::file_schema;
+use super::ways::{Ways, WriteMode};
 
 /// The longest buffer in one message \[byte\]. Source: Arrow's 32-bit offsets.
 const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
@@ -45,12 +47,14 @@ pub struct RecorderConfig {
     pub file_bytes: u64,
     /// When recorded bytes are forced to the disk.
     pub sync: Sync,
+    /// Through the page cache, or past it.
+    pub write: WriteMode,
 }
 
 impl Default for RecorderConfig {
     /// Files of 1 GiB, forced to the disk every 5 s.
     fn default() -> RecorderConfig {
-        RecorderConfig { file_bytes: 1 << 30, sync: Sync::EverySeconds(5) }
+        RecorderConfig { file_bytes: 1 << 30, sync: Sync::EverySeconds(5), write: WriteMode::Auto }
     }
 }
 
@@ -142,6 +146,8 @@ pub struct RecorderCounts {
     pub files: u32,
     /// Size of the files together \[byte\].
     pub file_bytes: u64,
+    /// Bytes that were written past the page cache.
+    pub direct_bytes: u64,
 }
 
 impl RecorderCounts {
@@ -197,11 +203,13 @@ pub struct Recorder {
     forced: Option<Moment>,
     columns: Columns,
     messages: MessageEncoder,
+    stage: Stage,
+    ways: Ways,
 }
 
 #[derive(Debug)]
 struct EventFile {
-    file: File,
+    file: MessageFile,
     path: PathBuf,
     /// Up to the last complete message.
     bytes: u64,
@@ -229,7 +237,14 @@ impl Recorder {
             forced: None,
             columns: Columns::default(),
             messages: MessageEncoder::default(),
+            stage: Stage::default(),
+            ways: Ways::new(config.write),
         }
+    }
+
+    /// Gives a clock to measure with: [`WriteMode::Auto`] then finds the faster way to the disk.
+    pub fn measure_with(&mut self, clock: fn() -> Moment) {
+        self.ways.measure_with(clock);
     }
 
     /// Notes a source. Done when it is handed to the operating system, and with [`Sync::Batch`]
@@ -338,14 +353,15 @@ impl Recorder {
             self.begin_file()?;
         }
         let Some(file) = &mut self.file else { return Err(WriteFault::Finished) };
-        let written = file.append(&mut [
+        let parts = &mut [
             IoSlice::new(self.messages.head()),
             IoSlice::new(&self.columns.bytes),
             IoSlice::new(piece.bytes),
             IoSlice::new(padding),
-        ]);
-        if let Err(fault) = written {
-            return Err(self.stop(fault));
+        ];
+        match file.append(parts, (&mut self.stage, &mut self.ways)) {
+            Ok(direct) => self.counts.direct_bytes += direct,
+            Err(fault) => return Err(self.stop(fault)),
         }
         let amount = Amount::of(rows, piece.packets.len(), piece.bytes.len());
         file.batches += 1;
@@ -361,7 +377,7 @@ impl Recorder {
         let path = self.folder.path().join(event_file_name(self.next_file));
         let formats = self.folder.formats().unwrap_or_default();
         let schema = file_schema(&self.folder.id(), &formats);
-        let opened = OpenOptions::new().write(true).create_new(true).open(&path);
+        let opened = MessageFile::create(&path, self.ways.may_go_past_cache());
         let begun = opened.map_err(|error| disk_fault(&path, &error)).and_then(|file| {
             let path = path.clone();
             let mut file = EventFile {
@@ -372,7 +388,8 @@ impl Recorder {
                 batches: 0,
                 held: Amount::default(),
             };
-            file.append(&mut [IoSlice::new(MessageEncoder::default().schema(&schema))])?;
+            let schema = MessageEncoder::default().schema(&schema).to_vec();
+            file.append(&mut [IoSlice::new(&schema)], (&mut self.stage, &mut self.ways))?;
             Ok(file)
         });
         let file = begun.map_err(|fault| self.stop(fault))?;
@@ -389,7 +406,9 @@ impl Recorder {
 
     fn close_file(&mut self) -> Result<(), WriteFault> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        if let Err(fault) = file.append(&mut [IoSlice::new(&END_OF_STREAM)]) {
+        if let Err(fault) =
+            file.append(&mut [IoSlice::new(&END_OF_STREAM)], (&mut self.stage, &mut self.ways))
+        {
             return Err(self.stop(fault));
         }
         self.counts.file_bytes += END_OF_STREAM.len() as u64;
@@ -413,7 +432,7 @@ impl Recorder {
 
     fn force(&mut self) -> Result<(), WriteFault> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        match file.file.sync_data() {
+        match file.file.file().sync_data() {
             Ok(()) => {
                 file.forced_bytes = file.bytes;
                 Ok(())
@@ -445,20 +464,24 @@ impl Recorder {
 }
 
 impl EventFile {
-    /// Appends a message, whole or not at all.
-    fn append(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), WriteFault> {
+    /// Appends a message, whole or not at all; returns how many bytes went past the page cache.
+    fn append(
+        &mut self,
+        parts: &mut [IoSlice<'_>],
+        memory: (&mut Stage, &mut Ways),
+    ) -> Result<u64, WriteFault> {
         let message: usize = parts.iter().map(|part| part.len()).sum();
-        let written = write_all_vectored(&mut self.file, parts);
-        let links = self.file.metadata().map(|metadata| metadata.nlink());
+        let written = self.file.append(self.bytes, parts, memory);
+        let links = self.file.file().metadata().map(|metadata| metadata.nlink());
         if matches!(links, Ok(0)) {
             return Err(WriteFault::Removed { file: self.path.clone() });
         }
-        if let Err(error) = written {
+        if written.is_err() {
             self.cut();
-            return Err(disk_fault(&self.path, &error));
         }
+        let direct = written.map_err(|error| disk_fault(&self.path, &error))?;
         self.bytes += message as u64;
-        Ok(())
+        Ok(direct)
     }
 
     /// Cuts what was written of an incomplete message. If that fails too, readers see a torn tail.
@@ -466,23 +489,9 @@ impl EventFile {
         if self.bytes == 0 {
             let _ = fs::remove_file(&self.path);
         } else {
-            let _ = self.file.set_len(self.bytes);
+            let _ = self.file.file().set_len(self.bytes);
         }
     }
-}
-
-fn write_all_vectored(file: &mut File, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
-    // Empty parts are skipped, so that "nothing written" means that nothing can be.
-    IoSlice::advance_slices(&mut parts, 0);
-    while !parts.is_empty() {
-        match file.write_vectored(parts) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(bytes) => IoSlice::advance_slices(&mut parts, bytes),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 fn disk_fault(path: &Path, error: &io::Error) -> WriteFault {

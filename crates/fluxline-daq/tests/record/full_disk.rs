@@ -104,7 +104,10 @@ fn each_choice_of_durability_records_the_same() {
         let dir = tempfile::tempdir().unwrap();
         let folder = RunFolder::create_next(dir.path()).unwrap();
         let run = folder.path().to_path_buf();
-        let mut recorder = Recorder::open(folder, RecorderConfig { file_bytes: 6000, sync });
+        let mut recorder = Recorder::open(
+            folder,
+            RecorderConfig { file_bytes: 6000, sync, ..RecorderConfig::default() },
+        );
         let batches = small_batches(8);
         for (second, batch) in batches.iter().enumerate() {
             recorder.write(batch, Moment::from_ns(second as u64 * 700_000_000)).unwrap();

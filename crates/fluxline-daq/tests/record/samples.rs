@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 /// A small configuration: nothing forced, files of this size.
 pub fn files_of(file_bytes: u64) -> RecorderConfig {
-    RecorderConfig { file_bytes, sync: Sync::None }
+    RecorderConfig { file_bytes, sync: Sync::None, ..RecorderConfig::default() }
 }
 
 /// Records batches into a new run below `dir`.
