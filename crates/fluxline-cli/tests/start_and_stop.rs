@@ -75,7 +75,8 @@ fn data_sent_just_before_the_stop_is_recorded() {
         let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         for number in 0..100_u32 {
             let mut packet = packet.clone();
-            packet[12..16].copy_from_slice(&number.to_le_bytes());
+            packet[8..12].copy_from_slice(&number.to_le_bytes()); // packet_number
+            packet[16..20].copy_from_slice(&number.to_le_bytes()); // event_number
             sender.send_to(&packet, ("127.0.0.1", port)).expect("sent");
         }
         running.interrupt(); // while they are in the socket, the ring, or a batch
