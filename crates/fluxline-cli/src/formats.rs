@@ -18,7 +18,11 @@ pub struct LoadedFormat {
 /// Loads a shipped description by name, or a TOML file, with these parameters set.
 pub fn load(what: &str, parameters: &BTreeMap<String, u64>) -> Result<LoadedFormat, Failure> {
     let (name, text) = read(what)?;
-    let description = Description::load(&name, &text, parameters).map_err(Failure::input)?;
+    let description = Description::load(&name, &text, parameters).map_err(|error| {
+        let sentence = error.to_string();
+        let end = if sentence.ends_with(['.', '?']) { "" } else { "." };
+        Failure::input(format_args!("{sentence}{end}"))
+    })?;
     Ok(LoadedFormat { description, text })
 }
 

@@ -1,4 +1,5 @@
-//! kill -9 in the middle of a run: whatever batch was complete is there, and nothing earlier is lost.
+//! kill -9 in the middle of a run: whatever batch was complete is there, and nothing earlier is
+//! lost.
 
 mod support;
 

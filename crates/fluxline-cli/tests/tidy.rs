@@ -217,3 +217,16 @@ fn the_counters_page_is_fresh() {
     let fresh = fluxline_daq::ledger::counters_page();
     assert!(page == fresh, "docs/counters.md is stale: `fluxline counters > docs/counters.md`");
 }
+
+#[test]
+fn every_test_that_the_failures_page_names_exists() {
+    let page = fs::read_to_string(root().join("docs/failures.md")).expect("the page");
+    let code: String = sources().into_iter().map(|(_, text)| text).collect();
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let last_cells = rows.filter_map(|row| row.trim_end_matches([' ', '|']).rsplit(" | ").next());
+    let named: Vec<&str> = last_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let tests: Vec<&&str> = named.iter().filter(|name| name.matches('_').count() >= 3).collect();
+    assert!(tests.len() >= 20, "the page names tests in its last column: {named:?}");
+    let missing = tests.iter().filter(|name| !code.contains(&format!("fn {name}()")));
+    report(&missing.map(|name| format!("docs/failures.md names {name}")).collect::<Vec<_>>());
+}

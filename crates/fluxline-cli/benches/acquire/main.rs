@@ -7,9 +7,9 @@
 //! the bare receiver is the result; absolute numbers depend on the hour.
 //!
 //! `cargo bench -p fluxline-cli --bench acquire` (about 6 minutes; `ROUNDS=1` about 2).
-//! The bare receiver is `crates/fluxline/examples/bare_receiver.rs`; build it first:
-//! `cargo build --release -p fluxline --example bare_receiver`. iperf3 is used where it is installed;
-//! spead2 where `SPEAD2_BENCH` names its `spead2_bench.py` (`pip install spead2` in any venv).
+//! The bare receiver is `crates/fluxline/examples/bare_receiver.rs`; build it first: `cargo build
+//! --release -p fluxline --example bare_receiver`. iperf3 is used where it is installed; spead2
+//! where `SPEAD2_BENCH` names its `spead2_bench.py` (`pip install spead2` in any venv).
 
 mod peers;
 

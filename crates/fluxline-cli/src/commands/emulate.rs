@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use serde_json::{Value, json};
 
 use crate::arguments::EmulateArguments;
-use crate::experiment::{Emulator, EmulatorLink, Faults, Pattern};
+use crate::experiment::{self, Emulator, EmulatorLink, Faults, Pattern};
 use crate::failure::Failure;
 use crate::formats::{self, LoadedFormat};
 use crate::run::{Live, Sensors, SensorsTruth, Stop};
@@ -17,6 +17,7 @@ pub fn emulate(arguments: &EmulateArguments, json: bool) -> Result<(), Failure> 
     let format = formats::load(&arguments.format.format, &parameters)?;
     let emulator = emulator_of(arguments);
     emulator.check("emulate").map_err(Failure::input)?;
+    experiment::check_seconds("--seconds", arguments.seconds).map_err(Failure::input)?;
     let truth = match arguments.to.strip_prefix("udp://") {
         Some(address) => send(arguments, &emulator, &format, address)?,
         None => write(arguments, &emulator, &format)?,
@@ -67,7 +68,7 @@ fn send(
         })?;
     let mut sensors = Sensors::new("emulate", emulator, format)?;
     sensors.connect(destination)?;
-    Ok(sensors.send(&Stop::after(arguments.seconds), &Live::new(true)))
+    Ok(sensors.send(&Stop::on_signal().after(arguments.seconds), &Live::new(true)))
 }
 
 fn write(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::arguments::{BuildArgument, RunArguments};
-use crate::experiment::{Build, Events, Experiment, Pcap, Record, Source, Speed, Udp};
+use crate::experiment::{self, Build, Events, Experiment, Pcap, Record, Source, Speed, Udp};
 use crate::failure::Failure;
 use crate::formats;
 use crate::run::{RunReport, RunRequest};
@@ -17,9 +17,7 @@ pub fn run(arguments: RunArguments, json: bool) -> Result<(), Failure> {
         None => from_flags(&arguments)?,
     };
     if let Some(seconds) = arguments.seconds {
-        if !(seconds >= 0.0 && seconds.is_finite()) {
-            return Err(Failure::input(format_args!("--seconds {seconds} is no time.")));
-        }
+        experiment::check_seconds("--seconds", seconds).map_err(Failure::input)?;
         experiment.seconds = seconds;
     }
     if let Some(build) = arguments.events {

@@ -37,6 +37,14 @@ impl Source {
     }
 }
 
+/// Checks a length of time that a run or an emulator is given; `what` is what the message calls it.
+pub fn check_seconds(what: &str, seconds: f64) -> Result<(), String> {
+    if seconds >= 0.0 && seconds.is_finite() {
+        return Ok(());
+    }
+    Err(format!("{what} = {seconds} is no time; write seconds, or 0 for no limit."))
+}
+
 fn check_speed(name: &str, speed: Speed) -> Result<(), String> {
     match speed {
         Speed::Rate(rate) if !(rate > 0.0 && rate.is_finite()) => Err(format!(

@@ -3,6 +3,7 @@
 mod check;
 mod model;
 
+pub use check::check_seconds;
 pub use model::*;
 
 use std::path::Path;
@@ -32,6 +33,7 @@ impl Experiment {
 
     /// What serde cannot say: each source has one link, numbers are in range.
     fn check(&self) -> Result<(), String> {
+        check_seconds("seconds", self.seconds)?;
         if self.sources.is_empty() {
             return Err("there is no source; write a [[source]] table with a `format` and one of \
                         `udp`, `pcap`, `raw`, `emulator`."

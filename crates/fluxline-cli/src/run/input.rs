@@ -5,9 +5,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fluxline::pin;
 use fluxline::ring::{Consumer, Producer, RingConfig, SLOT_BYTES_ANY, ring};
 use fluxline::udp::{Multicast, Received, ReceiverConfig, UdpReceiver, WhenEmpty, WhenFull};
+use fluxline::{clock, pin};
 
 use super::end::InputEnd;
 use super::file::{self, FileSource};
@@ -20,6 +20,8 @@ use crate::formats::LoadedFormat;
 
 /// How long a receiver waits for a datagram before it looks whether the run is over.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
+/// How long a full ring is waited for, and an empty socket listened to, when the run is over.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(1);
 /// A socket that is empty for so long after its emulator stopped is drained.
 const DRAINED_AFTER: Duration = Duration::from_millis(200);
 
@@ -155,7 +157,8 @@ fn bind(name: &str, udp: &Udp) -> Result<UdpReceiver, Failure> {
         .map_err(|error| Failure::link(format_args!("source `{name}`: {error}.")))
 }
 
-/// Receives until the run is over; then takes what the socket still holds.
+/// Receives until the run is over; then takes what the sockets still hold, but not what senders
+/// that never pause put in behind it: else a run under full load would not end.
 fn receive(
     mut receiver: UdpReceiver,
     ring: &mut Producer,
@@ -163,11 +166,17 @@ fn receive(
     live: &Live,
     end: &mut InputEnd,
 ) {
+    let mut over = false;
     loop {
-        let over = stop.is_over();
-        let timeout = if over { Duration::ZERO } else { RECEIVE_TIMEOUT };
+        if !over && stop.is_over() {
+            over = true;
+            receiver.begin_drain(clock::now());
+        }
+        if over && receiver.is_drained() {
+            break;
+        }
+        let timeout = if over { DRAIN_TIMEOUT } else { RECEIVE_TIMEOUT };
         match receiver.receive_into(ring, timeout) {
-            Ok(Received::Idle) if over => break,
             Ok(Received::ReaderGone) => break,
             Ok(_) => {}
             Err(error) => {

@@ -53,22 +53,23 @@ pub struct RunRequest {
 /// Runs an experiment to its end.
 pub fn run(request: RunRequest) -> Result<RunReport, Failure> {
     let RunRequest { experiment, folder, quiet } = request;
+    let stop = Stop::on_signal();
     let loaded: Vec<LoadedFormat> = experiment
         .sources
         .iter()
         .map(|source| formats::load(&source.format, &source.parameters))
         .collect::<Result<_, _>>()?;
     let (inputs, rings) = open_inputs(&experiment, &loaded)?;
+    let builder = builder_config(&experiment, &loaded)?;
     let recorder = match experiment.record.enabled {
         true => Some(open_recorder(&experiment, folder, &loaded)?),
         false => None,
     };
-    let builder = builder_config(&experiment, &loaded)?;
     let memory = report::Memory::of(&experiment, &inputs, &builder);
     if !quiet {
         report::announce(&experiment, &inputs, recorder.as_ref(), &memory);
     }
-    let run = Running { experiment, loaded, quiet, memory };
+    let run = Running { experiment, loaded, quiet, memory, stop };
     run.acquire(inputs, rings, recorder, builder)
 }
 
@@ -179,6 +180,7 @@ struct Running {
     loaded: Vec<LoadedFormat>,
     quiet: bool,
     memory: report::Memory,
+    stop: Stop,
 }
 
 impl Running {
@@ -220,7 +222,7 @@ impl Running {
         }
         .start(live.clone());
         let before = KernelSnapshot::take();
-        let stop = Stop::after(experiment.seconds);
+        let stop = self.stop.clone().after(experiment.seconds);
         let began = fluxline::clock::now();
         let threads: Vec<JoinHandle<InputEnd>> =
             inputs.into_iter().map(|input| input.start(stop.clone(), live.clone())).collect();
@@ -235,7 +237,7 @@ impl Running {
             host: KernelSnapshot::take().since(&before),
             notes: live.notes(),
         };
-        RunReport::close(&self.experiment, folder, &self.memory, ended)
+        Ok(RunReport::close(&self.experiment, folder, &self.memory, ended))
     }
 
     /// What each input's sources have in common in `sources.jsonl`.

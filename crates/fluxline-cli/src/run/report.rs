@@ -104,15 +104,15 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Closes the ledger and writes run.json.
+    /// Closes the ledger and writes run.json; where that fails, the report says so.
     pub fn close(
         experiment: &Experiment,
         folder: Option<RunFolder>,
         memory: &Memory,
         ended: Ended,
-    ) -> Result<RunReport, Failure> {
+    ) -> RunReport {
         let ledger = ledger_of(experiment, &ended);
-        let failure = failure_of(&ledger, &ended);
+        let mut failure = failure_of(&ledger, &ended);
         let mut document = beginning(experiment);
         let state = match (&ended.recorded.fault, &folder) {
             (Some(_), _) => "recording-stopped",
@@ -142,13 +142,13 @@ impl RunReport {
         document["memory_bytes_max"] = memory.total().into();
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
-        if let Some(folder) = &folder {
-            folder.write_run(&document).map_err(|error| Failure {
-                kind: FailureKind::Recording,
-                message: format!("{error}."),
-            })?;
+        if let Some(error) = folder.as_ref().and_then(|of| of.write_run(&document).err()) {
+            // The ledger is then only in what is printed: so print it.
+            document["state"] = "recording-stopped".into();
+            let message = format!("{error}.");
+            failure.get_or_insert(Failure { kind: FailureKind::Recording, message });
         }
-        Ok(RunReport { ledger, document, failure, folder })
+        RunReport { ledger, document, failure, folder }
     }
 
     /// The table for people.

@@ -12,18 +12,23 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Over after `seconds` (0: never) or on SIGINT or SIGTERM, whichever comes first. A second
-    /// signal ends the program at once.
-    pub fn after(seconds: f64) -> Stop {
+    /// Over on SIGINT or SIGTERM; a second signal ends the program at once. To be made before
+    /// anything that a signal must not leave half done.
+    pub fn on_signal() -> Stop {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             // The order matters: the first signal finds the flag unset, and only sets it.
             let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone());
             let _ = signal_hook::flag::register(signal, flag.clone());
         }
+        Stop { flag, deadline: None }
+    }
+
+    /// The same, and over `seconds` from now (0: no limit).
+    pub fn after(self, seconds: f64) -> Stop {
         let limit = Duration::try_from_secs_f64(seconds).ok().filter(|limit| !limit.is_zero());
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        Stop { flag, deadline }
+        Stop { deadline, ..self }
     }
 
     /// Never over by itself.

@@ -2,8 +2,10 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -25,12 +27,16 @@ pub fn call_json(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON document")
 }
 
-/// Asserts an exit status and one clear sentence on standard error; returns it.
+/// Asserts an exit status and one clear sentence at the end of standard error; returns it.
 pub fn refused(output: &Output, status: i32) -> String {
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(status), "{errors}");
+    sentence(output.status.code(), &String::from_utf8_lossy(&output.stderr), status)
+}
+
+/// The same of a program that was watched while it ran.
+pub fn sentence(code: Option<i32>, errors: &str, status: i32) -> String {
+    assert_eq!(code, Some(status), "{errors}");
     let last = errors.lines().last().unwrap_or_default().to_string();
-    assert!(last.starts_with("fluxline: ") && last.ends_with('.'), "{errors}");
+    assert!(last.starts_with("fluxline: ") && last.ends_with(['.', '?']), "{errors}");
     assert!(!errors.contains("panicked"), "{errors}");
     last
 }
@@ -57,4 +63,102 @@ pub fn text(path: &Path) -> &str {
 /// A counter of a JSON object.
 pub fn number(value: &Value, key: &str) -> u64 {
     value[key].as_u64().unwrap_or_else(|| panic!("{key} in {value}"))
+}
+
+/// The program while it runs; what it announces on standard error has been read. Killed when
+/// dropped, so that a test that fails leaves nothing behind.
+pub struct Running {
+    child: Child,
+    errors: BufReader<ChildStderr>,
+    /// What it said so far.
+    pub said: String,
+}
+
+impl Running {
+    /// Starts it.
+    pub fn spawn(arguments: &[&str]) -> Running {
+        let mut child = fluxline()
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let errors = BufReader::new(child.stderr.take().expect("it was piped"));
+        Running { child, errors, said: String::new() }
+    }
+
+    /// Starts it and waits until it says a line that starts with `until`.
+    pub fn start(arguments: &[&str], until: &str) -> Running {
+        let mut running = Running::spawn(arguments);
+        while !running.said.lines().any(|line| line.starts_with(until)) {
+            let read = running.errors.read_line(&mut running.said).expect("UTF-8");
+            assert!(read > 0, "it ended before it said `{until}`: {}", running.said);
+        }
+        running
+    }
+
+    /// Starts a run that listens on a free port of loopback; gives the port too.
+    pub fn listen(arguments: &[&str]) -> (Running, u16) {
+        let mut all = vec!["run", "--udp", "127.0.0.1:0"];
+        all.extend(arguments);
+        let running = Running::start(&all, "memory ");
+        let line = running.said.lines().find(|line| line.starts_with("source ")).expect("a source");
+        let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
+        (running, port.expect("it says on which port"))
+    }
+
+    /// Waits until it catches SIGTERM, and so SIGINT before it: `SigCgt` in /proc/PID/status.
+    pub fn wait_for_handler(&self) {
+        let file = format!("/proc/{}/status", self.child.id());
+        for _ in 0..2000 {
+            let status = std::fs::read_to_string(&file).expect("it runs");
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+            if mask.is_some_and(|mask| mask & (1 << 14) != 0) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("it never catches SIGTERM");
+    }
+
+    /// Sends SIGINT, as Ctrl-C does.
+    pub fn interrupt(&self) {
+        let command = format!("kill -INT {}", self.child.id());
+        let status = Command::new("sh").args(["-c", &command]).status().expect("sh starts");
+        assert!(status.success(), "{command}");
+    }
+
+    /// Waits for its end, at most `limit`; its status and all that it said.
+    pub fn end(mut self, limit: Duration) -> (Option<i32>, String) {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("waitable") {
+                let mut said = std::mem::take(&mut self.said);
+                self.errors.read_to_string(&mut said).expect("UTF-8");
+                return (status.code(), said);
+            }
+            assert!(began.elapsed() < limit, "it did not end within {limit:?}: {}", self.said);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// run.json of a run that has ended.
+pub fn run_document(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("run.json")).expect("run.json");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A port of loopback that was free a moment ago.
+pub fn free_port() -> u16 {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.local_addr().expect("bound").port()
 }

@@ -49,6 +49,9 @@ pub enum FolderError {
     #[error("{} is no run folder, since it holds neither run.json nor events-*.arrows: \
         give the path of a run folder, such as runs/0042", .0.display())]
     NotARun(PathBuf),
+    /// It is a file, or lies below one.
+    #[error("{} is no folder, nor can it be in one: give the path of a folder", .0.display())]
+    NotAFolder(PathBuf),
     /// A file of the run does not say what it should.
     #[error("{}, line {line}: {reason}; restore the file from a copy, or remove the line",
         .file.display())]
@@ -83,10 +86,15 @@ impl FolderError {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 FolderError::Permission(path)
             }
+            io::ErrorKind::NotADirectory => FolderError::NotAFolder(path),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FolderError::NoSpace(path),
             _ => FolderError::Other { path, reason },
         }
     }
+}
+
+fn parent_is_there(path: &Path) -> bool {
+    path.parent().is_some_and(|parent| parent.as_os_str().is_empty() || parent.is_dir())
 }
 
 /// One source of a run: one line of `sources.jsonl`.
@@ -141,6 +149,10 @@ impl RunFolder {
     /// Makes the folder `path`, which must not exist, in a folder that does.
     pub fn create(path: &Path) -> Result<RunFolder, FolderError> {
         fs::create_dir(path).map_err(|reason| match reason.kind() {
+            // /proc says so too, of folders in it.
+            io::ErrorKind::NotFound if parent_is_there(path) => {
+                FolderError::Permission(path.to_path_buf())
+            }
             io::ErrorKind::NotFound => FolderError::ParentMissing(path.to_path_buf()),
             _ => FolderError::explain(path, reason),
         })?;

@@ -1,9 +1,9 @@
 //! Through the page cache or past it: both are tried, the faster one is used.
 //!
 //! What a byte cost each way is remembered; the dearer one is tried again now and then, since a
-//! disk that was busy becomes free, and a page cache that was free becomes full. Costs are averaged,
-//! not rates: one stall then weighs as much as it delayed. Time comes from a clock that the caller
-//! gives: this crate owns none.
+//! disk that was busy becomes free, and a page cache that was free becomes full. Costs are
+//! averaged, not rates: one stall then weighs as much as it delayed. Time comes from a clock that
+//! the caller gives: this crate owns none.
 
 use fluxline_proto::Moment;
 
@@ -99,7 +99,8 @@ mod tests {
         Moment::from_ns(NOW_NS.get())
     }
 
-    /// Writes 1000 messages; each way takes its time per message \[ns\]. How many went past the cache.
+    /// Writes 1000 messages, each way with its time per message \[ns\]: how many went past the
+    /// cache.
     fn past_cache_of_1000(ways: &mut Ways, through_ns: u64, past_ns: u64) -> u32 {
         let mut past = 0;
         for _ in 0..1000 {

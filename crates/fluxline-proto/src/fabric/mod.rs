@@ -6,8 +6,8 @@
 //! became of it is polled. Time is an argument, so that the same program runs on a real link and
 //! in virtual time. docs/model.md has order, completion, failure and protection as tables.
 //!
-//! [`Fabric`] is the one page; [`work`] has what is posted and what comes back, [`error`] why a call
-//! was refused.
+//! [`Fabric`] is the one page; [`work`] has what is posted and what comes back, [`error`] why a
+//! call was refused.
 //! Source of the ideas: VIA 1.0 (descriptors, protection tags, completion queues), InfiniBand verbs
 //! (immediate data, unsignaled work), EXTOLL RMA (the point of completion chosen per operation),
 //! SISCI (named segments, mapped windows).
@@ -41,7 +41,7 @@ pub trait Fabric {
     /// Errors: [`RegisterError`]. Cost: allocates and touches the memory.
     fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError>;
 
-    /// Lets peers import the region under `name`, with the grant's rights, to whoever shows its key.
+    /// Lets whoever shows the grant's key import the region under `name`, with the grant's rights.
     ///
     /// Done at return. A region has one name at a time. Errors: [`ExportError`].
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError>;

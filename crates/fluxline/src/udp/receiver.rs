@@ -10,6 +10,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use fluxline_proto::Moment;
+
 use super::bind::{self, BindError, Multicast, refused};
 use crate::clock;
 use crate::ring::{Batch, Producer, SLOT_BYTES_ANY, SlotMeta, Waited};
@@ -170,6 +172,8 @@ struct Port {
     socket: Socket,
     address: SocketAddr,
     drops: DropCount,
+    /// All that was wanted of it when the drain began has been fetched.
+    drained: bool,
 }
 
 /// A counter of 32 bits that wraps, as 64 bits.
@@ -201,6 +205,8 @@ pub struct UdpReceiver {
     buffer: BufferReport,
     /// The last sweep fetched less than was possible: what comes next deserves a nap first.
     drained: bool,
+    /// Only what came before is still wanted, when the run is over.
+    drain_since: Option<Moment>,
     counters: ReceiverCounters,
 }
 
@@ -235,6 +241,7 @@ impl UdpReceiver {
             config,
             buffer: BufferReport { asked_bytes, granted_bytes },
             drained: false,
+            drain_since: None,
             counters: ReceiverCounters::default(),
         })
     }
@@ -344,6 +351,7 @@ impl UdpReceiver {
     fn fetch(&mut self, index: usize, mut batch: Batch<'_>) -> Result<usize, ReceiveError> {
         let received = self.ports[index].socket.receive(&mut self.arena, batch.buffers());
         let Some(count) = self.settle(index, received)? else { return Ok(0) };
+        self.note_drain(index, count);
         let slot_bytes = batch.slot_bytes();
         let arrival = clock::now();
         let port = self.ports[index].address.port();
@@ -368,6 +376,7 @@ impl UdpReceiver {
         let nowhere = (0..BATCH_MESSAGES).map(|_| Default::default());
         let received = self.ports[index].socket.receive(&mut self.arena, nowhere);
         let Some(count) = self.settle(index, received)? else { return Ok(0) };
+        self.note_drain(index, count);
         for slot in 0..count {
             let message = self.arena.message(slot);
             let datagrams = slot_meta(&message, SLOT_BYTES_ANY).datagram_count();
@@ -376,6 +385,16 @@ impl UdpReceiver {
             self.counters.ring_full_bytes += message.sent_bytes as u64;
         }
         Ok(count)
+    }
+
+    /// Looks whether what was just fetched came after all that is still wanted. Without the
+    /// kernel's time only an empty socket says so.
+    fn note_drain(&mut self, index: usize, count: usize) {
+        let Some(since) = self.drain_since else { return };
+        let last = count.checked_sub(1).and_then(|last| self.arena.message(last).time);
+        if last.is_some_and(|time| time > since) {
+            self.ports[index].drained = true;
+        }
     }
 
     /// Sorts the kernel's answer: messages, nothing there, an error that passes, one that stays.
@@ -390,7 +409,11 @@ impl UdpReceiver {
                 Ok(Some(count))
             }
             Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+                io::ErrorKind::Interrupted => Ok(None),
+                io::ErrorKind::WouldBlock => {
+                    self.ports[index].drained = true;
+                    Ok(None)
+                }
                 // What an ICMP message told about something sent earlier from this port.
                 io::ErrorKind::ConnectionRefused
                 | io::ErrorKind::HostUnreachable
@@ -414,6 +437,20 @@ impl UdpReceiver {
         if let Some(drops) = message.drops {
             self.counters.socket_drops += self.ports[index].drops.read(drops);
         }
+    }
+
+    /// Notes that only what came before `moment` is still wanted; [`UdpReceiver::is_drained`] then
+    /// says when [`UdpReceiver::receive_into`] has fetched it all. Cost: none.
+    pub fn begin_drain(&mut self, moment: Moment) {
+        self.drain_since = Some(moment);
+        self.ports.iter_mut().for_each(|port| port.drained = false);
+    }
+
+    /// Whether each socket was found empty since [`UdpReceiver::begin_drain`], or gave a datagram
+    /// that the kernel received after its moment, as senders that never pause make it do.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.drain_since.is_some() && self.ports.iter().all(|port| port.drained)
     }
 
     /// What was counted so far, after asking each socket for its drops up to now.
@@ -485,7 +522,7 @@ fn open(config: &ReceiverConfig, address: SocketAddr) -> Result<(Port, u32), Bin
     }
     bind::bind(&socket, address)?;
     let address = socket.local_address().map_err(refused("tell the local address", address))?;
-    Ok((Port { socket, address, drops: DropCount::default() }, granted))
+    Ok((Port { socket, address, drops: DropCount::default(), drained: false }, granted))
 }
 
 /// Asks for a receive buffer; returns what was granted \[byte\].
