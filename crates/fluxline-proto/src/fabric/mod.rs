@@ -12,7 +12,9 @@
 //! (immediate data, unsignaled work), EXTOLL RMA (the point of completion chosen per operation),
 //! SISCI (named segments, mapped windows).
 
+pub mod conformance;
 pub mod error;
+pub mod memory;
 pub mod region;
 pub mod work;
 

@@ -1,0 +1,233 @@
+//! Random scripts of operations against plain memory, from a printed seed.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{Joined, Pair, Side};
+use crate::fabric::{
+    Completion, Level, Local, Operation, PostError, RegionId, RemoteId, Slice, Status, Target, Work,
+};
+
+const REGION_BYTES: u64 = 4096;
+const SCRIPTS: u64 = 8;
+const STEPS: u64 = 400;
+
+/// xorshift64*. Source: S. Vigna, "An experimental exploration of Marsaglia's xorshift
+/// generators, scrambled", 2016.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) % limit
+    }
+}
+
+/// What must come back for a tag.
+struct Expected {
+    tag: u64,
+    operation: Operation,
+    status: Status,
+    value: u64,
+}
+
+struct Script {
+    joined: Joined,
+    draw: Draw,
+    /// Left's own region, right's region, and right's as left knows it.
+    own: RegionId,
+    region: RegionId,
+    remote: RemoteId,
+    own_model: Vec<u8>,
+    model: Vec<u8>,
+    expected: Vec<Expected>,
+    notified: Vec<(u64, u64, u32)>,
+}
+
+/// Runs scripts on fresh pairs; the seed repeats them.
+///
+/// # Panics
+/// When the link and the model differ.
+pub fn random_scripts(seed: u64, mut make: impl FnMut() -> Pair) {
+    for number in 0..SCRIPTS {
+        let mut script = Script::new(make(), seed.wrapping_add(number));
+        for tag in 0..STEPS {
+            script.step(tag);
+        }
+        script.finish();
+    }
+}
+
+impl Script {
+    fn new(pair: Pair, seed: u64) -> Script {
+        let mut joined = Joined::new(pair);
+        let (region, remote) = joined.shared("script", REGION_BYTES);
+        let own = joined.pair.left.register(REGION_BYTES).expect("memory");
+        let blank = || vec![0; REGION_BYTES as usize];
+        Script {
+            joined,
+            draw: Draw(seed.max(1)),
+            own,
+            region,
+            remote,
+            own_model: blank(),
+            model: blank(),
+            expected: Vec::new(),
+            notified: Vec::new(),
+        }
+    }
+
+    /// Posts one random piece of work; a full queue is emptied first.
+    fn step(&mut self, tag: u64) {
+        let (offset, bytes) = self.place();
+        match self.draw.below(6) {
+            0 | 1 => self.put(tag, offset, bytes),
+            2 => self.get(tag, offset, bytes),
+            3 => self.fetch_add(tag, offset / 8 * 8),
+            4 => self.compare_swap(tag, offset / 8 * 8),
+            _ => self.put_beyond(tag),
+        }
+        if self.draw.below(16) == 0 {
+            self.joined.turn();
+        }
+    }
+
+    fn place(&mut self) -> (u64, u64) {
+        let offset = self.draw.below(REGION_BYTES - 8);
+        (offset, 1 + self.draw.below((REGION_BYTES - offset).min(300)))
+    }
+
+    fn post(&mut self, tag: u64, work: Work<'_>) {
+        loop {
+            match self.joined.pair.left.post(self.joined.left, tag, work) {
+                Ok(()) => return,
+                Err(PostError::Full) => {
+                    self.joined.turn();
+                }
+                Err(other) => panic!("{work:?} is legal and was refused: {other}"),
+            }
+        }
+    }
+
+    fn expect(&mut self, tag: u64, operation: Operation, value: u64) {
+        self.expected.push(Expected { tag, operation, status: Status::Done, value });
+    }
+
+    fn put(&mut self, tag: u64, offset: u64, bytes: u64) {
+        let range = offset as usize..(offset + bytes) as usize;
+        let data: Vec<u8> = (0..bytes).map(|_| self.draw.below(256) as u8).collect();
+        let notify = (self.draw.below(3) == 0).then_some(tag as u32);
+        let from_region = self.draw.below(2) == 0;
+        let from = if from_region {
+            // Only what nothing in flight writes may be read: the upper half is never a target
+            // of gets.
+            let half = REGION_BYTES / 2;
+            let slice = Slice { region: self.own, offset: half, bytes: bytes.min(half) };
+            Local::Region(slice)
+        } else {
+            Local::Bytes(&data)
+        };
+        let taken = match from {
+            Local::Region(slice) => {
+                let start = slice.offset as usize;
+                self.own_model[start..start + slice.bytes as usize].to_vec()
+            }
+            Local::Bytes(bytes) => bytes.to_vec(),
+        };
+        let to = Target { remote: self.remote, offset };
+        let complete_at = match self.draw.below(3) {
+            0 => None,
+            1 => Some(Level::Copied),
+            _ => Some(Level::Placed),
+        };
+        self.post(tag, Work::Put { from, to, notify, complete_at });
+        self.model[range.start..range.start + taken.len()].copy_from_slice(&taken);
+        if complete_at.is_some() {
+            self.expect(tag, Operation::Put, 0);
+        }
+        self.notified.extend(notify.map(|value| (offset, taken.len() as u64, value)));
+    }
+
+    fn get(&mut self, tag: u64, offset: u64, bytes: u64) {
+        let bytes = bytes.min(REGION_BYTES / 2);
+        let into = Slice { region: self.own, offset: 0, bytes };
+        let from = Target { remote: self.remote, offset };
+        self.post(tag, Work::Get { from, into });
+        let range = offset as usize..(offset + bytes) as usize;
+        let found = self.model[range].to_vec();
+        self.own_model[..found.len()].copy_from_slice(&found);
+        self.expect(tag, Operation::Get, 0);
+    }
+
+    fn word(&self, offset: u64) -> u64 {
+        let bytes = &self.model[offset as usize..][..8];
+        bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+    }
+
+    fn fetch_add(&mut self, tag: u64, offset: u64) {
+        let add = self.draw.below(u64::MAX);
+        let at = Target { remote: self.remote, offset };
+        self.post(tag, Work::FetchAdd { at, add });
+        let before = self.word(offset);
+        let after = before.wrapping_add(add).to_le_bytes();
+        self.model[offset as usize..][..8].copy_from_slice(&after);
+        self.expect(tag, Operation::FetchAdd, before);
+    }
+
+    fn compare_swap(&mut self, tag: u64, offset: u64) {
+        let before = self.word(offset);
+        let expected = if self.draw.below(2) == 0 { before } else { before ^ 1 };
+        let desired = self.draw.below(u64::MAX);
+        let at = Target { remote: self.remote, offset };
+        self.post(tag, Work::CompareSwap { at, expected, desired });
+        if before == expected {
+            self.model[offset as usize..][..8].copy_from_slice(&desired.to_le_bytes());
+        }
+        self.expect(tag, Operation::CompareSwap, before);
+    }
+
+    /// Leaves the region by a byte: refused at once, or told; nothing changes.
+    fn put_beyond(&mut self, tag: u64) {
+        let to = Target { remote: self.remote, offset: REGION_BYTES - 7 };
+        let from = Local::Bytes(&[0xEE; 8]);
+        let work = Work::Put { from, to, notify: Some(0), complete_at: Some(Level::Placed) };
+        loop {
+            match self.joined.pair.left.post(self.joined.left, tag, work) {
+                Err(PostError::Remote(_)) => return,
+                Err(PostError::Full) => {
+                    self.joined.turn();
+                }
+                Err(other) => panic!("refused for the wrong reason: {other}"),
+                Ok(()) => break,
+            }
+        }
+        let (operation, status) = (Operation::Put, Status::OutOfRegion);
+        self.expected.push(Expected { tag, operation, status, value: 0 });
+    }
+
+    /// Everything is placed: bytes, values, notifications and completions must be the model's.
+    fn finish(mut self) {
+        self.post(u64::MAX, Work::Flush);
+        assert_eq!(self.joined.done(u64::MAX), (Operation::Flush, Status::Done, 0));
+        for Expected { tag, operation, status, value } in core::mem::take(&mut self.expected) {
+            assert_eq!(self.joined.done(tag), (operation, status, value), "tag {tag}");
+        }
+        assert_eq!(self.joined.rest(Side::Left), [], "told once, and only when asked");
+        for (offset, bytes, value) in core::mem::take(&mut self.notified) {
+            let found = self.joined.wait(Side::Right, |what| match *what {
+                Completion::Notified { offset, bytes, value, .. } => Some((offset, bytes, value)),
+                _ => None,
+            });
+            assert_eq!(found, (offset, bytes, value), "notifications come in order");
+        }
+        assert_eq!(self.joined.rest(Side::Right), []);
+        let count = REGION_BYTES as usize;
+        assert!(self.joined.bytes(self.region, 0, count) == self.model, "right's region");
+        let memory = self.joined.pair.left.memory(self.own).expect("an own region");
+        let mut own = vec![0; count];
+        memory.read(0, &mut own).expect("inside");
+        assert!(own == self.own_model, "left's region");
+    }
+}

@@ -1,0 +1,252 @@
+//! What posted work does, when its turn has come.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::super::error::{AccessError, PostError};
+use super::super::region::{RegionId, Slice, Target};
+use super::super::work::{Completion, EndpointId, Local, Operation, Status, Work};
+use super::lab::{Phase, Region, Shared};
+use super::{CAPABILITIES, NO_BUFFER_WAIT};
+use crate::Moment;
+
+/// Work in an endpoint's queue.
+pub(super) struct Queued {
+    pub tag: u64,
+    act: Act,
+    /// Whether anybody wants to know that it went well.
+    told: bool,
+}
+
+enum Act {
+    Put { from: Source, to: Target, notify: Option<u32> },
+    Get { from: Target, into: Slice },
+    FetchAdd { at: Target, add: u64 },
+    CompareSwap { at: Target, expected: u64, desired: u64 },
+    Send { from: Source },
+    Fence,
+    Flush,
+}
+
+enum Source {
+    Bytes(Vec<u8>),
+    Region(Slice),
+}
+
+impl Source {
+    fn bytes(&self) -> u64 {
+        match self {
+            Source::Bytes(bytes) => bytes.len() as u64,
+            Source::Region(slice) => slice.bytes,
+        }
+    }
+}
+
+impl Queued {
+    /// Takes work that is legal as far as its poster can know; copies `Local::Bytes`.
+    pub fn of(
+        shared: &Shared,
+        node: usize,
+        endpoint: EndpointId,
+        (tag, work): (u64, &Work<'_>),
+    ) -> Result<Queued, PostError> {
+        let local = |slice: Slice| {
+            shared.nodes[node].check_slice(slice).map_err(PostError::Local)?;
+            fits(slice.bytes)
+        };
+        let source = |from: &Local<'_>| match *from {
+            Local::Bytes(bytes) => {
+                fits(bytes.len() as u64)?;
+                Ok(Source::Bytes(bytes.to_vec()))
+            }
+            Local::Region(slice) => local(slice).map(|()| Source::Region(slice)),
+        };
+        let remote = |target: Target| match shared.import_of(node, target.remote) {
+            Some(import) if import.endpoint == endpoint => Ok(target),
+            _ => Err(PostError::NotImported),
+        };
+        let (act, told) = match *work {
+            Work::Put { from, to, notify, complete_at } => {
+                let act = Act::Put { from: source(&from)?, to: remote(to)?, notify };
+                (act, complete_at.is_some())
+            }
+            Work::Get { from, into } => {
+                local(into)?;
+                (Act::Get { from: remote(from)?, into }, true)
+            }
+            Work::FetchAdd { at, add } => (Act::FetchAdd { at: remote(at)?, add }, true),
+            Work::CompareSwap { at, expected, desired } => {
+                (Act::CompareSwap { at: remote(at)?, expected, desired }, true)
+            }
+            Work::Send { from, complete_at } => {
+                (Act::Send { from: source(&from)? }, complete_at.is_some())
+            }
+            Work::Fence => (Act::Fence, true),
+            Work::Flush => (Act::Flush, true),
+        };
+        Ok(Queued { tag, act, told })
+    }
+
+    pub fn operation(&self) -> Operation {
+        match self.act {
+            Act::Put { .. } => Operation::Put,
+            Act::Get { .. } => Operation::Get,
+            Act::FetchAdd { .. } => Operation::FetchAdd,
+            Act::CompareSwap { .. } => Operation::CompareSwap,
+            Act::Send { .. } => Operation::Send,
+            Act::Fence => Operation::Fence,
+            Act::Flush => Operation::Flush,
+        }
+    }
+}
+
+fn fits(bytes: u64) -> Result<(), PostError> {
+    let max = CAPABILITIES.operation_bytes_max;
+    if bytes <= max { Ok(()) } else { Err(PostError::TooLong { bytes, max }) }
+}
+
+impl Shared {
+    /// Does one piece of work of the node: its endpoints have their turns.
+    pub fn work(&mut self, node: usize, now: Moment) {
+        let count = self.nodes[node].endpoints.len();
+        for step in 0..count {
+            let number = (self.nodes[node].turn + step) % count;
+            let endpoint = EndpointId(number as u32);
+            let open = self.phase(node, endpoint) == Some(Phase::Open);
+            if open && self.first(node, endpoint, now) {
+                self.nodes[node].turn = (number + 1) % count;
+                return;
+            }
+        }
+    }
+
+    /// Does the first in an endpoint's queue; `false`: there is none, or it must wait.
+    fn first(&mut self, node: usize, endpoint: EndpointId, now: Moment) -> bool {
+        let of = &mut self.nodes[node].endpoints[endpoint.0 as usize];
+        let Some(queued) = of.queue.pop_front() else { return false };
+        let waits_since = *of.waits_since.get_or_insert(now);
+        let result = self.execute(node, endpoint, &queued.act);
+        let of = &mut self.nodes[node].endpoints[endpoint.0 as usize];
+        if result == Err(Status::NoBuffer) && now.since(waits_since) < NO_BUFFER_WAIT {
+            of.queue.push_front(queued);
+            return false;
+        }
+        of.waits_since = None;
+        let (status, value) = match result {
+            Ok(value) => (Status::Done, value),
+            Err(status) => (status, 0),
+        };
+        if queued.told || status != Status::Done {
+            let (tag, operation) = (queued.tag, queued.operation());
+            let done = Completion::Done { endpoint, tag, operation, status, value };
+            self.nodes[node].inbox.push_back(done);
+        }
+        true
+    }
+
+    fn execute(&mut self, node: usize, endpoint: EndpointId, act: &Act) -> Result<u64, Status> {
+        match act {
+            Act::Put { from, to, notify } => self.put(node, from, *to, *notify).map(|()| 0),
+            Act::Get { from, into } => {
+                let mut bytes = vec![0; into.bytes as usize];
+                let (region, rights) = self.target(node, *from)?;
+                demand(rights.get)?;
+                region.words.read(from.offset, &mut bytes).map_err(status_of)?;
+                let own = self.nodes[node].region(into.region).map_err(status_of)?;
+                own.words.write(into.offset, &bytes).map_err(status_of).map(|()| 0)
+            }
+            Act::FetchAdd { at, add } => {
+                let (region, rights) = self.target(node, *at)?;
+                demand(rights.atomic)?;
+                region.words.fetch_add(at.offset, *add).map_err(status_of)
+            }
+            Act::CompareSwap { at, expected, desired } => {
+                let (region, rights) = self.target(node, *at)?;
+                demand(rights.atomic)?;
+                region.words.compare_swap(at.offset, *expected, *desired).map_err(status_of)
+            }
+            Act::Send { from } => self.send(node, endpoint, from).map(|()| 0),
+            Act::Fence | Act::Flush => Ok(0), // work is done in order
+        }
+    }
+
+    fn target(&self, node: usize, target: Target) -> Result<(&Region, super::Rights), Status> {
+        let import = self.import_of(node, target.remote).ok_or(Status::Withdrawn)?;
+        let region = &self.nodes[import.peer].regions[import.region];
+        if region.withdrawn {
+            return Err(Status::Withdrawn);
+        }
+        Ok((region, import.rights))
+    }
+
+    fn bytes_of(&self, node: usize, from: &Source) -> Result<Vec<u8>, Status> {
+        match from {
+            Source::Bytes(bytes) => Ok(bytes.clone()),
+            Source::Region(slice) => {
+                let mut bytes = vec![0; slice.bytes as usize];
+                let region = self.nodes[node].region(slice.region).map_err(status_of)?;
+                region.words.read(slice.offset, &mut bytes).map_err(status_of)?;
+                Ok(bytes)
+            }
+        }
+    }
+
+    fn put(
+        &mut self,
+        node: usize,
+        from: &Source,
+        to: Target,
+        notify: Option<u32>,
+    ) -> Result<(), Status> {
+        let bytes = self.bytes_of(node, from)?;
+        let (region, rights) = self.target(node, to)?;
+        demand(rights.put)?;
+        region.words.write(to.offset, &bytes).map_err(status_of)?;
+        let Some(value) = notify else { return Ok(()) };
+        let Some(import) = self.import_of(node, to.remote) else { return Ok(()) };
+        let endpoint = self.nodes[node].endpoints[import.endpoint.0 as usize].other;
+        self.nodes[import.peer].inbox.push_back(Completion::Notified {
+            endpoint,
+            region: RegionId(import.region as u32),
+            offset: to.offset,
+            bytes: from.bytes(),
+            value,
+        });
+        Ok(())
+    }
+
+    fn send(&mut self, node: usize, endpoint: EndpointId, from: &Source) -> Result<(), Status> {
+        let mut bytes = self.bytes_of(node, from)?;
+        let of = &self.nodes[node].endpoints[endpoint.0 as usize];
+        let (peer, endpoint) = (of.peer, of.other);
+        let receives = &mut self.nodes[peer].endpoints[endpoint.0 as usize].receives;
+        let (tag, into) = receives.pop_front().ok_or(Status::NoBuffer)?;
+        let status = if from.bytes() > into.bytes { Status::TooLong } else { Status::Done };
+        bytes.truncate(into.bytes as usize);
+        let written = self.nodes[peer]
+            .region(into.region)
+            .and_then(|region| region.words.write(into.offset, &bytes));
+        let received = written.map_or_else(status_of, |()| status);
+        self.nodes[peer].inbox.push_back(Completion::Done {
+            endpoint,
+            tag,
+            operation: Operation::Receive,
+            status: received,
+            value: bytes.len() as u64,
+        });
+        if status == Status::Done { Ok(()) } else { Err(status) }
+    }
+}
+
+fn demand(right: bool) -> Result<(), Status> {
+    if right { Ok(()) } else { Err(Status::Rights) }
+}
+
+fn status_of(error: AccessError) -> Status {
+    match error {
+        AccessError::UnknownRegion => Status::Withdrawn,
+        AccessError::OutOfRegion { .. } => Status::OutOfRegion,
+        AccessError::Unaligned { .. } => Status::Unaligned,
+        AccessError::Rights => Status::Rights,
+    }
+}

@@ -1,0 +1,194 @@
+//! What the nodes of a lab share: their regions, endpoints and queues.
+
+use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::super::error::AccessError;
+use super::super::region::{Grant, Key, Name, RegionId, RemoteId, Rights, Slice};
+use super::super::work::{Completion, EndpointId, Operation, Reliability, Status};
+use super::words::Words;
+use crate::Moment;
+
+pub(super) use super::execute::Queued;
+
+#[derive(Default)]
+pub(super) struct Shared {
+    pub nodes: Vec<Node>,
+}
+
+#[derive(Default)]
+pub(super) struct Node {
+    pub name: String,
+    pub dead: bool,
+    pub regions: Vec<Region>,
+    pub endpoints: Vec<Endpoint>,
+    pub imports: Vec<Option<Import>>,
+    pub inbox: VecDeque<Completion>,
+    /// The endpoint whose work is due next.
+    pub turn: usize,
+}
+
+pub(super) struct Region {
+    pub words: Arc<Words>,
+    pub exported: Option<(Name, Grant)>,
+    pub withdrawn: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    Over,
+}
+
+pub(super) struct Endpoint {
+    pub phase: Phase,
+    pub peer: usize,
+    /// The peer's end.
+    pub other: EndpointId,
+    pub queue: VecDeque<Queued>,
+    pub receives: VecDeque<(u64, Slice)>,
+    /// Since when the first in the queue has been waiting for a buffer of the peer.
+    pub waits_since: Option<Moment>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Import {
+    pub endpoint: EndpointId,
+    pub peer: usize,
+    pub region: usize,
+    pub rights: Rights,
+}
+
+impl Node {
+    pub fn region(&self, region: RegionId) -> Result<&Region, AccessError> {
+        let found = self.regions.get(region.0 as usize).filter(|region| !region.withdrawn);
+        found.ok_or(AccessError::UnknownRegion)
+    }
+
+    pub fn region_mut(&mut self, region: RegionId) -> Result<&mut Region, AccessError> {
+        let found = self.regions.get_mut(region.0 as usize).filter(|region| !region.withdrawn);
+        found.ok_or(AccessError::UnknownRegion)
+    }
+
+    pub fn check_slice(&self, slice: Slice) -> Result<(), AccessError> {
+        self.region(slice.region)?.words.check(slice.offset, slice.bytes)
+    }
+
+    /// The number of the region of that name.
+    pub fn exported(&self, name: &Name) -> Option<usize> {
+        let named = |region: &Region| region.exported.as_ref().is_some_and(|of| of.0 == *name);
+        self.regions.iter().position(named)
+    }
+
+    pub fn endpoints_open(&self) -> usize {
+        self.endpoints.iter().filter(|endpoint| endpoint.phase == Phase::Open).count()
+    }
+
+    fn add_endpoint(&mut self, peer: usize, other: EndpointId, phase: Phase) -> EndpointId {
+        let (queue, receives) = (VecDeque::new(), VecDeque::new());
+        let waits_since = None;
+        self.endpoints.push(Endpoint { phase, peer, other, queue, receives, waits_since });
+        EndpointId(self.endpoints.len() as u32 - 1)
+    }
+}
+
+impl Shared {
+    pub fn add_node(&mut self, name: &str) -> Option<usize> {
+        if self.nodes.iter().any(|node| node.name == name && !node.dead) {
+            return None;
+        }
+        self.nodes.push(Node { name: name.to_string(), ..Node::default() });
+        Some(self.nodes.len() - 1)
+    }
+
+    pub fn phase(&self, node: usize, endpoint: EndpointId) -> Option<Phase> {
+        self.nodes[node].endpoints.get(endpoint.0 as usize).map(|endpoint| endpoint.phase)
+    }
+
+    pub fn connect(&mut self, node: usize, peer: &str, reliability: Reliability) -> EndpointId {
+        let found = self.nodes.iter().position(|other| other.name == peer && !other.dead);
+        let Some(peer_node) = found else {
+            let endpoint = self.nodes[node].add_endpoint(node, EndpointId(0), Phase::Over);
+            let status = Status::PeerGone;
+            self.nodes[node].inbox.push_back(Completion::Broken { endpoint, status });
+            return endpoint;
+        };
+        let other = EndpointId(self.nodes[peer_node].endpoints.len() as u32);
+        let endpoint = self.nodes[node].add_endpoint(peer_node, other, Phase::Open);
+        self.nodes[peer_node].add_endpoint(node, endpoint, Phase::Open);
+        let connected = |endpoint, peer| Completion::Connected { endpoint, peer, reliability };
+        let (here, there) = (self.nodes[node].name.clone(), peer.to_string());
+        self.nodes[node].inbox.push_back(connected(endpoint, there));
+        self.nodes[peer_node].inbox.push_back(connected(other, here));
+        endpoint
+    }
+
+    pub fn import(&mut self, node: usize, endpoint: EndpointId, name: &Name, key: Key) -> RemoteId {
+        let peer = self.nodes[node].endpoints[endpoint.0 as usize].peer;
+        let remote = RemoteId(self.nodes[node].imports.len() as u32);
+        let found = self.nodes[peer].exported(name).ok_or(Status::NoSuchRegion);
+        let found = found.and_then(|number| {
+            let region = &self.nodes[peer].regions[number];
+            let grant = region.exported.as_ref().map(|(_, grant)| *grant);
+            let grant = grant.filter(|grant| grant.key == key).ok_or(Status::WrongKey)?;
+            Ok((number, grant.rights, region.words.bytes()))
+        });
+        let (import, completion) = match found {
+            Ok((region, rights, bytes)) => {
+                let import = Import { endpoint, peer, region, rights };
+                (Some(import), Completion::Imported { remote, status: Status::Done, bytes })
+            }
+            Err(status) => (None, Completion::Imported { remote, status, bytes: 0 }),
+        };
+        self.nodes[node].imports.push(import);
+        self.nodes[node].inbox.push_back(completion);
+        remote
+    }
+
+    /// What a node imported, while its connection stands.
+    pub fn import_of(&self, node: usize, remote: RemoteId) -> Option<Import> {
+        let import = (*self.nodes[node].imports.get(remote.0 as usize)?)?;
+        (self.phase(node, import.endpoint) == Some(Phase::Open)).then_some(import)
+    }
+
+    /// Ends a connection; `statuses`: why, as this side sees it, and the other.
+    pub fn break_up(&mut self, node: usize, endpoint: EndpointId, statuses: (Status, Status)) {
+        let Endpoint { peer, other, .. } = self.nodes[node].endpoints[endpoint.0 as usize];
+        self.close(node, endpoint, statuses.0);
+        self.close(peer, other, statuses.1);
+    }
+
+    fn close(&mut self, node: usize, endpoint: EndpointId, status: Status) {
+        let Node { endpoints, inbox, .. } = &mut self.nodes[node];
+        let of = &mut endpoints[endpoint.0 as usize];
+        if of.phase == Phase::Over {
+            return;
+        }
+        of.phase = Phase::Over;
+        of.waits_since = None;
+        let flushed = of.queue.drain(..).map(|queued| (queued.tag, queued.operation()));
+        let unused = of.receives.drain(..).map(|(tag, _)| (tag, Operation::Receive));
+        for (tag, operation) in flushed.chain(unused) {
+            let status = Status::Flushed;
+            inbox.push_back(Completion::Done { endpoint, tag, operation, status, value: 0 });
+        }
+        inbox.push_back(Completion::Broken { endpoint, status });
+    }
+
+    /// A node is gone: its connections break, its regions go.
+    pub fn kill(&mut self, node: usize) {
+        for number in 0..self.nodes[node].endpoints.len() {
+            let endpoint = EndpointId(number as u32);
+            if self.phase(node, endpoint) == Some(Phase::Open) {
+                self.break_up(node, endpoint, (Status::Done, Status::PeerGone));
+            }
+        }
+        let node = &mut self.nodes[node];
+        node.dead = true;
+        for region in &mut node.regions {
+            (region.withdrawn, region.exported) = (true, None);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A region's memory, in safe code: aligned words, each of them atomic.
+//!
+//! Several owners may read and write at once without a data race; a copy of many bytes is a
+//! sequence of words and so may be a mixture, as on any link. Bytes within a word are put in by
+//! compare-and-swap, so that neighbours in one word do not undo each other.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::Memory;
+use super::super::error::AccessError;
+use super::super::region::Rights;
+
+const WORD_BYTES: u64 = 8;
+
+/// The words of one region; little-endian, whatever the machine.
+#[derive(Debug)]
+pub(super) struct Words {
+    words: Vec<AtomicU64>,
+    bytes: u64,
+}
+
+impl Words {
+    /// So many zero bytes; `None`: there is not so much memory.
+    pub fn zeroed(bytes: u64) -> Option<Words> {
+        let count = usize::try_from(bytes.div_ceil(WORD_BYTES)).ok()?;
+        let mut words = Vec::new();
+        words.try_reserve_exact(count).ok()?;
+        words.resize_with(count, AtomicU64::default);
+        Some(Words { words, bytes })
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether the bytes are inside.
+    pub fn check(&self, offset: u64, bytes: u64) -> Result<(), AccessError> {
+        if offset <= self.bytes && bytes <= self.bytes - offset {
+            Ok(())
+        } else {
+            Err(AccessError::OutOfRegion { offset, bytes, region_bytes: self.bytes })
+        }
+    }
+
+    fn word(&self, offset: u64) -> Result<&AtomicU64, AccessError> {
+        self.check(offset, WORD_BYTES)?;
+        if !offset.is_multiple_of(WORD_BYTES) {
+            return Err(AccessError::Unaligned { offset });
+        }
+        Ok(&self.words[(offset / WORD_BYTES) as usize])
+    }
+
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError> {
+        self.check(offset, into.len() as u64)?;
+        for (place, byte) in (offset..).zip(into) {
+            let word = self.words[(place / WORD_BYTES) as usize].load(Ordering::Relaxed);
+            *byte = word.to_le_bytes()[(place % WORD_BYTES) as usize];
+        }
+        Ok(())
+    }
+
+    pub fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError> {
+        self.check(offset, from.len() as u64)?;
+        for (place, &byte) in (offset..).zip(from) {
+            let word = &self.words[(place / WORD_BYTES) as usize];
+            let mut known = word.load(Ordering::Relaxed);
+            loop {
+                let mut bytes = known.to_le_bytes();
+                bytes[(place % WORD_BYTES) as usize] = byte;
+                let new = u64::from_le_bytes(bytes);
+                let order = Ordering::Relaxed;
+                match word.compare_exchange_weak(known, new, order, order) {
+                    Ok(_) => break,
+                    Err(now) => known = now,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn load(&self, offset: u64) -> Result<u64, AccessError> {
+        Ok(self.word(offset)?.load(Ordering::Acquire)) // SYNC word <- store
+    }
+
+    pub fn store(&self, offset: u64, value: u64) -> Result<(), AccessError> {
+        self.word(offset)?.store(value, Ordering::Release); // SYNC word -> load
+        Ok(())
+    }
+
+    pub fn fetch_add(&self, offset: u64, add: u64) -> Result<u64, AccessError> {
+        Ok(self.word(offset)?.fetch_add(add, Ordering::AcqRel))
+    }
+
+    pub fn compare_swap(
+        &self,
+        offset: u64,
+        expected: u64,
+        desired: u64,
+    ) -> Result<u64, AccessError> {
+        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        Ok(match self.word(offset)?.compare_exchange(expected, desired, done, failed) {
+            Ok(before) | Err(before) => before,
+        })
+    }
+}
+
+/// A region as one side may use it.
+pub(super) struct View {
+    pub words: Arc<Words>,
+    pub rights: Rights,
+}
+
+impl View {
+    fn demand(&self, right: impl Fn(Rights) -> bool) -> Result<(), AccessError> {
+        if right(self.rights) { Ok(()) } else { Err(AccessError::Rights) }
+    }
+}
+
+impl Memory for View {
+    fn bytes(&self) -> u64 {
+        self.words.bytes()
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError> {
+        self.demand(|rights| rights.get)?;
+        self.words.read(offset, into)
+    }
+
+    fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError> {
+        self.demand(|rights| rights.put)?;
+        self.words.write(offset, from)
+    }
+
+    fn load(&self, offset: u64) -> Result<u64, AccessError> {
+        self.demand(|rights| rights.get)?;
+        self.words.load(offset)
+    }
+
+    fn store(&self, offset: u64, value: u64) -> Result<(), AccessError> {
+        self.demand(|rights| rights.put)?;
+        self.words.store(offset, value)
+    }
+
+    fn fetch_add(&self, offset: u64, add: u64) -> Result<u64, AccessError> {
+        self.demand(|rights| rights.atomic)?;
+        self.words.fetch_add(offset, add)
+    }
+
+    fn compare_swap(&self, offset: u64, expected: u64, desired: u64) -> Result<u64, AccessError> {
+        self.demand(|rights| rights.atomic)?;
+        self.words.compare_swap(offset, expected, desired)
+    }
+}
