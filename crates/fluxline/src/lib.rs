@@ -29,7 +29,11 @@
 pub mod clock;
 pub mod doctor;
 pub mod kernel;
+mod open;
 pub mod pin;
 pub mod ring;
+pub mod shm;
 mod sys;
 pub mod udp;
+
+pub use open::{OpenError, open, shm_names};

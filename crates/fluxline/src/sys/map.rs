@@ -8,9 +8,9 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// A shared mapping of a file (or of nothing, for processes that fork).
+/// A shared mapping of a file.
 #[derive(Debug)]
 pub(crate) struct SharedMap {
     base: NonNull<u8>,
@@ -31,36 +31,17 @@ impl SharedMap {
         bytes: usize,
         writable: bool,
     ) -> io::Result<SharedMap> {
-        SharedMap::map(file.as_raw_fd(), bytes, writable, libc::MAP_SHARED)
-    }
-
-    /// Zeroed memory that a forked child shares.
-    pub(crate) fn anonymous(bytes: usize) -> io::Result<SharedMap> {
-        SharedMap::map(-1, bytes, true, libc::MAP_SHARED | libc::MAP_ANONYMOUS)
-    }
-
-    fn map(descriptor: i32, bytes: usize, writable: bool, flags: i32) -> io::Result<SharedMap> {
         let rights = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: the kernel chooses the address, so nothing mapped before is touched; the
-        // descriptor is open (borrowed) or -1 for no file.
-        let base = unsafe {
-            libc::mmap(ptr::null_mut(), bytes, rights, flags | libc::MAP_POPULATE, descriptor, 0)
-        };
+        // descriptor is open (borrowed).
+        let base =
+            unsafe { libc::mmap(ptr::null_mut(), bytes, rights, flags, file.as_raw_fd(), 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(SharedMap { base, bytes, writable })
-    }
-
-    /// Its size \[byte\].
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Whether it may be written.
-    pub(crate) fn is_writable(&self) -> bool {
-        self.writable
     }
 
     /// Whether `bytes` at `offset` are inside.
@@ -90,6 +71,29 @@ impl SharedMap {
         // lives; AtomicU64 allows any bit pattern and concurrent change. A store to a read-only
         // mapping would fault, not corrupt: callers ask `is_writable` first.
         unsafe { word.as_ref() }
+    }
+
+    /// The half word at `offset`, shared with other processes.
+    ///
+    /// # Panics
+    /// When it is not inside or `offset` is no multiple of 4.
+    pub(crate) fn half_word(&self, offset: u64) -> &AtomicU32 {
+        assert!(offset.is_multiple_of(4), "a half word at {offset}");
+        let word = self.at(offset, 4).cast::<AtomicU32>();
+        // SAFETY: as in `word`, with an alignment of 4.
+        unsafe { word.as_ref() }
+    }
+
+    /// Copies `bytes` from `offset` of this mapping to `to_offset` of another.
+    ///
+    /// # Panics
+    /// When they are not inside, or the other is not writable.
+    pub(crate) fn copy_to(&self, offset: u64, to: &SharedMap, to_offset: u64, bytes: usize) {
+        assert!(to.writable, "a mapping for reading only");
+        let (from, to) = (self.at(offset, bytes), to.at(to_offset, bytes));
+        // SAFETY: both are inside (asserted); `copy` allows that they are the same memory, mapped
+        // once or twice.
+        unsafe { ptr::copy(from.as_ptr(), to.as_ptr(), bytes) };
     }
 
     /// Copies out of the mapping; the bytes are as they are found.

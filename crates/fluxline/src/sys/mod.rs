@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod host;
-#[allow(dead_code, reason = "used by shared memory")]
 pub(crate) mod map;
 pub(crate) mod ring;
+pub(crate) mod shared;
 pub(crate) mod shim;
 pub(crate) mod socket;

@@ -469,7 +469,8 @@ pub fn a_dead_peer_is_noticed_in_time(pair: Pair) {
         Completion::Broken { status, .. } => Some(status),
         _ => None,
     });
-    assert_eq!(status, Status::PeerGone);
+    // A node that is dropped may still say goodbye; one that is killed cannot.
+    assert!(status == Status::PeerGone || status == Status::Disconnected, "{status}");
     let limit = joined.pair.left.capabilities().death_noticed_within;
     let took = (joined.pair.now)().since(began);
     assert!(took.as_ns() <= limit.as_ns() * 2 + 100_000_000, "{took:?}, promised {limit:?}");

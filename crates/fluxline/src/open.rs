@@ -1,0 +1,83 @@
+//! One way to any link: a URL names it, and what comes back is a [`Fabric`].
+
+use std::time::Duration;
+
+use fluxline_proto::fabric::{Fabric, Name, NameError};
+
+use crate::shm::{Shm, ShmConfig, ShmError};
+
+/// How long a node on shared memory looks before it sleeps: some wake-ups' worth.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// Why a URL could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Its link is not one of those that there are.
+    #[error("{url:?} names no link that there is; write shm://GROUP/NODE")]
+    Link {
+        /// What was given.
+        url: String,
+    },
+    /// It lacks a part.
+    #[error("{url:?} lacks a part; write shm://GROUP/NODE, for example shm://lab/builder")]
+    Shape {
+        /// What was given.
+        url: String,
+    },
+    /// A part of it is no name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Shared memory refused.
+    #[error(transparent)]
+    Shm(#[from] ShmError),
+}
+
+/// Opens a node on the link that `url` names: `shm://GROUP/NODE`.
+///
+/// Nodes of one group reach each other by their names. Errors: [`OpenError`], a sentence each.
+///
+/// ```
+/// use fluxline_proto::fabric::{Fabric, Grant, Key, Name, Rights};
+///
+/// let mut builder = fluxline::open("shm://doc-open/builder")?;
+/// let region = builder.register(1 << 20)?;
+/// let grant = Grant { rights: Rights::PUT, key: Key(0x5EED) };
+/// builder.export(region, Name::parse("samples")?, grant)?;
+/// // Another process of this user may now connect to "builder" and put into "samples".
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
+    let (group, node) = shm_names(url)?;
+    let config = ShmConfig { spin: SPIN, ..ShmConfig::default() };
+    Ok(Box::new(Shm::open(&group, &node, config)?))
+}
+
+/// Group and node of a `shm://` URL.
+pub fn shm_names(url: &str) -> Result<(Name, Name), OpenError> {
+    let rest = url.strip_prefix("shm://").ok_or_else(|| OpenError::Link { url: url.to_owned() })?;
+    let (group, node) =
+        rest.split_once('/').ok_or_else(|| OpenError::Shape { url: url.to_owned() })?;
+    Ok((Name::parse(group)?, Name::parse(node)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{open, shm_names};
+
+    #[test]
+    fn a_wrong_url_is_answered_with_what_to_write() {
+        for (url, says) in [
+            ("", "write shm://GROUP/NODE"),
+            ("udp://10.0.0.7:4791", "names no link that there is"),
+            ("shm://lab", "for example shm://lab/builder"),
+            ("shm://lab/", "is not a name"),
+            ("shm://../x", "is not a name"),
+            ("shm://lab/a/b", "is not a name"),
+        ] {
+            let error = open(url).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains(says), "{url}: {error}");
+        }
+        let (group, node) = shm_names("shm://lab/builder").expect("right");
+        assert_eq!((group.as_str(), node.as_str()), ("lab", "builder"));
+    }
+}

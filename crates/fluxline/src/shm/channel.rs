@@ -1,0 +1,138 @@
+//! One direction of a connection: records from one process to another, in order, without a lock.
+//!
+//! A ring of bytes in shared memory. The producer owns [tail, head + size), the consumer
+//! [head, tail); positions only grow. Each record is a word (length, kind) and its bytes, padded
+//! to words. The other process is not trusted: positions and lengths that it wrote are checked
+//! before use, and nonsense ends the channel ([`Corrupt`]) instead of the process.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::sys::map::SharedMap;
+
+/// Bytes of records that a channel holds.
+pub(super) const RING_BYTES: u64 = 32 << 10;
+/// A channel in memory \[byte\]: tail and head on lines of their own, then the ring.
+pub(super) const CHANNEL_BYTES: u64 = 256 + RING_BYTES;
+/// The longest record \[byte\].
+pub(super) const RECORD_BYTES_MAX: usize = 8 << 10;
+/// Where the parts of a channel are \[byte\].
+const TAIL: u64 = 0;
+const HEAD: u64 = 128;
+const RING: u64 = 256;
+const WORD: u64 = 8;
+
+/// The other process wrote what cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Corrupt;
+
+/// Where a channel is.
+#[derive(Clone, Debug)]
+struct Place {
+    map: Arc<SharedMap>,
+    start: u64,
+}
+
+impl Place {
+    /// Copies between the ring at `position` and memory, in two parts where the ring wraps.
+    fn pieces(
+        &self,
+        position: u64,
+        bytes: usize,
+        mut each: impl FnMut(u64, std::ops::Range<usize>),
+    ) {
+        let at = position % RING_BYTES;
+        let first = bytes.min((RING_BYTES - at) as usize);
+        each(self.start + RING + at, 0..first);
+        each(self.start + RING, first..bytes);
+    }
+
+    fn write(&self, position: u64, from: &[u8]) {
+        self.pieces(position, from.len(), |at, part| self.map.write(at, &from[part]));
+    }
+
+    fn read(&self, position: u64, into: &mut [u8]) {
+        self.pieces(position, into.len(), |at, part| self.map.read(at, &mut into[part]));
+    }
+}
+
+/// The end that writes.
+#[derive(Debug)]
+pub(super) struct Sender {
+    place: Place,
+    tail: u64,
+}
+
+impl Sender {
+    /// The channel at `start`, which is empty.
+    pub fn new(map: &Arc<SharedMap>, start: u64) -> Sender {
+        Sender { place: Place { map: Arc::clone(map), start }, tail: 0 }
+    }
+
+    /// Whether a record of so many bytes has room now.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        let head = self.place.map.word(self.place.start + HEAD).load(Ordering::Acquire); // SYNC record-taken <- take
+        // A head beyond the tail is nonsense of the other process: no room, ever.
+        let used = self.tail.wrapping_sub(head);
+        used <= RING_BYTES && RING_BYTES - used >= WORD + (bytes as u64).next_multiple_of(WORD)
+    }
+
+    /// Appends a record; `has_room` was asked.
+    pub fn push(&mut self, kind: u8, parts: [&[u8]; 2]) {
+        let bytes = parts[0].len() + parts[1].len();
+        let word = (bytes as u64) << 8 | u64::from(kind);
+        self.place.write(self.tail, &word.to_le_bytes());
+        let start = self.tail + WORD;
+        self.place.write(start, parts[0]);
+        self.place.write(start + parts[0].len() as u64, parts[1]);
+        self.tail = start + (bytes as u64).next_multiple_of(WORD);
+        self.place.map.word(self.place.start + TAIL).store(self.tail, Ordering::Release); // SYNC record-there -> peek
+    }
+}
+
+/// The end that reads.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    place: Place,
+    head: u64,
+}
+
+impl Receiver {
+    /// The channel at `start`, which is empty.
+    pub fn new(map: &Arc<SharedMap>, start: u64) -> Receiver {
+        Receiver { place: Place { map: Arc::clone(map), start }, head: 0 }
+    }
+
+    /// Whether there is a record.
+    pub fn has_record(&self) -> bool {
+        self.place.map.word(self.place.start + TAIL).load(Ordering::Relaxed) != self.head
+    }
+
+    /// Copies the oldest record into `into`; its kind, or `None` when there is none.
+    pub fn peek(&self, into: &mut Vec<u8>) -> Result<Option<u8>, Corrupt> {
+        let tail = self.place.map.word(self.place.start + TAIL).load(Ordering::Acquire); // SYNC record-there <- push
+        let filled = tail.wrapping_sub(self.head);
+        if filled == 0 {
+            return Ok(None);
+        }
+        if filled > RING_BYTES || filled < WORD {
+            return Err(Corrupt);
+        }
+        let mut word = [0; WORD as usize];
+        self.place.read(self.head, &mut word);
+        let word = u64::from_le_bytes(word);
+        let bytes = word >> 8;
+        if bytes > RECORD_BYTES_MAX as u64 || WORD + bytes.next_multiple_of(WORD) > filled {
+            return Err(Corrupt);
+        }
+        into.resize(bytes as usize, 0);
+        self.place.read(self.head + WORD, into);
+        Ok(Some(word as u8))
+    }
+
+    /// Gives the oldest record's room back; `bytes` is what `peek` found.
+    pub fn take(&mut self, bytes: usize) {
+        self.head += WORD + (bytes as u64).next_multiple_of(WORD);
+        self.place.map.word(self.place.start + HEAD).store(self.head, Ordering::Release); // SYNC record-taken -> has_room
+    }
+}

@@ -1,0 +1,278 @@
+//! One end of a connection: what it sends and receives besides the bytes of puts.
+
+use std::collections::VecDeque;
+
+use fluxline_proto::fabric::{
+    Completion, EndpointId, Operation, RegionId, Reliability, Slice, Status,
+};
+use fluxline_proto::{Moment, Span};
+
+use super::channel::{Corrupt, Receiver, Sender};
+use super::node::{End, NodeFile, Phase, Slot};
+use super::region::OwnRegion;
+
+/// A message for which no buffer was posted for so long is dropped, and its sender told.
+const NO_BUFFER_WAIT: Span = Span::from_ms(100);
+/// Records looked at in one turn.
+const RECORDS_PER_TURN: usize = 16;
+
+/// Kinds of records.
+mod kind {
+    pub const NOTICE: u8 = 1;
+    pub const MESSAGE: u8 = 2;
+    pub const ANSWER: u8 = 3;
+}
+
+/// What is told to the program.
+pub(super) type Told = VecDeque<Completion>;
+
+/// One end of a connection.
+pub(super) struct Endpoint {
+    pub id: EndpointId,
+    pub peer_name: String,
+    pub reliability: Reliability,
+    /// The peer's control file: its life and its bell.
+    pub peer: NodeFile,
+    slot: Slot,
+    end: End,
+    /// Whether the owner has answered.
+    pub open: bool,
+    sender: Sender,
+    receiver: Receiver,
+    /// Buffers for the peer's messages.
+    pub receives: VecDeque<(u64, Slice)>,
+    /// Messages that the peer has not answered.
+    unanswered: VecDeque<(u64, bool)>,
+    /// Since when the first message has been waiting for a buffer.
+    waits_since: Option<Moment>,
+    record: Vec<u8>,
+}
+
+impl Endpoint {
+    pub fn new(
+        id: EndpointId,
+        (peer_name, reliability): (String, Reliability),
+        peer: NodeFile,
+        (slot, end): (Slot, End),
+    ) -> Endpoint {
+        let (sender, receiver) = slot.channels(end);
+        Endpoint {
+            id,
+            peer_name,
+            reliability,
+            peer,
+            slot,
+            end,
+            open: end == End::Owner,
+            sender,
+            receiver,
+            receives: VecDeque::new(),
+            unanswered: VecDeque::new(),
+            waits_since: None,
+            record: Vec::new(),
+        }
+    }
+
+    /// Whether a record of so many bytes has room, with one answer of each message kept free.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.sender.has_room(bytes + 16 * RECORDS_PER_TURN)
+    }
+
+    /// Tells the peer that bytes are in place.
+    pub fn notify(&mut self, region: u32, (offset, bytes): (u64, u64), value: u32) {
+        let mut record = [0; 24];
+        record[..4].copy_from_slice(&region.to_le_bytes());
+        record[4..8].copy_from_slice(&value.to_le_bytes());
+        record[8..16].copy_from_slice(&offset.to_le_bytes());
+        record[16..].copy_from_slice(&bytes.to_le_bytes());
+        self.sender.push(kind::NOTICE, [&record, &[]]);
+        self.peer.ring();
+    }
+
+    /// Sends a message; its completion comes with the peer's answer.
+    pub fn send(&mut self, bytes: &[u8], tag: u64, told: bool) {
+        self.sender.push(kind::MESSAGE, [bytes, &[]]);
+        self.unanswered.push_back((tag, told));
+        self.peer.ring();
+    }
+
+    /// How many messages wait for an answer.
+    pub fn unanswered(&self) -> usize {
+        self.unanswered.len()
+    }
+
+    /// Looks at what the peer did; `Err`: the connection is over, and why.
+    pub fn turn(
+        &mut self,
+        now: Moment,
+        regions: &[Option<OwnRegion>],
+        told: &mut Told,
+    ) -> Result<(), Status> {
+        if !self.open {
+            return self.answered(told);
+        }
+        // The flag first: what was sent before the peer closed is seen after it.
+        let closed = self.slot.phase() != Some(Phase::Open) || self.slot.is_closed(self.other());
+        for _ in 0..RECORDS_PER_TURN {
+            let peeked = self.receiver.peek(&mut self.record);
+            let Some(kind) = peeked.map_err(|Corrupt| Status::Transport)? else {
+                return if closed { Err(Status::Disconnected) } else { Ok(()) };
+            };
+            if !self.take(kind, now, regions, told)? {
+                return if closed { Err(Status::Disconnected) } else { Ok(()) };
+            }
+            let bytes = self.record.len();
+            self.receiver.take(bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether `turn` has something to do.
+    pub fn is_due(&self) -> bool {
+        let answered = !self.open && self.slot.phase() != Some(Phase::Claimed);
+        let held = self.waits_since.is_some() && self.receives.is_empty();
+        answered
+            || (self.open && self.slot.is_closed(self.other()))
+            || (!held && self.receiver.has_record())
+    }
+
+    fn answered(&mut self, told: &mut Told) -> Result<(), Status> {
+        match self.slot.phase() {
+            Some(Phase::Claimed) => Ok(()),
+            Some(Phase::Open) => {
+                self.open = true;
+                told.push_back(self.connected());
+                Ok(())
+            }
+            _ => Err(Status::NoRoom),
+        }
+    }
+
+    pub fn connected(&self) -> Completion {
+        Completion::Connected {
+            endpoint: self.id,
+            peer: self.peer_name.clone(),
+            reliability: self.reliability,
+        }
+    }
+
+    fn other(&self) -> End {
+        match self.end {
+            End::Claimer => End::Owner,
+            End::Owner => End::Claimer,
+        }
+    }
+
+    /// Takes the record that was peeked; `false`: it must wait.
+    fn take(
+        &mut self,
+        kind: u8,
+        now: Moment,
+        regions: &[Option<OwnRegion>],
+        told: &mut Told,
+    ) -> Result<bool, Status> {
+        match kind {
+            kind::NOTICE => self.take_notice(regions, told)?,
+            kind::ANSWER => self.take_answer(told)?,
+            kind::MESSAGE => return Ok(self.take_message(now, regions, told)),
+            _ => return Err(Status::Version),
+        }
+        Ok(true)
+    }
+
+    fn take_notice(
+        &mut self,
+        regions: &[Option<OwnRegion>],
+        told: &mut Told,
+    ) -> Result<(), Status> {
+        let record: &[u8; 24] = self.record.as_slice().try_into().map_err(|_| Status::Version)?;
+        let word = |at: usize| record[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+        let (region, value) = (word(0) as u32, (word(0) >> 32) as u32);
+        let (offset, bytes) = (word(8), word(16));
+        // A notice of a region that has been withdrawn tells nobody anything.
+        if regions.get(region as usize).is_some_and(Option::is_some) {
+            let (endpoint, region) = (self.id, RegionId(region));
+            told.push_back(Completion::Notified { endpoint, region, offset, bytes, value });
+        }
+        Ok(())
+    }
+
+    fn take_answer(&mut self, told: &mut Told) -> Result<(), Status> {
+        let (Some((tag, wanted)), [answer]) = (self.unanswered.pop_front(), &self.record[..])
+        else {
+            return Err(Status::Version);
+        };
+        let status = match answer {
+            0 => Status::Done,
+            1 => Status::TooLong,
+            _ => Status::NoBuffer,
+        };
+        if wanted || status != Status::Done {
+            told.push_back(self.done(tag, Operation::Send, (status, 0)));
+        }
+        Ok(())
+    }
+
+    fn take_message(
+        &mut self,
+        now: Moment,
+        regions: &[Option<OwnRegion>],
+        told: &mut Told,
+    ) -> bool {
+        let since = *self.waits_since.get_or_insert(now);
+        let Some((tag, into)) = self.receives.pop_front() else {
+            if now.since(since) < NO_BUFFER_WAIT {
+                return false;
+            }
+            self.answer(2);
+            return true;
+        };
+        let room = usize::try_from(into.bytes).unwrap_or(usize::MAX).min(self.record.len());
+        let region = regions.get(into.region.0 as usize).and_then(Option::as_ref);
+        let place = region.and_then(|of| of.view().place(into.offset, room as u64).ok());
+        let status = match (region, place) {
+            (Some(region), Some(place)) => {
+                region.map.write(place, &self.record[..room]);
+                if room < self.record.len() { Status::TooLong } else { Status::Done }
+            }
+            _ => Status::Withdrawn,
+        };
+        told.push_back(self.done(tag, Operation::Receive, (status, room as u64)));
+        self.answer(match status {
+            Status::Done => 0,
+            Status::TooLong => 1,
+            _ => 2,
+        });
+        true
+    }
+
+    fn answer(&mut self, answer: u8) {
+        self.waits_since = None;
+        // Room for answers is kept (`has_room`); a peer that does not read them has broken off.
+        if self.sender.has_room(1) {
+            self.sender.push(kind::ANSWER, [&[answer], &[]]);
+            self.peer.ring();
+        }
+    }
+
+    pub fn done(&self, tag: u64, operation: Operation, how: (Status, u64)) -> Completion {
+        let (status, value) = how;
+        Completion::Done { endpoint: self.id, tag, operation, status, value }
+    }
+
+    /// Ends it: all that waits is flushed, then `status` says why.
+    pub fn end(&mut self, status: Status, told: &mut Told) {
+        let sends = self.unanswered.drain(..).map(|(tag, _)| (tag, Operation::Send));
+        let waiting: Vec<_> =
+            sends.chain(self.receives.drain(..).map(|of| (of.0, Operation::Receive))).collect();
+        for (tag, operation) in waiting {
+            told.push_back(self.done(tag, operation, (Status::Flushed, 0)));
+        }
+        told.push_back(Completion::Broken { endpoint: self.id, status });
+        match (status, self.end) {
+            (Status::PeerGone, End::Owner) => self.slot.close_for_dead(),
+            _ => self.slot.close(self.end),
+        }
+        self.peer.ring();
+    }
+}

@@ -1,0 +1,209 @@
+//! A region: a file of one header page and the data behind it, mapped by owner and importers.
+//!
+//! The header says how large the region is, what importers may do, and what they must show. An
+//! importer checks all of it against the file itself before it maps anything, so that a file that
+//! is cut short or foreign is a status and never a fault.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use fluxline_proto::fabric::{AccessError, Grant, Key, Memory, Rights, Status};
+
+use super::directory::open_own;
+use super::{LAYOUT, ShmError};
+use crate::sys::map::SharedMap;
+use crate::sys::shared::{name_file, unnamed_file};
+
+/// Before the data \[byte\]: a page, so that the data is aligned to one.
+pub(super) const HEADER_BYTES: u64 = 4096;
+const MAGIC: u64 = u64::from_le_bytes(*b"FLXREGIO");
+
+/// Words of the header \[byte\].
+mod at {
+    pub const MAGIC: u64 = 0;
+    pub const LAYOUT: u64 = 8;
+    pub const BYTES: u64 = 16;
+    pub const ID: u64 = 24;
+    pub const RIGHTS: u64 = 32;
+    pub const KEY: u64 = 40;
+    pub const WITHDRAWN: u64 = 48;
+}
+
+/// A region that this node owns.
+#[derive(Debug)]
+pub(super) struct OwnRegion {
+    file: File,
+    pub map: Arc<SharedMap>,
+    pub bytes: u64,
+}
+
+impl OwnRegion {
+    /// Makes one, zeroed and without a name.
+    pub fn new(directory: &Path, id: u32, bytes: u64) -> std::io::Result<OwnRegion> {
+        let all = HEADER_BYTES + bytes;
+        let size = usize::try_from(all).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
+        let file = unnamed_file(directory, all)?;
+        let map = Arc::new(SharedMap::of_file(file.as_fd(), size, true)?);
+        let set = |place, value| map.word(place).store(value, Ordering::Relaxed);
+        set(at::LAYOUT, LAYOUT);
+        set(at::BYTES, bytes);
+        set(at::ID, id.into());
+        map.word(at::MAGIC).store(MAGIC, Ordering::Release);
+        Ok(OwnRegion { file, map, bytes })
+    }
+
+    /// Writes down on which terms it may be imported.
+    pub fn grant(&self, grant: Grant) {
+        let Rights { put, get, atomic } = grant.rights;
+        let rights = u64::from(put) | u64::from(get) << 1 | u64::from(atomic) << 2;
+        self.map.word(at::RIGHTS).store(rights, Ordering::Relaxed);
+        self.map.word(at::KEY).store(grant.key.0, Ordering::Release);
+    }
+
+    /// Gives it the name that importers open. A file that is there was left by a dead owner: its
+    /// name has this node's, which is held.
+    pub fn publish(&self, path: &Path) -> std::io::Result<()> {
+        match name_file(&self.file, path) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                std::fs::remove_file(path)?;
+                name_file(&self.file, path)
+            }
+            named => named,
+        }
+    }
+
+    /// Tells importers that it is over.
+    pub fn withdraw(&self) {
+        self.map.word(at::WITHDRAWN).store(1, Ordering::Release); // SYNC withdrawn -> is_withdrawn
+    }
+
+    /// The owner's view: everything is allowed.
+    pub fn view(&self) -> View {
+        View { map: Arc::clone(&self.map), bytes: self.bytes, rights: Rights::ALL }
+    }
+}
+
+/// A region as one side may use it.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub map: Arc<SharedMap>,
+    pub bytes: u64,
+    pub rights: Rights,
+}
+
+/// A peer's region.
+#[derive(Clone, Debug)]
+pub(super) struct Imported {
+    pub view: View,
+    /// Its number at its owner.
+    pub id: u32,
+}
+
+impl Imported {
+    /// Opens a peer's region; why not, as its importer is told.
+    pub fn open(path: &Path, key: Key) -> Result<Imported, Status> {
+        let file = open_own(path).map_err(|error| match error {
+            ShmError::NotThere { .. } => Status::NoSuchRegion,
+            _ => Status::Transport,
+        })?;
+        let length = file.metadata().map_err(|_| Status::Transport)?.len();
+        if length < HEADER_BYTES {
+            return Err(Status::Version);
+        }
+        let map = |bytes, writable| {
+            SharedMap::of_file(file.as_fd(), bytes, writable).map_err(|_| Status::Transport)
+        };
+        let header = map(HEADER_BYTES as usize, false)?;
+        let word = |place| header.word(place).load(Ordering::Acquire);
+        let bytes = word(at::BYTES);
+        let fits = HEADER_BYTES.checked_add(bytes).is_some_and(|all| all == length);
+        if word(at::MAGIC) != MAGIC || word(at::LAYOUT) != LAYOUT || !fits {
+            return Err(Status::Version);
+        }
+        if word(at::KEY) ^ key.0 != 0 {
+            return Err(Status::WrongKey);
+        }
+        let rights = word(at::RIGHTS);
+        let right = |bit: u64| rights >> bit & 1 == 1;
+        let rights = Rights { put: right(0), get: right(1), atomic: right(2) };
+        let size = usize::try_from(length).map_err(|_| Status::Transport)?;
+        let map = Arc::new(map(size, rights.put || rights.atomic)?);
+        let id = u32::try_from(word(at::ID)).map_err(|_| Status::Version)?;
+        Ok(Imported { view: View { map, bytes, rights }, id })
+    }
+
+    /// Whether its owner has ended it, or died: then nobody reads what is written.
+    pub fn is_withdrawn(&self) -> bool {
+        self.view.map.word(at::WITHDRAWN).load(Ordering::Acquire) != 0 // SYNC withdrawn <- withdraw
+    }
+}
+
+impl View {
+    /// Where the bytes are in the mapping.
+    pub fn place(&self, offset: u64, bytes: u64) -> Result<u64, AccessError> {
+        if offset <= self.bytes && bytes <= self.bytes - offset {
+            return Ok(HEADER_BYTES + offset);
+        }
+        Err(AccessError::OutOfRegion { offset, bytes, region_bytes: self.bytes })
+    }
+
+    /// Where the aligned word is in the mapping.
+    pub fn word_place(&self, offset: u64) -> Result<u64, AccessError> {
+        let place = self.place(offset, 8)?;
+        if offset.is_multiple_of(8) { Ok(place) } else { Err(AccessError::Unaligned { offset }) }
+    }
+
+    /// Demands a right.
+    pub fn demand(&self, right: bool) -> Result<(), AccessError> {
+        if right { Ok(()) } else { Err(AccessError::Rights) }
+    }
+}
+
+// Words are little-endian on the wire; this link is for the same machine, and words in shared
+// memory are its own.
+const _: () = assert!(cfg!(target_endian = "little"), "words of regions are little-endian");
+
+impl Memory for View {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError> {
+        self.demand(self.rights.get)?;
+        self.map.read(self.place(offset, into.len() as u64)?, into);
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError> {
+        self.demand(self.rights.put)?;
+        self.map.write(self.place(offset, from.len() as u64)?, from);
+        Ok(())
+    }
+
+    fn load(&self, offset: u64) -> Result<u64, AccessError> {
+        self.demand(self.rights.get)?;
+        Ok(self.map.word(self.word_place(offset)?).load(Ordering::Acquire)) // SYNC word <- store
+    }
+
+    fn store(&self, offset: u64, value: u64) -> Result<(), AccessError> {
+        self.demand(self.rights.put)?;
+        self.map.word(self.word_place(offset)?).store(value, Ordering::Release); // SYNC word -> load
+        Ok(())
+    }
+
+    fn fetch_add(&self, offset: u64, add: u64) -> Result<u64, AccessError> {
+        self.demand(self.rights.atomic)?;
+        Ok(self.map.word(self.word_place(offset)?).fetch_add(add, Ordering::AcqRel))
+    }
+
+    fn compare_swap(&self, offset: u64, expected: u64, desired: u64) -> Result<u64, AccessError> {
+        self.demand(self.rights.atomic)?;
+        let word = self.map.word(self.word_place(offset)?);
+        match word.compare_exchange(expected, desired, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(before) | Err(before) => Ok(before),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! System calls of shared memory: files without a name, names for them, room, sleep and wake-up.
+//!
+//! Source: Linux man-pages open(2) (O_TMPFILE), linkat(2), posix_fallocate(3), futex(2).
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::ptr;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// The user that this process acts for.
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// A file of the directory's file system that has no name yet, for its owner alone, with room for
+/// `bytes` zero bytes: a full file system is told here, not by a signal later.
+pub(crate) fn unnamed_file(directory: &Path, bytes: u64) -> io::Result<File> {
+    let flags = libc::O_TMPFILE | libc::O_CLOEXEC;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).custom_flags(flags).mode(0o600).open(directory)?;
+    let length = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    // SAFETY: the descriptor is open for writing.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
+        0 => Ok(file),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Gives a file without a name its name; fails with `AlreadyExists` where the name is taken.
+pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
+    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let to = CString::new(path.as_os_str().as_bytes())?;
+    let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+    // SAFETY: both strings end with a zero and live through the call.
+    let result = unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sleeps while `word` is `seen`, at most `timeout`; wakes by [`wake`], from any process.
+pub(crate) fn sleep_on(word: &AtomicU32, seen: u32, timeout: Duration) {
+    let timeout = libc::timespec {
+        tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    // SAFETY: the word is mapped for as long as it is borrowed, the time lives through the call.
+    // Whatever ends the sleep (wake-up, changed word, time, signal), the caller looks again.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT,
+            seen,
+            &raw const timeout,
+            ptr::null::<u32>(),
+            0,
+        )
+    };
+}
+
+/// Wakes all who sleep on `word`.
+pub(crate) fn wake(word: &AtomicU32) {
+    // SAFETY: the word is mapped for as long as it is borrowed.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}

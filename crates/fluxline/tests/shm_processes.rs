@@ -1,0 +1,303 @@
+//! Shared memory between processes: kill either side at any moment, spoil any file, fill the disk.
+//!
+//! A test that needs a second process runs this test program again, as `child`, with its role in
+//! the environment.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fluxline::clock;
+use fluxline::shm::{self, Shm, ShmConfig, ShmError};
+use fluxline_proto::fabric::{
+    Completion, ConnectError, EndpointId, Fabric, Grant, Key, Level, Local, Name, Reliability,
+    RemoteId, Rights, Status, Target, Work,
+};
+
+const KEY: Key = Key(7);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn name(text: &str) -> Name {
+    Name::parse(text).expect("a legal name")
+}
+
+/// A base directory of the test's own, in memory.
+fn base() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("fluxline-test-").tempdir_in("/dev/shm").expect("a directory")
+}
+
+fn open(base: &Path, node: &str) -> Result<Shm, ShmError> {
+    let config = ShmConfig { base: Some(base.join("base")), ..ShmConfig::default() };
+    Shm::open(&name("lab"), &name(node), config)
+}
+
+/// Polls until `wanted` accepts something.
+fn wait<T>(node: &mut Shm, mut wanted: impl FnMut(&Completion) -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        while let Some(what) = node.poll(clock::now()) {
+            if let Some(found) = wanted(&what) {
+                return found;
+            }
+        }
+        assert!(began.elapsed() < PATIENCE, "nothing came in time");
+        node.wait(Duration::from_millis(10));
+    }
+}
+
+fn connected(what: &Completion) -> Option<EndpointId> {
+    match what {
+        Completion::Connected { endpoint, .. } => Some(*endpoint),
+        _ => None,
+    }
+}
+
+fn broken(what: &Completion) -> Option<Status> {
+    match what {
+        Completion::Broken { status, .. } => Some(*status),
+        _ => None,
+    }
+}
+
+/// Connects to `peer` and imports its region `counter`, waiting until both are there.
+fn reach(node: &mut Shm, peer: &str) -> (EndpointId, RemoteId) {
+    let began = Instant::now();
+    let asked = loop {
+        match node.connect(peer, Reliability::Reliable) {
+            Ok(endpoint) => break endpoint,
+            Err(error) => assert!(began.elapsed() < PATIENCE, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    assert_eq!(wait(node, connected), asked);
+    let remote = node.import(asked, name("counter"), KEY).expect("connected");
+    let status = wait(node, |what| match what {
+        Completion::Imported { status, .. } => Some(*status),
+        _ => None,
+    });
+    assert_eq!(status, Status::Done);
+    (asked, remote)
+}
+
+fn export(node: &mut Shm) -> fluxline_proto::fabric::RegionId {
+    let region = node.register(4096).expect("memory");
+    let grant = Grant { rights: Rights::ALL, key: KEY };
+    node.export(region, name("counter"), grant).expect("a free name");
+    region
+}
+
+/// This program again, in a role.
+fn start(role: &str, base: &Path) -> Child {
+    Command::new(std::env::current_exe().expect("a path"))
+        .args(["--exact", "child", "--include-ignored", "--nocapture"])
+        .env("ROLE", role)
+        .env("BASE", base)
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("it starts")
+}
+
+#[test]
+#[ignore = "the other process of the tests below"]
+fn child() {
+    let (Ok(role), Ok(base)) = (std::env::var("ROLE"), std::env::var("BASE")) else { return };
+    let base = PathBuf::from(base);
+    match role.as_str() {
+        "owner" => {
+            let mut node = open(&base, "owner").expect("opens");
+            export(&mut node);
+            let began = Instant::now();
+            while began.elapsed() < PATIENCE * 3 {
+                while node.poll(clock::now()).is_some() {}
+                node.wait(Duration::from_millis(20));
+            }
+        }
+        "writer" => {
+            let mut node = open(&base, &format!("writer-{}", std::process::id())).expect("opens");
+            let (endpoint, remote) = reach(&mut node, "owner");
+            let began = Instant::now();
+            let mut count = 0_u32;
+            while began.elapsed() < PATIENCE * 3 {
+                count += 1;
+                let from = &count.to_le_bytes();
+                let (from, to) = (Local::Bytes(from), Target { remote, offset: 64 });
+                let work = Work::Put { from, to, notify: Some(count), complete_at: None };
+                if node.post(endpoint, 0, work).is_err() {
+                    count -= 1;
+                    while node.poll(clock::now()).is_some() {}
+                }
+            }
+        }
+        other => panic!("no role {other}"),
+    }
+}
+
+#[test]
+fn a_writer_killed_at_any_moment_is_noticed_and_its_place_used_again() {
+    let base = base();
+    let mut owner = open(base.path(), "owner").expect("opens");
+    let region = export(&mut owner);
+    let memory = owner.memory(region).expect("own");
+    // More often than a node has places for connections.
+    for round in 0..24_u64 {
+        let mut writer = start("writer", base.path());
+        wait(&mut owner, connected);
+        let (mut last, mut notices) = (0, 0_u64);
+        let until = Instant::now() + Duration::from_millis(3 + round * 7 % 40);
+        while Instant::now() < until || notices == 0 {
+            let Some(what) = owner.poll(clock::now()) else { continue };
+            if let Completion::Notified { value, offset, bytes, .. } = what {
+                assert_eq!((value, offset, bytes), (last + 1, 64, 4), "in order, none left out");
+                let mut found = [0; 4];
+                memory.read(64, &mut found).expect("inside");
+                assert!(u32::from_le_bytes(found) >= value, "bytes come before their notice");
+                last = value;
+                notices += 1;
+            }
+        }
+        writer.kill().expect("killed"); // SIGKILL
+        writer.wait().expect("waited");
+        let killed = Instant::now();
+        assert_eq!(wait(&mut owner, broken), Status::PeerGone);
+        let limit = owner.capabilities().death_noticed_within;
+        let took = killed.elapsed();
+        assert!(took.as_nanos() < u128::from(limit.as_ns()) * 5, "{took:?}, promised {limit:?}");
+    }
+    let left = shm::list(Some(&base.path().join("base"))).expect("readable");
+    assert_eq!(left.iter().filter(|node| node.alive).count(), 1);
+    assert_eq!(left.len(), 25, "killed processes leave their files");
+    assert_eq!(shm::clean(Some(&base.path().join("base"))).expect("cleans").len(), 24);
+    drop(owner);
+    assert_eq!(shm::list(Some(&base.path().join("base"))).expect("readable"), []);
+}
+
+#[test]
+fn an_owner_killed_at_any_moment_is_noticed_and_its_name_is_free_again() {
+    let base = base();
+    let mut node = open(base.path(), "node").expect("opens");
+    for round in 0..10_u64 {
+        let mut owner = start("owner", base.path());
+        let (endpoint, remote) = reach(&mut node, "owner");
+        let work = |at: u64| Work::Put {
+            from: Local::Bytes(&[1; 8]),
+            to: Target { remote, offset: at },
+            notify: Some(1),
+            complete_at: Some(Level::Placed),
+        };
+        for step in 0..round * 10 {
+            // The owner may be asleep: a full queue is emptied by its wake-ups.
+            while node.post(endpoint, step, work(step * 8)).is_err() {
+                while node.poll(clock::now()).is_some() {}
+            }
+        }
+        owner.kill().expect("killed"); // SIGKILL
+        owner.wait().expect("waited");
+        assert_eq!(wait(&mut node, broken), Status::PeerGone);
+        assert!(node.post(endpoint, 0, work(0)).is_err(), "nobody would read it");
+        let refused = node.connect("owner", Reliability::Reliable);
+        let Err(ConnectError::Host { reason, .. }) = refused else { panic!("{refused:?}") };
+        assert!(reason.contains("has died"), "{reason}");
+    }
+}
+
+#[test]
+fn a_name_has_one_living_owner() {
+    let base = base();
+    let first = open(base.path(), "owner").expect("opens");
+    let second = open(base.path(), "owner").err().map(|error| error.to_string());
+    assert!(second.as_ref().is_some_and(|text| text.contains("is open already")), "{second:?}");
+    drop(first);
+    open(base.path(), "owner").expect("free again");
+}
+
+#[test]
+fn spoiled_files_are_a_status_and_never_a_fault() {
+    let base = base();
+    let mut owner = open(base.path(), "owner").expect("opens");
+    export(&mut owner);
+    let mut node = open(base.path(), "node").expect("opens");
+    let asked = node.connect("owner", Reliability::Reliable).expect("there");
+    wait(&mut owner, connected);
+    assert_eq!(wait(&mut node, connected), asked);
+    let folder = base.path().join("base/lab");
+    let region = folder.join("owner~counter.region");
+    let good = std::fs::read(&region).expect("readable");
+    let spoiled = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        change(&mut bytes);
+        // A file of its own: the owner's mapping must stay whole.
+        std::fs::remove_file(&region).expect("removable");
+        std::fs::write(&region, bytes).expect("written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&region, mode).expect("set");
+    };
+    let cases: [(&dyn Fn(&mut Vec<u8>), Status); 6] = [
+        (&|bytes| bytes.truncate(100), Status::Version),
+        (&|bytes| bytes.truncate(5000), Status::Version),
+        (&|bytes| bytes.clear(), Status::Version),
+        (&|bytes| bytes[0] ^= 1, Status::Version),
+        (&|bytes| bytes[16..24].fill(0xFF), Status::Version), // the size
+        (&|bytes| bytes[40] ^= 1, Status::WrongKey),
+    ];
+    for (change, expected) in cases {
+        spoiled(change);
+        node.import(asked, name("counter"), KEY).expect("connected");
+        let status = wait(&mut node, |what| match what {
+            Completion::Imported { status, .. } => Some(*status),
+            _ => None,
+        });
+        assert_eq!(status, expected);
+    }
+    for (length, fill) in [(0, 0), (10, 0), (4096, 0xFF), (1 << 20, 0)] {
+        let file = folder.join("garbage.node");
+        std::fs::write(&file, vec![fill; length]).expect("written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&file, mode).expect("set");
+        let refused = node.connect("garbage", Reliability::Reliable);
+        let Err(ConnectError::Host { reason, .. }) = refused else { panic!("{refused:?}") };
+        assert!(reason.contains("another layout"), "{reason}");
+    }
+}
+
+#[test]
+fn a_link_or_a_foreign_directory_is_not_followed() {
+    let base = base();
+    drop(open(base.path(), "node").expect("opens"));
+    let mut node = open(base.path(), "node").expect("opens");
+    let link = base.path().join("base/lab/link.node");
+    std::os::unix::fs::symlink("/etc/passwd", link).expect("made");
+    let refused = node.connect("link", Reliability::Reliable);
+    let Err(ConnectError::Host { reason, .. }) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains("symbolic link"), "{reason}");
+    let open_to_all = base.path().join("open");
+    std::fs::create_dir(&open_to_all).expect("made");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&open_to_all, mode).expect("set");
+    let config = ShmConfig { base: Some(open_to_all), ..ShmConfig::default() };
+    let refused = Shm::open(&name("lab"), &name("node"), config).err();
+    assert!(matches!(refused, Some(ShmError::NotOurs { .. })), "{refused:?}");
+}
+
+#[test]
+fn memory_that_is_full_is_told_when_a_region_is_made_and_not_by_a_signal_later() {
+    let base = base();
+    let small = base.path().join("small");
+    std::fs::create_dir(&small).expect("made");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=3m,mode=0700", "tmpfs"])
+        .arg(&small)
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        println!("skipped: mounting a small tmpfs needs more rights");
+        return;
+    }
+    let mut node = open(&small, "node").expect("opens");
+    node.register(1 << 20).expect("fits");
+    let refused = node.register(8 << 20).err().map(|error| error.to_string());
+    drop(node);
+    let unmounted = Command::new("umount").arg(&small).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    let refused = refused.expect("does not fit");
+    assert!(refused.contains("fluxline shm clean"), "{refused}");
+}
