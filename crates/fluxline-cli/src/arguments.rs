@@ -50,9 +50,23 @@ pub enum Command {
     /// Say what in this host will lose packets, and the command that mends it
     #[command(after_help = "Example: fluxline doctor")]
     Doctor,
+    /// Show the nodes on shared memory, and remove what dead ones left
+    #[command(subcommand)]
+    Shm(ShmCommand),
     /// Print the counters page of the manual
     #[command(hide = true)]
     Counters,
+}
+
+/// `fluxline shm`.
+#[derive(Debug, Subcommand)]
+pub enum ShmCommand {
+    /// Show nodes and their regions, living and dead
+    #[command(after_help = "Example: fluxline shm list")]
+    List,
+    /// Remove what processes left that were killed
+    #[command(after_help = "Example: fluxline shm clean")]
+    Clean,
 }
 
 /// `fluxline run`.

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command, FormatCommand};
+use arguments::{Arguments, Command, FormatCommand, ShmCommand};
 use failure::Failure;
 
 fn main() -> ExitCode {
@@ -51,6 +51,8 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Format(FormatCommand::Numpy(of)) => commands::format::numpy(&of, json),
         Command::Emulate(emulate) => commands::emulate::emulate(&emulate, json),
         Command::Doctor => commands::doctor::doctor(json),
+        Command::Shm(ShmCommand::List) => commands::shm::list(json),
+        Command::Shm(ShmCommand::Clean) => commands::shm::clean(json),
         Command::Counters => {
             say_text!("{}", fluxline_daq::ledger::counters_page());
             Ok(())

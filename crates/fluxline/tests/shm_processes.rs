@@ -211,6 +211,9 @@ fn a_name_has_one_living_owner() {
     open(base.path(), "owner").expect("free again");
 }
 
+/// Changes a region file's bytes.
+type Spoil<'a> = &'a dyn Fn(&mut Vec<u8>);
+
 #[test]
 fn spoiled_files_are_a_status_and_never_a_fault() {
     let base = base();
@@ -232,7 +235,7 @@ fn spoiled_files_are_a_status_and_never_a_fault() {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&region, mode).expect("set");
     };
-    let cases: [(&dyn Fn(&mut Vec<u8>), Status); 6] = [
+    let cases: [(Spoil<'_>, Status); 6] = [
         (&|bytes| bytes.truncate(100), Status::Version),
         (&|bytes| bytes.truncate(5000), Status::Version),
         (&|bytes| bytes.clear(), Status::Version),

@@ -9,6 +9,7 @@ pub mod format;
 pub mod inspect;
 pub mod recover;
 pub mod run;
+pub mod shm;
 use crate::say;
 
 /// Prints a JSON document to standard output, as `--json` asks.

@@ -115,7 +115,7 @@ impl Receiver {
         if filled == 0 {
             return Ok(None);
         }
-        if filled > RING_BYTES || filled < WORD {
+        if !(WORD..=RING_BYTES).contains(&filled) {
             return Err(Corrupt);
         }
         let mut word = [0; WORD as usize];
