@@ -31,6 +31,7 @@ pub mod doctor;
 pub mod kernel;
 mod open;
 pub mod pin;
+pub mod push;
 pub mod ring;
 pub mod shm;
 mod sys;

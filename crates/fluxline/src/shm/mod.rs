@@ -11,7 +11,9 @@
 mod channel;
 mod directory;
 mod endpoint;
+mod fabric;
 mod node;
+mod operations;
 mod region;
 #[cfg(test)]
 mod tests;
@@ -23,19 +25,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fluxline_proto::fabric::{
-    AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
-    ImportError, Key, Local, Memory, Name, PostError, RegionId, RegisterError, Reliability,
-    RemoteId, Slice, Status, Target, Work,
+    Capabilities, EndpointId, Fabric, Name, RegionId, Reliability, RemoteId, Status,
 };
 use fluxline_proto::{Moment, Span};
 
 pub use directory::{NodeEntry, clean, list};
 
-use channel::RECORD_BYTES_MAX;
 use directory::Directory;
 use endpoint::{Endpoint, Told};
 use node::{End, NodeFile, Phase, SLOTS};
 use region::{Imported, OwnRegion};
+
+use crate::push::{PushConsumer, PushOpenError, PushProducer};
+use crate::sys::push;
 
 /// Version of what is in the files; other versions are refused.
 const LAYOUT: u64 = 1;
@@ -220,140 +222,47 @@ impl Shm {
         }
     }
 
+    /// Makes a push ring of `bytes` (a power of two) in a region of its own; export its region
+    /// with the right to put. `sleeps`: [`PushConsumer::wait`] sleeps, at the price of a memory
+    /// fence per publication.
+    ///
+    /// Errors: [`PushOpenError`]. Cost: as [`Fabric::register`].
+    pub fn push_consumer(
+        &mut self,
+        bytes: u64,
+        sleeps: bool,
+    ) -> Result<PushConsumer, PushOpenError> {
+        let size = PushOpenError::Size { bytes };
+        if !bytes.is_power_of_two() || bytes < 64 {
+            return Err(size);
+        }
+        let all = bytes.checked_add(push::HEADER_BYTES).ok_or(size.clone())?;
+        let region = self.register(all)?;
+        let map = self.own(region).map(|own| Arc::clone(&own.map)).map_err(|_| size.clone())?;
+        let raw = push::Consumer::create(map, region::HEADER_BYTES, bytes, sleeps);
+        Ok(PushConsumer { raw: raw.ok_or(size)?, region })
+    }
+
+    /// Attaches to the push ring in a peer's region. One producer at a time may.
+    ///
+    /// Errors: [`PushOpenError::NoRing`].
+    pub fn push_producer(&mut self, remote: RemoteId) -> Result<PushProducer, PushOpenError> {
+        let Some(Some(import)) = self.imports.get(remote.0 as usize) else {
+            return Err(PushOpenError::NoRing);
+        };
+        let view = &import.region.view;
+        if !view.rights.put {
+            return Err(PushOpenError::NoRing);
+        }
+        let map = Arc::clone(&view.map);
+        let raw = push::Producer::attach(map, region::HEADER_BYTES, view.bytes);
+        raw.map(PushProducer).ok_or(PushOpenError::NoRing)
+    }
+
     fn is_due(&self) -> bool {
         !self.told.is_empty()
             || self.own.claims() != self.claims_seen
             || self.endpoints.iter().flatten().any(Endpoint::is_due)
-    }
-
-    fn endpoint(&self, endpoint: EndpointId) -> Result<&Endpoint, PostError> {
-        let found = self.endpoints.get(endpoint.0 as usize).and_then(Option::as_ref);
-        found.filter(|endpoint| endpoint.open).ok_or(PostError::NotConnected)
-    }
-
-    fn own(&self, region: RegionId) -> Result<&OwnRegion, AccessError> {
-        let found = self.regions.get(region.0 as usize).and_then(Option::as_ref);
-        found.ok_or(AccessError::UnknownRegion)
-    }
-
-    fn own_place(&self, slice: Slice) -> Result<(&OwnRegion, u64), PostError> {
-        let region = self.own(slice.region).map_err(PostError::Local)?;
-        let place = region.view().place(slice.offset, slice.bytes).map_err(PostError::Local)?;
-        Ok((region, place))
-    }
-
-    fn import_of(&self, endpoint: EndpointId, target: Target) -> Result<&Imported, PostError> {
-        match self.imports.get(target.remote.0 as usize) {
-            Some(Some(import)) if import.endpoint == endpoint => Ok(&import.region),
-            _ => Err(PostError::NotImported),
-        }
-    }
-
-    fn tell(&mut self, endpoint: EndpointId, tag: u64, work: &Work<'_>, how: (Status, u64)) {
-        if let Some(Some(of)) = self.endpoints.get(endpoint.0 as usize) {
-            self.told.push_back(of.done(tag, work.operation(), how));
-        }
-    }
-
-    /// Copies the bytes of a put; `Ok(Err)`: the peer's region is gone.
-    fn put(
-        &mut self,
-        endpoint: EndpointId,
-        (from, to): (&Local<'_>, Target),
-        notify: Option<u32>,
-    ) -> Result<Result<(), Status>, PostError> {
-        let import = self.import_of(endpoint, to)?;
-        let bytes = match from {
-            Local::Bytes(bytes) => bytes.len() as u64,
-            Local::Region(slice) => slice.bytes,
-        };
-        let place = import.view.place(to.offset, bytes).map_err(PostError::Remote)?;
-        import.view.demand(import.view.rights.put).map_err(PostError::Remote)?;
-        if notify.is_some() && !self.endpoint(endpoint)?.has_room(24) {
-            return Err(PostError::Full);
-        }
-        let own = match from {
-            Local::Bytes(_) => None,
-            Local::Region(slice) => Some(self.own_place(*slice)?),
-        };
-        if import.is_withdrawn() {
-            return Ok(Err(Status::Withdrawn));
-        }
-        match (from, own) {
-            (Local::Bytes(bytes), _) => import.view.map.write(place, bytes),
-            (_, Some((region, at))) => {
-                region.map.copy_to(at, &import.view.map, place, bytes as usize);
-            }
-            _ => {}
-        }
-        let id = import.id;
-        if let (Some(value), Some(Some(of))) = (notify, self.endpoints.get_mut(endpoint.0 as usize))
-        {
-            of.notify(id, (to.offset, bytes), value);
-        }
-        Ok(Ok(()))
-    }
-
-    fn get(
-        &self,
-        endpoint: EndpointId,
-        from: Target,
-        into: Slice,
-    ) -> Result<Result<(), Status>, PostError> {
-        let import = self.import_of(endpoint, from)?;
-        let (region, to) = self.own_place(into)?;
-        let place = import.view.place(from.offset, into.bytes).map_err(PostError::Remote)?;
-        import.view.demand(import.view.rights.get).map_err(PostError::Remote)?;
-        if import.is_withdrawn() {
-            return Ok(Err(Status::Withdrawn));
-        }
-        import.view.map.copy_to(place, &region.map, to, into.bytes as usize);
-        Ok(Ok(()))
-    }
-
-    /// An operation on a word of the peer's.
-    fn atomic(
-        &self,
-        endpoint: EndpointId,
-        at: Target,
-        act: impl FnOnce(&dyn Memory) -> Result<u64, AccessError>,
-    ) -> Result<Result<u64, Status>, PostError> {
-        let import = self.import_of(endpoint, at)?;
-        import.view.word_place(at.offset).map_err(PostError::Remote)?;
-        import.view.demand(import.view.rights.atomic).map_err(PostError::Remote)?;
-        if import.is_withdrawn() {
-            return Ok(Err(Status::Withdrawn));
-        }
-        act(&import.view).map(Ok).map_err(PostError::Remote)
-    }
-
-    fn send(
-        &mut self,
-        endpoint: EndpointId,
-        tag: u64,
-        (from, told): (&Local<'_>, bool),
-    ) -> Result<(), PostError> {
-        let copied;
-        let bytes: &[u8] = match *from {
-            Local::Bytes(bytes) => bytes,
-            Local::Region(slice) => {
-                let (region, place) = self.own_place(slice)?;
-                check_message(slice.bytes)?;
-                let mut bytes = vec![0; slice.bytes as usize];
-                region.map.read(place, &mut bytes);
-                copied = bytes;
-                &copied
-            }
-        };
-        check_message(bytes.len() as u64)?;
-        let Some(Some(of)) = self.endpoints.get_mut(endpoint.0 as usize) else {
-            return Err(PostError::NotConnected);
-        };
-        if !of.has_room(bytes.len()) || of.unanswered() >= QUEUE_MAX {
-            return Err(PostError::Full);
-        }
-        of.send(bytes, tag, told);
-        Ok(())
     }
 
     fn add_endpoint(&mut self, make: impl FnOnce(EndpointId) -> Endpoint) -> EndpointId {
@@ -456,11 +365,6 @@ impl Shm {
     }
 }
 
-fn check_message(bytes: u64) -> Result<(), PostError> {
-    let max = RECORD_BYTES_MAX as u64;
-    if bytes <= max { Ok(()) } else { Err(PostError::TooLong { bytes, max }) }
-}
-
 impl Drop for Shm {
     fn drop(&mut self) {
         for number in 0..self.endpoints.len() {
@@ -470,184 +374,5 @@ impl Drop for Shm {
         // Files that cannot be removed are left like those of a killed process.
         let _ = self.directory.remove(&self.name);
         self.directory.remove_if_empty();
-    }
-}
-
-impl Fabric for Shm {
-    fn capabilities(&self) -> &Capabilities {
-        &CAPABILITIES
-    }
-
-    fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
-        let max = CAPABILITIES.region_bytes_max;
-        if bytes == 0 || bytes > max {
-            return Err(RegisterError::Size { bytes, max });
-        }
-        if self.regions.iter().flatten().count() >= CAPABILITIES.regions_max as usize {
-            return Err(RegisterError::TooMany { max: CAPABILITIES.regions_max });
-        }
-        let id = self.regions.len() as u32;
-        let region = OwnRegion::new(self.directory.path(), id, bytes)
-            .map_err(|error| RegisterError::Memory { bytes, reason: reason(&error) })?;
-        self.regions.push(Some(region));
-        Ok(RegionId(id))
-    }
-
-    fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
-        let own = self.own(region).map_err(|_| ExportError::UnknownRegion)?;
-        if let Some((name, _)) = self.exported.iter().find(|of| of.1 == region) {
-            return Err(ExportError::Exported { name: name.clone() });
-        }
-        if self.exported.iter().any(|of| of.0 == name) {
-            return Err(ExportError::NameTaken { name });
-        }
-        own.grant(grant);
-        let path = self.directory.region(&self.name, &name);
-        match own.publish(&path) {
-            Ok(()) => {
-                self.exported.push((name, region));
-                Ok(())
-            }
-            Err(error) => Err(ExportError::Host { name, reason: reason(&error) }),
-        }
-    }
-
-    fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
-        let found = self.regions.get_mut(region.0 as usize).and_then(Option::take);
-        found.ok_or(AccessError::UnknownRegion)?.withdraw();
-        if let Some(place) = self.exported.iter().position(|of| of.1 == region) {
-            let (name, _) = self.exported.swap_remove(place);
-            // What cannot be removed is withdrawn all the same.
-            let _ = std::fs::remove_file(self.directory.region(&self.name, &name));
-        }
-        Ok(())
-    }
-
-    fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
-        Ok(Arc::new(self.own(region)?.view()))
-    }
-
-    fn connect(
-        &mut self,
-        peer: &str,
-        reliability: Reliability,
-    ) -> Result<EndpointId, ConnectError> {
-        let wrong = |expected| ConnectError::Name { peer: peer.to_owned(), expected };
-        let name = Name::parse(peer).map_err(|_| wrong("write the name of a node of the group"))?;
-        if name == self.name {
-            return Err(wrong("a node cannot connect to itself"));
-        }
-        if self.endpoints.iter().flatten().count() >= CAPABILITIES.endpoints_max as usize {
-            return Err(ConnectError::TooMany { max: CAPABILITIES.endpoints_max });
-        }
-        let host = |reason: String| ConnectError::Host { peer: peer.to_owned(), reason };
-        let path = self.directory.node(&name);
-        let node = NodeFile::open(&path).map_err(|error| host(error.to_string()))?;
-        if !node.is_alive() {
-            return Err(host("its process has died; start it again".to_owned()));
-        }
-        let slot = node.claim(&self.name, reliability == Reliability::Reliable);
-        let slot = slot.map_err(|status| host(status.to_string()))?;
-        let named = (name.to_string(), reliability);
-        Ok(self.add_endpoint(|id| Endpoint::new(id, named, node, (slot, End::Claimer))))
-    }
-
-    fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
-        self.endpoint(endpoint)?;
-        self.end(endpoint.0 as usize, Status::Done);
-        Ok(())
-    }
-
-    fn import(
-        &mut self,
-        endpoint: EndpointId,
-        name: Name,
-        key: Key,
-    ) -> Result<RemoteId, ImportError> {
-        let of = self.endpoint(endpoint).map_err(|_| ImportError::NotConnected)?;
-        if self.imports.iter().flatten().count() >= CAPABILITIES.regions_max as usize {
-            return Err(ImportError::TooMany { max: CAPABILITIES.regions_max });
-        }
-        let peer = Name::parse(&of.peer_name).map_err(|_| ImportError::NotConnected)?;
-        let region = Imported::open(&self.directory.region(&peer, &name), key);
-        let remote = RemoteId(self.imports.len() as u32);
-        let (status, bytes) = match &region {
-            Ok(region) => (Status::Done, region.view.bytes),
-            Err(status) => (*status, 0),
-        };
-        self.imports.push(region.ok().map(|region| Import { endpoint, region }));
-        self.told.push_back(Completion::Imported { remote, status, bytes });
-        Ok(remote)
-    }
-
-    fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
-        match self.imports.get(remote.0 as usize) {
-            Some(Some(import)) if !import.region.is_withdrawn() => {
-                Ok(Some(Arc::new(import.region.view.clone())))
-            }
-            _ => Err(AccessError::UnknownRegion),
-        }
-    }
-
-    fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
-        self.endpoint(endpoint)?;
-        if self.told.len() >= QUEUE_MAX {
-            return Err(PostError::Full);
-        }
-        let (wanted, ended) = match &work {
-            Work::Put { from, to, notify, complete_at } => {
-                (complete_at.is_some(), self.put(endpoint, (from, *to), *notify)?.map(|()| 0))
-            }
-            Work::Get { from, into } => (true, self.get(endpoint, *from, *into)?.map(|()| 0)),
-            Work::FetchAdd { at, add } => {
-                (true, self.atomic(endpoint, *at, |word| word.fetch_add(at.offset, *add))?)
-            }
-            Work::CompareSwap { at, expected, desired } => {
-                let swap = |word: &dyn Memory| word.compare_swap(at.offset, *expected, *desired);
-                (true, self.atomic(endpoint, *at, swap)?)
-            }
-            Work::Send { from, complete_at } => {
-                return self.send(endpoint, tag, (from, complete_at.is_some()));
-            }
-            // Whatever was posted before is placed already.
-            Work::Fence | Work::Flush => (true, Ok(0)),
-        };
-        match ended {
-            Ok(value) if wanted => self.tell(endpoint, tag, &work, (Status::Done, value)),
-            Ok(_) => {}
-            Err(status) => self.tell(endpoint, tag, &work, (status, 0)),
-        }
-        Ok(())
-    }
-
-    fn post_receive(
-        &mut self,
-        endpoint: EndpointId,
-        tag: u64,
-        into: Slice,
-    ) -> Result<(), PostError> {
-        self.endpoint(endpoint)?;
-        self.own_place(into)?;
-        let Some(Some(of)) = self.endpoints.get_mut(endpoint.0 as usize) else {
-            return Err(PostError::NotConnected);
-        };
-        if of.receives.len() >= QUEUE_MAX {
-            return Err(PostError::Full);
-        }
-        of.receives.push_back((tag, into));
-        Ok(())
-    }
-
-    fn poll(&mut self, now: Moment) -> Option<Completion> {
-        if self.told.is_empty() {
-            self.accept();
-            self.turns(now);
-            self.look_at_lives(now);
-        }
-        self.told.pop_front()
-    }
-
-    fn deadline(&self) -> Option<Moment> {
-        self.lives_seen.map(|since| since + LIFE_PERIOD)
     }
 }

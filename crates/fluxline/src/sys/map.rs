@@ -44,6 +44,16 @@ impl SharedMap {
         Ok(SharedMap { base, bytes, writable })
     }
 
+    /// Its first byte. Valid for as long as `self` lives.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Whether it may be written.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.writable
+    }
+
     /// Whether `bytes` at `offset` are inside.
     pub(crate) fn holds(&self, offset: u64, bytes: usize) -> bool {
         usize::try_from(offset)

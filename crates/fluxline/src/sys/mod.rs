@@ -3,6 +3,7 @@
 
 pub(crate) mod host;
 pub(crate) mod map;
+pub(crate) mod push;
 pub(crate) mod ring;
 pub(crate) mod shared;
 pub(crate) mod shim;

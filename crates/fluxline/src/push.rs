@@ -1,0 +1,183 @@
+//! Push rings over shared memory: the hot path between processes.
+//!
+//! A consumer makes a ring in a region of its own and exports it; a producer that has imported the
+//! region attaches, pushes records, and publishes them in batches. Records are read in place. No
+//! lock, no allocation, no system call while the consumer does not sleep.
+//!
+//! ```
+//! use fluxline::shm::{Shm, ShmConfig};
+//! use fluxline::clock;
+//! use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights};
+//!
+//! let (lab, key) = (Name::parse("doc-push")?, Key(7));
+//! let mut builder = Shm::open(&lab, &Name::parse("builder")?, ShmConfig::default())?;
+//! let mut consumer = builder.push_consumer(1 << 16, false)?;
+//! let grant = Grant { rights: Rights::PUT, key };
+//! builder.export(consumer.region(), Name::parse("samples")?, grant)?;
+//!
+//! let mut board = Shm::open(&lab, &Name::parse("board")?, ShmConfig::default())?; // a process
+//! let endpoint = board.connect("builder", Reliability::Reliable)?;
+//! while board.poll(clock::now()).is_none() {
+//!     builder.poll(clock::now());
+//! }
+//! let remote = board.import(endpoint, Name::parse("samples")?, key)?;
+//! let mut producer = board.push_producer(remote)?;
+//! producer.push(b"one")?;
+//! producer.push(b"two")?;
+//! producer.publish();
+//!
+//! assert_eq!(consumer.next()?, Some(b"one".as_slice()));
+//! assert_eq!(consumer.next()?, Some(b"two".as_slice()));
+//! assert_eq!(consumer.next()?, None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::time::Duration;
+
+use fluxline_proto::fabric::{RegionId, RegisterError};
+
+use crate::sys::push as raw;
+
+fluxline_proto::counters! {
+    /// What one side of a push ring counts. Law, when all is read: both sides' `records` are equal.
+    pub struct PushCounters {
+        records [Sum "record"] "Records pushed or read" => "";
+        bytes [Sum "byte"] "Their bytes, without the ring's own words" => "";
+        batches [Sum "batch"] "Times that records were published" => "";
+        full [Sum "refusal"] "Times that a record found no room"
+            => "The consumer is too slow, or the ring too small for its pauses.";
+    }
+}
+
+/// The other side wrote what cannot be; nothing more can be read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the push ring holds what no ring can: the other process has a defect, or another version")]
+pub struct Broken;
+
+/// Why a record was not pushed; it stays the caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushRefused {
+    /// Passing: the consumer has not read yet. All records so far are published.
+    #[error("the push ring is full; its consumer is behind")]
+    Full,
+    /// The caller's: longer than a quarter of the ring.
+    #[error("a record of {bytes} byte is too long for the ring; at most {max}")]
+    TooLong {
+        /// Asked \[byte\].
+        bytes: usize,
+        /// Possible \[byte\].
+        max: usize,
+    },
+    /// Final: nobody reads any more.
+    #[error("the push ring's consumer has gone")]
+    ConsumerGone,
+    /// Final.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
+
+/// Why a ring could not be made or attached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushOpenError {
+    /// The caller's.
+    #[error("a ring of {bytes} byte is not possible: write a power of two of 64 or more")]
+    Size {
+        /// Asked \[byte\].
+        bytes: u64,
+    },
+    /// The host's.
+    #[error(transparent)]
+    Region(#[from] RegisterError),
+    /// The peer's: its region holds no ring (yet), or one of another version.
+    #[error(
+        "the region holds no push ring of this version, or may not be written; its owner must make \
+         the ring and grant the right to put"
+    )]
+    NoRing,
+}
+
+/// The side that writes; exactly one exists per ring at a time.
+#[derive(Debug)]
+pub struct PushProducer(pub(crate) raw::Producer);
+
+impl PushProducer {
+    /// Copies a record behind the last one; nobody sees it before [`PushProducer::publish`].
+    ///
+    /// Errors: [`PushRefused`]. Cost: one copy; a shared load when the ring seems full.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), PushRefused> {
+        self.0.push(bytes)
+    }
+
+    /// Shows all records to the consumer; call once per batch.
+    ///
+    /// Cost: one store, which takes a cache line from the consumer; a system call if it sleeps.
+    #[inline]
+    pub fn publish(&mut self) {
+        self.0.publish();
+    }
+
+    /// The longest record \[byte\].
+    #[must_use]
+    pub fn record_bytes_max(&self) -> usize {
+        self.0.record_bytes_max()
+    }
+
+    /// Whether the consumer has gone in good order; a consumer that was killed is noticed by the
+    /// connection ([`fluxline_proto::fabric::Completion::Broken`]).
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.0.is_abandoned()
+    }
+
+    /// What this side has counted.
+    #[must_use]
+    pub fn counters(&self) -> &PushCounters {
+        self.0.counters()
+    }
+}
+
+/// The side that reads; it owns the region.
+#[derive(Debug)]
+pub struct PushConsumer {
+    pub(crate) raw: raw::Consumer,
+    pub(crate) region: RegionId,
+}
+
+impl PushConsumer {
+    /// The region of the ring, to be exported with the right to put.
+    #[must_use]
+    pub fn region(&self) -> RegionId {
+        self.region
+    }
+
+    /// The oldest record, in place until the next call; `None`: there is none now.
+    ///
+    /// Errors: [`Broken`], for good. Cost: a shared load per batch.
+    #[inline]
+    #[allow(clippy::should_implement_trait, reason = "lends from itself, as no iterator can")]
+    pub fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
+        self.raw.next()
+    }
+
+    /// Sleeps until there are records, the producer has closed, or `timeout` has passed; returns
+    /// at once for a ring that was not made to sleep.
+    pub fn wait(&mut self, timeout: Duration) {
+        self.raw.wait(timeout);
+    }
+
+    /// Whether the producer has closed; records may still be there.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.raw.is_closed()
+    }
+
+    /// What this side has counted.
+    #[must_use]
+    pub fn counters(&self) -> &PushCounters {
+        self.raw.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests;

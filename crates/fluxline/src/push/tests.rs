@@ -1,0 +1,175 @@
+//! The push ring against a queue, against a hostile other side, and between threads.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::{Broken, PushRefused};
+use crate::sys::map::SharedMap;
+use crate::sys::push::{Consumer, HEADER_BYTES, Producer};
+
+fn map(bytes: u64) -> Arc<SharedMap> {
+    let file: File = tempfile::tempfile_in("/dev/shm").expect("a file");
+    file.set_len(bytes).expect("room");
+    Arc::new(SharedMap::of_file(file.as_fd(), bytes as usize, true).expect("mapped"))
+}
+
+fn pair(size: u64) -> (Producer, Consumer, Arc<SharedMap>) {
+    let map = map(HEADER_BYTES + size);
+    let consumer = Consumer::create(Arc::clone(&map), 0, size, true).expect("fits");
+    let producer = Producer::attach(Arc::clone(&map), 0, HEADER_BYTES + size).expect("there");
+    (producer, consumer, map)
+}
+
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+#[test]
+fn any_order_of_calls_equals_a_queue() {
+    for seed in 1..200 {
+        let mut draw = Draw(seed * 0x9E37_79B9);
+        let size = 256 << draw.below(4);
+        let (mut producer, mut consumer, _map) = pair(size);
+        let (mut written, mut published) = (VecDeque::new(), VecDeque::new());
+        for step in 0..600_u64 {
+            match draw.below(5) {
+                0..=1 => {
+                    let bytes = vec![step as u8; draw.below(size / 4 - 15) as usize];
+                    match producer.push(&bytes) {
+                        Ok(()) => written.push_back(bytes),
+                        Err(PushRefused::Full) => published.append(&mut written),
+                        Err(other) => panic!("seed {seed}: {other}"),
+                    }
+                }
+                2 => {
+                    producer.publish();
+                    published.append(&mut written);
+                }
+                _ => {
+                    let found = consumer.next().expect("sound").map(<[u8]>::to_vec);
+                    assert_eq!(found, published.pop_front(), "seed {seed}, step {step}");
+                }
+            }
+        }
+        producer.publish();
+        published.append(&mut written);
+        while let Some(expected) = published.pop_front() {
+            assert_eq!(consumer.next(), Ok(Some(expected.as_slice())), "seed {seed}");
+        }
+        assert_eq!(consumer.next(), Ok(None));
+        assert_eq!(consumer.counters().records, producer.counters().records);
+        assert_eq!(consumer.counters().bytes, producer.counters().bytes);
+    }
+}
+
+#[test]
+fn a_record_too_long_is_refused_and_the_longest_always_fits_in_the_end() {
+    let (mut producer, mut consumer, _map) = pair(256);
+    let max = producer.record_bytes_max();
+    let refused = producer.push(&vec![1; max + 1]);
+    assert_eq!(refused, Err(PushRefused::TooLong { bytes: max + 1, max }));
+    for round in 0..100_u8 {
+        producer.push(&[round]).expect("room");
+        producer.push(&vec![round; max]).expect("room");
+        producer.publish();
+        assert_eq!(consumer.next(), Ok(Some([round].as_slice())));
+        assert_eq!(consumer.next(), Ok(Some(vec![round; max].as_slice())));
+        assert_eq!(consumer.next(), Ok(None), "all room is given back");
+    }
+}
+
+#[test]
+fn nonsense_of_the_other_side_ends_the_ring_and_not_the_process() {
+    const HEAD: u64 = 256;
+    for head in [250, 257, 1 << 40, u64::MAX - 1, u64::MAX - 7] {
+        let (mut producer, mut consumer, map) = pair(256);
+        producer.push(&[1; 8]).expect("room");
+        producer.publish();
+        map.word(HEADER_BYTES).store(head, Ordering::Release);
+        assert_eq!(consumer.next(), Err(Broken), "head {head}");
+    }
+    let (mut producer, _consumer, map) = pair(256);
+    for _ in 0..15 {
+        producer.push(&[1; 8]).expect("room");
+    }
+    map.word(HEAD).store(1 << 50, Ordering::Release);
+    assert_eq!(producer.push(&[1; 8]), Err(PushRefused::Broken(Broken)));
+}
+
+#[test]
+fn what_is_no_ring_cannot_be_attached() {
+    let bytes = HEADER_BYTES + 256;
+    let blank = map(bytes);
+    assert!(Producer::attach(Arc::clone(&blank), 0, bytes).is_none());
+    assert!(Consumer::create(Arc::clone(&blank), 0, 512, false).is_none(), "larger than the map");
+    assert!(Consumer::create(Arc::clone(&blank), 0, 100, false).is_none(), "no power of two");
+    let _consumer = Consumer::create(Arc::clone(&blank), 0, 256, false).expect("fits");
+    for size in [0, 100, 512, u64::MAX, 1 << 63] {
+        blank.word(8).store(size, Ordering::Release);
+        assert!(Producer::attach(Arc::clone(&blank), 0, bytes).is_none(), "size {size}");
+    }
+}
+
+#[test]
+fn a_second_producer_goes_on_where_the_first_ended() {
+    let (mut first, mut consumer, map) = pair(256);
+    for round in 0..200_u8 {
+        first.push(&[round; 5]).expect("room");
+        first.publish();
+        first.push(&[0xEE; 9]).expect("room"); // never published: its process dies
+        std::mem::forget(first);
+        first = Producer::attach(Arc::clone(&map), 0, HEADER_BYTES + 256).expect("there");
+        if round % 3 == 2 {
+            for earlier in [round - 2, round - 1, round] {
+                assert_eq!(consumer.next(), Ok(Some([earlier; 5].as_slice())));
+            }
+            assert_eq!(consumer.next(), Ok(None));
+        }
+    }
+}
+
+#[test]
+fn records_between_threads_come_whole_and_in_order_while_the_reader_sleeps() {
+    const RECORDS: u64 = 200_000;
+    let (mut producer, mut consumer, _map) = pair(1 << 14);
+    let writer = std::thread::spawn(move || {
+        let mut draw = Draw(77);
+        for number in 0..RECORDS {
+            let words = 1 + draw.below(40) as usize;
+            let bytes: Vec<u8> =
+                std::iter::repeat_n(number.to_le_bytes(), words).flatten().collect();
+            while let Err(refused) = producer.push(&bytes) {
+                assert_eq!(refused, PushRefused::Full);
+                std::thread::yield_now();
+            }
+            if draw.below(8) == 0 {
+                producer.publish();
+            }
+        }
+    });
+    let mut expected = 0_u64;
+    while expected < RECORDS {
+        let Some(record) = consumer.next().expect("sound") else {
+            consumer.wait(Duration::from_millis(20));
+            continue;
+        };
+        for word in record.chunks_exact(8) {
+            assert_eq!(word, expected.to_le_bytes(), "record {expected}");
+        }
+        expected += 1;
+    }
+    writer.join().expect("the writer");
+    assert!(consumer.is_closed());
+    assert_eq!(consumer.next(), Ok(None));
+}

@@ -1,0 +1,194 @@
+//! The page of the programming model, as shared memory has it.
+
+use std::sync::Arc;
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::{
+    AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
+    ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
+    Slice, Status, Work,
+};
+
+use super::endpoint::Endpoint;
+use super::node::{End, NodeFile};
+use super::region::{Imported, OwnRegion};
+use super::{CAPABILITIES, Import, LIFE_PERIOD, QUEUE_MAX, Shm, reason};
+
+impl Fabric for Shm {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
+        let max = CAPABILITIES.region_bytes_max;
+        if bytes == 0 || bytes > max {
+            return Err(RegisterError::Size { bytes, max });
+        }
+        if self.regions.iter().flatten().count() >= CAPABILITIES.regions_max as usize {
+            return Err(RegisterError::TooMany { max: CAPABILITIES.regions_max });
+        }
+        let id = self.regions.len() as u32;
+        let region = OwnRegion::new(self.directory.path(), id, bytes)
+            .map_err(|error| RegisterError::Memory { bytes, reason: reason(&error) })?;
+        self.regions.push(Some(region));
+        Ok(RegionId(id))
+    }
+
+    fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
+        let own = self.own(region).map_err(|_| ExportError::UnknownRegion)?;
+        if let Some((name, _)) = self.exported.iter().find(|of| of.1 == region) {
+            return Err(ExportError::Exported { name: name.clone() });
+        }
+        if self.exported.iter().any(|of| of.0 == name) {
+            return Err(ExportError::NameTaken { name });
+        }
+        own.grant(grant);
+        let path = self.directory.region(&self.name, &name);
+        match own.publish(&path) {
+            Ok(()) => {
+                self.exported.push((name, region));
+                Ok(())
+            }
+            Err(error) => Err(ExportError::Host { name, reason: reason(&error) }),
+        }
+    }
+
+    fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
+        let found = self.regions.get_mut(region.0 as usize).and_then(Option::take);
+        found.ok_or(AccessError::UnknownRegion)?.withdraw();
+        if let Some(place) = self.exported.iter().position(|of| of.1 == region) {
+            let (name, _) = self.exported.swap_remove(place);
+            // What cannot be removed is withdrawn all the same.
+            let _ = std::fs::remove_file(self.directory.region(&self.name, &name));
+        }
+        Ok(())
+    }
+
+    fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
+        Ok(Arc::new(self.own(region)?.view()))
+    }
+
+    fn connect(
+        &mut self,
+        peer: &str,
+        reliability: Reliability,
+    ) -> Result<EndpointId, ConnectError> {
+        let wrong = |expected| ConnectError::Name { peer: peer.to_owned(), expected };
+        let name = Name::parse(peer).map_err(|_| wrong("write the name of a node of the group"))?;
+        if name == self.name {
+            return Err(wrong("a node cannot connect to itself"));
+        }
+        if self.endpoints.iter().flatten().count() >= CAPABILITIES.endpoints_max as usize {
+            return Err(ConnectError::TooMany { max: CAPABILITIES.endpoints_max });
+        }
+        let host = |reason: String| ConnectError::Host { peer: peer.to_owned(), reason };
+        let path = self.directory.node(&name);
+        let node = NodeFile::open(&path).map_err(|error| host(error.to_string()))?;
+        if !node.is_alive() {
+            return Err(host("its process has died; start it again".to_owned()));
+        }
+        let slot = node.claim(&self.name, reliability == Reliability::Reliable);
+        let slot = slot.map_err(|status| host(status.to_string()))?;
+        let named = (name.to_string(), reliability);
+        Ok(self.add_endpoint(|id| Endpoint::new(id, named, node, (slot, End::Claimer))))
+    }
+
+    fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
+        self.endpoint(endpoint)?;
+        self.end(endpoint.0 as usize, Status::Done);
+        Ok(())
+    }
+
+    fn import(
+        &mut self,
+        endpoint: EndpointId,
+        name: Name,
+        key: Key,
+    ) -> Result<RemoteId, ImportError> {
+        let of = self.endpoint(endpoint).map_err(|_| ImportError::NotConnected)?;
+        if self.imports.iter().flatten().count() >= CAPABILITIES.regions_max as usize {
+            return Err(ImportError::TooMany { max: CAPABILITIES.regions_max });
+        }
+        let peer = Name::parse(&of.peer_name).map_err(|_| ImportError::NotConnected)?;
+        let region = Imported::open(&self.directory.region(&peer, &name), key);
+        let remote = RemoteId(self.imports.len() as u32);
+        let (status, bytes) = match &region {
+            Ok(region) => (Status::Done, region.view.bytes),
+            Err(status) => (*status, 0),
+        };
+        self.imports.push(region.ok().map(|region| Import { endpoint, region }));
+        self.told.push_back(Completion::Imported { remote, status, bytes });
+        Ok(remote)
+    }
+
+    fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
+        match self.imports.get(remote.0 as usize) {
+            Some(Some(import)) if !import.region.is_withdrawn() => {
+                Ok(Some(Arc::new(import.region.view.clone())))
+            }
+            _ => Err(AccessError::UnknownRegion),
+        }
+    }
+
+    fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
+        self.endpoint(endpoint)?;
+        if self.told.len() >= QUEUE_MAX {
+            return Err(PostError::Full);
+        }
+        let (wanted, ended) = match &work {
+            Work::Put { from, to, notify, complete_at } => {
+                (complete_at.is_some(), self.put(endpoint, (from, *to), *notify)?.map(|()| 0))
+            }
+            Work::Get { from, into } => (true, self.get(endpoint, *from, *into)?.map(|()| 0)),
+            Work::FetchAdd { at, add } => {
+                (true, self.atomic(endpoint, *at, |word| word.fetch_add(at.offset, *add))?)
+            }
+            Work::CompareSwap { at, expected, desired } => {
+                let swap = |word: &dyn Memory| word.compare_swap(at.offset, *expected, *desired);
+                (true, self.atomic(endpoint, *at, swap)?)
+            }
+            Work::Send { from, complete_at } => {
+                return self.send(endpoint, tag, (from, complete_at.is_some()));
+            }
+            // Whatever was posted before is placed already.
+            Work::Fence | Work::Flush => (true, Ok(0)),
+        };
+        match ended {
+            Ok(value) if wanted => self.tell(endpoint, tag, &work, (Status::Done, value)),
+            Ok(_) => {}
+            Err(status) => self.tell(endpoint, tag, &work, (status, 0)),
+        }
+        Ok(())
+    }
+
+    fn post_receive(
+        &mut self,
+        endpoint: EndpointId,
+        tag: u64,
+        into: Slice,
+    ) -> Result<(), PostError> {
+        self.endpoint(endpoint)?;
+        self.own_place(into)?;
+        let Some(Some(of)) = self.endpoints.get_mut(endpoint.0 as usize) else {
+            return Err(PostError::NotConnected);
+        };
+        if of.receives.len() >= QUEUE_MAX {
+            return Err(PostError::Full);
+        }
+        of.receives.push_back((tag, into));
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Moment) -> Option<Completion> {
+        if self.told.is_empty() {
+            self.accept();
+            self.turns(now);
+            self.look_at_lives(now);
+        }
+        self.told.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        self.lives_seen.map(|since| since + LIFE_PERIOD)
+    }
+}

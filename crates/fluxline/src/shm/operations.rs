@@ -1,0 +1,157 @@
+//! Posted work, done at once: the process that posts copies into the peer's memory itself.
+
+use fluxline_proto::fabric::{
+    AccessError, EndpointId, Local, Memory, PostError, RegionId, Slice, Status, Target, Work,
+};
+
+use super::channel::RECORD_BYTES_MAX;
+use super::endpoint::Endpoint;
+use super::region::{Imported, OwnRegion};
+use super::{QUEUE_MAX, Shm};
+
+impl Shm {
+    pub(super) fn endpoint(&self, endpoint: EndpointId) -> Result<&Endpoint, PostError> {
+        let found = self.endpoints.get(endpoint.0 as usize).and_then(Option::as_ref);
+        found.filter(|endpoint| endpoint.open).ok_or(PostError::NotConnected)
+    }
+
+    pub(super) fn own(&self, region: RegionId) -> Result<&OwnRegion, AccessError> {
+        let found = self.regions.get(region.0 as usize).and_then(Option::as_ref);
+        found.ok_or(AccessError::UnknownRegion)
+    }
+
+    pub(super) fn own_place(&self, slice: Slice) -> Result<(&OwnRegion, u64), PostError> {
+        let region = self.own(slice.region).map_err(PostError::Local)?;
+        let place = region.view().place(slice.offset, slice.bytes).map_err(PostError::Local)?;
+        Ok((region, place))
+    }
+
+    pub(super) fn import_of(
+        &self,
+        endpoint: EndpointId,
+        target: Target,
+    ) -> Result<&Imported, PostError> {
+        match self.imports.get(target.remote.0 as usize) {
+            Some(Some(import)) if import.endpoint == endpoint => Ok(&import.region),
+            _ => Err(PostError::NotImported),
+        }
+    }
+
+    pub(super) fn tell(
+        &mut self,
+        endpoint: EndpointId,
+        tag: u64,
+        work: &Work<'_>,
+        how: (Status, u64),
+    ) {
+        if let Some(Some(of)) = self.endpoints.get(endpoint.0 as usize) {
+            self.told.push_back(of.done(tag, work.operation(), how));
+        }
+    }
+
+    /// Copies the bytes of a put; `Ok(Err)`: the peer's region is gone.
+    pub(super) fn put(
+        &mut self,
+        endpoint: EndpointId,
+        (from, to): (&Local<'_>, Target),
+        notify: Option<u32>,
+    ) -> Result<Result<(), Status>, PostError> {
+        let import = self.import_of(endpoint, to)?;
+        let bytes = match from {
+            Local::Bytes(bytes) => bytes.len() as u64,
+            Local::Region(slice) => slice.bytes,
+        };
+        let place = import.view.place(to.offset, bytes).map_err(PostError::Remote)?;
+        import.view.demand(import.view.rights.put).map_err(PostError::Remote)?;
+        if notify.is_some() && !self.endpoint(endpoint)?.has_room(24) {
+            return Err(PostError::Full);
+        }
+        let own = match from {
+            Local::Bytes(_) => None,
+            Local::Region(slice) => Some(self.own_place(*slice)?),
+        };
+        if import.is_withdrawn() {
+            return Ok(Err(Status::Withdrawn));
+        }
+        match (from, own) {
+            (Local::Bytes(bytes), _) => import.view.map.write(place, bytes),
+            (_, Some((region, at))) => {
+                region.map.copy_to(at, &import.view.map, place, bytes as usize);
+            }
+            _ => {}
+        }
+        let id = import.id;
+        if let (Some(value), Some(Some(of))) = (notify, self.endpoints.get_mut(endpoint.0 as usize))
+        {
+            of.notify(id, (to.offset, bytes), value);
+        }
+        Ok(Ok(()))
+    }
+
+    pub(super) fn get(
+        &self,
+        endpoint: EndpointId,
+        from: Target,
+        into: Slice,
+    ) -> Result<Result<(), Status>, PostError> {
+        let import = self.import_of(endpoint, from)?;
+        let (region, to) = self.own_place(into)?;
+        let place = import.view.place(from.offset, into.bytes).map_err(PostError::Remote)?;
+        import.view.demand(import.view.rights.get).map_err(PostError::Remote)?;
+        if import.is_withdrawn() {
+            return Ok(Err(Status::Withdrawn));
+        }
+        import.view.map.copy_to(place, &region.map, to, into.bytes as usize);
+        Ok(Ok(()))
+    }
+
+    /// An operation on a word of the peer's.
+    pub(super) fn atomic(
+        &self,
+        endpoint: EndpointId,
+        at: Target,
+        act: impl FnOnce(&dyn Memory) -> Result<u64, AccessError>,
+    ) -> Result<Result<u64, Status>, PostError> {
+        let import = self.import_of(endpoint, at)?;
+        import.view.word_place(at.offset).map_err(PostError::Remote)?;
+        import.view.demand(import.view.rights.atomic).map_err(PostError::Remote)?;
+        if import.is_withdrawn() {
+            return Ok(Err(Status::Withdrawn));
+        }
+        act(&import.view).map(Ok).map_err(PostError::Remote)
+    }
+
+    pub(super) fn send(
+        &mut self,
+        endpoint: EndpointId,
+        tag: u64,
+        (from, told): (&Local<'_>, bool),
+    ) -> Result<(), PostError> {
+        let copied;
+        let bytes: &[u8] = match *from {
+            Local::Bytes(bytes) => bytes,
+            Local::Region(slice) => {
+                let (region, place) = self.own_place(slice)?;
+                check_message(slice.bytes)?;
+                let mut bytes = vec![0; slice.bytes as usize];
+                region.map.read(place, &mut bytes);
+                copied = bytes;
+                &copied
+            }
+        };
+        check_message(bytes.len() as u64)?;
+        let Some(Some(of)) = self.endpoints.get_mut(endpoint.0 as usize) else {
+            return Err(PostError::NotConnected);
+        };
+        if !of.has_room(bytes.len()) || of.unanswered() >= QUEUE_MAX {
+            return Err(PostError::Full);
+        }
+        of.send(bytes, tag, told);
+        Ok(())
+    }
+}
+
+fn check_message(bytes: u64) -> Result<(), PostError> {
+    let max = RECORD_BYTES_MAX as u64;
+    if bytes <= max { Ok(()) } else { Err(PostError::TooLong { bytes, max }) }
+}
