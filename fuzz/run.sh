@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for so many seconds (default 30). Needs a nightly toolchain and cargo-fuzz.
+# Runs every fuzz target for so many seconds (default 30), from the seeds in the repository and the
+# corpus that earlier runs found. Needs a nightly toolchain and cargo-fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds="${1:-30}"
@@ -8,6 +9,18 @@ if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
   exit 1
 fi
 for target in packet_program description_file capture_input run_file; do
+  seeds="fuzz/seeds/$target"
+  dictionary=()
+  length=4096
+  case "$target" in
+    description_file) seeds=formats dictionary=(-dict=fuzz/description.dict) length=16384 ;;
+    run_file) length=16384 ;;
+    capture_input) length=65536 ;;
+  esac
   echo "== $target, $seconds s"
-  cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=65536
+  mkdir -p "fuzz/corpus/$target"
+  # A unit slower than a second, or more memory than 512 MiB, is a finding too.
+  cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "$seeds" -- \
+    -max_total_time="$seconds" -max_len="$length" -timeout=5 -rss_limit_mb=1024 \
+    -malloc_limit_mb=512 "${dictionary[@]}"
 done

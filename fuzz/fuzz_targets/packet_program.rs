@@ -2,29 +2,17 @@
 //! accepted keeps its promises.
 #![no_main]
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use fluxline_fuzz::{datagram, formats};
 use fluxline_proto::description::{Description, Part};
-use fluxline_proto::{Datagram, Moment, SenderAddress};
 use libfuzzer_sys::fuzz_target;
 
-static FORMATS: LazyLock<Vec<Description>> = LazyLock::new(|| {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats");
-    let mut formats = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("the folder of shipped formats").flatten() {
-        let text = std::fs::read_to_string(entry.path()).expect("a format file");
-        let name = entry.file_name().to_string_lossy().into_owned();
-        formats.push(Description::load(&name, &text, &BTreeMap::new()).expect("a right format"));
-    }
-    formats
-});
+static FORMATS: LazyLock<Vec<Description>> = LazyLock::new(formats);
 
 fuzz_target!(|bytes: &[u8]| {
-    let datagram =
-        Datagram { bytes, sender: SenderAddress::NONE, port: 0, time: Moment::from_ns(0) };
     for format in FORMATS.iter() {
-        match format.program().parse(&datagram) {
+        match format.program().parse(&datagram(bytes)) {
             Ok(parsed) => {
                 let end = parsed.payload_start as usize + parsed.payload_bytes as usize;
                 assert!(end <= bytes.len());
@@ -35,12 +23,18 @@ fuzz_target!(|bytes: &[u8]| {
                         assert!(offset + u64::from(parsed.payload_bytes) <= total);
                     }
                 }
+                let _ = format.source_label(&parsed.source, parsed.packet);
                 let packet = &format.packet_types()[usize::from(parsed.packet)];
                 let mut values = Vec::new();
                 packet.decode_header(bytes, 0, &mut values);
+                assert_eq!(values.len(), packet.columns().len());
                 let payload = &bytes[parsed.payload_start as usize..end];
                 let mut records = packet.records_in(payload);
-                while records.decode_next(&mut values) {}
+                let mut before = records.remainder();
+                while records.decode_next(&mut values) {
+                    assert!(records.remainder() < before, "a record without bytes");
+                    before = records.remainder();
+                }
             }
             Err(reject) => {
                 let _ = format.rule_name(reject);

@@ -9,6 +9,8 @@ mod missing;
 mod rejects;
 pub mod sequence;
 #[cfg(test)]
+mod sequence_model;
+#[cfg(test)]
 mod tests;
 
 use fluxline_proto::description::{Parsed, Reject, SourceKey};

@@ -197,24 +197,20 @@ impl SequenceTracker {
             self.start(value, time_ns);
             return self.observed(None, Order::InOrder, self.newest);
         }
-        match (self.place(value, time_ns), self.doubtful) {
-            (Place::Elsewhere, None) => self.doubt(None, value, time_ns),
-            (Place::Elsewhere, Some((held, _))) if held == value => {
-                self.observed(None, Order::Duplicate, self.newest)
-            }
-            (Place::Elsewhere, Some((held, held_time))) if self.neighbours(held, value) => {
-                let fate = self.restart(held, held_time);
-                match self.place(value, time_ns) {
-                    Place::Elsewhere => self.doubt(Some(fate), value, time_ns),
-                    place => self.settle(Some(fate), &place, value, time_ns),
-                }
-            }
-            (Place::Elsewhere, Some(_)) => self.doubt(Some(HeldFate::Late), value, time_ns),
-            (place, held) => {
-                self.doubtful = None;
-                self.settle(held.map(|_| HeldFate::Late), &place, value, time_ns)
-            }
+        let place = self.place(value, time_ns);
+        let Some((held, held_time)) = self.doubtful else {
+            return self.settle(None, &place, value, time_ns);
+        };
+        if matches!(place, Place::Elsewhere) && held == value {
+            return Observed { held: None, order: Order::Duplicate, sequence: value };
         }
+        if self.confirms(&place, (held, held_time), (value, time_ns)) {
+            let fate = self.restart(held, held_time);
+            let place = self.place(value, time_ns);
+            return self.settle(Some(fate), &place, value, time_ns);
+        }
+        self.doubtful = None;
+        self.settle(Some(HeldFate::Late), &place, value, time_ns)
     }
 
     /// The end: a packet still kept aside is taken for the first of a new numbering, so that it is
@@ -299,6 +295,24 @@ impl SequenceTracker {
         HeldFate::Restart { sequence: value }
     }
 
+    /// Whether a packet at `place` confirms that the doubtful one is the first of a new numbering.
+    ///
+    /// The second number of a new numbering may be one that was lost in the old one. Only the
+    /// times then tell it from a packet that was overtaken: both are later than the newest.
+    fn confirms(
+        &self,
+        place: &Place,
+        (held, held_time): (u64, Option<u64>),
+        (value, time_ns): (u64, Option<u64>),
+    ) -> bool {
+        let fits = match place {
+            Place::Ahead(_) => false,
+            Place::Behind(_) => self.is_later(held_time) && self.is_later(time_ns),
+            Place::Elsewhere => true,
+        };
+        fits && self.neighbours(held, value)
+    }
+
     /// Whether `value` so follows or precedes the doubtful `held` that it confirms a restart.
     fn neighbours(&self, held: u64, value: u64) -> bool {
         self.steps(held, value).is_some_and(|ahead| ahead <= self.window)
@@ -353,10 +367,12 @@ impl SequenceTracker {
     }
 
     fn is_newer(&self, behind: u64, time_ns: Option<u64>) -> bool {
-        match (time_ns, self.newest_time_ns) {
-            (Some(time), Some(newest)) => time > newest && self.has_seen(self.newest - behind),
-            _ => false,
-        }
+        self.is_later(time_ns) && self.has_seen(self.newest - behind)
+    }
+
+    /// Whether a time is after that of the newest packet.
+    fn is_later(&self, time_ns: Option<u64>) -> bool {
+        matches!((time_ns, self.newest_time_ns), (Some(time), Some(newest)) if time > newest)
     }
 
     fn settle(

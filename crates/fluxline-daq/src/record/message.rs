@@ -15,7 +15,7 @@ use arrow_ipc::{
     RecordBatchArgs,
 };
 use arrow_schema::Schema;
-use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
+use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, VerifierOptions, WIPOffset};
 
 use super::columns::Columns;
 use super::schema::{KEY_BATCH, KEY_CRC, KEY_METADATA_CRC};
@@ -28,6 +28,16 @@ pub(super) const PREFIX_BYTES: usize = 8;
 pub(super) const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 
 const NO_CRC: &str = "00000000";
+
+/// What is believed of a flatbuffer. Its parts may share parts, so a few kilobytes can unfold to
+/// gigabytes; ours share little: no more is visited than four times the longest metadata, and no
+/// more tables than that has room for.
+const VERIFIED: VerifierOptions = VerifierOptions {
+    max_depth: 64,
+    max_tables: 1 << 12,
+    max_apparent_size: 1 << 18,
+    ignore_missing_null_terminator: false,
+};
 
 /// Writes the heads of messages; reused.
 #[derive(Default)]
@@ -128,7 +138,7 @@ pub(super) fn verified_message(metadata: &mut [u8]) -> Option<Message<'_>> {
     if !holds && !cfg!(fuzzing) {
         return None;
     }
-    arrow_ipc::root_as_message(metadata).ok()
+    arrow_ipc::root_as_message_with_opts(&VERIFIED, metadata).ok()
 }
 
 /// The value of a key in a message's metadata.
@@ -139,12 +149,69 @@ pub(super) fn metadata_value<'a>(message: &Message<'a>, key: &str) -> Option<&'a
 
 /// Where the eight digits of a check sum stand.
 fn crc_place(metadata: &[u8], key: &str) -> Option<Range<usize>> {
-    let message = arrow_ipc::root_as_message(metadata).ok()?;
+    let message = arrow_ipc::root_as_message_with_opts(&VERIFIED, metadata).ok()?;
     let value = metadata_value(&message, key)?;
     // The value is a part of `metadata`, so the difference of their places is its index.
     let start = (value.as_ptr() as usize).checked_sub(metadata.as_ptr() as usize)?;
     let place = start..start.checked_add(NO_CRC.len())?;
     (value.len() == NO_CRC.len() && place.end <= metadata.len()).then_some(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use arrow_ipc::{
+        Bool, BoolArgs, Endianness, Field, FieldArgs, Schema, SchemaArgs, Struct_, Struct_Args,
+        Type,
+    };
+
+    use super::*;
+
+    /// A schema of a few kilobytes in which each field has the one below it twice as a child.
+    fn doubling_schema(levels: usize, name: &str) -> Vec<u8> {
+        let mut encoder = MessageEncoder::default();
+        let builder = &mut encoder.builder;
+        let name = Some(builder.create_string(name));
+        let kind = Some(Bool::create(builder, &BoolArgs {}).as_union_value());
+        let of_bits =
+            FieldArgs { name, type_type: Type::Bool, type_: kind, ..FieldArgs::default() };
+        let mut field = Field::create(builder, &of_bits);
+        for _ in 0..levels {
+            let children = Some(builder.create_vector(&[field, field]));
+            let kind = Some(Struct_::create(builder, &Struct_Args {}).as_union_value());
+            let type_type = Type::Struct_;
+            let twice =
+                FieldArgs { name, type_type, type_: kind, children, ..FieldArgs::default() };
+            field = Field::create(builder, &twice);
+        }
+        let fields = Some(builder.create_vector(&[field]));
+        let endianness = Endianness::Little;
+        let schema = SchemaArgs { endianness, fields, ..SchemaArgs::default() };
+        let schema = Schema::create(builder, &schema).as_union_value();
+        encoder.finish(MessageHeader::Schema, schema, 0, &[]).to_vec()
+    }
+
+    #[test]
+    fn fields_that_share_their_children_do_not_fill_the_memory() {
+        // 2^18 fields of 4 kB names each when unfolded: a gigabyte out of 7 kB.
+        let mut bomb = doubling_schema(17, &"x".repeat(4000));
+        assert!(bomb.len() < 8000);
+        assert!(verified_message(&mut bomb[PREFIX_BYTES..]).is_none());
+        let mut plain = doubling_schema(2, "x");
+        assert!(verified_message(&mut plain[PREFIX_BYTES..]).is_some());
+    }
+
+    #[test]
+    fn longest_honest_metadata_is_believed() {
+        let pairs = (0..1200).map(|at| (format!("source {at}"), "name".repeat(4)));
+        let fields = crate::record::schema::event_fields();
+        let pairs: HashMap<String, String> = pairs.collect();
+        let schema = arrow_schema::Schema::new_with_metadata(fields, pairs);
+        let mut head = MessageEncoder::default().schema(&schema).to_vec();
+        assert!(head.len() > 60_000, "{} bytes", head.len());
+        assert!(verified_message(&mut head[PREFIX_BYTES..]).is_some());
+    }
 }
 
 #[cfg(test)]
