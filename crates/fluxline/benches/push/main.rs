@@ -1,9 +1,10 @@
 //! Push rings and puts between two processes on two cores, beside the floors of the machine.
 //!
-//! This program starts itself as the other process, which echoes or checks what it is sent. Floors
-//! are measured in the same rounds: two cache lines bounced between the cores, a copy in one core's
-//! own cache, a block written by one core and read by the other. Rounds are interleaved; medians and
-//! their ratios to the floor are printed, and percentiles of the round trips.
+//! This program starts itself as the other process, which echoes or checks what it is sent.
+//! Floors are measured in the same rounds: two cache lines bounced between the cores, a copy in
+//! one core's own cache, a block written by one core and read by the other. Rounds are
+//! interleaved; medians and their ratios to the floor are printed, and percentiles of the round
+//! trips.
 //!
 //! `cargo bench -p fluxline --bench push` (about 20 s; `ROUNDS=1` for a first look).
 

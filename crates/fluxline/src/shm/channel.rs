@@ -71,7 +71,8 @@ impl Sender {
 
     /// Whether a record of so many bytes has room now.
     pub fn has_room(&self, bytes: usize) -> bool {
-        let head = self.place.map.word(self.place.start + HEAD).load(Ordering::Acquire); // SYNC record-taken <- take
+        // SYNC record-taken <- take
+        let head = self.place.map.word(self.place.start + HEAD).load(Ordering::Acquire);
         // A head beyond the tail is nonsense of the other process: no room, ever.
         let used = self.tail.wrapping_sub(head);
         used <= RING_BYTES && RING_BYTES - used >= WORD + (bytes as u64).next_multiple_of(WORD)
@@ -86,7 +87,8 @@ impl Sender {
         self.place.write(start, parts[0]);
         self.place.write(start + parts[0].len() as u64, parts[1]);
         self.tail = start + (bytes as u64).next_multiple_of(WORD);
-        self.place.map.word(self.place.start + TAIL).store(self.tail, Ordering::Release); // SYNC record-there -> peek
+        // SYNC record-there -> peek
+        self.place.map.word(self.place.start + TAIL).store(self.tail, Ordering::Release);
     }
 }
 
@@ -110,7 +112,8 @@ impl Receiver {
 
     /// Copies the oldest record into `into`; its kind, or `None` when there is none.
     pub fn peek(&self, into: &mut Vec<u8>) -> Result<Option<u8>, Corrupt> {
-        let tail = self.place.map.word(self.place.start + TAIL).load(Ordering::Acquire); // SYNC record-there <- push
+        // SYNC record-there <- push
+        let tail = self.place.map.word(self.place.start + TAIL).load(Ordering::Acquire);
         let filled = tail.wrapping_sub(self.head);
         if filled == 0 {
             return Ok(None);
@@ -133,6 +136,7 @@ impl Receiver {
     /// Gives the oldest record's room back; `bytes` is what `peek` found.
     pub fn take(&mut self, bytes: usize) {
         self.head += WORD + (bytes as u64).next_multiple_of(WORD);
-        self.place.map.word(self.place.start + HEAD).store(self.head, Ordering::Release); // SYNC record-taken -> has_room
+        // SYNC record-taken -> has_room
+        self.place.map.word(self.place.start + HEAD).store(self.head, Ordering::Release);
     }
 }

@@ -149,8 +149,8 @@ struct Import {
 /// A node on the shared-memory link.
 ///
 /// Dropped, it ends its connections, withdraws its regions and removes its files. Killed, it leaves
-/// them; peers notice within 100 ms, and whoever takes its name removes them. A child that is forked
-/// and does not execute another program keeps its parent's node alive.
+/// them; peers notice within 100 ms, and whoever takes its name removes them. A child that is
+/// forked and does not execute another program keeps its parent's node alive.
 pub struct Shm {
     name: Name,
     directory: Directory,

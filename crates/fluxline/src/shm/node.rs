@@ -208,7 +208,8 @@ pub(super) struct Slot {
 impl Slot {
     fn state_of(map: &SharedMap, number: u64) -> (Phase, u64) {
         let start = PAGE_BYTES + number * SLOT_BYTES;
-        let state = map.word(start + in_slot::STATE).load(Ordering::Acquire); // SYNC slot-state <- change
+        // SYNC slot-state <- change
+        let state = map.word(start + in_slot::STATE).load(Ordering::Acquire);
         // Nonsense of another process is never free.
         let phase = PHASES.get((state & 0xFF) as usize).copied().unwrap_or(Phase::Freeing);
         (phase, state >> 8)
@@ -237,7 +238,8 @@ impl Slot {
     pub fn change(&self, from: Phase, to: Phase) -> bool {
         let word = |phase| self.generation << 8 | phase as u64;
         let state = self.word(in_slot::STATE);
-        state.compare_exchange(word(from), word(to), Ordering::AcqRel, Ordering::Relaxed).is_ok() // SYNC slot-state -> state_of
+        // SYNC slot-state -> state_of
+        state.compare_exchange(word(from), word(to), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Who claimed it; `None`: no name.
@@ -263,12 +265,14 @@ impl Slot {
 
     /// Whether `end` has closed.
     pub fn is_closed(&self, end: End) -> bool {
-        self.word(in_slot::CLOSED[end as usize]).load(Ordering::Acquire) != 0 // SYNC closed <- close
+        // SYNC closed <- close
+        self.word(in_slot::CLOSED[end as usize]).load(Ordering::Acquire) != 0
     }
 
     /// Closes at `end`; the second to close frees the slot.
     pub fn close(&self, end: End) {
-        self.word(in_slot::CLOSED[end as usize]).store(1, Ordering::SeqCst); // SYNC closed -> is_closed
+        // SYNC closed -> is_closed
+        self.word(in_slot::CLOSED[end as usize]).store(1, Ordering::SeqCst);
         let other = match end {
             End::Claimer => End::Owner,
             End::Owner => End::Claimer,

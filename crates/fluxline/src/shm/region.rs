@@ -190,7 +190,8 @@ impl Memory for View {
 
     fn store(&self, offset: u64, value: u64) -> Result<(), AccessError> {
         self.demand(self.rights.put)?;
-        self.map.word(self.word_place(offset)?).store(value, Ordering::Release); // SYNC word -> load
+        // SYNC word -> load
+        self.map.word(self.word_place(offset)?).store(value, Ordering::Release);
         Ok(())
     }
 

@@ -319,7 +319,8 @@ impl Consumer {
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
         loop {
-            let head = self.ring.head(self.head).load(Ordering::Acquire); // SYNC records-there <- publish
+            // SYNC records-there <- publish
+            let head = self.ring.head(self.head).load(Ordering::Acquire);
             if head == 0 {
                 if self.given_back != self.head {
                     self.give_back(self.head);

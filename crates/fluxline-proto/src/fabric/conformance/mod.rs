@@ -5,6 +5,7 @@
 //! broken: this module is for tests.
 
 pub mod laws;
+mod nobody;
 pub mod script;
 
 use alloc::boxed::Box;

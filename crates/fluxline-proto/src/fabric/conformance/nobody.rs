@@ -1,0 +1,77 @@
+//! A node that has died: put in a node's place, it drops that node and does nothing itself.
+
+use alloc::sync::Arc;
+
+use crate::fabric::*;
+use crate::{Moment, Span};
+
+/// Does nothing, refuses everything.
+pub(super) struct Nobody;
+
+const CAPABILITIES: Capabilities = Capabilities {
+    link: "none",
+    operation_bytes_max: 0,
+    region_bytes_max: 0,
+    regions_max: 0,
+    endpoints_max: 0,
+    queue_max: 0,
+    windows: false,
+    atomics: false,
+    ordered: false,
+    crossover_bytes: 0,
+    death_noticed_within: Span::ZERO,
+};
+
+impl Fabric for Nobody {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    fn register(&mut self, _: u64) -> Result<RegionId, RegisterError> {
+        Err(RegisterError::TooMany { max: 0 })
+    }
+
+    fn export(&mut self, _: RegionId, _: Name, _: Grant) -> Result<(), ExportError> {
+        Err(ExportError::UnknownRegion)
+    }
+
+    fn withdraw(&mut self, _: RegionId) -> Result<(), AccessError> {
+        Err(AccessError::UnknownRegion)
+    }
+
+    fn memory(&self, _: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
+        Err(AccessError::UnknownRegion)
+    }
+
+    fn connect(&mut self, _: &str, _: Reliability) -> Result<EndpointId, ConnectError> {
+        Err(ConnectError::TooMany { max: 0 })
+    }
+
+    fn disconnect(&mut self, _: EndpointId) -> Result<(), PostError> {
+        Err(PostError::NotConnected)
+    }
+
+    fn import(&mut self, _: EndpointId, _: Name, _: Key) -> Result<RemoteId, ImportError> {
+        Err(ImportError::NotConnected)
+    }
+
+    fn window(&self, _: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
+        Ok(None)
+    }
+
+    fn post(&mut self, _: EndpointId, _: u64, _: Work<'_>) -> Result<(), PostError> {
+        Err(PostError::NotConnected)
+    }
+
+    fn post_receive(&mut self, _: EndpointId, _: u64, _: Slice) -> Result<(), PostError> {
+        Err(PostError::NotConnected)
+    }
+
+    fn poll(&mut self, _: Moment) -> Option<Completion> {
+        None
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        None
+    }
+}
