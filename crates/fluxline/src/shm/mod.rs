@@ -6,7 +6,7 @@
 //!
 //! [`directory`](list) says where everything is found, `node.rs` how nodes meet, `channel.rs` how
 //! records cross, `region.rs` what a region is. What a hostile process of the same user can do:
-//! docs/security.md. Why it is built so: docs/adr/0007.
+//! docs/security.md. Why it is built so: docs/adr/0008.
 
 mod channel;
 mod directory;
