@@ -1,11 +1,16 @@
-//! `fluxline shm` shows living nodes, and removes what dead ones left, and nothing else.
+//! Shared memory through the whole program: as a source of a run, and what `fluxline shm` shows.
 
 mod support;
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use fluxline::clock;
+use fluxline::push::{PushProducer, PushRefused};
 use fluxline::shm::{Shm, ShmConfig};
-use fluxline_proto::fabric::{Fabric, Grant, Key, Name, Rights};
+use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights, Status};
 use serde_json::Value;
-use support::{call, call_json};
+use support::{call, call_json, fluxline, number, text};
 
 fn name(text: &str) -> Name {
     Name::parse(text).expect("a legal name")
@@ -35,4 +40,127 @@ fn a_living_node_is_listed_and_not_cleaned_away() {
     assert!(find(&call_json(&["shm", "list"]), "nodes", &group).is_some());
     drop(node);
     assert!(find(&call_json(&["shm", "list"]), "nodes", &group).is_none());
+}
+
+/// Connects to the run's node and attaches to its ring, waiting until both are there.
+fn attach(node: &mut Shm, key: Key) -> Result<PushProducer, Status> {
+    let began = Instant::now();
+    let endpoint = loop {
+        match node.connect("builder", Reliability::Reliable) {
+            Ok(endpoint) => break endpoint,
+            Err(error) => assert!(began.elapsed() < Duration::from_secs(10), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    loop {
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing came in time");
+        match node.poll(clock::now()) {
+            Some(Completion::Connected { .. }) => {
+                node.import(endpoint, name("ring"), key).expect("connected");
+            }
+            Some(Completion::Imported { remote, status: Status::Done, .. }) => {
+                return Ok(node.push_producer(remote).expect("a ring"));
+            }
+            Some(Completion::Imported { status, .. }) => return Err(status),
+            _ => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+fn push(ring: &mut PushProducer, packet: &[u8]) {
+    while let Err(refused) = ring.push(packet) {
+        assert_eq!(refused, PushRefused::Full);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A packet of formats/counter.toml.
+fn packet(number: u32) -> [u8; 400] {
+    let mut packet = [0_u8; 400];
+    packet[..5].copy_from_slice(b"FLXC\x01");
+    packet[8..12].copy_from_slice(&number.to_le_bytes());
+    packet[14] = 1; // one packet is the whole fragment
+    packet
+}
+
+#[test]
+fn packets_of_another_process_are_recorded_whole_and_garbage_is_counted() {
+    const PACKETS: u32 = 50_000;
+    let group = format!("test-run-{}", std::process::id());
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let (file, folder) = (scratch.path().join("shm.toml"), scratch.path().join("run"));
+    let experiment = format!(
+        "[[source]]\nname = 'board'\nformat = 'counter'\n[source.shm]\n\
+         url = 'shm://{group}/builder'\nkey = 77000077\nring-bytes = 65536\n\
+         [events]\nbuild = 'packet'\n"
+    );
+    std::fs::write(&file, experiment).expect("written");
+    let run = fluxline()
+        .args(["--json", "run", text(&file), "--folder", text(&folder), "--seconds", "3"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+
+    let mut node = Shm::open(&name(&group), &name("board"), ShmConfig::default()).expect("opens");
+    assert_eq!(attach(&mut node, Key(78)).err(), Some(Status::WrongKey));
+    let mut ring = attach(&mut node, Key(77_000_077)).expect("the right key");
+    for number in (0..PACKETS).filter(|number| *number != 1000) {
+        push(&mut ring, &packet(number));
+        if number % 32 == 0 {
+            ring.publish();
+        }
+    }
+    push(&mut ring, b"garbage");
+    push(&mut ring, b"");
+    drop(ring); // publishes
+
+    let output = run.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{:?}", output.status);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let totals = &document["totals"];
+    assert_eq!(document["closes"], true);
+    assert_eq!(number(totals, "datagrams"), u64::from(PACKETS) + 1);
+    assert_eq!(number(totals, "recorded"), u64::from(PACKETS) - 1);
+    assert_eq!((number(totals, "rejected"), number(totals, "lost")), (2, 1));
+    let stored = std::fs::read_to_string(folder.join("run.json")).expect("readable");
+    assert!(!stored.contains("77000077"), "keys are not stored");
+}
+
+#[test]
+fn a_run_ends_in_time_although_its_producer_never_pauses() {
+    let group = format!("test-flood-{}", std::process::id());
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = scratch.path().join("shm.toml");
+    let experiment = format!(
+        "[[source]]\nname = 'board'\nformat = 'counter'\n[source.shm]\n\
+         url = 'shm://{group}/builder'\nkey = 1\nring-bytes = 65536\n\
+         [events]\nbuild = 'packet'\n[record]\nenabled = false\n"
+    );
+    std::fs::write(&file, experiment).expect("written");
+    let mut run = fluxline()
+        .args(["--json", "run", text(&file), "--seconds", "1"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut node = Shm::open(&name(&group), &name("board"), ShmConfig::default()).expect("opens");
+    let mut ring = attach(&mut node, Key(1)).expect("the right key");
+    let began = Instant::now();
+    let mut number = 0;
+    while run.try_wait().expect("waitable").is_none() {
+        assert!(began.elapsed() < Duration::from_secs(20), "the run does not end");
+        for _ in 0..256 {
+            match ring.push(&packet(number)) {
+                Ok(()) => number += 1,
+                Err(PushRefused::Full) => {}
+                Err(PushRefused::ConsumerGone) => break,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        ring.publish();
+    }
+    let output = run.wait_with_output().expect("it ended");
+    assert!(output.status.success(), "{:?}", output.status);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(document["closes"], true);
+    assert_eq!(self::number(&document["totals"], "lost"), 0);
 }

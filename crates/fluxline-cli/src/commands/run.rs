@@ -83,6 +83,7 @@ fn from_flags(arguments: &RunArguments) -> Result<Experiment, Failure> {
             ring_slots: 1024,
             core: None,
             udp,
+            shm: None,
             pcap,
             raw: None,
             emulator: None,

@@ -24,6 +24,14 @@ impl Source {
                 ));
             }
         }
+        if let Some(shm) = &self.shm
+            && (!shm.ring_bytes.is_power_of_two() || !(4096..=1 << 40).contains(&shm.ring_bytes))
+        {
+            return Err(format!(
+                "source `{name}`: ring-bytes = {}; write a power of two of 4096 or more.",
+                shm.ring_bytes
+            ));
+        }
         if let Some(pcap) = &self.pcap {
             check_speed(name, pcap.speed)?;
         }

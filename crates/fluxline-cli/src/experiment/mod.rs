@@ -36,12 +36,13 @@ impl Experiment {
         check_seconds("seconds", self.seconds)?;
         if self.sources.is_empty() {
             return Err("there is no source; write a [[source]] table with a `format` and one of \
-                        `udp`, `pcap`, `raw`, `emulator`."
+                        `udp`, `shm`, `pcap`, `raw`, `emulator`."
                 .into());
         }
         for (number, source) in self.sources.iter().enumerate() {
             let count = [
                 source.udp.is_some(),
+                source.shm.is_some(),
                 source.pcap.is_some(),
                 source.raw.is_some(),
                 source.emulator.is_some(),
@@ -53,7 +54,7 @@ impl Experiment {
             if count != 1 {
                 return Err(format!(
                     "source `{name}` has {count} links; write exactly one of [source.udp], \
-                     [source.pcap], [source.raw], [source.emulator]."
+                     [source.shm], [source.pcap], [source.raw], [source.emulator]."
                 ));
             }
             if self.sources[..number].iter().any(|other| other.name == *name) {

@@ -54,12 +54,31 @@ pub struct Source {
     pub core: Option<usize>,
     /// UDP sockets.
     pub udp: Option<Udp>,
+    /// A push ring on shared memory, which another process writes.
+    pub shm: Option<SharedMemory>,
     /// A pcap or pcapng file.
     pub pcap: Option<Pcap>,
     /// A file of raw payloads.
     pub raw: Option<Raw>,
     /// Emulated sensors.
     pub emulator: Option<Emulator>,
+}
+
+/// A push ring on shared memory, which another process writes.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SharedMemory {
+    /// The node that this run is: `shm://GROUP/NODE`.
+    pub url: String,
+    /// Name of the ring's region.
+    #[serde(default = "ring_name")]
+    pub region: String,
+    /// What the producer must show; not stored with the run.
+    #[serde(skip_serializing)]
+    pub key: u64,
+    /// Size of the ring \[byte\]; a power of two.
+    #[serde(default = "ring_bytes")]
+    pub ring_bytes: u64,
 }
 
 /// UDP sockets.
@@ -426,6 +445,14 @@ fn sources_max() -> u32 {
 fn ring_slots() -> u32 {
     1024
 }
+fn ring_name() -> String {
+    "ring".to_string()
+}
+
+fn ring_bytes() -> u64 {
+    4 << 20
+}
+
 fn receive_buffer_bytes() -> usize {
     64 << 20
 }

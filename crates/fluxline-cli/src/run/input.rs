@@ -5,14 +5,16 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fluxline::ring::{Consumer, Producer, RingConfig, SLOT_BYTES_ANY, ring};
+use fluxline::ring::{Producer, RingConfig, SLOT_BYTES_ANY, ring};
 use fluxline::udp::{Multicast, Received, ReceiverConfig, UdpReceiver, WhenEmpty, WhenFull};
 use fluxline::{clock, pin};
 
 use super::end::InputEnd;
 use super::file::{self, FileSource};
 use super::live::Live;
+use super::ring::Ring;
 use super::sensors::Sensors;
+use super::shared::SharedInput;
 use super::stop::Stop;
 use crate::experiment::{EmulatorLink, OnRingFull, Source, Udp};
 use crate::failure::Failure;
@@ -31,16 +33,22 @@ pub struct OpenInput {
     pub name: String,
     /// Memory of its push ring \[byte\].
     pub ring_bytes: u64,
-    /// Addresses that it listens on.
-    pub listens: Vec<SocketAddr>,
+    /// Where it can be reached: addresses, a URL.
+    pub listens: Vec<String>,
     /// What the user should know before the run: a buffer that is smaller than asked.
     pub warnings: Vec<String>,
     core: Option<usize>,
-    producer: Producer,
     feed: Feed,
 }
 
 enum Feed {
+    /// Another process writes; this thread looks after the connections.
+    Shared(Box<SharedInput>),
+    /// What this thread fills its ring from.
+    Own(Box<(Producer, Own)>),
+}
+
+enum Own {
     Udp(Box<UdpReceiver>),
     UdpWithSensors(Box<UdpReceiver>, Sensors),
     Sensors(Sensors),
@@ -49,66 +57,89 @@ enum Feed {
 
 impl OpenInput {
     /// Opens what `source` names; its packets go to the ring's other end.
-    pub fn open(source: &Source, format: &LoadedFormat) -> Result<(OpenInput, Consumer), Failure> {
-        let (feed, slot_bytes) = Feed::open(source, format)?;
+    pub fn open(source: &Source, format: &LoadedFormat) -> Result<(OpenInput, Ring), Failure> {
+        if let Some(shm) = &source.shm {
+            let (node, records) = SharedInput::open(&source.name, shm)?;
+            let input = OpenInput {
+                name: source.name.clone(),
+                ring_bytes: shm.ring_bytes,
+                listens: vec![shm.url.clone()],
+                warnings: Vec::new(),
+                core: source.core,
+                feed: Feed::Shared(Box::new(node)),
+            };
+            return Ok((input, Ring::Records(records)));
+        }
+        let (own, slot_bytes) = Own::open(source, format)?;
         let config = RingConfig { slots: source.ring_slots as usize, slot_bytes };
         let (producer, consumer) = ring(&config)
             .map_err(|error| Failure::failed(format_args!("source `{}`: {error}.", source.name)))?;
-        let receiver = match &feed {
-            Feed::Udp(receiver) | Feed::UdpWithSensors(receiver, _) => Some(receiver),
+        let receiver = match &own {
+            Own::Udp(receiver) | Own::UdpWithSensors(receiver, _) => Some(receiver),
             _ => None,
         };
         let input = OpenInput {
             name: source.name.clone(),
             ring_bytes: config.memory_bytes(),
-            listens: receiver.map_or(Vec::new(), |udp| udp.local_addresses().collect()),
+            listens: receiver
+                .map_or(Vec::new(), |udp| udp.local_addresses().map(|at| at.to_string()).collect()),
             warnings: receiver.and_then(|udp| udp.buffer().warning()).into_iter().collect(),
             core: source.core,
-            producer,
-            feed,
+            feed: Feed::Own(Box::new((producer, own))),
         };
-        Ok((input, consumer))
+        Ok((input, Ring::Slots(consumer)))
     }
 
     /// Starts its thread.
     pub fn start(self, stop: Stop, live: Live) -> JoinHandle<InputEnd> {
         std::thread::spawn(move || {
-            let OpenInput { name, core, mut producer, feed, .. } = self;
+            let OpenInput { name, core, feed, .. } = self;
             if let Some(core) = core {
                 live.note(pin::pin_current_thread(core).err());
             }
-            let mut end = InputEnd::default();
             match feed {
-                Feed::Udp(receiver) => receive(*receiver, &mut producer, &stop, &live, &mut end),
-                Feed::UdpWithSensors(receiver, sensors) => {
-                    receive_sensors(*receiver, sensors, &mut producer, &stop, &live, &mut end);
-                }
-                Feed::Sensors(sensors) => {
-                    let truth = sensors.push_into(&mut producer, &stop, &mut end.counters);
-                    end.truth = Some(truth);
-                }
-                Feed::File(source) => {
-                    file::push_into(source, &mut producer, &stop, &live, &name, &mut end);
+                Feed::Shared(node) => node.serve(&stop, &live),
+                Feed::Own(own) => {
+                    let (producer, own) = *own;
+                    own.fill(producer, &name, &stop, &live)
                 }
             }
-            end.ring = producer.counters().clone();
-            end
         })
     }
 }
 
-impl Feed {
-    fn open(source: &Source, format: &LoadedFormat) -> Result<(Feed, usize), Failure> {
+impl Own {
+    /// Fills the ring until there is no more, or the run is over.
+    fn fill(self, mut producer: Producer, name: &str, stop: &Stop, live: &Live) -> InputEnd {
+        let mut end = InputEnd::default();
+        match self {
+            Own::Udp(receiver) => receive(*receiver, &mut producer, stop, live, &mut end),
+            Own::UdpWithSensors(receiver, sensors) => {
+                receive_sensors(*receiver, sensors, &mut producer, stop, live, &mut end);
+            }
+            Own::Sensors(sensors) => {
+                let truth = sensors.push_into(&mut producer, stop, &mut end.counters);
+                end.truth = Some(truth);
+            }
+            Own::File(source) => {
+                file::push_into(source, &mut producer, stop, live, name, &mut end);
+            }
+        }
+        end.ring = producer.counters().clone();
+        end
+    }
+
+    fn open(source: &Source, format: &LoadedFormat) -> Result<(Own, usize), Failure> {
         if let Some(udp) = &source.udp {
             let receiver = bind(&source.name, udp)?;
             let slot_bytes = if udp.gro { SLOT_BYTES_ANY } else { udp.datagram_bytes_max };
-            return Ok((Feed::Udp(Box::new(receiver)), slot_bytes));
+            return Ok((Own::Udp(Box::new(receiver)), slot_bytes));
         }
         if let Some(emulator) = &source.emulator {
             let mut sensors = Sensors::new(&source.name, emulator, format)?;
             if emulator.link == EmulatorLink::Direct {
                 let slot_bytes = sensors.packet_bytes();
-                return Ok((Feed::Sensors(sensors), slot_bytes));
+                return Ok((Own::Sensors(sensors), slot_bytes));
             }
             // Without GRO the kernel counts every datagram that it drops, not every train: so the
             // emulator's truth and the ledger agree to the packet.
@@ -117,9 +148,9 @@ impl Feed {
             let receiver = bind(&source.name, &Udp { listen, gro: false, ..Udp::default() })?;
             let address = receiver.local_addresses().next();
             sensors.connect(address.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))))?;
-            return Ok((Feed::UdpWithSensors(Box::new(receiver), sensors), slot_bytes));
+            return Ok((Own::UdpWithSensors(Box::new(receiver), sensors), slot_bytes));
         }
-        FileSource::open(source).map(|file| (Feed::File(file), SLOT_BYTES_ANY))
+        FileSource::open(source).map(|file| (Own::File(file), SLOT_BYTES_ANY))
     }
 }
 

@@ -12,14 +12,15 @@ mod push;
 mod readout;
 mod record;
 mod report;
+mod ring;
 mod sensors;
+mod shared;
 mod stop;
 
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use fluxline::kernel::KernelSnapshot;
-use fluxline::ring::Consumer;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Expectation, Mode, Scope, WindowClock};
 use fluxline_daq::readout::ReadoutLimits;
@@ -37,6 +38,7 @@ use input::OpenInput;
 pub use live::Live;
 use readout::{EventClock, Readout};
 pub use report::RunReport;
+use ring::Ring;
 pub use sensors::{Sensors, SensorsTruth};
 pub use stop::Stop;
 
@@ -76,7 +78,7 @@ pub fn run(request: RunRequest) -> Result<RunReport, Failure> {
 fn open_inputs(
     experiment: &Experiment,
     loaded: &[LoadedFormat],
-) -> Result<(Vec<OpenInput>, Vec<Consumer>), Failure> {
+) -> Result<(Vec<OpenInput>, Vec<Ring>), Failure> {
     let pairs = experiment.sources.iter().zip(loaded);
     let opened: Vec<_> =
         pairs.map(|(source, format)| OpenInput::open(source, format)).collect::<Result<_, _>>()?;
@@ -187,7 +189,7 @@ impl Running {
     fn acquire(
         self,
         inputs: Vec<OpenInput>,
-        rings: Vec<Consumer>,
+        rings: Vec<Ring>,
         recorder: Option<Recorder>,
         builder: BuilderConfig,
     ) -> Result<RunReport, Failure> {

@@ -3,7 +3,6 @@
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fluxline::ring::{Consumer, Waited};
 use fluxline::{clock, pin};
 use fluxline_daq::acquisition::{Acquisition, NewSource};
 use fluxline_daq::event::EventBatch;
@@ -12,6 +11,7 @@ use fluxline_proto::Moment;
 
 use super::live::{Live, Numbers};
 use super::record::RecordQueue;
+use super::ring::Ring;
 
 /// Slots taken from one ring before the next has its turn, and before they are given back.
 const SLOTS_PER_TURN: usize = 64;
@@ -36,7 +36,7 @@ pub struct Readout {
     /// The acquisition.
     pub acquisition: Acquisition,
     /// The rings, in the order of the inputs.
-    pub rings: Vec<Consumer>,
+    pub rings: Vec<Ring>,
     /// Where batches go.
     pub queue: RecordQueue,
     /// What a source's line in the run folder says of its input: description and parameters.
@@ -100,7 +100,17 @@ impl Working {
     fn turn(&mut self, input: usize) -> bool {
         let wall = (self.readout.clock == EventClock::Wall).then(clock::now);
         let Readout { acquisition, rings, .. } = &mut self.readout;
-        let ring = &mut rings[input];
+        let ring = match &mut rings[input] {
+            Ring::Slots(ring) => ring,
+            Ring::Records(records) => {
+                let now = wall.unwrap_or_else(clock::now);
+                let read = records.read(SLOTS_PER_TURN, now, |datagram| {
+                    acquisition.take(input as u16, now, datagram);
+                });
+                self.live.note(read.err());
+                return read.is_ok_and(|count| count > 0);
+            }
+        };
         let mut slots = 0;
         for slot in ring.peek().take(SLOTS_PER_TURN) {
             slots += 1;
@@ -164,7 +174,7 @@ impl Working {
         for (ring, open) in self.readout.rings.iter_mut().zip(open.iter_mut()) {
             if *open {
                 let timeout = if count == 1 { SLEEP } else { Duration::ZERO };
-                *open = ring.wait(timeout) != Waited::Closed;
+                *open = ring.wait(timeout);
             }
         }
         if count > 1 {

@@ -53,9 +53,8 @@ pub fn announce(
 ) {
     eprintln!("run      {}", experiment.name);
     for input in inputs {
-        let listens: Vec<String> = input.listens.iter().map(ToString::to_string).collect();
-        let on = if listens.is_empty() { String::new() } else { " on ".to_string() };
-        eprintln!("source   {}{on}{}", input.name, listens.join(", "));
+        let on = if input.listens.is_empty() { "" } else { " on " };
+        eprintln!("source   {}{on}{}", input.name, input.listens.join(", "));
     }
     match recorder {
         Some(recorder) => eprintln!("folder   {}", recorder.folder().path().display()),
@@ -223,6 +222,10 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
         counters.rejected = taken.rejected;
         counters.sources_refused = taken.refused;
         counters.truncated += taken.truncated;
+        if source.shm.is_some() {
+            // No thread of this program filled its ring: what was taken is what came.
+            (counters.datagrams, counters.bytes) = (taken.datagrams, taken.bytes);
+        }
         ledger.inputs.push(InputEntry { name: source.name.clone(), counters });
     }
     for (entry, row) in ledger.rejects.iter_mut().zip(acquisition.readout().rejects()) {
