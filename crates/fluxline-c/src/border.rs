@@ -1,0 +1,149 @@
+//! What every call does at the border: pointers in, a code and a sentence out, no panic across.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fluxline_proto::fabric::{Name, Status};
+
+use crate::FluxlineCode;
+
+thread_local! {
+    static ERROR: RefCell<CString> = RefCell::default();
+}
+
+/// Why a call did not do what was asked.
+pub(crate) struct Refused {
+    code: FluxlineCode,
+    sentence: String,
+}
+
+impl Refused {
+    pub fn of(code: FluxlineCode, why: &impl Display) -> Refused {
+        Refused { code, sentence: why.to_string() }
+    }
+
+    pub fn argument(why: impl Display) -> Refused {
+        Refused::of(FluxlineCode::Argument, &why)
+    }
+
+    pub fn host(why: impl Display) -> Refused {
+        Refused::of(FluxlineCode::Refused, &why)
+    }
+
+    pub fn nothing() -> Refused {
+        Refused { code: FluxlineCode::Nothing, sentence: String::new() }
+    }
+
+    pub fn gone() -> Refused {
+        Refused::of(FluxlineCode::Gone, &"the other side has closed")
+    }
+
+    pub fn timeout(timeout_ms: u32) -> Refused {
+        Refused::of(FluxlineCode::Timeout, &format_args!("nothing came within {timeout_ms} ms"))
+    }
+}
+
+/// Runs a call; keeps the sentence of a failure, and panics on this side.
+pub(crate) fn guard(call: impl FnOnce() -> Result<(), Refused>) -> FluxlineCode {
+    // What a panic leaves half done stays behind its handle, which the caller is told to close.
+    let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+        let sentence = "a defect of the library; close the handle and report it";
+        Err(Refused::of(FluxlineCode::Defect, &sentence))
+    });
+    let Err(Refused { code, sentence }) = result else { return FluxlineCode::Done };
+    if code != FluxlineCode::Nothing {
+        let sentence = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
+        ERROR.with_borrow_mut(|error| *error = sentence);
+    }
+    code
+}
+
+/// The last sentence of this thread.
+pub(crate) fn error() -> *const c_char {
+    ERROR.with_borrow(|error| error.as_ptr())
+}
+
+pub(crate) fn done(status: Status) -> Result<(), Refused> {
+    if status.is_done() { Ok(()) } else { Err(Refused::host(status)) }
+}
+
+fn null(what: &str) -> Refused {
+    Refused::argument(format_args!("{what} is null"))
+}
+
+/// The value behind a handle.
+pub(crate) fn handle<'a, T>(handle: *mut T) -> Result<&'a mut T, Refused> {
+    // SAFETY: a handle that is not null came from `make` and was not ended, and no other call
+    // uses it now: the caller's word (head of lib.rs and of the header).
+    unsafe { handle.as_mut() }.ok_or_else(|| null("the handle"))
+}
+
+/// Hands a new handle to the caller.
+pub(crate) fn make<T>(out: *mut *mut T, value: T) -> Result<(), Refused> {
+    if out.is_null() {
+        return Err(null("the place for the handle"));
+    }
+    put_out(out, Box::into_raw(Box::new(value)))
+}
+
+/// Ends a handle; null is none.
+pub(crate) fn end<T>(handle: *mut T) {
+    if handle.is_null() {
+        return;
+    }
+    // SAFETY: as in `handle`; made by `Box::into_raw` in `make`.
+    let value = unsafe { Box::from_raw(handle) };
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+}
+
+/// Writes a result to where the caller wants it.
+pub(crate) fn put_out<T>(out: *mut T, value: T) -> Result<(), Refused> {
+    if out.is_null() {
+        return Err(null("the place for a result"));
+    }
+    // SAFETY: not null; writable and aligned by the caller's word.
+    unsafe { out.write(value) };
+    Ok(())
+}
+
+/// A string of the caller's.
+pub(crate) fn text<'a>(text: *const c_char) -> Result<&'a str, Refused> {
+    if text.is_null() {
+        return Err(null("a string"));
+    }
+    // SAFETY: not null; ends with a zero and lives through the call by the caller's word.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|_| Refused::argument("a string is not UTF-8"))
+}
+
+/// A name of the caller's.
+pub(crate) fn name(given: *const c_char) -> Result<Name, Refused> {
+    Name::parse(text(given)?).map_err(Refused::argument)
+}
+
+/// Bytes of the caller's.
+pub(crate) fn bytes<'a>(from: *const c_void, count: usize) -> Result<&'a [u8], Refused> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if from.is_null() || isize::try_from(count).is_err() {
+        return Err(null("the address of bytes"));
+    }
+    // SAFETY: not null, not longer than an object may be; readable through the call by the
+    // caller's word.
+    Ok(unsafe { std::slice::from_raw_parts(from.cast(), count) })
+}
+
+/// Room of the caller's.
+pub(crate) fn bytes_mut<'a>(into: *mut c_void, count: usize) -> Result<&'a mut [u8], Refused> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    if into.is_null() || isize::try_from(count).is_err() {
+        return Err(null("the address of room"));
+    }
+    // SAFETY: as in `bytes`, and writable by the caller's word.
+    Ok(unsafe { std::slice::from_raw_parts_mut(into.cast(), count) })
+}

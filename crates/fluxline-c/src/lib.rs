@@ -1,0 +1,494 @@
+//! The C library: the programming model and push rings, for C and C++.
+//!
+//! A thin layer: handles are boxes, identifiers are numbers, failures are codes with a sentence in
+//! `fluxline_error`. No panic crosses it: what panics becomes `FLUXLINE_CODE_DEFECT`. The header
+//! `include/fluxline.h` is made from this file.
+//!
+//! All pointers are the caller's word: a null handle is refused, a wrong one cannot be noticed.
+#![allow(unsafe_code, reason = "the border to C is made of pointers")]
+#![allow(clippy::missing_safety_doc, reason = "the safety of all calls is stated above, for C")]
+
+mod border;
+
+use std::collections::VecDeque;
+use std::ffi::{c_char, c_void};
+use std::time::{Duration, Instant};
+
+use fluxline::clock;
+use fluxline::push::{PushConsumer, PushProducer, PushRefused};
+use fluxline::shm::{Shm, ShmConfig};
+use fluxline_proto::fabric::{
+    Completion, EndpointId, Fabric, Grant, Key, Level, Local, Operation, RegionId, Reliability,
+    RemoteId, Rights, Slice, Status, Target, Work,
+};
+
+use border::{Refused, bytes, bytes_mut, guard, handle, make, name, put_out, text};
+
+/// How a call ended.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FluxlineCode {
+    /// As asked.
+    Done = 0,
+    /// Nothing there yet; try again.
+    Nothing = 1,
+    /// The queue or ring is full; poll or wait, then try again.
+    Full = 2,
+    /// An argument is wrong; fluxline_error() says which.
+    Argument = 3,
+    /// The link, the host or the peer refused; fluxline_error() says why.
+    Refused = 4,
+    /// Nothing came in time.
+    Timeout = 5,
+    /// The other side has gone.
+    Gone = 6,
+    /// A defect of the library; please report it.
+    Defect = 7,
+}
+
+/// What fluxline_poll tells.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FluxlineKind {
+    /// Work posted with a tag is done; see status.
+    Completed = 0,
+    /// A peer's put with a notification is in place.
+    Notified = 1,
+    /// A peer has connected.
+    Connected = 2,
+    /// A connection is over; see status.
+    Broken = 3,
+}
+
+/// Something that became of posted work, or came from a peer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FluxlineCompletion {
+    /// What it is.
+    pub kind: FluxlineKind,
+    /// Which connection.
+    pub endpoint: u32,
+    /// Completed: the caller's tag.
+    pub tag: u64,
+    /// Completed, Broken: 0 is well, anything else is not.
+    pub status: u32,
+    /// Notified: which own region.
+    pub region: u32,
+    /// Notified: where the bytes begin.
+    pub offset: u64,
+    /// Notified: how many bytes.
+    pub bytes: u64,
+    /// Notified: the peer's value. Completed: what the word was, for atomics.
+    pub value: u64,
+}
+
+/// What is kept at most while a call waits for something else; then it waits in the link.
+const KEPT_MAX: usize = 4096;
+
+/// Rights of a region: peers may write it.
+pub const FLUXLINE_PUT: u32 = 1;
+/// Rights of a region: peers may read it.
+pub const FLUXLINE_GET: u32 = 2;
+/// Rights of a region: peers may add to its words and swap them.
+pub const FLUXLINE_ATOMIC: u32 = 4;
+
+/// A node on a link.
+pub struct FluxlineNode {
+    shm: Shm,
+    /// Told while a call waited for something else.
+    kept: VecDeque<Completion>,
+}
+
+/// The writing end of a push ring.
+pub struct FluxlineProducer(PushProducer);
+
+/// The reading end of a push ring.
+pub struct FluxlineConsumer(PushConsumer);
+
+/// The sentence of this thread's last failure; valid until its next call.
+#[unsafe(no_mangle)]
+pub extern "C" fn fluxline_error() -> *const c_char {
+    border::error()
+}
+
+/// Opens a node: url is shm://GROUP/NODE. The node is written to *node.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_open(
+    url: *const c_char,
+    node: *mut *mut FluxlineNode,
+) -> FluxlineCode {
+    guard(|| {
+        let (group, name) = fluxline::shm_names(text(url)?).map_err(Refused::argument)?;
+        let config = ShmConfig { spin: Duration::from_micros(50), ..ShmConfig::default() };
+        let shm = Shm::open(&group, &name, config).map_err(Refused::host)?;
+        make(node, FluxlineNode { shm, kept: VecDeque::new() })
+    })
+}
+
+/// Ends a node, its regions and connections. Close its producers and consumers first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_close(node: *mut FluxlineNode) {
+    border::end(node);
+}
+
+/// Makes a region of zero bytes; its number is written to *region.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_register(
+    node: *mut FluxlineNode,
+    bytes: u64,
+    region: *mut u32,
+) -> FluxlineCode {
+    guard(|| {
+        let made = handle(node)?.shm.register(bytes).map_err(Refused::host)?;
+        put_out(region, made.0)
+    })
+}
+
+/// Lets peers that show the key import the region under that name; rights: FLUXLINE_PUT and so on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_export(
+    node: *mut FluxlineNode,
+    region: u32,
+    region_name: *const c_char,
+    key: u64,
+    rights: u32,
+) -> FluxlineCode {
+    guard(|| {
+        let has = |right| rights & right != 0;
+        let rights =
+            Rights { put: has(FLUXLINE_PUT), get: has(FLUXLINE_GET), atomic: has(FLUXLINE_ATOMIC) };
+        let grant = Grant { rights, key: Key(key) };
+        let region_name = name(region_name)?;
+        handle(node)?.shm.export(RegionId(region), region_name, grant).map_err(Refused::host)
+    })
+}
+
+/// Copies from an own region into memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_read(
+    node: *mut FluxlineNode,
+    region: u32,
+    offset: u64,
+    into: *mut c_void,
+    count: usize,
+) -> FluxlineCode {
+    guard(|| {
+        let memory = handle(node)?.shm.memory(RegionId(region)).map_err(Refused::argument)?;
+        memory.read(offset, bytes_mut(into, count)?).map_err(Refused::argument)
+    })
+}
+
+/// Connects to a node of the group and waits for it; the connection is written to *endpoint.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_connect(
+    node: *mut FluxlineNode,
+    peer: *const c_char,
+    timeout_ms: u32,
+    endpoint: *mut u32,
+) -> FluxlineCode {
+    guard(|| {
+        let node = handle(node)?;
+        let asked = node.shm.connect(text(peer)?, Reliability::Reliable).map_err(Refused::host)?;
+        let status = node.wait(timeout_ms, |what| match *what {
+            Completion::Connected { endpoint, .. } if endpoint == asked => Some(Status::Done),
+            Completion::Broken { endpoint, status } if endpoint == asked => Some(status),
+            _ => None,
+        })?;
+        border::done(status)?;
+        put_out(endpoint, asked.0)
+    })
+}
+
+/// Imports a peer's region by name and key; its number is written to *remote, its size to *size.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_import(
+    node: *mut FluxlineNode,
+    endpoint: u32,
+    region_name: *const c_char,
+    key: u64,
+    timeout_ms: u32,
+    remote: *mut u32,
+    size: *mut u64,
+) -> FluxlineCode {
+    guard(|| {
+        let node = handle(node)?;
+        let asked = node
+            .shm
+            .import(EndpointId(endpoint), name(region_name)?, Key(key))
+            .map_err(Refused::argument)?;
+        let (status, found) = node.wait(timeout_ms, |what| match *what {
+            Completion::Imported { remote, status, bytes } if remote == asked => {
+                Some((status, bytes))
+            }
+            _ => None,
+        })?;
+        border::done(status)?;
+        put_out(size, found)?;
+        put_out(remote, asked.0)
+    })
+}
+
+/// Writes into a peer's region; the bytes may be changed at once. notify: -1 for none, else a value
+/// that the owner is told after the bytes are in place. tag: comes back from fluxline_poll when the
+/// put is placed; -1: nothing comes back unless it fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_put(
+    node: *mut FluxlineNode,
+    endpoint: u32,
+    remote: u32,
+    offset: u64,
+    from: *const c_void,
+    count: usize,
+    notify: i64,
+    tag: i64,
+) -> FluxlineCode {
+    guard(|| {
+        let work = Work::Put {
+            from: Local::Bytes(bytes(from, count)?),
+            to: Target { remote: RemoteId(remote), offset },
+            notify: u32::try_from(notify).ok(),
+            complete_at: (tag >= 0).then_some(Level::Placed),
+        };
+        handle(node)?.post(endpoint, tag.max(0) as u64, work)
+    })
+}
+
+/// Reads from a peer's region into an own one; the tag comes back from fluxline_poll.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_get(
+    node: *mut FluxlineNode,
+    endpoint: u32,
+    remote: u32,
+    offset: u64,
+    into_region: u32,
+    into_offset: u64,
+    count: u64,
+    tag: u64,
+) -> FluxlineCode {
+    guard(|| {
+        let into = Slice { region: RegionId(into_region), offset: into_offset, bytes: count };
+        let from = Target { remote: RemoteId(remote), offset };
+        handle(node)?.post(endpoint, tag, Work::Get { from, into })
+    })
+}
+
+/// Adds to an aligned word of a peer's region; tag and what it was come back from fluxline_poll.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_fetch_add(
+    node: *mut FluxlineNode,
+    endpoint: u32,
+    remote: u32,
+    offset: u64,
+    add: u64,
+    tag: u64,
+) -> FluxlineCode {
+    guard(|| {
+        let at = Target { remote: RemoteId(remote), offset };
+        handle(node)?.post(endpoint, tag, Work::FetchAdd { at, add })
+    })
+}
+
+/// The next thing that happened, written to *completion; FLUXLINE_CODE_NOTHING: nothing new. Call it
+/// regularly: connections of peers are taken up in here.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_poll(
+    node: *mut FluxlineNode,
+    completion: *mut FluxlineCompletion,
+) -> FluxlineCode {
+    guard(|| {
+        let node = handle(node)?;
+        loop {
+            let Some(what) = node.kept.pop_front().or_else(|| node.shm.poll(clock::now())) else {
+                return Err(Refused::nothing());
+            };
+            if let Some(told) = told(&what) {
+                return put_out(completion, told);
+            }
+        }
+    })
+}
+
+/// Sleeps until fluxline_poll has something, at most so long.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_wait(node: *mut FluxlineNode, timeout_ms: u32) -> FluxlineCode {
+    guard(|| {
+        let node = handle(node)?;
+        if node.kept.is_empty() {
+            node.shm.wait(Duration::from_millis(timeout_ms.into()));
+        }
+        Ok(())
+    })
+}
+
+/// Attaches to the push ring in a peer's region; the producer is written to *producer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_producer(
+    node: *mut FluxlineNode,
+    remote: u32,
+    producer: *mut *mut FluxlineProducer,
+) -> FluxlineCode {
+    guard(|| {
+        let made = handle(node)?.shm.push_producer(RemoteId(remote)).map_err(Refused::host)?;
+        make(producer, FluxlineProducer(made))
+    })
+}
+
+/// Copies a record into the ring; nobody sees it before fluxline_publish.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_push(
+    producer: *mut FluxlineProducer,
+    from: *const c_void,
+    count: usize,
+) -> FluxlineCode {
+    guard(|| {
+        let record = bytes(from, count)?;
+        handle(producer)?.0.push(record).map_err(|refused| match refused {
+            PushRefused::Full => Refused::of(FluxlineCode::Full, &refused),
+            PushRefused::TooLong { .. } => Refused::argument(refused),
+            PushRefused::ConsumerGone => Refused::of(FluxlineCode::Gone, &refused),
+            PushRefused::Broken(_) => Refused::host(refused),
+        })
+    })
+}
+
+/// Shows all records to the consumer; call once per batch.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_publish(producer: *mut FluxlineProducer) -> FluxlineCode {
+    guard(|| {
+        handle(producer)?.0.publish();
+        Ok(())
+    })
+}
+
+/// Publishes what is left and ends the producer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_producer_close(producer: *mut FluxlineProducer) {
+    border::end(producer);
+}
+
+/// Makes a push ring of so many bytes (a power of two); its region, to be exported with
+/// FLUXLINE_PUT, is written to *region, the consumer to *consumer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_consumer(
+    node: *mut FluxlineNode,
+    ring_bytes: u64,
+    region: *mut u32,
+    consumer: *mut *mut FluxlineConsumer,
+) -> FluxlineCode {
+    guard(|| {
+        let made = handle(node)?.shm.push_consumer(ring_bytes, true).map_err(Refused::host)?;
+        put_out(region, made.region().0)?;
+        make(consumer, FluxlineConsumer(made))
+    })
+}
+
+/// The oldest record, in place until the next call: its address to *record, its size to *count.
+/// FLUXLINE_CODE_NOTHING: there is none now. FLUXLINE_CODE_GONE: none, and the producer has closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_next(
+    consumer: *mut FluxlineConsumer,
+    record: *mut *const c_void,
+    count: *mut usize,
+) -> FluxlineCode {
+    guard(|| {
+        let FluxlineConsumer(ring) = handle(consumer)?;
+        let closed = ring.is_closed();
+        match ring.next().map_err(Refused::host)? {
+            Some(found) => {
+                put_out(count, found.len())?;
+                put_out(record, found.as_ptr().cast())
+            }
+            None if closed => Err(Refused::gone()),
+            None => Err(Refused::nothing()),
+        }
+    })
+}
+
+/// Sleeps until there is a record, at most so long.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_consumer_wait(
+    consumer: *mut FluxlineConsumer,
+    timeout_ms: u32,
+) -> FluxlineCode {
+    guard(|| {
+        handle(consumer)?.0.wait(Duration::from_millis(timeout_ms.into()));
+        Ok(())
+    })
+}
+
+/// Ends the consumer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_consumer_close(consumer: *mut FluxlineConsumer) {
+    border::end(consumer);
+}
+
+impl FluxlineNode {
+    /// Polls until `wanted` accepts something; all else is kept for `fluxline_poll`.
+    fn wait<T>(
+        &mut self,
+        timeout_ms: u32,
+        wanted: impl Fn(&Completion) -> Option<T>,
+    ) -> Result<T, Refused> {
+        let until = Instant::now() + Duration::from_millis(timeout_ms.into());
+        loop {
+            while self.kept.len() < KEPT_MAX
+                && let Some(what) = self.shm.poll(clock::now())
+            {
+                if let Some(found) = wanted(&what) {
+                    return Ok(found);
+                }
+                self.kept.push_back(what);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Refused::timeout(timeout_ms));
+            }
+            self.shm.wait(left);
+        }
+    }
+
+    fn post(&mut self, endpoint: u32, tag: u64, work: Work<'_>) -> Result<(), Refused> {
+        use fluxline_proto::fabric::PostError;
+        self.shm.post(EndpointId(endpoint), tag, work).map_err(|error| match error {
+            PostError::Full => Refused::of(FluxlineCode::Full, &error),
+            PostError::NotConnected => Refused::of(FluxlineCode::Gone, &error),
+            _ => Refused::argument(error),
+        })
+    }
+}
+
+/// A completion as C sees it; `None`: of no concern there.
+fn told(what: &Completion) -> Option<FluxlineCompletion> {
+    let blank = |kind, endpoint: EndpointId| FluxlineCompletion {
+        kind,
+        endpoint: endpoint.0,
+        tag: 0,
+        status: 0,
+        region: 0,
+        offset: 0,
+        bytes: 0,
+        value: 0,
+    };
+    Some(match *what {
+        Completion::Done { operation: Operation::Receive, .. } => return None,
+        Completion::Done { endpoint, tag, status, value, .. } => {
+            let status = status as u32;
+            FluxlineCompletion { tag, status, value, ..blank(FluxlineKind::Completed, endpoint) }
+        }
+        Completion::Notified { endpoint, region, offset, bytes, value } => FluxlineCompletion {
+            region: region.0,
+            offset,
+            bytes,
+            value: value.into(),
+            ..blank(FluxlineKind::Notified, endpoint)
+        },
+        Completion::Connected { endpoint, .. } => blank(FluxlineKind::Connected, endpoint),
+        Completion::Broken { endpoint, status } => {
+            FluxlineCompletion { status: status as u32, ..blank(FluxlineKind::Broken, endpoint) }
+        }
+        Completion::Imported { .. } => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

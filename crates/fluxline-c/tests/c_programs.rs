@@ -1,0 +1,86 @@
+//! The header is what the source says, and programs of C and C++ work with it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
+
+/// `UPDATE=1` writes the header anew.
+#[test]
+fn the_header_is_fresh() {
+    let made = cbindgen::generate(FOLDER).expect("the source can be read");
+    let mut text = Vec::new();
+    made.write(&mut text);
+    let text = String::from_utf8(text).expect("UTF-8");
+    let path = Path::new(FOLDER).join("include/fluxline.h");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &text).expect("written");
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == text, "run `UPDATE=1 cargo test -p fluxline-c the_header_is_fresh`");
+}
+
+/// Builds the libraries, which no Rust program needs, beside this program; where they are.
+fn libraries() -> PathBuf {
+    let program = std::env::current_exe().expect("a path");
+    let profile = program.ancestors().nth(2).expect("target/PROFILE/deps/PROGRAM").to_path_buf();
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "-p", "fluxline-c", "--lib", "--target-dir"])
+        .arg(profile.parent().expect("target"))
+        .current_dir(FOLDER)
+        .status()
+        .expect("cargo");
+    assert!(status.success());
+    let built = profile.parent().expect("target").join("debug");
+    assert!(built.join("libfluxline_c.a").exists(), "{}", built.display());
+    built
+}
+
+fn compile(compiler: &str, source: &str, out: &Path, library: &str) {
+    let folder = libraries();
+    let status = Command::new(compiler)
+        .args(["-Wall", "-Wextra", "-Werror", "-O1", "-I"])
+        .arg(Path::new(FOLDER).join("include"))
+        .arg(Path::new(FOLDER).join("examples").join(source))
+        .arg("-o")
+        .arg(out)
+        .arg(folder.join(library))
+        .arg(format!("-Wl,-rpath,{}", folder.display()))
+        .args(["-lpthread", "-ldl", "-lm"])
+        .status()
+        .expect("a compiler");
+    assert!(status.success(), "{compiler} {source}");
+}
+
+fn start(program: &Path, arguments: &[&str]) -> Child {
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("it starts")
+}
+
+#[test]
+fn a_c_producer_pushes_into_a_cpp_owner_and_is_told_what_is_wrong() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let (producer, owner) = (scratch.path().join("producer"), scratch.path().join("owner"));
+    compile("cc", "producer.c", &producer, "libfluxline_c.a");
+    compile("c++", "owner.cpp", &owner, "libfluxline_c.so");
+    let group = format!("test-c-{}", std::process::id());
+
+    let refused = start(&producer, &[&group, "owner", "7", "1"]).wait_with_output();
+    let refused = String::from_utf8(refused.expect("it ends").stderr).expect("UTF-8");
+    assert!(refused.starts_with("connect: ") && refused.contains("start its process first"));
+
+    let mut reading = start(&owner, &[&group, "7", "20000"]);
+    let mut ready = [0; 6];
+    let out = reading.stdout.as_mut().expect("piped");
+    std::io::Read::read_exact(out, &mut ready).expect("it says that it is ready");
+    let wrong = start(&producer, &[&group, "owner", "8", "1"]).wait_with_output();
+    let wrong = String::from_utf8(wrong.expect("it ends").stderr).expect("UTF-8");
+    assert!(wrong.starts_with("import: the key is not the region's"), "{wrong}");
+    let pushed = start(&producer, &[&group, "owner", "7", "20000"]).wait_with_output();
+    assert!(pushed.expect("it ends").status.success());
+    let read = reading.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&read.stderr).into_owned();
+    assert!(read.status.success(), "{errors}");
+    assert_eq!(String::from_utf8_lossy(&read.stdout), "20000 packets\n");
+}
