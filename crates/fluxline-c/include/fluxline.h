@@ -158,8 +158,8 @@ enum FluxlineCode fluxline_fetch_add(struct FluxlineNode *node,
                                      uint64_t add,
                                      uint64_t tag);
 
-// The next thing that happened, written to *completion; FLUXLINE_CODE_NOTHING: nothing new. Call it
-// regularly: connections of peers are taken up in here.
+// The next thing that happened, written to *completion; FLUXLINE_CODE_NOTHING: nothing new. Call
+// it regularly: connections of peers are taken up in here.
 enum FluxlineCode fluxline_poll(struct FluxlineNode *node, struct FluxlineCompletion *completion);
 
 // Sleeps until fluxline_poll has something, at most so long.

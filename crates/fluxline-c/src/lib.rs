@@ -288,8 +288,8 @@ pub unsafe extern "C" fn fluxline_fetch_add(
     })
 }
 
-/// The next thing that happened, written to *completion; FLUXLINE_CODE_NOTHING: nothing new. Call it
-/// regularly: connections of peers are taken up in here.
+/// The next thing that happened, written to *completion; FLUXLINE_CODE_NOTHING: nothing new. Call
+/// it regularly: connections of peers are taken up in here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_poll(
     node: *mut FluxlineNode,
