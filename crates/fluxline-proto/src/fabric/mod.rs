@@ -12,9 +12,11 @@
 //! (immediate data, unsignaled work), EXTOLL RMA (the point of completion chosen per operation),
 //! SISCI (named segments, mapped windows).
 
+pub mod barrier;
 pub mod conformance;
 pub mod error;
 pub mod memory;
+pub mod push;
 pub mod region;
 pub mod work;
 

@@ -1,0 +1,119 @@
+//! Counters and barriers that several nodes share, made of `fetch_add`.
+//!
+//! One word in a region of one node, to which all add. SCI clusters were synchronised so: an atomic
+//! on a remote word, whose owner need not run. Nothing here waits: a party arrives, and asks
+//! whether all have.
+//! Source: the fetch-and-add barrier is the central-counter barrier of J. M. Mellor-Crummey and
+//! M. L. Scott, "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors", 1991;
+//! here the counter only grows, so that no party resets it.
+
+use super::Fabric;
+use super::error::PostError;
+use super::region::Target;
+use super::work::{Completion, EndpointId, Operation, Status, Work};
+
+/// A word that several nodes add to, in a peer's region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// The connection to its owner.
+    pub endpoint: EndpointId,
+    /// Where it is; a multiple of 8.
+    pub at: Target,
+}
+
+impl Counter {
+    /// Adds; what it was before comes back in the completion with this tag.
+    ///
+    /// Errors: [`PostError`]. Cost: one operation.
+    pub fn add(self, fabric: &mut dyn Fabric, tag: u64, add: u64) -> Result<(), PostError> {
+        fabric.post(self.endpoint, tag, Work::FetchAdd { at: self.at, add })
+    }
+
+    /// What a completion says of this counter's operation `tag`: what it was, or why not.
+    #[must_use]
+    pub fn answer(self, tag: u64, completion: &Completion) -> Option<Result<u64, Status>> {
+        match *completion {
+            Completion::Done {
+                endpoint,
+                tag: of,
+                operation: Operation::FetchAdd,
+                status,
+                value,
+            } if endpoint == self.endpoint && of == tag => {
+                Some(if status.is_done() { Ok(value) } else { Err(status) })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a party of a barrier is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Between two barriers.
+    Away,
+    /// Its arrival is posted.
+    Arriving,
+    /// Arrived; the count is looked at again and again. `asked`: a look is posted.
+    Waiting { asked: bool },
+}
+
+/// One party's view of a barrier of several nodes.
+///
+/// Each party calls [`Barrier::arrive`], then [`Barrier::poll`] until it says that all have
+/// arrived, and hands every completion of its endpoint to [`Barrier::take`]. Cost: one operation to
+/// arrive, and one per look.
+#[derive(Clone, Debug)]
+pub struct Barrier {
+    counter: Counter,
+    tag: u64,
+    parties: u64,
+    /// How often this party has passed.
+    passed: u64,
+    phase: Phase,
+    seen: u64,
+}
+
+impl Barrier {
+    /// A barrier of `parties` (at least 1) on a word that was zero; `tag` is for it alone.
+    #[must_use]
+    pub fn new(counter: Counter, parties: u64, tag: u64) -> Barrier {
+        Barrier { counter, tag, parties: parties.max(1), passed: 0, phase: Phase::Away, seen: 0 }
+    }
+
+    /// This party is there. Does nothing when it has arrived already.
+    pub fn arrive(&mut self, fabric: &mut dyn Fabric) -> Result<(), PostError> {
+        if self.phase == Phase::Away {
+            self.counter.add(fabric, self.tag, 1)?;
+            self.phase = Phase::Arriving;
+        }
+        Ok(())
+    }
+
+    /// Whether all have arrived; if so, the barrier is ready for the next round. Else it looks
+    /// again, when its last look has been answered.
+    pub fn poll(&mut self, fabric: &mut dyn Fabric) -> Result<bool, PostError> {
+        if let Phase::Waiting { asked } = self.phase {
+            if self.seen >= (self.passed + 1).wrapping_mul(self.parties) {
+                self.passed += 1;
+                self.phase = Phase::Away;
+                return Ok(true);
+            }
+            if !asked {
+                self.counter.add(fabric, self.tag, 0)?;
+                self.phase = Phase::Waiting { asked: true };
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes a completion that may be this barrier's; `Some`: it was, and why it failed if so.
+    pub fn take(&mut self, completion: &Completion) -> Option<Result<(), Status>> {
+        let answer = self.counter.answer(self.tag, completion)?;
+        Some(answer.map(|before| {
+            let own = u64::from(self.phase == Phase::Arriving);
+            self.seen = self.seen.max(before + own);
+            self.phase = Phase::Waiting { asked: false };
+        }))
+    }
+}
