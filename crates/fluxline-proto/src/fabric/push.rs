@@ -190,8 +190,8 @@ pub struct FabricConsumer {
 }
 
 impl FabricConsumer {
-    /// A consumer of the ring in `memory`, an own region of `HEADER_BYTES` and a power of two, zeroed
-    /// and exported with the right to put; `credit` is the producer's region, imported.
+    /// A consumer of the ring in `memory`, an own region of `HEADER_BYTES` and a power of two,
+    /// zeroed and exported with the right to put; `credit` is the producer's region, imported.
     #[must_use]
     pub fn new(
         memory: Arc<dyn Memory>,

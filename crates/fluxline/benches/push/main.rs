@@ -77,6 +77,13 @@ fn measure(rows: &mut Rows, round: usize) {
         let rate = peer.delivered(bytes, records) / 1e6;
         rows.add(&format!("{bytes} B records delivered and summed [M/s]"), rate, f64::NAN);
     }
+    let mut wakes = peer.wake_ups();
+    wakes.sort_unstable();
+    rows.add(
+        "8 B to a sleeping consumer, half, p50 [ns]",
+        wakes[wakes.len() / 2] as f64 / 2.0,
+        f64::NAN,
+    );
     let untouched = peer.puts(64 << 10, 20_000);
     rows.add("64 KiB put with notify, untouched [GB/s]", untouched, copy);
     let read = peer.delivered(64 << 10, 40_000) * 65_536.0 / 1e9;
@@ -140,6 +147,7 @@ struct Peer {
     endpoint: EndpointId,
     small: PushProducer,
     large: PushProducer,
+    sleepy: PushProducer,
     back: PushConsumer,
     region: RemoteId,
 }
@@ -152,8 +160,8 @@ fn open(group: &str, node: &str) -> Shm {
     Shm::open(&name(group), &name(node), ShmConfig::default()).expect("shared memory")
 }
 
-fn export(node: &mut Shm, called: &str, bytes: u64) -> PushConsumer {
-    let ring = node.push_consumer(bytes, false).expect("memory");
+fn export(node: &mut Shm, called: &str, bytes: u64, sleeps: bool) -> PushConsumer {
+    let ring = node.push_consumer(bytes, sleeps).expect("memory");
     node.export(ring.region(), name(called), Grant { rights: Rights::PUT, key: KEY })
         .expect("a free name");
     ring
@@ -189,7 +197,7 @@ fn import(node: &mut Shm, endpoint: EndpointId, called: &str) -> RemoteId {
 impl Peer {
     fn start(group: &str) -> Peer {
         let mut node = open(group, "here");
-        let back = export(&mut node, "back", RING_BYTES);
+        let back = export(&mut node, "back", RING_BYTES, false);
         let child = Command::new(std::env::current_exe().expect("a path"))
             .args(["peer", group])
             .stdout(Stdio::null())
@@ -201,10 +209,12 @@ impl Peer {
         connected(&mut node);
         let small = import(&mut node, endpoint, "small");
         let large = import(&mut node, endpoint, "large");
+        let sleepy = import(&mut node, endpoint, "sleepy");
         let region = import(&mut node, endpoint, "region");
         let small = node.push_producer(small).expect("a ring");
         let large = node.push_producer(large).expect("a ring");
-        Peer { child, node, endpoint, small, large, back, region }
+        let sleepy = node.push_producer(sleepy).expect("a ring");
+        Peer { child, node, endpoint, small, large, sleepy, back, region }
     }
 
     /// Tells the peer what comes next: a mode, and the size and number of records.
@@ -235,6 +245,21 @@ impl Peer {
             trips.push(began.elapsed().as_nanos() as u64);
         }
         trips
+    }
+
+    /// Round trips \[ns\] of records that find their reader asleep.
+    fn wake_ups(&mut self) -> Vec<u64> {
+        const WAKE_UPS: u64 = 1000;
+        self.command(4, 8, WAKE_UPS);
+        let trip = |peer: &mut Peer| {
+            std::thread::sleep(Duration::from_micros(300)); // it falls asleep
+            let began = Instant::now();
+            peer.sleepy.push(&[1; 8]).expect("room");
+            peer.sleepy.publish();
+            while peer.back.next().expect("sound").is_none() {}
+            began.elapsed().as_nanos() as u64
+        };
+        (0..WAKE_UPS).map(|_| trip(self)).collect()
     }
 
     /// Records per second, all received and their words summed.
@@ -284,8 +309,9 @@ impl Peer {
 fn peer(group: &str) {
     pin::pin_current_thread(CORES[1]).expect("core 1");
     let mut node = open(group, "there");
-    let mut small = export(&mut node, "small", RING_BYTES);
-    let mut large = export(&mut node, "large", LARGE_RING_BYTES);
+    let mut small = export(&mut node, "small", RING_BYTES, false);
+    let mut large = export(&mut node, "large", LARGE_RING_BYTES, false);
+    let mut sleepy = export(&mut node, "sleepy", RING_BYTES, true);
     let region = node.register(1 << 20).expect("memory");
     node.export(region, name("region"), Grant { rights: Rights::PUT, key: KEY }).expect("free");
     connected(&mut node);
@@ -303,6 +329,7 @@ fn peer(group: &str) {
         let (bytes, records) = (word(8) as usize, word(16));
         match word(0) {
             1 => echo(&mut small, &mut back, records),
+            4 => echo_asleep(&mut sleepy, &mut back, records),
             2 => {
                 let ring = if bytes > 1 << 16 { &mut large } else { &mut small };
                 reply(&mut back, sum(ring, records));
@@ -333,6 +360,19 @@ fn echo(from: &mut PushConsumer, back: &mut PushProducer, records: u64) {
                 back.publish();
                 break;
             }
+        }
+    }
+}
+
+fn echo_asleep(from: &mut PushConsumer, back: &mut PushProducer, records: u64) {
+    for _ in 0..records {
+        loop {
+            if let Some(record) = from.next().expect("sound") {
+                back.push(record).expect("room");
+                back.publish();
+                break;
+            }
+            from.wait(Duration::from_secs(1));
         }
     }
 }
