@@ -54,7 +54,7 @@ macro_rules! counters {
         $(#[$outer])*
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         $visibility struct $name {
-            $( #[doc = concat!($help, " [", $unit, "].")] pub $field: u64, )*
+            $( #[doc = concat!($help, " \\[", $unit, "\\].")] pub $field: u64, )*
         }
 
         impl $name {
