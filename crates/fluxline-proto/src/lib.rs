@@ -12,6 +12,7 @@ pub mod counters;
 pub mod datagram;
 pub mod description;
 pub mod fabric;
+pub mod port;
 pub mod time;
 
 pub use datagram::{Datagram, SenderAddress};
