@@ -26,6 +26,12 @@ mod kind {
 /// What is told to the program.
 pub(super) type Told = VecDeque<Completion>;
 
+/// What waits for the peer's answers.
+enum Unanswered {
+    Message { tag: u64, told: bool },
+    Flush { tag: u64 },
+}
+
 /// One end of a connection.
 pub(super) struct Endpoint {
     pub id: EndpointId,
@@ -41,8 +47,10 @@ pub(super) struct Endpoint {
     receiver: Receiver,
     /// Buffers for the peer's messages.
     pub receives: VecDeque<(u64, Slice)>,
-    /// Messages that the peer has not answered.
-    unanswered: VecDeque<(u64, bool)>,
+    /// Messages that the peer has not answered, and the flushes among them.
+    unanswered: VecDeque<Unanswered>,
+    /// How many of `unanswered`, counted from the front, came before the last fence.
+    fenced: usize,
     /// Since when the first message has been waiting for a buffer.
     waits_since: Option<Moment>,
     record: Vec<u8>,
@@ -68,6 +76,7 @@ impl Endpoint {
             receiver,
             receives: VecDeque::new(),
             unanswered: VecDeque::new(),
+            fenced: 0,
             waits_since: None,
             record: Vec::new(),
         }
@@ -92,13 +101,37 @@ impl Endpoint {
     /// Sends a message; its completion comes with the peer's answer.
     pub fn send(&mut self, bytes: &[u8], tag: u64, told: bool) {
         self.sender.push(kind::MESSAGE, [bytes, &[]]);
-        self.unanswered.push_back((tag, told));
+        self.unanswered.push_back(Unanswered::Message { tag, told });
         self.peer.ring();
     }
 
-    /// How many messages wait for an answer.
+    /// Completes when all earlier messages are answered; puts are placed when they are posted.
+    pub fn flush(&mut self, tag: u64, told: &mut Told) {
+        self.unanswered.push_back(Unanswered::Flush { tag });
+        self.complete_flushes(told);
+    }
+
+    /// Later work waits for the messages so far (`is_fenced`).
+    pub fn fence(&mut self) {
+        self.fenced = self.unanswered.len();
+    }
+
+    /// Whether work must wait for messages that were sent before a fence.
+    pub fn is_fenced(&self) -> bool {
+        self.fenced > 0
+    }
+
+    /// How many messages and flushes wait for an answer.
     pub fn unanswered(&self) -> usize {
         self.unanswered.len()
+    }
+
+    fn complete_flushes(&mut self, told: &mut Told) {
+        while let Some(Unanswered::Flush { tag }) = self.unanswered.front() {
+            told.push_back(self.done(*tag, Operation::Flush, (Status::Done, 0)));
+            self.unanswered.pop_front();
+            self.fenced = self.fenced.saturating_sub(1);
+        }
     }
 
     /// Looks at what the peer did; `Err`: the connection is over, and why.
@@ -198,10 +231,12 @@ impl Endpoint {
     }
 
     fn take_answer(&mut self, told: &mut Told) -> Result<(), Status> {
-        let (Some((tag, wanted)), [answer]) = (self.unanswered.pop_front(), &self.record[..])
+        let (Some(Unanswered::Message { tag, told: wanted }), [answer]) =
+            (self.unanswered.pop_front(), &self.record[..])
         else {
             return Err(Status::Version);
         };
+        self.fenced = self.fenced.saturating_sub(1);
         let status = match answer {
             0 => Status::Done,
             1 => Status::TooLong,
@@ -210,6 +245,7 @@ impl Endpoint {
         if wanted || status != Status::Done {
             told.push_back(self.done(tag, Operation::Send, (status, 0)));
         }
+        self.complete_flushes(told);
         Ok(())
     }
 
@@ -262,7 +298,10 @@ impl Endpoint {
 
     /// Ends it: all that waits is flushed, then `status` says why.
     pub fn end(&mut self, status: Status, told: &mut Told) {
-        let sends = self.unanswered.drain(..).map(|(tag, _)| (tag, Operation::Send));
+        let sends = self.unanswered.drain(..).map(|waiting| match waiting {
+            Unanswered::Message { tag, .. } => (tag, Operation::Send),
+            Unanswered::Flush { tag } => (tag, Operation::Flush),
+        });
         let waiting: Vec<_> =
             sends.chain(self.receives.drain(..).map(|of| (of.0, Operation::Receive))).collect();
         for (tag, operation) in waiting {

@@ -131,8 +131,9 @@ impl Fabric for Shm {
     }
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
-        self.endpoint(endpoint)?;
-        if self.told.len() >= QUEUE_MAX {
+        let of = self.endpoint(endpoint)?;
+        let behind_messages = matches!(work, Work::Send { .. } | Work::Fence | Work::Flush);
+        if self.told.len() >= QUEUE_MAX || (of.is_fenced() && !behind_messages) {
             return Err(PostError::Full);
         }
         let (wanted, ended) = match &work {
@@ -150,8 +151,12 @@ impl Fabric for Shm {
             Work::Send { from, complete_at } => {
                 return self.send(endpoint, tag, (from, complete_at.is_some()));
             }
-            // Whatever was posted before is placed already.
-            Work::Fence | Work::Flush => (true, Ok(0)),
+            // Only messages are not placed yet when `post` returns.
+            Work::Fence => {
+                self.endpoint_mut(endpoint)?.fence();
+                (true, Ok(0))
+            }
+            Work::Flush => return self.flush(endpoint, tag),
         };
         match ended {
             Ok(value) if wanted => self.tell(endpoint, tag, &work, (Status::Done, value)),

@@ -15,6 +15,14 @@ impl Shm {
         found.filter(|endpoint| endpoint.open).ok_or(PostError::NotConnected)
     }
 
+    pub(super) fn endpoint_mut(
+        &mut self,
+        endpoint: EndpointId,
+    ) -> Result<&mut Endpoint, PostError> {
+        let found = self.endpoints.get_mut(endpoint.0 as usize).and_then(Option::as_mut);
+        found.filter(|endpoint| endpoint.open).ok_or(PostError::NotConnected)
+    }
+
     pub(super) fn own(&self, region: RegionId) -> Result<&OwnRegion, AccessError> {
         let found = self.regions.get(region.0 as usize).and_then(Option::as_ref);
         found.ok_or(AccessError::UnknownRegion)
@@ -147,6 +155,20 @@ impl Shm {
             return Err(PostError::Full);
         }
         of.send(bytes, tag, told);
+        Ok(())
+    }
+}
+
+impl Shm {
+    /// Completes now, or with the answer to the last message before it.
+    pub(super) fn flush(&mut self, endpoint: EndpointId, tag: u64) -> Result<(), PostError> {
+        let Some(Some(of)) = self.endpoints.get_mut(endpoint.0 as usize) else {
+            return Err(PostError::NotConnected);
+        };
+        if of.unanswered() >= QUEUE_MAX {
+            return Err(PostError::Full);
+        }
+        of.flush(tag, &mut self.told);
         Ok(())
     }
 }

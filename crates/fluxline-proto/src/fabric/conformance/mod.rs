@@ -4,6 +4,7 @@
 //! link does not promise (its [`super::Capabilities`]) is not asked of it. Laws panic when they are
 //! broken: this module is for tests.
 
+pub mod endings;
 pub mod laws;
 mod nobody;
 pub mod script;
@@ -198,7 +199,16 @@ macro_rules! conformance {
         mod $link {
             use super::*;
 
-            $crate::conformance!(@each $make,
+            $crate::conformance!(@each endings, $make,
+                silent_work_is_done_by_polling,
+                a_flush_waits_for_messages,
+                a_fence_holds_work_back_behind_messages,
+                broken_is_told_after_all_that_was_flushed,
+                a_message_into_a_withdrawn_buffer_is_told_to_both,
+                both_sides_post_at_once,
+                an_unreliable_connection_invents_and_repeats_nothing,
+            );
+            $crate::conformance!(@each laws, $make,
                 a_put_places_its_bytes_and_no_others,
                 puts_are_placed_in_order,
                 a_notification_comes_after_its_bytes_and_says_where,
@@ -241,11 +251,11 @@ macro_rules! conformance {
             }
         }
     };
-    (@each $make:expr, $($law:ident,)+) => {
+    (@each $of:ident, $make:expr, $($law:ident,)+) => {
         $(
             #[test]
             fn $law() {
-                $crate::fabric::conformance::laws::$law($make);
+                $crate::fabric::conformance::$of::$law($make);
             }
         )+
     };

@@ -24,7 +24,6 @@ enum Act {
     FetchAdd { at: Target, add: u64 },
     CompareSwap { at: Target, expected: u64, desired: u64 },
     Send { from: Source },
-    Fence,
     Flush,
 }
 
@@ -81,8 +80,7 @@ impl Queued {
             Work::Send { from, complete_at } => {
                 (Act::Send { from: source(&from)? }, complete_at.is_some())
             }
-            Work::Fence => (Act::Fence, true),
-            Work::Flush => (Act::Flush, true),
+            Work::Fence | Work::Flush => (Act::Flush, true),
         };
         Ok(Queued { tag, act, told })
     }
@@ -94,7 +92,6 @@ impl Queued {
             Act::FetchAdd { .. } => Operation::FetchAdd,
             Act::CompareSwap { .. } => Operation::CompareSwap,
             Act::Send { .. } => Operation::Send,
-            Act::Fence => Operation::Fence,
             Act::Flush => Operation::Flush,
         }
     }
@@ -106,8 +103,9 @@ fn fits(bytes: u64) -> Result<(), PostError> {
 }
 
 impl Shared {
-    /// Does one piece of work of the node: its endpoints have their turns.
-    pub fn work(&mut self, node: usize, now: Moment) {
+    /// Does one piece of work of the node: its endpoints have their turns. `false`: there is none
+    /// that can be done now.
+    pub fn work(&mut self, node: usize, now: Moment) -> bool {
         let count = self.nodes[node].endpoints.len();
         for step in 0..count {
             let number = (self.nodes[node].turn + step) % count;
@@ -115,9 +113,10 @@ impl Shared {
             let open = self.phase(node, endpoint) == Some(Phase::Open);
             if open && self.first(node, endpoint, now) {
                 self.nodes[node].turn = (number + 1) % count;
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// Does the first in an endpoint's queue; `false`: there is none, or it must wait.
@@ -166,7 +165,7 @@ impl Shared {
                 region.words.compare_swap(at.offset, *expected, *desired).map_err(status_of)
             }
             Act::Send { from } => self.send(node, endpoint, from).map(|()| 0),
-            Act::Fence | Act::Flush => Ok(0), // work is done in order
+            Act::Flush => Ok(0), // work is done in order
         }
     }
 
@@ -234,7 +233,13 @@ impl Shared {
             status: received,
             value: bytes.len() as u64,
         });
-        if status == Status::Done { Ok(()) } else { Err(status) }
+        match received {
+            Status::Done | Status::TooLong => {
+                (received == Status::Done).then_some(()).ok_or(status)
+            }
+            // The buffer's region was withdrawn: there was no buffer, for the sender.
+            _ => Err(Status::NoBuffer),
+        }
     }
 }
 

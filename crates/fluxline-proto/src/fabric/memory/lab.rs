@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::super::error::AccessError;
 use super::super::region::{Grant, Key, Name, RegionId, RemoteId, Rights, Slice};
 use super::super::work::{Completion, EndpointId, Operation, Reliability, Status};
+use super::CAPABILITIES;
 use super::words::Words;
 use crate::Moment;
 
@@ -115,6 +116,13 @@ impl Shared {
             self.nodes[node].inbox.push_back(Completion::Broken { endpoint, status });
             return endpoint;
         };
+        if self.nodes[peer_node].endpoints_open() >= CAPABILITIES.endpoints_max as usize {
+            let endpoint = self.nodes[node].add_endpoint(node, EndpointId(0), Phase::Over);
+            self.nodes[node]
+                .inbox
+                .push_back(Completion::Broken { endpoint, status: Status::NoRoom });
+            return endpoint;
+        }
         let other = EndpointId(self.nodes[peer_node].endpoints.len() as u32);
         let endpoint = self.nodes[node].add_endpoint(peer_node, other, Phase::Open);
         self.nodes[peer_node].add_endpoint(node, endpoint, Phase::Open);
