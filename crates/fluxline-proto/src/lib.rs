@@ -13,6 +13,7 @@ pub mod datagram;
 pub mod description;
 pub mod fabric;
 pub mod port;
+pub mod random;
 pub mod time;
 
 pub use datagram::{Datagram, SenderAddress};

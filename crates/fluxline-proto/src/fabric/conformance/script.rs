@@ -7,23 +7,11 @@ use super::{Joined, Pair, Side};
 use crate::fabric::{
     Completion, Level, Local, Operation, PostError, RegionId, RemoteId, Slice, Status, Target, Work,
 };
+use crate::random::Draw;
 
 const REGION_BYTES: u64 = 4096;
 const SCRIPTS: u64 = 8;
 const STEPS: u64 = 400;
-
-/// xorshift64*. Source: S. Vigna, "An experimental exploration of Marsaglia's xorshift
-/// generators, scrambled", 2016.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) % limit
-    }
-}
 
 /// What must come back for a tag.
 struct Expected {
@@ -68,7 +56,7 @@ impl Script {
         let blank = || vec![0; REGION_BYTES as usize];
         Script {
             joined,
-            draw: Draw(seed.max(1)),
+            draw: Draw::new(seed),
             own,
             region,
             remote,

@@ -4,6 +4,10 @@
 //! A frame is the payload of one UDP datagram. Frames are written where the port sends them from,
 //! and read where it received them: no copy besides the port's own.
 
+pub mod lossy;
+pub mod network;
+pub mod tap;
+
 use core::net::{IpAddr, SocketAddr};
 
 use crate::Moment;

@@ -1,0 +1,151 @@
+//! A port that is listened to: every frame is shown to a function, as a pcap file has it.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+use super::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use crate::Moment;
+
+/// Begin of a pcap file of nanosecond times and raw IP packets (LINKTYPE_RAW, 101), little-endian.
+/// Source: the pcap file format, draft-ietf-opsawg-pcap.
+pub const PCAP_HEADER: [u8; 24] =
+    [0x4D, 0x3C, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
+const UDP_PROTOCOL: u8 = 17;
+const HOP_LIMIT: u8 = 64;
+
+/// The port `inner`, whose frames `shown` gets as pcap records, those sent and those received.
+pub struct Tap<P, F> {
+    inner: P,
+    shown: F,
+    /// Frames not yet given to `inner`, which cannot show what is in them afterwards.
+    staged: Vec<(SocketAddr, Vec<u8>)>,
+    record: Vec<u8>,
+}
+
+impl<P: Port, F: FnMut(&[u8])> Tap<P, F> {
+    /// Listens to `inner`.
+    #[must_use]
+    pub fn new(inner: P, shown: F) -> Tap<P, F> {
+        Tap { inner, shown, staged: Vec::new(), record: Vec::new() }
+    }
+}
+
+/// Appends the pcap record of a frame: a header of IPv4 or IPv6 and one of UDP are made for it.
+fn append_record(
+    record: &mut Vec<u8>,
+    now: Moment,
+    (from, to): (SocketAddr, SocketAddr),
+    (identification, bytes): (u16, &[u8]),
+) {
+    let udp_bytes = bytes.len() + 8;
+    let ip_bytes = if from.is_ipv4() { 20 } else { 40 };
+    let all = (udp_bytes + ip_bytes) as u32;
+    for word in [(now.as_ns() / 1_000_000_000) as u32, (now.as_ns() % 1_000_000_000) as u32] {
+        record.extend_from_slice(&word.to_le_bytes());
+    }
+    record.extend_from_slice(&all.to_le_bytes());
+    record.extend_from_slice(&all.to_le_bytes());
+    match (from.ip(), to.ip()) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            let mut header = vec![0x45, 0];
+            header.extend_from_slice(&(all as u16).to_be_bytes());
+            header.extend_from_slice(&identification.to_be_bytes());
+            header.extend_from_slice(&[0x40, 0, HOP_LIMIT, UDP_PROTOCOL, 0, 0]);
+            header.extend_from_slice(&source.octets());
+            header.extend_from_slice(&destination.octets());
+            let sum = ones_complement_sum(&header);
+            header[10..12].copy_from_slice(&(!sum).to_be_bytes());
+            record.extend_from_slice(&header);
+        }
+        (source, destination) => {
+            record.extend_from_slice(&[0x60, 0, 0, 0]);
+            record.extend_from_slice(&(udp_bytes as u16).to_be_bytes());
+            record.extend_from_slice(&[UDP_PROTOCOL, HOP_LIMIT]);
+            record.extend_from_slice(&ipv6(source));
+            record.extend_from_slice(&ipv6(destination));
+        }
+    }
+    for word in [from.port(), to.port(), udp_bytes as u16, 0] {
+        record.extend_from_slice(&word.to_be_bytes());
+    }
+    record.extend_from_slice(bytes);
+}
+
+fn ipv6(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// RFC 1071.
+fn ones_complement_sum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|pair| {
+        let [high, low] = [pair[0], pair.get(1).copied().unwrap_or(0)];
+        u32::from(u16::from_be_bytes([high, low]))
+    });
+    let sum: u32 = words.sum();
+    let sum = (sum & 0xFFFF) + (sum >> 16);
+    ((sum & 0xFFFF) + (sum >> 16)) as u16
+}
+
+impl<P: Port, F: FnMut(&[u8])> Tap<P, F> {
+    fn show(&mut self, now: Moment, ends: (SocketAddr, SocketAddr), frame: (u16, &[u8])) {
+        self.record.clear();
+        append_record(&mut self.record, now, ends, frame);
+        (self.shown)(&self.record);
+    }
+}
+
+impl<P: Port, F: FnMut(&[u8])> Port for Tap<P, F> {
+    fn limits(&self) -> &PortLimits {
+        self.inner.limits()
+    }
+
+    fn local(&self, peer: IpAddr) -> Option<SocketAddr> {
+        self.inner.local(peer)
+    }
+
+    fn frame(&mut self, to: SocketAddr, bytes: usize) -> Option<Outgoing<'_>> {
+        // Each frame is on its own, so that what is shown has the identification that is sent.
+        if bytes == 0 || bytes > self.limits().frame_bytes_max || !self.staged.is_empty() {
+            return None;
+        }
+        self.staged.push((to, vec![0; bytes]));
+        let (_, frame) = self.staged.last_mut()?;
+        Some(Outgoing { bytes: frame, identification: 0 })
+    }
+
+    fn flush(&mut self, now: Moment) {
+        for (to, frame) in core::mem::take(&mut self.staged) {
+            if let Some(out) = self.inner.frame(to, frame.len()) {
+                out.bytes.copy_from_slice(&frame);
+            }
+            self.inner.flush(now);
+            if let Some(from) = self.inner.local(to.ip()) {
+                self.show(now, (from, to), (0, &frame));
+            }
+        }
+        self.inner.flush(now);
+    }
+
+    fn receive(&mut self, now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let Tap { inner, shown, record, .. } = self;
+        inner.receive(now, &mut |frame| {
+            record.clear();
+            let identification = frame.identification.unwrap_or(0);
+            append_record(record, now, (frame.from, frame.to), (identification, frame.bytes));
+            shown(record);
+            take(frame);
+        })
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        self.inner.deadline()
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.inner.counters()
+    }
+}

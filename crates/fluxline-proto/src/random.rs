@@ -1,0 +1,58 @@
+//! Numbers that look random and repeat with their seed. Not for secrets.
+
+/// xorshift64*. Source: S. Vigna, "An experimental exploration of Marsaglia's xorshift generators,
+/// scrambled", ACM TOMS 42 (2016).
+#[derive(Clone, Debug)]
+pub struct Draw(u64);
+
+impl Draw {
+    /// A sequence of its own for each seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Draw {
+        // One step of SplitMix64, so that small seeds differ in all bits; zero would stay zero.
+        let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        Draw((mixed ^ (mixed >> 31)).max(1))
+    }
+
+    /// All 64 bits.
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// 0 to `limit` - 1; `limit` must not be 0. The bias is below `limit` / 2^64.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+    }
+
+    /// True with this probability.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        // The upper 53 bits are a fraction that a double holds exactly.
+        ((self.next() >> 11) as f64) < probability * (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Draw;
+
+    #[test]
+    fn a_chance_of_one_tenth_comes_in_a_tenth_of_the_draws() {
+        let mut draw = Draw::new(1);
+        let hits = (0..100_000).filter(|_| draw.chance(0.1)).count();
+        assert!((9_700..10_300).contains(&hits), "{hits}");
+        assert!((0..1000).all(|_| !draw.chance(0.0) && draw.chance(1.0)));
+    }
+
+    #[test]
+    fn numbers_below_a_limit_reach_every_value_and_not_the_limit() {
+        let mut draw = Draw::new(0);
+        let mut seen = [0; 7];
+        (0..7_000).for_each(|_| seen[draw.below(7) as usize] += 1);
+        assert!(seen.iter().all(|&count| (850..1150).contains(&count)), "{seen:?}");
+    }
+}
