@@ -17,7 +17,7 @@ impl Draw {
     }
 
     /// All 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -26,13 +26,13 @@ impl Draw {
 
     /// 0 to `limit` - 1; `limit` must not be 0. The bias is below `limit` / 2^64.
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 
     /// True with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         // The upper 53 bits are a fraction that a double holds exactly.
-        ((self.next() >> 11) as f64) < probability * (1_u64 << 53) as f64
+        ((self.bits() >> 11) as f64) < probability * (1_u64 << 53) as f64
     }
 }
 
