@@ -1,5 +1,5 @@
 //! Arithmetic of polynomials modulo that of CRC-32, with the bits as the CRC has them: the highest
-//! bit is the power 0.
+//! bit is the power 0. And the CRC itself, for few bytes.
 //!
 //! Integer instructions only: carry-less multiplication needs unsafe code.
 
@@ -17,8 +17,8 @@ const fn divided_by_x(value: u32) -> u32 {
     if value & ONE != 0 { (value ^ POLYNOMIAL) << 1 | 1 } else { value << 1 }
 }
 
-/// `value x^32` by the bytes of `value`, from the lowest.
-const TIMES_X_32: [[u32; BYTE_VALUES]; 4] = {
+/// `value x^by` by the bytes of `value`, from the lowest.
+const fn times_power(by: u32) -> [[u32; BYTE_VALUES]; 4] {
     let mut tables = [[0; BYTE_VALUES]; 4];
     let mut byte = 0;
     while byte < 4 {
@@ -26,7 +26,7 @@ const TIMES_X_32: [[u32; BYTE_VALUES]; 4] = {
         while value < BYTE_VALUES {
             let mut product = (value as u32) << (8 * byte);
             let mut power = 0;
-            while power < 32 {
+            while power < by {
                 product = times_x(product);
                 power += 1;
             }
@@ -36,7 +36,7 @@ const TIMES_X_32: [[u32; BYTE_VALUES]; 4] = {
         byte += 1;
     }
     tables
-};
+}
 
 /// The powers of `x^(-8 bytes)`, from 0.
 const fn negative_powers(bytes: usize) -> [u32; BYTE_VALUES] {
@@ -57,7 +57,8 @@ const fn negative_powers(bytes: usize) -> [u32; BYTE_VALUES] {
 
 static MINUS_BYTES: [u32; BYTE_VALUES] = negative_powers(1);
 static MINUS_256_BYTES: [u32; BYTE_VALUES] = negative_powers(BYTE_VALUES);
-static REDUCE: [[u32; BYTE_VALUES]; 4] = TIMES_X_32;
+static TIMES_X_32: [[u32; BYTE_VALUES]; 4] = times_power(32);
+static TIMES_X_64: [[u32; BYTE_VALUES]; 4] = times_power(64);
 
 /// `x^(-8 bytes)`; `None` from 65,536 bytes.
 pub(super) fn power_of_minus_bytes(bytes: usize) -> Option<u32> {
@@ -70,9 +71,32 @@ pub(super) fn power_of_minus_bytes(bytes: usize) -> Option<u32> {
 pub(super) fn multiply(a: u32, b: u32) -> u32 {
     // The power 0 is the highest bit of 64 once the product of 63 bits is moved up.
     let product = carry_less(a, b) << 1;
-    let [b0, b1, b2, b3] = (product as u32).to_le_bytes().map(usize::from);
-    let [t0, t1, t2, t3] = &REDUCE;
-    (product >> 32) as u32 ^ t0[b0] ^ t1[b1] ^ t2[b2] ^ t3[b3]
+    (product >> 32) as u32 ^ look_up(&TIMES_X_32, product as u32)
+}
+
+#[inline]
+fn look_up(tables: &[[u32; BYTE_VALUES]; 4], value: u32) -> u32 {
+    let [b0, b1, b2, b3] = value.to_le_bytes().map(usize::from);
+    tables[0][b0] ^ tables[1][b1] ^ tables[2][b2] ^ tables[3][b3]
+}
+
+/// The CRC's state after `bytes`, from the state before them; nothing is inverted. 8 bytes a step
+/// of some 3 ns: faster than vector instructions up to about 150 bytes, as they begin slowly.
+#[inline]
+pub(super) fn crc32_state(mut state: u32, bytes: &[u8]) -> u32 {
+    let (pairs, rest) = bytes.as_chunks::<8>();
+    for &[a, b, c, d, e, f, g, h] in pairs {
+        let (first, second) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+        state = look_up(&TIMES_X_64, state ^ first) ^ look_up(&TIMES_X_32, second);
+    }
+    let (words, rest) = rest.as_chunks::<4>();
+    for &word in words {
+        state = look_up(&TIMES_X_32, state ^ u32::from_le_bytes(word));
+    }
+    for &byte in rest {
+        state = (state >> 8) ^ TIMES_X_32[3][usize::from(state as u8 ^ byte)];
+    }
+    state
 }
 
 /// The product without carries.
@@ -86,10 +110,10 @@ fn carry_less(a: u32, b: u32) -> u64 {
     let [a0, a1, a2, a3] = [a & FOURTH, a & FOURTH << 1, a & FOURTH << 2, a & FOURTH << 3];
     let [b0, b1, b2, b3] = [b & FOURTH, b & FOURTH << 1, b & FOURTH << 2, b & FOURTH << 3];
     // No product is above 2^64: both factors are below 2^32.
-    let r0 = a0 * b0 ^ a1 * b3 ^ a2 * b2 ^ a3 * b1;
-    let r1 = a0 * b1 ^ a1 * b0 ^ a2 * b3 ^ a3 * b2;
-    let r2 = a0 * b2 ^ a1 * b1 ^ a2 * b0 ^ a3 * b3;
-    let r3 = a0 * b3 ^ a1 * b2 ^ a2 * b1 ^ a3 * b0;
+    let r0 = (a0 * b0) ^ (a1 * b3) ^ (a2 * b2) ^ (a3 * b1);
+    let r1 = (a0 * b1) ^ (a1 * b0) ^ (a2 * b3) ^ (a3 * b2);
+    let r2 = (a0 * b2) ^ (a1 * b1) ^ (a2 * b0) ^ (a3 * b3);
+    let r3 = (a0 * b3) ^ (a1 * b2) ^ (a2 * b1) ^ (a3 * b0);
     r0 & FOURTH | r1 & FOURTH << 1 | r2 & FOURTH << 2 | r3 & FOURTH << 3
 }
 
@@ -125,6 +149,16 @@ mod tests {
             let undo = power_of_minus_bytes(bytes).expect("short enough");
             prop_assert_eq!(multiply(there, undo), a);
         }
+    }
+
+    #[test]
+    fn the_state_after_few_bytes_is_that_of_the_crc() {
+        let bytes: [u8; 40] = core::array::from_fn(|at| (at * 37) as u8);
+        for length in 0..bytes.len() {
+            let sum = crc_fast::crc32_iso_hdlc(&bytes[..length]);
+            assert_eq!(!crc32_state(u32::MAX, &bytes[..length]), sum);
+        }
+        assert_eq!(!crc32_state(u32::MAX, b"123456789"), 0xCBF4_3926);
     }
 
     #[test]
