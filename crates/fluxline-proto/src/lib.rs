@@ -1,5 +1,5 @@
 //! The core of Fluxline: time, datagrams, packet descriptions and the programs made of them,
-//! counters.
+//! counters, the programming model, RoCEv2 on the wire.
 //!
 //! This crate owns no socket, no clock, no thread, no randomness and no unsafe code: time is an
 //! argument, bytes are an argument. That is why the same code runs in real and in virtual time.
@@ -14,6 +14,7 @@ pub mod description;
 pub mod fabric;
 pub mod port;
 pub mod random;
+pub mod roce;
 pub mod time;
 
 pub use datagram::{Datagram, SenderAddress};

@@ -1,0 +1,417 @@
+//! The headers, each as a value and as its bytes.
+//!
+//! Source: IBTA volume 1, 9.2 (BTH) and 9.3 (extended headers).
+
+use super::number::{Msn, Psn, QueuePair};
+use super::opcode::Opcode;
+use super::packet::ParseError;
+use crate::Span;
+
+/// The base header \[byte\].
+pub const BTH_BYTES: usize = 12;
+/// RETH \[byte\].
+pub const RETH_BYTES: usize = 16;
+/// AETH \[byte\].
+pub const AETH_BYTES: usize = 4;
+/// AtomicETH \[byte\].
+pub const ATOMIC_ETH_BYTES: usize = 28;
+/// AtomicAckETH \[byte\].
+pub const ATOMIC_ACK_ETH_BYTES: usize = 8;
+/// Immediate data \[byte\].
+pub const IMMEDIATE_BYTES: usize = 4;
+/// What follows the base header of a congestion notification \[byte\]. Source: Annex A17.
+pub const CNP_ZERO_BYTES: usize = 16;
+/// The partition that every port is a full member of. Source: IBTA volume 1, 10.9.1.
+pub const PARTITION_DEFAULT: u16 = 0xFFFF;
+/// The only version of the headers that exists.
+const VERSION: u8 = 0;
+
+/// The base transport header. Its version is 0 and not kept; reserved bits are written as zero and
+/// not looked at, as the specification asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bth {
+    /// What kind of packet it is.
+    pub opcode: Opcode,
+    /// The receiver's program is to be woken when the message is complete.
+    pub solicited_event: bool,
+    /// The path's migration state (MigReq).
+    pub migration_request: bool,
+    /// How many zeros end the payload, 0 to 3 \[byte\]; higher bits are cut off.
+    pub pad_bytes: u8,
+    /// The partition (P_Key).
+    pub partition: u16,
+    /// FECN: this packet met congestion on its way.
+    pub forward_congestion: bool,
+    /// BECN: packets the other way met congestion.
+    pub backward_congestion: bool,
+    /// Who it is for.
+    pub destination: QueuePair,
+    /// The sender wants an acknowledgement.
+    pub acknowledge_request: bool,
+    /// Its sequence number.
+    pub psn: Psn,
+}
+
+impl Bth {
+    /// Reads a base header. Errors: the version, or an opcode that is not in the table.
+    #[inline]
+    pub fn from_bytes(bytes: [u8; BTH_BYTES]) -> Result<Bth, ParseError> {
+        let [opcode, flags, partition @ .., _, _, _, _, _, _, _, _] = bytes;
+        let [_, _, _, _, congestion, qp @ .., _, _, _, _] = bytes;
+        let [_, _, _, _, _, _, _, _, acknowledge, psn @ ..] = bytes;
+        if flags & 0x0F != VERSION {
+            return Err(ParseError::Version { version: flags & 0x0F });
+        }
+        let opcode = Opcode::from_byte(opcode).ok_or(ParseError::UnknownOpcode { opcode })?;
+        Ok(Bth {
+            opcode,
+            solicited_event: flags & 0x80 != 0,
+            migration_request: flags & 0x40 != 0,
+            pad_bytes: flags >> 4 & 3,
+            partition: u16::from_be_bytes(partition),
+            forward_congestion: congestion & 0x80 != 0,
+            backward_congestion: congestion & 0x40 != 0,
+            destination: QueuePair::new(from_24(qp)),
+            acknowledge_request: acknowledge & 0x80 != 0,
+            psn: Psn::new(from_24(psn)),
+        })
+    }
+
+    /// The header's bytes.
+    #[must_use]
+    #[inline]
+    pub fn to_bytes(self) -> [u8; BTH_BYTES] {
+        let flags = flag(self.solicited_event, 7)
+            | flag(self.migration_request, 6)
+            | (self.pad_bytes & 3) << 4
+            | VERSION;
+        let congestion = flag(self.forward_congestion, 7) | flag(self.backward_congestion, 6);
+        let [partition_high, partition_low] = self.partition.to_be_bytes();
+        let [_, qp_high, qp_middle, qp_low] = self.destination.get().to_be_bytes();
+        let [_, psn_high, psn_middle, psn_low] = self.psn.get().to_be_bytes();
+        [
+            self.opcode.byte(),
+            flags,
+            partition_high,
+            partition_low,
+            congestion,
+            qp_high,
+            qp_middle,
+            qp_low,
+            flag(self.acknowledge_request, 7),
+            psn_high,
+            psn_middle,
+            psn_low,
+        ]
+    }
+}
+
+fn flag(set: bool, bit: u32) -> u8 {
+    u8::from(set) << bit
+}
+
+fn from_24([high, middle, low]: [u8; 3]) -> u32 {
+    u32::from_be_bytes([0, high, middle, low])
+}
+
+/// RDMA extended header: which bytes of the peer's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reth {
+    /// Where they begin \[byte\].
+    pub address: u64,
+    /// What must be shown for them (R_Key).
+    pub key: u32,
+    /// How many, of the whole message \[byte\].
+    pub bytes: u32,
+}
+
+impl Reth {
+    /// Reads it.
+    #[must_use]
+    #[inline]
+    pub fn from_bytes(from: [u8; RETH_BYTES]) -> Reth {
+        let word = u128::from_be_bytes(from);
+        Reth { address: (word >> 64) as u64, key: (word >> 32) as u32, bytes: word as u32 }
+    }
+
+    /// Its bytes.
+    #[must_use]
+    #[inline]
+    pub fn to_bytes(self) -> [u8; RETH_BYTES] {
+        let operands = u64::from(self.key) << 32 | u64::from(self.bytes);
+        (u128::from(self.address) << 64 | u128::from(operands)).to_be_bytes()
+    }
+}
+
+/// Atomic extended header: which word of the peer's memory, and what with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicEth {
+    /// Where the word is \[byte\], a multiple of 8.
+    pub address: u64,
+    /// What must be shown for it (R_Key).
+    pub key: u32,
+    /// CmpSwap: what it becomes. FetchAdd: what is added.
+    pub swap_or_add: u64,
+    /// CmpSwap: what it must be. FetchAdd: not used.
+    pub compare: u64,
+}
+
+impl AtomicEth {
+    /// Reads it.
+    #[must_use]
+    #[inline]
+    pub fn from_bytes(bytes: [u8; ATOMIC_ETH_BYTES]) -> AtomicEth {
+        let [a, b, c, d, e, f, g, h, k, l, m, n, operands @ ..] = bytes;
+        let operands = u128::from_be_bytes(operands);
+        AtomicEth {
+            address: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+            key: u32::from_be_bytes([k, l, m, n]),
+            swap_or_add: (operands >> 64) as u64,
+            compare: operands as u64,
+        }
+    }
+
+    /// Its bytes.
+    #[must_use]
+    #[inline]
+    pub fn to_bytes(self) -> [u8; ATOMIC_ETH_BYTES] {
+        let mut bytes = [0; ATOMIC_ETH_BYTES];
+        bytes[..8].copy_from_slice(&self.address.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.key.to_be_bytes());
+        bytes[12..20].copy_from_slice(&self.swap_or_add.to_be_bytes());
+        bytes[20..].copy_from_slice(&self.compare.to_be_bytes());
+        bytes
+    }
+}
+
+/// Atomic acknowledge header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicAckEth {
+    /// The word as it was before the operation.
+    pub original: u64,
+}
+
+/// Acknowledge extended header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aeth {
+    /// What is told.
+    pub syndrome: Syndrome,
+    /// The responder's count of messages.
+    pub msn: Msn,
+}
+
+impl Aeth {
+    /// Reads it. Errors: a syndrome that the specification reserves.
+    #[inline]
+    pub fn from_bytes([syndrome, msn @ ..]: [u8; AETH_BYTES]) -> Result<Aeth, ParseError> {
+        let msn = Msn::new(from_24(msn));
+        let syndrome =
+            Syndrome::from_byte(syndrome).ok_or(ParseError::UnknownSyndrome { syndrome })?;
+        Ok(Aeth { syndrome, msn })
+    }
+
+    /// Its bytes.
+    #[must_use]
+    #[inline]
+    pub fn to_bytes(self) -> [u8; AETH_BYTES] {
+        (u32::from(self.syndrome.byte()) << 24 | self.msn.get()).to_be_bytes()
+    }
+}
+
+/// What a responder tells. Source: IBTA volume 1, 9.7.5.2.1 (AETH syndrome field).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syndrome {
+    /// All up to this PSN came; so many more messages may be sent.
+    Ack(CreditCode),
+    /// Receiver not ready: to be sent again, no sooner than this.
+    RnrNak(RnrTimer),
+    /// Refused.
+    Nak(NakCode),
+}
+
+const CODE_MASK: u8 = 0x1F;
+const KIND_ACK: u8 = 0;
+const KIND_RNR_NAK: u8 = 1;
+const KIND_NAK: u8 = 3;
+
+impl Syndrome {
+    /// Reads the byte; `None` where it is reserved.
+    #[must_use]
+    #[inline]
+    pub const fn from_byte(byte: u8) -> Option<Syndrome> {
+        let code = byte & CODE_MASK;
+        match byte >> 5 {
+            KIND_ACK => Some(Syndrome::Ack(CreditCode(code))),
+            KIND_RNR_NAK => Some(Syndrome::RnrNak(RnrTimer(code))),
+            KIND_NAK => match NakCode::from_code(code) {
+                Some(code) => Some(Syndrome::Nak(code)),
+                None => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Its byte.
+    #[must_use]
+    #[inline]
+    pub const fn byte(self) -> u8 {
+        match self {
+            Syndrome::Ack(CreditCode(code)) => KIND_ACK << 5 | code,
+            Syndrome::RnrNak(RnrTimer(code)) => KIND_RNR_NAK << 5 | code,
+            Syndrome::Nak(code) => KIND_NAK << 5 | code as u8,
+        }
+    }
+}
+
+/// Why a request was refused. Source: IBTA volume 1, 9.7.5.2.1 (NAK codes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum NakCode {
+    /// A packet is missing: everything from the PSN that was expected is to be sent again.
+    PsnSequenceError = 0,
+    /// The request makes no sense to the responder.
+    InvalidRequest = 1,
+    /// Key, rights or length do not fit the region.
+    RemoteAccessError = 2,
+    /// The responder is at fault.
+    RemoteOperationalError = 3,
+    /// Reliable datagrams only.
+    InvalidRdRequest = 4,
+}
+
+impl NakCode {
+    const fn from_code(code: u8) -> Option<NakCode> {
+        match code {
+            0 => Some(NakCode::PsnSequenceError),
+            1 => Some(NakCode::InvalidRequest),
+            2 => Some(NakCode::RemoteAccessError),
+            3 => Some(NakCode::RemoteOperationalError),
+            4 => Some(NakCode::InvalidRdRequest),
+            _ => None,
+        }
+    }
+}
+
+/// How many more messages a responder has buffers for, in 5 bits.
+///
+/// Source: IBTA volume 1, 9.7.7.2 (end-to-end flow control credits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreditCode(u8);
+
+/// Credits of the codes 0 to 30; 31 says that credits are not counted.
+const CREDITS: [u16; 31] = [
+    0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+    2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768,
+];
+
+impl CreditCode {
+    /// Credits are not counted: the sender need not wait for any.
+    pub const UNLIMITED: CreditCode = CreditCode(31);
+
+    /// The code of the most credits that are not more than `credits`.
+    #[must_use]
+    pub fn at_most(credits: u32) -> CreditCode {
+        let above = CREDITS.partition_point(|&of| u32::from(of) <= credits);
+        // Code 0 stands for no credits, so that at least one is not above.
+        CreditCode(above as u8 - 1)
+    }
+
+    /// How many messages; `None`: credits are not counted.
+    #[must_use]
+    pub fn credits(self) -> Option<u32> {
+        CREDITS.get(usize::from(self.0)).map(|&credits| u32::from(credits))
+    }
+
+    /// The 5 bits.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self.0
+    }
+}
+
+/// How long to wait before a message is sent again to a receiver that was not ready, in 5 bits.
+///
+/// Source: IBTA volume 1, 9.7.5.2.8 (RNR NAK timer field).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RnrTimer(u8);
+
+/// The time of codes 1 to 31, then of code 0 (the longest) \[10 us\].
+const RNR_STEPS: [u32; 32] = [
+    1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048,
+    3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768, 49_152, 65_536,
+];
+const RNR_STEP_NS: u64 = 10_000;
+
+impl RnrTimer {
+    /// The code of the shortest time that is not shorter than `span`; the longest is 655.36 ms.
+    #[must_use]
+    pub fn at_least(span: Span) -> RnrTimer {
+        let shorter =
+            RNR_STEPS.partition_point(|&steps| u64::from(steps) * RNR_STEP_NS < span.as_ns());
+        RnrTimer((shorter.min(RNR_STEPS.len() - 1) as u8 + 1) & CODE_MASK)
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn span(self) -> Span {
+        let place = usize::from(self.0.wrapping_sub(1) & CODE_MASK);
+        Span::from_ns(u64::from(RNR_STEPS[place]) * RNR_STEP_NS)
+    }
+
+    /// The 5 bits.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_syndrome_byte_comes_back_or_is_reserved() {
+        let mut known = 0;
+        for byte in 0..=255u8 {
+            if let Some(syndrome) = Syndrome::from_byte(byte) {
+                assert_eq!(syndrome.byte(), byte);
+                known += 1;
+            }
+        }
+        assert_eq!(known, 32 + 32 + 5);
+        assert_eq!(Syndrome::Nak(NakCode::RemoteAccessError).byte(), 0x62);
+        assert_eq!(Syndrome::Ack(CreditCode::UNLIMITED).byte(), 0x1F);
+    }
+
+    #[test]
+    fn credits_are_rounded_down_never_up() {
+        for code in 0..31u8 {
+            let credits = CreditCode(code).credits().expect("counted");
+            assert_eq!(CreditCode::at_most(credits).code(), code);
+            assert_eq!(
+                CreditCode::at_most(credits + 1).code(),
+                if credits < 4 && code < 30 { code + 1 } else { code }
+            );
+        }
+        assert_eq!(CreditCode::UNLIMITED.credits(), None);
+        assert_eq!(CreditCode::at_most(0).credits(), Some(0));
+        assert_eq!(CreditCode::at_most(5).credits(), Some(4));
+        assert_eq!(CreditCode::at_most(u32::MAX).credits(), Some(32_768));
+    }
+
+    #[test]
+    fn waits_are_rounded_up_never_down() {
+        for code in 0..32u8 {
+            assert_eq!(RnrTimer::at_least(RnrTimer(code).span()).code(), code);
+        }
+        let us = |us: u64| Span::from_ns(us * 1000);
+        assert_eq!(RnrTimer(0).span(), us(655_360));
+        assert_eq!(RnrTimer(1).span(), us(10));
+        assert_eq!(RnrTimer(14).span(), us(1280));
+        assert_eq!(RnrTimer(31).span(), us(491_520));
+        assert_eq!(RnrTimer::at_least(Span::ZERO).code(), 1);
+        assert_eq!(RnrTimer::at_least(us(41)).code(), 5);
+        assert_eq!(RnrTimer::at_least(us(491_521)).code(), 0);
+        assert_eq!(RnrTimer::at_least(us(10_000_000)).code(), 0);
+    }
+}
