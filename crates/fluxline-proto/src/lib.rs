@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod counters;
 pub mod datagram;
 pub mod description;
+pub mod endpoint;
 pub mod fabric;
 pub mod port;
 pub mod random;

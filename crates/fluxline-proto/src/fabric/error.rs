@@ -149,6 +149,9 @@ pub enum PostError {
     /// The caller's: the peer's memory that the work names, as far as can be told here.
     #[error("the peer's memory: {0}")]
     Remote(AccessError),
+    /// The caller's: what needs an answer is not possible without repetition.
+    #[error("an unreliable connection takes puts and messages only; connect reliably")]
+    Unreliable,
     /// The caller's: too much for one operation.
     #[error("{bytes} byte are too many for one operation of this link; at most {max}")]
     TooLong {

@@ -68,6 +68,13 @@ const CAPABILITIES: Capabilities = Capabilities {
 /// A message for which no buffer was posted for so long completes as [`Status::NoBuffer`].
 const NO_BUFFER_WAIT: Span = Span::from_ms(10);
 
+/// Zero bytes of memory, in safe code: slow, and enough for tests. `None`: there is not so much.
+#[must_use]
+pub fn zeroed(bytes: u64) -> Option<Arc<dyn Memory>> {
+    let words = Arc::new(words::Words::zeroed(bytes)?);
+    Some(Arc::new(View { words, rights: Rights::ALL }))
+}
+
 /// What joins the nodes.
 #[derive(Clone, Default)]
 pub struct Lab {

@@ -1,0 +1,325 @@
+//! One connection: what it asks, what it answers, and whether its peer is alive.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::StaticRemote;
+use super::counters::ConnectionCounters;
+use super::execute::Answer;
+use super::frames::{Setup, WINDOW};
+use super::regions::{Granted, Regions};
+use super::requester::{Requester, Telling, Terms};
+use super::responder::{Around, Responder};
+use super::wire::{Ends, Wire};
+use crate::fabric::{Completion, EndpointId, Key, Name, Operation, Reliability, RemoteId, Status};
+use crate::port::Port;
+use crate::roce::{
+    Aeth, AtomicAckEth, Body, Headers, Packet, Psn, QueuePair, ReadPart, Syndrome, Transport,
+};
+use crate::{Moment, Span};
+
+/// Frames that a connection sends before the next one has its turn.
+const QUANTUM: usize = 64;
+/// How long a question of set-up is left unanswered before it is asked again.
+pub(super) const ASK_AGAIN: Span = Span::from_ms(20);
+
+/// A region that was asked for.
+pub(super) struct Asked {
+    pub request: u32,
+    pub remote: RemoteId,
+    pub name: Name,
+    pub key: Key,
+    pub sent: Option<Moment>,
+}
+
+pub(super) struct Connection {
+    pub id: EndpointId,
+    pub peer_name: String,
+    pub reliability: Reliability,
+    /// Own queue pair and the peer's.
+    pub pairs: (QueuePair, QueuePair),
+    pub ends: Ends,
+    pub checked: bool,
+    /// Between Fluxline ends; else the standard and nothing more.
+    pub selective: bool,
+    /// What whoever connected chose to be told from others by.
+    pub nonce: u64,
+    pub requester: Requester,
+    pub responder: Responder,
+    pub granted: Vec<Granted>,
+    pub asked: VecDeque<Asked>,
+    /// A static peer's regions.
+    pub remotes: Vec<StaticRemote>,
+    pub counters: ConnectionCounters,
+    /// When the peer was last heard, and last asked whether it lives.
+    pub heard: Moment,
+    probed: Option<Moment>,
+}
+
+/// How a connection begins.
+pub(super) struct Start {
+    pub id: EndpointId,
+    pub peer_name: String,
+    pub reliability: Reliability,
+    pub pairs: (QueuePair, QueuePair),
+    pub ends: Ends,
+    pub checked: bool,
+    pub nonce: u64,
+    pub terms: Terms,
+    /// The peer's first PSN, where known.
+    pub peer_first: Option<Psn>,
+    pub now: Moment,
+}
+
+pub(super) fn transport_of(reliability: Reliability) -> Transport {
+    match reliability {
+        Reliability::Reliable => Transport::Reliable,
+        Reliability::Unreliable => Transport::Unreliable,
+    }
+}
+
+impl Connection {
+    pub fn new(start: Start) -> Connection {
+        let Start { id, terms, reliability, .. } = start;
+        let kind = (transport_of(reliability), terms.selective);
+        let answer_bytes = terms.shape.answer_bytes();
+        Connection {
+            id,
+            peer_name: start.peer_name,
+            reliability,
+            pairs: start.pairs,
+            ends: start.ends,
+            checked: start.checked,
+            selective: terms.selective,
+            nonce: start.nonce,
+            requester: Requester::new(id, &terms),
+            responder: Responder::new(id, kind, start.peer_first, answer_bytes),
+            granted: Vec::new(),
+            asked: VecDeque::new(),
+            remotes: Vec::new(),
+            counters: ConnectionCounters::default(),
+            heard: start.now,
+            probed: None,
+        }
+    }
+
+    pub fn connected(&self) -> Completion {
+        let (endpoint, peer) = (self.id, self.peer_name.clone());
+        Completion::Connected { endpoint, peer, reliability: self.reliability }
+    }
+
+    /// Does with a packet of the standard what it says. `Err`: the connection is over.
+    pub fn take(
+        &mut self,
+        now: Moment,
+        packet: &Packet<'_>,
+        (bytes, marked): (&[u8], bool),
+        regions: &Regions,
+        telling: &mut Telling,
+    ) -> Result<(), Status> {
+        self.heard = now;
+        let psn = packet.headers().psn;
+        let of_ours = packet.opcode().transport() == transport_of(self.reliability);
+        match packet.headers().body {
+            Body::Acknowledge(aeth) => return self.acknowledged(now, psn, aeth, telling),
+            Body::AtomicAcknowledge(_, AtomicAckEth { original }) => {
+                self.requester.atomic_answered(now, psn, original, telling);
+            }
+            Body::ReadResponse(ReadPart::Only(_)) => {
+                self.requester.read_answered(now, psn, packet.payload(), telling);
+            }
+            // Of more than one frame none is ever asked for.
+            Body::ReadResponse(_) => {}
+            Body::CongestionNotification => self.requester.window.timed_out(),
+            _ if of_ours => {
+                let Connection { responder, granted, counters, .. } = self;
+                let mut around = Around { now, regions, granted, telling, counters };
+                responder.take(packet, (bytes, marked), &mut around);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn acknowledged(
+        &mut self,
+        now: Moment,
+        psn: Psn,
+        aeth: Aeth,
+        telling: &mut Telling,
+    ) -> Result<(), Status> {
+        self.counters.acknowledgements_received += 1;
+        match aeth.syndrome {
+            Syndrome::Ack(_) => self.requester.acknowledged(now, psn, telling),
+            Syndrome::RnrNak(timer) => {
+                self.requester.not_ready(now, psn, timer.span(), telling);
+            }
+            Syndrome::Nak(code) => return self.requester.nak(now, psn, code, telling),
+        }
+        Ok(())
+    }
+
+    /// What time brings. `Err`: the connection is over.
+    pub fn on_time(
+        &mut self,
+        now: Moment,
+        death: Span,
+        regions: &Regions,
+        telling: &mut Telling,
+    ) -> Result<(), Status> {
+        if self.selective && now.since(self.heard) > death {
+            return Err(Status::PeerGone);
+        }
+        let Connection { responder, granted, counters, .. } = self;
+        let mut around = Around { now, regions, granted, telling, counters };
+        responder.on_time(&mut around);
+        let dead = if self.selective { Status::Transport } else { Status::PeerGone };
+        self.requester.on_time(now, death).map_err(|_| dead)
+    }
+
+    /// When `on_time` or `send` has something to do although nothing arrives.
+    pub fn deadline(&self, now: Moment, death: Span) -> Option<Moment> {
+        let alive = self.selective.then(|| self.probe_at(death));
+        let asked = self.asked.front().and_then(|of| of.sent).map(|sent| sent + ASK_AGAIN);
+        let times = [alive, asked, self.requester.deadline(now), self.responder.deadline()];
+        times.into_iter().flatten().min()
+    }
+
+    fn probe_at(&self, death: Span) -> Moment {
+        let silence = Span::from_ns(death.as_ns() / 8);
+        self.probed.unwrap_or(self.heard).max(self.heard) + silence
+    }
+
+    /// Sends what is due, a quantum of it; says how many frames.
+    pub fn send<P: Port>(
+        &mut self,
+        now: Moment,
+        (credit_bytes, death): (u64, Span),
+        port: &mut P,
+        telling: &mut Telling,
+    ) -> usize {
+        let Connection { requester, responder, ends, counters, asked, .. } = self;
+        let mut wire = Wire { port, ends, checked: self.checked, to: self.pairs.1 };
+        let mut sent = ask(now, asked, &mut wire);
+        let answer_bytes = requester.answer_bytes();
+        sent +=
+            answer(&mut responder.answers, (answer_bytes, responder.executor.messages), &mut wire);
+        if responder.acknowledge {
+            let told = acknowledge(responder, (self.selective, credit_bytes), &mut wire);
+            responder.acknowledge = !told;
+            counters.acknowledgements_sent += u64::from(told);
+        }
+        sent += requester.pump(now, &mut wire, QUANTUM, telling, counters);
+        if self.selective && self.probe_at(death) <= now {
+            let mut bits = [0; WINDOW as usize / 8];
+            let mut ack = self.responder.selective(credit_bytes, &mut bits);
+            ack.reply = true;
+            let mut wire = Wire { port, ends: &self.ends, checked: self.checked, to: self.pairs.1 };
+            wire.selective(&ack);
+            self.probed = Some(now);
+        }
+        sent
+    }
+
+    /// It is over: all that waits is flushed, then `status` says why.
+    pub fn end(&mut self, status: Status, telling: &mut Telling) {
+        self.requester.flush(telling);
+        let endpoint = self.id;
+        for tag in self.responder.executor.unused() {
+            let (operation, status) = (Operation::Receive, Status::Flushed);
+            telling.push_back(Completion::Done { endpoint, tag, operation, status, value: 0 });
+        }
+        for asked in self.asked.drain(..) {
+            let (remote, status) = (asked.remote, Status::Flushed);
+            telling.push_back(Completion::Imported { remote, status, bytes: 0 });
+        }
+        telling.push_back(Completion::Broken { endpoint, status });
+    }
+}
+
+/// Asks for regions, again where no answer came.
+fn ask<P: Port>(now: Moment, asked: &mut VecDeque<Asked>, wire: &mut Wire<'_, P>) -> usize {
+    let due = |of: &Asked| of.sent.is_none_or(|sent| now.since(sent) >= ASK_AGAIN);
+    let mut sent = 0;
+    for of in asked.iter_mut().filter(|of| due(of)) {
+        let setup = Setup::Import { request: of.request, key: of.key, name: of.name.as_str() };
+        if !wire.setup(&setup, 0) {
+            break;
+        }
+        of.sent = Some(now);
+        sent += 1;
+    }
+    sent
+}
+
+/// Sends answers as far as there is room; a long one frame by frame.
+fn answer<P: Port>(
+    answers: &mut VecDeque<Answer>,
+    (payload_bytes, messages): (u64, u32),
+    wire: &mut Wire<'_, P>,
+) -> usize {
+    let mut sent = 0;
+    let syndrome = Syndrome::Ack(crate::roce::CreditCode::UNLIMITED);
+    let aeth = Aeth { syndrome, msn: crate::roce::Msn::new(messages) };
+    while let Some(front) = answers.front_mut() {
+        let left = match front {
+            Answer::Word { psn, value } => {
+                let body = Body::AtomicAcknowledge(aeth, AtomicAckEth { original: *value });
+                if !wire.packet(&Headers::new(wire.to, *psn, body), 0, |_| {}) {
+                    return sent;
+                }
+                0
+            }
+            Answer::Told(psn, syndrome) => {
+                let body = Body::Acknowledge(Aeth { syndrome: *syndrome, msn: aeth.msn });
+                if !wire.packet(&Headers::new(wire.to, *psn, body), 0, |_| {}) {
+                    return sent;
+                }
+                0
+            }
+            Answer::Read { psn, memory, offset, bytes, at } => {
+                let left = *bytes - *at;
+                let count = left.min(payload_bytes);
+                let part = match (*at == 0, left <= payload_bytes) {
+                    (true, true) => ReadPart::Only(aeth),
+                    (true, false) => ReadPart::First(aeth),
+                    (false, true) => ReadPart::Last(aeth),
+                    (false, false) => ReadPart::Middle,
+                };
+                let headers = Headers::new(wire.to, *psn, Body::ReadResponse(part));
+                let from = *offset + *at;
+                let read = |into: &mut [u8]| {
+                    if memory.read(from, into).is_err() {
+                        into.fill(0); // was checked when it was asked for
+                    }
+                };
+                if !wire.packet(&headers, count as usize, read) {
+                    return sent;
+                }
+                *psn = psn.plus(1);
+                *at += count;
+                left - count
+            }
+        };
+        sent += 1;
+        if left == 0 {
+            answers.pop_front();
+        }
+    }
+    sent
+}
+
+/// Tells what came; `false`: the port has no room.
+fn acknowledge<P: Port>(
+    responder: &Responder,
+    (selective, credit_bytes): (bool, u64),
+    wire: &mut Wire<'_, P>,
+) -> bool {
+    if selective {
+        let mut bits = [0; WINDOW as usize / 8];
+        return wire.selective(&responder.selective(credit_bytes, &mut bits));
+    }
+    let (psn, aeth) = responder.standard();
+    wire.packet(&Headers::new(wire.to, psn, Body::Acknowledge(aeth)), 0, |_| {})
+}

@@ -1,0 +1,44 @@
+//! What a connection and a node count.
+
+crate::counters! {
+    /// What one connection has seen.
+    pub struct ConnectionCounters {
+        frames_sent [Sum "frame"] "Request frames sent, repeated ones too" => "";
+        payload_sent [Sum "byte"] "Payload in them" => "";
+        frames_repeated [Sum "frame"] "Request frames sent again because they seemed lost"
+            => "Look for drops on the way: `fluxline doctor`, and the counters of switches.";
+        frames_received [Sum "frame"] "Request frames received" => "";
+        payload_placed [Sum "byte"] "Payload written into regions and buffers" => "";
+        frames_duplicate [Sum "frame"] "Request frames that had come before" => "";
+        frames_ahead [Sum "frame"] "Request frames that came before one that was missing" => "";
+        frames_lost [Sum "frame"] "Request frames that never came (unreliable connections)"
+            => "Look for drops on the way; pace the sender.";
+        frames_late [Sum "frame"] "Request frames that came after a later one (unreliable)" => "";
+        frames_out_of_message [Sum "frame"]
+            "Request frames of an operation another part of which was lost (unreliable)" => "";
+        frames_refused [Sum "frame"] "Request frames that key, right or bounds forbade"
+            => "Look at the key and the sizes of region and operation at the sender.";
+        no_buffer [Sum "message"] "Messages for which there was no buffer"
+            => "Post more buffers, or poll more often.";
+        frames_marked [Sum "frame"] "Request frames that a switch marked: congestion" => "";
+        acknowledgements_sent [Sum "frame"] "Acknowledgements sent" => "";
+        acknowledgements_received [Sum "frame"] "Acknowledgements received" => "";
+    }
+}
+
+crate::counters! {
+    /// What a node dropped, because it was for none of its connections or not right.
+    pub struct NodeCounters {
+        too_short [Sum "frame"] "Frames too short for a header and its check" => "";
+        wrong_check [Sum "frame"] "Frames whose invariant CRC was wrong"
+            => "Bits are turned on the way, or an address is translated (NAT).";
+        unknown_kind [Sum "frame"] "Frames that are not of a known kind" => "";
+        unknown_pair [Sum "frame"] "Frames for a queue pair that does not exist" => "";
+        wrong_sender [Sum "frame"] "Frames for a queue pair from an address that is not its peer's"
+            => "";
+        not_allowed [Sum "frame"] "Set-up frames from addresses that are not allowed"
+            => "Add the peer's address to those that are allowed.";
+        cookies_sent [Sum "frame"] "Set-up frames answered without keeping anything" => "";
+        refused [Sum "connection"] "Connections refused" => "";
+    }
+}

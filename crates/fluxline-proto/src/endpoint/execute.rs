@@ -1,0 +1,415 @@
+//! What a request does to regions, buffers and words.
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+
+use super::requester::ASKED_MAX;
+use super::responder::Around;
+use crate::fabric::{Completion, EndpointId, Memory, Operation, RegionId, Rights, Slice, Status};
+use crate::roce::{AtomicEth, Body, Packet, Psn, Reth, SendPart, Syndrome, WritePart};
+use crate::{Moment, Span};
+
+/// A message for which no buffer was posted for so long is refused.
+const NO_BUFFER_WAIT: Span = Span::from_ms(100);
+/// Answers that wait to be sent; requests on top of it are as if lost.
+const ANSWERS_MAX: usize = 4 * ASKED_MAX;
+
+/// What is sent back besides acknowledgements.
+pub(super) enum Answer {
+    /// Bytes that were asked for, those from `at` on.
+    Read { psn: Psn, memory: Arc<dyn Memory>, offset: u64, bytes: u64, at: u64 },
+    /// A word as it was.
+    Word { psn: Psn, value: u64 },
+    /// A refusal of the standard.
+    Told(Psn, Syndrome),
+}
+
+/// What became of the request that was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Done; so many PSNs on is the next.
+    Next(u32),
+    /// There is no buffer for the message yet.
+    NotReady,
+    /// Too much waits to be answered: as if it had not come.
+    Busy,
+    Refused(Status),
+}
+
+/// A write of several frames.
+struct Writing {
+    region: RegionId,
+    memory: Arc<dyn Memory>,
+    offset: u64,
+    bytes: u64,
+    done: u64,
+    /// The PSN of its next frame (unreliable).
+    next: Psn,
+}
+
+/// A message of several frames.
+struct Receiving {
+    tag: u64,
+    into: Slice,
+    memory: Arc<dyn Memory>,
+    done: u64,
+    next: Psn,
+}
+
+pub(super) struct Executor {
+    id: EndpointId,
+    /// Parts of an operation whose beginning was refused are passed over; strict peers do not send
+    /// them.
+    lenient: bool,
+    /// How much of an answer goes into one frame \[byte\].
+    payload_bytes: usize,
+    pub receives: VecDeque<(u64, Slice)>,
+    writing: Option<Writing>,
+    receiving: Option<Receiving>,
+    /// The last atomics, for repeating their answers.
+    words: VecDeque<(u64, u64)>,
+    waits_since: Option<Moment>,
+    /// Requests done, modulo 2^24 (MSN).
+    pub messages: u32,
+}
+
+impl Executor {
+    pub fn new(id: EndpointId, lenient: bool, payload_bytes: usize) -> Executor {
+        Executor {
+            id,
+            lenient,
+            payload_bytes,
+            receives: VecDeque::new(),
+            writing: None,
+            receiving: None,
+            words: VecDeque::new(),
+            waits_since: None,
+            messages: 0,
+        }
+    }
+
+    pub fn buffers(&self) -> usize {
+        self.receives.len()
+    }
+
+    /// A write of nothing to nowhere: what stands in for a request that was refused.
+    pub fn is_empty_write(packet: &Packet<'_>) -> bool {
+        let Body::Write(_, WritePart::Only(Reth { key: 0, bytes: 0, .. }, None)) =
+            packet.headers().body
+        else {
+            return false;
+        };
+        packet.payload().is_empty()
+    }
+
+    /// Does the request with this number, in order.
+    pub fn step(
+        &mut self,
+        number: u64,
+        packet: &Packet<'_>,
+        answers: &mut VecDeque<Answer>,
+        around: &mut Around<'_>,
+    ) -> Step {
+        if Executor::is_empty_write(packet) {
+            self.waits_since = None;
+            return Step::Next(1);
+        }
+        let psn = packet.headers().psn;
+        let done = match packet.headers().body {
+            Body::Write(_, part) => self.write(psn, part, packet.payload(), around),
+            Body::Send(_, part) => self.receive(psn, part, packet.payload(), around),
+            Body::ReadRequest(reth) => return self.read((psn, reth), answers, around),
+            Body::FetchAdd(at) => {
+                self.word(number, (psn, at), answers, around, |memory, offset| {
+                    memory.fetch_add(offset, at.swap_or_add)
+                })
+            }
+            Body::CompareSwap(at) => {
+                self.word(number, (psn, at), answers, around, |memory, offset| {
+                    memory.compare_swap(offset, at.compare, at.swap_or_add)
+                })
+            }
+            _ => Err(Step::Refused(Status::Transport)),
+        };
+        match done {
+            Ok(()) => Step::Next(1),
+            Err(step) => step,
+        }
+    }
+
+    // ---- writes ----
+
+    fn write(
+        &mut self,
+        psn: Psn,
+        part: WritePart,
+        payload: &[u8],
+        around: &mut Around<'_>,
+    ) -> Result<(), Step> {
+        let (notify, ends) = match part {
+            WritePart::First(reth) => {
+                self.begin_write(psn, reth, around)?;
+                (None, false)
+            }
+            WritePart::Only(reth, notify) => {
+                self.begin_write(psn, reth, around)?;
+                (notify, true)
+            }
+            WritePart::Middle => (None, false),
+            WritePart::Last(notify) => (notify, true),
+        };
+        let Some(mut writing) = self.writing.take() else { return self.stray() };
+        let left = writing.bytes - writing.done;
+        let bytes = payload.len() as u64;
+        if around.regions.get(writing.region).is_err() {
+            return Err(Step::Refused(Status::Withdrawn));
+        }
+        if bytes > left || (ends && bytes != left) {
+            return Err(Step::Refused(Status::Transport));
+        }
+        if writing.memory.write(writing.offset + writing.done, payload).is_err() {
+            return Err(Step::Refused(Status::OutOfRegion));
+        }
+        around.counters.payload_placed += bytes;
+        writing.done += bytes;
+        writing.next = psn.plus(1);
+        if !ends {
+            self.writing = Some(writing);
+            return Ok(());
+        }
+        self.messages = self.messages.wrapping_add(1);
+        if let Some(value) = notify {
+            let Writing { region, offset, bytes, .. } = writing;
+            let endpoint = self.id;
+            let told = Completion::Notified { endpoint, region, offset, bytes, value };
+            around.telling.push_back(told);
+        }
+        Ok(())
+    }
+
+    fn begin_write(&mut self, psn: Psn, reth: Reth, around: &Around<'_>) -> Result<(), Step> {
+        self.writing = None;
+        let wanted = (reth.key, reth.address, u64::from(reth.bytes));
+        let place = around.regions.place(around.granted, wanted, |rights: Rights| rights.put);
+        let place = place.map_err(Step::Refused)?;
+        self.writing = Some(Writing {
+            region: place.region,
+            memory: Arc::clone(place.memory),
+            offset: place.offset,
+            bytes: u64::from(reth.bytes),
+            done: 0,
+            next: psn,
+        });
+        Ok(())
+    }
+
+    /// A part of something whose beginning was refused.
+    fn stray(&self) -> Result<(), Step> {
+        if self.lenient { Ok(()) } else { Err(Step::Refused(Status::Transport)) }
+    }
+
+    // ---- messages ----
+
+    fn receive(
+        &mut self,
+        psn: Psn,
+        part: SendPart,
+        payload: &[u8],
+        around: &mut Around<'_>,
+    ) -> Result<(), Step> {
+        if matches!(part, SendPart::First | SendPart::Only(_)) {
+            self.begin_receive(psn, around)?;
+        }
+        let Some(mut receiving) = self.receiving.take() else { return self.stray() };
+        let room = receiving.into.bytes - receiving.done;
+        let fits = (payload.len() as u64).min(room);
+        let place = receiving.into.offset + receiving.done;
+        if receiving.memory.write(place, &payload[..fits as usize]).is_err() {
+            self.received(&receiving, Status::Withdrawn, around);
+            return Err(Step::Refused(Status::NoBuffer));
+        }
+        around.counters.payload_placed += fits;
+        receiving.done += fits;
+        receiving.next = psn.plus(1);
+        if fits < payload.len() as u64 {
+            self.received(&receiving, Status::TooLong, around);
+            return Err(Step::Refused(Status::TooLong));
+        }
+        if matches!(part, SendPart::Last(_) | SendPart::Only(_)) {
+            self.messages = self.messages.wrapping_add(1);
+            self.received(&receiving, Status::Done, around);
+        } else {
+            self.receiving = Some(receiving);
+        }
+        Ok(())
+    }
+
+    fn begin_receive(&mut self, psn: Psn, around: &mut Around<'_>) -> Result<(), Step> {
+        if let Some(broken_off) = self.receiving.take() {
+            self.receives.push_front((broken_off.tag, broken_off.into));
+        }
+        let Some((tag, into)) = self.receives.pop_front() else {
+            let since = *self.waits_since.get_or_insert(around.now);
+            if around.now.since(since) < NO_BUFFER_WAIT {
+                return Err(Step::NotReady);
+            }
+            around.counters.no_buffer += 1;
+            self.waits_since = None;
+            return Err(Step::Refused(Status::NoBuffer));
+        };
+        self.waits_since = None;
+        let Ok(memory) = around.regions.slice(into) else {
+            let (endpoint, operation) = (self.id, Operation::Receive);
+            let status = Status::Withdrawn;
+            let told = Completion::Done { endpoint, tag, operation, status, value: 0 };
+            around.telling.push_back(told);
+            return Err(Step::Refused(Status::NoBuffer));
+        };
+        self.receiving = Some(Receiving { tag, into, memory, done: 0, next: psn });
+        Ok(())
+    }
+
+    fn received(&self, receiving: &Receiving, status: Status, around: &mut Around<'_>) {
+        let (endpoint, operation) = (self.id, Operation::Receive);
+        let (tag, value) = (receiving.tag, receiving.done);
+        around.telling.push_back(Completion::Done { endpoint, tag, operation, status, value });
+    }
+
+    /// Whether a message that waits for a buffer can be looked at again.
+    pub fn may_go_on(&self, now: Moment) -> bool {
+        !self.receives.is_empty() || self.waits_until().is_none_or(|until| until <= now)
+    }
+
+    /// When a message that waits for a buffer is refused.
+    pub fn waits_until(&self) -> Option<Moment> {
+        self.waits_since.map(|since| since + NO_BUFFER_WAIT)
+    }
+
+    /// The tags of all buffers that got no message.
+    pub fn unused(&mut self) -> impl Iterator<Item = u64> + '_ {
+        let begun = self.receiving.take().map(|of| of.tag);
+        begun.into_iter().chain(self.receives.drain(..).map(|(tag, _)| tag))
+    }
+
+    // ---- reads and words ----
+
+    fn read(
+        &mut self,
+        (psn, reth): (Psn, Reth),
+        answers: &mut VecDeque<Answer>,
+        around: &Around<'_>,
+    ) -> Step {
+        if answers.len() >= ANSWERS_MAX {
+            return Step::Busy;
+        }
+        let wanted = (reth.key, reth.address, u64::from(reth.bytes));
+        let place = around.regions.place(around.granted, wanted, |rights: Rights| rights.get);
+        let place = match place {
+            Ok(place) => place,
+            Err(status) => return Step::Refused(status),
+        };
+        let (memory, offset) = (Arc::clone(place.memory), place.offset);
+        let bytes = u64::from(reth.bytes);
+        answers.push_back(Answer::Read { psn, memory, offset, bytes, at: 0 });
+        self.messages = self.messages.wrapping_add(1);
+        Step::Next(reth.bytes.div_ceil(self.payload_bytes as u32).max(1))
+    }
+
+    fn word(
+        &mut self,
+        number: u64,
+        (psn, at): (Psn, AtomicEth),
+        answers: &mut VecDeque<Answer>,
+        around: &Around<'_>,
+        act: impl FnOnce(&dyn Memory, u64) -> Result<u64, crate::fabric::AccessError>,
+    ) -> Result<(), Step> {
+        if answers.len() >= ANSWERS_MAX {
+            return Err(Step::Busy);
+        }
+        let wanted = (at.key, at.address, 8);
+        let place = around.regions.place(around.granted, wanted, |rights: Rights| rights.atomic);
+        let place = place.map_err(Step::Refused)?;
+        if !place.offset.is_multiple_of(8) {
+            return Err(Step::Refused(Status::Unaligned));
+        }
+        let value = act(&**place.memory, place.offset);
+        let value = value.map_err(|_| Step::Refused(Status::OutOfRegion))?;
+        self.words.push_back((number, value));
+        if self.words.len() > 2 * ASKED_MAX {
+            self.words.pop_front();
+        }
+        self.messages = self.messages.wrapping_add(1);
+        answers.push_back(Answer::Word { psn, value });
+        Ok(())
+    }
+
+    /// Answers a request again that was done before: reads are read again, words come from the
+    /// store.
+    pub fn repeat(
+        &mut self,
+        number: u64,
+        packet: &Packet<'_>,
+        answers: &mut VecDeque<Answer>,
+        around: &Around<'_>,
+    ) {
+        if answers.len() >= ANSWERS_MAX {
+            return;
+        }
+        let psn = packet.headers().psn;
+        match packet.headers().body {
+            Body::ReadRequest(reth) => {
+                let wanted = (reth.key, reth.address, u64::from(reth.bytes));
+                let place =
+                    around.regions.place(around.granted, wanted, |rights: Rights| rights.get);
+                if let Ok(place) = place {
+                    let (memory, offset) = (Arc::clone(place.memory), place.offset);
+                    let bytes = u64::from(reth.bytes);
+                    answers.push_back(Answer::Read { psn, memory, offset, bytes, at: 0 });
+                }
+            }
+            Body::FetchAdd(_) | Body::CompareSwap(_) => {
+                let kept = self.words.iter().find(|&&(of, _)| of == number);
+                if let Some(&(_, value)) = kept {
+                    answers.push_back(Answer::Word { psn, value });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    // ---- unreliable ----
+
+    /// Does what a frame says, unless it is a part of something whose other parts were lost.
+    pub fn unreliable(&mut self, psn: Psn, packet: &Packet<'_>, around: &mut Around<'_>) {
+        let done = match packet.headers().body {
+            Body::Write(_, part) => {
+                let begins = matches!(part, WritePart::First(_) | WritePart::Only(..));
+                let fits = self.writing.as_ref().is_some_and(|writing| writing.next == psn);
+                if !begins && !fits {
+                    around.counters.frames_out_of_message += 1;
+                    self.writing = None;
+                    return;
+                }
+                self.write(psn, part, packet.payload(), around)
+            }
+            Body::Send(_, part) => {
+                let begins = matches!(part, SendPart::First | SendPart::Only(_));
+                let fits = self.receiving.as_ref().is_some_and(|of| of.next == psn);
+                if !begins && !fits {
+                    around.counters.frames_out_of_message += 1;
+                    return;
+                }
+                self.receive(psn, part, packet.payload(), around)
+            }
+            _ => Err(Step::Refused(Status::Transport)),
+        };
+        match done {
+            Ok(()) => {}
+            Err(Step::NotReady) => {
+                self.waits_since = None;
+                around.counters.no_buffer += 1;
+            }
+            Err(_) => around.counters.frames_refused += 1,
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! Frames that only two Fluxline ends exchange: set-up, and acknowledgements that name what is
+//! missing. Their opcodes are of the range that the specification leaves to manufacturers.
+//!
+//! They begin with a base transport header like all others and end with an ICRC, so that switches,
+//! dissectors and RDMA cards see a RoCEv2 packet of a kind that they do not know. Numbers after the
+//! base header are little-endian. Source of the range: IBTA volume 1, table 38 (11xxxxxx).
+
+use crate::fabric::{Key, NAME_BYTES_MAX, Rights, Status};
+use crate::roce::header::{BTH_BYTES, PARTITION_DEFAULT};
+use crate::roce::{Psn, QueuePair};
+
+/// Version of what is in these frames; other versions are refused.
+pub(super) const VERSION: u16 = 1;
+/// Set-up and tear-down.
+const SETUP: u8 = 0xC0;
+/// Acknowledgement with what is missing.
+const SELECTIVE: u8 = 0xC1;
+/// The queue pair that set-up is addressed to, the general service interface's.
+pub(super) const SETUP_PAIR: QueuePair = QueuePair::new(1);
+/// How far ahead of the first missing one a PSN may be.
+pub(super) const WINDOW: u32 = 4096;
+/// The longest control frame that is not padded \[byte\].
+pub(super) const CONTROL_BYTES_MAX: usize = BTH_BYTES + 32 + WINDOW as usize / 8 + 4;
+
+/// What one end offers the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Offer<'a> {
+    pub queue_pair: QueuePair,
+    pub psn: Psn,
+    pub frame_bytes: u32,
+    /// What may be in flight to it \[byte\].
+    pub credit_bytes: u64,
+    pub frame_cost: u32,
+    pub reliable: bool,
+    pub checked: bool,
+    pub name: &'a str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Setup<'a> {
+    /// Asks for a connection; padded to the frame size that it tries.
+    Hello {
+        version: u16,
+        nonce: u64,
+        cookie: u64,
+        attempt: u8,
+        offer: Offer<'a>,
+    },
+    /// Come again, and show this.
+    Retry {
+        nonce: u64,
+        cookie: u64,
+    },
+    Accept {
+        nonce: u64,
+        attempt: u8,
+        offer: Offer<'a>,
+    },
+    Refuse {
+        nonce: u64,
+        status: Status,
+    },
+    Import {
+        request: u32,
+        key: Key,
+        name: &'a str,
+    },
+    Imported {
+        request: u32,
+        status: Status,
+        key: u32,
+        bytes: u64,
+        rights: Rights,
+    },
+    /// The connection is over; the sender's own queue pair.
+    Goodbye {
+        from: QueuePair,
+    },
+    /// Understood.
+    Farewell,
+}
+
+/// All that came so far, and of what is above the first missing one, which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Selective<'a> {
+    /// The first PSN that is missing.
+    pub expected: Psn,
+    /// The receiver wants one back.
+    pub reply: bool,
+    /// The request at `expected` was refused, for good, or until later.
+    pub refused: Option<Refused>,
+    pub credit_bytes: u64,
+    /// Frames so far that a switch had marked, and all frames.
+    pub marked: u32,
+    pub received: u32,
+    /// Bit n: `expected` + 1 + n is there.
+    pub held: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// No buffer yet: to be sent again after a while.
+    NotReady,
+    /// Never; the requester puts an empty write in its place.
+    For(Status),
+}
+
+/// Statuses on the wire.
+const STATUSES: [Status; 13] = [
+    Status::Done,
+    Status::NoSuchRegion,
+    Status::WrongKey,
+    Status::Rights,
+    Status::OutOfRegion,
+    Status::Unaligned,
+    Status::Withdrawn,
+    Status::TooLong,
+    Status::NoBuffer,
+    Status::Disconnected,
+    Status::Version,
+    Status::NoRoom,
+    Status::Transport,
+];
+const NOT_READY: u8 = 0xFF;
+
+fn status_code(status: Status) -> u8 {
+    let unknown = STATUSES.len() - 1;
+    STATUSES.iter().position(|&of| of == status).unwrap_or(unknown) as u8
+}
+
+fn status_of(code: u8) -> Option<Status> {
+    STATUSES.get(usize::from(code)).copied()
+}
+
+/// Writes into a frame; what does not fit is a defect of the caller and is cut off.
+struct Writer<'a> {
+    into: &'a mut [u8],
+    used: usize,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        if let Some(place) = self.into.get_mut(self.used..self.used + bytes.len()) {
+            place.copy_from_slice(bytes);
+            self.used += bytes.len();
+        }
+    }
+
+    fn base(&mut self, opcode: u8, to: QueuePair, psn: Psn) {
+        self.put(&[opcode, 0]);
+        self.put(&PARTITION_DEFAULT.to_be_bytes());
+        self.put(&to.get().to_be_bytes());
+        self.put(&psn.get().to_be_bytes());
+    }
+
+    fn name(&mut self, name: &str) {
+        self.put(&[name.len() as u8]);
+        self.put(name.as_bytes());
+    }
+
+    fn offer(&mut self, offer: &Offer<'_>) {
+        self.put(&offer.queue_pair.get().to_le_bytes());
+        self.put(&offer.psn.get().to_le_bytes());
+        self.put(&offer.frame_bytes.to_le_bytes());
+        self.put(&offer.credit_bytes.to_le_bytes());
+        self.put(&offer.frame_cost.to_le_bytes());
+        self.put(&[u8::from(offer.reliable) | u8::from(offer.checked) << 1]);
+        self.name(offer.name);
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        Some(*head)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn name(&mut self) -> Option<&'a str> {
+        let bytes = usize::from(self.byte()?);
+        if bytes > NAME_BYTES_MAX || bytes > self.rest.len() {
+            return None;
+        }
+        let (name, rest) = self.rest.split_at(bytes);
+        self.rest = rest;
+        core::str::from_utf8(name).ok()
+    }
+
+    fn offer(&mut self) -> Option<Offer<'a>> {
+        let (queue_pair, psn) = (QueuePair::new(self.u32()?), Psn::new(self.u32()?));
+        let (frame_bytes, credit_bytes) = (self.u32()?, self.u64()?);
+        let (frame_cost, flags) = (self.u32()?, self.byte()?);
+        let (reliable, checked) = (flags & 1 != 0, flags & 2 != 0);
+        let name = self.name()?;
+        Some(Offer {
+            queue_pair,
+            psn,
+            frame_bytes,
+            credit_bytes,
+            frame_cost,
+            reliable,
+            checked,
+            name,
+        })
+    }
+}
+
+/// Which of our own kinds a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Setup,
+    Selective,
+}
+
+/// Looks at the opcode; `None`: of the standard.
+pub(super) fn kind_of(frame: &[u8]) -> Option<Kind> {
+    match frame.first()? {
+        &SETUP => Some(Kind::Setup),
+        &SELECTIVE => Some(Kind::Selective),
+        _ => None,
+    }
+}
+
+/// Whom a frame is for; `None`: too short for a base header.
+pub(super) fn destination_of(frame: &[u8]) -> Option<QueuePair> {
+    let header = frame.first_chunk::<BTH_BYTES>()?;
+    Some(QueuePair::new(u32::from_be_bytes([0, header[5], header[6], header[7]])))
+}
+
+fn base_of(frame: &[u8]) -> Option<(QueuePair, Psn, Reader<'_>)> {
+    let (header, rest) = frame.split_first_chunk::<BTH_BYTES>()?;
+    let psn = Psn::new(u32::from_be_bytes([0, header[9], header[10], header[11]]));
+    Some((destination_of(frame)?, psn, Reader { rest }))
+}
+
+impl<'a> Setup<'a> {
+    /// Writes it, without ICRC; returns its length, a multiple of 4. The rest of `into` is zero.
+    pub fn emit(&self, to: QueuePair, into: &mut [u8]) -> usize {
+        into.fill(0);
+        let mut out = Writer { into, used: 0 };
+        out.base(SETUP, to, Psn::new(0));
+        match *self {
+            Setup::Hello { version, nonce, cookie, attempt, offer } => {
+                out.put(&[1, attempt]);
+                out.put(&version.to_le_bytes());
+                out.put(&nonce.to_le_bytes());
+                out.put(&cookie.to_le_bytes());
+                out.offer(&offer);
+            }
+            Setup::Retry { nonce, cookie } => {
+                out.put(&[2]);
+                out.put(&nonce.to_le_bytes());
+                out.put(&cookie.to_le_bytes());
+            }
+            Setup::Accept { nonce, attempt, offer } => {
+                out.put(&[3, attempt]);
+                out.put(&nonce.to_le_bytes());
+                out.offer(&offer);
+            }
+            Setup::Refuse { nonce, status } => {
+                out.put(&[4, status_code(status)]);
+                out.put(&nonce.to_le_bytes());
+            }
+            Setup::Import { request, key, name } => {
+                out.put(&[5]);
+                out.put(&request.to_le_bytes());
+                out.put(&key.0.to_le_bytes());
+                out.name(name);
+            }
+            Setup::Imported { request, status, key, bytes, rights } => {
+                let flags = u8::from(rights.put) | u8::from(rights.get) << 1;
+                out.put(&[6, status_code(status), flags | u8::from(rights.atomic) << 2]);
+                out.put(&request.to_le_bytes());
+                out.put(&key.to_le_bytes());
+                out.put(&bytes.to_le_bytes());
+            }
+            Setup::Goodbye { from } => {
+                out.put(&[7]);
+                out.put(&from.get().to_le_bytes());
+            }
+            Setup::Farewell => out.put(&[8]),
+        }
+        out.used.next_multiple_of(4)
+    }
+
+    /// Reads it from a frame without its ICRC; `None`: it is not one.
+    pub fn parse(frame: &'a [u8]) -> Option<Setup<'a>> {
+        let (_, _, mut from) = base_of(frame)?;
+        Some(match from.byte()? {
+            1 => {
+                let attempt = from.byte()?;
+                let version = u16::from_le_bytes(from.take()?);
+                let (nonce, cookie) = (from.u64()?, from.u64()?);
+                if version != VERSION {
+                    // What follows may mean anything.
+                    let offer = Offer::nothing();
+                    return Some(Setup::Hello { version, nonce, cookie, attempt, offer });
+                }
+                Setup::Hello { version, nonce, cookie, attempt, offer: from.offer()? }
+            }
+            2 => Setup::Retry { nonce: from.u64()?, cookie: from.u64()? },
+            3 => {
+                let (attempt, nonce) = (from.byte()?, from.u64()?);
+                Setup::Accept { nonce, attempt, offer: from.offer()? }
+            }
+            4 => {
+                let status = status_of(from.byte()?)?;
+                Setup::Refuse { nonce: from.u64()?, status }
+            }
+            5 => {
+                let (request, key) = (from.u32()?, Key(from.u64()?));
+                Setup::Import { request, key, name: from.name()? }
+            }
+            6 => {
+                let (status, flags) = (status_of(from.byte()?)?, from.byte()?);
+                let [put, get, atomic] = [1, 2, 4].map(|bit| flags & bit != 0);
+                let rights = Rights { put, get, atomic };
+                let (request, key, bytes) = (from.u32()?, from.u32()?, from.u64()?);
+                Setup::Imported { request, status, key, bytes, rights }
+            }
+            7 => Setup::Goodbye { from: QueuePair::new(from.u32()?) },
+            8 => Setup::Farewell,
+            _ => return None,
+        })
+    }
+}
+
+impl Offer<'_> {
+    /// No offer at all.
+    pub fn nothing() -> Offer<'static> {
+        Offer {
+            queue_pair: QueuePair::new(0),
+            psn: Psn::new(0),
+            frame_bytes: 0,
+            credit_bytes: 0,
+            frame_cost: 0,
+            reliable: false,
+            checked: false,
+            name: "",
+        }
+    }
+}
+
+impl<'a> Selective<'a> {
+    /// Writes it, without ICRC; returns its length, a multiple of 4.
+    pub fn emit(&self, to: QueuePair, into: &mut [u8]) -> usize {
+        into.fill(0);
+        let mut out = Writer { into, used: 0 };
+        out.base(SELECTIVE, to, self.expected);
+        let refused = match self.refused {
+            None => 0,
+            Some(Refused::NotReady) => NOT_READY,
+            Some(Refused::For(status)) => status_code(status),
+        };
+        out.put(&[u8::from(self.reply), refused]);
+        out.put(&(self.held.len() as u16).to_le_bytes());
+        out.put(&self.credit_bytes.to_le_bytes());
+        out.put(&self.marked.to_le_bytes());
+        out.put(&self.received.to_le_bytes());
+        out.put(self.held);
+        out.used.next_multiple_of(4)
+    }
+
+    /// Reads it from a frame without its ICRC; `None`: it is not one.
+    pub fn parse(frame: &'a [u8]) -> Option<Selective<'a>> {
+        let (_, expected, mut from) = base_of(frame)?;
+        let reply = from.byte()? & 1 != 0;
+        let refused = match from.byte()? {
+            0 => None,
+            NOT_READY => Some(Refused::NotReady),
+            code => Some(Refused::For(status_of(code)?)),
+        };
+        let held_bytes = usize::from(u16::from_le_bytes(from.take()?));
+        let credit_bytes = from.u64()?;
+        let (marked, received) = (from.u32()?, from.u32()?);
+        if held_bytes > WINDOW as usize / 8 {
+            return None;
+        }
+        let held = from.rest.get(..held_bytes)?;
+        Some(Selective { expected, reply, refused, credit_bytes, marked, received, held })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer() -> Offer<'static> {
+        Offer {
+            queue_pair: QueuePair::new(0x00AB_CDEF),
+            psn: Psn::new(7),
+            frame_bytes: 1472,
+            credit_bytes: 1 << 33,
+            frame_cost: 800,
+            reliable: true,
+            checked: false,
+            name: "builder",
+        }
+    }
+
+    fn all() -> [Setup<'static>; 8] {
+        let rights = Rights { put: true, get: false, atomic: true };
+        let (nonce, cookie, attempt, offer) = (11, 12, 3, offer());
+        [
+            Setup::Hello { version: VERSION, nonce, cookie, attempt, offer },
+            Setup::Retry { nonce, cookie },
+            Setup::Accept { nonce, attempt, offer },
+            Setup::Refuse { nonce, status: Status::NoRoom },
+            Setup::Import { request: 9, key: Key(5), name: "samples" },
+            Setup::Imported { request: 9, status: Status::Done, key: 77, bytes: 1 << 40, rights },
+            Setup::Goodbye { from: QueuePair::new(3) },
+            Setup::Farewell,
+        ]
+    }
+
+    #[test]
+    fn every_setup_frame_comes_back_as_it_was_and_cut_ones_do_not() {
+        for setup in all() {
+            let mut bytes = [0xAA; 200];
+            let length = setup.emit(SETUP_PAIR, &mut bytes);
+            assert_eq!(length % 4, 0);
+            assert_eq!(kind_of(&bytes), Some(Kind::Setup));
+            assert_eq!(destination_of(&bytes), Some(SETUP_PAIR));
+            assert_eq!(Setup::parse(&bytes[..length]), Some(setup));
+            for cut in 0..BTH_BYTES + 1 {
+                assert_eq!(Setup::parse(&bytes[..cut]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_comes_back_as_it_was_and_one_that_claims_too_much_does_not() {
+        let held = [0x5A; 512];
+        let refused = Some(Refused::For(Status::Withdrawn));
+        let ack = Selective {
+            expected: Psn::new(0x00FF_FFFF),
+            reply: true,
+            refused,
+            credit_bytes: 1 << 40,
+            marked: 3,
+            received: u32::MAX,
+            held: &held,
+        };
+        let mut bytes = [0; CONTROL_BYTES_MAX];
+        let length = ack.emit(QueuePair::new(5), &mut bytes);
+        assert_eq!(Selective::parse(&bytes[..length]), Some(ack));
+        assert_eq!(Selective::parse(&bytes[..length - 4]), None, "cut");
+        bytes[BTH_BYTES + 3] = 0xFF; // claims 65,000 byte of bits
+        assert_eq!(Selective::parse(&bytes), None);
+    }
+
+    #[test]
+    fn every_status_that_is_sent_is_understood() {
+        for status in STATUSES {
+            assert_eq!(status_of(status_code(status)), Some(status));
+        }
+        assert_eq!(status_of(13), None);
+    }
+}

@@ -1,0 +1,450 @@
+//! A node: its port, its connections, and what frames and time do to them.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use super::EndpointConfig;
+use super::connection::Connection;
+use super::counters::{ConnectionCounters, NodeCounters};
+use super::frames::{Kind, SETUP_PAIR, Selective, Setup, destination_of, kind_of};
+use super::regions::Regions;
+use super::requester::Telling;
+use super::responder::is_request;
+use super::secrets::Secrets;
+use super::setup::{Calling, Leaving, Reply};
+use crate::fabric::{Capabilities, EndpointId, Rights, Status};
+use crate::port::{Incoming, Port};
+use crate::roce::header::BTH_BYTES;
+use crate::roce::{ICRC_BYTES, Packet, QueuePair};
+use crate::{Moment, Span};
+
+/// Low bits of a queue pair's number that find its connection.
+const PLACE_BITS: u32 = 10;
+const PLACES: usize = 1 << PLACE_BITS;
+/// Completions that wait for the program; with more, nothing is received.
+const TELLING_MAX: usize = 4096;
+/// Batches received, and rounds of sending, in one poll.
+const BATCHES: usize = 8;
+const ROUNDS: usize = 16;
+/// Work that waits in an endpoint.
+pub(super) const QUEUE_MAX: usize = 256;
+/// A part of the receive buffer is left for what is not counted: set-up, acknowledgements.
+const CREDIT_NUMERATOR: u64 = 3;
+const CREDIT_DENOMINATOR: u64 = 4;
+/// A connection may always have so many frames in flight.
+const CREDIT_FRAMES_MIN: u64 = 8;
+/// Trains are no longer than this, so that a socket that is not connected sends them.
+const IDENTIFICATION_MAX: u16 = 128;
+
+/// Where an endpoint is in its life.
+pub(super) enum Slot {
+    Calling(Box<Calling>),
+    Open(Box<Connection>),
+    Leaving(Box<Leaving>),
+    Over,
+}
+
+/// A region of a peer's, as this node may use it.
+pub(super) struct Import {
+    pub endpoint: EndpointId,
+    pub key: u32,
+    pub base: u64,
+    pub bytes: u64,
+    pub rights: Rights,
+    pub withdrawn: bool,
+}
+
+/// A node on the link that `P` is a port of.
+pub struct Node<P> {
+    pub(super) port: P,
+    pub(super) core: Core,
+}
+
+/// All of a node but its port.
+pub(super) struct Core {
+    pub config: EndpointConfig,
+    pub secrets: Secrets,
+    pub capabilities: Capabilities,
+    pub frame_bytes: usize,
+    pub frame_cost: usize,
+    pub receive_buffer_bytes: usize,
+    pub regions: Regions,
+    pub slots: Vec<Slot>,
+    pub imports: Vec<Option<Import>>,
+    pub telling: Telling,
+    pub replies: Vec<Reply>,
+    pub counters: NodeCounters,
+    /// Endpoint by the low bits of its queue pair.
+    pub pairs: Vec<Option<(QueuePair, EndpointId)>>,
+    /// Endpoints that are not over.
+    pub living: Vec<EndpointId>,
+    turn: usize,
+    pub requests: u32,
+    /// The time of the last poll.
+    pub now: Moment,
+}
+
+impl<P: Port> Node<P> {
+    /// A node on `port`. Cost: no memory worth mentioning until regions and connections come.
+    #[must_use]
+    pub fn new(port: P, config: EndpointConfig) -> Node<P> {
+        let limits = *port.limits();
+        let frame_bytes = limits.frame_bytes_max.min(config.frame_bytes_max);
+        let capabilities = Capabilities {
+            link: limits.port,
+            operation_bytes_max: 1 << 30,
+            region_bytes_max: 1 << 40,
+            regions_max: 4096,
+            endpoints_max: config.endpoints_max.clamp(1, PLACES as u32),
+            queue_max: QUEUE_MAX as u32,
+            windows: false,
+            atomics: false,
+            ordered: true,
+            crossover_bytes: 0,
+            death_noticed_within: Span::from_ns(config.death.as_ns() / 4 * 5),
+        };
+        let core = Core {
+            secrets: Secrets::new(config.secret),
+            config,
+            capabilities,
+            frame_bytes,
+            frame_cost: limits.frame_cost,
+            receive_buffer_bytes: limits.receive_buffer_bytes,
+            regions: Regions::default(),
+            slots: Vec::new(),
+            imports: Vec::new(),
+            telling: Telling::new(),
+            replies: Vec::new(),
+            counters: NodeCounters::default(),
+            pairs: alloc::vec![None; PLACES],
+            living: Vec::new(),
+            turn: 0,
+            requests: 0,
+            now: Moment::default(),
+        };
+        Node { port, core }
+    }
+
+    /// The port.
+    pub fn port(&mut self) -> &mut P {
+        &mut self.port
+    }
+
+    /// What was dropped before it reached a connection.
+    #[must_use]
+    pub fn counters(&self) -> &NodeCounters {
+        &self.core.counters
+    }
+
+    /// What a connection has seen; `None`: it is not open.
+    #[must_use]
+    pub fn connection_counters(&self, endpoint: EndpointId) -> Option<&ConnectionCounters> {
+        match self.core.slots.get(endpoint.0 as usize) {
+            Some(Slot::Open(open)) => Some(&open.counters),
+            _ => None,
+        }
+    }
+
+    /// Request frames of a connection that were sent and not acknowledged.
+    #[must_use]
+    pub fn in_flight(&self, endpoint: EndpointId) -> usize {
+        match self.core.slots.get(endpoint.0 as usize) {
+            Some(Slot::Open(open)) => open.requester.in_flight(),
+            _ => 0,
+        }
+    }
+
+    /// Does all that is due: takes what arrived, looks at the time, sends.
+    pub(super) fn drive(&mut self, now: Moment) {
+        let Node { port, core } = self;
+        core.now = now;
+        for _ in 0..BATCHES {
+            let room = core.telling.len() < TELLING_MAX;
+            if !room || port.receive(now, &mut |frame| core.take(now, &frame)) == 0 {
+                break;
+            }
+        }
+        core.on_time(now);
+        core.reply(now, port);
+        for _ in 0..ROUNDS {
+            if core.send(now, port) == 0 {
+                break;
+            }
+            port.flush(now);
+        }
+        port.flush(now);
+    }
+}
+
+impl Core {
+    pub fn open(&mut self, endpoint: EndpointId) -> Option<&mut Connection> {
+        match self.slots.get_mut(endpoint.0 as usize) {
+            Some(Slot::Open(open)) => Some(open),
+            _ => None,
+        }
+    }
+
+    /// What a peer may have in flight to this node \[byte\].
+    pub fn credit_bytes(&self) -> u64 {
+        let share = self.receive_buffer_bytes as u64 / CREDIT_DENOMINATOR * CREDIT_NUMERATOR;
+        let least = (self.frame_bytes + self.frame_cost) as u64 * CREDIT_FRAMES_MIN;
+        (share / self.living.len().max(1) as u64).max(least)
+    }
+
+    /// A free number that cannot be guessed.
+    pub fn new_pair(&mut self, endpoint: EndpointId) -> Option<QueuePair> {
+        let random = self.secrets.number() as u32;
+        let start = random as usize % PLACES;
+        let place = (start..PLACES)
+            .chain(0..start)
+            .find(|&place| place > SETUP_PAIR.get() as usize && self.pairs[place].is_none())?;
+        let pair = QueuePair::new((random & !(PLACES as u32 - 1)) | place as u32);
+        self.pairs[place] = Some((pair, endpoint));
+        Some(pair)
+    }
+
+    /// Takes this number; `false`: its place is taken.
+    pub fn take_pair(&mut self, pair: QueuePair, endpoint: EndpointId) -> bool {
+        let place = &mut self.pairs[pair.get() as usize % PLACES];
+        let free = place.is_none() && pair != SETUP_PAIR && pair.get() != 0;
+        if free {
+            *place = Some((pair, endpoint));
+        }
+        free
+    }
+
+    pub fn find(&self, pair: QueuePair) -> Option<EndpointId> {
+        let (of, endpoint) = self.pairs[pair.get() as usize % PLACES]?;
+        (of == pair).then_some(endpoint)
+    }
+
+    pub fn add_slot(&mut self, slot: Slot) -> EndpointId {
+        self.slots.push(slot);
+        let endpoint = EndpointId(self.slots.len() as u32 - 1);
+        self.living.push(endpoint);
+        endpoint
+    }
+
+    /// An endpoint is over; its number is never used again, its queue pair may be.
+    pub fn forget(&mut self, endpoint: EndpointId) {
+        self.slots[endpoint.0 as usize] = Slot::Over;
+        self.living.retain(|&of| of != endpoint);
+        for place in &mut self.pairs {
+            if place.is_some_and(|(_, of)| of == endpoint) {
+                *place = None;
+            }
+        }
+    }
+
+    fn is_allowed(&self, address: IpAddr) -> bool {
+        let allowed = &self.config.allowed;
+        allowed.is_empty() || allowed.iter().any(|&(of, bits)| is_within(address, of, bits))
+    }
+
+    // ---- what arrives ----
+
+    fn take(&mut self, now: Moment, frame: &Incoming<'_>) {
+        let long_enough = frame.bytes.len() >= BTH_BYTES + ICRC_BYTES;
+        let Some(pair) = destination_of(frame.bytes).filter(|_| long_enough) else {
+            self.counters.too_short += 1;
+            return;
+        };
+        let kind = kind_of(frame.bytes);
+        if pair == SETUP_PAIR {
+            if !self.is_allowed(frame.from.ip()) {
+                self.counters.not_allowed += 1;
+            } else if kind == Some(Kind::Setup) {
+                self.take_setup(now, frame);
+            } else {
+                self.counters.unknown_kind += 1;
+            }
+            return;
+        }
+        let Some(endpoint) = self.find(pair) else {
+            self.counters.unknown_pair += 1;
+            if kind == Some(Kind::Setup) {
+                self.take_stray(frame);
+            }
+            return;
+        };
+        match &self.slots[endpoint.0 as usize] {
+            Slot::Open(_) => self.take_open(now, endpoint, kind, frame),
+            Slot::Leaving(_) if kind == Some(Kind::Setup) => self.take_leaving(endpoint, frame),
+            _ => {}
+        }
+    }
+
+    /// A frame of an open connection.
+    fn take_open(
+        &mut self,
+        now: Moment,
+        endpoint: EndpointId,
+        kind: Option<Kind>,
+        frame: &Incoming<'_>,
+    ) {
+        let Core { slots, regions, telling, counters, .. } = self;
+        let Some(Slot::Open(open)) = slots.get_mut(endpoint.0 as usize) else { return };
+        if frame.from != open.ends.peer {
+            counters.wrong_sender += 1;
+            return;
+        }
+        let checked = open.checked || kind == Some(Kind::Setup);
+        let identification_max = if open.selective { IDENTIFICATION_MAX } else { u16::MAX };
+        let Some(bytes) = open.ends.opened(frame, (checked, identification_max)) else {
+            counters.wrong_check += 1;
+            return;
+        };
+        let over = match kind {
+            None => {
+                let Ok(packet) = Packet::parse(bytes) else {
+                    counters.unknown_kind += 1;
+                    return;
+                };
+                // A request must not find completions without bound; its sender repeats it.
+                if telling.len() >= TELLING_MAX && is_request(&packet.headers().body) {
+                    return;
+                }
+                open.take(now, &packet, (bytes, frame.congestion), regions, telling)
+            }
+            Some(Kind::Selective) => {
+                open.heard = now;
+                if let Some(ack) = Selective::parse(bytes).filter(|_| open.selective) {
+                    open.counters.acknowledgements_received += 1;
+                    open.responder.acknowledge |= ack.reply;
+                    open.requester.selective(now, &ack, telling);
+                }
+                Ok(())
+            }
+            Some(Kind::Setup) => {
+                open.heard = now;
+                match Setup::parse(bytes) {
+                    Some(setup) => self.take_control(endpoint, &setup),
+                    None => self.counters.unknown_kind += 1,
+                }
+                return;
+            }
+        };
+        if let Err(status) = over {
+            self.end(endpoint, status);
+        } else {
+            self.note_withdrawn(endpoint);
+        }
+    }
+
+    /// Imports that a peer has withdrawn take no more work.
+    fn note_withdrawn(&mut self, endpoint: EndpointId) {
+        let Core { slots, imports, .. } = self;
+        let Some(Slot::Open(open)) = slots.get_mut(endpoint.0 as usize) else { return };
+        for remote in open.requester.withdrawn.drain(..) {
+            if let Some(Some(import)) = imports.get_mut(remote as usize) {
+                import.withdrawn = true;
+            }
+        }
+    }
+
+    // ---- what time brings ----
+
+    fn on_time(&mut self, now: Moment) {
+        for place in (0..self.living.len()).rev() {
+            let Some(&endpoint) = self.living.get(place) else { continue };
+            let death = self.config.death;
+            let Core { slots, regions, telling, .. } = self;
+            match &mut slots[endpoint.0 as usize] {
+                Slot::Open(open) => {
+                    if let Err(status) = open.on_time(now, death, regions, telling) {
+                        self.end(endpoint, status);
+                    }
+                }
+                Slot::Calling(_) => self.calling_on_time(now, endpoint),
+                Slot::Leaving(leaving) => {
+                    if leaving.is_over(now) {
+                        self.forget(endpoint);
+                    }
+                }
+                Slot::Over => {}
+            }
+        }
+    }
+
+    /// Gives each connection its turn; says how many frames were sent.
+    fn send<P: Port>(&mut self, now: Moment, port: &mut P) -> usize {
+        let credit = self.credit_bytes();
+        let (count, death) = (self.living.len(), self.config.death);
+        let mut sent = 0;
+        self.turn = self.turn.wrapping_add(1);
+        for step in 0..count {
+            let endpoint = self.living[(self.turn.wrapping_add(step)) % count];
+            let Core { slots, telling, .. } = self;
+            sent += match &mut slots[endpoint.0 as usize] {
+                Slot::Open(open) => open.send(now, (credit, death), port, telling),
+                Slot::Calling(_) => self.call(now, endpoint, port),
+                Slot::Leaving(leaving) => leaving.send(now, port),
+                Slot::Over => 0,
+            };
+        }
+        sent
+    }
+
+    /// A connection is over: its work is flushed, its imports are gone.
+    pub fn end(&mut self, endpoint: EndpointId, status: Status) {
+        let leaving = {
+            let Core { slots, telling, .. } = self;
+            let Some(Slot::Open(open)) = slots.get_mut(endpoint.0 as usize) else { return };
+            open.end(status, telling);
+            let told = matches!(status, Status::Disconnected | Status::PeerGone);
+            let slot = core::mem::replace(&mut slots[endpoint.0 as usize], Slot::Over);
+            match slot {
+                Slot::Open(open) if open.selective && !told => Leaving::of(*open),
+                _ => None,
+            }
+        };
+        for import in &mut self.imports {
+            if import.as_ref().is_some_and(|import| import.endpoint == endpoint) {
+                *import = None;
+            }
+        }
+        match leaving {
+            Some(leaving) => self.slots[endpoint.0 as usize] = Slot::Leaving(Box::new(leaving)),
+            None => self.forget(endpoint),
+        }
+    }
+
+    /// When there is something to do although nothing arrives.
+    pub fn deadline(&self, now: Moment) -> Option<Moment> {
+        let death = self.config.death;
+        let times = self.living.iter().filter_map(|&of| match &self.slots[of.0 as usize] {
+            Slot::Open(open) => open.deadline(now, death),
+            Slot::Calling(calling) => Some(calling.deadline()),
+            Slot::Leaving(leaving) => Some(leaving.deadline()),
+            Slot::Over => None,
+        });
+        times.min()
+    }
+}
+
+/// Whether the first `bits` of two addresses are equal.
+fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+    let differs = match (address.to_canonical(), network.to_canonical()) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => u128::from(one.to_bits() ^ other.to_bits()) << 96,
+        (IpAddr::V6(one), IpAddr::V6(other)) => one.to_bits() ^ other.to_bits(),
+        _ => return false,
+    };
+    differs.leading_zeros() >= u32::from(bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_within;
+
+    #[test]
+    fn a_prefix_takes_its_own_addresses_and_no_others() {
+        let within = |address: &str, network: &str, bits| {
+            is_within(address.parse().expect("address"), network.parse().expect("address"), bits)
+        };
+        assert!(within("10.0.0.7", "10.0.0.0", 24) && !within("10.0.1.7", "10.0.0.0", 24));
+        assert!(within("10.0.0.7", "10.0.0.7", 32) && !within("10.0.0.6", "10.0.0.7", 32));
+        assert!(within("1.2.3.4", "0.0.0.0", 0) && !within("1.2.3.4", "::", 0));
+        assert!(within("fe80::1", "fe80::", 64) && !within("fe81::1", "fe80::", 64));
+    }
+}

@@ -1,0 +1,403 @@
+//! The page of the programming model, as the endpoint has it.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use core::net::{IpAddr, SocketAddr};
+
+use super::connection::{Asked, Connection, Start, transport_of};
+use super::node::{Core, Import, Node, QUEUE_MAX, Slot};
+use super::posted::{Act, Posted, Shape, Source, Told};
+use super::regions::{Granted, check};
+use super::requester::Terms;
+use super::wire::Ends;
+use super::{StaticPeer, StaticPeerError};
+use crate::Moment;
+use crate::fabric::{
+    AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
+    ImportError, Key, Level, Local, Memory, Name, Operation, PostError, RegionId, RegisterError,
+    Reliability, RemoteId, Rights, Slice, Status, Target, Work,
+};
+use crate::port::Port;
+use crate::roce::{HEADER_BYTES_MAX, ICRC_BYTES, UDP_PORT};
+
+/// Path MTUs of the standard \[byte\].
+const PATH_MTUS: [usize; 5] = [256, 512, 1024, 2048, 4096];
+/// Completions that wait; with more, no work is taken.
+const TELLING_MAX: usize = 2048;
+
+impl<P: Port> Fabric for Node<P> {
+    fn capabilities(&self) -> &Capabilities {
+        &self.core.capabilities
+    }
+
+    fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
+        let core = &mut self.core;
+        let max = core.capabilities.region_bytes_max;
+        if bytes == 0 || bytes > max {
+            return Err(RegisterError::Size { bytes, max });
+        }
+        let max = core.capabilities.regions_max;
+        if core.regions.living() >= max {
+            return Err(RegisterError::TooMany { max });
+        }
+        let memory = (core.config.allocate)(bytes)
+            .map_err(|reason| RegisterError::Memory { bytes, reason })?;
+        // Zero stands for no key.
+        let key = (core.secrets.number() as u32).max(1);
+        Ok(core.regions.add(memory, key))
+    }
+
+    fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
+        self.core.regions.export(region, name, grant)
+    }
+
+    fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
+        self.core.regions.withdraw(region)
+    }
+
+    fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
+        self.core.regions.get(region).map(|own| Arc::clone(&own.memory))
+    }
+
+    fn connect(
+        &mut self,
+        peer: &str,
+        reliability: Reliability,
+    ) -> Result<EndpointId, ConnectError> {
+        let expected = "write an address and, where it is not 4791, a port: 10.0.0.7:4791";
+        let wrong = || ConnectError::Name { peer: peer.to_string(), expected };
+        let address = address_of(peer).ok_or_else(wrong)?;
+        let max = self.core.capabilities.endpoints_max;
+        if self.core.living.len() >= max as usize {
+            return Err(ConnectError::TooMany { max });
+        }
+        let host = |reason: &str| ConnectError::Host {
+            peer: peer.to_string(),
+            reason: String::from(reason),
+        };
+        let local = self.port.local(address.ip()).ok_or_else(|| host("there is no way to it"))?;
+        let begun = self.core.begin_call((local, address), reliability);
+        begun.ok_or_else(|| host("its address is of another family than this node's"))
+    }
+
+    fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
+        self.core.open(endpoint).ok_or(PostError::NotConnected)?;
+        self.core.end(endpoint, Status::Done);
+        Ok(())
+    }
+
+    fn import(
+        &mut self,
+        endpoint: EndpointId,
+        name: Name,
+        key: Key,
+    ) -> Result<RemoteId, ImportError> {
+        let core = &mut self.core;
+        let max = core.capabilities.regions_max;
+        let known = core.imports.iter().flatten().count();
+        let request = core.requests;
+        let remote = RemoteId(core.imports.len() as u32);
+        let open = core.open(endpoint).ok_or(ImportError::NotConnected)?;
+        if known + open.asked.len() >= max as usize {
+            return Err(ImportError::TooMany { max });
+        }
+        if open.selective {
+            open.asked.push_back(Asked { request, remote, name, key, sent: None });
+        }
+        core.requests = request.wrapping_add(1);
+        core.imports.push(None);
+        core.import_static(endpoint, remote, key);
+        Ok(remote)
+    }
+
+    fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
+        let found = self.core.imports.get(remote.0 as usize).and_then(Option::as_ref);
+        found.map(|_| None).ok_or(AccessError::UnknownRegion)
+    }
+
+    fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
+        self.core.post(endpoint, tag, work)
+    }
+
+    fn post_receive(
+        &mut self,
+        endpoint: EndpointId,
+        tag: u64,
+        into: Slice,
+    ) -> Result<(), PostError> {
+        let core = &mut self.core;
+        core.open(endpoint).ok_or(PostError::NotConnected)?;
+        core.regions.slice(into).map_err(PostError::Local)?;
+        let open = core.open(endpoint).ok_or(PostError::NotConnected)?;
+        if open.responder.executor.buffers() >= QUEUE_MAX {
+            return Err(PostError::Full);
+        }
+        open.responder.give_buffer(tag, into);
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Moment) -> Option<Completion> {
+        if self.core.telling.is_empty() {
+            self.drive(now);
+        }
+        self.core.telling.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        let times = [self.core.deadline(self.core.now), self.port.deadline()];
+        times.into_iter().flatten().min()
+    }
+}
+
+fn address_of(peer: &str) -> Option<SocketAddr> {
+    let whole = peer.parse::<SocketAddr>().ok();
+    whole.or_else(|| peer.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, UDP_PORT)))
+}
+
+impl Core {
+    fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
+        let telling = self.telling.len();
+        let open = self.open(endpoint).ok_or(PostError::NotConnected)?;
+        if open.requester.queued() >= QUEUE_MAX || telling >= TELLING_MAX {
+            return Err(PostError::Full);
+        }
+        if !open.requester.allows(work.operation()) {
+            return Err(PostError::Unreliable);
+        }
+        let operation = work.operation();
+        let (act, bytes, remote, complete_at) = self.act(endpoint, &work)?;
+        let done = |status| Completion::Done { endpoint, tag, operation, status, value: 0 };
+        if remote.is_some_and(|remote| self.is_withdrawn(remote)) {
+            self.telling.push_back(done(Status::Withdrawn));
+            return Ok(());
+        }
+        let of_bytes = matches!(
+            work,
+            Work::Put { from: Local::Bytes(_), .. } | Work::Send { from: Local::Bytes(_), .. }
+        );
+        let told = match complete_at {
+            None => Told::Failure,
+            // The bytes are this side's now, and it answers for them.
+            Some(Level::Copied) if of_bytes => {
+                self.telling.push_back(done(Status::Done));
+                Told::Already
+            }
+            Some(_) => Told::End,
+        };
+        let told = match act {
+            Act::Fence => {
+                self.telling.push_back(done(Status::Done));
+                Told::Already
+            }
+            _ => told,
+        };
+        let (cut, framed, frames_left, value) = (0, false, 0, 0);
+        let status = Status::Done;
+        let posted =
+            Posted { tag, act, told, remote, bytes, cut, framed, frames_left, status, value };
+        let Core { slots, telling, .. } = self;
+        if let Some(Slot::Open(open)) = slots.get_mut(endpoint.0 as usize) {
+            open.requester.post(posted, telling);
+        }
+        Ok(())
+    }
+
+    /// What work becomes: the act, how much it moves, the import it uses, and when it completes.
+    #[allow(clippy::type_complexity, reason = "the four parts of one `Posted`")]
+    fn act(
+        &mut self,
+        endpoint: EndpointId,
+        work: &Work<'_>,
+    ) -> Result<(Act, u64, Option<u32>, Option<Level>), PostError> {
+        let always = Some(Level::Placed);
+        Ok(match *work {
+            Work::Put { from, to, notify, complete_at } => {
+                let bytes = length(&from);
+                let (key, address) =
+                    self.remote(endpoint, to, bytes, |rights: Rights| rights.put)?;
+                let from = self.source(endpoint, &from)?;
+                (Act::Put { from, key, address, notify }, bytes, Some(to.remote.0), complete_at)
+            }
+            Work::Send { from, complete_at } => {
+                let bytes = length(&from);
+                let from = self.source(endpoint, &from)?;
+                (Act::Send { from }, bytes, None, complete_at)
+            }
+            Work::Get { from, into } => {
+                let memory = self.regions.slice(into).map_err(PostError::Local)?;
+                let (key, address) =
+                    self.remote(endpoint, from, into.bytes, |rights: Rights| rights.get)?;
+                let into_bytes = into.bytes;
+                self.fits(into_bytes)?;
+                let act = Act::Get { into: (memory, into.offset), key, address };
+                (act, into_bytes, Some(from.remote.0), always)
+            }
+            Work::FetchAdd { at, add } => {
+                let (key, address) = self.word(endpoint, at)?;
+                (Act::FetchAdd { key, address, add }, 0, Some(at.remote.0), always)
+            }
+            Work::CompareSwap { at, expected, desired } => {
+                let (key, address) = self.word(endpoint, at)?;
+                let act = Act::CompareSwap { key, address, expected, desired };
+                (act, 0, Some(at.remote.0), always)
+            }
+            Work::Fence => (Act::Fence, 0, None, always),
+            Work::Flush => (Act::Flush, 0, None, always),
+        })
+    }
+
+    fn fits(&self, bytes: u64) -> Result<(), PostError> {
+        let max = self.capabilities.operation_bytes_max;
+        if bytes <= max { Ok(()) } else { Err(PostError::TooLong { bytes, max }) }
+    }
+
+    fn is_withdrawn(&self, remote: u32) -> bool {
+        let import = self.imports.get(remote as usize).and_then(Option::as_ref);
+        import.is_some_and(|import| import.withdrawn)
+    }
+
+    /// Key and address of a place in a peer's region, as far as it can be checked here.
+    fn remote(
+        &self,
+        endpoint: EndpointId,
+        to: Target,
+        bytes: u64,
+        right: fn(Rights) -> bool,
+    ) -> Result<(u32, u64), PostError> {
+        let import = self.imports.get(to.remote.0 as usize).and_then(Option::as_ref);
+        let import = import.filter(|import| import.endpoint == endpoint);
+        let import = import.ok_or(PostError::NotImported)?;
+        check(import.bytes, to.offset, bytes).map_err(PostError::Remote)?;
+        if !right(import.rights) {
+            return Err(PostError::Remote(AccessError::Rights));
+        }
+        Ok((import.key, import.base + to.offset))
+    }
+
+    fn word(&self, endpoint: EndpointId, at: Target) -> Result<(u32, u64), PostError> {
+        let found = self.remote(endpoint, at, 8, |rights: Rights| rights.atomic)?;
+        if !at.offset.is_multiple_of(8) {
+            return Err(PostError::Remote(AccessError::Unaligned { offset: at.offset }));
+        }
+        Ok(found)
+    }
+
+    fn source(&mut self, endpoint: EndpointId, from: &Local<'_>) -> Result<Source, PostError> {
+        self.fits(length(from))?;
+        match *from {
+            Local::Region(slice) => {
+                let memory = self.regions.slice(slice).map_err(PostError::Local)?;
+                Ok(Source::Memory(memory, slice.offset))
+            }
+            Local::Bytes(bytes) => {
+                let open = self.open(endpoint).ok_or(PostError::NotConnected)?;
+                let mut buffer = open.requester.buffer();
+                buffer.extend_from_slice(bytes);
+                Ok(Source::Bytes(buffer))
+            }
+        }
+    }
+
+    /// On a connection with a static peer, what can be imported is configured.
+    fn import_static(&mut self, endpoint: EndpointId, remote: RemoteId, key: Key) {
+        let Some(open) = self.open(endpoint).filter(|open| !open.selective) else { return };
+        let found = open.remotes.iter().find(|of| u64::from(of.key) == key.0).cloned();
+        let (status, bytes) = match &found {
+            Some(found) => (Status::Done, found.bytes),
+            None => (Status::NoSuchRegion, 0),
+        };
+        self.imports[remote.0 as usize] = found.map(|found| {
+            let (key, base, bytes, rights) = (found.key, found.base, found.bytes, found.rights);
+            Import { endpoint, key, base, bytes, rights, withdrawn: false }
+        });
+        self.telling.push_back(Completion::Imported { remote, status, bytes });
+    }
+}
+
+fn length(from: &Local<'_>) -> u64 {
+    match from {
+        Local::Bytes(bytes) => bytes.len() as u64,
+        Local::Region(slice) => slice.bytes,
+    }
+}
+
+impl<P: Port> Node<P> {
+    /// A connection that is configured on both sides; it stands at once, and
+    /// [`Completion::Connected`] says so. Its peer's regions are imported by name, with their
+    /// R_Key as the key.
+    ///
+    /// Errors: [`StaticPeerError`]. An unreliable peer that falls silent is not noticed; a reliable
+    /// one when it leaves work unanswered.
+    pub fn add_static(
+        &mut self,
+        peer: &StaticPeer,
+        now: Moment,
+    ) -> Result<EndpointId, StaticPeerError> {
+        let bytes = peer.path_mtu;
+        if !PATH_MTUS.contains(&bytes) {
+            return Err(StaticPeerError::PathMtu { bytes });
+        }
+        let frame_bytes = bytes + HEADER_BYTES_MAX + ICRC_BYTES;
+        let frame_bytes_max = self.core.frame_bytes;
+        if frame_bytes > frame_bytes_max {
+            return Err(StaticPeerError::TooLong { bytes, frame_bytes_max });
+        }
+        if peer.reliability == Reliability::Reliable && peer.peer_first.is_none() {
+            return Err(StaticPeerError::FirstPsn);
+        }
+        let unknown = peer.regions.iter().find(|of| self.core.regions.get(of.region).is_err());
+        if let Some(unknown) = unknown {
+            return Err(StaticPeerError::UnknownRegion(unknown.region.0));
+        }
+        let address = peer.address;
+        let local = self.port.local(address.ip());
+        let ends = local.and_then(|local| Ends::new(local, address));
+        let ends = ends.ok_or(StaticPeerError::Address { address })?;
+        let id = self.core.add_slot(Slot::Over);
+        if !self.core.take_pair(peer.own_pair, id) {
+            self.core.forget(id);
+            return Err(StaticPeerError::PairTaken { pair: peer.own_pair.get() });
+        }
+        let transport = transport_of(peer.reliability);
+        let terms = Terms {
+            shape: Shape { frame_bytes, payload_bytes: bytes, transport },
+            selective: false,
+            first: peer.own_first,
+            credit_bytes: u64::MAX / 2,
+            frame_cost: 0,
+            bytes_per_s: self.core.config.bytes_per_s,
+        };
+        let mut open = Connection::new(Start {
+            id,
+            peer_name: peer.name.clone(),
+            reliability: peer.reliability,
+            pairs: (peer.own_pair, peer.peer_pair),
+            ends,
+            checked: true,
+            nonce: 0,
+            terms,
+            peer_first: peer.peer_first,
+            now,
+        });
+        open.granted.extend(peer.regions.iter().map(|of| Granted {
+            key: of.key,
+            region: of.region,
+            base: of.base,
+            rights: of.rights,
+        }));
+        open.remotes.clone_from(&peer.remotes);
+        self.core.telling.push_back(open.connected());
+        self.core.slots[id.0 as usize] = Slot::Open(Box::new(open));
+        Ok(id)
+    }
+
+    /// Whether an operation of this kind can be posted to the endpoint.
+    #[must_use]
+    pub fn allows(&self, endpoint: EndpointId, operation: Operation) -> bool {
+        match self.core.slots.get(endpoint.0 as usize) {
+            Some(Slot::Open(open)) => open.requester.allows(operation),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Posted work, and the frames that it is cut into.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::Moment;
+use crate::fabric::{Memory, Operation, Status};
+use crate::roce::header::{AETH_BYTES, BTH_BYTES, IMMEDIATE_BYTES, RETH_BYTES};
+use crate::roce::{AtomicEth, Body, ICRC_BYTES, Reth, SendPart, Transport, WritePart};
+
+/// Where bytes to be sent are.
+pub(super) enum Source {
+    Bytes(Vec<u8>),
+    Memory(Arc<dyn Memory>, u64),
+}
+
+impl Source {
+    /// Copies from `at`. The memory was checked when the work was posted.
+    pub fn copy(&self, at: u64, into: &mut [u8]) {
+        match self {
+            Source::Bytes(bytes) => {
+                let start = at as usize;
+                into.copy_from_slice(&bytes[start..start + into.len()]);
+            }
+            Source::Memory(memory, offset) => {
+                if memory.read(offset + at, into).is_err() {
+                    into.fill(0); // a region cannot shrink: not reached
+                }
+            }
+        }
+    }
+}
+
+/// What posted work does at the peer.
+pub(super) enum Act {
+    Put { from: Source, key: u32, address: u64, notify: Option<u32> },
+    Send { from: Source },
+    Get { into: (Arc<dyn Memory>, u64), key: u32, address: u64 },
+    FetchAdd { key: u32, address: u64, add: u64 },
+    CompareSwap { key: u32, address: u64, expected: u64, desired: u64 },
+    Fence,
+    Flush,
+}
+
+/// When the program is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// When it fails.
+    Failure,
+    /// When it is done, or fails.
+    End,
+    /// It has been told.
+    Already,
+}
+
+/// Work in the queue.
+pub(super) struct Posted {
+    pub tag: u64,
+    pub act: Act,
+    pub told: Told,
+    /// The import it uses, to be marked when it turns out to be withdrawn.
+    pub remote: Option<u32>,
+    /// How much there is to move, and how much of it has been cut into frames \[byte\].
+    pub bytes: u64,
+    pub cut: u64,
+    /// Whether all its frames were made.
+    pub framed: bool,
+    /// Frames that have not arrived.
+    pub frames_left: u32,
+    pub status: Status,
+    pub value: u64,
+}
+
+impl Posted {
+    pub fn operation(&self) -> Operation {
+        match self.act {
+            Act::Put { .. } => Operation::Put,
+            Act::Send { .. } => Operation::Send,
+            Act::Get { .. } => Operation::Get,
+            Act::FetchAdd { .. } => Operation::FetchAdd,
+            Act::CompareSwap { .. } => Operation::CompareSwap,
+            Act::Fence => Operation::Fence,
+            Act::Flush => Operation::Flush,
+        }
+    }
+
+    /// Whether a frame of it is done only with an answer of its own.
+    pub fn asks(&self) -> bool {
+        matches!(self.act, Act::Get { .. } | Act::FetchAdd { .. } | Act::CompareSwap { .. })
+    }
+}
+
+/// Which part of its operation a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    First,
+    Middle,
+    Last,
+    Only,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// To be sent, for the first time or again.
+    Due,
+    Flying,
+    /// Received, and answered where it asks.
+    Arrived,
+}
+
+/// A frame that has a sequence number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// The operation's number.
+    pub of: u64,
+    /// Which bytes of it.
+    pub at: u64,
+    pub bytes: u32,
+    pub part: Part,
+    pub state: State,
+    /// Sent as a write of nothing, since the operation was refused.
+    pub empty: bool,
+    pub asks: bool,
+    pub tries: u32,
+    pub sent: Moment,
+    /// What it occupies of the peer's receive buffer \[byte\].
+    pub cost: u64,
+}
+
+/// How long frames and their payloads may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// A frame with all headers \[byte\].
+    pub frame_bytes: usize,
+    /// A payload: the path MTU of the standard, or no limit of its own \[byte\].
+    pub payload_bytes: usize,
+    pub transport: Transport,
+}
+
+impl Shape {
+    /// The payload that fits after extended headers of `extended_bytes`; a multiple of 4.
+    fn payload(&self, extended_bytes: usize) -> u64 {
+        let headers = BTH_BYTES + extended_bytes + ICRC_BYTES;
+        (self.frame_bytes.saturating_sub(headers) & !3).min(self.payload_bytes) as u64
+    }
+
+    /// How much of an answer goes into one frame \[byte\].
+    pub fn answer_bytes(&self) -> usize {
+        self.payload(AETH_BYTES) as usize
+    }
+
+    /// The next part of an operation: which, and how many bytes.
+    pub fn next_part(&self, posted: &Posted) -> (Part, u64) {
+        let (first, rest) = (posted.cut == 0, posted.bytes - posted.cut);
+        match &posted.act {
+            Act::Get { .. } => (Part::Only, rest.min(self.payload(AETH_BYTES))),
+            Act::Put { notify: None, .. } if self.transport == Transport::Unreliable => {
+                // Each on its own: what is lost takes nothing else with it.
+                (Part::Only, rest.min(self.payload(RETH_BYTES)))
+            }
+            Act::Put { notify, .. } => {
+                let immediate = if notify.is_some() { IMMEDIATE_BYTES } else { 0 };
+                self.part(first, rest, (RETH_BYTES, immediate))
+            }
+            Act::Send { .. } => self.part(first, rest, (0, 0)),
+            _ => (Part::Only, 0),
+        }
+    }
+
+    fn part(&self, first: bool, rest: u64, (head, tail): (usize, usize)) -> (Part, u64) {
+        match first {
+            true if rest <= self.payload(head + tail) => (Part::Only, rest),
+            true => (Part::First, rest.min(self.payload(head))),
+            false if rest <= self.payload(tail) => (Part::Last, rest),
+            false => (Part::Middle, rest.min(self.payload(0))),
+        }
+    }
+}
+
+/// What a frame says.
+pub(super) fn body(transport: Transport, posted: &Posted, frame: &Frame) -> Body {
+    if frame.empty {
+        let nothing = Reth { address: 0, key: 0, bytes: 0 };
+        return Body::Write(transport, WritePart::Only(nothing, None));
+    }
+    match posted.act {
+        Act::Put { key, address, notify, .. } => {
+            let reth = |bytes: u64| Reth { address: address + frame.at, key, bytes: bytes as u32 };
+            let part = match frame.part {
+                Part::First => WritePart::First(reth(posted.bytes)),
+                Part::Middle => WritePart::Middle,
+                Part::Last => WritePart::Last(notify),
+                Part::Only => WritePart::Only(reth(u64::from(frame.bytes)), notify),
+            };
+            Body::Write(transport, part)
+        }
+        Act::Get { key, address, .. } => {
+            Body::ReadRequest(Reth { address: address + frame.at, key, bytes: frame.bytes })
+        }
+        Act::FetchAdd { key, address, add } => {
+            Body::FetchAdd(AtomicEth { address, key, swap_or_add: add, compare: 0 })
+        }
+        Act::CompareSwap { key, address, expected, desired } => {
+            Body::CompareSwap(AtomicEth { address, key, swap_or_add: desired, compare: expected })
+        }
+        Act::Send { .. } | Act::Fence | Act::Flush => Body::Send(
+            transport,
+            match frame.part {
+                Part::First => SendPart::First,
+                Part::Middle => SendPart::Middle,
+                Part::Last => SendPart::Last(None),
+                Part::Only => SendPart::Only(None),
+            },
+        ),
+    }
+}

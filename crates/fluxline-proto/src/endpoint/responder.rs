@@ -1,0 +1,292 @@
+//! The side of a connection that answers: requests are done once and in order, whatever the
+//! network does to their frames.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use super::counters::ConnectionCounters;
+use super::execute::{Answer, Executor, Step};
+use super::frames::{Refused, Selective, WINDOW};
+use super::regions::{Granted, Regions};
+use super::requester::Telling;
+use super::sequence::{Place, Sequence};
+use crate::fabric::{EndpointId, Slice, Status};
+use crate::roce::{
+    Aeth, Body, CreditCode, Msn, NakCode, Packet, Psn, RnrTimer, Syndrome, Transport,
+};
+use crate::{Moment, Span};
+
+/// Frames that wait for an earlier one take no more than this \[byte\]; more are as if lost.
+const HELD_BYTES_MAX: usize = 16 << 20;
+/// What a peer that asked before there was a buffer is told to wait.
+const NOT_READY_PAUSE: Span = Span::from_ms(1);
+
+pub(super) struct Responder {
+    transport: Transport,
+    /// Whether what is ahead is kept and told, or dropped and asked for again.
+    selective: bool,
+    /// The next PSN, counted without wrapping from the first.
+    expected: u64,
+    /// Frames that came before one that is missing.
+    held: BTreeMap<u64, Vec<u8>>,
+    held_bytes: usize,
+    spare: Vec<Vec<u8>>,
+    refused: Option<Refused>,
+    /// Strict peers are told of a gap once.
+    gap_told: bool,
+    sequence: Sequence,
+    pub executor: Executor,
+    pub answers: VecDeque<Answer>,
+    pub acknowledge: bool,
+    marked: u32,
+    received: u32,
+}
+
+/// What is around a responder when a frame comes.
+pub(super) struct Around<'a> {
+    pub now: Moment,
+    pub regions: &'a Regions,
+    pub granted: &'a [Granted],
+    pub telling: &'a mut Telling,
+    pub counters: &'a mut ConnectionCounters,
+}
+
+impl Responder {
+    pub fn new(
+        id: EndpointId,
+        (transport, selective): (Transport, bool),
+        first: Option<Psn>,
+        payload_bytes: usize,
+    ) -> Responder {
+        Responder {
+            transport,
+            selective,
+            expected: u64::from(first.unwrap_or_default().get()),
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            spare: Vec::new(),
+            refused: None,
+            gap_told: false,
+            sequence: Sequence::new(first),
+            executor: Executor::new(id, selective, payload_bytes),
+            answers: VecDeque::new(),
+            acknowledge: false,
+            marked: 0,
+            received: 0,
+        }
+    }
+
+    fn expected_psn(&self) -> Psn {
+        Psn::new(self.expected as u32)
+    }
+
+    /// Takes a request; `bytes`: its frame without ICRC.
+    pub fn take(
+        &mut self,
+        packet: &Packet<'_>,
+        (bytes, marked): (&[u8], bool),
+        around: &mut Around<'_>,
+    ) {
+        around.counters.frames_received += 1;
+        around.counters.frames_marked += u64::from(marked);
+        self.received = self.received.wrapping_add(1);
+        self.marked = self.marked.wrapping_add(u32::from(marked));
+        match self.transport {
+            Transport::Reliable => self.take_reliable(packet, bytes, around),
+            Transport::Unreliable => self.take_unreliable(packet, around),
+        }
+    }
+
+    fn take_reliable(&mut self, packet: &Packet<'_>, bytes: &[u8], around: &mut Around<'_>) {
+        self.acknowledge = true;
+        let ahead = packet.headers().psn.distance_from(self.expected_psn());
+        match ahead {
+            0 => {
+                if self.step(packet, around) {
+                    self.catch_up(around);
+                } else if self.refused == Some(Refused::NotReady) {
+                    self.hold(self.expected, bytes);
+                }
+            }
+            1.. if !self.selective => {
+                around.counters.frames_ahead += 1;
+                if !core::mem::replace(&mut self.gap_told, true) {
+                    let syndrome = Syndrome::Nak(NakCode::PsnSequenceError);
+                    self.answers.push_back(Answer::Told(self.expected_psn(), syndrome));
+                }
+            }
+            1.. => {
+                around.counters.frames_ahead += 1;
+                if (ahead as u32) < WINDOW {
+                    self.hold(self.expected + ahead as u64, bytes);
+                }
+            }
+            _ => self.repeat(packet, around),
+        }
+    }
+
+    fn hold(&mut self, number: u64, bytes: &[u8]) {
+        if self.held_bytes + bytes.len() > HELD_BYTES_MAX || self.held.contains_key(&number) {
+            return;
+        }
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(bytes);
+        self.held_bytes += bytes.len();
+        self.held.insert(number, copy);
+    }
+
+    fn unhold(&mut self, number: u64) -> Option<Vec<u8>> {
+        let bytes = self.held.remove(&number)?;
+        self.held_bytes -= bytes.len();
+        Some(bytes)
+    }
+
+    /// Does the request that is expected; `false`: it was not done, and stays expected.
+    fn step(&mut self, packet: &Packet<'_>, around: &mut Around<'_>) -> bool {
+        let is_empty = Executor::is_empty_write(packet);
+        if let Some(Refused::For(_)) = self.refused
+            && !is_empty
+        {
+            return false; // refused for good: only nothing may take its place
+        }
+        let step = self.executor.step(self.expected, packet, &mut self.answers, around);
+        match step {
+            Step::Next(count) => {
+                let done = self.expected;
+                self.expected += u64::from(count);
+                (self.refused, self.gap_told) = (None, false);
+                if let Some(bytes) = self.unhold(done) {
+                    self.spare.push(bytes);
+                }
+                true
+            }
+            Step::Busy => false,
+            Step::NotReady => {
+                if self.refused.is_none() && !self.selective {
+                    let syndrome = Syndrome::RnrNak(RnrTimer::at_least(NOT_READY_PAUSE));
+                    self.answers.push_back(Answer::Told(self.expected_psn(), syndrome));
+                }
+                self.refused = Some(Refused::NotReady);
+                false
+            }
+            Step::Refused(status) => {
+                around.counters.frames_refused += 1;
+                self.refuse(status);
+                false
+            }
+        }
+    }
+
+    fn refuse(&mut self, status: Status) {
+        self.refused = Some(Refused::For(status));
+        if !self.selective {
+            let code = match status {
+                Status::WrongKey | Status::Rights | Status::OutOfRegion | Status::Withdrawn => {
+                    NakCode::RemoteAccessError
+                }
+                _ => NakCode::InvalidRequest,
+            };
+            let told = Answer::Told(self.expected_psn(), Syndrome::Nak(code));
+            self.answers.push_back(told);
+        }
+    }
+
+    /// Does what was held and can be done now.
+    fn catch_up(&mut self, around: &mut Around<'_>) {
+        while let Some(bytes) = self.unhold(self.expected) {
+            let number = self.expected;
+            let done = match Packet::parse(&bytes) {
+                Ok(packet) => self.step(&packet, around),
+                Err(_) => true, // was parsed before it was held
+            };
+            if !done {
+                if self.refused == Some(Refused::NotReady) {
+                    self.held_bytes += bytes.len();
+                    self.held.insert(number, bytes);
+                } else {
+                    self.spare.push(bytes);
+                }
+                return;
+            }
+            self.spare.push(bytes);
+        }
+    }
+
+    /// A message that waits for a buffer is tried again, or given up.
+    pub fn on_time(&mut self, around: &mut Around<'_>) {
+        if self.refused == Some(Refused::NotReady) && self.executor.may_go_on(around.now) {
+            self.acknowledge = true;
+            self.catch_up(around);
+        }
+    }
+
+    pub fn deadline(&self) -> Option<Moment> {
+        (self.refused == Some(Refused::NotReady)).then(|| self.executor.waits_until()).flatten()
+    }
+
+    /// A request that was done before: its answer is given again.
+    fn repeat(&mut self, packet: &Packet<'_>, around: &mut Around<'_>) {
+        around.counters.frames_duplicate += 1;
+        let behind = self.expected_psn().distance_from(packet.headers().psn);
+        let number = self.expected.saturating_sub(behind as u64);
+        self.executor.repeat(number, packet, &mut self.answers, around);
+    }
+
+    fn take_unreliable(&mut self, packet: &Packet<'_>, around: &mut Around<'_>) {
+        let psn = packet.headers().psn;
+        if self.sequence.observe(psn, around.counters) != Place::Duplicate {
+            self.executor.unreliable(psn, packet, around);
+        }
+    }
+
+    /// What is told to a Fluxline peer; `bits` becomes the map of what is held.
+    pub fn selective<'a>(&self, credit_bytes: u64, bits: &'a mut [u8]) -> Selective<'a> {
+        let mut used = 0;
+        for &number in self.held.keys() {
+            let Some(bit) = number.checked_sub(self.expected + 1) else { continue };
+            let byte = (bit / 8) as usize;
+            if let Some(place) = bits.get_mut(byte) {
+                *place |= 1 << (bit % 8);
+                used = byte + 1;
+            }
+        }
+        Selective {
+            expected: self.expected_psn(),
+            reply: false,
+            refused: self.refused,
+            credit_bytes,
+            marked: self.marked,
+            received: self.received,
+            held: &bits[..used],
+        }
+    }
+
+    /// What is told to others: all before what is expected came.
+    pub fn standard(&self) -> (Psn, Aeth) {
+        let credits = CreditCode::at_most(self.executor.buffers() as u32);
+        let syndrome = Syndrome::Ack(credits);
+        (self.expected_psn().minus(1), Aeth { syndrome, msn: self.msn() })
+    }
+
+    pub fn msn(&self) -> Msn {
+        Msn::new(self.executor.messages)
+    }
+
+    /// A buffer for a message. What waited for one goes on.
+    pub fn give_buffer(&mut self, tag: u64, into: Slice) {
+        self.executor.receives.push_back((tag, into));
+    }
+}
+
+/// Whether a packet is a request, for the responder.
+pub(super) fn is_request(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::Send(..)
+            | Body::Write(..)
+            | Body::ReadRequest(_)
+            | Body::CompareSwap(_)
+            | Body::FetchAdd(_)
+    )
+}

@@ -1,0 +1,46 @@
+//! Numbers that others cannot guess: queue pairs, keys of regions, cookies.
+
+use core::hash::Hasher;
+use core::net::{IpAddr, SocketAddr};
+
+use siphasher::sip::SipHasher24;
+
+/// A generator and a seal, both keyed. SipHash-2-4 (Aumasson, Bernstein 2012) is a pseudo-random
+/// function: without the key its values cannot be told from random ones.
+pub(super) struct Secrets {
+    key: [u8; 16],
+    drawn: u64,
+}
+
+/// What a hash is for, so that no two uses have the same input.
+const NUMBER: u64 = 1;
+const COOKIE: u64 = 2;
+
+impl Secrets {
+    pub fn new(key: [u8; 16]) -> Secrets {
+        Secrets { key, drawn: 0 }
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.drawn += 1;
+        let mut hash = SipHasher24::new_with_key(&self.key);
+        hash.write_u64(NUMBER);
+        hash.write_u64(self.drawn);
+        hash.finish()
+    }
+
+    /// What proves, within an epoch, that `peer` receives what is sent to its address.
+    pub fn cookie(&self, peer: SocketAddr, nonce: u64, epoch: u64) -> u64 {
+        let mut hash = SipHasher24::new_with_key(&self.key);
+        hash.write_u64(COOKIE);
+        match peer.ip() {
+            IpAddr::V4(address) => hash.write(&address.octets()),
+            IpAddr::V6(address) => hash.write(&address.octets()),
+        }
+        hash.write_u16(peer.port());
+        hash.write_u64(nonce);
+        hash.write_u64(epoch);
+        hash.finish().max(1)
+    }
+}
