@@ -1,8 +1,8 @@
-//! What RoCEv2 costs per packet: reading and writing headers, and the ICRC beside a copy of the same
-//! bytes.
+//! What RoCEv2 costs per packet: reading and writing headers, and the ICRC beside a copy of the
+//! same bytes.
 //!
-//! Everything runs in turns, and the median of the turns counts; with LEAST=1 the least, which a busy
-//! machine disturbs less. Run: `cargo bench -p fluxline-proto --bench roce`.
+//! Everything runs in turns, and the median of the turns counts; with LEAST=1 the least, which a
+//! busy machine disturbs less. Run: `cargo bench -p fluxline-proto --bench roce`.
 #![allow(missing_docs, reason = "a benchmark")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark is where the clock is read")]
 

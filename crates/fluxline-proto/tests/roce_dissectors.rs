@@ -216,8 +216,8 @@ fn capture(name: &str, samples: &[Sample]) -> PathBuf {
     path
 }
 
-/// The fields of tshark that are compared, in the order of [`fields`]. tshark 4.0 finds the ICRC and
-/// does not compute it; scapy does.
+/// The fields of tshark that are compared, in the order of [`fields`]. tshark 4.0 finds the ICRC
+/// and does not compute it; scapy does.
 const FIELDS: [&str; 22] = [
     "infiniband.bth.opcode",
     "infiniband.bth.se",
