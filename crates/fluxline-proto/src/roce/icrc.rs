@@ -2,8 +2,8 @@
 //!
 //! Covered, in this order: 8 bytes of ones; the IP header with ones for what routers change (type
 //! of service, time to live and checksum; for IPv6 traffic class, flow label and hop limit); the
-//! UDP header with ones for its checksum; the base header with ones for the byte of FECN and BECN; all
-//! the rest. It is the CRC-32 of Ethernet, written with its low byte first.
+//! UDP header with ones for its checksum; the base header with ones for the byte of FECN and BECN;
+//! all the rest. It is the CRC-32 of Ethernet, written with its low byte first.
 //! Source: IBTA volume 1, 7.8.1 and Annex A17.
 //!
 //! The IP header is taken to be 20 bytes, without options and not a fragment, with "don't
