@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Passes every test of the project. What the tests need besides Rust and a C compiler (tshark for
-# the dissectors, C++ for its example, pyarrow and NumPy for the files) is installed first.
+# the dissectors, C++ for its example, pyarrow and NumPy for the files, scapy for RoCEv2) is installed first.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -19,10 +19,10 @@ if [ ${#need_packages[@]} -gt 0 ]; then
 fi
 
 venv="$PWD/target/venv"
-if ! "$venv/bin/python" -c 'import pyarrow, numpy' 2>/dev/null; then
-  say "installing pyarrow and NumPy into target/venv"
+if ! "$venv/bin/python" -c 'import pyarrow, numpy, scapy' 2>/dev/null; then
+  say "installing pyarrow, NumPy and scapy into target/venv"
   python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet --disable-pip-version-check pyarrow numpy
+  "$venv/bin/pip" install --quiet --disable-pip-version-check pyarrow numpy scapy
 fi
 
 # With these two, a test that lacks a tool fails instead of skipping.

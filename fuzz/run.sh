@@ -8,13 +8,14 @@ if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
   echo "cargo-fuzz is missing: rustup toolchain install nightly && cargo install cargo-fuzz --locked"
   exit 1
 fi
-for target in packet_program description_file capture_input run_file; do
+for target in packet_program description_file capture_input run_file roce_packet; do
   seeds="fuzz/seeds/$target"
   dictionary=()
   length=4096
   case "$target" in
     description_file) seeds=formats dictionary=(-dict=fuzz/description.dict) length=16384 ;;
     run_file) length=16384 ;;
+    roce_packet) length=256 ;;
     capture_input) length=65536 ;;
   esac
   echo "== $target, $seconds s"

@@ -1,5 +1,6 @@
 //! Makes the seeds of the fuzz targets: short packets of every shipped format, a capture of each
-//! kind and a run file, all from the project's own emulators and writers.
+//! kind, a run file and a RoCEv2 packet of each kind, all from the project's own emulators and
+//! writers.
 //!
 //! Run after a format or the layout of run files has changed: `cargo run --example seeds` in
 //! `fuzz/`. The seeds of `description_file` are the shipped formats themselves.
@@ -17,13 +18,14 @@ use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder};
 use fluxline_fuzz::{RUN_FORMATS, datagram, few_packets, formats};
 use fluxline_proto::Moment;
 use fluxline_proto::description::Description;
+use fluxline_proto::roce::{IcrcContext, Opcode, Packet};
 
 /// Longer packets make poor seeds: mutation rarely hits what matters in them.
 const SEED_BYTES_MAX: usize = 2048;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
-    for target in ["packet_program", "capture_input", "run_file"] {
+    for target in ["packet_program", "capture_input", "run_file", "roce_packet"] {
         let folder = seeds.join(target);
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
@@ -31,7 +33,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let formats = formats();
     write_packets(&formats, &seeds.join("packet_program"))?;
     write_captures(&formats, &seeds.join("capture_input"))?;
-    write_run(&formats, &seeds.join("run_file"))
+    write_run(&formats, &seeds.join("run_file"))?;
+    write_roce(&seeds.join("roce_packet"))
+}
+
+/// A packet of each RoCEv2 opcode, with its ICRC: the headers' fields count up.
+fn write_roce(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let context = IcrcContext::new("10.0.0.1:49152".parse()?, "10.0.0.2:4791".parse()?)?;
+    for (index, &opcode) in Opcode::ALL.iter().enumerate() {
+        let payload_bytes = if opcode.allows_payload() { 12 - index % 4 } else { 0 };
+        let mut bytes: Vec<u8> = (0..opcode.header_bytes() as u8).collect();
+        bytes[0] = opcode.byte();
+        bytes[1] = (index % 4 * 0x10) as u8 * u8::from(opcode.allows_payload());
+        // Where AETH has its syndrome: an acknowledgement.
+        if let Some(syndrome) = bytes.get_mut(12) {
+            *syndrome = 0x1F;
+        }
+        bytes.resize(bytes.len() + payload_bytes + index % 4 * usize::from(payload_bytes > 0), 7);
+        Packet::parse(&bytes)?;
+        bytes.extend(context.icrc(0x1234, &bytes).to_le_bytes());
+        fs::write(folder.join(opcode.name().replace(' ', "-")), bytes)?;
+    }
+    Ok(())
 }
 
 /// The first packets of a type; none when it is too long or cannot be emulated.

@@ -1,14 +1,15 @@
 //! The invariant CRC: a checksum of what no router may change, addresses included.
 //!
-//! Covered, in this order: 8 bytes of ones; the IP header with ones for what routers change (type of
-//! service, time to live and checksum; for IPv6 traffic class, flow label and hop limit); the UDP
-//! header with ones for its checksum; the base header with ones for the byte of FECN and BECN; all
-//! the rest. It is the CRC-32 of Ethernet, written with its low byte first.
+//! Covered, in this order: 8 bytes of ones; the IP header with ones for what routers change (type
+//! of service, time to live and checksum; for IPv6 traffic class, flow label and hop limit); the
+//! UDP header with ones for its checksum; the base header with ones for the byte of FECN and BECN;
+//! all the rest. It is the CRC-32 of Ethernet, written with its low byte first.
 //! Source: IBTA volume 1, 7.8.1 and Annex A17.
 //!
 //! The IP header is taken to be 20 bytes, without options and not a fragment, with "don't
-//! fragment" set: the kernel's rxe driver sends it so, and a UDP socket does with
-//! `IP_MTU_DISCOVER`. A packet with that bit clear does not match.
+//! fragment" set: the kernel's rxe driver sends it so (`rxe_net.c`, `prepare4`), and a UDP socket
+//! does unless `IP_MTU_DISCOVER` is `IP_PMTUDISC_DONT`. A packet with that bit clear does not
+//! match.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -25,7 +26,7 @@ const IPV6_BYTES: usize = 40;
 const UDP_BYTES: usize = 8;
 /// Bytes that vector instructions sum faster than a table does, which starts sooner \[byte\].
 /// Source: `cargo bench -p fluxline-proto --bench roce`.
-const LONG_BYTES: usize = 192;
+const LONG_BYTES: usize = 160;
 /// The longest head of a packet: all up to the base header's end \[byte\].
 const HEAD_BYTES_MAX: usize = ONES_BYTES + IPV6_BYTES + UDP_BYTES + BTH_BYTES;
 const IPV4_TOTAL_LENGTH: usize = ONES_BYTES + 2;
@@ -114,9 +115,10 @@ impl IcrcContext {
 
     /// The ICRC of a UDP payload that does not have it yet: to be appended as `to_le_bytes`.
     ///
-    /// `ip_identification` is the IPv4 header's, and not looked at with IPv6. Linux sends 0 from a
-    /// UDP socket that is not connected and does not fragment. Of a payload that is too long for
-    /// UDP the result is of no use.
+    /// `ip_identification` is the IPv4 header's, and not looked at with IPv6. Linux (seen with
+    /// 6.18) sends 0 from a UDP socket that is not connected and has `IP_MTU_DISCOVER` at
+    /// `IP_PMTUDISC_DO` or `_PROBE`; from any other socket the numbers are not known before. Of a
+    /// payload that is too long for UDP the result is of no use.
     #[must_use]
     pub fn icrc(&self, ip_identification: u16, udp_payload_without_icrc: &[u8]) -> u32 {
         let payload = udp_payload_without_icrc;
@@ -280,6 +282,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A packet as it was captured: source, destination, identification, UDP payload with ICRC.
+    fn captured(from: &str, to: &str, identification: u16, payload: &str) {
+        let address = |text: &str| text.parse().expect("an address");
+        let context = IcrcContext::new(address(from), address(to)).expect("one family");
+        let digits: Vec<u8> =
+            payload.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
+        let bytes: Vec<u8> = digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+        let (packet, icrc) = split_icrc(&bytes).expect("an ICRC");
+        assert_eq!(context.icrc(identification, packet), icrc);
+        assert_eq!(context.verify(&bytes), Verdict::Match { identification });
+        assert!(crate::roce::Packet::parse(packet).is_ok());
+    }
+
+    /// Source of both: scapy's tests, test/contrib/roce.uts. The second came from a ConnectX-4 Lx.
+    #[test]
+    fn packets_of_others_match() {
+        captured(
+            "192.168.0.7:49152",
+            "192.168.0.7:4791",
+            1144,
+            "2460ffff 000000d3 00cf1710 4630818b e28935d9 0e9a9550 5401be88 5e500000 78f353f3",
+        );
+        let zeros = "00000000 00000000 00000000 00000000";
+        let payload = alloc::format!("8100ffff 40000118 00000000 {zeros} 82fd002a");
+        captured("10.0.17.1:0", "10.0.18.1:4791", 0x718C, &payload);
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn without_reserved(bytes: &[u8], packet: &Packet<'_>) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn what_is_emitted_is_parsed_as_it_was(
@@ -159,6 +159,11 @@ proptest! {
             prop_assert_eq!(emitted(&packet), without_reserved(&bytes, &packet));
         }
     }
+}
+
+/// Enough cases that each opcode comes often.
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 fn hex(text: &str) -> Vec<u8> {
