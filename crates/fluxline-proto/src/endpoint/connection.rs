@@ -278,8 +278,8 @@ fn answer<P: Port>(
                 }
                 0
             }
-            Answer::Read { psn, memory, offset, bytes, at } => {
-                let left = *bytes - *at;
+            Answer::Read { psn, from, at } => {
+                let left = from.bytes() - *at;
                 let count = left.min(payload_bytes);
                 let part = match (*at == 0, left <= payload_bytes) {
                     (true, true) => ReadPart::Only(aeth),
@@ -288,13 +288,7 @@ fn answer<P: Port>(
                     (false, false) => ReadPart::Middle,
                 };
                 let headers = Headers::new(wire.to, *psn, Body::ReadResponse(part));
-                let from = *offset + *at;
-                let read = |into: &mut [u8]| {
-                    if memory.read(from, into).is_err() {
-                        into.fill(0); // was checked when it was asked for
-                    }
-                };
-                if !wire.packet(&headers, count as usize, read) {
+                if !wire.packet(&headers, count as usize, |into| from.copy(*at, into)) {
                     return sent;
                 }
                 *psn = psn.plus(1);

@@ -13,15 +13,53 @@ use crate::{Moment, Span};
 const NO_BUFFER_WAIT: Span = Span::from_ms(100);
 /// Answers that wait to be sent; requests on top of it are as if lost.
 const ANSWERS_MAX: usize = 4 * ASKED_MAX;
+/// Reads of up to this are copied when it is their turn: more than any frame has \[byte\].
+const COPIED_BYTES_MAX: usize = 1 << 16;
 
 /// What is sent back besides acknowledgements.
 pub(super) enum Answer {
     /// Bytes that were asked for, those from `at` on.
-    Read { psn: Psn, memory: Arc<dyn Memory>, offset: u64, bytes: u64, at: u64 },
+    Read { psn: Psn, from: Found, at: u64 },
     /// A word as it was.
     Word { psn: Psn, value: u64 },
     /// A refusal of the standard.
     Told(Psn, Syndrome),
+}
+
+/// Bytes that were asked for.
+#[derive(Clone)]
+pub(super) enum Found {
+    /// As they were when it was their request's turn.
+    Copied(Arc<[u8]>),
+    /// Too many to be copied: as they are when they are sent. Fluxline ends do not ask for so many
+    /// in one request.
+    There { memory: Arc<dyn Memory>, offset: u64, bytes: u64 },
+}
+
+impl Found {
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Found::Copied(bytes) => bytes.len() as u64,
+            Found::There { bytes, .. } => *bytes,
+        }
+    }
+
+    pub fn copy(&self, at: u64, into: &mut [u8]) {
+        match self {
+            Found::Copied(bytes) => into.copy_from_slice(&bytes[at as usize..][..into.len()]),
+            Found::There { memory, offset, .. } => {
+                if memory.read(offset + at, into).is_err() {
+                    into.fill(0); // was checked when it was asked for
+                }
+            }
+        }
+    }
+}
+
+/// An answer that may have to be given again.
+enum Kept {
+    Word(u64),
+    Bytes(Found),
 }
 
 /// What became of the request that was expected.
@@ -66,8 +104,8 @@ pub(super) struct Executor {
     pub receives: VecDeque<(u64, Slice)>,
     writing: Option<Writing>,
     receiving: Option<Receiving>,
-    /// The last atomics, for repeating their answers.
-    words: VecDeque<(u64, u64)>,
+    /// The last answers, by their requests' numbers, for giving them again.
+    kept: VecDeque<(u64, Kept)>,
     waits_since: Option<Moment>,
     /// Requests done, modulo 2^24 (MSN).
     pub messages: u32,
@@ -82,7 +120,7 @@ impl Executor {
             receives: VecDeque::new(),
             writing: None,
             receiving: None,
-            words: VecDeque::new(),
+            kept: VecDeque::new(),
             waits_since: None,
             messages: 0,
         }
@@ -118,7 +156,7 @@ impl Executor {
         let done = match packet.headers().body {
             Body::Write(_, part) => self.write(psn, part, packet.payload(), around),
             Body::Send(_, part) => self.receive(psn, part, packet.payload(), around),
-            Body::ReadRequest(reth) => return self.read((psn, reth), answers, around),
+            Body::ReadRequest(reth) => return self.read(number, (psn, reth), answers, around),
             Body::FetchAdd(at) => {
                 self.word(number, (psn, at), answers, around, |memory, offset| {
                     memory.fetch_add(offset, at.swap_or_add)
@@ -295,6 +333,7 @@ impl Executor {
 
     fn read(
         &mut self,
+        number: u64,
         (psn, reth): (Psn, Reth),
         answers: &mut VecDeque<Answer>,
         around: &Around<'_>,
@@ -302,17 +341,34 @@ impl Executor {
         if answers.len() >= ANSWERS_MAX {
             return Step::Busy;
         }
-        let wanted = (reth.key, reth.address, u64::from(reth.bytes));
-        let place = around.regions.place(around.granted, wanted, |rights: Rights| rights.get);
-        let place = match place {
-            Ok(place) => place,
+        let from = match self.find(reth, around) {
+            Ok(from) => from,
             Err(status) => return Step::Refused(status),
         };
-        let (memory, offset) = (Arc::clone(place.memory), place.offset);
-        let bytes = u64::from(reth.bytes);
-        answers.push_back(Answer::Read { psn, memory, offset, bytes, at: 0 });
+        self.keep(number, Kept::Bytes(from.clone()));
+        answers.push_back(Answer::Read { psn, from, at: 0 });
         self.messages = self.messages.wrapping_add(1);
         Step::Next(reth.bytes.div_ceil(self.payload_bytes as u32).max(1))
+    }
+
+    fn find(&self, reth: Reth, around: &Around<'_>) -> Result<Found, Status> {
+        let wanted = (reth.key, reth.address, u64::from(reth.bytes));
+        let place = around.regions.place(around.granted, wanted, |rights: Rights| rights.get)?;
+        let (memory, offset) = (place.memory, place.offset);
+        if reth.bytes as usize > COPIED_BYTES_MAX {
+            let (memory, bytes) = (Arc::clone(memory), u64::from(reth.bytes));
+            return Ok(Found::There { memory, offset, bytes });
+        }
+        let mut bytes = alloc::vec![0; reth.bytes as usize];
+        memory.read(offset, &mut bytes).map_err(|_| Status::OutOfRegion)?;
+        Ok(Found::Copied(bytes.into()))
+    }
+
+    fn keep(&mut self, number: u64, kept: Kept) {
+        self.kept.push_back((number, kept));
+        if self.kept.len() > 2 * ASKED_MAX {
+            self.kept.pop_front();
+        }
     }
 
     fn word(
@@ -334,17 +390,14 @@ impl Executor {
         }
         let value = act(&**place.memory, place.offset);
         let value = value.map_err(|_| Step::Refused(Status::OutOfRegion))?;
-        self.words.push_back((number, value));
-        if self.words.len() > 2 * ASKED_MAX {
-            self.words.pop_front();
-        }
+        self.keep(number, Kept::Word(value));
         self.messages = self.messages.wrapping_add(1);
         answers.push_back(Answer::Word { psn, value });
         Ok(())
     }
 
-    /// Answers a request again that was done before: reads are read again, words come from the
-    /// store.
+    /// Answers a request again that was done before, as it was answered then. A read that is not
+    /// kept any more is done again.
     pub fn repeat(
         &mut self,
         number: u64,
@@ -356,21 +409,19 @@ impl Executor {
             return;
         }
         let psn = packet.headers().psn;
-        match packet.headers().body {
-            Body::ReadRequest(reth) => {
-                let wanted = (reth.key, reth.address, u64::from(reth.bytes));
-                let place =
-                    around.regions.place(around.granted, wanted, |rights: Rights| rights.get);
-                if let Ok(place) = place {
-                    let (memory, offset) = (Arc::clone(place.memory), place.offset);
-                    let bytes = u64::from(reth.bytes);
-                    answers.push_back(Answer::Read { psn, memory, offset, bytes, at: 0 });
-                }
+        let kept = self.kept.iter().find(|(of, _)| *of == number).map(|(_, kept)| kept);
+        match (kept, packet.headers().body) {
+            (Some(Kept::Word(value)), Body::FetchAdd(_) | Body::CompareSwap(_)) => {
+                answers.push_back(Answer::Word { psn, value: *value });
             }
-            Body::FetchAdd(_) | Body::CompareSwap(_) => {
-                let kept = self.words.iter().find(|&&(of, _)| of == number);
-                if let Some(&(_, value)) = kept {
-                    answers.push_back(Answer::Word { psn, value });
+            (Some(Kept::Bytes(from)), Body::ReadRequest(reth))
+                if from.bytes() == u64::from(reth.bytes) =>
+            {
+                answers.push_back(Answer::Read { psn, from: from.clone(), at: 0 });
+            }
+            (_, Body::ReadRequest(reth)) => {
+                if let Ok(from) = self.find(reth, around) {
+                    answers.push_back(Answer::Read { psn, from, at: 0 });
                 }
             }
             _ => {}

@@ -45,6 +45,8 @@ pub(super) struct Requester {
     /// Before this place no frame is due.
     due_from: usize,
     asked: usize,
+    /// Answers to gets before which an earlier one is missing: gets are placed in order.
+    early: Vec<(Psn, Vec<u8>)>,
     /// The latest time of sending among frames that arrived.
     newest_arrived: Moment,
     pause_until: Option<Moment>,
@@ -89,6 +91,7 @@ impl Requester {
             due: 0,
             due_from: 0,
             asked: 0,
+            early: Vec::new(),
             newest_arrived: Moment::default(),
             pause_until: None,
             stalled_since: None,
@@ -373,14 +376,42 @@ impl Requester {
     pub fn read_answered(&mut self, now: Moment, psn: Psn, bytes: &[u8], telling: &mut Telling) {
         let Some(place) = self.place_of(psn) else { return };
         let frame = self.frames[place];
-        let posted = &self.posted[(frame.of - self.base) as usize];
-        let Act::Get { into: (memory, offset), .. } = &posted.act else { return };
-        if !frame.asks || frame.state == State::Arrived || bytes.len() != frame.bytes as usize {
+        let wanted = self.is_get(&frame) && frame.asks && frame.state != State::Arrived;
+        if !wanted || bytes.len() != frame.bytes as usize {
             return;
         }
-        if memory.write(offset + frame.at, bytes).is_ok() {
-            self.answered(now, place, telling);
+        if self.first_get() != Some(place) {
+            let known = self.early.iter().any(|(of, _)| *of == psn);
+            if !known && self.early.len() < ASKED_MAX {
+                self.early.push((psn, bytes.to_vec()));
+            }
+            return;
         }
+        self.place_answer(now, place, bytes, telling);
+        while let Some(next) = self.first_get() {
+            let psn = self.first.plus(next as u32);
+            let Some(held) = self.early.iter().position(|(of, _)| *of == psn) else { return };
+            let (_, bytes) = self.early.swap_remove(held);
+            self.place_answer(now, next, &bytes, telling);
+        }
+    }
+
+    fn is_get(&self, frame: &Frame) -> bool {
+        matches!(self.posted[(frame.of - self.base) as usize].act, Act::Get { .. })
+    }
+
+    /// The place of the first get that waits for its answer.
+    fn first_get(&self) -> Option<usize> {
+        self.frames.iter().position(|frame| frame.asks && self.is_get(frame))
+    }
+
+    fn place_answer(&mut self, now: Moment, place: usize, bytes: &[u8], telling: &mut Telling) {
+        let frame = self.frames[place];
+        let posted = &self.posted[(frame.of - self.base) as usize];
+        let Act::Get { into: (memory, offset), .. } = &posted.act else { return };
+        // The memory was checked when the get was posted, and does not shrink.
+        let _ = memory.write(offset + frame.at, bytes);
+        self.answered(now, place, telling);
     }
 
     /// The answer to an atomic.
@@ -592,6 +623,7 @@ impl Requester {
             self.tell(&flushed, Status::Flushed, telling);
         }
         self.frames.clear();
+        self.early.clear();
         (self.due, self.due_from, self.asked, self.flying_cost) = (0, 0, 0, 0);
     }
 

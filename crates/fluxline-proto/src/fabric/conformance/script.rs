@@ -94,7 +94,10 @@ impl Script {
                 Err(PostError::Full) => {
                     self.joined.turn();
                 }
-                Err(other) => panic!("{work:?} is legal and was refused: {other}"),
+                Err(other) => {
+                    let told = self.joined.rest(Side::Left);
+                    panic!("{work:?} is legal and was refused: {other}; told {:?}", told.last());
+                }
             }
         }
     }
