@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use fluxline_proto::endpoint::{EndpointConfig, Node};
 use fluxline_proto::fabric::conformance::Pair;
+use fluxline_proto::fabric::conformance::script::random_scripts;
 use fluxline_proto::port::lossy::{Faults, Lossy};
 use fluxline_proto::port::network::Network;
 use fluxline_proto::{Moment, Span, conformance};
@@ -24,7 +25,10 @@ fn seed() -> u64 {
 
 /// Two nodes on ports with these faults in both directions, and a clock of 20 us a look.
 fn pair_with(frame_bytes: usize, faults: Faults) -> Pair {
-    let seed = seed();
+    pair_from(seed(), frame_bytes, faults)
+}
+
+fn pair_from(seed: u64, frame_bytes: usize, faults: Faults) -> Pair {
     let network = Network::new();
     let node = |number: u8| {
         let port = network.port(address(number), frame_bytes);
@@ -62,3 +66,16 @@ conformance!(on_a_good_link, pair_with(1472, Faults::default()));
 conformance!(with_small_frames, pair_with(256, Faults::default()));
 conformance!(on_a_bad_link, pair_with(1472, BAD));
 conformance!(on_the_worst_link, pair_with(300, WORST));
+
+/// `SEED` repeats one of them, `COUNT` makes it a campaign.
+#[test]
+fn scripts_on_bad_links_from_many_seeds_do_what_plain_memory_does() {
+    let count = std::env::var("COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    let first = seed();
+    for seed in first..first + count {
+        println!("SEED={seed} COUNT=1");
+        let faults = [BAD, WORST][(seed % 2) as usize];
+        let frame_bytes = [256, 300, 1472, 8972][(seed / 2 % 4) as usize];
+        random_scripts(seed, || pair_from(seed, frame_bytes, faults));
+    }
+}

@@ -647,8 +647,9 @@ impl Requester {
     }
 
     fn timeout_at(&self) -> Option<Moment> {
-        let front = self.frames.front().filter(|frame| frame.state == State::Flying)?;
-        Some(front.sent + self.trip.timeout())
+        // Those before it are due and may wait for the window that it fills.
+        let oldest = self.frames.iter().find(|frame| frame.state == State::Flying)?;
+        Some(oldest.sent + self.trip.timeout())
     }
 
     /// When there is something to do although nothing arrives.

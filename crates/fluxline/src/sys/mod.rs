@@ -1,8 +1,12 @@
 //! The one room with unsafe code: ring memory and system calls, each block with its argument.
 #![allow(unsafe_code)]
 
+#[cfg(test)]
+pub(crate) mod allocations;
 pub(crate) mod host;
+pub(crate) mod interface;
 pub(crate) mod map;
+pub(crate) mod port_socket;
 pub(crate) mod push;
 pub(crate) mod ring;
 pub(crate) mod shared;

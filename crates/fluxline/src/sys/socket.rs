@@ -14,11 +14,12 @@ use libc::{c_int, c_void};
 /// Messages of one system call. Source: peers measured 40 to 370 per call; 64 of them amortise it.
 pub(crate) const BATCH_MESSAGES: usize = 64;
 /// `struct sockaddr_in6` \[byte\], the longest address here. Source: <linux/in6.h>.
-const ADDRESS_BYTES: usize = 28;
-/// Room for the ancillary data of one message \[byte\]: time stamp 32, drops 24, segment size 24.
-const CONTROL_BYTES: usize = 128;
+pub(super) const ADDRESS_BYTES: usize = 28;
+/// Room for the ancillary data of one message \[byte\]: time stamp 32, drops 24, segment size 24,
+/// traffic class 24, destination 40.
+const CONTROL_BYTES: usize = 144;
 /// `struct cmsghdr` \[byte\] on 64-bit Linux: a length of 8, level and type of 4 each.
-const CONTROL_HEAD_BYTES: usize = 16;
+pub(super) const CONTROL_HEAD_BYTES: usize = 16;
 const _: () = assert!(size_of::<libc::cmsghdr>() == CONTROL_HEAD_BYTES);
 /// `SO_MEMINFO` yields nine u32, the last of them the drops. Source: <linux/sock_diag.h>.
 const MEMINFO_WORDS: usize = 9;
@@ -28,7 +29,7 @@ pub(crate) const SEGMENTS_MAX: usize = 64;
 /// A UDP socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    descriptor: OwnedFd,
+    pub(super) descriptor: OwnedFd,
 }
 
 /// An integer option, by name.
@@ -50,6 +51,16 @@ pub(crate) enum Flag {
     ReceiveBufferForce,
     SendBuffer,
     SendBufferForce,
+    DiscoverMtuV4,
+    DiscoverMtuV6,
+    TrafficClassV4,
+    TrafficClassV6,
+    TellTrafficClassV4,
+    TellTrafficClassV6,
+    TellDestinationV4,
+    TellDestinationV6,
+    #[cfg(test)]
+    NoChecksum,
 }
 
 impl Flag {
@@ -71,6 +82,16 @@ impl Flag {
             Flag::ReceiveBufferForce => (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE),
             Flag::SendBuffer => (libc::SOL_SOCKET, libc::SO_SNDBUF),
             Flag::SendBufferForce => (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE),
+            Flag::DiscoverMtuV4 => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+            Flag::DiscoverMtuV6 => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+            Flag::TrafficClassV4 => (libc::IPPROTO_IP, libc::IP_TOS),
+            Flag::TrafficClassV6 => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+            Flag::TellTrafficClassV4 => (libc::IPPROTO_IP, libc::IP_RECVTOS),
+            Flag::TellTrafficClassV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+            Flag::TellDestinationV4 => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+            Flag::TellDestinationV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+            #[cfg(test)]
+            Flag::NoChecksum => (libc::SOL_SOCKET, libc::SO_NO_CHECK),
         }
     }
 }
@@ -87,6 +108,23 @@ pub(crate) struct Message {
     pub(crate) time: Option<Moment>,
     /// Messages that the socket has dropped since it was opened, modulo 2^32.
     pub(crate) drops: Option<u32>,
+    /// The address that it was sent to, and the index of the interface that it came through.
+    pub(crate) destination: Option<(IpAddr, u32)>,
+    /// The traffic class of its IP header, with the two bits of ECN (RFC 3168) lowest.
+    pub(crate) traffic_class: u8,
+}
+
+impl Message {
+    /// A message that nothing is known about.
+    const EMPTY: Message = Message {
+        sent_bytes: 0,
+        segment_bytes: 0,
+        sender: SenderAddress::NONE,
+        time: None,
+        drops: None,
+        destination: None,
+        traffic_class: 0,
+    };
 }
 
 /// Room for addresses and ancillary data of one call, reused.
@@ -119,16 +157,18 @@ impl Arena {
     /// What went along with message `index` of the last call.
     pub(crate) fn message(&self, index: usize) -> Message {
         let lens = self.lens[index];
-        let address = &self.addresses[index][..lens.address.min(ADDRESS_BYTES)];
         let mut message = Message {
             sent_bytes: lens.message,
-            segment_bytes: 0,
-            sender: parse_address(address).map_or(SenderAddress::NONE, SenderAddress::from),
-            time: None,
-            drops: None,
+            sender: self.sender(index).map_or(SenderAddress::NONE, SenderAddress::from),
+            ..Message::EMPTY
         };
         parse_control(&self.controls[index].0[..lens.control.min(CONTROL_BYTES)], &mut message);
         message
+    }
+
+    /// The sender of message `index` of the last call, with the scope of a link-local address.
+    pub(crate) fn sender(&self, index: usize) -> Option<SocketAddr> {
+        parse_address(&self.addresses[index][..self.lens[index].address.min(ADDRESS_BYTES)])
     }
 }
 
@@ -183,6 +223,14 @@ impl Socket {
             return Err(io::ErrorKind::Unsupported.into());
         }
         Ok(u32_at(&value, (MEMINFO_WORDS - 1) * 4))
+    }
+
+    /// What waits in the receive buffer, as the kernel accounts it \[byte\].
+    #[cfg(test)]
+    pub(crate) fn buffered(&self) -> u32 {
+        let mut value = [0; MEMINFO_WORDS * 4];
+        let _ = self.fetch_bytes(libc::SOL_SOCKET, libc::SO_MEMINFO, &mut value);
+        u32_at(&value, 0)
     }
 
     /// Joins an IPv4 group at an interface index (0: the kernel chooses by route).
@@ -365,9 +413,10 @@ pub(crate) fn wait(sockets: &[&Socket], until: Until, timeout: Duration) -> io::
     }
 }
 
-const EMPTY_VECTOR: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+pub(super) const EMPTY_VECTOR: libc::iovec =
+    libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
 
-fn empty_headers() -> [libc::mmsghdr; BATCH_MESSAGES] {
+pub(super) fn empty_headers() -> [libc::mmsghdr; BATCH_MESSAGES] {
     // SAFETY: mmsghdr is a C structure of integers and pointers, for which all zeros are valid.
     unsafe { std::mem::zeroed() }
 }
@@ -387,7 +436,7 @@ fn i64_at(bytes: &[u8], offset: usize) -> i64 {
 }
 
 /// A `struct sockaddr_in` or `sockaddr_in6` as bytes, and its length \[byte\].
-fn emit_address(address: SocketAddr) -> ([u8; ADDRESS_BYTES], u32) {
+pub(super) fn emit_address(address: SocketAddr) -> ([u8; ADDRESS_BYTES], u32) {
     let mut bytes = [0; ADDRESS_BYTES];
     bytes[2..4].copy_from_slice(&address.port().to_be_bytes());
     match address {
@@ -444,6 +493,21 @@ fn parse_control(mut bytes: &[u8], message: &mut Message) {
             (libc::SOL_UDP, libc::UDP_GRO) if data.len() >= 4 => {
                 message.segment_bytes = u32_at(data, 0);
             }
+            (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                // One byte for IPv4, an int for IPv6.
+                let wide = (data.len() >= 4).then(|| u32_at(data, 0) as u8);
+                message.traffic_class = wide.or(data.first().copied()).unwrap_or(0);
+            }
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) if data.len() >= 12 => {
+                // struct in_pktinfo: index, local address, destination of the header.
+                let octets = [data[8], data[9], data[10], data[11]];
+                message.destination = Some((Ipv4Addr::from(octets).into(), u32_at(data, 0)));
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) if data.len() >= 20 => {
+                // struct in6_pktinfo: address, index.
+                let octets: [u8; 16] = data[..16].try_into().unwrap_or_default();
+                message.destination = Some((Ipv6Addr::from(octets).into(), u32_at(data, 16)));
+            }
             _ => {}
         }
         bytes = bytes.get(len.next_multiple_of(8)..).unwrap_or(&[]);
@@ -451,7 +515,9 @@ fn parse_control(mut bytes: &[u8], message: &mut Message) {
 }
 
 /// Writes a UDP_SEGMENT entry; returns the control length \[byte\].
-fn emit_segment_size(control: &mut [u8; CONTROL_BYTES], segment_bytes: usize) -> usize {
+///
+/// `control` has room for at least 24 bytes.
+pub(super) fn emit_segment_size(control: &mut [u8], segment_bytes: usize) -> usize {
     let segment = u16::try_from(segment_bytes).unwrap_or(u16::MAX);
     control[..8].copy_from_slice(&(CONTROL_HEAD_BYTES + 2).to_ne_bytes());
     control[8..12].copy_from_slice(&libc::SOL_UDP.to_ne_bytes());
@@ -486,13 +552,7 @@ mod tests {
                 *byte = (state >> 56) as u8 & if round % 2 == 0 { 0x1f } else { 0xff };
             }
             bytes[1..8].fill(0);
-            let mut message = Message {
-                sent_bytes: 0,
-                segment_bytes: 0,
-                sender: SenderAddress::NONE,
-                time: None,
-                drops: None,
-            };
+            let mut message = Message::EMPTY;
             parse_control(&bytes[..round % (CONTROL_BYTES + 1)], &mut message);
         }
     }

@@ -1,10 +1,12 @@
-//! UDP: receiving into the push ring, sending in paced batches.
+//! UDP: receiving into the push ring, sending in paced batches, and the socket as a port of frames.
 
 mod bind;
+mod port;
 mod receiver;
 mod sender;
 
 pub use bind::{BindError, Multicast};
+pub use port::{UdpPort, UdpPortConfig};
 pub use receiver::{
     BufferReport, ReceiveError, Received, ReceiverConfig, ReceiverCounters, UdpReceiver, WhenEmpty,
     WhenFull,

@@ -178,14 +178,14 @@ struct Port {
 
 /// A counter of 32 bits that wraps, as 64 bits.
 #[derive(Clone, Copy, Debug, Default)]
-struct DropCount {
-    total: u64,
+pub(super) struct DropCount {
+    pub(super) total: u64,
 }
 
 impl DropCount {
     /// Takes a reading; returns by how much the total grew. Readings may come late: one that is
     /// behind (by less than half the range) changes nothing.
-    fn read(&mut self, low: u32) -> u64 {
+    pub(super) fn read(&mut self, low: u32) -> u64 {
         let ahead = low.wrapping_sub(self.total as u32);
         if ahead >= 1 << 31 {
             return 0;
@@ -526,7 +526,7 @@ fn open(config: &ReceiverConfig, address: SocketAddr) -> Result<(Port, u32), Bin
 }
 
 /// Asks for a receive buffer; returns what was granted \[byte\].
-fn ask_buffer(socket: &Socket, bytes: u32) -> io::Result<u32> {
+pub(super) fn ask_buffer(socket: &Socket, bytes: u32) -> io::Result<u32> {
     // The kernel doubles what is set and reports the double; the second half is its overhead.
     let ask = i32::try_from(bytes).unwrap_or(i32::MAX);
     if socket.set(Flag::ReceiveBufferForce, ask).is_err() {

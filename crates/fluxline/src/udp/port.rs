@@ -1,0 +1,435 @@
+//! A UDP socket as a port of frames: trains out, trains in, and what the kernel dropped.
+//!
+//! The socket is never connected, and never lets the kernel cut frames (path MTU discovery is
+//! on): so an IPv4 header's identification is known before the frame leaves. Linux writes 0 into
+//! that of a single datagram that must not be cut; a train begins with 0, and who takes it apart
+//! counts it up. Source: `ip_select_ident_segs` and `inet_gso_segment` of Linux; docs/ports.md.
+
+mod route;
+#[cfg(test)]
+mod tests;
+mod trains;
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::time::{Duration, Instant};
+
+use fluxline_proto::Moment;
+use fluxline_proto::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+
+use self::route::Routes;
+use self::trains::Trains;
+use super::bind::{self, BindError, refused};
+use super::receiver::{BufferReport, DropCount, WhenEmpty};
+use crate::sys::socket::{Arena, BATCH_MESSAGES, Flag, Message, SEGMENTS_MAX, Socket};
+
+/// UDP's port of RoCE v2. Source: IANA's registry of service names and port numbers.
+const PORT: u16 = 4791;
+/// Room for one received message \[byte\]: the longest train, and then some, so that buffers
+/// do not begin at equal places of the first cache.
+const MESSAGE_BYTES: usize = 65_536 + 320;
+/// UDP payload of a datagram at most \[byte\]: 65535 − 20 − 8; with IPv6 a train's, 20 fewer.
+const DATAGRAM_BYTES_MAX_V4: usize = 65_507;
+const DATAGRAM_BYTES_MAX_V6: usize = 65_487;
+/// Headers of IP and UDP \[byte\]. Source: RFC 791, RFC 8200, RFC 768.
+const HEADERS_V4: usize = 20 + 8;
+const HEADERS_V6: usize = 40 + 8;
+/// IP_PMTUDISC_PROBE: frames must not be cut, and only the interface's MTU limits them; no
+/// stranger's ICMP message does. Source: <linux/in.h>.
+const MUST_NOT_BE_CUT: i32 = libc::IP_PMTUDISC_PROBE;
+/// ECN-capable transport, ECT(0), and congestion experienced. Source: RFC 3168, 5.
+const ECN_CAPABLE: i32 = 0b10;
+const ECN_MASK: u8 = 0b11;
+/// How long a device whose queue was full is given before the next try.
+const QUEUE_FULL_PAUSE: Duration = Duration::from_micros(50);
+
+/// How to open a port.
+#[derive(Clone, Debug)]
+pub struct UdpPortConfig {
+    /// Address and port to receive on and send from. An IPv6 port is for IPv6 alone.
+    pub local: SocketAddr,
+    /// Receive buffer to ask for \[byte\].
+    pub receive_buffer_bytes: u32,
+    /// Send buffer to ask for \[byte\].
+    pub send_buffer_bytes: u32,
+    /// Send equal frames to one address as trains (UDP_SEGMENT).
+    pub segmentation: bool,
+    /// Let the kernel join frames to trains (UDP_GRO); a train that it drops then counts as one.
+    pub gro: bool,
+    /// Let several sockets share the port, each with a share of the senders (SO_REUSEPORT).
+    pub reuse_port: bool,
+    /// Busy polling in the driver \[us\] (SO_BUSY_POLL); 0 is off.
+    pub busy_poll_us: u32,
+    /// Mark frames as of a transport that heeds congestion marks: ECT(0).
+    pub ecn: bool,
+    /// MTU to take \[byte\]; absent, the interface's.
+    pub mtu: Option<u32>,
+    /// How long [`UdpPort::wait`] looks again and again before it does what `when_empty` says.
+    pub spin: Duration,
+    /// What [`UdpPort::wait`] does while nothing arrives.
+    pub when_empty: WhenEmpty,
+}
+
+impl UdpPortConfig {
+    /// The defaults, for one address: 64 MiB to receive, 4 MiB to send, trains both ways, ECN,
+    /// sleep at once.
+    #[must_use]
+    pub fn new(local: SocketAddr) -> UdpPortConfig {
+        UdpPortConfig {
+            local,
+            receive_buffer_bytes: 64 << 20,
+            send_buffer_bytes: 4 << 20,
+            segmentation: true,
+            gro: true,
+            reuse_port: false,
+            busy_poll_us: 0,
+            ecn: true,
+            mtu: None,
+            spin: Duration::ZERO,
+            when_empty: WhenEmpty::Block,
+        }
+    }
+}
+
+impl Default for UdpPortConfig {
+    /// Loopback, port 4791.
+    fn default() -> UdpPortConfig {
+        UdpPortConfig::new(SocketAddr::from(([127, 0, 0, 1], PORT)))
+    }
+}
+
+/// A UDP socket as a [`Port`].
+pub struct UdpPort {
+    socket: Socket,
+    local: SocketAddr,
+    limits: PortLimits,
+    buffer: BufferReport,
+    trains: Trains,
+    arena: Arena,
+    /// Places for received messages, [`MESSAGE_BYTES`] each.
+    room: Box<[u8]>,
+    /// [`Port::local`] and [`Port::counters`] borrow the port shared.
+    routes: RefCell<Routes>,
+    drops: Cell<DropCount>,
+    counters: PortCounters,
+    spin: Duration,
+    when_empty: WhenEmpty,
+    /// The last batch was all that was there.
+    drained: bool,
+    /// The device had no room: its socket is writable all the same.
+    queue_full: bool,
+}
+
+impl UdpPort {
+    /// Opens, sets up and binds the socket; frames are buffered by the kernel from then on.
+    ///
+    /// Errors: [`BindError`], a sentence each. A buffer smaller than asked is no error: see
+    /// [`UdpPort::buffer`]. Cost: some twenty system calls, 4.5 MiB.
+    pub fn bind(config: UdpPortConfig) -> Result<UdpPort, BindError> {
+        let (socket, granted_bytes) = open(&config)?;
+        let local =
+            socket.local_address().map_err(refused("tell the local address", config.local))?;
+        let mtu = config.mtu.unwrap_or_else(|| route::mtu(local.ip()));
+        let (headers, datagram_bytes_max) = match local {
+            SocketAddr::V4(_) => (HEADERS_V4, DATAGRAM_BYTES_MAX_V4),
+            SocketAddr::V6(_) => (HEADERS_V6, DATAGRAM_BYTES_MAX_V6),
+        };
+        let frame_bytes_max = (mtu as usize).saturating_sub(headers).clamp(1, datagram_bytes_max);
+        let limits = PortLimits {
+            port: "udp",
+            frame_bytes_max,
+            // The kernel lets a reader's last quarter count as full until the queue is empty.
+            // Source: `udp_rmem_release` of Linux.
+            receive_buffer_bytes: granted_bytes as usize * 2 / 4 * 3,
+            frame_cost: frame_cost(frame_bytes_max),
+            train_frames: SEGMENTS_MAX,
+        };
+        Ok(UdpPort {
+            socket,
+            local,
+            limits,
+            buffer: BufferReport { asked_bytes: config.receive_buffer_bytes, granted_bytes },
+            trains: Trains::new(datagram_bytes_max, config.segmentation),
+            arena: Arena::new(),
+            room: vec![0; BATCH_MESSAGES * MESSAGE_BYTES].into_boxed_slice(),
+            routes: RefCell::default(),
+            drops: Cell::default(),
+            counters: PortCounters::default(),
+            spin: config.spin,
+            when_empty: config.when_empty,
+            drained: false,
+            queue_full: false,
+        })
+    }
+
+    /// The address bound; its port is the real one.
+    #[must_use]
+    pub fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The receive buffer asked for and granted.
+    #[must_use]
+    pub fn buffer(&self) -> BufferReport {
+        self.buffer
+    }
+
+    /// Whether equal frames leave as trains; `false` also after the device refused one.
+    ///
+    /// The frames of the train that was refused leave one by one, with identification 0 each.
+    #[must_use]
+    pub fn segmentation(&self) -> bool {
+        self.trains.segmentation()
+    }
+
+    /// Whether frames wait for room in the kernel; [`UdpPort::wait`] returns when there is some.
+    #[must_use]
+    pub fn pending(&self) -> bool {
+        !self.trains.is_empty()
+    }
+
+    /// Waits until a frame has arrived, or frames that wait can be sent; `false`: the time has
+    /// passed, or a signal came.
+    ///
+    /// Spins first for as long as configured; a port that naps sleeps longer than needed, so that
+    /// a batch gathers. Errors: the kernel's. Cost: one system call at least.
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
+        let start = Instant::now();
+        let spin = if self.when_empty == WhenEmpty::Spin { timeout } else { self.spin };
+        if self.drained {
+            self.nap(timeout);
+        }
+        while start.elapsed() < spin.min(timeout) {
+            if self.ready(Duration::ZERO)? {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        let ready = self.ready(timeout.saturating_sub(start.elapsed()))?;
+        if ready && !self.drained {
+            self.nap(timeout.saturating_sub(start.elapsed()));
+        }
+        Ok(ready)
+    }
+
+    fn nap(&self, at_most: Duration) {
+        if let WhenEmpty::Nap(nap) = self.when_empty {
+            std::thread::sleep(nap.min(at_most));
+        }
+    }
+
+    fn ready(&self, timeout: Duration) -> io::Result<bool> {
+        let pending = self.pending();
+        if pending && self.queue_full {
+            let read = self.socket.wait_ready(false, timeout.min(QUEUE_FULL_PAUSE))?;
+            return Ok(read || timeout >= QUEUE_FULL_PAUSE);
+        }
+        self.socket.wait_ready(pending, timeout)
+    }
+
+    /// Sends what waits, until the kernel has no room.
+    fn push(&mut self) {
+        while !self.trains.is_empty() {
+            self.counters.calls_sending += 1;
+            match self.trains.next(|bytes, parts| self.socket.send_parts(bytes, parts)) {
+                Ok(messages) => self.took(messages),
+                Err(error) => {
+                    if !self.goes_on(&error) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn took(&mut self, messages: usize) {
+        if self.trains.first_is_apart() {
+            // Its frames go where the train did not: it is trains that the device refuses.
+            self.trains.stop_segmentation();
+        }
+        let (frames, bytes) = self.trains.sent(messages);
+        self.counters.frames_sent += frames as u64;
+        self.counters.bytes_sent += bytes as u64;
+        self.queue_full = false;
+    }
+
+    /// What to do about the first train: keep it (`false`), take it apart, or drop it.
+    fn goes_on(&mut self, error: &io::Error) -> bool {
+        match error.raw_os_error() {
+            Some(libc::EINTR) => true,
+            Some(libc::EAGAIN) => {
+                self.queue_full = false;
+                false
+            }
+            Some(libc::ENOBUFS | libc::ENOMEM) => {
+                self.queue_full = true;
+                false
+            }
+            Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE) if self.trains.take_first_apart() => {
+                true
+            }
+            _ => {
+                self.counters.frames_refused += self.trains.drop_first() as u64;
+                true
+            }
+        }
+    }
+
+    /// What message `index` was sent to.
+    fn destination(local: SocketAddr, message: &Message) -> SocketAddr {
+        let Some((ip, interface)) = message.destination else { return local };
+        match ip {
+            IpAddr::V6(ip) if ip.is_unicast_link_local() => {
+                SocketAddrV6::new(ip, local.port(), 0, interface).into()
+            }
+            ip => SocketAddr::new(ip, local.port()),
+        }
+    }
+
+    fn note_drops(drops: &Cell<DropCount>, low: u32) {
+        let mut count = drops.get();
+        count.read(low);
+        drops.set(count);
+    }
+}
+
+impl Port for UdpPort {
+    fn limits(&self) -> &PortLimits {
+        &self.limits
+    }
+
+    /// The address bound; for the wildcard the one that the kernel's routes give, remembered for
+    /// the last 64 peers. An IPv6 peer of the link alone has none, for its interface is not said.
+    fn local(&self, peer: IpAddr) -> Option<SocketAddr> {
+        if peer.is_ipv4() != self.local.is_ipv4() {
+            return None;
+        }
+        if !self.local.ip().is_unspecified() {
+            return Some(self.local);
+        }
+        let source = self.routes.borrow_mut().source(peer)?;
+        Some(SocketAddr::new(source, self.local.port()))
+    }
+
+    fn frame(&mut self, to: SocketAddr, bytes: usize) -> Option<Outgoing<'_>> {
+        if bytes == 0 || bytes > self.limits.frame_bytes_max {
+            return None;
+        }
+        let place = self.trains.place(to, bytes);
+        let (place, index) = match place {
+            Some(place) => place,
+            None => {
+                self.push();
+                self.trains.place(to, bytes)?
+            }
+        };
+        // IPv6 has no identification.
+        let identification = if to.is_ipv4() { index as u16 } else { 0 };
+        Some(Outgoing { bytes: self.trains.bytes_mut(place), identification })
+    }
+
+    /// Hands all frames to the kernel. What it has no room for stays, in order, for the next
+    /// flush; a train that it refuses for another reason is lost, and counted.
+    fn flush(&mut self, _now: Moment) {
+        self.push();
+    }
+
+    /// Gives the frames of at most 64 messages, each a frame or a train. Cost: one system call.
+    fn receive(&mut self, _now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let places = self.room.chunks_exact_mut(MESSAGE_BYTES);
+        self.counters.calls_receiving += 1;
+        // An error is a signal, or what ICMP told of a frame sent earlier: nothing has arrived.
+        let count = self.socket.receive(&mut self.arena, places).unwrap_or(0);
+        self.drained = count < BATCH_MESSAGES;
+        let (mut frames, mut bytes) = (0, 0);
+        for index in 0..count {
+            let message = self.arena.message(index);
+            if let Some(drops) = message.drops {
+                Self::note_drops(&self.drops, drops);
+            }
+            let Some(from) = self.arena.sender(index) else { continue };
+            let to = Self::destination(self.local, &message);
+            let congestion = message.traffic_class & ECN_MASK == ECN_MASK;
+            let start = index * MESSAGE_BYTES;
+            let train = &self.room[start..start + message.sent_bytes.min(MESSAGE_BYTES)];
+            let segment_bytes = match message.segment_bytes as usize {
+                0 => train.len().max(1),
+                bytes => bytes,
+            };
+            bytes += train.len();
+            for frame in train.chunks(segment_bytes) {
+                frames += 1;
+                take(Incoming { from, to, bytes: frame, identification: None, congestion });
+            }
+        }
+        self.counters.frames_received += frames as u64;
+        self.counters.bytes_received += bytes as u64;
+        frames
+    }
+
+    /// The counters; `frames_dropped` is what the kernel dropped for want of room in the receive
+    /// buffer (or for a wrong checksum) until now: exact without GRO; with it a train is one.
+    ///
+    /// Cost: one system call.
+    fn counters(&self) -> PortCounters {
+        if let Ok(drops) = self.socket.drops() {
+            Self::note_drops(&self.drops, drops);
+        }
+        PortCounters { frames_dropped: self.drops.get().total, ..self.counters }
+    }
+}
+
+/// What the kernel accounts for a frame besides its bytes, at worst \[byte\].
+///
+/// Over loopback a frame lies in a block of the next power of two above its length and 374, with
+/// 256 for its descriptor; from 16 KiB on it costs 832. Measured on Linux 6.18 for all lengths,
+/// and again by a test. A network card's driver may spend a page (4096) on the shortest.
+const fn frame_cost(frame_bytes_max: usize) -> usize {
+    if frame_bytes_max < 7_808 { 4_096 + 832 } else { 16_384 + 256 - 7_808 }
+}
+
+/// Opens and binds; returns the receive buffer granted, without the kernel's own half \[byte\].
+fn open(config: &UdpPortConfig) -> Result<(Socket, u32), BindError> {
+    let address = config.local;
+    let socket = Socket::new(address.ip()).map_err(refused("open a socket", address))?;
+    set_for_family(&socket, config).map_err(refused("set IP options", address))?;
+    if config.reuse_port {
+        socket.set(Flag::ReusePort, 1).map_err(refused("share the port", address))?;
+    }
+    let granted = super::receiver::ask_buffer(&socket, config.receive_buffer_bytes)
+        .map_err(refused("size the receive buffer", address))?;
+    let send_buffer = i32::try_from(config.send_buffer_bytes).unwrap_or(i32::MAX);
+    socket
+        .set(Flag::SendBufferForce, send_buffer)
+        .or_else(|_| socket.set(Flag::SendBuffer, send_buffer))
+        .map_err(refused("size the send buffer", address))?;
+    socket.set(Flag::DropCounter, 1).map_err(refused("switch on the drop counter", address))?;
+    if config.gro {
+        socket.set(Flag::Gro, 1).map_err(refused("switch on UDP_GRO", address))?;
+    }
+    if config.busy_poll_us > 0 {
+        let us = i32::try_from(config.busy_poll_us).unwrap_or(i32::MAX);
+        socket.set(Flag::BusyPollMicroseconds, us).map_err(refused("busy-poll", address))?;
+    }
+    bind::bind(&socket, address)?;
+    Ok((socket, granted))
+}
+
+/// Options whose names differ between IPv4 and IPv6.
+fn set_for_family(socket: &Socket, config: &UdpPortConfig) -> io::Result<()> {
+    let v6 = config.local.is_ipv6();
+    let pick = |v4, other| if v6 { other } else { v4 };
+    if v6 {
+        socket.set(Flag::V6Only, 1)?;
+    }
+    socket.set(pick(Flag::DiscoverMtuV4, Flag::DiscoverMtuV6), MUST_NOT_BE_CUT)?;
+    socket.set(pick(Flag::TellTrafficClassV4, Flag::TellTrafficClassV6), 1)?;
+    if config.ecn {
+        socket.set(pick(Flag::TrafficClassV4, Flag::TrafficClassV6), ECN_CAPABLE)?;
+    }
+    if config.local.ip().is_unspecified() {
+        socket.set(pick(Flag::TellDestinationV4, Flag::TellDestinationV6), 1)?;
+    }
+    Ok(())
+}
