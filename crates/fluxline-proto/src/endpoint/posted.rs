@@ -104,6 +104,8 @@ pub(super) enum State {
     /// To be sent, for the first time or again.
     Due,
     Flying,
+    /// Answered before an earlier get was, and kept.
+    Early,
     /// Received, and answered where it asks.
     Arrived,
 }
@@ -120,6 +122,8 @@ pub(super) struct Frame {
     pub state: State,
     /// Sent as a write of nothing, since the operation was refused.
     pub empty: bool,
+    /// Whether it is done only with an answer of its own, and whether that is still missing.
+    pub question: bool,
     pub asks: bool,
     pub tries: u32,
     pub sent: Moment,

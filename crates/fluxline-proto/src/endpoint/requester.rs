@@ -14,7 +14,8 @@ use crate::port::Port;
 use crate::roce::{Headers, NakCode, Psn, Transport, pad_bytes};
 use crate::{Moment, Span};
 
-/// Gets and atomics that wait for their answers, at most: what a responder keeps for repeating.
+/// Gets and atomics among the frames from the first unanswered one on, at most: what a responder
+/// keeps for repeating.
 pub(super) const ASKED_MAX: usize = 64;
 /// After a receiver was not ready, before the next try.
 const NOT_READY_PAUSE: Span = Span::from_ns(500_000);
@@ -44,6 +45,7 @@ pub(super) struct Requester {
     due: usize,
     /// Before this place no frame is due.
     due_from: usize,
+    /// Gets and atomics among `frames`, answered or not.
     asked: usize,
     /// Answers to gets before which an earlier one is missing: gets are placed in order.
     early: Vec<(Psn, Vec<u8>)>,
@@ -213,6 +215,7 @@ impl Requester {
                 part,
                 state: State::Due,
                 empty: false,
+                question: asks,
                 asks,
                 tries: 0,
                 sent: Moment::default(),
@@ -381,9 +384,10 @@ impl Requester {
             return;
         }
         if self.first_get() != Some(place) {
-            let known = self.early.iter().any(|(of, _)| *of == psn);
-            if !known && self.early.len() < ASKED_MAX {
+            if frame.state != State::Early {
                 self.early.push((psn, bytes.to_vec()));
+                self.land(place);
+                self.frames[place].state = State::Early;
             }
             return;
         }
@@ -429,7 +433,6 @@ impl Requester {
 
     fn answered(&mut self, now: Moment, place: usize, telling: &mut Telling) {
         self.frames[place].asks = false;
-        self.asked -= 1;
         let mut arrived = Arrived::default();
         if !self.selective {
             // The standard: an answer acknowledges all requests before it.
@@ -441,23 +444,31 @@ impl Requester {
     }
 
     fn arrive(&mut self, place: usize, arrived: &mut Arrived) {
-        let Some(frame) = self.frames.get_mut(place) else { return };
+        let Some(frame) = self.frames.get(place) else { return };
         if frame.state == State::Arrived || frame.tries == 0 || (frame.asks && !frame.empty) {
             return;
         }
-        match frame.state {
-            State::Flying => self.flying_cost -= frame.cost,
-            _ => self.due -= 1,
-        }
-        frame.state = State::Arrived;
+        let frame = *frame;
+        self.land(place);
+        self.frames[place].state = State::Arrived;
         arrived.frames += 1;
         arrived.bytes += frame.cost;
-        if frame.tries == 1 && frame.sent >= arrived.newest_once.unwrap_or(frame.sent) {
+        let at_once = frame.tries == 1 && frame.state != State::Early;
+        if at_once && frame.sent >= arrived.newest_once.unwrap_or(frame.sent) {
             arrived.newest_once = Some(frame.sent);
         }
         self.newest_arrived = self.newest_arrived.max(frame.sent);
         let posted = &mut self.posted[(frame.of - self.base) as usize];
         posted.frames_left -= 1;
+    }
+
+    /// A frame is neither in flight nor due any more.
+    fn land(&mut self, place: usize) {
+        match self.frames[place].state {
+            State::Flying => self.flying_cost -= self.frames[place].cost,
+            State::Due => self.due -= 1,
+            State::Early | State::Arrived => {}
+        }
     }
 
     fn after_arrivals(&mut self, now: Moment, arrived: &Arrived, marked: u64, holes: bool) {
@@ -543,9 +554,7 @@ impl Requester {
             }
             let part = &mut self.frames[at];
             part.empty = true;
-            if core::mem::take(&mut part.asks) {
-                self.asked -= 1;
-            }
+            part.asks = false;
         }
         self.make_due(place);
     }
@@ -562,7 +571,8 @@ impl Requester {
 
     fn forget_arrived(&mut self, now: Moment, telling: &mut Telling) {
         let mut came = 0;
-        while self.frames.front().is_some_and(|frame| frame.state == State::Arrived) {
+        while let Some(front) = self.frames.front().filter(|of| of.state == State::Arrived) {
+            self.asked -= usize::from(front.question);
             self.frames.pop_front();
             came += 1;
         }

@@ -125,8 +125,8 @@ impl Joined {
             let now = self.turn();
             assert!(
                 now.since(began) < PATIENCE,
-                "{side:?} was not told in time; it was told {:?}",
-                self.told[side as usize]
+                "{side:?} was not told in time; it was told at last {:?}",
+                self.told[side as usize].iter().rev().take(5).collect::<Vec<_>>()
             );
         }
     }
