@@ -8,7 +8,6 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use fluxline_proto::fabric::{AccessError, Grant, Key, Memory, Rights, Status};
 
@@ -16,6 +15,7 @@ use super::directory::open_own;
 use super::{LAYOUT, ShmError};
 use crate::sys::map::SharedMap;
 use crate::sys::shared::{name_file, unnamed_file};
+use crate::sys::shim::Ordering;
 
 /// Before the data \[byte\]: a page, so that the data is aligned to one.
 pub(super) const HEADER_BYTES: u64 = 4096;
@@ -53,6 +53,13 @@ impl OwnRegion {
         set(at::ID, id.into());
         map.word(at::MAGIC).store(MAGIC, Ordering::Release);
         Ok(OwnRegion { file, map, bytes })
+    }
+
+    /// A region that is memory alone, for a model of its connections.
+    #[cfg(all(test, loom))]
+    pub fn of_heap(bytes: u64) -> OwnRegion {
+        let file = File::open("/dev/null").expect("always there");
+        OwnRegion { file, map: Arc::new(SharedMap::of_heap(bytes as usize)), bytes }
     }
 
     /// Writes down on which terms it may be imported.

@@ -27,3 +27,6 @@ fn pair() -> Pair {
 }
 
 conformance!(shm, pair());
+
+#[cfg(loom)]
+mod model;

@@ -1,7 +1,10 @@
 //! The one room with unsafe code: ring memory and system calls, each block with its argument.
 #![allow(unsafe_code)]
 
+#[cfg_attr(loom, path = "futex_loom.rs")]
+pub(crate) mod futex;
 pub(crate) mod host;
+#[cfg_attr(loom, path = "map_loom.rs")]
 pub(crate) mod map;
 pub(crate) mod push;
 pub(crate) mod ring;

@@ -1,6 +1,6 @@
-//! System calls of shared memory: files without a name, names for them, room, sleep and wake-up.
+//! System calls of shared memory: files without a name, names for them, room.
 //!
-//! Source: Linux man-pages open(2) (O_TMPFILE), linkat(2), posix_fallocate(3), futex(2).
+//! Source: Linux man-pages open(2) (O_TMPFILE), linkat(2), posix_fallocate(3).
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -9,9 +9,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::ptr;
-use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
 /// The user that this process acts for.
 pub(crate) fn effective_user() -> u32 {
@@ -41,31 +38,4 @@ pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
     // SAFETY: both strings end with a zero and live through the call.
     let result = unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Sleeps while `word` is `seen`, at most `timeout`; wakes by [`wake`], from any process.
-pub(crate) fn sleep_on(word: &AtomicU32, seen: u32, timeout: Duration) {
-    let timeout = libc::timespec {
-        tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
-        tv_nsec: timeout.subsec_nanos().into(),
-    };
-    // SAFETY: the word is mapped for as long as it is borrowed, the time lives through the call.
-    // Whatever ends the sleep (wake-up, changed word, time, signal), the caller looks again.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT,
-            seen,
-            &raw const timeout,
-            ptr::null::<u32>(),
-            0,
-        )
-    };
-}
-
-/// Wakes all who sleep on `word`.
-pub(crate) fn wake(word: &AtomicU32) {
-    // SAFETY: the word is mapped for as long as it is borrowed.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
 }
