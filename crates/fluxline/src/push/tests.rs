@@ -9,17 +9,8 @@ use crate::sys::map::SharedMap;
 use crate::sys::push::{Consumer, HEADER_BYTES, Producer};
 use crate::sys::shim::Ordering;
 
-#[cfg(any(loom, miri))]
 fn map(bytes: u64) -> Arc<SharedMap> {
-    Arc::new(SharedMap::of_heap(bytes as usize))
-}
-
-#[cfg(not(any(loom, miri)))]
-fn map(bytes: u64) -> Arc<SharedMap> {
-    use std::os::fd::AsFd;
-    let file = tempfile::tempfile_in("/dev/shm").expect("a file");
-    file.set_len(bytes).expect("room");
-    Arc::new(SharedMap::of_file(file.as_fd(), bytes as usize, true).expect("mapped"))
+    Arc::new(SharedMap::for_test(bytes))
 }
 
 fn pair(size: u64) -> (Producer, Consumer, Arc<SharedMap>) {
@@ -42,7 +33,7 @@ impl Draw {
 
 #[test]
 fn any_order_of_calls_equals_a_queue() {
-    for seed in 1..200 {
+    for seed in 1..if cfg!(miri) { 4 } else { 200 } {
         let mut draw = Draw(seed * 0x9E37_79B9);
         let size = 256 << draw.below(4);
         let (mut producer, mut consumer, _map) = pair(size);
@@ -146,7 +137,7 @@ fn a_second_producer_goes_on_where_the_first_ended() {
 
 #[test]
 fn records_between_threads_come_whole_and_in_order_while_the_reader_sleeps() {
-    const RECORDS: u64 = 200_000;
+    const RECORDS: u64 = if cfg!(miri) { 300 } else { 200_000 };
     let (mut producer, mut consumer, _map) = pair(1 << 14);
     let writer = std::thread::spawn(move || {
         let mut draw = Draw(77);

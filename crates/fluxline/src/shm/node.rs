@@ -123,7 +123,7 @@ impl NodeFile {
     #[cfg(all(test, loom))]
     pub fn of_heap() -> NodeFile {
         let file = File::open("/dev/null").expect("always there");
-        NodeFile { file: Arc::new(file), map: Arc::new(SharedMap::of_heap(FILE_BYTES as usize)) }
+        NodeFile { file: Arc::new(file), map: Arc::new(SharedMap::for_test(FILE_BYTES)) }
     }
 
     /// Whether its process lives. Cost: a system call or two.

@@ -59,7 +59,7 @@ impl OwnRegion {
     #[cfg(all(test, loom))]
     pub fn of_heap(bytes: u64) -> OwnRegion {
         let file = File::open("/dev/null").expect("always there");
-        OwnRegion { file, map: Arc::new(SharedMap::of_heap(bytes as usize)), bytes }
+        OwnRegion { file, map: Arc::new(SharedMap::for_test(bytes)), bytes }
     }
 
     /// Writes down on which terms it may be imported.

@@ -28,5 +28,7 @@ fn pair() -> Pair {
 
 conformance!(shm, pair());
 
+#[cfg(not(loom))]
+mod channel;
 #[cfg(loom)]
 mod model;

@@ -46,12 +46,21 @@ impl SharedMap {
         Ok(SharedMap { base, bytes, writable })
     }
 
-    /// Zeroed memory of this process alone, for tests of a program that cannot map files.
-    #[cfg(miri)]
-    pub(crate) fn of_heap(bytes: usize) -> SharedMap {
+    /// Zeroed memory for a test: mapped, or from the heap where nothing can be mapped (Miri).
+    #[cfg(all(test, not(miri)))]
+    pub(crate) fn for_test(bytes: u64) -> SharedMap {
+        use std::os::fd::AsFd;
+        let file = tempfile::tempfile_in("/dev/shm").expect("a file");
+        file.set_len(bytes).expect("room");
+        SharedMap::of_file(file.as_fd(), bytes as usize, true).expect("mapped")
+    }
+
+    #[cfg(all(test, miri))]
+    pub(crate) fn for_test(bytes: u64) -> SharedMap {
         // SAFETY: no test asks for zero bytes.
-        let base = unsafe { std::alloc::alloc_zeroed(heap_layout(bytes)) };
-        SharedMap { base: NonNull::new(base).expect("memory"), bytes, writable: true }
+        let base = unsafe { std::alloc::alloc_zeroed(heap_layout(bytes as usize)) };
+        let base = NonNull::new(base).expect("memory");
+        SharedMap { base, bytes: bytes as usize, writable: true }
     }
 
     /// Whether it may be written.
@@ -195,20 +204,20 @@ impl SharedMap {
 
 impl Drop for SharedMap {
     fn drop(&mut self) {
-        #[cfg(not(miri))]
+        #[cfg(not(all(test, miri)))]
         // SAFETY: mapped in `of_file` with this length; no reference outlives `self`.
         unsafe {
             libc::munmap(self.base.as_ptr().cast(), self.bytes)
         };
-        #[cfg(miri)]
-        // SAFETY: allocated in `of_heap`, the only way to a map here, with this layout.
+        #[cfg(all(test, miri))]
+        // SAFETY: allocated in `for_test`, the only way to a map here, with this layout.
         unsafe {
             std::alloc::dealloc(self.base.as_ptr(), heap_layout(self.bytes))
         };
     }
 }
 
-#[cfg(miri)]
+#[cfg(all(test, miri))]
 fn heap_layout(bytes: usize) -> std::alloc::Layout {
     std::alloc::Layout::from_size_align(bytes, 4096).expect("a small size")
 }

@@ -32,7 +32,8 @@ impl SharedMap {
     }
 
     /// Zeroed memory of a multiple of 8 bytes; to be made inside a model.
-    pub(crate) fn of_heap(bytes: usize) -> SharedMap {
+    #[cfg(test)]
+    pub(crate) fn for_test(bytes: u64) -> SharedMap {
         assert!(bytes.is_multiple_of(8), "whole words");
         SharedMap {
             words: (0..bytes / 8).map(|_| UnsafeCell::new(AtomicU64::new(0))).collect(),
@@ -85,7 +86,8 @@ impl SharedMap {
         unsafe { std::slice::from_raw_parts(plain.as_ptr().cast(), bytes) }
     }
 
-    /// Reads bytes that were lent once more: their lender still has them.
+    /// Reads bytes that were lent once more: their borrower still has them.
+    #[cfg(test)]
     pub(crate) fn read_lent(&self, lent: &[u8]) {
         let offset = lent.as_ptr().addr() - self.plain.as_ptr().addr();
         for word in words_of(offset as u64, lent.len()) {

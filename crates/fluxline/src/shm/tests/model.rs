@@ -26,7 +26,7 @@ fn check(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn loom_records_of_a_channel_come_whole_and_in_order_while_it_wraps() {
     check(3, || {
-        let map = Arc::new(SharedMap::of_heap(CHANNEL_BYTES as usize));
+        let map = Arc::new(SharedMap::for_test(CHANNEL_BYTES));
         let (mut sender, mut receiver) = (Sender::new(&map, 0), Receiver::new(&map, 0));
         let writer = thread::spawn(move || {
             for number in 0..3_u8 {
