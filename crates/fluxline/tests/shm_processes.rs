@@ -91,7 +91,19 @@ fn export(node: &mut Shm) -> fluxline_proto::fabric::RegionId {
 
 /// This program again, in a role.
 fn start(role: &str, base: &Path) -> Child {
-    Command::new(std::env::current_exe().expect("a path"))
+    start_by(Command::new(std::env::current_exe().expect("a path")), role, base)
+}
+
+/// This program again, with so many descriptors at most.
+fn start_limited(descriptors: u32, role: &str, base: &Path) -> Child {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("ulimit -n {descriptors}; exec \"$0\" \"$@\""));
+    shell.arg(std::env::current_exe().expect("a path"));
+    start_by(shell, role, base)
+}
+
+fn start_by(mut program: Command, role: &str, base: &Path) -> Child {
+    program
         .args(["--exact", "child", "--include-ignored", "--nocapture"])
         .env("ROLE", role)
         .env("BASE", base)
@@ -132,8 +144,121 @@ fn child() {
                 }
             }
         }
+        "limited" => without_descriptors(&base),
+        "exhausted" => {
+            let mut node = open(&base, "exhausted").expect("opens");
+            let _all = use_all_descriptors();
+            let began = Instant::now();
+            while began.elapsed() < PATIENCE * 3 {
+                assert_eq!(node.poll(clock::now()), None, "nobody can be let in");
+                node.wait(Duration::from_millis(5));
+            }
+        }
         other => panic!("no role {other}"),
     }
+}
+
+/// How many descriptors this process has open.
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("Linux").count()
+}
+
+/// Opens files until the limit is reached.
+fn use_all_descriptors() -> Vec<std::fs::File> {
+    std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect()
+}
+
+fn imported(what: &Completion) -> Option<Status> {
+    match what {
+        Completion::Imported { status, .. } => Some(*status),
+        _ => None,
+    }
+}
+
+/// Meets the limit at each call that needs a descriptor, and goes on when there are some again.
+fn without_descriptors(base: &Path) {
+    let mends = |text: &str| assert!(text.contains("`ulimit -n`"), "{text}");
+    let all = use_all_descriptors();
+    mends(&open(base, "limited").err().expect("no descriptor").to_string());
+    drop(all);
+
+    let mut node = open(base, "limited").expect("opens");
+    let before = descriptors();
+    let all = use_all_descriptors();
+    mends(&node.connect("owner", Reliability::Reliable).unwrap_err().to_string());
+    mends(&node.register(4096).unwrap_err().to_string());
+    drop(all);
+    assert_eq!(descriptors(), before, "a refusal keeps nothing");
+
+    let (endpoint, _) = reach(&mut node, "owner");
+    let before = descriptors();
+    let all = use_all_descriptors();
+    node.import(endpoint, name("counter"), KEY).expect("connected");
+    assert_eq!(wait(&mut node, imported), Status::NoResources);
+    drop(all);
+    node.import(endpoint, name("counter"), KEY).expect("connected");
+    assert_eq!(wait(&mut node, imported), Status::Done);
+    assert_eq!(descriptors(), before, "an import holds no descriptor");
+
+    let mut regions = Vec::new();
+    let refused = loop {
+        match node.register(4096) {
+            Ok(region) => regions.push(region),
+            Err(refused) => break refused.to_string(),
+        }
+    };
+    mends(&refused);
+    assert!(!regions.is_empty());
+    for region in regions {
+        node.withdraw(region).expect("own");
+    }
+    assert_eq!(descriptors(), before, "what is withdrawn is given back");
+    node.register(4096).expect("room again");
+}
+
+#[test]
+fn without_descriptors_each_call_says_so_and_nothing_leaks() {
+    let base = base();
+    let mut owner = open(base.path(), "owner").expect("opens");
+    export(&mut owner);
+    let mut limited = start_limited(48, "limited", base.path());
+    let began = Instant::now();
+    let ended = loop {
+        while owner.poll(clock::now()).is_some() {}
+        if let Some(status) = limited.try_wait().expect("a child") {
+            break Some(status);
+        }
+        if began.elapsed() > PATIENCE {
+            limited.kill().expect("killed");
+            limited.wait().expect("waited");
+            break None;
+        }
+        owner.wait(Duration::from_millis(5));
+    };
+    assert!(ended.is_some_and(|status| status.success()), "{ended:?}; see its message above");
+    let left: Vec<_> = std::fs::read_dir(base.path().join("base/lab"))
+        .expect("readable")
+        .map(|entry| entry.expect("readable").file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "the owner's node and region alone: {left:?}");
+}
+
+#[test]
+fn a_node_that_runs_out_of_descriptors_while_a_peer_connects_refuses_it() {
+    let base = base();
+    let mut owner = open(base.path(), "owner").expect("opens");
+    let mut limited = start_limited(48, "exhausted", base.path());
+    let began = Instant::now();
+    let refused = loop {
+        assert!(began.elapsed() < PATIENCE, "no answer");
+        if owner.connect("exhausted", Reliability::Reliable).is_ok() {
+            break wait(&mut owner, broken);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    assert_eq!(refused, Status::NoRoom);
+    limited.kill().expect("killed");
+    limited.wait().expect("waited");
 }
 
 #[test]

@@ -14,8 +14,12 @@ fn map(bytes: u64) -> Arc<SharedMap> {
 }
 
 fn pair(size: u64) -> (Producer, Consumer, Arc<SharedMap>) {
+    pair_that(size, true)
+}
+
+fn pair_that(size: u64, sleeps: bool) -> (Producer, Consumer, Arc<SharedMap>) {
     let map = map(HEADER_BYTES + size);
-    let consumer = Consumer::create(Arc::clone(&map), 0, size, true).expect("fits");
+    let consumer = Consumer::create(Arc::clone(&map), 0, size, sleeps).expect("fits");
     let producer = Producer::attach(Arc::clone(&map), 0, HEADER_BYTES + size).expect("there");
     (producer, consumer, map)
 }
@@ -217,7 +221,8 @@ mod model {
     #[test]
     fn loom_records_come_whole_in_order_and_by_the_batch() {
         check(3, || {
-            let (mut producer, mut consumer, map) = pair(128);
+            // One that does not sleep: its publications have no fence to hide behind.
+            let (mut producer, mut consumer, map) = pair_that(128, false);
             let writer = thread::spawn(move || {
                 producer.push(&[1; 8]).expect("room");
                 producer.push(&[2; 3]).expect("room");
@@ -234,7 +239,7 @@ mod model {
 
     /// A ring of which `filled` records of 16 bytes are not read, its end at hand.
     fn near_the_end(filled: u8) -> (Producer, Consumer, Arc<SharedMap>) {
-        let (mut producer, mut consumer, map) = pair(128);
+        let (mut producer, mut consumer, map) = pair_that(128, false);
         for number in 0..4 + filled {
             if number >= 4 {
                 producer.push(&[number - 4; 16]).expect("room");
@@ -265,7 +270,7 @@ mod model {
     }
 
     #[test]
-    fn loom_a_full_ring_gets_its_room_back_and_nothing_read_is_overwritten() {
+    fn loom_a_full_ring_gets_its_room_back() {
         check(3, || {
             let (mut producer, mut consumer, map) = near_the_end(4);
             assert_eq!(producer.push(&[4; 16]), Err(PushRefused::Full));
@@ -276,6 +281,28 @@ mod model {
             });
             let same = |at: usize, record: &[u8]| assert_eq!(record, [at as u8; 16]);
             assert_eq!(drain(&mut consumer, &map, same).last(), Some(&6));
+            writer.join().expect("the writer");
+        });
+    }
+
+    #[test]
+    fn loom_a_record_is_not_overwritten_while_it_is_read() {
+        check(3, || {
+            let (mut producer, mut consumer, map) = pair_that(128, false);
+            for number in 0..7 {
+                producer.push(&[number; 8]).expect("room");
+            }
+            producer.publish();
+            let writer = thread::spawn(move || {
+                // Of a length that ends in the middle of a record of the round before.
+                push_waiting(&mut producer, &[7; 8]);
+                push_waiting(&mut producer, &[8; 16]);
+            });
+            let same = |at: usize, record: &[u8]| {
+                let length = if at == 8 { 16 } else { 8 };
+                assert_eq!(record, vec![at as u8; length]);
+            };
+            assert_eq!(drain(&mut consumer, &map, same).last(), Some(&9));
             writer.join().expect("the writer");
         });
     }

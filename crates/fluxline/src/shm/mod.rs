@@ -108,6 +108,14 @@ pub enum ShmError {
         /// Which.
         path: PathBuf,
     },
+    /// This process has no descriptor or no memory left.
+    #[error("{}: {reason}", .path.display())]
+    NoResources {
+        /// What for.
+        path: PathBuf,
+        /// The host's answer, with what mends it.
+        reason: String,
+    },
     /// The host refused.
     #[error("{}: {reason}", .path.display())]
     Host {
@@ -123,9 +131,15 @@ impl ShmError {
         let path = path.to_path_buf();
         match error.kind() {
             io::ErrorKind::NotFound => ShmError::NotThere { path },
+            _ if is_shortage(error) => ShmError::NoResources { path, reason: reason(error) },
             _ => ShmError::Host { path, reason: reason(error) },
         }
     }
+}
+
+/// Whether this process lacks descriptors or memory, which others of its user may have.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
 /// The host's answer, with what mends it.
@@ -282,15 +296,13 @@ impl Shm {
         for slot in claimed {
             let claimer = slot.claimer();
             let peer = claimer.as_ref().map(|(name, _)| NodeFile::open(&self.directory.node(name)));
-            let (Some((name, reliable)), Some(Ok(peer)), true) =
-                (claimer, peer, slot.change(Phase::Claimed, Phase::Open))
-            else {
-                // Nobody is there whom one could answer: as if its claimer had died.
-                if slot.change(Phase::Claimed, Phase::Open) {
-                    slot.close_for_dead();
-                }
+            let (Some((name, reliable)), Some(Ok(peer))) = (claimer, peer) else {
+                slot.refuse(); // nobody is there, or no descriptor is left to reach it
                 continue;
             };
+            if !slot.change(Phase::Claimed, Phase::Open) {
+                continue;
+            }
             let reliability =
                 if reliable { Reliability::Reliable } else { Reliability::Unreliable };
             let named = (name.to_string(), reliability);

@@ -297,6 +297,13 @@ impl Slot {
         self.close(End::Owner);
     }
 
+    /// Refuses a claim: its claimer finds the slot another's.
+    pub fn refuse(&self) {
+        if self.change(Phase::Claimed, Phase::Freeing) {
+            self.free();
+        }
+    }
+
     /// Takes a claim back that its claimer did not complete.
     pub fn take_back(&self) {
         if self.change(Phase::Claiming, Phase::Freeing) {

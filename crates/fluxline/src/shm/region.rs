@@ -12,7 +12,7 @@ use std::sync::Arc;
 use fluxline_proto::fabric::{AccessError, Grant, Key, Memory, Rights, Status};
 
 use super::directory::open_own;
-use super::{LAYOUT, ShmError};
+use super::{LAYOUT, ShmError, is_shortage};
 use crate::sys::map::SharedMap;
 use crate::sys::shared::{name_file, unnamed_file};
 use crate::sys::shim::Ordering;
@@ -114,6 +114,7 @@ impl Imported {
     pub fn open(path: &Path, key: Key) -> Result<Imported, Status> {
         let file = open_own(path).map_err(|error| match error {
             ShmError::NotThere { .. } => Status::NoSuchRegion,
+            ShmError::NoResources { .. } => Status::NoResources,
             _ => Status::Transport,
         })?;
         let length = file.metadata().map_err(|_| Status::Transport)?.len();
@@ -121,7 +122,9 @@ impl Imported {
             return Err(Status::Version);
         }
         let map = |bytes, writable| {
-            SharedMap::of_file(file.as_fd(), bytes, writable).map_err(|_| Status::Transport)
+            SharedMap::of_file(file.as_fd(), bytes, writable).map_err(|error| {
+                if is_shortage(&error) { Status::NoResources } else { Status::Transport }
+            })
         };
         let header = map(HEADER_BYTES as usize, false)?;
         let word = |place| header.word(place).load(Ordering::Acquire);
