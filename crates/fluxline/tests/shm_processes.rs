@@ -432,3 +432,41 @@ fn memory_that_is_full_is_told_when_a_region_is_made_and_not_by_a_signal_later()
     let refused = refused.expect("does not fit");
     assert!(refused.contains("fluxline shm clean"), "{refused}");
 }
+
+/// What a node that asks for huge pages is given on a tmpfs that was mounted with `options`.
+fn granted(folder: &Path, options: &str) -> Option<(shm::HugePages, String)> {
+    std::fs::create_dir(folder).expect("made");
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        println!("skipped: mounting a tmpfs needs more rights");
+        return None;
+    }
+    let config =
+        ShmConfig { base: Some(folder.join("base")), huge_pages: true, ..ShmConfig::default() };
+    let found = Shm::open(&name("lab"), &name("owner"), config).map(|mut node| {
+        let region = node.register(8 << 20).expect("fits");
+        let mut consumer = node.push_consumer(4 << 20, false).expect("fits");
+        assert_eq!(consumer.next(), Ok(None));
+        let too_large = node.register(64 << 20).err().map(|error| error.to_string());
+        (node.huge_pages(region).expect("own"), too_large.unwrap_or_default())
+    });
+    let unmounted = Command::new("umount").arg(folder).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    Some(found.expect("opens"))
+}
+
+#[test]
+fn huge_pages_are_used_where_the_host_gives_them_and_their_lack_is_told() {
+    let base = base();
+    let never = "size=32m,mode=0700,huge=never";
+    let Some((pages, full)) = granted(&base.path().join("never"), never) else { return };
+    assert_eq!(pages.granted_bytes, 0);
+    assert!(pages.to_string().contains("huge=advise"), "{pages}");
+    assert!(full.contains("fluxline shm clean"), "{full}");
+    let advise = "size=32m,mode=0700,huge=advise";
+    let Some((pages, full)) = granted(&base.path().join("advise"), advise) else { return };
+    println!("{pages}");
+    assert!(pages.granted_bytes > 0, "{pages}");
+    assert!(full.contains("fluxline shm clean"), "{full}");
+}

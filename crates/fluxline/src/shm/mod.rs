@@ -12,6 +12,7 @@ mod channel;
 mod directory;
 mod endpoint;
 mod fabric;
+mod huge;
 mod node;
 mod operations;
 mod region;
@@ -25,11 +26,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fluxline_proto::fabric::{
-    Capabilities, EndpointId, Fabric, Name, RegionId, Reliability, RemoteId, Status,
+    AccessError, Capabilities, EndpointId, Fabric, Name, RegionId, Reliability, RemoteId, Status,
 };
 use fluxline_proto::{Moment, Span};
 
 pub use directory::{NodeEntry, clean, list};
+pub use huge::HugePages;
 
 use directory::Directory;
 use endpoint::{Endpoint, Told};
@@ -71,6 +73,11 @@ pub struct ShmConfig {
     /// How long [`Shm::wait`] looks again and again before it sleeps: zero for least CPU time,
     /// tens of microseconds for latency close to polling.
     pub spin: Duration,
+    /// Asks for huge pages for regions and push rings of 2 MiB or more: fewer misses of the address
+    /// cache where a large window is used at random. The file system of `base` must give them on
+    /// advice (`mount -o remount,huge=advise /dev/shm`); else small pages are used, and
+    /// [`Shm::huge_pages`] says so.
+    pub huge_pages: bool,
 }
 
 /// Why a node could not be opened.
@@ -271,6 +278,14 @@ impl Shm {
         let map = Arc::clone(&view.map);
         let raw = push::Producer::attach(map, region::HEADER_BYTES, view.bytes);
         raw.map(PushProducer).ok_or(PushOpenError::NoRing)
+    }
+
+    /// How much of an own region is on huge pages. Cost: reads `/proc/self/smaps`.
+    ///
+    /// Errors: [`AccessError::UnknownRegion`].
+    pub fn huge_pages(&self, region: RegionId) -> Result<HugePages, AccessError> {
+        let own = self.own(region)?;
+        Ok(HugePages::of(&own.map, region::HEADER_BYTES + own.bytes))
     }
 
     fn is_due(&self) -> bool {

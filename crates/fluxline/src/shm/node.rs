@@ -84,7 +84,8 @@ impl NodeFile {
     pub fn create(directory: &Directory, node: &Name) -> Result<NodeFile, ShmError> {
         let path = directory.node(node);
         let host = |error: &std::io::Error| ShmError::host(&path, error);
-        let file = unnamed_file(directory.path(), FILE_BYTES).map_err(|error| host(&error))?;
+        let file =
+            unnamed_file(directory.path(), FILE_BYTES, false).map_err(|error| host(&error))?;
         let map = SharedMap::of_file(file.as_fd(), FILE_BYTES as usize, true);
         let map = Arc::new(map.map_err(|error| host(&error))?);
         map.word(at::LAYOUT).store(LAYOUT, Ordering::Relaxed);

@@ -41,11 +41,11 @@ pub(super) struct OwnRegion {
 }
 
 impl OwnRegion {
-    /// Makes one, zeroed and without a name.
-    pub fn new(directory: &Path, id: u32, bytes: u64) -> std::io::Result<OwnRegion> {
+    /// Makes one, zeroed and without a name; `huge`: on huge pages where the host gives them.
+    pub fn new(directory: &Path, id: u32, bytes: u64, huge: bool) -> std::io::Result<OwnRegion> {
         let all = HEADER_BYTES + bytes;
         let size = usize::try_from(all).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
-        let file = unnamed_file(directory, all)?;
+        let file = unnamed_file(directory, all, huge)?;
         let map = Arc::new(SharedMap::of_file(file.as_fd(), size, true)?);
         let set = |place, value| map.word(place).store(value, Ordering::Relaxed);
         set(at::LAYOUT, LAYOUT);

@@ -63,6 +63,11 @@ impl SharedMap {
         SharedMap { base, bytes: bytes as usize, writable: true }
     }
 
+    /// Where it is in this process's address space.
+    pub(crate) fn address(&self) -> usize {
+        self.base.as_ptr().addr()
+    }
+
     /// Whether it may be written.
     pub(crate) fn is_writable(&self) -> bool {
         self.writable

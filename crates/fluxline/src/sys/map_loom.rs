@@ -42,6 +42,10 @@ impl SharedMap {
         }
     }
 
+    pub(crate) fn address(&self) -> usize {
+        self.plain.as_ptr().addr()
+    }
+
     pub(crate) fn is_writable(&self) -> bool {
         true
     }

@@ -1,6 +1,6 @@
 //! System calls of shared memory: files without a name, names for them, room.
 //!
-//! Source: Linux man-pages open(2) (O_TMPFILE), linkat(2), posix_fallocate(3).
+//! Source: Linux man-pages open(2) (O_TMPFILE), linkat(2), posix_fallocate(3), madvise(2).
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -17,16 +17,39 @@ pub(crate) fn effective_user() -> u32 {
 }
 
 /// A file of the directory's file system that has no name yet, for its owner alone, with room for
-/// `bytes` zero bytes: a full file system is told here, not by a signal later.
-pub(crate) fn unnamed_file(directory: &Path, bytes: u64) -> io::Result<File> {
+/// `bytes` zero bytes: a full file system is told here, not by a signal later. `huge`: on huge
+/// pages, where the host gives them on advice.
+pub(crate) fn unnamed_file(directory: &Path, bytes: u64, huge: bool) -> io::Result<File> {
     let flags = libc::O_TMPFILE | libc::O_CLOEXEC;
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).custom_flags(flags).mode(0o600).open(directory)?;
     let length = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    if huge {
+        file.set_len(bytes)?;
+        fill_with_huge_pages(&file, bytes);
+    }
     // SAFETY: the descriptor is open for writing.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
         0 => Ok(file),
         error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Makes a file's pages through an advised mapping: the advice belongs to a mapping, not to a file,
+/// and making room by itself makes small pages. Whatever is refused here, small pages follow.
+fn fill_with_huge_pages(file: &File, bytes: u64) {
+    let Ok(bytes) = usize::try_from(bytes) else { return };
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the kernel chooses the address; the descriptor is open and the file so long; the
+    // mapping is known here alone, is not accessed, and ends here.
+    unsafe {
+        let shared = libc::MAP_SHARED;
+        let base = libc::mmap(std::ptr::null_mut(), bytes, rights, shared, file.as_raw_fd(), 0);
+        if base != libc::MAP_FAILED {
+            libc::madvise(base, bytes, libc::MADV_HUGEPAGE);
+            libc::madvise(base, bytes, libc::MADV_POPULATE_WRITE);
+            libc::munmap(base, bytes);
+        }
     }
 }
 
