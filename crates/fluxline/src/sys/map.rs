@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
 use super::shim::{AtomicU32, AtomicU64};
+use super::stream;
 
 /// A shared mapping of a file.
 #[derive(Debug)]
@@ -180,9 +181,16 @@ impl SharedMap {
     pub(crate) fn copy_to(&self, offset: u64, to: &SharedMap, to_offset: u64, bytes: usize) {
         assert!(to.writable, "a mapping for reading only");
         let (from, to) = (self.at(offset, bytes), to.at(to_offset, bytes));
-        // SAFETY: both are inside (asserted); `copy` allows that they are the same memory, mapped
-        // once or twice.
-        unsafe { ptr::copy(from.as_ptr(), to.as_ptr(), bytes) };
+        let apart = from.addr().get().abs_diff(to.addr().get()) >= bytes;
+        // SAFETY: both are inside (asserted). What overlaps within a mapping goes by `ptr::copy`;
+        // memory that is mapped twice may hold a mixture afterwards, and nothing worse.
+        unsafe {
+            if apart {
+                stream::copy(from.as_ptr(), to.as_ptr(), bytes);
+            } else {
+                ptr::copy(from.as_ptr(), to.as_ptr(), bytes);
+            }
+        }
     }
 
     /// Copies out of the mapping; the bytes are as they are found.
@@ -203,7 +211,7 @@ impl SharedMap {
         let to = self.at(offset, from.len());
         // SAFETY: inside (asserted) and writable (asserted). `from` is a Rust slice, of which the
         // mapping is never a part: nothing hands out references into it.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), from.len()) };
+        unsafe { stream::copy(from.as_ptr(), to.as_ptr(), from.len()) };
     }
 }
 

@@ -11,3 +11,5 @@ pub(crate) mod ring;
 pub(crate) mod shared;
 pub(crate) mod shim;
 pub(crate) mod socket;
+#[cfg(not(loom))]
+pub(crate) mod stream;

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::shm::channel::{CHANNEL_BYTES, Corrupt, RECORD_BYTES_MAX, RING_BYTES, Receiver, Sender};
 use crate::sys::map::SharedMap;
+use crate::sys::stream::{STREAM_BYTES_MIN, stream_slice};
 
 /// Where tail and head are \[byte\].
 const TAIL: u64 = 0;
@@ -70,4 +71,38 @@ fn bytes_copied_between_maps_and_within_one_arrive_whole() {
         assert_eq!(found, bytes);
     }
     assert!(from.holds(4096, 0) && !from.holds(4096, 1) && !from.holds(u64::MAX, 1));
+}
+
+#[test]
+fn streamed_bytes_arrive_whole_at_any_place_and_length() {
+    let from: Vec<u8> = (0..600_u32).map(|byte| (byte % 251) as u8).collect();
+    for start in 0..70 {
+        for length in [0, 1, 15, 63, 64, 65, 127, 128, 200, 511] {
+            let mut to = vec![0xEE_u8; 600];
+            stream_slice(&from[7..7 + length], &mut to[start..start + length]);
+            assert_eq!(to[start..start + length], from[7..7 + length]);
+            assert!(to[..start].iter().chain(&to[start + length..]).all(|&byte| byte == 0xEE));
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "copies too much")]
+fn a_copy_of_any_size_arrives_whole_and_an_overlapping_one_too() {
+    let bytes: Vec<u8> = (0..STREAM_BYTES_MIN + 77).map(|byte| (byte % 251) as u8).collect();
+    let map = SharedMap::for_test(2 * bytes.len() as u64);
+    let other = SharedMap::for_test(2 * bytes.len() as u64);
+    let whole = |map: &SharedMap, place| {
+        let mut found = vec![0; bytes.len()];
+        map.read(place, &mut found);
+        found == bytes
+    };
+    map.write(5, &bytes);
+    assert!(whole(&map, 5), "written");
+    map.copy_to(5, &other, 9, bytes.len());
+    assert!(whole(&other, 9), "copied to another");
+    map.copy_to(5, &map, 105, bytes.len());
+    assert!(whole(&map, 105), "copied upwards over itself");
+    map.copy_to(105, &map, 3, bytes.len());
+    assert!(whole(&map, 3), "copied downwards over itself");
 }

@@ -134,3 +134,21 @@ fn loom_a_claim_wakes_the_owner_and_shows_a_whole_name() {
         claimer.join().expect("the claimer");
     });
 }
+
+#[test]
+fn loom_a_claim_seen_before_it_is_counted_shows_a_whole_name() {
+    check(3, || {
+        let owner = NodeFile::of_heap();
+        let file = owner.clone();
+        let claimer = thread::spawn(move || drop(file.claim(&name(), true).expect("free")));
+        // As an owner does that another's claim has made look.
+        let claimed = loop {
+            match owner.slots(Phase::Claimed).next() {
+                Some(slot) => break slot,
+                None => thread::yield_now(),
+            }
+        };
+        assert_eq!(claimed.claimer(), Some((name(), true)));
+        claimer.join().expect("the claimer");
+    });
+}
