@@ -91,7 +91,19 @@ fn export(node: &mut Shm) -> fluxline_proto::fabric::RegionId {
 
 /// This program again, in a role.
 fn start(role: &str, base: &Path) -> Child {
-    Command::new(std::env::current_exe().expect("a path"))
+    start_by(Command::new(std::env::current_exe().expect("a path")), role, base)
+}
+
+/// This program again, with so many descriptors at most.
+fn start_limited(descriptors: u32, role: &str, base: &Path) -> Child {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("ulimit -n {descriptors}; exec \"$0\" \"$@\""));
+    shell.arg(std::env::current_exe().expect("a path"));
+    start_by(shell, role, base)
+}
+
+fn start_by(mut program: Command, role: &str, base: &Path) -> Child {
+    program
         .args(["--exact", "child", "--include-ignored", "--nocapture"])
         .env("ROLE", role)
         .env("BASE", base)
@@ -132,8 +144,121 @@ fn child() {
                 }
             }
         }
+        "limited" => without_descriptors(&base),
+        "exhausted" => {
+            let mut node = open(&base, "exhausted").expect("opens");
+            let _all = use_all_descriptors();
+            let began = Instant::now();
+            while began.elapsed() < PATIENCE * 3 {
+                assert_eq!(node.poll(clock::now()), None, "nobody can be let in");
+                node.wait(Duration::from_millis(5));
+            }
+        }
         other => panic!("no role {other}"),
     }
+}
+
+/// How many descriptors this process has open.
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("Linux").count()
+}
+
+/// Opens files until the limit is reached.
+fn use_all_descriptors() -> Vec<std::fs::File> {
+    std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect()
+}
+
+fn imported(what: &Completion) -> Option<Status> {
+    match what {
+        Completion::Imported { status, .. } => Some(*status),
+        _ => None,
+    }
+}
+
+/// Meets the limit at each call that needs a descriptor, and goes on when there are some again.
+fn without_descriptors(base: &Path) {
+    let mends = |text: &str| assert!(text.contains("`ulimit -n`"), "{text}");
+    let all = use_all_descriptors();
+    mends(&open(base, "limited").err().expect("no descriptor").to_string());
+    drop(all);
+
+    let mut node = open(base, "limited").expect("opens");
+    let before = descriptors();
+    let all = use_all_descriptors();
+    mends(&node.connect("owner", Reliability::Reliable).unwrap_err().to_string());
+    mends(&node.register(4096).unwrap_err().to_string());
+    drop(all);
+    assert_eq!(descriptors(), before, "a refusal keeps nothing");
+
+    let (endpoint, _) = reach(&mut node, "owner");
+    let before = descriptors();
+    let all = use_all_descriptors();
+    node.import(endpoint, name("counter"), KEY).expect("connected");
+    assert_eq!(wait(&mut node, imported), Status::NoResources);
+    drop(all);
+    node.import(endpoint, name("counter"), KEY).expect("connected");
+    assert_eq!(wait(&mut node, imported), Status::Done);
+    assert_eq!(descriptors(), before, "an import holds no descriptor");
+
+    let mut regions = Vec::new();
+    let refused = loop {
+        match node.register(4096) {
+            Ok(region) => regions.push(region),
+            Err(refused) => break refused.to_string(),
+        }
+    };
+    mends(&refused);
+    assert!(!regions.is_empty());
+    for region in regions {
+        node.withdraw(region).expect("own");
+    }
+    assert_eq!(descriptors(), before, "what is withdrawn is given back");
+    node.register(4096).expect("room again");
+}
+
+#[test]
+fn without_descriptors_each_call_says_so_and_nothing_leaks() {
+    let base = base();
+    let mut owner = open(base.path(), "owner").expect("opens");
+    export(&mut owner);
+    let mut limited = start_limited(48, "limited", base.path());
+    let began = Instant::now();
+    let ended = loop {
+        while owner.poll(clock::now()).is_some() {}
+        if let Some(status) = limited.try_wait().expect("a child") {
+            break Some(status);
+        }
+        if began.elapsed() > PATIENCE {
+            limited.kill().expect("killed");
+            limited.wait().expect("waited");
+            break None;
+        }
+        owner.wait(Duration::from_millis(5));
+    };
+    assert!(ended.is_some_and(|status| status.success()), "{ended:?}; see its message above");
+    let left: Vec<_> = std::fs::read_dir(base.path().join("base/lab"))
+        .expect("readable")
+        .map(|entry| entry.expect("readable").file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "the owner's node and region alone: {left:?}");
+}
+
+#[test]
+fn a_node_that_runs_out_of_descriptors_while_a_peer_connects_refuses_it() {
+    let base = base();
+    let mut owner = open(base.path(), "owner").expect("opens");
+    let mut limited = start_limited(48, "exhausted", base.path());
+    let began = Instant::now();
+    let refused = loop {
+        assert!(began.elapsed() < PATIENCE, "no answer");
+        if owner.connect("exhausted", Reliability::Reliable).is_ok() {
+            break wait(&mut owner, broken);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    assert_eq!(refused, Status::NoRoom);
+    limited.kill().expect("killed");
+    limited.wait().expect("waited");
 }
 
 #[test]
@@ -306,4 +431,42 @@ fn memory_that_is_full_is_told_when_a_region_is_made_and_not_by_a_signal_later()
     assert!(unmounted.is_ok_and(|status| status.success()));
     let refused = refused.expect("does not fit");
     assert!(refused.contains("fluxline shm clean"), "{refused}");
+}
+
+/// What a node that asks for huge pages is given on a tmpfs that was mounted with `options`.
+fn granted(folder: &Path, options: &str) -> Option<(shm::HugePages, String)> {
+    std::fs::create_dir(folder).expect("made");
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        println!("skipped: mounting a tmpfs needs more rights");
+        return None;
+    }
+    let config =
+        ShmConfig { base: Some(folder.join("base")), huge_pages: true, ..ShmConfig::default() };
+    let found = Shm::open(&name("lab"), &name("owner"), config).map(|mut node| {
+        let region = node.register(8 << 20).expect("fits");
+        let mut consumer = node.push_consumer(4 << 20, false).expect("fits");
+        assert_eq!(consumer.next(), Ok(None));
+        let too_large = node.register(64 << 20).err().map(|error| error.to_string());
+        (node.huge_pages(region).expect("own"), too_large.unwrap_or_default())
+    });
+    let unmounted = Command::new("umount").arg(folder).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    Some(found.expect("opens"))
+}
+
+#[test]
+fn huge_pages_are_used_where_the_host_gives_them_and_their_lack_is_told() {
+    let base = base();
+    let never = "size=32m,mode=0700,huge=never";
+    let Some((pages, full)) = granted(&base.path().join("never"), never) else { return };
+    assert_eq!(pages.granted_bytes, 0);
+    assert!(pages.to_string().contains("huge=advise"), "{pages}");
+    assert!(full.contains("fluxline shm clean"), "{full}");
+    let advise = "size=32m,mode=0700,huge=advise";
+    let Some((pages, full)) = granted(&base.path().join("advise"), advise) else { return };
+    println!("{pages}");
+    assert!(pages.granted_bytes > 0, "{pages}");
+    assert!(full.contains("fluxline shm clean"), "{full}");
 }

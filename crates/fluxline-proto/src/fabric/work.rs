@@ -176,6 +176,12 @@ pub enum Status {
     /// The link itself failed: for `Unreliable`, the loss of this operation.
     #[error("the link failed")]
     Transport,
+    /// This process has no descriptor or no memory left for it; nothing was done.
+    #[error(
+        "this process may not open more files or map more memory; allow more (`ulimit -n`, \
+         `ulimit -v`) or give some back"
+    )]
+    NoResources,
 }
 
 impl Status {

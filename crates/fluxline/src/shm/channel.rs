@@ -6,20 +6,20 @@
 //! before use, and nonsense ends the channel ([`Corrupt`]) instead of the process.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::sys::map::SharedMap;
+use crate::sys::shim::Ordering;
 
-/// Bytes of records that a channel holds.
-pub(super) const RING_BYTES: u64 = 32 << 10;
+/// Bytes of records that a channel holds; few for loom, to which each word is an object.
+pub(super) const RING_BYTES: u64 = if cfg!(loom) { 48 } else { 32 << 10 };
 /// A channel in memory \[byte\]: tail and head on lines of their own, then the ring.
-pub(super) const CHANNEL_BYTES: u64 = 256 + RING_BYTES;
+pub(super) const CHANNEL_BYTES: u64 = RING + RING_BYTES;
 /// The longest record \[byte\].
 pub(super) const RECORD_BYTES_MAX: usize = 8 << 10;
 /// Where the parts of a channel are \[byte\].
 const TAIL: u64 = 0;
-const HEAD: u64 = 128;
-const RING: u64 = 256;
+const HEAD: u64 = if cfg!(loom) { 8 } else { 128 };
+const RING: u64 = 2 * HEAD;
 const WORD: u64 = 8;
 
 /// The other process wrote what cannot be.

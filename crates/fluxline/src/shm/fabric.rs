@@ -28,7 +28,7 @@ impl Fabric for Shm {
             return Err(RegisterError::TooMany { max: CAPABILITIES.regions_max });
         }
         let id = self.regions.len() as u32;
-        let region = OwnRegion::new(self.directory.path(), id, bytes)
+        let region = OwnRegion::new(self.directory.path(), id, bytes, self.config.huge_pages)
             .map_err(|error| RegisterError::Memory { bytes, reason: reason(&error) })?;
         self.regions.push(Some(region));
         Ok(RegionId(id))

@@ -12,6 +12,7 @@ mod channel;
 mod directory;
 mod endpoint;
 mod fabric;
+mod huge;
 mod node;
 mod operations;
 mod region;
@@ -25,11 +26,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fluxline_proto::fabric::{
-    Capabilities, EndpointId, Fabric, Name, RegionId, Reliability, RemoteId, Status,
+    AccessError, Capabilities, EndpointId, Fabric, Name, RegionId, Reliability, RemoteId, Status,
 };
 use fluxline_proto::{Moment, Span};
 
 pub use directory::{NodeEntry, clean, list};
+pub use huge::HugePages;
 
 use directory::Directory;
 use endpoint::{Endpoint, Told};
@@ -71,6 +73,11 @@ pub struct ShmConfig {
     /// How long [`Shm::wait`] looks again and again before it sleeps: zero for least CPU time,
     /// tens of microseconds for latency close to polling.
     pub spin: Duration,
+    /// Asks for huge pages for regions and push rings of 2 MiB or more: fewer misses of the address
+    /// cache where a large window is used at random. The file system of `base` must give them on
+    /// advice (`mount -o remount,huge=advise /dev/shm`); else small pages are used, and
+    /// [`Shm::huge_pages`] says so.
+    pub huge_pages: bool,
 }
 
 /// Why a node could not be opened.
@@ -108,6 +115,14 @@ pub enum ShmError {
         /// Which.
         path: PathBuf,
     },
+    /// This process has no descriptor or no memory left.
+    #[error("{}: {reason}", .path.display())]
+    NoResources {
+        /// What for.
+        path: PathBuf,
+        /// The host's answer, with what mends it.
+        reason: String,
+    },
     /// The host refused.
     #[error("{}: {reason}", .path.display())]
     Host {
@@ -123,9 +138,15 @@ impl ShmError {
         let path = path.to_path_buf();
         match error.kind() {
             io::ErrorKind::NotFound => ShmError::NotThere { path },
+            _ if is_shortage(error) => ShmError::NoResources { path, reason: reason(error) },
             _ => ShmError::Host { path, reason: reason(error) },
         }
     }
+}
+
+/// Whether this process lacks descriptors or memory, which others of its user may have.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
 /// The host's answer, with what mends it.
@@ -259,6 +280,14 @@ impl Shm {
         raw.map(PushProducer).ok_or(PushOpenError::NoRing)
     }
 
+    /// How much of an own region is on huge pages. Cost: reads `/proc/self/smaps`.
+    ///
+    /// Errors: [`AccessError::UnknownRegion`].
+    pub fn huge_pages(&self, region: RegionId) -> Result<HugePages, AccessError> {
+        let own = self.own(region)?;
+        Ok(HugePages::of(&own.map, region::HEADER_BYTES + own.bytes))
+    }
+
     fn is_due(&self) -> bool {
         !self.told.is_empty()
             || self.own.claims() != self.claims_seen
@@ -282,15 +311,13 @@ impl Shm {
         for slot in claimed {
             let claimer = slot.claimer();
             let peer = claimer.as_ref().map(|(name, _)| NodeFile::open(&self.directory.node(name)));
-            let (Some((name, reliable)), Some(Ok(peer)), true) =
-                (claimer, peer, slot.change(Phase::Claimed, Phase::Open))
-            else {
-                // Nobody is there whom one could answer: as if its claimer had died.
-                if slot.change(Phase::Claimed, Phase::Open) {
-                    slot.close_for_dead();
-                }
+            let (Some((name, reliable)), Some(Ok(peer))) = (claimer, peer) else {
+                slot.refuse(); // nobody is there, or no descriptor is left to reach it
                 continue;
             };
+            if !slot.change(Phase::Claimed, Phase::Open) {
+                continue;
+            }
             let reliability =
                 if reliable { Reliability::Reliable } else { Reliability::Unreliable };
             let named = (name.to_string(), reliability);

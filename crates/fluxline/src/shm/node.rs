@@ -10,7 +10,6 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use fluxline_proto::fabric::{NAME_BYTES_MAX, Name, Status};
@@ -18,14 +17,16 @@ use fluxline_proto::fabric::{NAME_BYTES_MAX, Name, Status};
 use super::channel::{CHANNEL_BYTES, Receiver, Sender};
 use super::directory::{Directory, is_held, open_own};
 use super::{LAYOUT, ShmError};
+use crate::sys::futex::{sleep_on, wake};
 use crate::sys::map::SharedMap;
-use crate::sys::shared::{name_file, sleep_on, unnamed_file, wake};
+use crate::sys::shared::{name_file, unnamed_file};
+use crate::sys::shim::{AtomicU64, Ordering, fence};
 
-/// Connections of one node at most.
-pub(super) const SLOTS: u64 = 16;
+/// Connections of one node at most; loom, to which each word is an object, has one.
+pub(super) const SLOTS: u64 = if cfg!(loom) { 1 } else { 16 };
 const MAGIC: u64 = u64::from_le_bytes(*b"FLXNODE\0");
-const PAGE_BYTES: u64 = 4096;
-const SLOT_HEADER_BYTES: u64 = 512;
+const PAGE_BYTES: u64 = if cfg!(loom) { 392 } else { 4096 };
+const SLOT_HEADER_BYTES: u64 = if cfg!(loom) { 264 } else { 512 };
 const SLOT_BYTES: u64 = (SLOT_HEADER_BYTES + 2 * CHANNEL_BYTES).next_multiple_of(PAGE_BYTES);
 const FILE_BYTES: u64 = PAGE_BYTES + SLOTS * SLOT_BYTES;
 /// How often a name is tried for while others come and go.
@@ -83,7 +84,8 @@ impl NodeFile {
     pub fn create(directory: &Directory, node: &Name) -> Result<NodeFile, ShmError> {
         let path = directory.node(node);
         let host = |error: &std::io::Error| ShmError::host(&path, error);
-        let file = unnamed_file(directory.path(), FILE_BYTES).map_err(|error| host(&error))?;
+        let file =
+            unnamed_file(directory.path(), FILE_BYTES, false).map_err(|error| host(&error))?;
         let map = SharedMap::of_file(file.as_fd(), FILE_BYTES as usize, true);
         let map = Arc::new(map.map_err(|error| host(&error))?);
         map.word(at::LAYOUT).store(LAYOUT, Ordering::Relaxed);
@@ -116,6 +118,13 @@ impl NodeFile {
             return Err(version());
         }
         Ok(NodeFile { file: Arc::new(file), map: Arc::new(map) })
+    }
+
+    /// A control file that is memory alone, for a model of its slots and its bell.
+    #[cfg(all(test, loom))]
+    pub fn of_heap() -> NodeFile {
+        let file = File::open("/dev/null").expect("always there");
+        NodeFile { file: Arc::new(file), map: Arc::new(SharedMap::for_test(FILE_BYTES)) }
     }
 
     /// Whether its process lives. Cost: a system call or two.
@@ -224,7 +233,7 @@ impl Slot {
         PAGE_BYTES + self.number * SLOT_BYTES
     }
 
-    fn word(&self, place: u64) -> &std::sync::atomic::AtomicU64 {
+    fn word(&self, place: u64) -> &AtomicU64 {
         self.map.word(self.start() + place)
     }
 
@@ -272,21 +281,28 @@ impl Slot {
     /// Closes at `end`; the second to close frees the slot.
     pub fn close(&self, end: End) {
         // SYNC closed -> is_closed
-        self.word(in_slot::CLOSED[end as usize]).store(1, Ordering::SeqCst);
+        self.word(in_slot::CLOSED[end as usize]).store(1, Ordering::Release);
+        fence(Ordering::SeqCst); // of two that close at once, at least one sees the other
         let other = match end {
             End::Claimer => End::Owner,
             End::Owner => End::Claimer,
         };
-        let closed = self.word(in_slot::CLOSED[other as usize]).load(Ordering::SeqCst) != 0;
-        if closed && self.change(Phase::Open, Phase::Freeing) {
+        if self.is_closed(other) && self.change(Phase::Open, Phase::Freeing) {
             self.free();
         }
     }
 
     /// Frees a slot whose claimer died: it closes nothing any more.
     pub fn close_for_dead(&self) {
-        self.word(in_slot::CLOSED[End::Claimer as usize]).store(1, Ordering::SeqCst);
+        self.word(in_slot::CLOSED[End::Claimer as usize]).store(1, Ordering::Release);
         self.close(End::Owner);
+    }
+
+    /// Refuses a claim: its claimer finds the slot another's.
+    pub fn refuse(&self) {
+        if self.change(Phase::Claimed, Phase::Freeing) {
+            self.free();
+        }
     }
 
     /// Takes a claim back that its claimer did not complete.

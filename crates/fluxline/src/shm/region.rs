@@ -8,14 +8,14 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use fluxline_proto::fabric::{AccessError, Grant, Key, Memory, Rights, Status};
 
 use super::directory::open_own;
-use super::{LAYOUT, ShmError};
+use super::{LAYOUT, ShmError, is_shortage};
 use crate::sys::map::SharedMap;
 use crate::sys::shared::{name_file, unnamed_file};
+use crate::sys::shim::Ordering;
 
 /// Before the data \[byte\]: a page, so that the data is aligned to one.
 pub(super) const HEADER_BYTES: u64 = 4096;
@@ -41,11 +41,11 @@ pub(super) struct OwnRegion {
 }
 
 impl OwnRegion {
-    /// Makes one, zeroed and without a name.
-    pub fn new(directory: &Path, id: u32, bytes: u64) -> std::io::Result<OwnRegion> {
+    /// Makes one, zeroed and without a name; `huge`: on huge pages where the host gives them.
+    pub fn new(directory: &Path, id: u32, bytes: u64, huge: bool) -> std::io::Result<OwnRegion> {
         let all = HEADER_BYTES + bytes;
         let size = usize::try_from(all).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
-        let file = unnamed_file(directory, all)?;
+        let file = unnamed_file(directory, all, huge)?;
         let map = Arc::new(SharedMap::of_file(file.as_fd(), size, true)?);
         let set = |place, value| map.word(place).store(value, Ordering::Relaxed);
         set(at::LAYOUT, LAYOUT);
@@ -53,6 +53,13 @@ impl OwnRegion {
         set(at::ID, id.into());
         map.word(at::MAGIC).store(MAGIC, Ordering::Release);
         Ok(OwnRegion { file, map, bytes })
+    }
+
+    /// A region that is memory alone, for a model of its connections.
+    #[cfg(all(test, loom))]
+    pub fn of_heap(bytes: u64) -> OwnRegion {
+        let file = File::open("/dev/null").expect("always there");
+        OwnRegion { file, map: Arc::new(SharedMap::for_test(bytes)), bytes }
     }
 
     /// Writes down on which terms it may be imported.
@@ -107,6 +114,7 @@ impl Imported {
     pub fn open(path: &Path, key: Key) -> Result<Imported, Status> {
         let file = open_own(path).map_err(|error| match error {
             ShmError::NotThere { .. } => Status::NoSuchRegion,
+            ShmError::NoResources { .. } => Status::NoResources,
             _ => Status::Transport,
         })?;
         let length = file.metadata().map_err(|_| Status::Transport)?.len();
@@ -114,7 +122,9 @@ impl Imported {
             return Err(Status::Version);
         }
         let map = |bytes, writable| {
-            SharedMap::of_file(file.as_fd(), bytes, writable).map_err(|_| Status::Transport)
+            SharedMap::of_file(file.as_fd(), bytes, writable).map_err(|error| {
+                if is_shortage(&error) { Status::NoResources } else { Status::Transport }
+            })
         };
         let header = map(HEADER_BYTES as usize, false)?;
         let word = |place| header.word(place).load(Ordering::Acquire);

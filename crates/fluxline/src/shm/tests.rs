@@ -27,3 +27,8 @@ fn pair() -> Pair {
 }
 
 conformance!(shm, pair());
+
+#[cfg(not(loom))]
+mod channel;
+#[cfg(loom)]
+mod model;

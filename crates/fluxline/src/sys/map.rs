@@ -3,12 +3,15 @@
 //! The bytes may change under a reader at any time: another process has them too. So nothing here
 //! hands out a reference into the mapping; bytes are copied in and out through raw pointers, and
 //! words are atomic. Whoever needs bytes in place (the push ring) argues why nobody writes them.
-//! Source: Linux man-pages mmap(2), memfd_create(2).
+//! Under loom the same interface stands on modelled memory: map_loom.rs.
+//! Source: Linux man-pages mmap(2).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use super::shim::{AtomicU32, AtomicU64};
+use super::stream;
 
 /// A shared mapping of a file.
 #[derive(Debug)]
@@ -44,9 +47,26 @@ impl SharedMap {
         Ok(SharedMap { base, bytes, writable })
     }
 
-    /// Its first byte. Valid for as long as `self` lives.
-    pub(crate) fn base(&self) -> NonNull<u8> {
-        self.base
+    /// Zeroed memory for a test: mapped, or from the heap where nothing can be mapped (Miri).
+    #[cfg(all(test, not(miri)))]
+    pub(crate) fn for_test(bytes: u64) -> SharedMap {
+        use std::os::fd::AsFd;
+        let file = tempfile::tempfile_in("/dev/shm").expect("a file");
+        file.set_len(bytes).expect("room");
+        SharedMap::of_file(file.as_fd(), bytes as usize, true).expect("mapped")
+    }
+
+    #[cfg(all(test, miri))]
+    pub(crate) fn for_test(bytes: u64) -> SharedMap {
+        // SAFETY: no test asks for zero bytes.
+        let base = unsafe { std::alloc::alloc_zeroed(heap_layout(bytes as usize)) };
+        let base = NonNull::new(base).expect("memory");
+        SharedMap { base, bytes: bytes as usize, writable: true }
+    }
+
+    /// Where it is in this process's address space.
+    pub(crate) fn address(&self) -> usize {
+        self.base.as_ptr().addr()
     }
 
     /// Whether it may be written.
@@ -94,6 +114,66 @@ impl SharedMap {
         unsafe { word.as_ref() }
     }
 
+    /// The word at `offset`, without a look where that is.
+    ///
+    /// # Safety
+    /// The word must be inside, and `offset` a multiple of 8.
+    #[inline]
+    pub(crate) unsafe fn word_unchecked(&self, offset: u64) -> &AtomicU64 {
+        debug_assert!(self.holds(offset, 8) && offset.is_multiple_of(8));
+        // SAFETY: inside and aligned, by the caller's word; else as in `word`.
+        unsafe { self.base.add(offset as usize).cast::<AtomicU64>().as_ref() }
+    }
+
+    /// Copies into the mapping, without a look whether it fits: short records by two words that
+    /// may overlap, without a call.
+    ///
+    /// # Safety
+    /// The bytes must be inside, the mapping writable, and nobody else may access them now.
+    #[inline]
+    pub(crate) unsafe fn write_unchecked(&self, offset: u64, from: &[u8]) {
+        debug_assert!(self.holds(offset, from.len()) && self.writable);
+        let bytes = from.len();
+        // SAFETY: inside, by the caller's word; `from` is no part of the mapping (see `write`).
+        // 8 bytes from the start and 8 up to the end are inside both.
+        unsafe {
+            let to = self.base.add(offset as usize).as_ptr();
+            if (8..=16).contains(&bytes) {
+                let first = from.as_ptr().cast::<u64>().read_unaligned();
+                let last = from.as_ptr().add(bytes - 8).cast::<u64>().read_unaligned();
+                to.cast::<u64>().write_unaligned(first);
+                to.add(bytes - 8).cast::<u64>().write_unaligned(last);
+            } else {
+                ptr::copy_nonoverlapping(from.as_ptr(), to, bytes);
+            }
+        }
+    }
+
+    /// Bytes in place, without a look whether they are inside.
+    ///
+    /// # Safety
+    /// They must be inside, and nobody may write them while the result lives.
+    #[inline]
+    pub(crate) unsafe fn lend(&self, offset: u64, bytes: usize) -> &[u8] {
+        debug_assert!(self.holds(offset, bytes));
+        // SAFETY: inside and unchanged, by the caller's word; the mapping is initialised.
+        unsafe { std::slice::from_raw_parts(self.base.add(offset as usize).as_ptr(), bytes) }
+    }
+
+    /// Asks for the cache line at `offset`, to write it; a hint, wherever that is.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: u64) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch accesses nothing; any address is allowed.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            let place = self.base.as_ptr().wrapping_add(offset as usize);
+            _mm_prefetch::<_MM_HINT_ET0>(place.cast());
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = offset;
+    }
+
     /// Copies `bytes` from `offset` of this mapping to `to_offset` of another.
     ///
     /// # Panics
@@ -101,9 +181,16 @@ impl SharedMap {
     pub(crate) fn copy_to(&self, offset: u64, to: &SharedMap, to_offset: u64, bytes: usize) {
         assert!(to.writable, "a mapping for reading only");
         let (from, to) = (self.at(offset, bytes), to.at(to_offset, bytes));
-        // SAFETY: both are inside (asserted); `copy` allows that they are the same memory, mapped
-        // once or twice.
-        unsafe { ptr::copy(from.as_ptr(), to.as_ptr(), bytes) };
+        let apart = from.addr().get().abs_diff(to.addr().get()) >= bytes;
+        // SAFETY: both are inside (asserted). What overlaps within a mapping goes by `ptr::copy`;
+        // memory that is mapped twice may hold a mixture afterwards, and nothing worse.
+        unsafe {
+            if apart {
+                stream::copy(from.as_ptr(), to.as_ptr(), bytes);
+            } else {
+                ptr::copy(from.as_ptr(), to.as_ptr(), bytes);
+            }
+        }
     }
 
     /// Copies out of the mapping; the bytes are as they are found.
@@ -124,13 +211,26 @@ impl SharedMap {
         let to = self.at(offset, from.len());
         // SAFETY: inside (asserted) and writable (asserted). `from` is a Rust slice, of which the
         // mapping is never a part: nothing hands out references into it.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), from.len()) };
+        unsafe { stream::copy(from.as_ptr(), to.as_ptr(), from.len()) };
     }
 }
 
 impl Drop for SharedMap {
     fn drop(&mut self) {
-        // SAFETY: mapped in `map` with this length; no reference outlives `self`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+        #[cfg(not(all(test, miri)))]
+        // SAFETY: mapped in `of_file` with this length; no reference outlives `self`.
+        unsafe {
+            libc::munmap(self.base.as_ptr().cast(), self.bytes)
+        };
+        #[cfg(all(test, miri))]
+        // SAFETY: allocated in `for_test`, the only way to a map here, with this layout.
+        unsafe {
+            std::alloc::dealloc(self.base.as_ptr(), heap_layout(self.bytes))
+        };
     }
+}
+
+#[cfg(all(test, miri))]
+fn heap_layout(bytes: usize) -> std::alloc::Layout {
+    std::alloc::Layout::from_size_align(bytes, 4096).expect("a small size")
 }

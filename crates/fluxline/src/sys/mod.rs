@@ -3,8 +3,11 @@
 
 #[cfg(test)]
 pub(crate) mod allocations;
+#[cfg_attr(loom, path = "futex_loom.rs")]
+pub(crate) mod futex;
 pub(crate) mod host;
 pub(crate) mod interface;
+#[cfg_attr(loom, path = "map_loom.rs")]
 pub(crate) mod map;
 pub(crate) mod port_socket;
 pub(crate) mod push;
@@ -12,3 +15,5 @@ pub(crate) mod ring;
 pub(crate) mod shared;
 pub(crate) mod shim;
 pub(crate) mod socket;
+#[cfg(not(loom))]
+pub(crate) mod stream;

@@ -14,17 +14,16 @@
 //! Source of the ideas: heads in the data, M. M. Michael's and others' slot sequence numbers, here
 //! for records of any size; a copy of the other's position, P. Lee et al. 2009.
 
-use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
+use super::futex::{sleep_on, wake};
 use super::map::SharedMap;
-use super::shared::{sleep_on, wake};
+use super::shim::{AtomicU64, Ordering, fence};
 use crate::push::{Broken, PushCounters, PushRefused};
 
-/// Before the ring \[byte\]: a page.
-pub(crate) const HEADER_BYTES: u64 = 4096;
+/// Before the ring \[byte\]: a page; for loom, to which each word is an object, what is used of it.
+pub(crate) const HEADER_BYTES: u64 = if cfg!(loom) { 392 } else { 4096 };
 const WORD: u64 = 8;
 /// A head that says: the rest of the ring is skipped.
 const SKIP: u64 = u64::MAX;
@@ -61,22 +60,20 @@ impl Ring {
         self.map.word(self.start + place)
     }
 
-    /// Where position `position` is; at least a word is there, at most up to the ring's end.
+    /// Where position `position` is in the mapping; at least a word is there, at most up to the
+    /// ring's end.
     #[inline]
-    fn place(&self, position: u64) -> *mut u8 {
-        let within = position & (self.size - 1);
+    fn place(&self, position: u64) -> u64 {
         debug_assert!(position.is_multiple_of(WORD));
-        // SAFETY: `of` has checked that header and ring are inside the mapping, which lives as
-        // long as `self`; `within < size`.
-        unsafe { self.map.base().as_ptr().add((self.start + HEADER_BYTES + within) as usize) }
+        self.start + HEADER_BYTES + (position & (self.size - 1))
     }
 
     /// The head of a record at `position`.
     #[inline]
     fn head(&self, position: u64) -> &AtomicU64 {
-        // SAFETY: a word is there (`place`), aligned, since positions, start and mapping are;
-        // AtomicU64 allows any bit pattern and concurrent change.
-        unsafe { &*self.place(position).cast::<AtomicU64>() }
+        // SAFETY: `of` has checked that header and ring are inside the mapping; a word is there
+        // (`place`), aligned, since positions and start are.
+        unsafe { self.map.word_unchecked(self.place(position)) }
     }
 
     /// How many bytes there are from a position to the ring's end.
@@ -160,12 +157,12 @@ impl Producer {
             self.put_head(SKIP);
             self.tail += skipped;
         }
-        prefetch(self.ring.place(self.tail + AHEAD_BYTES));
+        self.ring.map.prefetch(self.ring.place(self.tail + AHEAD_BYTES));
         self.ring.head(self.tail + record).store(0, Ordering::Relaxed);
-        let place = self.ring.place(self.tail);
+        let place = self.ring.place(self.tail) + WORD;
         // SAFETY: `record` bytes from the tail are the producer's (room was found) and do not wrap
         // (`skipped`). The consumer reads them only after SYNC records-there.
-        unsafe { copy(bytes, place.add(WORD as usize)) };
+        unsafe { self.ring.map.write_unchecked(place, bytes) };
         self.put_head(bytes.len() as u64 + 1);
         self.tail += record;
         self.counters.records += 1;
@@ -247,40 +244,6 @@ impl Drop for Producer {
     }
 }
 
-/// Asks for the cache line at `place`, to write it.
-#[inline]
-fn prefetch(place: *mut u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch accesses nothing; any address is allowed.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(place.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
-}
-
-/// Copies a record's bytes: short ones by two words that may overlap, without a call.
-///
-/// # Safety
-/// `to` must be valid for `from.len()` bytes and be no part of `from`.
-#[inline]
-unsafe fn copy(from: &[u8], to: *mut u8) {
-    let bytes = from.len();
-    if (8..=16).contains(&bytes) {
-        let first = from.as_ptr().cast::<u64>();
-        // SAFETY: 8 bytes from the start and 8 up to the end are inside both, by the caller's word.
-        unsafe {
-            to.cast::<u64>().write_unaligned(first.read_unaligned());
-            let last = from.as_ptr().add(bytes - 8).cast::<u64>().read_unaligned();
-            to.add(bytes - 8).cast::<u64>().write_unaligned(last);
-        }
-    } else {
-        // SAFETY: the caller's word.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, bytes) };
-    }
-}
-
 /// The end that reads.
 #[derive(Debug)]
 pub(crate) struct Consumer {
@@ -337,7 +300,7 @@ impl Consumer {
                 return Err(Broken);
             }
             let record = WORD + length.next_multiple_of(WORD);
-            let place = self.ring.place(self.head + WORD);
+            let place = self.ring.place(self.head) + WORD;
             self.head += record;
             self.counters.records += 1;
             self.counters.bytes += length;
@@ -348,7 +311,7 @@ impl Consumer {
             // SAFETY: `length` bytes from `place` do not wrap (`to_end`), were published (SYNC
             // records-there) and are not given back before the next call, which needs `self`
             // mutably. The producer's process keeps to that: see the head of this file.
-            let bytes = unsafe { std::slice::from_raw_parts(place, length as usize) };
+            let bytes = unsafe { self.ring.map.lend(place, length as usize) };
             return Ok(Some(bytes));
         }
     }

@@ -1,6 +1,6 @@
-//! System calls of shared memory: files without a name, names for them, room, sleep and wake-up.
+//! System calls of shared memory: files without a name, names for them, room.
 //!
-//! Source: Linux man-pages open(2) (O_TMPFILE), linkat(2), posix_fallocate(3), futex(2).
+//! Source: Linux man-pages open(2) (O_TMPFILE), linkat(2), posix_fallocate(3), madvise(2).
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -9,9 +9,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::ptr;
-use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
 /// The user that this process acts for.
 pub(crate) fn effective_user() -> u32 {
@@ -20,16 +17,39 @@ pub(crate) fn effective_user() -> u32 {
 }
 
 /// A file of the directory's file system that has no name yet, for its owner alone, with room for
-/// `bytes` zero bytes: a full file system is told here, not by a signal later.
-pub(crate) fn unnamed_file(directory: &Path, bytes: u64) -> io::Result<File> {
+/// `bytes` zero bytes: a full file system is told here, not by a signal later. `huge`: on huge
+/// pages, where the host gives them on advice.
+pub(crate) fn unnamed_file(directory: &Path, bytes: u64, huge: bool) -> io::Result<File> {
     let flags = libc::O_TMPFILE | libc::O_CLOEXEC;
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).custom_flags(flags).mode(0o600).open(directory)?;
     let length = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    if huge {
+        file.set_len(bytes)?;
+        fill_with_huge_pages(&file, bytes);
+    }
     // SAFETY: the descriptor is open for writing.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
         0 => Ok(file),
         error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Makes a file's pages through an advised mapping: the advice belongs to a mapping, not to a file,
+/// and making room by itself makes small pages. Whatever is refused here, small pages follow.
+fn fill_with_huge_pages(file: &File, bytes: u64) {
+    let Ok(bytes) = usize::try_from(bytes) else { return };
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the kernel chooses the address; the descriptor is open and the file so long; the
+    // mapping is known here alone, is not accessed, and ends here.
+    unsafe {
+        let shared = libc::MAP_SHARED;
+        let base = libc::mmap(std::ptr::null_mut(), bytes, rights, shared, file.as_raw_fd(), 0);
+        if base != libc::MAP_FAILED {
+            libc::madvise(base, bytes, libc::MADV_HUGEPAGE);
+            libc::madvise(base, bytes, libc::MADV_POPULATE_WRITE);
+            libc::munmap(base, bytes);
+        }
     }
 }
 
@@ -41,31 +61,4 @@ pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
     // SAFETY: both strings end with a zero and live through the call.
     let result = unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Sleeps while `word` is `seen`, at most `timeout`; wakes by [`wake`], from any process.
-pub(crate) fn sleep_on(word: &AtomicU32, seen: u32, timeout: Duration) {
-    let timeout = libc::timespec {
-        tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
-        tv_nsec: timeout.subsec_nanos().into(),
-    };
-    // SAFETY: the word is mapped for as long as it is borrowed, the time lives through the call.
-    // Whatever ends the sleep (wake-up, changed word, time, signal), the caller looks again.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT,
-            seen,
-            &raw const timeout,
-            ptr::null::<u32>(),
-            0,
-        )
-    };
-}
-
-/// Wakes all who sleep on `word`.
-pub(crate) fn wake(word: &AtomicU32) {
-    // SAFETY: the word is mapped for as long as it is borrowed.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
 }

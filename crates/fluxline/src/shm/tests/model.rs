@@ -1,0 +1,154 @@
+//! Channels, slots and bells of two nodes in every order of their steps.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p fluxline --release --lib loom_`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::{Completion, EndpointId, Name, RegionId, Reliability, Status};
+use loom::thread;
+
+use crate::shm::channel::{CHANNEL_BYTES, Receiver, Sender};
+use crate::shm::endpoint::{Endpoint, Told};
+use crate::shm::node::{End, NodeFile, Phase, Slot};
+use crate::shm::region::OwnRegion;
+use crate::sys::map::SharedMap;
+
+const LONG: Duration = Duration::from_secs(3_600);
+
+fn check(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(body);
+}
+
+#[test]
+fn loom_records_of_a_channel_come_whole_and_in_order_while_it_wraps() {
+    check(3, || {
+        let map = Arc::new(SharedMap::for_test(CHANNEL_BYTES));
+        let (mut sender, mut receiver) = (Sender::new(&map, 0), Receiver::new(&map, 0));
+        let writer = thread::spawn(move || {
+            for number in 0..3_u8 {
+                while !sender.has_room(17) {
+                    thread::yield_now();
+                }
+                sender.push(number, [&[number; 5], &[number; 12]]);
+            }
+        });
+        let mut record = Vec::new();
+        for number in 0..3 {
+            let kind = loop {
+                match receiver.peek(&mut record).expect("sound") {
+                    Some(kind) => break kind,
+                    None => thread::yield_now(),
+                }
+            };
+            assert_eq!((kind, record.as_slice()), (number, [number; 17].as_slice()));
+            receiver.take(record.len());
+        }
+        assert_eq!(receiver.peek(&mut record), Ok(None));
+        writer.join().expect("the writer");
+    });
+}
+
+fn name() -> Name {
+    Name::parse("claimer").expect("legal")
+}
+
+fn endpoint(peer: &NodeFile, slot: &Slot, end: End) -> Endpoint {
+    let named = ("peer".to_owned(), Reliability::Reliable);
+    Endpoint::new(EndpointId(0), named, peer.clone(), (slot.clone(), end))
+}
+
+/// Both ends of an open connection, in the file of `owner`.
+fn connection(owner: &NodeFile, claimer: &NodeFile) -> (Endpoint, Endpoint, Slot) {
+    let slot = owner.claim(&name(), true).expect("free");
+    assert!(slot.change(Phase::Claimed, Phase::Open));
+    let mut far = endpoint(owner, &slot, End::Claimer);
+    far.turn(Moment::from_ns(0), &[], &mut Told::new()).expect("answered");
+    (endpoint(claimer, &slot, End::Owner), far, slot)
+}
+
+/// What `of` is told until its peer has closed, asleep in between as `Shm::wait` is.
+fn told_until_closed(node: &NodeFile, of: &mut Endpoint) -> Told {
+    let mut told = Told::new();
+    let regions = [Some(OwnRegion::of_heap(8))];
+    loop {
+        while !of.is_due() {
+            node.sleep(LONG, || of.is_due());
+        }
+        if let Err(status) = of.turn(Moment::from_ns(0), &regions, &mut told) {
+            assert_eq!(status, Status::Disconnected);
+            return told;
+        }
+    }
+}
+
+#[test]
+fn loom_a_sleeping_node_is_woken_and_told_all_that_came_before_the_peer_closed() {
+    check(2, || {
+        let (owner, claimer) = (NodeFile::of_heap(), NodeFile::of_heap());
+        let (mut near, mut far, slot) = connection(&owner, &claimer);
+        let writer = thread::spawn(move || {
+            far.notify(0, (0, 8), 77);
+            far.end(Status::Done, &mut Told::new());
+        });
+        let told = told_until_closed(&owner, &mut near);
+        let (endpoint, region) = (EndpointId(0), RegionId(0));
+        let notice = Completion::Notified { endpoint, region, offset: 0, bytes: 8, value: 77 };
+        assert_eq!(told, [notice]);
+        near.end(Status::Disconnected, &mut Told::new());
+        writer.join().expect("the writer");
+        assert_eq!(slot.phase(), None, "the slot is free for others");
+        assert_eq!(owner.slots(Phase::Free).count(), 1);
+    });
+}
+
+#[test]
+fn loom_a_slot_that_both_ends_close_at_once_is_freed_once() {
+    check(3, || {
+        let (owner, claimer) = (NodeFile::of_heap(), NodeFile::of_heap());
+        let (_near, _far, slot) = connection(&owner, &claimer);
+        let other = slot.clone();
+        let claimer = thread::spawn(move || other.close(End::Claimer));
+        slot.close(End::Owner);
+        claimer.join().expect("the claimer");
+        assert_eq!(slot.phase(), None, "the slot is free for others");
+        assert_eq!(owner.slots(Phase::Free).count(), 1);
+    });
+}
+
+#[test]
+fn loom_a_claim_wakes_the_owner_and_shows_a_whole_name() {
+    check(3, || {
+        let owner = NodeFile::of_heap();
+        let file = owner.clone();
+        let claimer = thread::spawn(move || drop(file.claim(&name(), true).expect("free")));
+        while owner.claims() == 0 {
+            owner.sleep(LONG, || owner.claims() != 0);
+        }
+        let claimed: Vec<_> = owner.slots(Phase::Claimed).collect();
+        assert_eq!(claimed.len(), 1);
+        assert_eq!(claimed[0].claimer(), Some((name(), true)));
+        claimer.join().expect("the claimer");
+    });
+}
+
+#[test]
+fn loom_a_claim_seen_before_it_is_counted_shows_a_whole_name() {
+    check(3, || {
+        let owner = NodeFile::of_heap();
+        let file = owner.clone();
+        let claimer = thread::spawn(move || drop(file.claim(&name(), true).expect("free")));
+        // As an owner does that another's claim has made look.
+        let claimed = loop {
+            match owner.slots(Phase::Claimed).next() {
+                Some(slot) => break slot,
+                None => thread::yield_now(),
+            }
+        };
+        assert_eq!(claimed.claimer(), Some((name(), true)));
+        claimer.join().expect("the claimer");
+    });
+}

@@ -1,0 +1,25 @@
+//! What a futex promises, and no more, for loom.
+//!
+//! Under the lock of its queue the sleeper compares the word and lies down, and the waker looks for
+//! sleepers. A time-out never comes, so that a lost wake-up is a deadlock, which loom reports. All
+//! words share one queue: a model has one sleeper.
+
+use std::time::Duration;
+
+use super::shim::{AtomicU32, Condvar, Mutex, Ordering};
+
+loom::lazy_static! {
+    static ref QUEUE: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
+}
+
+pub(crate) fn sleep_on(word: &AtomicU32, seen: u32, _timeout: Duration) {
+    let held = QUEUE.0.lock().expect("no panic under it");
+    if word.load(Ordering::Relaxed) == seen {
+        drop(QUEUE.1.wait(held).expect("no panic under it"));
+    }
+}
+
+pub(crate) fn wake(_word: &AtomicU32) {
+    drop(QUEUE.0.lock().expect("no panic under it"));
+    QUEUE.1.notify_all();
+}

@@ -1,0 +1,71 @@
+//! Large copies past the cache, where that is faster: docs/adr/0012, benches/copy.rs.
+
+use std::ptr;
+
+/// From so many bytes on a copy goes past the cache \[byte\]. Below, it would take a window that is
+/// used again out of the caches where its reader finds it. Source: benches/copy.rs.
+pub(crate) const STREAM_BYTES_MIN: usize = 16 << 20;
+
+/// Copies, past the cache from [`STREAM_BYTES_MIN`] on. Whatever is stored afterwards is seen after
+/// the bytes, as with any copy.
+///
+/// # Safety
+/// Both must be valid for so many bytes and be no part of each other.
+#[inline]
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's word.
+    unsafe {
+        if bytes < STREAM_BYTES_MIN {
+            ptr::copy_nonoverlapping(from, to, bytes);
+        } else {
+            stream(from, to, bytes);
+        }
+    }
+}
+
+/// Copies past the cache, of any length.
+///
+/// # Safety
+/// As for [`copy`].
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+
+    const LINE: usize = 64;
+    const PART: usize = size_of::<__m128i>();
+    let before = to.align_offset(LINE).min(bytes);
+    let lines = (bytes - before) / LINE;
+    // SAFETY: `before + lines * LINE <= bytes`, for which both are valid, by the caller's word;
+    // behind `before` the destination is aligned to a line, as the stores demand of 16 bytes. SSE2
+    // is part of every x86-64. The fence orders these stores, which nothing else does, before any
+    // later one, such as a publication.
+    unsafe {
+        ptr::copy_nonoverlapping(from, to, before);
+        for line in 0..lines {
+            let place = before + line * LINE;
+            let (from, to) = (from.add(place).cast::<__m128i>(), to.add(place).cast::<__m128i>());
+            let parts: [__m128i; LINE / PART] =
+                [0, 1, 2, 3].map(|at| _mm_loadu_si128(from.add(at)));
+            for (at, part) in parts.into_iter().enumerate() {
+                _mm_stream_si128(to.add(at), part);
+            }
+        }
+        _mm_sfence();
+        let done = before + lines * LINE;
+        ptr::copy_nonoverlapping(from.add(done), to.add(done), bytes - done);
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's word.
+    unsafe { ptr::copy_nonoverlapping(from, to, bytes) };
+}
+
+/// Copies past the cache into memory of this process: for the benchmark, and tests.
+#[cfg_attr(not(test), allow(dead_code, reason = "for benches/copy.rs, which includes this file"))]
+pub(crate) fn stream_slice(from: &[u8], to: &mut [u8]) {
+    assert_eq!(from.len(), to.len(), "both of one length");
+    // SAFETY: both are valid for the length, and one is exclusive.
+    unsafe { stream(from.as_ptr(), to.as_mut_ptr(), from.len()) };
+}
