@@ -33,8 +33,9 @@ mod open;
 pub mod pin;
 pub mod push;
 pub mod ring;
+pub mod roce;
 pub mod shm;
 mod sys;
 pub mod udp;
 
-pub use open::{OpenError, open, shm_names};
+pub use open::{OpenError, open, shm_names, udp_address};

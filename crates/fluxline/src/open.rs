@@ -1,8 +1,13 @@
 //! One way to any link: a URL names it, and what comes back is a [`Fabric`].
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use fluxline_proto::fabric::{Fabric, Name, NameError};
+use fluxline_proto::roce::UDP_PORT;
+
+use crate::roce::{RoceError, RoceNode};
+use crate::udp::UdpPortConfig;
 
 use crate::shm::{Shm, ShmConfig, ShmError};
 
@@ -13,7 +18,7 @@ const SPIN: Duration = Duration::from_micros(50);
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Its link is not one of those that there are.
-    #[error("{url:?} names no link that there is; write shm://GROUP/NODE")]
+    #[error("{url:?} names no link that there is; write shm://GROUP/NODE or udp://ADDRESS:PORT")]
     Link {
         /// What was given.
         url: String,
@@ -24,6 +29,15 @@ pub enum OpenError {
         /// What was given.
         url: String,
     },
+    /// Its address is none.
+    #[error("{url:?} has no address; write one of this host's, for example udp://10.0.0.7:4791")]
+    Address {
+        /// What was given.
+        url: String,
+    },
+    /// The socket refused.
+    #[error(transparent)]
+    Roce(#[from] RoceError),
     /// A part of it is no name.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -32,9 +46,11 @@ pub enum OpenError {
     Shm(#[from] ShmError),
 }
 
-/// Opens a node on the link that `url` names: `shm://GROUP/NODE`.
+/// Opens a node on the link that `url` names: `shm://GROUP/NODE`, or `udp://ADDRESS[:PORT][/NAME]`
+/// with an own address.
 ///
-/// Nodes of one group reach each other by their names. Errors: [`OpenError`], a sentence each.
+/// Nodes of one group reach each other by their names, nodes on UDP by their addresses. Errors:
+/// [`OpenError`], a sentence each.
 ///
 /// ```
 /// use fluxline_proto::fabric::{Fabric, Grant, Key, Name, Rights};
@@ -47,6 +63,11 @@ pub enum OpenError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
+    if url.starts_with("udp://") {
+        let (local, name) = udp_address(url)?;
+        let port = UdpPortConfig { spin: SPIN, ..UdpPortConfig::new(local) };
+        return Ok(Box::new(RoceNode::open(&name, port)?));
+    }
     let (group, node) = shm_names(url)?;
     let config = ShmConfig { spin: SPIN, ..ShmConfig::default() };
     Ok(Box::new(Shm::open(&group, &node, config)?))
@@ -60,15 +81,29 @@ pub fn shm_names(url: &str) -> Result<(Name, Name), OpenError> {
     Ok((Name::parse(group)?, Name::parse(node)?))
 }
 
+/// Own address, with RoCEv2's port where none is given, and the node's name of a `udp://` URL.
+pub fn udp_address(url: &str) -> Result<(SocketAddr, String), OpenError> {
+    let rest = url.strip_prefix("udp://").ok_or_else(|| OpenError::Link { url: url.to_owned() })?;
+    let (address, name) = rest.split_once('/').unwrap_or((rest, ""));
+    let whole = address.parse::<SocketAddr>().ok();
+    let bare = address.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let with_port = bare.ok().map(|ip| SocketAddr::new(ip, UDP_PORT));
+    let local = whole.or(with_port).ok_or_else(|| OpenError::Address { url: url.to_owned() })?;
+    let name = if name.is_empty() { local.to_string() } else { Name::parse(name)?.to_string() };
+    Ok((local, name))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{open, shm_names};
+    use super::{open, shm_names, udp_address};
 
     #[test]
     fn a_wrong_url_is_answered_with_what_to_write() {
         for (url, says) in [
             ("", "write shm://GROUP/NODE"),
-            ("udp://10.0.0.7:4791", "names no link that there is"),
+            ("tcp://10.0.0.7:4791", "names no link that there is"),
+            ("udp://here:4791", "write one of this host's"),
+            ("udp://127.0.0.1/a/b", "is not a name"),
             ("shm://lab", "for example shm://lab/builder"),
             ("shm://lab/", "is not a name"),
             ("shm://../x", "is not a name"),
@@ -77,6 +112,10 @@ mod tests {
             let error = open(url).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(error.contains(says), "{url}: {error}");
         }
+        let (local, name) = udp_address("udp://10.0.0.7/builder").expect("right");
+        assert_eq!((local.to_string().as_str(), name.as_str()), ("10.0.0.7:4791", "builder"));
+        let (local, name) = udp_address("udp://[::1]:5000").expect("right");
+        assert_eq!((local.to_string().as_str(), name.as_str()), ("[::1]:5000", "[::1]:5000"));
         let (group, node) = shm_names("shm://lab/builder").expect("right");
         assert_eq!((group.as_str(), node.as_str()), ("lab", "builder"));
     }

@@ -155,6 +155,16 @@ impl<P: Port> Node<P> {
         }
     }
 
+    /// Ends all connections and says so to their peers once, without waiting for an answer: for a
+    /// program that ends.
+    pub fn leave(&mut self, now: Moment) {
+        for endpoint in self.core.living.clone() {
+            self.core.end(endpoint, Status::Done);
+        }
+        self.core.send(now, &mut self.port);
+        self.port.flush(now);
+    }
+
     /// Does all that is due: takes what arrived, looks at the time, sends.
     pub(super) fn drive(&mut self, now: Moment) {
         let Node { port, core } = self;

@@ -36,6 +36,8 @@ pub use huge::HugePages;
 use directory::Directory;
 use endpoint::{Endpoint, Told};
 use node::{End, NodeFile, Phase, SLOTS};
+#[cfg(not(loom))]
+pub(crate) use region::private_memory;
 use region::{Imported, OwnRegion};
 
 use crate::push::{PushConsumer, PushOpenError, PushProducer};

@@ -151,6 +151,15 @@ impl Imported {
     }
 }
 
+/// Memory that no other process maps, for links that bring bytes by other ways. Cost: touches it.
+#[cfg(not(loom))]
+pub(crate) fn private_memory(bytes: u64) -> std::io::Result<Arc<dyn Memory>> {
+    let too_much = std::io::ErrorKind::OutOfMemory;
+    let all = HEADER_BYTES.checked_add(bytes).ok_or(too_much)?;
+    let map = SharedMap::anonymous(usize::try_from(all).map_err(|_| too_much)?)?;
+    Ok(Arc::new(View { map: Arc::new(map), bytes, rights: Rights::ALL }))
+}
+
 impl View {
     /// Where the bytes are in the mapping.
     pub fn place(&self, offset: u64, bytes: u64) -> Result<u64, AccessError> {

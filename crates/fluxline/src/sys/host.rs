@@ -34,6 +34,13 @@ pub(crate) fn pin_to(core: usize) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Fills with random bytes that nobody can guess.
+pub(crate) fn random(into: &mut [u8; 16]) -> io::Result<()> {
+    // SAFETY: `into` is writable for its 16 bytes; so few come at once or not at all.
+    let got = unsafe { libc::getrandom(into.as_mut_ptr().cast(), into.len(), 0) };
+    if got == into.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Index of the interface of that name; `None` when there is none.
 pub(crate) fn interface_index(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;

@@ -47,6 +47,19 @@ impl SharedMap {
         Ok(SharedMap { base, bytes, writable })
     }
 
+    /// Zeroed memory of this process and its children.
+    pub(crate) fn anonymous(bytes: usize) -> io::Result<SharedMap> {
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        // SAFETY: the kernel chooses the address, so nothing mapped before is touched.
+        let base = unsafe { libc::mmap(ptr::null_mut(), bytes, rights, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(SharedMap { base, bytes, writable: true })
+    }
+
     /// Zeroed memory for a test: mapped, or from the heap where nothing can be mapped (Miri).
     #[cfg(all(test, not(miri)))]
     pub(crate) fn for_test(bytes: u64) -> SharedMap {
