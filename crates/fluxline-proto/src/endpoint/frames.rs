@@ -230,9 +230,9 @@ pub(super) enum Kind {
 
 /// Looks at the opcode; `None`: of the standard.
 pub(super) fn kind_of(frame: &[u8]) -> Option<Kind> {
-    match frame.first()? {
-        &SETUP => Some(Kind::Setup),
-        &SELECTIVE => Some(Kind::Selective),
+    match *frame.first()? {
+        SETUP => Some(Kind::Setup),
+        SELECTIVE => Some(Kind::Selective),
         _ => None,
     }
 }

@@ -86,7 +86,7 @@ pub struct EndpointConfig {
     pub death: Span,
     /// Who may connect: addresses and the length of their common prefix \[bit\]. Empty: everybody.
     pub allowed: Vec<(IpAddr, u8)>,
-    /// Connections at most, 1 to 1024.
+    /// Connections at most, 1 to 1022.
     pub endpoints_max: u32,
     /// What makes the memory of regions.
     pub allocate: Allocate,

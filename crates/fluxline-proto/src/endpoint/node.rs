@@ -22,6 +22,8 @@ use crate::{Moment, Span};
 /// Low bits of a queue pair's number that find its connection.
 const PLACE_BITS: u32 = 10;
 const PLACES: usize = 1 << PLACE_BITS;
+/// A few places fewer, so that each endpoint finds a queue pair: 0 and 1 are not given away.
+const ENDPOINTS_MAX: u32 = PLACES as u32 - 2;
 /// Completions that wait for the program; with more, nothing is received.
 const TELLING_MAX: usize = 4096;
 /// Batches received, and rounds of sending, in one poll.
@@ -96,7 +98,7 @@ impl<P: Port> Node<P> {
             operation_bytes_max: 1 << 30,
             region_bytes_max: 1 << 40,
             regions_max: 4096,
-            endpoints_max: config.endpoints_max.clamp(1, PLACES as u32),
+            endpoints_max: config.endpoints_max.clamp(1, ENDPOINTS_MAX),
             queue_max: QUEUE_MAX as u32,
             windows: false,
             atomics: false,

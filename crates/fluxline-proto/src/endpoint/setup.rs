@@ -11,7 +11,7 @@
 //! Source of the cookie: RFC 9000, 8.1.2 (QUIC's Retry) and D. J. Bernstein's SYN cookies.
 
 use alloc::boxed::Box;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use core::net::SocketAddr;
 
 use super::connection::{ASK_AGAIN, Connection, Start, transport_of};
@@ -265,17 +265,13 @@ impl Core {
             Slot::Open(open) => open.nonce == nonce && open.ends.peer == ends.peer,
             _ => false,
         });
-        let endpoint = match known {
-            Some(endpoint) => endpoint,
-            None => match self.accept(now, ends, nonce, offer, frame_bytes) {
-                Ok(endpoint) => endpoint,
-                Err(refuse) => {
-                    self.counters.refused += 1;
-                    self.push_reply(refuse);
-                    return;
-                }
-            },
-        };
+        if known.is_none() && self.living.len() >= self.capabilities.endpoints_max as usize {
+            self.counters.refused += 1;
+            self.push_reply(Reply::Refuse { ends, nonce, status: Status::NoRoom });
+            return;
+        }
+        let accepted = known.or_else(|| self.accept(now, ends, nonce, offer, frame_bytes));
+        let Some(endpoint) = accepted else { return };
         self.push_reply(Reply::Accept { endpoint, attempt, frame_bytes });
     }
 
@@ -286,21 +282,17 @@ impl Core {
         nonce: u64,
         offer: &Offer<'_>,
         frame_bytes: usize,
-    ) -> Result<EndpointId, Reply> {
-        let status = Status::NoRoom;
-        if self.living.len() >= self.capabilities.endpoints_max as usize {
-            return Err(Reply::Refuse { ends, nonce, status });
-        }
+    ) -> Option<EndpointId> {
         let id = self.add_slot(Slot::Over);
         let Some(pair) = self.new_pair(id) else {
             self.forget(id);
-            return Err(Reply::Refuse { ends, nonce, status });
+            return None;
         };
         // As long as what has just come, which the sender padded to what it wants.
         let frame_bytes = frame_bytes.min(self.frame_bytes).min(offer.frame_bytes as usize);
         let ours = (pair, Psn::new(self.secrets.number() as u32));
         self.open_between(now, (id, ends, nonce), ours, offer, frame_bytes);
-        Ok(id)
+        Some(id)
     }
 
     fn take_accept(
@@ -488,7 +480,7 @@ impl Core {
 }
 
 /// A node's name as it goes over the wire: cut to what peers take.
-fn own_name(name: &String) -> &str {
+fn own_name(name: &str) -> &str {
     let mut end = name.len().min(NAME_BYTES_MAX);
     while !name.is_char_boundary(end) {
         end -= 1;

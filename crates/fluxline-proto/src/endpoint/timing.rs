@@ -191,9 +191,9 @@ impl Pacer {
     }
 
     pub fn sent(&mut self, now: Moment, bytes: u64) {
-        if self.bytes_per_s > 0 {
-            let takes = Span::from_ns(bytes.saturating_mul(1_000_000_000) / self.bytes_per_s);
-            self.free_at = self.free_at.max(now) + takes;
+        let takes = bytes.saturating_mul(1_000_000_000).checked_div(self.bytes_per_s);
+        if let Some(takes) = takes {
+            self.free_at = self.free_at.max(now) + Span::from_ns(takes);
         }
     }
 }
