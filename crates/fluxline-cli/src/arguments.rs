@@ -85,7 +85,7 @@ pub struct BenchArguments {
     /// How often everything is measured; default: 5, or 1 with --quick
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// A first look in less than 10 s, without the peers: fewer records, one round
+    /// A first look, in less than 10 s without --peers: fewer records, one round
     #[arg(long)]
     pub quick: bool,
     /// Compare with other libraries that are installed, in the same rounds

@@ -11,6 +11,7 @@ mod node;
 mod order;
 mod other;
 mod pair;
+pub mod peers;
 mod rows;
 mod shm;
 mod watch;

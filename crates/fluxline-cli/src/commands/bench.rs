@@ -4,6 +4,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::arguments::{BenchArguments, BenchLink};
+use crate::bench::peers::{self, Table};
 use crate::bench::{self, Plan};
 use crate::failure::Failure;
 use crate::run::Stop;
@@ -16,7 +17,7 @@ const QUICK_SHARE: f64 = 0.1;
 
 /// Measures and prints.
 pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
-    let BenchArguments { link: BenchLink::Shm, rounds, quick, .. } = *arguments;
+    let BenchArguments { link: BenchLink::Shm, rounds, quick, peers } = *arguments;
     let rounds = rounds.unwrap_or(if quick { 1 } else { ROUNDS });
     let plan = Plan::new(rounds, if quick { QUICK_SHARE } else { 1.0 })?;
     let stop = Stop::on_signal();
@@ -27,10 +28,12 @@ pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     });
     bar.finish_and_clear();
     let rows = rows?;
+    let peers = if peers { Some(compare(&plan, &stop, json)?) } else { None };
     if json {
         super::print_json(&json!({
             "link": "shm://", "host": host::describe(), "load": load(), "cores": plan.cores,
             "rounds": rounds, "quick": quick, "rows": rows.documents(),
+            "peers": peers.map(|table| table.document()),
         }));
         return Ok(());
     }
@@ -43,7 +46,24 @@ pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         load().unwrap_or(f64::NAN),
     );
     rows.lines().iter().for_each(|line| say!("{line}"));
+    if let Some(table) = peers {
+        say!("\nThe same work side by side; nobody reads the bytes but where it says so.\n");
+        table.lines().iter().for_each(|line| say!("{line}"));
+    }
     Ok(())
+}
+
+/// Measures what peers there are, in rounds of their own with ours among them.
+fn compare(plan: &Plan, stop: &Stop, json: bool) -> Result<Table, Failure> {
+    let bar = progress(0, json);
+    let contenders = peers::all(stop, |what| bar.set_message(what.to_owned()))?;
+    bar.set_length(u64::from(plan.rounds) * peers::steps(contenders.len()));
+    let table = peers::measure(plan, stop, contenders, |what| {
+        bar.set_message(what.to_owned());
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    Ok(table?)
 }
 
 /// A bar on standard error where that is a terminal and `quiet` is off; else silent.
