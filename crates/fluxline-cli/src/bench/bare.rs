@@ -10,6 +10,9 @@ use std::time::Instant;
 
 use fluxline::pin::{self, PinError};
 
+use super::rows::median;
+use super::{BATCH, BURSTS};
+
 /// As the push ring of the benchmark: half a level-2 cache.
 const RING_WORDS: usize = (512 << 10) / 8;
 /// How far ahead the producer touches lines: as the push ring, 1 KiB.
@@ -30,21 +33,39 @@ struct Bare {
     grain: u64,
 }
 
-/// Records per second from one core to another, all delivered and all words summed.
+/// Of `taken`: the consumer is not there yet.
+const NOBODY: u64 = u64::MAX;
+
+/// Records per second from one core to another, all delivered and all words summed: the median
+/// over bursts, as of the push ring.
 pub fn rate(cores: [usize; 2], bytes: usize, records: u64, credits: bool) -> Result<f64, PinError> {
+    let burst = records.div_ceil(BURSTS);
+    let rates: Result<Vec<f64>, PinError> =
+        (0..BURSTS).map(|_| burst_rate(cores, bytes, burst, credits)).collect();
+    Ok(median(&rates?).unwrap_or(f64::NAN))
+}
+
+fn burst_rate(
+    cores: [usize; 2],
+    bytes: usize,
+    records: u64,
+    credits: bool,
+) -> Result<f64, PinError> {
     let record = 1 + bytes / 8;
     // One record's room more than slots are used, so that a zero head is always behind the last.
     let slots = (RING_WORDS / record) as u64;
     let words = (0..slots as usize * record).map(|_| AtomicU64::new(0)).collect();
     let grain = if credits { slots / 4 } else { slots - 1 };
-    let bare = Arc::new(Bare { words, taken: Line::default(), record, slots, grain });
+    let bare = Arc::new(Bare { words, taken: Line(AtomicU64::new(NOBODY)), record, slots, grain });
     let theirs = Arc::clone(&bare);
     let consumer = std::thread::spawn(move || {
         pin::pin_current_thread(cores[1])?;
+        theirs.taken.0.store(0, Ordering::Release);
         Ok(theirs.consume(records, credits))
     });
     let producer = std::thread::spawn(move || {
         pin::pin_current_thread(cores[0])?;
+        while bare.taken.0.load(Ordering::Acquire) == NOBODY {}
         let began = Instant::now();
         if credits {
             bare.produce(records)
@@ -103,7 +124,7 @@ impl Bare {
         } else {
             self.words[place].store(1, Ordering::Relaxed);
         }
-        if number % super::BATCH == super::BATCH - 1 {
+        if number % BATCH == BATCH - 1 {
             self.publish(first);
         }
         next

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use fluxline::pin::{self, PinError};
 
-use super::bare;
+use super::rows::median;
+use super::{BURSTS, bare};
 
 #[repr(align(128))]
 #[derive(Default)]
@@ -82,16 +83,23 @@ fn copy_in_cache(core: usize, count: u64) -> Result<f64, PinError> {
     joined(std::thread::spawn(move || {
         pin::pin_current_thread(core)?;
         let (from, mut to) = (vec![1_u8; 64 << 10], vec![0_u8; 64 << 10]);
-        let began = Instant::now();
-        for _ in 0..count {
-            to.copy_from_slice(std::hint::black_box(&from));
-            std::hint::black_box(&mut to);
-        }
-        Ok(count as f64 * from.len() as f64 / 1e9 / began.elapsed().as_secs_f64())
+        let burst = count.div_ceil(BURSTS);
+        let rates: Vec<f64> = (0..BURSTS)
+            .map(|_| {
+                let began = Instant::now();
+                for _ in 0..burst {
+                    to.copy_from_slice(std::hint::black_box(&from));
+                    std::hint::black_box(&mut to);
+                }
+                burst as f64 * from.len() as f64 / 1e9 / began.elapsed().as_secs_f64()
+            })
+            .collect();
+        Ok(median(&rates).unwrap_or(f64::NAN))
     }))
 }
 
-/// A block written by one core and then read by the other, in turns: the slower of both \[GB/s\].
+/// A block written by one core and then read by the other, in turns: the slower of both by
+/// their medians \[GB/s\].
 fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<f64, PinError> {
     // Locked without contention: the turn says whose it is.
     let words = Arc::new(Mutex::new(vec![0_u8; block]));
@@ -100,14 +108,14 @@ fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<
     let (their_words, their_turn) = (Arc::clone(&words), Arc::clone(&turn));
     let reader = std::thread::spawn(move || {
         pin::pin_current_thread(cores[1])?;
-        let (mut busy, mut sum) = (0.0, 0_u64);
+        let (mut busy, mut sum) = (Vec::new(), 0_u64);
         for round in 0..rounds {
             while their_turn.0.load(Ordering::Acquire) != round * 2 + 1 {}
             let began = Instant::now();
             let words = their_words.lock().unwrap_or_else(PoisonError::into_inner);
             sum = sum.wrapping_add(sum_words(&words));
             drop(words);
-            busy += began.elapsed().as_secs_f64();
+            busy.push(began.elapsed().as_secs_f64());
             their_turn.0.store(round * 2 + 2, Ordering::Release);
         }
         std::hint::black_box(sum);
@@ -115,18 +123,18 @@ fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<
     });
     let writer = std::thread::spawn(move || {
         pin::pin_current_thread(cores[0])?;
-        let mut busy = 0.0;
+        let mut busy = Vec::new();
         for round in 0..rounds {
             while turn.0.load(Ordering::Acquire) != round * 2 {}
             let began = Instant::now();
             words.lock().unwrap_or_else(PoisonError::into_inner).fill(round as u8);
-            busy += began.elapsed().as_secs_f64();
+            busy.push(began.elapsed().as_secs_f64());
             turn.0.store(round * 2 + 1, Ordering::Release);
         }
         Ok(busy)
     });
-    let slower = f64::max(joined(reader)?, joined(writer)?);
-    Ok(rounds as f64 * block as f64 / 1e9 / slower)
+    let [reading, writing] = [joined(reader)?, joined(writer)?].map(|times| median(&times));
+    Ok(block as f64 / 1e9 / f64::max(reading.unwrap_or(f64::NAN), writing.unwrap_or(f64::NAN)))
 }
 
 /// Sums words, so that every byte is read.

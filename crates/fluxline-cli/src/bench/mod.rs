@@ -24,6 +24,9 @@ pub use shm::{STEPS, measure};
 
 /// Records between two publications.
 const BATCH: u64 = 32;
+/// A rate is the median over so many bursts of about a millisecond: on a machine that others use
+/// too, a longer one contains the moments when one of the two processes does not run.
+const BURSTS: u64 = 50;
 
 /// What to measure how often.
 #[derive(Clone, Copy, Debug)]

@@ -10,12 +10,19 @@ use fluxline_proto::fabric::{EndpointId, Fabric, Local, PostError, RemoteId, Tar
 
 use super::node::{self, ADAPTIVE, HERE, LARGE_RING_BYTES, RING_BYTES, THERE};
 use super::order::{Order, Task, Way};
+use super::rows::median;
 use super::watch::Watch;
-use super::{BATCH, BenchError};
+use super::{BATCH, BURSTS, BenchError};
 use crate::run::Stop;
 
 /// Records between two looks at the other's life, where those are measured.
 pub const LOOK_RECORDS: u64 = 1024;
+
+/// The median over [`BURSTS`].
+fn in_bursts(mut measure: impl FnMut() -> Result<f64, BenchError>) -> Result<f64, BenchError> {
+    let rates: Result<Vec<f64>, BenchError> = (0..BURSTS).map(|_| measure()).collect();
+    Ok(median(&rates?).unwrap_or(f64::NAN))
+}
 
 /// A pair of processes that have found each other.
 pub struct Pair {
@@ -216,13 +223,20 @@ impl Pair {
         Ok(order.count as f64 / began.elapsed().as_secs_f64())
     }
 
-    /// The same with as many to a batch as suits the size.
-    pub fn delivered_in_batches(&mut self, order: Order) -> Result<f64, BenchError> {
-        self.delivered(order, if order.bytes > 1024 { 1 } else { BATCH })
+    /// The same in [`BURSTS`], with as many to a batch as suits the size: the median.
+    pub fn delivered_in_bursts(&mut self, order: Order) -> Result<f64, BenchError> {
+        let batch = if order.bytes > 1024 { 1 } else { BATCH };
+        let burst = Order { count: order.count.div_ceil(BURSTS), ..order };
+        in_bursts(|| self.delivered(burst, batch))
+    }
+
+    /// The same of puts.
+    pub fn puts_in_bursts(&mut self, bytes: usize, count: u64) -> Result<f64, BenchError> {
+        in_bursts(|| self.puts(bytes, count.div_ceil(BURSTS)))
     }
 
     /// GB/s of puts with a notification each, whose bytes the other process does not look at.
-    pub fn puts(&mut self, bytes: usize, count: u64) -> Result<f64, BenchError> {
+    fn puts(&mut self, bytes: usize, count: u64) -> Result<f64, BenchError> {
         self.order(Order::new(Task::CountNotices, bytes, count))?;
         let data = vec![7; bytes];
         let began = Instant::now();

@@ -7,7 +7,7 @@ use super::node::SPIN;
 use super::order::{Order, Task, Way};
 use super::pair::Pair;
 use super::rows::{self, Rows, percentile};
-use super::{BATCH, BenchError, Plan};
+use super::{BenchError, Plan};
 use crate::run::Stop;
 
 /// How long an idle endpoint is watched.
@@ -78,17 +78,17 @@ impl Round<'_> {
         let count = |all| self.plan.part(all);
         let rate = |pair: &mut Pair, bytes, all| {
             let order = Order::new(Task::Take, bytes, count(all));
-            pair.delivered_in_batches(order).map(|rate| rate / 1e6)
+            pair.delivered_in_bursts(order).map(|rate| rate / 1e6)
         };
         let polled = [rate(pair, 8, 20_000_000)?, rate(pair, 64, 10_000_000)?];
         self.rows.add("rate-8", polled[0], Some(floors.bare[0]));
         self.rows.add("rate-64", polled[1], Some(floors.bare[1]));
         let looking = Order { looks: true, ..Order::new(Task::Take, 8, count(20_000_000)) };
-        let looking = pair.delivered(looking, BATCH)? / 1e6;
+        let looking = pair.delivered_in_bursts(looking)? / 1e6;
         self.rows.add("checked-8", looking, Some(polled[0]));
         let adaptive =
             Order { way: Way::Adaptive, ..Order::new(Task::Take, 64, count(10_000_000)) };
-        let adaptive = pair.delivered(adaptive, BATCH)? / 1e6;
+        let adaptive = pair.delivered_in_bursts(adaptive)? / 1e6;
         self.rows.add("adaptive-64", adaptive, Some(polled[1]));
         self.rows.add("credits-8", floors.bare[0], Some(floors.bare_free[0]));
         self.rows.add("credits-64", floors.bare[1], Some(floors.bare_free[1]));
@@ -105,7 +105,7 @@ impl Round<'_> {
     }
 
     fn puts(&mut self, pair: &mut Pair, floors: &Floors) -> Result<(), BenchError> {
-        let untouched = pair.puts(64 << 10, self.plan.part(20_000))?;
+        let untouched = pair.puts_in_bursts(64 << 10, self.plan.part(20_000))?;
         self.rows.add("put-64k", untouched, Some(floors.copy));
         Ok(())
     }

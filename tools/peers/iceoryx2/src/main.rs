@@ -102,7 +102,7 @@ fn ends(node: &Node<Service>, to: &str, from: &str, bytes: usize) -> Result<Ends
         .publisher_builder()
         .initial_max_slice_len(bytes)
         .max_loaned_samples(2)
-        .unable_to_deliver_strategy(UnableToDeliverStrategy::Block)
+        .unable_to_deliver_strategy(UnableToDeliverStrategy::DiscardSample)
         .create()?;
     while to.dynamic_config().number_of_subscribers() == 0 {
         std::thread::yield_now();
@@ -110,8 +110,11 @@ fn ends(node: &Node<Service>, to: &str, from: &str, bytes: usize) -> Result<Ends
     Ok((publisher, subscriber))
 }
 
+/// Tries until it is delivered: its own way to block sleeps for long.
 fn send(to: &Publisher<Service, [u8], ()>, data: &[u8]) -> Result<(), Box<dyn Error>> {
-    to.loan_slice_uninit(data.len())?.write_from_slice(data).send()?;
+    while to.loan_slice_uninit(data.len())?.write_from_slice(data).send()? == 0 {
+        std::hint::spin_loop();
+    }
     Ok(())
 }
 

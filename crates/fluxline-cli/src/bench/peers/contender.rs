@@ -241,7 +241,7 @@ fn ucx(
     let text = process::client_output(&mut perftest(), &mut client, cores, stop)?;
     // iterations, median latency [us], average and overall latency, two bandwidths, two rates
     let last = text.lines().last().unwrap_or_default();
-    let fields: Vec<f64> = last.split(',').filter_map(|word| word.parse().ok()).collect();
+    let fields: Vec<f64> = last.split(',').filter_map(|word| word.trim().parse().ok()).collect();
     match fields[..] {
         [_, median, _, _, _, _, _, rate] => Ok(if is_trip { median * 1e3 } else { rate }),
         _ => Err(NoNumber::Failed("ucx_perftest printed no line of 8 numbers".to_owned())),
