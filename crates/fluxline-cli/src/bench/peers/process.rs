@@ -12,6 +12,9 @@ use crate::run::Stop;
 /// How long a server is given until it listens.
 const LISTENS_AFTER: Duration = Duration::from_millis(300);
 
+/// How long a server is given to end after its client.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+
 /// A program that runs; killed when dropped alive.
 pub struct Running(Child);
 
@@ -51,9 +54,15 @@ pub fn client_output(
     cores: [usize; 2],
     stop: &Stop,
 ) -> Result<String, NoNumber> {
-    let _server = start(server, Some(cores[1]))?;
+    let mut server = start(server, Some(cores[1]))?;
     std::thread::sleep(LISTENS_AFTER);
-    output(client, Some(cores[0]), stop)
+    let text = output(client, Some(cores[0]), stop)?;
+    // A server that is killed while it cleans up leaves files in shared memory.
+    let began = Instant::now();
+    while matches!(server.0.try_wait(), Ok(None)) && began.elapsed() < ENDS_WITHIN {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(text)
 }
 
 fn finish(name: &str, mut running: Running, stop: &Stop) -> Result<String, NoNumber> {
