@@ -53,6 +53,13 @@ pub enum Command {
     /// Show the nodes on shared memory, and remove what dead ones left
     #[command(subcommand)]
     Shm(ShmCommand),
+    /// Measure what a link reaches on this machine, beside what the machine can do at all
+    #[command(after_help = "Examples:\n  fluxline bench shm://\n  \
+        fluxline bench shm:// --quick --json\n  fluxline bench shm:// --peers --rounds 3")]
+    Bench(BenchArguments),
+    /// Be the other process of a benchmark
+    #[command(hide = true)]
+    BenchOther(BenchOtherArguments),
     /// Print the counters page of the manual
     #[command(hide = true)]
     Counters,
@@ -67,6 +74,49 @@ pub enum ShmCommand {
     /// Remove what processes left that were killed
     #[command(after_help = "Example: fluxline shm clean")]
     Clean,
+}
+
+/// `fluxline bench`.
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    /// The link: shm:// (shared memory between two processes)
+    #[arg(value_parser = bench_link)]
+    pub link: BenchLink,
+    /// How often everything is measured; default: 5, or 1 with --quick
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// A first look, in less than 10 s without --peers: fewer records, one round
+    #[arg(long)]
+    pub quick: bool,
+    /// Compare with other libraries that are installed, in the same rounds
+    #[arg(long)]
+    pub peers: bool,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BenchLink {
+    /// Shared memory.
+    Shm,
+}
+
+fn bench_link(url: &str) -> Result<BenchLink, String> {
+    match url {
+        "shm://" => Ok(BenchLink::Shm),
+        _ if url.starts_with("shm://") => {
+            Err("write shm:// alone; the benchmark opens a group of its own".to_owned())
+        }
+        _ => Err("this names no link that can be measured; write shm://".to_owned()),
+    }
+}
+
+/// `fluxline bench-other`, which `fluxline bench` starts.
+#[derive(Debug, Args)]
+pub struct BenchOtherArguments {
+    /// The group of both nodes
+    pub group: String,
+    /// The core to run on
+    pub core: usize,
 }
 
 /// `fluxline run`.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod bench;
 mod commands;
 mod experiment;
 mod failure;
@@ -53,6 +54,8 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Doctor => commands::doctor::doctor(json),
         Command::Shm(ShmCommand::List) => commands::shm::list(json),
         Command::Shm(ShmCommand::Clean) => commands::shm::clean(json),
+        Command::Bench(bench) => commands::bench::bench(&bench, json),
+        Command::BenchOther(other) => Ok(bench::work(&other.group, other.core)?),
         Command::Counters => {
             say_text!("{}", fluxline_daq::ledger::counters_page());
             Ok(())

@@ -88,7 +88,7 @@ impl<P: Waiting> RoceNode<P> {
     }
 
     /// The next thing that happened, now.
-    pub fn next(&mut self) -> Option<Completion> {
+    pub fn told(&mut self) -> Option<Completion> {
         self.node.poll(clock::monotonic())
     }
 

@@ -1,5 +1,6 @@
 //! One file per command: it makes values of its arguments, calls the libraries, prints the answer.
 
+pub mod bench;
 pub mod check;
 pub mod demo;
 pub mod doctor;

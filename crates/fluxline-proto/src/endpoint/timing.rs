@@ -202,45 +202,45 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    fn rounds(window: &mut Window, count: u64, (marked, lost): (u64, u64)) {
-        for round in 0..count {
-            window.lost(lost);
-            let now = Moment::from_ns((round + 1) * 1_000_000);
-            window.acknowledged((now, Span::from_ns(1)), (100, 100_000, marked), true);
+    /// A window, and the time: a round takes 1 ms.
+    struct Rounds(Window, Moment);
+
+    impl Rounds {
+        fn new() -> Rounds {
+            let mut rounds = Rounds(Window::new(1000), Moment::from_ns(1));
+            rounds.pass(1, (0, 0)); // the first only begins to count
+            rounds
+        }
+
+        fn pass(&mut self, count: u64, (marked, lost): (u64, u64)) -> u64 {
+            for _ in 0..count {
+                self.1 = self.1 + Span::from_ms(1);
+                self.0.lost(lost);
+                self.0.acknowledged((self.1, Span::from_ms(1)), (100, 100_000, marked), true);
+            }
+            self.0.bytes()
         }
     }
 
     #[test]
     fn a_window_grows_until_marks_come_and_then_shrinks_by_their_share() {
-        let mut window = Window::new(1000);
-        let before = window.bytes();
-        rounds(&mut window, 10, (0, 0));
-        assert_eq!(
-            window.bytes(),
-            before + 10 * 100_000,
-            "slow start: as much as was acknowledged"
-        );
-        let before = window.bytes();
-        rounds(&mut window, 1, (100, 0));
-        assert_eq!(window.bytes(), before / 2, "all marked: half");
-        let mut light = Window::new(1000);
-        rounds(&mut light, 10, (0, 0));
-        let before = light.bytes();
-        rounds(&mut light, 1, (2, 0));
-        assert!(light.bytes() > before * 9 / 10, "few marked: little less");
+        let mut all = Rounds::new();
+        let before = all.0.bytes();
+        assert_eq!(all.pass(10, (0, 0)), before + 1_000_000, "as much as was acknowledged");
+        assert_eq!(all.pass(1, (100, 0)), (before + 1_000_000) / 2, "all marked: half");
+        let mut few = Rounds::new();
+        let before = few.pass(10, (0, 0));
+        assert!(few.pass(1, (2, 0)) > before * 9 / 10, "few marked: little less");
     }
 
     #[test]
     fn one_lost_of_a_hundred_does_not_shrink_a_window_and_twenty_do() {
-        let mut window = Window::new(1000);
-        rounds(&mut window, 5, (0, 1));
-        let before = window.bytes();
-        rounds(&mut window, 5, (0, 1));
-        assert!(window.bytes() > before);
-        rounds(&mut window, 30, (0, 25));
-        assert!(window.bytes() < before);
-        rounds(&mut window, 1000, (0, 25));
-        assert_eq!(window.bytes(), 4000, "never below four frames");
+        let mut rounds = Rounds::new();
+        let before = rounds.pass(5, (0, 1));
+        let grown = rounds.pass(5, (0, 1));
+        assert!(grown > before);
+        assert!(rounds.pass(30, (0, 25)) < grown);
+        assert_eq!(rounds.pass(1000, (0, 25)), 4000, "never below four frames");
     }
 
     #[test]

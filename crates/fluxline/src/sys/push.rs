@@ -28,7 +28,7 @@ const WORD: u64 = 8;
 /// A head that says: the rest of the ring is skipped.
 const SKIP: u64 = u64::MAX;
 /// How far ahead of its writing the producer asks for cache lines \[byte\]: the consumer's core has
-/// them, and several must be on their way at once. Chosen by benches/push.
+/// them, and several must be on their way at once. Chosen by `fluxline bench`.
 const AHEAD_BYTES: u64 = 1024;
 const MAGIC: u64 = u64::from_le_bytes(*b"FLXPUSH1");
 

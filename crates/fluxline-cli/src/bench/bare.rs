@@ -1,0 +1,188 @@
+//! A bare ring: records laid out as in the push ring (a head word that is the flag, then the
+//! bytes), in batches, between two threads. What it lacks beside the push ring is what safety
+//! costs: no length is checked, nothing is counted, nobody looks whether the other lives, and the
+//! records are of one size. With `credits` the consumer gives room back as the push ring does;
+//! without, the producer asks for none and both meet once per turn of the ring.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use fluxline::pin::{self, PinError};
+
+use super::rows::median;
+use super::{BATCH, BURSTS};
+
+/// As the push ring of the benchmark: half a level-2 cache.
+const RING_WORDS: usize = (512 << 10) / 8;
+/// How far ahead the producer touches lines: as the push ring, 1 KiB.
+const AHEAD_WORDS: usize = 128;
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Line(AtomicU64);
+
+struct Bare {
+    words: Box<[AtomicU64]>,
+    /// How many records were taken, as the producer is told.
+    taken: Line,
+    /// Words of a record, its head included.
+    record: usize,
+    slots: u64,
+    /// How many records there may be between two words about room.
+    grain: u64,
+}
+
+/// Of `taken`: the consumer is not there yet.
+const NOBODY: u64 = u64::MAX;
+
+/// Records per second from one core to another, all delivered and all words summed: the median
+/// over bursts, as of the push ring.
+pub fn rate(cores: [usize; 2], bytes: usize, records: u64, credits: bool) -> Result<f64, PinError> {
+    let burst = records.div_ceil(BURSTS);
+    let rates: Result<Vec<f64>, PinError> =
+        (0..BURSTS).map(|_| burst_rate(cores, bytes, burst, credits)).collect();
+    Ok(median(&rates?).unwrap_or(f64::NAN))
+}
+
+fn burst_rate(
+    cores: [usize; 2],
+    bytes: usize,
+    records: u64,
+    credits: bool,
+) -> Result<f64, PinError> {
+    let record = 1 + bytes / 8;
+    // One record's room more than slots are used, so that a zero head is always behind the last.
+    let slots = (RING_WORDS / record) as u64;
+    let words = (0..slots as usize * record).map(|_| AtomicU64::new(0)).collect();
+    let grain = if credits { slots / 4 } else { slots - 1 };
+    let bare = Arc::new(Bare { words, taken: Line(AtomicU64::new(NOBODY)), record, slots, grain });
+    let theirs = Arc::clone(&bare);
+    let consumer = std::thread::spawn(move || {
+        pin::pin_current_thread(cores[1])?;
+        theirs.taken.0.store(0, Ordering::Release);
+        Ok(theirs.consume(records, credits))
+    });
+    let producer = std::thread::spawn(move || {
+        pin::pin_current_thread(cores[0])?;
+        while bare.taken.0.load(Ordering::Acquire) == NOBODY {}
+        let began = Instant::now();
+        if credits {
+            bare.produce(records)
+        } else {
+            bare.produce_in_turns(records)
+        }
+        while bare.taken.0.load(Ordering::Acquire) != records {}
+        Ok(records as f64 / began.elapsed().as_secs_f64())
+    });
+    let rate = producer.join().expect("the producer does not panic")?;
+    std::hint::black_box(consumer.join().expect("the consumer does not panic")?);
+    Ok(rate)
+}
+
+impl Bare {
+    /// Writes records; asks for room when what it knows of is used up.
+    fn produce(&self, records: u64) {
+        let (mut place, mut seen) = (0, 0);
+        let mut first = None;
+        for number in 0..records {
+            while number - seen >= self.slots - 1 {
+                self.publish(&mut first);
+                seen = self.taken.0.load(Ordering::Acquire);
+            }
+            place = self.put(place, number, &mut first);
+        }
+        self.publish(&mut first);
+    }
+
+    /// Writes a ring full of records without asking, then waits until all are taken.
+    fn produce_in_turns(&self, records: u64) {
+        let mut place = 0;
+        let mut first = None;
+        for turn in (0..records).step_by(self.grain as usize) {
+            let until = records.min(turn + self.grain);
+            for number in turn..until {
+                place = self.put(place, number, &mut first);
+            }
+            self.publish(&mut first);
+            while self.taken.0.load(Ordering::Acquire) != until {}
+        }
+    }
+
+    /// Writes one record, and publishes the batch when it is full; gives the next place.
+    #[inline]
+    fn put(&self, place: usize, number: u64, first: &mut Option<usize>) -> usize {
+        let next = self.after(place);
+        let ahead = (place + AHEAD_WORDS).min(self.words.len() - 1);
+        std::hint::black_box(self.words[ahead].load(Ordering::Relaxed));
+        self.words[next].store(0, Ordering::Relaxed);
+        for word in &self.words[place + 1..place + self.record] {
+            word.store(number, Ordering::Relaxed);
+        }
+        if first.is_none() {
+            *first = Some(place);
+        } else {
+            self.words[place].store(1, Ordering::Relaxed);
+        }
+        if number % BATCH == BATCH - 1 {
+            self.publish(first);
+        }
+        next
+    }
+
+    #[inline]
+    fn publish(&self, first: &mut Option<usize>) {
+        if let Some(place) = first.take() {
+            self.words[place].store(1, Ordering::Release);
+        }
+    }
+
+    #[inline]
+    fn after(&self, place: usize) -> usize {
+        let next = place + self.record;
+        if next == self.words.len() { 0 } else { next }
+    }
+
+    fn consume(&self, records: u64, credits: bool) -> u64 {
+        let (mut place, mut sum, mut told) = (0, 0_u64, 0);
+        for number in 0..records {
+            while self.words[place].load(Ordering::Acquire) == 0 {
+                if credits && told != number {
+                    self.taken.0.store(number, Ordering::Release);
+                    told = number;
+                }
+            }
+            for word in &self.words[place + 1..place + self.record] {
+                sum = sum.wrapping_add(word.load(Ordering::Relaxed));
+            }
+            place = self.after(place);
+            if number + 1 - told == self.grain {
+                self.taken.0.store(number + 1, Ordering::Release);
+                told = number + 1;
+            }
+        }
+        self.taken.0.store(records, Ordering::Release);
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_ring_delivers_with_and_without_credits_over_many_turns() {
+        let cores = pin::allowed_cores();
+        let cores = [cores[0], *cores.last().expect("a core")];
+        if cores[0] == cores[1] {
+            println!("skipped: two cores are needed");
+            return;
+        }
+        for credits in [true, false] {
+            for bytes in [8, 64] {
+                let rate = rate(cores, bytes, 200_000, credits).expect("two cores");
+                assert!(rate > 1e3, "{bytes} B, credits {credits}: {rate}/s");
+            }
+        }
+    }
+}
