@@ -36,5 +36,6 @@ pub mod ring;
 pub mod shm;
 mod sys;
 pub mod udp;
+pub mod xdp;
 
 pub use open::{OpenError, open, shm_names};

@@ -1,0 +1,174 @@
+//! AF_XDP between two network namespaces joined by a veth pair: what arrives, what is left alone,
+//! what is counted, what is gone afterwards.
+//!
+//! Both ends run in this test program, started again in a namespace with its role in the
+//! environment. Needs root, and `ip` of iproute2; without them a test says so and is skipped.
+
+mod namespaces;
+mod roles;
+
+use namespaces::{Namespaces, Side};
+
+/// Two namespaces, or the end of the test.
+macro_rules! namespaces {
+    ($mtu:expr) => {
+        match Namespaces::new($mtu) {
+            Some(namespaces) => namespaces,
+            None => return,
+        }
+    };
+}
+
+#[test]
+#[ignore = "the processes that the tests below start"]
+fn child() {
+    roles::play();
+}
+
+#[test]
+fn frames_of_every_length_arrive_unchanged_in_both_directions() {
+    for mtu in [1500, 9000] {
+        let pair = namespaces!(mtu);
+        let _echo = pair.server(Side::B, "echo");
+        pair.run(
+            Side::A,
+            "lengths",
+            &[("PEER", &pair.v4(Side::B)), ("LONGEST", &longest(mtu, 28))],
+        );
+    }
+}
+
+#[test]
+fn frames_over_ipv6_arrive_unchanged() {
+    for mtu in [1500, 9000] {
+        let pair = namespaces!(mtu);
+        let _echo = pair.server(Side::B, "echo");
+        pair.run(
+            Side::A,
+            "lengths",
+            &[("PEER", &pair.v6(Side::B)), ("LONGEST", &longest(mtu, 48))],
+        );
+    }
+}
+
+#[test]
+fn frames_arrive_in_generic_mode_too() {
+    for mtu in [1500, 9000] {
+        let pair = namespaces!(mtu);
+        let _echo = pair.server_with(Side::B, "echo", &[("MODE", "generic")]);
+        let environment =
+            [("PEER", &*pair.v4(Side::B)), ("LONGEST", &longest(mtu, 28)), ("MODE", "generic")];
+        pair.run(Side::A, "lengths", &environment);
+    }
+}
+
+#[test]
+fn small_buffers_take_frames_in_parts() {
+    let pair = namespaces!(9000);
+    let _echo = pair.server_with(Side::B, "echo", &[("BUFFER", "2048")]);
+    let environment =
+        [("PEER", &*pair.v4(Side::B)), ("LONGEST", &longest(9000, 28)), ("BUFFER", "2048")];
+    pair.run(Side::A, "lengths", &environment);
+}
+
+#[test]
+fn the_kernels_sockets_are_peers_in_both_directions() {
+    for mtu in [1500, 9000] {
+        let pair = namespaces!(mtu);
+        let _echo = pair.server(Side::B, "socket-echo");
+        for (peer, heads) in [(pair.v4(Side::B), 28), (pair.v6(Side::B), 48)] {
+            pair.run(Side::A, "lengths", &[("PEER", &peer), ("LONGEST", &longest(mtu, heads))]);
+        }
+    }
+}
+
+#[test]
+fn a_network_behind_a_gateway_is_reached() {
+    let pair = namespaces!(1500);
+    pair.ip(Side::B, "address add 10.209.0.1/32 dev lo");
+    pair.ip(Side::A, &format!("route add 10.209.0.0/24 via {}", pair.v4(Side::B)));
+    // Else it would answer from the address on the veth.
+    let _echo = pair.server_with(Side::B, "socket-echo", &[("BIND", "10.209.0.1")]);
+    pair.run(Side::A, "lengths", &[("PEER", "10.209.0.1"), ("LONGEST", "1472")]);
+}
+
+#[test]
+fn unfinished_checksums_are_counted_as_damage_where_they_are_not_wanted() {
+    let pair = namespaces!(1500);
+    let _echo = pair.server(Side::B, "socket-echo");
+    pair.run(Side::A, "unfinished", &[("PEER", &pair.v4(Side::B))]);
+}
+
+#[test]
+fn other_traffic_of_the_interface_goes_on_untouched() {
+    let pair = namespaces!(1500);
+    let _echo = pair.server(Side::B, "socket-echo");
+    pair.run(Side::A, "others", &[("PEER", &pair.v4(Side::B))]);
+}
+
+#[test]
+fn what_a_switch_marked_is_seen() {
+    let pair = namespaces!(1500);
+    let (v4, v6) = (pair.v4(Side::A), pair.v6(Side::A));
+    let marked = pair.server(Side::A, "marks");
+    // The standard library cannot set the bits.
+    let script = format!(
+        "import socket\n\
+         for family, level, option, to in [(2, 0, 1, '{v4}'), (10, 41, 67, '{v6}')]:\n\
+         \x20   s = socket.socket(family, socket.SOCK_DGRAM)\n\
+         \x20   for mark in range(4):\n\
+         \x20       s.setsockopt(level, option, mark)\n\
+         \x20       s.sendto(bytes([mark]), (to, 4791))\n"
+    );
+    pair.python(Side::B, &script);
+    marked.finishes();
+}
+
+#[test]
+fn a_dead_neighbour_is_refused_and_counted_and_others_are_served() {
+    let pair = namespaces!(1500);
+    let _echo = pair.server(Side::B, "echo");
+    let dead = format!("{}9", pair.v4(Side::B));
+    pair.run(Side::A, "dead", &[("PEER", &pair.v4(Side::B)), ("DEAD", &dead)]);
+}
+
+#[test]
+fn frames_that_find_no_buffer_are_counted() {
+    let pair = namespaces!(1500);
+    let full = pair.server(Side::B, "full");
+    pair.run(Side::A, "flood", &[("PEER", &pair.v4(Side::B))]);
+    full.finishes();
+}
+
+#[test]
+fn the_program_leaves_the_interface_with_the_port_and_with_a_killed_process() {
+    let pair = namespaces!(1500);
+    let shown = || pair.ip(Side::A, "-details link show dev veth").contains("xdp");
+    assert!(!shown(), "no program yet");
+    let mut port = pair.server(Side::A, "echo");
+    assert!(shown(), "a program while the port is open");
+    port.kill();
+    assert!(!shown(), "a program outlived its process");
+    pair.run(Side::A, "twice", &[]);
+    assert!(!shown(), "a program outlived its port");
+}
+
+#[test]
+fn what_cannot_be_opened_says_why_in_a_sentence() {
+    let pair = namespaces!(1500);
+    pair.run(Side::A, "refusals", &[]);
+}
+
+#[test]
+fn all_queues_are_served() {
+    let pair = match Namespaces::with_queues(1500, 2) {
+        Some(pair) => pair,
+        None => return,
+    };
+    let _echo = pair.server_with(Side::B, "echo", &[("QUEUES", "all")]);
+    pair.run(Side::A, "lengths", &[("PEER", &pair.v4(Side::B)), ("LONGEST", "1472")]);
+}
+
+fn longest(mtu: usize, heads: usize) -> String {
+    (mtu - heads).to_string()
+}
