@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use super::config::{Granted, Mode, Queues, XdpConfig, XdpError, ZeroCopy};
 use super::frame;
@@ -20,6 +21,9 @@ const DRIVER_MODE: u32 = 1 << 2;
 const QUEUES_MAX: u32 = 64;
 /// Buffers and frames of a queue: a ring's entries are counted in 32 bits, its memory is locked.
 const COUNT_MAX: u32 = 1 << 16;
+
+/// How long a queue may still be another's after that was closed. Measured: some 20 ms.
+const QUEUE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is open.
 #[derive(Debug)]
@@ -240,13 +244,27 @@ impl Opening<'_> {
         let mut sockets = Vec::new();
         for queue in self.first..self.first + self.count {
             let binding = Binding { interface: self.index, queue, flags };
-            match Xdp::open(layout, binding, self.frame_bytes) {
+            match self.bind_one(layout, binding) {
                 Ok(socket) => sockets.push(socket),
                 Err(refusal) if sockets.is_empty() || !is_beyond(&refusal) => return Err(refusal),
                 Err(_) => break,
             }
         }
         Ok(sockets)
+    }
+
+    /// Binds a queue, waiting a little for one that was closed a moment ago: the kernel tidies up
+    /// in the background.
+    fn bind_one(&self, layout: Layout, binding: Binding) -> Result<Xdp, Refusal> {
+        let began = Instant::now();
+        loop {
+            match Xdp::open(layout, binding, self.frame_bytes) {
+                Err(refusal) if is_busy(&refusal) && began.elapsed() < QUEUE_PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                result => return result,
+            }
+        }
     }
 
     fn not_bound(&self, refusal: Refusal, mode: Mode, layout: Layout) -> XdpError {
@@ -277,6 +295,11 @@ impl Opening<'_> {
 /// The queue does not exist.
 fn is_beyond(refusal: &Refusal) -> bool {
     refusal.step == Step::Bind && refusal.source.raw_os_error() == Some(libc::EINVAL)
+}
+
+/// Another socket has the queue.
+fn is_busy(refusal: &Refusal) -> bool {
+    refusal.step == Step::Bind && refusal.source.raw_os_error() == Some(libc::EBUSY)
 }
 
 /// Shorthand for a refusal that has no sentence of its own.

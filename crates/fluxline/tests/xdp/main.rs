@@ -9,6 +9,10 @@ mod roles;
 
 use namespaces::{Namespaces, Side};
 
+/// Headers of IP and UDP \[byte\].
+const V4_HEADS: usize = 28;
+const V6_HEADS: usize = 48;
+
 /// Two namespaces, or the end of the test.
 macro_rules! namespaces {
     ($mtu:expr) => {
@@ -29,12 +33,8 @@ fn child() {
 fn frames_of_every_length_arrive_unchanged_in_both_directions() {
     for mtu in [1500, 9000] {
         let pair = namespaces!(mtu);
-        let _echo = pair.server(Side::B, "echo");
-        pair.run(
-            Side::A,
-            "lengths",
-            &[("PEER", &pair.v4(Side::B)), ("LONGEST", &longest(mtu, 28))],
-        );
+        let _echo = pair.server_with(Side::B, "echo", &[("OWN", &pair.v4(Side::B))]);
+        pair.lengths(&pair.v4(Side::B), mtu - V4_HEADS, &[]);
     }
 }
 
@@ -43,11 +43,7 @@ fn frames_over_ipv6_arrive_unchanged() {
     for mtu in [1500, 9000] {
         let pair = namespaces!(mtu);
         let _echo = pair.server(Side::B, "echo");
-        pair.run(
-            Side::A,
-            "lengths",
-            &[("PEER", &pair.v6(Side::B)), ("LONGEST", &longest(mtu, 48))],
-        );
+        pair.lengths(&pair.v6(Side::B), mtu - V6_HEADS, &[]);
     }
 }
 
@@ -55,20 +51,18 @@ fn frames_over_ipv6_arrive_unchanged() {
 fn frames_arrive_in_generic_mode_too() {
     for mtu in [1500, 9000] {
         let pair = namespaces!(mtu);
-        let _echo = pair.server_with(Side::B, "echo", &[("MODE", "generic")]);
-        let environment =
-            [("PEER", &*pair.v4(Side::B)), ("LONGEST", &longest(mtu, 28)), ("MODE", "generic")];
-        pair.run(Side::A, "lengths", &environment);
+        let own = pair.v4(Side::B);
+        let _echo = pair.server_with(Side::B, "echo", &[("OWN", &own), ("MODE", "generic")]);
+        pair.lengths(&own, mtu - V4_HEADS, &[("MODE", "generic")]);
     }
 }
 
 #[test]
 fn small_buffers_take_frames_in_parts() {
     let pair = namespaces!(9000);
-    let _echo = pair.server_with(Side::B, "echo", &[("BUFFER", "2048")]);
-    let environment =
-        [("PEER", &*pair.v4(Side::B)), ("LONGEST", &longest(9000, 28)), ("BUFFER", "2048")];
-    pair.run(Side::A, "lengths", &environment);
+    let own = pair.v4(Side::B);
+    let _echo = pair.server_with(Side::B, "echo", &[("OWN", &own), ("BUFFER", "2048")]);
+    pair.lengths(&own, 9000 - V4_HEADS, &[("BUFFER", "2048")]);
 }
 
 #[test]
@@ -76,9 +70,8 @@ fn the_kernels_sockets_are_peers_in_both_directions() {
     for mtu in [1500, 9000] {
         let pair = namespaces!(mtu);
         let _echo = pair.server(Side::B, "socket-echo");
-        for (peer, heads) in [(pair.v4(Side::B), 28), (pair.v6(Side::B), 48)] {
-            pair.run(Side::A, "lengths", &[("PEER", &peer), ("LONGEST", &longest(mtu, heads))]);
-        }
+        pair.lengths(&pair.v4(Side::B), mtu - V4_HEADS, &[]);
+        pair.lengths(&pair.v6(Side::B), mtu - V6_HEADS, &[]);
     }
 }
 
@@ -89,7 +82,7 @@ fn a_network_behind_a_gateway_is_reached() {
     pair.ip(Side::A, &format!("route add 10.209.0.0/24 via {}", pair.v4(Side::B)));
     // Else it would answer from the address on the veth.
     let _echo = pair.server_with(Side::B, "socket-echo", &[("BIND", "10.209.0.1")]);
-    pair.run(Side::A, "lengths", &[("PEER", "10.209.0.1"), ("LONGEST", "1472")]);
+    pair.lengths("10.209.0.1", 1500 - V4_HEADS, &[]);
 }
 
 #[test]
@@ -165,10 +158,6 @@ fn all_queues_are_served() {
         Some(pair) => pair,
         None => return,
     };
-    let _echo = pair.server_with(Side::B, "echo", &[("QUEUES", "all")]);
-    pair.run(Side::A, "lengths", &[("PEER", &pair.v4(Side::B)), ("LONGEST", "1472")]);
-}
-
-fn longest(mtu: usize, heads: usize) -> String {
-    (mtu - heads).to_string()
+    let _echo = pair.server_with(Side::B, "echo", &[("OWN", &pair.v4(Side::B)), ("QUEUES", "all")]);
+    pair.lengths(&pair.v4(Side::B), 1500 - V4_HEADS, &[("QUEUES", "all")]);
 }

@@ -100,6 +100,15 @@ impl Namespaces {
         assert!(status.success(), "the script failed");
     }
 
+    /// Runs role `lengths` from A to `peer`, with that longest frame.
+    pub(crate) fn lengths(&self, peer: &str, longest: usize, more: &[(&str, &str)]) {
+        let own = if peer.contains(':') { self.v6(Side::A) } else { self.v4(Side::A) };
+        let longest = longest.to_string();
+        let mut environment = vec![("PEER", peer), ("OWN", &own), ("LONGEST", &longest)];
+        environment.extend_from_slice(more);
+        self.run(Side::A, "lengths", &environment);
+    }
+
     fn start(&self, side: Side, role: &str, environment: &[(&str, &str)]) -> Child {
         let program = std::env::current_exe().expect("a path");
         let mut command = Command::new("ip");
@@ -109,11 +118,16 @@ impl Namespaces {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts")
     }
 
-    /// Plays a role to its end; it must succeed.
+    /// Plays a role to its end, which must be a success.
     pub(crate) fn run(&self, side: Side, role: &str, environment: &[(&str, &str)]) {
-        let mut child = Process { child: self.start(side, role, environment), rest: None };
-        child.rest = child.child.stdout.take().map(BufReader::new);
-        child.finishes();
+        print!("{}", self.said(side, role, environment));
+    }
+
+    /// The same; what it said.
+    pub(crate) fn said(&self, side: Side, role: &str, environment: &[(&str, &str)]) -> String {
+        let mut child = self.start(side, role, environment);
+        let rest = child.stdout.take().map(BufReader::new);
+        Process { child, rest }.said()
     }
 
     /// Starts a role that serves, until it says that it is ready.
@@ -150,14 +164,19 @@ pub(crate) struct Process {
 
 impl Process {
     /// Waits for its end, which must be a success.
-    pub(crate) fn finishes(mut self) {
+    pub(crate) fn finishes(self) {
+        print!("{}", self.said());
+    }
+
+    /// The same; what it said.
+    pub(crate) fn said(mut self) -> String {
         let status = self.wait();
         let mut said = String::new();
         if let Some(mut rest) = self.rest.take() {
             let _ = rest.read_to_string(&mut said);
         }
         assert!(status.success(), "{status}: {said}");
-        print!("{said}");
+        said
     }
 
     fn wait(&mut self) -> ExitStatus {
