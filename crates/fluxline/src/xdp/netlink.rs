@@ -269,12 +269,8 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
     <[u8; 16]>::try_from(bytes).ok().map(|v6| IpAddr::V6(Ipv6Addr::from(v6)))
 }
 
-fn value<'a>(found: Option<(u16, &'a [u8])>) -> Option<&'a [u8]> {
-    found.map(|(_, value)| value)
-}
-
 fn find(body: &[u8], fixed: usize, wanted: u16) -> Option<&[u8]> {
-    value(attributes(body, fixed).find(|(kind, _)| *kind == wanted))
+    attributes(body, fixed).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
 }
 
 fn find_word(body: &[u8], fixed: usize, wanted: u16) -> Option<u32> {
@@ -326,4 +322,18 @@ fn parse_neighbour(body: &[u8]) -> Option<Mac> {
         return None;
     }
     find(body, NEIGHBOUR_FIXED, libc::NDA_LLADDR)?.try_into().ok()
+}
+
+#[cfg(test)]
+pub(super) mod tests_only {
+    use super::*;
+
+    /// Reads bytes as every kind of answer.
+    pub(in crate::xdp) fn parse_anything(bytes: &[u8]) {
+        for message in messages(bytes) {
+            let _ = outcome(message.body);
+        }
+        let _ = (parse_interface(bytes), parse_address(bytes), parse_neighbour(bytes));
+        let _ = (parse_route(bytes, 1, IpAddr::from([1; 4])), outcome(bytes));
+    }
 }

@@ -32,6 +32,8 @@ pub(super) struct Own {
 #[derive(Debug)]
 struct Peer {
     address: IpAddr,
+    /// The address that it sees us at, when there is a way to it.
+    source: Option<IpAddr>,
     /// Its headers, when it can be reached.
     head: Option<Head>,
     /// Somebody sent to it since it was last looked at.
@@ -75,9 +77,13 @@ impl Peers {
         peer.head.as_ref()
     }
 
-    /// The address from which frames to `to` are sent.
+    /// The address from which frames to `to` are sent. Cost: for a peer that nothing was sent to
+    /// yet, some system calls.
     pub(super) fn source(&self, to: IpAddr) -> Option<IpAddr> {
-        self.route(to).map(|route| route.source)
+        match self.places.get(&to) {
+            Some(&place) => self.peers[place].source,
+            None => self.route(to).map(|route| route.source),
+        }
     }
 
     fn route(&self, to: IpAddr) -> Option<Route> {
@@ -87,9 +93,9 @@ impl Peers {
 
     /// Looks the peer up, asks for its neighbour where need be, and remembers it.
     fn add(&mut self, to: IpAddr, now: Moment) -> usize {
-        let head = self.look(to, true);
+        let (source, head) = self.look(to, true);
         self.unresolved += usize::from(head.is_none());
-        let peer = Peer { address: to, head, used: true, asked: now };
+        let peer = Peer { address: to, source, head, used: true, asked: now };
         let place = if self.peers.len() < PEERS_MAX {
             self.peers.push(peer);
             self.peers.len() - 1
@@ -105,20 +111,23 @@ impl Peers {
     }
 
     /// Asks the kernel for the way; `in_use` tells it that the neighbour is in use.
-    fn look(&self, to: IpAddr, in_use: bool) -> Option<Head> {
-        let route = self.route(to)?;
+    fn look(&self, to: IpAddr, in_use: bool) -> (Option<IpAddr>, Option<Head>) {
+        let Some(route) = self.route(to) else { return (None, None) };
         let target_mac = self.netlink.neighbour(self.own.interface, route.next_hop);
         if in_use {
             self.netlink.use_neighbour(self.own.interface, route.next_hop);
         }
-        let ends = Ends {
-            source_mac: self.own.mac,
-            target_mac: target_mac?,
-            source: route.source,
-            target: to,
-            source_port: self.own.port,
-        };
-        Head::new(&ends, self.own.marking)
+        let head = target_mac.and_then(|target_mac| {
+            let ends = Ends {
+                source_mac: self.own.mac,
+                target_mac,
+                source: route.source,
+                target: to,
+                source_port: self.own.port,
+            };
+            Head::new(&ends, self.own.marking)
+        });
+        (Some(route.source), head)
     }
 
     /// Looks at one peer, when it is time: whether it is resolved by now, whether it has moved.
@@ -126,33 +135,36 @@ impl Peers {
     /// Cost: nothing mostly; some system calls of 5 us each up to a thousand times a second while
     /// a peer is not resolved, else once a second.
     pub(super) fn tend(&mut self, now: Moment) {
-        if self.peers.is_empty() {
+        let count = self.peers.len();
+        if count == 0 {
             return;
         }
-        let every = if self.unresolved > 0 {
-            RESOLVE_EVERY
-        } else {
-            Span::from_ns(REFRESH_EVERY.as_ns() / self.peers.len() as u64)
-        };
-        // A clock that was set back must not stop this.
-        if now >= self.tended && now.since(self.tended) < every {
+        let is_any = self.unresolved > 0;
+        let refresh = Span::from_ns(REFRESH_EVERY.as_ns() / count as u64);
+        if !is_due(self.tended, now, if is_any { RESOLVE_EVERY } else { refresh }) {
             return;
         }
         self.tended = now;
-        self.turn = (self.turn + 1) % self.peers.len();
-        let peer = &self.peers[self.turn];
-        let is_late = now < peer.asked || now.since(peer.asked) >= REFRESH_EVERY;
-        if !peer.used || peer.head.is_some() && !is_late {
-            return;
-        }
-        let head = self.look(peer.address, is_late);
-        let peer = &mut self.peers[self.turn];
+        let is_wanted = |place: &usize| {
+            let peer = &self.peers[*place];
+            peer.used && (peer.head.is_none() || is_due(peer.asked, now, REFRESH_EVERY))
+        };
+        let next = (1..=count).map(|step| (self.turn + step) % count).find(is_wanted);
+        let Some(place) = next else { return };
+        self.turn = place;
+        let is_late = is_due(self.peers[place].asked, now, REFRESH_EVERY);
+        let (source, head) = self.look(self.peers[place].address, is_late);
+        let peer = &mut self.peers[place];
         self.unresolved -= usize::from(peer.head.is_none());
         self.unresolved += usize::from(head.is_none());
-        peer.head = head;
+        (peer.source, peer.head) = (source, head);
         if is_late {
-            peer.asked = now;
-            peer.used = false;
+            (peer.asked, peer.used) = (now, false);
         }
     }
+}
+
+/// Whether `every` has passed since `last`; a clock that was set back must not stop anything.
+fn is_due(last: Moment, now: Moment, every: Span) -> bool {
+    now < last || now.since(last) >= every
 }

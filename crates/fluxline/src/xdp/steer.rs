@@ -239,3 +239,21 @@ fn v6(program: &mut Assembler, at: i16, addresses: &[IpAddr], port: u16) {
     }
     program.jump(Label::Pass);
 }
+
+#[cfg(test)]
+pub(super) mod tests_only {
+    use super::*;
+
+    /// What the program says of frames, with an empty map and that action instead of a socket.
+    pub(in crate::xdp) fn verdicts(
+        addresses: &[IpAddr],
+        port: u16,
+        missed: u32,
+        frames: &[Vec<u8>],
+    ) -> io::Result<Vec<u32>> {
+        let map = bpf::socket_map(1)?;
+        let code = assemble(addresses, port, map.as_raw_fd(), missed as i32);
+        let program = bpf::load(&code, false)?;
+        frames.iter().map(|frame| bpf::test_run(&program, frame)).collect()
+    }
+}
