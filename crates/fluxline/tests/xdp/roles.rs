@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fluxline::clock;
@@ -27,6 +29,7 @@ pub(crate) fn play() {
         "flood" => flood(),
         "twice" => twice(),
         "refusals" => refusals(),
+        "unprivileged" => unprivileged(),
         other => panic!("no role {other}"),
     }
 }
@@ -342,13 +345,15 @@ fn twice() {
     drop(open());
 }
 
+type Change<'a> = &'a dyn Fn(&mut XdpConfig);
+
 fn refusals() {
-    let refusal = |change: &dyn Fn(&mut XdpConfig)| {
+    let refusal = |change: Change| {
         let mut config = config();
         change(&mut config);
         XdpPort::open(&config).expect_err("refused").to_string()
     };
-    let cases: [(&str, &dyn Fn(&mut XdpConfig)); 8] = [
+    let cases: [(&str, Change); 8] = [
         ("lo is no Ethernet interface", &|config| config.interface = "lo".into()),
         ("no interface eth77", &|config| config.interface = "eth77".into()),
         ("no receive queue 7", &|config| config.queues = Queues::One(7)),
@@ -361,5 +366,18 @@ fn refusals() {
     for (expected, change) in cases {
         let said = refusal(change);
         assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
+    } // This program again, as nobody; where nobody may not even read it, there is nothing to see.
+    let program = std::env::current_exe().expect("a path");
+    let mut nobody = Command::new(program);
+    nobody.args(["--exact", "child", "--include-ignored"]).env("ROLE", "unprivileged");
+    match nobody.uid(65_534).status() {
+        Ok(status) => assert!(status.success(), "the sentence for those who are not root"),
+        Err(error) => println!("skipped for nobody: {error}"),
     }
+}
+
+fn unprivileged() {
+    let error = XdpPort::open(&config()).expect_err("not for everybody");
+    assert!(matches!(error, XdpError::NoPermission { .. }), "{error}");
+    assert!(error.to_string().contains("setcap"), "{error}");
 }
