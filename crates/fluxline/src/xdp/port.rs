@@ -158,7 +158,7 @@ impl XdpPort {
         let Kicked { calls, dropped } = self.queues[0].kick();
         self.counters.calls_sending += calls;
         self.counters.frames_refused += dropped;
-        self.counters.frames_sent -= dropped;
+        self.counters.frames_sent = self.counters.frames_sent.saturating_sub(dropped);
     }
 }
 

@@ -2,7 +2,7 @@
 //! of our addresses go to the AF_XDP socket of their queue; everything else goes on to the kernel
 //! as if we were not there.
 //!
-//! Assembled here, for there is no compiler at run time: some fifty instructions, no loops, no
+//! Assembled here, for there is no compiler at run time: some hundred instructions, no loops, no
 //! state. Source: Linux Documentation/bpf/standardization/instruction-set.rst (RFC 9669).
 
 use std::io;
