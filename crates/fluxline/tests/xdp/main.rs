@@ -7,6 +7,8 @@
 mod namespaces;
 mod roles;
 
+use std::time::Duration;
+
 use namespaces::{Namespaces, Side};
 
 /// Headers of IP and UDP \[byte\].
@@ -63,6 +65,22 @@ fn small_buffers_take_frames_in_parts() {
     let own = pair.v4(Side::B);
     let _echo = pair.server_with(Side::B, "echo", &[("OWN", &own), ("BUFFER", "2048")]);
     pair.lengths(&own, 9000 - V4_HEADS, &[("BUFFER", "2048")]);
+}
+
+#[test]
+fn a_long_frame_across_the_end_of_the_memory_arrives_unchanged() {
+    let pair = namespaces!(9000);
+    let own = pair.v4(Side::B);
+    let _echo = pair.server_with(Side::B, "echo", &[("OWN", &own), ("BUFFERS", "64")]);
+    pair.lengths(&own, 9000 - V4_HEADS, &[("BUFFERS", "64")]);
+}
+
+#[test]
+fn frames_arrive_when_the_device_is_polled() {
+    let pair = namespaces!(1500);
+    let own = pair.v4(Side::B);
+    let _echo = pair.server_with(Side::B, "echo", &[("OWN", &own), ("BUSY", "1")]);
+    pair.lengths(&own, 1500 - V4_HEADS, &[("BUSY", "1")]);
 }
 
 #[test]
@@ -123,6 +141,34 @@ fn a_dead_neighbour_is_refused_and_counted_and_others_are_served() {
     let _echo = pair.server(Side::B, "echo");
     let dead = format!("{}9", pair.v4(Side::B));
     pair.run(Side::A, "dead", &[("PEER", &pair.v4(Side::B)), ("DEAD", &dead)]);
+}
+
+#[test]
+fn a_neighbour_with_a_new_card_is_followed() {
+    let pair = namespaces!(1500);
+    let peer = pair.v4(Side::B);
+    let _echo = pair.server(Side::B, "socket-echo");
+    let sender = pair.server_with(Side::A, "follow", &[("PEER", &peer)]);
+    pair.ip(Side::B, "link set dev veth address 02:00:00:00:77:77");
+    std::thread::sleep(Duration::from_millis(500));
+    let entry = format!("neighbour replace {peer} lladdr 02:00:00:00:77:77 dev veth");
+    pair.ip(Side::A, &entry);
+    sender.finishes();
+}
+
+#[test]
+fn a_link_that_goes_down_and_up_again_goes_on() {
+    for side in [Side::A, Side::B] {
+        let pair = namespaces!(1500);
+        let peer = pair.v4(Side::B);
+        let _echo = pair.server_with(Side::B, "echo", &[("OWN", &peer)]);
+        let sender =
+            pair.server_with(Side::A, "follow", &[("PEER", &peer), ("OWN", &pair.v4(Side::A))]);
+        pair.ip(side, "link set dev veth down");
+        std::thread::sleep(Duration::from_millis(500));
+        pair.ip(side, "link set dev veth up");
+        sender.finishes();
+    }
 }
 
 #[test]

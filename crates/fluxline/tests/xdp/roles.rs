@@ -27,6 +27,7 @@ pub(crate) fn play() {
         "dead" => dead(),
         "full" => full(),
         "flood" => flood(),
+        "follow" => follow(),
         "twice" => twice(),
         "refusals" => refusals(),
         "unprivileged" => unprivileged(),
@@ -44,6 +45,12 @@ fn config() -> XdpConfig {
     }
     if let Ok(own) = std::env::var("OWN") {
         config.addresses = vec![own.parse().expect("an address")];
+    }
+    if let Ok(buffers) = std::env::var("BUFFERS") {
+        config.receive_buffers = buffers.parse().expect("a number");
+    }
+    if std::env::var("BUSY").is_ok() {
+        config.busy_poll_us = 20;
     }
     if std::env::var("QUEUES").is_ok() {
         config.queues = Queues::All;
@@ -195,6 +202,9 @@ fn lengths() {
     let counters = port.counters();
     assert_eq!(counters.frames_dropped, 0, "{:?}", port.statistics());
     assert_eq!(port.statistics().bad_descriptors, 0);
+    if std::env::var("BUFFERS").is_ok() {
+        assert!(port.statistics().gathered > 0, "no frame lay across the end of the memory");
+    }
     println!("{:?} {:?}", port.statistics(), port.granted());
 }
 
@@ -250,6 +260,29 @@ fn others() {
     assert!(back == pattern(200_000));
     assert_eq!(port.receive(clock::now(), &mut |_| ()), 0, "none of that is ours");
     warm_up(&mut port, to);
+}
+
+/// Sends until the answers stop, and on until they come again.
+fn follow() {
+    let mut port = open();
+    let to = peer();
+    warm_up(&mut port, to);
+    say_ready();
+    let (began, mut last, mut was_silent) = (Instant::now(), Instant::now(), false);
+    loop {
+        assert!(began.elapsed() < PATIENCE * 2, "silent: {was_silent}, {:?}", port.counters());
+        send(&mut port, to, b"still there?");
+        port.flush(clock::now());
+        port.wait(Duration::from_millis(5));
+        if port.receive(clock::now(), &mut |_| ()) > 0 {
+            if was_silent {
+                return;
+            }
+            last = Instant::now();
+        }
+        was_silent |= last.elapsed() > Duration::from_millis(200);
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Two times four frames, marked 0 to 3, each with its mark as payload.
