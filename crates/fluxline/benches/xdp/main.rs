@@ -37,8 +37,16 @@ fn main() {
     let Some(pair) = Namespaces::new(1500) else { return };
     println!("{rounds} rounds, medians; load {}", load());
     println!(
-        "{:>6} {:>7} {:>7} {:>12} {:>12} {:>8} {:>14} {:>10}",
-        "byte", "sender", "receiver", "sent/s", "received/s", "Gb/s", "loss-free/s", "Gb/s"
+        "{:>6} {:>7} {:>8} {:>12} {:>12} {:>8} {:>14} {:>8} {:>11}",
+        "byte",
+        "sender",
+        "receiver",
+        "sent/s",
+        "received/s",
+        "Gb/s",
+        "loss-free/s",
+        "Gb/s",
+        "of sockets"
     );
     for (bytes, mtu) in SIZES {
         for side in [Side::A, Side::B] {
@@ -51,8 +59,8 @@ fn main() {
                 results.push(measure(&pair, &trial, quick));
             }
         }
-        for (results, (sender, receiver)) in results.iter().zip(PAIRS) {
-            report(bytes, sender, receiver, results);
+        for (own, (sender, receiver)) in results.iter().zip(PAIRS) {
+            report(bytes, sender, receiver, own, &results[0]);
         }
     }
 }
@@ -82,18 +90,21 @@ fn measure(pair: &Namespaces, trial: &Trial, quick: bool) -> Rates {
     [unpaced.sent_per_s, unpaced.received_per_s, low]
 }
 
-fn median(results: &[Rates], which: usize) -> f64 {
-    let mut values: Vec<f64> = results.iter().map(|rates| rates[which]).collect();
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-fn report(bytes: usize, sender: &str, receiver: &str, results: &[Rates]) {
-    let [sent, received, free] = [0, 1, 2].map(|which| median(results, which));
+/// One row; the ratio is of frames received unpaced, round by round.
+fn report(bytes: usize, sender: &str, receiver: &str, own: &[Rates], sockets: &[Rates]) {
+    let [sent, received, free] =
+        [0, 1, 2].map(|which| median(own.iter().map(|rates| rates[which])));
+    let ratio = median(own.iter().zip(sockets).map(|(own, sockets)| own[1] / sockets[1]));
     let gigabits = |rate: f64| rate * bytes as f64 * 8.0 / 1e9;
     println!(
-        "{bytes:>6} {sender:>7} {receiver:>7} {sent:>12.0} {received:>12.0} {:>8.2} {free:>14.0} \
-         {:>10.2}",
+        "{bytes:>6} {sender:>7} {receiver:>8} {sent:>12.0} {received:>12.0} {:>8.2} {free:>14.0} \
+         {:>8.2} {ratio:>11.2}",
         gigabits(received),
         gigabits(free)
     );

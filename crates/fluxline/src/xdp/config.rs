@@ -19,8 +19,8 @@ pub struct XdpConfig {
     pub mode: Mode,
     /// Whether the device may use our memory itself.
     pub zero_copy: ZeroCopy,
-    /// Size of one buffer, 2048 or 4096 \[byte\], of which 256 are the kernel's; a longer frame takes
-    /// several. `None`: 2048 if a frame fits, else 4096.
+    /// Size of one buffer, 2048 or 4096 \[byte\], of which 256 are the kernel's; a longer frame
+    /// takes several. `None`: 2048 if a frame fits, else 4096.
     pub buffer_bytes: Option<usize>,
     /// Buffers to receive into, of each queue; a power of two.
     pub receive_buffers: u32,
