@@ -39,4 +39,4 @@ mod sys;
 pub mod udp;
 pub mod xdp;
 
-pub use open::{OpenError, open, shm_names, udp_address};
+pub use open::{OpenError, open, shm_names, udp_address, xdp_interface};
