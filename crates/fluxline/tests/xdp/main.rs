@@ -4,6 +4,7 @@
 //! Both ends run in this test program, started again in a namespace with its role in the
 //! environment. Needs root, and `ip` of iproute2; without them a test says so and is skipped.
 
+mod memory;
 mod namespaces;
 mod roles;
 
@@ -206,4 +207,20 @@ fn all_queues_are_served() {
     };
     let _echo = pair.server_with(Side::B, "echo", &[("OWN", &pair.v4(Side::B)), ("QUEUES", "all")]);
     pair.lengths(&pair.v4(Side::B), 1500 - V4_HEADS, &[("QUEUES", "all")]);
+}
+
+#[test]
+fn remote_memory_works_past_the_kernel_and_with_a_socket_at_the_other_end() {
+    for mtu in [1500, 9000] {
+        for socket in [None, Some(Side::A), Some(Side::B)] {
+            let pair = namespaces!(mtu);
+            let (a, b) = (pair.v4(Side::A), pair.v4(Side::B));
+            let on_socket =
+                |side| if socket == Some(side) { vec![("SOCKET", "1")] } else { vec![] };
+            let owner = [vec![("OWN", b.as_str())], on_socket(Side::B)].concat();
+            let _owner = pair.server_with(Side::B, "owner", &owner);
+            let writer = [vec![("OWN", a.as_str()), ("PEER", b.as_str())], on_socket(Side::A)];
+            pair.run(Side::A, "writer", &writer.concat());
+        }
+    }
 }

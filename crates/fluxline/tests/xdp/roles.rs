@@ -18,6 +18,8 @@ const LIFETIME: Duration = Duration::from_secs(90);
 pub(crate) fn play() {
     let Ok(role) = std::env::var("ROLE") else { return };
     match role.as_str() {
+        "owner" => crate::memory::own(address("OWN"), say_ready),
+        "writer" => crate::memory::write(address("OWN"), address("PEER")),
         "echo" => echo(),
         "socket-echo" => socket_echo(),
         "lengths" => lengths(),
