@@ -174,7 +174,9 @@ impl Connection {
         let Connection { responder, granted, counters, .. } = self;
         let mut around = Around { now, regions, granted, telling, counters };
         responder.on_time(&mut around);
-        let dead = if self.selective { Status::Transport } else { Status::PeerGone };
+        // Nothing came forward for long: with a peer that talks all the while, it is the link.
+        let talks = self.selective && now.since(self.heard).as_ns() < death.as_ns() / 2;
+        let dead = if talks { Status::Transport } else { Status::PeerGone };
         self.requester.on_time(now, death).map_err(|_| dead)
     }
 

@@ -106,7 +106,9 @@ pub(super) enum State {
     Flying,
     /// Answered before an earlier get was, and kept.
     Early,
-    /// Received, and answered where it asks.
+    /// Received, and kept until what is missing before it has come.
+    Held,
+    /// Done, and answered where it asks.
     Arrived,
 }
 

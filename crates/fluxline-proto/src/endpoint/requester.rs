@@ -19,6 +19,8 @@ use crate::{Moment, Span};
 pub(super) const ASKED_MAX: usize = 64;
 /// After a receiver was not ready, before the next try.
 const NOT_READY_PAUSE: Span = Span::from_ns(500_000);
+/// Probes that are not answered before all in flight counts as lost: some 30 ms on a fast path.
+const PROBES_MAX: u32 = 4;
 /// Frames that a strictly ordered peer is given at most before it acknowledges some.
 const ORDERED_FRAMES_MAX: usize = 1024;
 /// Of those, each so-manieth asks for an acknowledgement.
@@ -51,6 +53,8 @@ pub(super) struct Requester {
     early: Vec<(Psn, Vec<u8>)>,
     /// The latest time of sending among frames that arrived.
     newest_arrived: Moment,
+    /// When silence was last taken for loss.
+    silent_at: Moment,
     pause_until: Option<Moment>,
     /// Since when nothing came forward although frames are out.
     stalled_since: Option<Moment>,
@@ -95,6 +99,7 @@ impl Requester {
             asked: 0,
             early: Vec::new(),
             newest_arrived: Moment::default(),
+            silent_at: Moment::default(),
             pause_until: None,
             stalled_since: None,
             credit_bytes: terms.credit_bytes,
@@ -325,7 +330,7 @@ impl Requester {
             (0..8).filter(move |bit| bits & 1 << bit != 0).map(move |bit| byte * 8 + bit)
         });
         for bit in bits {
-            self.arrive(expected + 1 + bit, &mut arrived);
+            self.hold(expected + 1 + bit, &mut arrived);
         }
         let marked = u64::from(ack.marked.wrapping_sub(self.marked_seen));
         self.marked_seen = ack.marked;
@@ -333,6 +338,10 @@ impl Requester {
         self.after_arrivals(now, &arrived, marked, holes);
         if let Some(refused) = ack.refused {
             self.refused(now, expected, refused);
+        }
+        let kept = self.frames.get(expected).is_some_and(|frame| frame.state == State::Held);
+        if kept && ack.refused != Some(Refused::NotReady) {
+            self.make_due(expected); // it was its turn, and it is not there any more
         }
         self.forget_arrived(now, telling);
     }
@@ -443,27 +452,49 @@ impl Requester {
         self.forget_arrived(now, telling);
     }
 
+    /// The peer has done what the frame says.
     fn arrive(&mut self, place: usize, arrived: &mut Arrived) {
         let Some(frame) = self.frames.get(place) else { return };
         if frame.state == State::Arrived || frame.tries == 0 || (frame.asks && !frame.empty) {
             return;
         }
-        let frame = *frame;
-        self.land(place);
+        let of = frame.of;
+        self.reached(place, arrived);
         self.frames[place].state = State::Arrived;
+        self.posted[(of - self.base) as usize].frames_left -= 1;
+    }
+
+    /// The peer keeps the frame until what is missing before it has come.
+    fn hold(&mut self, place: usize, arrived: &mut Arrived) {
+        let Some(frame) = self.frames.get(place) else { return };
+        let out = matches!(frame.state, State::Flying | State::Due);
+        if out && frame.tries > 0 && (!frame.asks || frame.empty) {
+            self.reached(place, arrived);
+            self.frames[place].state = State::Held;
+        }
+    }
+
+    /// The frame came through the network: what that says of it.
+    fn reached(&mut self, place: usize, arrived: &mut Arrived) {
+        let frame = self.frames[place];
+        self.land(place);
+        if matches!(frame.state, State::Held) {
+            return; // said before
+        }
         arrived.frames += 1;
         arrived.bytes += frame.cost;
-        let at_once = frame.tries == 1 && frame.state != State::Early;
-        if at_once && frame.sent >= arrived.newest_once.unwrap_or(frame.sent) {
-            arrived.newest_once = Some(frame.sent);
+        match frame.tries {
+            1 if frame.state != State::Early => {
+                arrived.newest_once = arrived.newest_once.max(Some(frame.sent));
+            }
+            // Who knows which of them was answered, or what it waited for.
+            _ => arrived.ambiguous = true,
         }
         // Sent again, it may be the first that arrived: unless there was the time for a round trip.
         let half_trip = Span::from_ns(self.trip.smooth().as_ns() / 2);
         if frame.tries == 1 || arrived.now.since(frame.sent) >= half_trip {
             self.newest_arrived = self.newest_arrived.max(frame.sent);
         }
-        let posted = &mut self.posted[(frame.of - self.base) as usize];
-        posted.frames_left -= 1;
     }
 
     /// A frame is neither in flight nor due any more.
@@ -471,12 +502,14 @@ impl Requester {
         match self.frames[place].state {
             State::Flying => self.flying_cost -= self.frames[place].cost,
             State::Due => self.due -= 1,
-            State::Early | State::Arrived => {}
+            State::Early | State::Held | State::Arrived => {}
         }
     }
 
     fn after_arrivals(&mut self, now: Moment, arrived: &Arrived, marked: u64, holes: bool) {
-        if let Some(sent) = arrived.newest_once {
+        // What was sent before a silence may have been answered before it.
+        let clear = |sent: &Moment| !arrived.ambiguous && *sent > self.silent_at;
+        if let Some(sent) = arrived.newest_once.filter(clear) {
             self.trip.sample(now.since(sent));
         }
         if arrived.frames > 0 {
@@ -528,8 +561,8 @@ impl Requester {
     /// The peer refuses the frame at `place`, the first that it misses.
     fn refused(&mut self, now: Moment, place: usize, refused: Refused) {
         let Some(frame) = self.frames.get(place).copied() else { return };
-        if frame.tries == 0 || frame.empty || frame.state == State::Arrived {
-            return; // told before; what follows is on its way
+        if frame.tries == 0 || frame.empty {
+            return; // told before; what takes its place is on its way
         }
         let status = match refused {
             Refused::NotReady => {
@@ -564,10 +597,9 @@ impl Requester {
     }
 
     fn make_due(&mut self, place: usize) {
-        let frame = &mut self.frames[place];
-        if frame.state == State::Flying {
-            frame.state = State::Due;
-            self.flying_cost -= frame.cost;
+        if matches!(self.frames[place].state, State::Flying | State::Held) {
+            self.land(place);
+            self.frames[place].state = State::Due;
             self.due += 1;
         }
         self.due_from = self.due_from.min(place);
@@ -653,6 +685,7 @@ impl Requester {
         }
         if self.timeout_at().is_some_and(|at| at <= now) {
             self.trip.timed_out();
+            self.silent_at = now;
             self.probe(now);
         }
         Ok(())
@@ -661,21 +694,21 @@ impl Requester {
     /// Silence may mean that the peer does not run now, or that all in flight is lost. The oldest
     /// frame is sent again; what is told of it tells which. Source: RFC 8985, tail loss probes.
     fn probe(&mut self, now: Moment) {
-        if !self.selective {
-            let timeout = self.trip.timeout();
-            self.mark_due(|frame| frame.sent + timeout <= now);
+        let patient = self.selective && self.trip.silences() <= PROBES_MAX;
+        if !patient {
+            let trip = self.trip.smooth();
+            self.mark_due(|frame| frame.sent + trip <= now);
             self.window.timed_out();
             return;
         }
-        let flying = |frame: &Frame| frame.state == State::Flying;
-        if let Some(place) = self.frames.iter().position(flying) {
+        if let Some(place) = self.frames.iter().position(is_unanswered) {
             self.make_due(place);
         }
     }
 
     fn timeout_at(&self) -> Option<Moment> {
         // Those before it are due and may wait for the window that it fills.
-        let oldest = self.frames.iter().find(|frame| frame.state == State::Flying)?;
+        let oldest = self.frames.iter().find(|frame| is_unanswered(frame))?;
         Some(oldest.sent + self.trip.timeout())
     }
 
@@ -705,12 +738,20 @@ impl Requester {
     }
 }
 
+/// Whether silence about a frame is to be broken: also about one that was kept, and may be done
+/// since.
+fn is_unanswered(frame: &Frame) -> bool {
+    matches!(frame.state, State::Flying | State::Held)
+}
+
 /// What one acknowledgement brought.
 #[derive(Default)]
 struct Arrived {
     now: Moment,
     frames: u64,
     bytes: u64,
+    /// Some of them were sent more than once. Source: Karn's algorithm (SIGCOMM 1987).
+    ambiguous: bool,
     /// The latest time of sending among those that were sent once.
     newest_once: Option<Moment>,
 }

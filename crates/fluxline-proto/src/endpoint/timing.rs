@@ -6,6 +6,8 @@ use crate::{Moment, Span};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {
     smooth: Option<Span>,
+    /// The shortest one, which rises by a 256th of the difference with each longer one.
+    shortest: Span,
     variation: Span,
     backoff: u32,
 }
@@ -15,10 +17,12 @@ pub(super) struct RoundTrip {
 const TIMEOUT_MIN: Span = Span::from_ms(2);
 const TIMEOUT_FIRST: Span = Span::from_ms(20);
 const TIMEOUT_MAX: Span = Span::from_ms(200);
+/// Sixteen times as long at most: the window, not the wait, is what spares an overloaded network.
+const BACKOFF_MAX: u32 = 4;
 
 impl RoundTrip {
     pub fn new() -> RoundTrip {
-        RoundTrip { smooth: None, variation: Span::ZERO, backoff: 0 }
+        RoundTrip { smooth: None, shortest: TIMEOUT_FIRST, variation: Span::ZERO, backoff: 0 }
     }
 
     /// A frame that was sent once was answered after `took`.
@@ -26,12 +30,16 @@ impl RoundTrip {
         let took = took.as_ns();
         let Some(smooth) = self.smooth else {
             self.smooth = Some(Span::from_ns(took));
+            self.shortest = Span::from_ns(took);
             self.variation = Span::from_ns(took / 2);
             return;
         };
         let smooth = smooth.as_ns();
         self.variation = Span::from_ns(self.variation.as_ns() / 4 * 3 + smooth.abs_diff(took) / 4);
         self.smooth = Some(Span::from_ns(smooth / 8 * 7 + took / 8));
+        let shortest = self.shortest.as_ns();
+        let rise = took.saturating_sub(shortest) / 256;
+        self.shortest = Span::from_ns(took.min(shortest + rise));
     }
 
     pub fn smooth(&self) -> Span {
@@ -45,7 +53,7 @@ impl RoundTrip {
             Some(smooth) => smooth.as_ns() + 4 * self.variation.as_ns(),
         };
         let base = base.clamp(TIMEOUT_MIN.as_ns(), TIMEOUT_MAX.as_ns());
-        Span::from_ns((base << self.backoff.min(7)).min(TIMEOUT_MAX.as_ns()))
+        Span::from_ns((base << self.backoff.min(BACKOFF_MAX)).min(TIMEOUT_MAX.as_ns()))
     }
 
     pub fn timed_out(&mut self) {
@@ -56,10 +64,15 @@ impl RoundTrip {
         self.backoff = 0;
     }
 
+    /// How often in a row silence was taken for loss.
+    pub fn silences(&self) -> u32 {
+        self.backoff
+    }
+
     /// How much later than its successors a frame may be before it counts as lost.
-    /// Source: RFC 8985 (RACK), a quarter of the round trip.
+    /// Source: RFC 8985 (RACK), a quarter of the shortest round trip.
     pub fn reordering(&self) -> Span {
-        Span::from_ns(self.smooth().as_ns() / 4)
+        Span::from_ns(self.shortest.as_ns() / 4)
     }
 }
 
@@ -251,7 +264,7 @@ mod tests {
         trip.timed_out();
         assert_eq!(trip.timeout().as_ns(), first.as_ns() * 2);
         (0..20).for_each(|_| trip.timed_out());
-        assert_eq!(trip.timeout(), TIMEOUT_MAX);
+        assert_eq!(trip.timeout().as_ns(), (first.as_ns() * 16).min(TIMEOUT_MAX.as_ns()));
         trip.answered();
         assert_eq!(trip.timeout(), first);
     }

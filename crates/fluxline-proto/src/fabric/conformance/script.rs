@@ -12,6 +12,9 @@ use crate::random::Draw;
 const REGION_BYTES: u64 = 4096;
 const SCRIPTS: u64 = 8;
 const STEPS: u64 = 400;
+/// Buffers for messages; one is used again when so many messages have come.
+const BUFFERS: u64 = 64;
+const BUFFER_BYTES: u64 = 64;
 
 /// What must come back for a tag.
 struct Expected {
@@ -32,6 +35,11 @@ struct Script {
     model: Vec<u8>,
     expected: Vec<Expected>,
     notified: Vec<(u64, u64, u32)>,
+    /// Right's buffers for messages, one for each of the last; what is in them, and what right is
+    /// told of each.
+    inbox: RegionId,
+    inbox_model: Vec<u8>,
+    received: Vec<(u64, Status, u64)>,
 }
 
 /// Runs scripts on fresh pairs; the seed repeats them.
@@ -53,6 +61,7 @@ impl Script {
         let mut joined = Joined::new(pair);
         let (region, remote) = joined.shared("script", REGION_BYTES);
         let own = joined.pair.left.register(REGION_BYTES).expect("memory");
+        let inbox = joined.pair.right.register(BUFFERS * BUFFER_BYTES).expect("memory");
         let blank = || vec![0; REGION_BYTES as usize];
         Script {
             joined,
@@ -64,17 +73,22 @@ impl Script {
             model: blank(),
             expected: Vec::new(),
             notified: Vec::new(),
+            inbox,
+            inbox_model: vec![0; (BUFFERS * BUFFER_BYTES) as usize],
+            received: Vec::new(),
         }
     }
 
     /// Posts one random piece of work; a full queue is emptied first.
     fn step(&mut self, tag: u64) {
         let (offset, bytes) = self.place();
-        match self.draw.below(6) {
-            0 | 1 => self.put(tag, offset, bytes),
-            2 => self.get(tag, offset, bytes),
-            3 => self.fetch_add(tag, offset / 8 * 8),
-            4 => self.compare_swap(tag, offset / 8 * 8),
+        match self.draw.below(18) {
+            0..6 => self.put(tag, offset, bytes),
+            6..9 => self.get(tag, offset, bytes),
+            9..12 => self.fetch_add(tag, offset / 8 * 8),
+            12..14 => self.compare_swap(tag, offset / 8 * 8),
+            14..16 => self.message(tag),
+            16 => self.barrier(tag),
             _ => self.put_beyond(tag),
         }
         if self.draw.below(16) == 0 {
@@ -179,6 +193,37 @@ impl Script {
         self.expect(tag, Operation::CompareSwap, before);
     }
 
+    /// A message into a buffer that fits, or is too short by a byte or more now and then.
+    fn message(&mut self, tag: u64) {
+        let place = self.received.len() as u64 % BUFFERS * BUFFER_BYTES;
+        let room = BUFFER_BYTES - self.draw.below(8);
+        let into = Slice { region: self.inbox, offset: place, bytes: room };
+        while self.joined.pair.right.post_receive(self.joined.right, tag, into)
+            == Err(PostError::Full)
+        {
+            self.joined.turn();
+        }
+        let bytes = 1 + self.draw.below(BUFFER_BYTES);
+        let data: Vec<u8> = (0..bytes).map(|_| self.draw.below(256) as u8).collect();
+        let complete_at = Some(Level::Placed);
+        self.post(tag, Work::Send { from: Local::Bytes(&data), complete_at });
+        let fits = bytes.min(room);
+        self.inbox_model[place as usize..][..fits as usize].copy_from_slice(&data[..fits as usize]);
+        let status = if bytes > room { Status::TooLong } else { Status::Done };
+        self.received.push((tag, status, fits));
+        self.expected.push(Expected { tag, operation: Operation::Send, status, value: 0 });
+    }
+
+    /// A fence or a flush, somewhere.
+    fn barrier(&mut self, tag: u64) {
+        let (work, operation) = match self.draw.below(2) {
+            0 => (Work::Fence, Operation::Fence),
+            _ => (Work::Flush, Operation::Flush),
+        };
+        self.post(tag, work);
+        self.expect(tag, operation, 0);
+    }
+
     /// Leaves the region by a byte: refused at once, or told; nothing changes.
     fn put_beyond(&mut self, tag: u64) {
         let to = Target { remote: self.remote, offset: REGION_BYTES - 7 };
@@ -213,9 +258,20 @@ impl Script {
             });
             assert_eq!(found, (offset, bytes, value), "notifications come in order");
         }
+        for expected in core::mem::take(&mut self.received) {
+            let found = self.joined.wait(Side::Right, |what| match *what {
+                Completion::Done { tag, operation: Operation::Receive, status, value, .. } => {
+                    Some((tag, status, value))
+                }
+                _ => None,
+            });
+            assert_eq!(found, expected, "messages come in order");
+        }
         assert_eq!(self.joined.rest(Side::Right), []);
         let count = REGION_BYTES as usize;
         assert!(self.joined.bytes(self.region, 0, count) == self.model, "right's region");
+        let inbox = self.joined.bytes(self.inbox, 0, self.inbox_model.len());
+        assert!(inbox == self.inbox_model, "right's buffers");
         let memory = self.joined.pair.left.memory(self.own).expect("an own region");
         let mut own = vec![0; count];
         memory.read(0, &mut own).expect("inside");
