@@ -252,8 +252,11 @@ impl Requester {
         let body = body(self.shape.transport, posted, &frame);
         let mut headers = Headers::new(wire.to, psn, body);
         let ends = matches!(frame.part, Part::Last | Part::Only);
-        headers.acknowledge_request =
-            self.reliable() && (ends || psn.get().is_multiple_of(ACKNOWLEDGE_EACH));
+        // The last that the window takes, too: nothing else may follow that asks.
+        headers.acknowledge_request = self.reliable()
+            && (ends
+                || psn.get().is_multiple_of(ACKNOWLEDGE_EACH)
+                || self.flying_cost + 2 * frame.cost > self.window.bytes());
         let payload_bytes = match posted.act {
             Act::Put { .. } | Act::Send { .. } if !frame.empty => frame.bytes as usize,
             _ => 0,
@@ -327,10 +330,11 @@ impl Requester {
         for bit in bits {
             self.arrive(expected + 1 + bit, &mut arrived);
         }
-        let marked = u64::from(ack.marked.wrapping_sub(self.marked_seen));
-        self.marked_seen = ack.marked;
+        // Less than before: overtaken by a later one.
+        let marked = (ack.marked.wrapping_sub(self.marked_seen) as i32).max(0) as u32;
+        self.marked_seen = self.marked_seen.wrapping_add(marked);
         let holes = !ack.held.is_empty() || self.asked > 0;
-        self.after_arrivals(now, &arrived, marked, holes);
+        self.after_arrivals(now, &arrived, u64::from(marked), holes);
         if let Some(refused) = ack.refused {
             self.refused(now, expected, refused);
         }
@@ -357,6 +361,9 @@ impl Requester {
         telling: &mut Telling,
     ) -> Result<(), Status> {
         self.acknowledged(now, psn.minus(1), telling);
+        if self.place_of(psn).is_none() {
+            return Ok(()); // late, or of nothing that was asked
+        }
         match code {
             NakCode::PsnSequenceError => {
                 self.go_back(psn);
@@ -673,6 +680,23 @@ impl Requester {
     /// Frames that were sent and have not arrived.
     pub fn in_flight(&self) -> usize {
         self.frames.iter().filter(|frame| frame.state == State::Flying).count()
+    }
+
+    /// A frame with all headers \[byte\].
+    pub fn frame_bytes(&self) -> usize {
+        self.shape.frame_bytes
+    }
+
+    /// Frames are shorter from now on; nothing that was sent can have reached the peer, so that all
+    /// is cut anew.
+    pub fn shorten(&mut self, frame_bytes: usize) {
+        self.shape.frame_bytes = frame_bytes;
+        for posted in &mut self.posted {
+            (posted.cut, posted.framed, posted.frames_left) = (0, false, 0);
+        }
+        self.frames.clear();
+        self.cutting = self.base;
+        (self.due, self.due_from, self.asked, self.flying_cost) = (0, 0, 0, 0);
     }
 
     /// How much of an answer goes into one frame \[byte\].
