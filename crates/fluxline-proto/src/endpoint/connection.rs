@@ -114,6 +114,10 @@ impl Connection {
 
     /// A frame of the peer's has come.
     pub fn hear(&mut self, now: Moment) {
+        if self.probed.is_some_and(|probed| probed > self.heard) {
+            // The silence is over: what was lost in it need not wait as long as it lasted.
+            self.requester.trip.answered();
+        }
         self.heard = now;
         self.settled = true;
     }
