@@ -112,9 +112,14 @@ impl Connection {
         Completion::Connected { endpoint, peer, reliability: self.reliability }
     }
 
+    /// Whether the peer was asked whether it lives, and has not answered yet.
+    fn is_silent(&self) -> bool {
+        self.probed.is_some_and(|probed| probed > self.heard)
+    }
+
     /// A frame of the peer's has come.
     pub fn hear(&mut self, now: Moment) {
-        if self.probed.is_some_and(|probed| probed > self.heard) {
+        if self.is_silent() {
             // The silence is over: what was lost in it need not wait as long as it lasted.
             self.requester.trip.answered();
         }
@@ -195,7 +200,8 @@ impl Connection {
         let Connection { responder, granted, counters, .. } = self;
         let mut around = Around { now, regions, granted, telling, counters };
         responder.on_time(&mut around);
-        let dead = if self.selective { Status::Transport } else { Status::PeerGone };
+        let gone = !self.selective || self.is_silent();
+        let dead = if gone { Status::PeerGone } else { Status::Transport };
         self.requester.on_time(now, death).map_err(|_| dead)
     }
 

@@ -11,7 +11,7 @@ use super::timing::{Pacer, RoundTrip, Window};
 use super::wire::Wire;
 use crate::fabric::{Completion, EndpointId, Operation, Status};
 use crate::port::Port;
-use crate::roce::{Headers, NakCode, Psn, Transport, pad_bytes};
+use crate::roce::{Headers, ICRC_BYTES, NakCode, Psn, Transport, pad_bytes};
 use crate::{Moment, Span};
 
 /// Gets and atomics among the frames from the first unanswered one on, at most: what a responder
@@ -52,6 +52,10 @@ pub(super) struct Requester {
     /// The latest time of sending among frames that arrived.
     newest_arrived: Moment,
     pause_until: Option<Moment>,
+    /// After silence, one frame is sent whatever the window says; what it brings back tells which
+    /// others are lost.
+    probe_due: bool,
+    probing: bool,
     /// Since when nothing came forward although frames are out.
     stalled_since: Option<Moment>,
     credit_bytes: u64,
@@ -96,6 +100,8 @@ impl Requester {
             early: Vec::new(),
             newest_arrived: Moment::default(),
             pause_until: None,
+            probe_due: false,
+            probing: false,
             stalled_since: None,
             credit_bytes: terms.credit_bytes,
             frame_cost: terms.frame_cost,
@@ -150,7 +156,7 @@ impl Requester {
                 break;
             }
             let Some(place) = self.next_due() else { break };
-            if !self.has_window(self.frames[place].cost) {
+            if !self.probe_due && !self.has_window(self.frames[place].cost) {
                 self.limited = true;
                 break;
             }
@@ -268,7 +274,8 @@ impl Requester {
         if !sent {
             return false;
         }
-        let bytes = (headers.bytes() + payload_bytes + pad_bytes(payload_bytes)) as u64;
+        let padded_bytes = payload_bytes + pad_bytes(payload_bytes);
+        let bytes = (headers.bytes() + padded_bytes + ICRC_BYTES) as u64;
         self.pacer.sent(now, bytes);
         counters.frames_sent += 1;
         counters.payload_sent += payload_bytes as u64;
@@ -283,6 +290,7 @@ impl Requester {
     }
 
     fn took_off(&mut self, place: usize, now: Moment) {
+        self.probe_due = false;
         let frame = &mut self.frames[place];
         frame.state = State::Flying;
         frame.tries += 1;
@@ -479,7 +487,8 @@ impl Requester {
     }
 
     fn after_arrivals(&mut self, now: Moment, arrived: &Arrived, marked: u64, holes: bool) {
-        if let Some(sent) = arrived.newest_once {
+        // After silence, what comes was held up by it and not by the path.
+        if let Some(sent) = arrived.newest_once.filter(|_| !self.probing) {
             self.trip.sample(now.since(sent));
         }
         if arrived.frames > 0 {
@@ -488,7 +497,8 @@ impl Requester {
             self.window.acknowledged((now, self.trip.smooth()), counts, self.limited);
             self.limited = false;
         }
-        if self.selective && holes {
+        if self.selective && (holes || self.probing) {
+            self.probing &= arrived.frames == 0;
             self.find_lost();
         }
     }
@@ -656,7 +666,14 @@ impl Requester {
         }
         if self.timeout_at().is_some_and(|at| at <= now) {
             let timeout = self.trip.timeout();
-            self.mark_due(|frame| frame.sent + timeout <= now);
+            if self.selective {
+                // The others may wait at a receiver that does not look: twice, they overrun it.
+                let oldest = self.frames.iter().position(|of| of.state == State::Flying);
+                self.make_due(oldest.unwrap_or_default());
+                (self.probe_due, self.probing) = (true, true);
+            } else {
+                self.mark_due(|frame| frame.sent + timeout <= now);
+            }
             self.trip.timed_out();
             self.window.timed_out();
         }

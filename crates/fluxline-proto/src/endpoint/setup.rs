@@ -387,6 +387,12 @@ impl Core {
             now,
         });
         self.telling.push_back(connection.connected());
+        // There is less of the receive buffer for each of the others: they are told.
+        for slot in &mut self.slots {
+            if let Slot::Open(open) = slot {
+                open.responder.acknowledge |= open.selective;
+            }
+        }
         self.slots[id.0 as usize] = Slot::Open(Box::new(connection));
     }
 

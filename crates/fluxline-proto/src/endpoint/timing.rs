@@ -137,8 +137,9 @@ impl Window {
             self.bytes = (self.bytes + bytes).min(self.bytes_max);
         }
         let began = *self.round_began.get_or_insert(now);
-        let over = now.since(began) >= round_trip && self.acknowledged >= ROUND_FRAMES_MIN;
-        if over || (self.marked > 0 && now.since(began) >= round_trip) {
+        // Each round trip, so that all connections grow alike; a share of losses needs more frames.
+        let counts = self.lost == 0 || self.acknowledged + self.lost >= ROUND_FRAMES_MIN;
+        if now.since(began) >= round_trip && (counts || self.marked > 0) {
             self.end_round(now, limited);
         }
     }
@@ -173,8 +174,10 @@ impl Window {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
     bytes_per_s: u64,
-    /// When what was sent so far has been sent at that rate.
+    /// When what was sent so far has been sent at that rate, and what is left of a nanosecond
+    /// \[1/`bytes_per_s` ns\].
     free_at: Moment,
+    rest: u64,
 }
 
 /// What may be sent at once after a pause. Source: 1 ms of 1 Gb/s, less than any switch buffers.
@@ -182,7 +185,7 @@ const BURST: Span = Span::from_ns(100_000);
 
 impl Pacer {
     pub fn new(bytes_per_s: u64) -> Pacer {
-        Pacer { bytes_per_s, free_at: Moment::default() }
+        Pacer { bytes_per_s, free_at: Moment::default(), rest: 0 }
     }
 
     /// When the next frame may leave; `None`: now.
@@ -191,8 +194,9 @@ impl Pacer {
     }
 
     pub fn sent(&mut self, now: Moment, bytes: u64) {
-        let takes = bytes.saturating_mul(1_000_000_000).checked_div(self.bytes_per_s);
-        if let Some(takes) = takes {
+        let work = bytes.saturating_mul(1_000_000_000).saturating_add(self.rest);
+        if let Some(takes) = work.checked_div(self.bytes_per_s) {
+            self.rest = work % self.bytes_per_s;
             self.free_at = self.free_at.max(now) + Span::from_ns(takes);
         }
     }
