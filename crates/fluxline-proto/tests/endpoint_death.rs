@@ -157,7 +157,7 @@ fn a_cable_that_is_cut_for_less_than_death_loses_nothing() {
         println!("SEED={seed} COUNT=1");
         let faults = bad(seed);
         let mut two = two(faults);
-        let data: Vec<u8> = (0..900_000_u32).map(|at| (at * 31 >> 3) as u8).collect();
+        let data: Vec<u8> = (0..900_000_u32).map(|at| ((at * 31) >> 3) as u8).collect();
         let half = two.own;
         two.world.nodes[0].memory(half).expect("own").write(0, &data).expect("inside");
         for (tag, chunk) in data.chunks(10_000).enumerate() {
