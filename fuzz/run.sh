@@ -8,7 +8,7 @@ if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
   echo "cargo-fuzz is missing: rustup toolchain install nightly && cargo install cargo-fuzz --locked"
   exit 1
 fi
-for target in packet_program description_file capture_input run_file roce_packet; do
+for target in packet_program description_file capture_input run_file roce_packet endpoint_frames; do
   seeds="fuzz/seeds/$target"
   dictionary=()
   length=4096
@@ -16,6 +16,7 @@ for target in packet_program description_file capture_input run_file roce_packet
     description_file) seeds=formats dictionary=(-dict=fuzz/description.dict) length=16384 ;;
     run_file) length=16384 ;;
     roce_packet) length=256 ;;
+    endpoint_frames) length=2048 ;;
     capture_input) length=65536 ;;
   esac
   echo "== $target, $seconds s"

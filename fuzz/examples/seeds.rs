@@ -25,7 +25,7 @@ const SEED_BYTES_MAX: usize = 2048;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
-    for target in ["packet_program", "capture_input", "run_file", "roce_packet"] {
+    for target in ["packet_program", "capture_input", "run_file", "roce_packet", "endpoint_frames"] {
         let folder = seeds.join(target);
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
@@ -34,7 +34,40 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write_packets(&formats, &seeds.join("packet_program"))?;
     write_captures(&formats, &seeds.join("capture_input"))?;
     write_run(&formats, &seeds.join("run_file"))?;
-    write_roce(&seeds.join("roce_packet"))
+    write_roce(&seeds.join("roce_packet"))?;
+    write_endpoint(&seeds.join("endpoint_frames"))
+}
+
+/// What the target of that name does to a frame: seals it, and puts in queue pair, PSN and R_Key.
+const ENDPOINT_FLAGS: u8 = 1 | 2 | 4 | 8 | 1 << 6;
+/// Frames that only Fluxline ends exchange.
+const SETUP: u8 = 0xC0;
+const SELECTIVE: u8 = 0xC1;
+
+/// A row of three frames of each kind, the numbers one after the other.
+fn write_endpoint(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let kinds = Opcode::ALL.iter().map(|opcode| (opcode.byte(), opcode.name().replace(' ', "-")));
+    let own = [(SETUP, "setup"), (SELECTIVE, "selective")].map(|(of, name)| (of, name.to_owned()));
+    for (index, (opcode, name)) in kinds.chain(own).enumerate() {
+        let mut bytes = vec![(0x20..0x40).contains(&opcode).into()];
+        for number in 0..3 {
+            let mut frame = vec![opcode, 0, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, number];
+            // An address, a key to be put in, and a length of 8; or an acknowledgement.
+            let extended = match Opcode::from_byte(opcode).map_or(0, Opcode::header_bytes) {
+                16 | 24 => vec![0x1F, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1],
+                0 => vec![5 * u8::from(opcode == SETUP), 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0],
+                _ => vec![0, 0, 0, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 8],
+            };
+            frame.extend(extended);
+            frame.resize(frame.len().next_multiple_of(4) + 12, 7);
+            // Every second kind while the node has work of its own.
+            let flags = ENDPOINT_FLAGS | (index as u8 % 2) << 4;
+            bytes.extend([flags, (frame.len() / 4) as u8]);
+            bytes.extend(frame);
+        }
+        fs::write(folder.join(name), bytes)?;
+    }
+    Ok(())
 }
 
 /// A packet of each RoCEv2 opcode, with its ICRC: the headers' fields count up.

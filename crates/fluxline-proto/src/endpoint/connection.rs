@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::StaticRemote;
 use super::counters::ConnectionCounters;
 use super::execute::Answer;
-use super::frames::{Setup, WINDOW};
+use super::frames::{Setup, WINDOW, held_bytes_max};
 use super::regions::{Granted, Regions};
 use super::requester::{Requester, Telling, Terms};
 use super::responder::{Around, Responder};
@@ -53,7 +53,9 @@ pub(super) struct Connection {
     pub remotes: Vec<StaticRemote>,
     pub counters: ConnectionCounters,
     /// When the peer was last heard, and last asked whether it lives.
-    pub heard: Moment,
+    heard: Moment,
+    /// Whether it has used the connection: it knows then how long frames are.
+    settled: bool,
     probed: Option<Moment>,
 }
 
@@ -100,6 +102,7 @@ impl Connection {
             remotes: Vec::new(),
             counters: ConnectionCounters::default(),
             heard: start.now,
+            settled: false,
             probed: None,
         }
     }
@@ -107,6 +110,29 @@ impl Connection {
     pub fn connected(&self) -> Completion {
         let (endpoint, peer) = (self.id, self.peer_name.clone());
         Completion::Connected { endpoint, peer, reliability: self.reliability }
+    }
+
+    /// Whether the peer was asked whether it lives, and has not answered yet.
+    fn is_silent(&self) -> bool {
+        self.probed.is_some_and(|probed| probed > self.heard)
+    }
+
+    /// A frame of the peer's has come.
+    pub fn hear(&mut self, now: Moment) {
+        if self.is_silent() {
+            // The silence is over: what was lost in it need not wait as long as it lasted.
+            self.requester.trip.answered();
+        }
+        self.heard = now;
+        self.settled = true;
+    }
+
+    /// The peer tries shorter frames, since longer ones did not come through one way or the other.
+    pub fn shorten(&mut self, frame_bytes: usize) {
+        if !self.settled && frame_bytes < self.requester.frame_bytes() {
+            self.requester.shorten(frame_bytes);
+            self.responder.executor.payload_bytes = self.requester.answer_bytes() as usize;
+        }
     }
 
     /// Does with a packet of the standard what it says. `Err`: the connection is over.
@@ -118,7 +144,7 @@ impl Connection {
         regions: &Regions,
         telling: &mut Telling,
     ) -> Result<(), Status> {
-        self.heard = now;
+        self.hear(now);
         let psn = packet.headers().psn;
         let of_ours = packet.opcode().transport() == transport_of(self.reliability);
         match packet.headers().body {
@@ -175,8 +201,8 @@ impl Connection {
         let mut around = Around { now, regions, granted, telling, counters };
         responder.on_time(&mut around);
         // Nothing came forward for long: with a peer that talks all the while, it is the link.
-        let talks = self.selective && now.since(self.heard).as_ns() < death.as_ns() / 2;
-        let dead = if talks { Status::Transport } else { Status::PeerGone };
+        let gone = !self.selective || self.is_silent();
+        let dead = if gone { Status::PeerGone } else { Status::Transport };
         self.requester.on_time(now, death).map_err(|_| dead)
     }
 
@@ -207,15 +233,17 @@ impl Connection {
         let answer_bytes = requester.answer_bytes();
         sent +=
             answer(&mut responder.answers, (answer_bytes, responder.executor.messages), &mut wire);
+        let held_bytes = held_bytes_max(requester.frame_bytes());
         if responder.acknowledge {
-            let told = acknowledge(responder, (self.selective, credit_bytes), &mut wire);
+            let told =
+                acknowledge(responder, (self.selective, credit_bytes, held_bytes), &mut wire);
             responder.acknowledge = !told;
             counters.acknowledgements_sent += u64::from(told);
         }
         sent += requester.pump(now, &mut wire, QUANTUM, telling, counters);
         if self.selective && self.probe_at(death) <= now {
             let mut bits = [0; WINDOW as usize / 8];
-            let mut ack = self.responder.selective(credit_bytes, &mut bits);
+            let mut ack = self.responder.selective(credit_bytes, &mut bits[..held_bytes]);
             ack.reply = true;
             let mut wire = Wire { port, ends: &self.ends, checked: self.checked, to: self.pairs.1 };
             wire.selective(&ack);
@@ -309,12 +337,12 @@ fn answer<P: Port>(
 /// Tells what came; `false`: the port has no room.
 fn acknowledge<P: Port>(
     responder: &Responder,
-    (selective, credit_bytes): (bool, u64),
+    (selective, credit_bytes, held_bytes): (bool, u64, usize),
     wire: &mut Wire<'_, P>,
 ) -> bool {
     if selective {
         let mut bits = [0; WINDOW as usize / 8];
-        return wire.selective(&responder.selective(credit_bytes, &mut bits));
+        return wire.selective(&responder.selective(credit_bytes, &mut bits[..held_bytes]));
     }
     let (psn, aeth) = responder.standard();
     wire.packet(&Headers::new(wire.to, psn, Body::Acknowledge(aeth)), 0, |_| {})

@@ -12,7 +12,7 @@ use crate::{Moment, Span};
 /// A message for which no buffer was posted for so long is refused.
 const NO_BUFFER_WAIT: Span = Span::from_ms(100);
 /// Answers that wait to be sent; requests on top of it are as if lost.
-const ANSWERS_MAX: usize = 4 * ASKED_MAX;
+pub(super) const ANSWERS_MAX: usize = 4 * ASKED_MAX;
 /// Reads of up to this are copied when it is their turn: more than any frame has \[byte\].
 const COPIED_BYTES_MAX: usize = 1 << 16;
 
@@ -100,7 +100,7 @@ pub(super) struct Executor {
     /// them.
     lenient: bool,
     /// How much of an answer goes into one frame \[byte\].
-    payload_bytes: usize,
+    pub payload_bytes: usize,
     pub receives: VecDeque<(u64, Slice)>,
     writing: Option<Writing>,
     receiving: Option<Receiving>,

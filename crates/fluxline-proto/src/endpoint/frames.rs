@@ -22,6 +22,16 @@ pub(super) const WINDOW: u32 = 4096;
 /// The longest control frame that is not padded \[byte\].
 pub(super) const CONTROL_BYTES_MAX: usize = BTH_BYTES + 32 + WINDOW as usize / 8 + 4;
 
+/// No frame size below this is agreed on: set-up frames are not cut \[byte\].
+pub(super) const FRAME_BYTES_MIN: usize = 128;
+/// An acknowledgement without the map of what is held, with its ICRC \[byte\].
+const SELECTIVE_BYTES: usize = BTH_BYTES + 20 + 4;
+
+/// How much of that map fits into a frame \[byte\].
+pub(super) fn held_bytes_max(frame_bytes: usize) -> usize {
+    (frame_bytes.saturating_sub(SELECTIVE_BYTES) & !3).min(WINDOW as usize / 8)
+}
+
 /// What one end offers the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer<'a> {

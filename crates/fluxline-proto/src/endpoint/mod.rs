@@ -72,7 +72,8 @@ pub type Allocate = Box<dyn Fn(u64) -> Result<Arc<dyn Memory>, String>>;
 pub struct EndpointConfig {
     /// What peers are told that it is called.
     pub name: String,
-    /// Random, and known to nobody else: queue pairs, keys and cookies are made of it.
+    /// Random, new with each start, and known to nobody else: queue pairs, keys and cookies are made
+    /// of it. With one that was used before, late frames of then may be taken for new ones.
     pub secret: [u8; 16],
     /// The longest frame to use \[byte\]; less where port or peer take less.
     pub frame_bytes_max: usize,

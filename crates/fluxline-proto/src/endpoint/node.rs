@@ -12,7 +12,7 @@ use super::regions::Regions;
 use super::requester::Telling;
 use super::responder::is_request;
 use super::secrets::Secrets;
-use super::setup::{Calling, Leaving, Reply};
+use super::setup::{Calling, Leaving, Over, Reply};
 use crate::fabric::{Capabilities, EndpointId, Rights, Status};
 use crate::port::{Incoming, Port};
 use crate::roce::header::BTH_BYTES;
@@ -76,6 +76,7 @@ pub(super) struct Core {
     pub imports: Vec<Option<Import>>,
     pub telling: Telling,
     pub replies: Vec<Reply>,
+    pub over: Over,
     pub counters: NodeCounters,
     /// Endpoint by the low bits of its queue pair.
     pub pairs: Vec<Option<(QueuePair, EndpointId)>>,
@@ -118,6 +119,7 @@ impl<P: Port> Node<P> {
             imports: Vec::new(),
             telling: Telling::new(),
             replies: Vec::new(),
+            over: Over::default(),
             counters: NodeCounters::default(),
             pairs: alloc::vec![None; PLACES],
             living: Vec::new(),
@@ -275,7 +277,7 @@ impl Core {
         }
         let Some(endpoint) = self.find(pair) else {
             self.counters.unknown_pair += 1;
-            if kind == Some(Kind::Setup) {
+            if kind == Some(Kind::Setup) && self.is_allowed(frame.from.ip()) {
                 self.take_stray(frame);
             }
             return;
@@ -320,7 +322,7 @@ impl Core {
                 open.take(now, &packet, (bytes, frame.congestion), regions, telling)
             }
             Some(Kind::Selective) => {
-                open.heard = now;
+                open.hear(now);
                 if let Some(ack) = Selective::parse(bytes).filter(|_| open.selective) {
                     open.counters.acknowledgements_received += 1;
                     open.responder.acknowledge |= ack.reply;
@@ -329,7 +331,7 @@ impl Core {
                 Ok(())
             }
             Some(Kind::Setup) => {
-                open.heard = now;
+                open.hear(now);
                 match Setup::parse(bytes) {
                     Some(setup) => self.take_control(endpoint, &setup),
                     None => self.counters.unknown_kind += 1,
@@ -401,13 +403,16 @@ impl Core {
     /// A connection is over: its work is flushed, its imports are gone.
     pub fn end(&mut self, endpoint: EndpointId, status: Status) {
         let leaving = {
-            let Core { slots, telling, .. } = self;
+            let Core { slots, telling, over, now, .. } = self;
             let Some(Slot::Open(open)) = slots.get_mut(endpoint.0 as usize) else { return };
             open.end(status, telling);
             let told = matches!(status, Status::Disconnected | Status::PeerGone);
             let slot = core::mem::replace(&mut slots[endpoint.0 as usize], Slot::Over);
             match slot {
-                Slot::Open(open) if open.selective && !told => Leaving::of(*open),
+                Slot::Open(open) if open.selective => {
+                    over.note(*now, open.ends.peer, open.nonce);
+                    if told { None } else { Leaving::of(*open) }
+                }
                 _ => None,
             }
         };

@@ -11,7 +11,7 @@ use super::timing::{Pacer, RoundTrip, Window};
 use super::wire::Wire;
 use crate::fabric::{Completion, EndpointId, Operation, Status};
 use crate::port::Port;
-use crate::roce::{Headers, NakCode, Psn, Transport, pad_bytes};
+use crate::roce::{Headers, ICRC_BYTES, NakCode, Psn, Transport, pad_bytes};
 use crate::{Moment, Span};
 
 /// Gets and atomics among the frames from the first unanswered one on, at most: what a responder
@@ -19,8 +19,6 @@ use crate::{Moment, Span};
 pub(super) const ASKED_MAX: usize = 64;
 /// After a receiver was not ready, before the next try.
 const NOT_READY_PAUSE: Span = Span::from_ns(500_000);
-/// Probes that are not answered before all in flight counts as lost: some 30 ms on a fast path.
-const PROBES_MAX: u32 = 4;
 /// Frames that a strictly ordered peer is given at most before it acknowledges some.
 const ORDERED_FRAMES_MAX: usize = 1024;
 /// Of those, each so-manieth asks for an acknowledgement.
@@ -56,6 +54,10 @@ pub(super) struct Requester {
     /// When silence was last taken for loss.
     silent_at: Moment,
     pause_until: Option<Moment>,
+    /// After silence, one frame is sent whatever the window says; what it brings back tells which
+    /// others are lost.
+    probe_due: bool,
+    probing: bool,
     /// Since when nothing came forward although frames are out.
     stalled_since: Option<Moment>,
     credit_bytes: u64,
@@ -101,6 +103,8 @@ impl Requester {
             newest_arrived: Moment::default(),
             silent_at: Moment::default(),
             pause_until: None,
+            probe_due: false,
+            probing: false,
             stalled_since: None,
             credit_bytes: terms.credit_bytes,
             frame_cost: terms.frame_cost,
@@ -155,7 +159,7 @@ impl Requester {
                 break;
             }
             let Some(place) = self.next_due() else { break };
-            if !self.has_window(self.frames[place].cost) {
+            if !self.probe_due && !self.has_window(self.frames[place].cost) {
                 self.limited = true;
                 break;
             }
@@ -257,8 +261,11 @@ impl Requester {
         let body = body(self.shape.transport, posted, &frame);
         let mut headers = Headers::new(wire.to, psn, body);
         let ends = matches!(frame.part, Part::Last | Part::Only);
-        headers.acknowledge_request =
-            self.reliable() && (ends || psn.get().is_multiple_of(ACKNOWLEDGE_EACH));
+        // The last that the window takes, too: nothing else may follow that asks.
+        headers.acknowledge_request = self.reliable()
+            && (ends
+                || psn.get().is_multiple_of(ACKNOWLEDGE_EACH)
+                || self.flying_cost + 2 * frame.cost > self.window.bytes());
         let payload_bytes = match posted.act {
             Act::Put { .. } | Act::Send { .. } if !frame.empty => frame.bytes as usize,
             _ => 0,
@@ -270,7 +277,8 @@ impl Requester {
         if !sent {
             return false;
         }
-        let bytes = (headers.bytes() + payload_bytes + pad_bytes(payload_bytes)) as u64;
+        let padded_bytes = payload_bytes + pad_bytes(payload_bytes);
+        let bytes = (headers.bytes() + padded_bytes + ICRC_BYTES) as u64;
         self.pacer.sent(now, bytes);
         counters.frames_sent += 1;
         counters.payload_sent += payload_bytes as u64;
@@ -285,6 +293,7 @@ impl Requester {
     }
 
     fn took_off(&mut self, place: usize, now: Moment) {
+        self.probe_due = false;
         let frame = &mut self.frames[place];
         frame.state = State::Flying;
         frame.tries += 1;
@@ -332,10 +341,11 @@ impl Requester {
         for bit in bits {
             self.hold(expected + 1 + bit, &mut arrived);
         }
-        let marked = u64::from(ack.marked.wrapping_sub(self.marked_seen));
-        self.marked_seen = ack.marked;
+        // Less than before: overtaken by a later one.
+        let marked = (ack.marked.wrapping_sub(self.marked_seen) as i32).max(0) as u32;
+        self.marked_seen = self.marked_seen.wrapping_add(marked);
         let holes = !ack.held.is_empty() || self.asked > 0;
-        self.after_arrivals(now, &arrived, marked, holes);
+        self.after_arrivals(now, &arrived, u64::from(marked), holes);
         if let Some(refused) = ack.refused {
             self.refused(now, expected, refused);
         }
@@ -366,6 +376,9 @@ impl Requester {
         telling: &mut Telling,
     ) -> Result<(), Status> {
         self.acknowledged(now, psn.minus(1), telling);
+        if self.place_of(psn).is_none() {
+            return Ok(()); // late, or of nothing that was asked
+        }
         match code {
             NakCode::PsnSequenceError => {
                 self.go_back(psn);
@@ -518,7 +531,8 @@ impl Requester {
             self.window.acknowledged((now, self.trip.smooth()), counts, self.limited);
             self.limited = false;
         }
-        if self.selective && holes {
+        if self.selective && (holes || self.probing) {
+            self.probing &= arrived.frames == 0;
             self.find_lost();
         }
     }
@@ -694,15 +708,16 @@ impl Requester {
     /// Silence may mean that the peer does not run now, or that all in flight is lost. The oldest
     /// frame is sent again; what is told of it tells which. Source: RFC 8985, tail loss probes.
     fn probe(&mut self, now: Moment) {
-        let patient = self.selective && self.trip.silences() <= PROBES_MAX;
-        if !patient {
+        if !self.selective {
             let trip = self.trip.smooth();
             self.mark_due(|frame| frame.sent + trip <= now);
             self.window.timed_out();
             return;
         }
         if let Some(place) = self.frames.iter().position(is_unanswered) {
+            // The others may wait at a receiver that does not look: twice, they overrun it.
             self.make_due(place);
+            (self.probe_due, self.probing) = (true, true);
         }
     }
 
@@ -723,6 +738,23 @@ impl Requester {
     /// Frames that were sent and have not arrived.
     pub fn in_flight(&self) -> usize {
         self.frames.iter().filter(|frame| frame.state == State::Flying).count()
+    }
+
+    /// A frame with all headers \[byte\].
+    pub fn frame_bytes(&self) -> usize {
+        self.shape.frame_bytes
+    }
+
+    /// Frames are shorter from now on; nothing that was sent can have reached the peer, so that all
+    /// is cut anew.
+    pub fn shorten(&mut self, frame_bytes: usize) {
+        self.shape.frame_bytes = frame_bytes;
+        for posted in &mut self.posted {
+            (posted.cut, posted.framed, posted.frames_left) = (0, false, 0);
+        }
+        self.frames.clear();
+        self.cutting = self.base;
+        (self.due, self.due_from, self.asked, self.flying_cost) = (0, 0, 0, 0);
     }
 
     /// How much of an answer goes into one frame \[byte\].

@@ -5,7 +5,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::counters::ConnectionCounters;
-use super::execute::{Answer, Executor, Step};
+use super::execute::{ANSWERS_MAX, Answer, Executor, Step};
 use super::frames::{Refused, Selective, WINDOW};
 use super::regions::{Granted, Regions};
 use super::requester::Telling;
@@ -111,8 +111,7 @@ impl Responder {
             1.. if !self.selective => {
                 around.counters.frames_ahead += 1;
                 if !core::mem::replace(&mut self.gap_told, true) {
-                    let syndrome = Syndrome::Nak(NakCode::PsnSequenceError);
-                    self.answers.push_back(Answer::Told(self.expected_psn(), syndrome));
+                    self.tell(Syndrome::Nak(NakCode::PsnSequenceError));
                 }
             }
             1.. => {
@@ -145,50 +144,58 @@ impl Responder {
     /// Does the request that is expected; `false`: it was not done, and stays expected.
     fn step(&mut self, packet: &Packet<'_>, around: &mut Around<'_>) -> bool {
         let is_empty = Executor::is_empty_write(packet);
-        if let Some(Refused::For(_)) = self.refused
+        if let Some(Refused::For(status)) = self.refused
             && !is_empty
         {
-            return false; // refused for good: only nothing may take its place
+            // Refused for good: only nothing may take its place. What told so may be lost.
+            self.tell_refused(status);
+            return false;
         }
         let step = self.executor.step(self.expected, packet, &mut self.answers, around);
         match step {
             Step::Next(count) => {
-                let done = self.expected;
                 self.expected += u64::from(count);
                 (self.refused, self.gap_told) = (None, false);
-                if let Some(bytes) = self.unhold(done) {
-                    self.spare.push(bytes);
+                // A read may have taken more numbers than its own.
+                while let Some((&number, _)) = self.held.first_key_value()
+                    && number < self.expected
+                {
+                    let bytes = self.unhold(number);
+                    self.spare.extend(bytes);
                 }
                 true
             }
             Step::Busy => false,
             Step::NotReady => {
-                if self.refused.is_none() && !self.selective {
-                    let syndrome = Syndrome::RnrNak(RnrTimer::at_least(NOT_READY_PAUSE));
-                    self.answers.push_back(Answer::Told(self.expected_psn(), syndrome));
-                }
+                // What follows is dropped without a word: its sender knows.
+                self.gap_told = true;
+                self.tell(Syndrome::RnrNak(RnrTimer::at_least(NOT_READY_PAUSE)));
                 self.refused = Some(Refused::NotReady);
                 false
             }
             Step::Refused(status) => {
                 around.counters.frames_refused += 1;
-                self.refuse(status);
+                self.refused = Some(Refused::For(status));
+                self.tell_refused(status);
                 false
             }
         }
     }
 
-    fn refuse(&mut self, status: Status) {
-        self.refused = Some(Refused::For(status));
-        if !self.selective {
-            let code = match status {
-                Status::WrongKey | Status::Rights | Status::OutOfRegion | Status::Withdrawn => {
-                    NakCode::RemoteAccessError
-                }
-                _ => NakCode::InvalidRequest,
-            };
-            let told = Answer::Told(self.expected_psn(), Syndrome::Nak(code));
-            self.answers.push_back(told);
+    /// A refusal of the standard, of the request that is expected.
+    fn tell_refused(&mut self, status: Status) {
+        self.tell(Syndrome::Nak(match status {
+            Status::WrongKey | Status::Rights | Status::OutOfRegion | Status::Withdrawn => {
+                NakCode::RemoteAccessError
+            }
+            _ => NakCode::InvalidRequest,
+        }));
+    }
+
+    /// Tells a peer that speaks the standard only.
+    fn tell(&mut self, syndrome: Syndrome) {
+        if !self.selective && self.answers.len() < ANSWERS_MAX {
+            self.answers.push_back(Answer::Told(self.expected_psn(), syndrome));
         }
     }
 

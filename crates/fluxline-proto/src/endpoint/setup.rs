@@ -11,11 +11,12 @@
 //! Source of the cookie: RFC 9000, 8.1.2 (QUIC's Retry) and D. J. Bernstein's SYN cookies.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use core::net::SocketAddr;
 
 use super::connection::{ASK_AGAIN, Connection, Start, transport_of};
-use super::frames::{Offer, SETUP_PAIR, Setup, VERSION};
+use super::frames::{FRAME_BYTES_MIN, Offer, SETUP_PAIR, Setup, VERSION};
 use super::node::{Core, Import, Slot};
 use super::posted::Shape;
 use super::requester::Terms;
@@ -31,6 +32,8 @@ const EPOCH_NS: u64 = 10_000_000_000;
 const TRIES_EACH: u8 = 3;
 /// Replies kept for sending; what asks for more is as if lost.
 const REPLIES_MAX: usize = 256;
+/// Ended connections that are remembered; more are told from new ones only by their peers.
+const OVER_MAX: usize = 256;
 /// A goodbye is said again until it is answered, so often at most.
 const GOODBYES_MAX: u32 = 20;
 /// Frame sizes that are tried when a larger one does not arrive \[byte\]: those of MTU 9000, 4096
@@ -67,6 +70,24 @@ pub(super) enum Reply {
     Accept { endpoint: EndpointId, attempt: u8, frame_bytes: usize },
     Imported { endpoint: EndpointId, request: u32, found: Result<(u32, u64, Rights), Status> },
     Farewell { ends: Ends, pair: QueuePair },
+}
+
+/// Connections that ended while cookies for them are still good: a Hello for one of them is late.
+#[derive(Default)]
+pub(super) struct Over(VecDeque<(u64, SocketAddr, u64)>);
+
+impl Over {
+    pub fn note(&mut self, now: Moment, peer: SocketAddr, nonce: u64) {
+        if self.0.len() >= OVER_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((now.as_ns() / EPOCH_NS, peer, nonce));
+    }
+
+    fn has(&self, now: Moment, peer: SocketAddr, nonce: u64) -> bool {
+        let epoch = now.as_ns() / EPOCH_NS;
+        self.0.iter().any(|&(of, at, was)| of + 2 > epoch && (at, was) == (peer, nonce))
+    }
 }
 
 impl Leaving {
@@ -213,7 +234,9 @@ impl Core {
                 self.take_hello((now, frame.bytes.len()), ends, (nonce, cookie, attempt), &offer);
             }
             Some(Setup::Retry { nonce, cookie }) => {
-                if let Some(calling) = self.calling(nonce, frame.from).map(|(_, of)| of) {
+                let calling = self.calling(nonce, frame.from).map(|(_, of)| of);
+                // The same once more is a duplicate, and no reason to hurry.
+                if let Some(calling) = calling.filter(|of| of.cookie != cookie) {
                     (calling.cookie, calling.sent) = (cookie, None);
                 }
             }
@@ -261,10 +284,20 @@ impl Core {
             self.push_reply(Reply::Retry { ends, nonce, cookie: good[0] });
             return;
         }
+        // As long as what has just come, which the sender padded to what it wants.
+        let frame_bytes = frame_bytes.min(self.frame_bytes).min(offer.frame_bytes as usize) & !3;
+        if frame_bytes < FRAME_BYTES_MIN {
+            self.counters.unknown_kind += 1;
+            return;
+        }
         let known = self.living.iter().copied().find(|of| match &self.slots[of.0 as usize] {
             Slot::Open(open) => open.nonce == nonce && open.ends.peer == ends.peer,
             _ => false,
         });
+        if known.is_none() && self.over.has(now, ends.peer, nonce) {
+            self.push_reply(Reply::Refuse { ends, nonce, status: Status::Disconnected });
+            return;
+        }
         if known.is_none() && self.living.len() >= self.capabilities.endpoints_max as usize {
             self.counters.refused += 1;
             self.push_reply(Reply::Refuse { ends, nonce, status: Status::NoRoom });
@@ -272,6 +305,9 @@ impl Core {
         }
         let accepted = known.or_else(|| self.accept(now, ends, nonce, offer, frame_bytes));
         let Some(endpoint) = accepted else { return };
+        if let Some(open) = self.open(endpoint) {
+            open.shorten(frame_bytes);
+        }
         self.push_reply(Reply::Accept { endpoint, attempt, frame_bytes });
     }
 
@@ -288,8 +324,6 @@ impl Core {
             self.forget(id);
             return None;
         };
-        // As long as what has just come, which the sender padded to what it wants.
-        let frame_bytes = frame_bytes.min(self.frame_bytes).min(offer.frame_bytes as usize);
         let ours = (pair, Psn::new(self.secrets.number() as u32));
         self.open_between(now, (id, ends, nonce), ours, offer, frame_bytes);
         Some(id)
@@ -301,6 +335,10 @@ impl Core {
         (nonce, attempt, from): (u64, u8, SocketAddr),
         offer: &Offer<'_>,
     ) {
+        if (offer.frame_bytes as usize) < FRAME_BYTES_MIN {
+            self.counters.unknown_kind += 1;
+            return;
+        }
         let Some((id, _)) = self.calling(nonce, from) else { return };
         let slot = core::mem::replace(&mut self.slots[id.0 as usize], Slot::Over);
         let Slot::Calling(calling) = slot else { return };
@@ -349,6 +387,12 @@ impl Core {
             now,
         });
         self.telling.push_back(connection.connected());
+        // There is less of the receive buffer for each of the others: they are told.
+        for slot in &mut self.slots {
+            if let Slot::Open(open) = slot {
+                open.responder.acknowledge |= open.selective;
+            }
+        }
         self.slots[id.0 as usize] = Slot::Open(Box::new(connection));
     }
 

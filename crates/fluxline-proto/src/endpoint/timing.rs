@@ -17,8 +17,8 @@ pub(super) struct RoundTrip {
 const TIMEOUT_MIN: Span = Span::from_ms(2);
 const TIMEOUT_FIRST: Span = Span::from_ms(20);
 const TIMEOUT_MAX: Span = Span::from_ms(200);
-/// Sixteen times as long at most: the window, not the wait, is what spares an overloaded network.
-const BACKOFF_MAX: u32 = 4;
+/// So often it doubles at most. What is sent into a silence is beyond the receiver's credit.
+const BACKOFF_MAX: u32 = 7;
 
 impl RoundTrip {
     pub fn new() -> RoundTrip {
@@ -62,11 +62,6 @@ impl RoundTrip {
 
     pub fn answered(&mut self) {
         self.backoff = 0;
-    }
-
-    /// How often in a row silence was taken for loss.
-    pub fn silences(&self) -> u32 {
-        self.backoff
     }
 
     /// How much later than its successors a frame may be before it counts as lost.
@@ -150,8 +145,9 @@ impl Window {
             self.bytes = (self.bytes + bytes).min(self.bytes_max);
         }
         let began = *self.round_began.get_or_insert(now);
-        let over = now.since(began) >= round_trip && self.acknowledged >= ROUND_FRAMES_MIN;
-        if over || (self.marked > 0 && now.since(began) >= round_trip) {
+        // Each round trip, so that all connections grow alike; a share of losses needs more frames.
+        let counts = self.lost == 0 || self.acknowledged + self.lost >= ROUND_FRAMES_MIN;
+        if now.since(began) >= round_trip && (counts || self.marked > 0) {
             self.end_round(now, limited);
         }
     }
@@ -186,8 +182,10 @@ impl Window {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
     bytes_per_s: u64,
-    /// When what was sent so far has been sent at that rate.
+    /// When what was sent so far has been sent at that rate, and what is left of a nanosecond
+    /// \[1/`bytes_per_s` ns\].
     free_at: Moment,
+    rest: u64,
 }
 
 /// What may be sent at once after a pause. Source: 1 ms of 1 Gb/s, less than any switch buffers.
@@ -195,7 +193,7 @@ const BURST: Span = Span::from_ns(100_000);
 
 impl Pacer {
     pub fn new(bytes_per_s: u64) -> Pacer {
-        Pacer { bytes_per_s, free_at: Moment::default() }
+        Pacer { bytes_per_s, free_at: Moment::default(), rest: 0 }
     }
 
     /// When the next frame may leave; `None`: now.
@@ -204,8 +202,9 @@ impl Pacer {
     }
 
     pub fn sent(&mut self, now: Moment, bytes: u64) {
-        let takes = bytes.saturating_mul(1_000_000_000).checked_div(self.bytes_per_s);
-        if let Some(takes) = takes {
+        let work = bytes.saturating_mul(1_000_000_000).saturating_add(self.rest);
+        if let Some(takes) = work.checked_div(self.bytes_per_s) {
+            self.rest = work % self.bytes_per_s;
             self.free_at = self.free_at.max(now) + Span::from_ns(takes);
         }
     }
@@ -264,7 +263,7 @@ mod tests {
         trip.timed_out();
         assert_eq!(trip.timeout().as_ns(), first.as_ns() * 2);
         (0..20).for_each(|_| trip.timed_out());
-        assert_eq!(trip.timeout().as_ns(), (first.as_ns() * 16).min(TIMEOUT_MAX.as_ns()));
+        assert_eq!(trip.timeout(), TIMEOUT_MAX);
         trip.answered();
         assert_eq!(trip.timeout(), first);
     }
