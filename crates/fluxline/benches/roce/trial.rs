@@ -1,0 +1,128 @@
+//! One trial: both ends as processes of their own, and what they say of it.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use super::cpu::Cpu;
+use super::ends::Settings;
+use super::path::Path;
+use super::{bare, ping, put, tcp};
+
+/// What all parts share.
+pub struct Bench {
+    pub rounds: usize,
+    /// The sender's and the receiver's.
+    pub cores: (usize, usize),
+    _folder: tempfile::TempDir,
+    pub bare: PathBuf,
+}
+
+impl Bench {
+    pub fn new(rounds: usize, cores: (usize, usize)) -> Bench {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let bare = bare::compile(folder.path());
+        Bench { rounds, cores, _folder: folder, bare }
+    }
+}
+
+/// What one end says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Side {
+    /// What was sent or arrived \[byte\]; of trips, how many.
+    pub amount: f64,
+    /// In which time; the sender may not say.
+    pub seconds: f64,
+    /// Share of frames that did not come.
+    pub lost: f64,
+    pub cpu: Cpu,
+}
+
+/// What both ends say.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    pub sent: Side,
+    pub received: Side,
+}
+
+impl Outcome {
+    /// Goodput at the receiver \[Gb/s\].
+    pub fn gigabits(&self) -> f64 {
+        self.received.amount * 8e-9 / self.received.seconds.max(1e-9)
+    }
+}
+
+/// Last line of an end: amount, seconds, share lost, user and system time.
+pub fn print_side(amount: f64, seconds: f64, lost: f64, cpu: Cpu) {
+    println!("side {amount} {seconds} {lost} {} {}", cpu.user, cpu.system);
+}
+
+/// This process is an end.
+pub fn play(role: &str, settings: &Settings) {
+    match role {
+        "as-put-sender" => put::send(settings),
+        "as-put-receiver" => put::receive(settings),
+        "as-tcp-sender" => tcp::send(settings),
+        "as-tcp-receiver" => tcp::receive(settings),
+        "as-ping" => ping::ask(settings),
+        "as-echo" => ping::echo(settings),
+        other => panic!("no role {other}"),
+    }
+}
+
+/// A started end.
+pub struct End {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl End {
+    pub fn start(mut command: Command) -> End {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        End { child, lines }
+    }
+
+    /// The rest of the next line that begins with this word.
+    pub fn line(&mut self, word: &str) -> Option<String> {
+        loop {
+            let line = self.lines.next()?.ok()?;
+            if let Some(rest) = line.strip_prefix(word) {
+                return Some(rest.trim().to_owned());
+            }
+        }
+    }
+
+    pub fn side(mut self) -> Side {
+        let line = self.line("side").unwrap_or_default();
+        self.child.wait().expect("it ends");
+        let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [amount, seconds, lost, user, system] = numbers[..] else { return Side::default() };
+        Side { amount, seconds, lost, cpu: Cpu { user, system } }
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Both ends of ours, each in its place of the path.
+pub fn run(bench: &Bench, path: &Path, roles: (&str, &str), settings: &Settings) -> Outcome {
+    let settings = path.addresses(settings.clone());
+    let own = std::env::current_exe().expect("a path");
+    let command = |role: &str, core: usize, settings: Settings| {
+        let mut command = Command::new(&own);
+        command.arg(role).args(settings.with("core", core).arguments());
+        command
+    };
+    let receiver = command(roles.1, bench.cores.1, settings.clone());
+    let mut receiver = End::start(path.at_receiver(receiver));
+    let Some(port) = receiver.line("ready") else { return Outcome::default() };
+    let sender = command(roles.0, bench.cores.0, settings.with("port", port));
+    let sender = End::start(path.at_sender(sender));
+    let received = receiver.side();
+    Outcome { sent: sender.side(), received }
+}
