@@ -105,8 +105,7 @@ impl Namespaces {
             A = Namespaces::A,
             FAR = Namespaces::FAR,
         ))?;
-        let interfaces =
-            [(a, "lo"), (a, "veA"), (b, "lo"), (b, "veB"), (r, "reA"), (r, "reB")];
+        let interfaces = [(a, "lo"), (a, "veA"), (b, "lo"), (b, "veB"), (r, "reA"), (r, "reB")];
         new.set_up(&interfaces)?;
         run_lines(&format!(
             "ip -n {a} route add default via 10.93.0.254
