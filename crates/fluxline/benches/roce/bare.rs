@@ -26,6 +26,8 @@ pub struct Stream {
     /// The receiver's nap between batches \[us\]; below 0 it polls.
     pub nap_us: i32,
     pub seconds: f64,
+    /// Datagrams a second; 0: as fast as it goes.
+    pub pace: u64,
 }
 
 /// A stream of datagrams as fast as it goes.
@@ -34,7 +36,7 @@ pub fn stream(bench: &Bench, path: &Path, of: Stream) -> Outcome {
     let port = (20_000 + std::process::id() % 20_000).to_string();
     let bare = |arguments: &[&str]| {
         let mut command = Command::new(&bench.bare);
-        command.args(arguments).env("ADDRESS", &address);
+        command.args(arguments).env("ADDRESS", &address).env("PACE", of.pace.to_string());
         command
     };
     let (gro, nap) = (u8::from(of.trains).to_string(), of.nap_us.to_string());
@@ -52,15 +54,34 @@ pub fn stream(bench: &Bench, path: &Path, of: Stream) -> Outcome {
     let mut sender =
         End::start(path.at_sender(bare(&["send", &port, &bytes, &train, &longer, &core])));
     let sent = side(&sender.line("").unwrap_or_default());
-    let mut received = side(&receiver.line("").unwrap_or_default());
-    let share = received.amount / received.seconds.max(1e-9) / (sent.amount / sent.seconds);
-    received.lost = (1.0 - share).max(0.0);
+    let received = side(&receiver.line("").unwrap_or_default());
     Outcome { sent, received }
 }
 
 /// datagrams, bytes, seconds, -, user, system
 fn side(line: &str) -> Side {
     let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-    let [_, amount, seconds, _, user, system] = numbers[..] else { return Side::default() };
-    Side { amount, seconds, lost: 0.0, cpu: Cpu { user, system } }
+    let [count, amount, seconds, lost, user, system] = numbers[..] else { return Side::default() };
+    let lost = lost / (lost + count).max(1.0);
+    Side { amount, seconds, lost, cpu: Cpu { user, system } }
+}
+
+/// Half round trips of datagrams, both ends polling: p50 and p99 \[ns\].
+pub fn ping(bench: &Bench, path: &Path, bytes: usize, trips: u32) -> (f64, f64) {
+    let address = path.addresses(Default::default()).address("to").to_string();
+    let port = (20_000 + std::process::id() % 20_000).to_string();
+    let bare = |arguments: &[&str]| {
+        let mut command = Command::new(&bench.bare);
+        command.args(arguments).env("ADDRESS", &address);
+        command
+    };
+    let cores = [bench.cores.0.to_string(), bench.cores.1.to_string()];
+    let mut echo = End::start(path.at_receiver(bare(&["echo", &port, &cores[1]])));
+    echo.line("ready");
+    let (bytes, trips) = (bytes.to_string(), trips.to_string());
+    let ping = bare(&["ping", &port, &bytes, &trips, &cores[0]]);
+    let line = End::start(path.at_sender(ping)).line("").unwrap_or_default();
+    let mut numbers = line.split(' ').filter_map(|word| word.parse::<f64>().ok());
+    let mut half = || numbers.next().unwrap_or(f64::NAN) / 2.0;
+    (half(), half())
 }

@@ -5,13 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use fluxline::clock;
 use fluxline::roce::{RoceNode, endpoint_config};
-use fluxline::udp::{UdpPort, UdpPortConfig};
+use fluxline::udp::{UdpPort, UdpPortConfig, WhenEmpty};
 use fluxline_proto::endpoint::EndpointConfig;
 use fluxline_proto::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Name, RegionId, Reliability, RemoteId, Rights,
 };
+use fluxline_proto::port::Port;
 
 pub const KEY: Key = Key(0x5EED);
 /// The region that puts go to, and the one that they are from \[byte\]. Twice the largest put: a
@@ -60,6 +60,10 @@ pub fn open(settings: &Settings, name: &str, ip: IpAddr) -> RoceNode {
     let mut port = UdpPortConfig::new(SocketAddr::new(ip, 0));
     let single: bool = settings.get("single");
     (port.segmentation, port.gro) = (!single, !single);
+    let nap_us: u64 = settings.get("nap");
+    if nap_us > 0 {
+        port.when_empty = WhenEmpty::Nap(Duration::from_micros(nap_us));
+    }
     let frame_bytes: usize = settings.get("frame");
     let config = EndpointConfig {
         checked: settings.get("checked"),
@@ -118,8 +122,6 @@ pub fn import(node: &mut RoceNode, endpoint: EndpointId, called: &str) -> Remote
 
 /// Tells whoever started this process that the other end may begin.
 pub fn ready(node: &mut RoceNode, ip: IpAddr) {
-    use fluxline_proto::port::Port;
     let local = node.node().port().local(ip).expect("bound");
     println!("ready {}", local.port());
-    let _ = clock::monotonic();
 }

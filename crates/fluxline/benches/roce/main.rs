@@ -19,6 +19,7 @@ mod parts;
 mod path;
 mod ping;
 mod put;
+mod quic;
 mod tcp;
 mod trial;
 

@@ -8,7 +8,7 @@ use fluxline_proto::fabric::{Completion, EndpointId, Fabric, Local, RemoteId, Ta
 
 use super::ends::{self, Settings};
 
-const TRIPS: u32 = 20_000;
+pub const TRIPS: u32 = 20_000;
 
 /// Puts with a notification and waits for the one that comes back; prints p50 and p99 \[ns\].
 pub fn ask(settings: &Settings) {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fluxline::pin::pin_current_thread;
+use fluxline::roce::RoceNode;
 use fluxline_proto::fabric::{
     Completion, EndpointId, Fabric, Level, Local, PostError, Slice, Target, Work,
 };
@@ -32,7 +33,7 @@ pub fn send(settings: &Settings) {
     loop {
         let from = Local::Region(Slice { region, offset, bytes });
         let to = Target { remote, offset };
-        let (notify, complete_at) = (Some(posted as u32), completion(posted));
+        let (notify, complete_at) = (notify(posted, bytes), completion(posted));
         match node.post(endpoint, posted, Work::Put { from, to, notify, complete_at }) {
             Ok(()) => {
                 posted += 1;
@@ -50,12 +51,18 @@ pub fn send(settings: &Settings) {
     print_side(sent as f64, 0.0, 0.0, Cpu::now().since(before));
 }
 
+/// Long puts tell the receiver each; of short ones, whose rate counts, the receiver looks at the
+/// bytes.
+fn notify(number: u64, bytes: u64) -> Option<u32> {
+    (bytes >= 4096).then_some(number as u32)
+}
+
 /// Each 16th put tells that it is complete, as a program would ask for it that reuses memory.
 fn completion(number: u64) -> Option<Level> {
     number.is_multiple_of(16).then_some(Level::Copied)
 }
 
-fn payload_sent(node: &mut fluxline::roce::RoceNode, endpoint: EndpointId) -> Option<u64> {
+fn payload_sent(node: &mut RoceNode, endpoint: EndpointId) -> Option<u64> {
     node.node().connection_counters(endpoint).map(|counters| counters.payload_sent)
 }
 
@@ -66,17 +73,18 @@ pub fn receive(settings: &Settings) {
     ends::export(&mut node, "into");
     ends::ready(&mut node, settings.address("to"));
     let endpoint = ends::connected(&mut node);
-    let counted = |node: &mut fluxline::roce::RoceNode| {
+    let counted = |node: &mut RoceNode| {
         let counters = node.node().connection_counters(endpoint);
         counters.map(|of| (of.payload_placed, of.frames_lost, of.frames_received))
     };
     while counted(&mut node).is_some_and(|(placed, ..)| placed == 0) {
         node.told();
     }
-    run_for(&mut node, WARM_UP);
+    let naps = settings.get::<u64>("nap") > 0;
+    run_for(&mut node, WARM_UP, naps);
     let Some(first) = counted(&mut node) else { return };
     let (began, before) = (Instant::now(), Cpu::now());
-    run_for(&mut node, settings.seconds());
+    run_for(&mut node, settings.seconds(), naps);
     let (seconds, used) = (began.elapsed().as_secs_f64(), Cpu::now().since(before));
     let Some(last) = counted(&mut node) else { return };
     let lost = (last.1 - first.1) as f64;
@@ -84,12 +92,16 @@ pub fn receive(settings: &Settings) {
     print_side((last.0 - first.0) as f64, seconds, share, used);
 }
 
-fn run_for(node: &mut fluxline::roce::RoceNode, time: Duration) {
+/// Polls for some time; one that naps sleeps while there is nothing, and finds a batch then.
+fn run_for(node: &mut RoceNode, time: Duration, naps: bool) {
     let began = Instant::now();
     while began.elapsed() < time {
         for _ in 0..LOOKS {
-            if let Some(Completion::Broken { status, .. }) = node.told() {
-                panic!("broken: {status}");
+            match node.told() {
+                Some(Completion::Broken { status, .. }) => panic!("broken: {status}"),
+                Some(_) => {}
+                None if naps => node.wait(Duration::from_millis(5)).expect("a working socket"),
+                None => {}
             }
         }
     }

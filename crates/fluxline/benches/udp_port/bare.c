@@ -7,7 +7,8 @@
  *   bare echo PORT CORE                         the other end of it
  *
  * Streams touch eight bytes of each datagram, as the port's side of the bench does, and print:
- * datagrams bytes seconds - user system, the last two the processor's time [s].
+ * datagrams bytes seconds lost user system, the last two the processor's time [s]. PACE in the
+ * environment: datagrams a second; else as fast as it goes.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -57,11 +58,11 @@ static struct rusage used(void) {
     return u;
 }
 
-static void print_stream(uint64_t datagrams, uint64_t bytes, double seconds, int sum,
-                         struct rusage before) {
+static void print_stream(uint64_t datagrams, uint64_t bytes, double seconds,
+                         long long lost, struct rusage before) {
     struct rusage after = used();
-    printf("%llu %llu %f %d %f %f\n", (unsigned long long)datagrams, (unsigned long long)bytes,
-           seconds, sum, seconds_of(after.ru_utime) - seconds_of(before.ru_utime),
+    printf("%llu %llu %f %lld %f %f\n", (unsigned long long)datagrams, (unsigned long long)bytes,
+           seconds, lost, seconds_of(after.ru_utime) - seconds_of(before.ru_utime),
            seconds_of(after.ru_stime) - seconds_of(before.ru_stime));
 }
 
@@ -96,12 +97,16 @@ static int send_all(char **arg) {
     }
     uint64_t number = 0, sent = 0;
     struct rusage before = used();
+    const char *pace = getenv("PACE");
+    double rate = pace ? atof(pace) : 0;
+    if (rate > 0 && messages > 16) messages = 16; /* small batches keep the pace even */
     double begin = now(), end = begin + seconds;
     while (now() < end) {
         for (int i = 0; i < messages * train; i++, number++)
             memcpy(room + (size_t)i * payload, &number, sizeof number);
         int count = sendmmsg(fd, headers, messages, 0);
         sent += count > 0 ? count : 0;
+        if (rate > 0) while (now() < begin + sent * train / rate) {}
     }
     print_stream(sent * train, sent * length, now() - begin, 0, before);
     return 0;
@@ -122,7 +127,7 @@ static int receive_all(char **arg) {
     static struct sockaddr_in from[BATCH];
     char *room = calloc(BATCH, ROOM);
     memset(room, 1, (size_t)BATCH * ROOM);
-    uint64_t datagrams = 0, bytes = 0, sum = 0;
+    uint64_t datagrams = 0, bytes = 0, lowest = UINT64_MAX, highest = 0;
     double first = 0, last = 0;
     struct rusage before = used();
     puts("ready"), fflush(stdout);
@@ -143,7 +148,8 @@ static int receive_all(char **arg) {
             for (size_t at = 0; at < length; at += segment, datagrams++) {
                 uint64_t number;
                 memcpy(&number, (char *)vectors[i].iov_base + at, sizeof number);
-                sum += number;
+                if (number < lowest) lowest = number;
+                if (number > highest) highest = number;
             }
             bytes += length;
         }
@@ -162,7 +168,8 @@ static int receive_all(char **arg) {
             }
         }
     }
-    print_stream(datagrams, bytes, last - first, (int)(sum & 1), before);
+    long long lost = datagrams ? (long long)(highest - lowest + 1 - datagrams) : 0;
+    print_stream(datagrams, bytes, last - first, lost, before);
     return 0;
 }
 
