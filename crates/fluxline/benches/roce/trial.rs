@@ -1,8 +1,10 @@
 //! One trial: both ends as processes of their own, and what they say of it.
 
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use super::cpu::Cpu;
 use super::ends::Settings;
@@ -70,23 +72,30 @@ pub fn play(role: &str, settings: &Settings) {
     }
 }
 
-/// A started end.
+/// A started end; killed when dropped.
 pub struct End {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: Receiver<String>,
 }
+
+/// An end that says nothing for so long is given up: its trial counts as nothing.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 impl End {
     pub fn start(mut command: Command) -> End {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
-        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let out = BufReader::new(child.stdout.take().expect("piped"));
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            out.lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
+        });
         End { child, lines }
     }
 
     /// The rest of the next line that begins with this word.
     pub fn line(&mut self, word: &str) -> Option<String> {
         loop {
-            let line = self.lines.next()?.ok()?;
+            let line = self.lines.recv_timeout(PATIENCE).ok()?;
             if let Some(rest) = line.strip_prefix(word) {
                 return Some(rest.trim().to_owned());
             }
@@ -95,7 +104,6 @@ impl End {
 
     pub fn side(mut self) -> Side {
         let line = self.line("side").unwrap_or_default();
-        self.child.wait().expect("it ends");
         let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
         let [amount, seconds, lost, user, system] = numbers[..] else { return Side::default() };
         Side { amount, seconds, lost, cpu: Cpu { user, system } }
