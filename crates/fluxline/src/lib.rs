@@ -37,5 +37,6 @@ pub mod roce;
 pub mod shm;
 mod sys;
 pub mod udp;
+pub mod xdp;
 
-pub use open::{OpenError, open, shm_names, udp_address};
+pub use open::{OpenError, open, shm_names, udp_address, xdp_interface};

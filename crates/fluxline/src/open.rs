@@ -6,8 +6,9 @@ use std::time::Duration;
 use fluxline_proto::fabric::{Fabric, Name, NameError};
 use fluxline_proto::roce::UDP_PORT;
 
-use crate::roce::{RoceError, RoceNode};
+use crate::roce::{RoceError, RoceNode, endpoint_config};
 use crate::udp::UdpPortConfig;
+use crate::xdp::{XdpConfig, XdpError, XdpPort};
 
 use crate::shm::{Shm, ShmConfig, ShmError};
 
@@ -18,7 +19,10 @@ const SPIN: Duration = Duration::from_micros(50);
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Its link is not one of those that there are.
-    #[error("{url:?} names no link that there is; write shm://GROUP/NODE or udp://ADDRESS:PORT")]
+    #[error(
+        "{url:?} names no link that there is; write shm://GROUP/NODE, udp://ADDRESS:PORT or \
+         xdp://INTERFACE:PORT"
+    )]
     Link {
         /// What was given.
         url: String,
@@ -38,6 +42,9 @@ pub enum OpenError {
     /// The socket refused.
     #[error(transparent)]
     Roce(#[from] RoceError),
+    /// The interface refused.
+    #[error("{0}; udp:// with the interface's address works without")]
+    Xdp(#[from] XdpError),
     /// A part of it is no name.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -47,7 +54,7 @@ pub enum OpenError {
 }
 
 /// Opens a node on the link that `url` names: `shm://GROUP/NODE`, or `udp://ADDRESS[:PORT][/NAME]`
-/// with an own address.
+/// with an own address, or `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel.
 ///
 /// Nodes of one group reach each other by their names, nodes on UDP by their addresses. Errors:
 /// [`OpenError`], a sentence each.
@@ -67,6 +74,11 @@ pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
         let (local, name) = udp_address(url)?;
         let port = UdpPortConfig { spin: SPIN, ..UdpPortConfig::new(local) };
         return Ok(Box::new(RoceNode::open(&name, port)?));
+    }
+    if url.starts_with("xdp://") {
+        let (interface, name) = xdp_interface(url)?;
+        let port = XdpPort::open(&interface)?;
+        return Ok(Box::new(RoceNode::on(port, endpoint_config(&name)?)));
     }
     let (group, node) = shm_names(url)?;
     let config = ShmConfig { spin: SPIN, ..ShmConfig::default() };
@@ -93,6 +105,19 @@ pub fn udp_address(url: &str) -> Result<(SocketAddr, String), OpenError> {
     Ok((local, name))
 }
 
+/// Interface, with RoCEv2's port where none is given, and the node's name of an `xdp://` URL.
+pub fn xdp_interface(url: &str) -> Result<(XdpConfig, String), OpenError> {
+    let rest = url.strip_prefix("xdp://").ok_or_else(|| OpenError::Link { url: url.to_owned() })?;
+    let (interface, name) = rest.split_once('/').unwrap_or((rest, ""));
+    let wrong = || OpenError::Address { url: url.to_owned() };
+    let (interface, port) = match interface.split_once(':') {
+        Some((interface, port)) => (interface, port.parse().map_err(|_| wrong())?),
+        None => (interface, UDP_PORT),
+    };
+    let name = if name.is_empty() { interface.to_owned() } else { Name::parse(name)?.to_string() };
+    Ok((XdpConfig { port, ..XdpConfig::new(interface) }, name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{open, shm_names, udp_address};
@@ -103,6 +128,8 @@ mod tests {
             ("", "write shm://GROUP/NODE"),
             ("tcp://10.0.0.7:4791", "names no link that there is"),
             ("udp://here:4791", "write one of this host's"),
+            ("xdp://no-such-interface", "`ip link` lists them"),
+            ("xdp://lo:x", "write one of this host's"),
             ("udp://127.0.0.1/a/b", "is not a name"),
             ("shm://lab", "for example shm://lab/builder"),
             ("shm://lab/", "is not a name"),

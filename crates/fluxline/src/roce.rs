@@ -4,6 +4,7 @@
 //! host, waiting, and a goodbye when it is dropped. No RDMA card and no kernel module is needed.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +15,13 @@ use fluxline_proto::fabric::{
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
     Slice, Work,
 };
-use fluxline_proto::port::Port;
+use fluxline_proto::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 
 use crate::clock;
 use crate::shm::private_memory;
 use crate::sys::host;
 use crate::udp::{UdpPort, UdpPortConfig};
+use crate::xdp::{XdpConfig, XdpError, XdpPort};
 
 pub use crate::udp::BindError;
 
@@ -32,6 +34,87 @@ pub trait Waiting: Port {
 impl Waiting for UdpPort {
     fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
         UdpPort::wait(self, timeout)
+    }
+}
+
+impl Waiting for XdpPort {
+    fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
+        Ok(XdpPort::wait(self, timeout))
+    }
+}
+
+/// An interface past the kernel where that is possible, a UDP socket where it is not.
+pub enum EthernetPort {
+    /// The interface itself.
+    Xdp(Box<XdpPort>),
+    /// The kernel's stack.
+    Udp(Box<UdpPort>),
+}
+
+impl EthernetPort {
+    /// Opens the interface; if it refuses, a UDP socket on the address, and the reason.
+    ///
+    /// Errors: those of the socket, when that fails too.
+    pub fn open(
+        interface: &XdpConfig,
+        socket: UdpPortConfig,
+    ) -> Result<(EthernetPort, Option<XdpError>), BindError> {
+        match XdpPort::open(interface) {
+            Ok(port) => Ok((EthernetPort::Xdp(Box::new(port)), None)),
+            Err(reason) => {
+                let port = UdpPort::bind(socket)?;
+                Ok((EthernetPort::Udp(Box::new(port)), Some(reason)))
+            }
+        }
+    }
+}
+
+/// Calls the port that it is.
+macro_rules! of_either {
+    ($self:ident, $port:ident => $call:expr) => {
+        match $self {
+            EthernetPort::Xdp($port) => $call,
+            EthernetPort::Udp($port) => $call,
+        }
+    };
+}
+
+impl Port for EthernetPort {
+    fn limits(&self) -> &PortLimits {
+        of_either!(self, port => port.limits())
+    }
+
+    fn local(&self, peer: IpAddr) -> Option<SocketAddr> {
+        of_either!(self, port => port.local(peer))
+    }
+
+    fn frame(&mut self, to: SocketAddr, bytes: usize) -> Option<Outgoing<'_>> {
+        of_either!(self, port => port.frame(to, bytes))
+    }
+
+    fn flush(&mut self, now: Moment) {
+        of_either!(self, port => port.flush(now));
+    }
+
+    fn receive(&mut self, now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        of_either!(self, port => port.receive(now, take))
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        of_either!(self, port => port.deadline())
+    }
+
+    fn counters(&self) -> PortCounters {
+        of_either!(self, port => port.counters())
+    }
+}
+
+impl Waiting for EthernetPort {
+    fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
+        match self {
+            EthernetPort::Xdp(port) => Waiting::wait(&mut **port, timeout),
+            EthernetPort::Udp(port) => Waiting::wait(&mut **port, timeout),
+        }
     }
 }
 

@@ -317,7 +317,7 @@ impl Requester {
             return; // acknowledges what was never sent
         }
         self.credit_bytes = ack.credit_bytes;
-        let mut arrived = Arrived::default();
+        let mut arrived = Arrived::at(now);
         for place in 0..expected {
             self.arrive(place, &mut arrived);
         }
@@ -340,7 +340,7 @@ impl Requester {
     /// An acknowledgement of the standard: all before and up to `psn` came.
     pub fn acknowledged(&mut self, now: Moment, psn: Psn, telling: &mut Telling) {
         let Some(last) = self.place_of(psn) else { return };
-        let mut arrived = Arrived::default();
+        let mut arrived = Arrived::at(now);
         for place in 0..=last {
             self.arrive(place, &mut arrived);
         }
@@ -433,7 +433,7 @@ impl Requester {
 
     fn answered(&mut self, now: Moment, place: usize, telling: &mut Telling) {
         self.frames[place].asks = false;
-        let mut arrived = Arrived::default();
+        let mut arrived = Arrived::at(now);
         if !self.selective {
             // The standard: an answer acknowledges all requests before it.
             (0..place).for_each(|before| self.arrive(before, &mut arrived));
@@ -457,7 +457,11 @@ impl Requester {
         if at_once && frame.sent >= arrived.newest_once.unwrap_or(frame.sent) {
             arrived.newest_once = Some(frame.sent);
         }
-        self.newest_arrived = self.newest_arrived.max(frame.sent);
+        // Sent again, it may be the first that arrived: unless there was the time for a round trip.
+        let half_trip = Span::from_ns(self.trip.smooth().as_ns() / 2);
+        if frame.tries == 1 || arrived.now.since(frame.sent) >= half_trip {
+            self.newest_arrived = self.newest_arrived.max(frame.sent);
+        }
         let posted = &mut self.posted[(frame.of - self.base) as usize];
         posted.frames_left -= 1;
     }
@@ -648,12 +652,25 @@ impl Requester {
             return Err(Status::Transport);
         }
         if self.timeout_at().is_some_and(|at| at <= now) {
-            let timeout = self.trip.timeout();
-            self.mark_due(|frame| frame.sent + timeout <= now);
             self.trip.timed_out();
-            self.window.timed_out();
+            self.probe(now);
         }
         Ok(())
+    }
+
+    /// Silence may mean that the peer does not run now, or that all in flight is lost. The oldest
+    /// frame is sent again; what is told of it tells which. Source: RFC 8985, tail loss probes.
+    fn probe(&mut self, now: Moment) {
+        if !self.selective {
+            let timeout = self.trip.timeout();
+            self.mark_due(|frame| frame.sent + timeout <= now);
+            self.window.timed_out();
+            return;
+        }
+        let flying = |frame: &Frame| frame.state == State::Flying;
+        if let Some(place) = self.frames.iter().position(flying) {
+            self.make_due(place);
+        }
     }
 
     fn timeout_at(&self) -> Option<Moment> {
@@ -691,8 +708,15 @@ impl Requester {
 /// What one acknowledgement brought.
 #[derive(Default)]
 struct Arrived {
+    now: Moment,
     frames: u64,
     bytes: u64,
     /// The latest time of sending among those that were sent once.
     newest_once: Option<Moment>,
+}
+
+impl Arrived {
+    fn at(now: Moment) -> Arrived {
+        Arrived { now, ..Arrived::default() }
+    }
 }

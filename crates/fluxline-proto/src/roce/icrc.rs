@@ -13,7 +13,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use crc_fast::{CrcAlgorithm, Digest};
+use crc32fast::Hasher;
 
 use super::ICRC_BYTES;
 use super::header::BTH_BYTES;
@@ -24,9 +24,6 @@ const ONES_BYTES: usize = 8;
 const IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
 const UDP_BYTES: usize = 8;
-/// Bytes that vector instructions sum faster than a table does, which starts sooner \[byte\].
-/// Source: `cargo bench -p fluxline-proto --bench roce`.
-const LONG_BYTES: usize = 160;
 /// The longest head of a packet: all up to the base header's end \[byte\].
 const HEAD_BYTES_MAX: usize = ONES_BYTES + IPV6_BYTES + UDP_BYTES + BTH_BYTES;
 const IPV4_TOTAL_LENGTH: usize = ONES_BYTES + 2;
@@ -141,7 +138,9 @@ impl IcrcContext {
             *congestion = 0xFF;
         }
         let state = crc32_state(self.same_state, &head[self.same_bytes..head_end]);
-        !if rest.len() < LONG_BYTES { crc32_state(state, rest) } else { long_state(state, rest) }
+        let mut hasher = Hasher::new_with_initial(!state);
+        hasher.update(rest);
+        hasher.finalize()
     }
 
     /// Whether the ICRC at the end of a UDP payload is right.
@@ -165,13 +164,6 @@ impl IcrcContext {
         }
         identification_for(difference, payload.len())
     }
-}
-
-/// The same as [`crc32_state`], by vector instructions where the processor has them.
-fn long_state(state: u32, bytes: &[u8]) -> u32 {
-    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32IsoHdlc, u64::from(state));
-    digest.update(bytes);
-    digest.get_state() as u32
 }
 
 /// Which identification makes this difference to the ICRC of an IPv4 packet.

@@ -34,12 +34,22 @@ impl SharedMap {
         bytes: usize,
         writable: bool,
     ) -> io::Result<SharedMap> {
+        SharedMap::of_file_at(file, 0, bytes, writable)
+    }
+
+    /// Maps `bytes` of a file from `offset` on, which must be there (else access is SIGBUS).
+    pub(crate) fn of_file_at(
+        file: BorrowedFd<'_>,
+        offset: libc::off_t,
+        bytes: usize,
+        writable: bool,
+    ) -> io::Result<SharedMap> {
         let rights = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: the kernel chooses the address, so nothing mapped before is touched; the
         // descriptor is open (borrowed).
         let base =
-            unsafe { libc::mmap(ptr::null_mut(), bytes, rights, flags, file.as_raw_fd(), 0) };
+            unsafe { libc::mmap(ptr::null_mut(), bytes, rights, flags, file.as_raw_fd(), offset) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

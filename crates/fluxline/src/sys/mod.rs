@@ -3,12 +3,14 @@
 
 #[cfg(test)]
 pub(crate) mod allocations;
+pub(crate) mod bpf;
 #[cfg_attr(loom, path = "futex_loom.rs")]
 pub(crate) mod futex;
 pub(crate) mod host;
 pub(crate) mod interface;
 #[cfg_attr(loom, path = "map_loom.rs")]
 pub(crate) mod map;
+pub(crate) mod netlink;
 pub(crate) mod port_socket;
 pub(crate) mod push;
 pub(crate) mod ring;
@@ -17,3 +19,5 @@ pub(crate) mod shim;
 pub(crate) mod socket;
 #[cfg(not(loom))]
 pub(crate) mod stream;
+pub(crate) mod xdp;
+pub(crate) mod xdp_ring;

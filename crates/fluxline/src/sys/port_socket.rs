@@ -49,7 +49,7 @@ impl Socket {
     ///
     /// Returns how many the kernel took; an error is about the first of them.
     pub(crate) fn send_parts(&self, bytes: &[u8], parts: &[Part]) -> io::Result<usize> {
-        let mut headers = empty_headers();
+        let mut headers = empty_headers::<BATCH_MESSAGES>();
         let mut controls = [Control([0; CONTROL_BYTES]); BATCH_MESSAGES];
         let mut vectors = [const { EMPTY_VECTOR }; BATCH_MESSAGES];
         let count = parts.len().min(BATCH_MESSAGES);

@@ -296,10 +296,20 @@ impl Socket {
         arena: &mut Arena,
         buffers: impl Iterator<Item = &'a mut [u8]>,
     ) -> io::Result<usize> {
-        let mut vectors = [const { EMPTY_VECTOR }; BATCH_MESSAGES];
-        let mut headers = empty_headers();
+        self.receive_at_most::<BATCH_MESSAGES>(arena, buffers)
+    }
+
+    /// The same for fewer messages: cheaper where few are there, or none.
+    pub(crate) fn receive_at_most<'a, const MESSAGES: usize>(
+        &self,
+        arena: &mut Arena,
+        buffers: impl Iterator<Item = &'a mut [u8]>,
+    ) -> io::Result<usize> {
+        const { assert!(MESSAGES <= BATCH_MESSAGES, "the arena has room for so many") };
+        let mut vectors = [const { EMPTY_VECTOR }; MESSAGES];
+        let mut headers = empty_headers::<MESSAGES>();
         let mut count = 0;
-        for (index, buffer) in buffers.take(BATCH_MESSAGES).enumerate() {
+        for (index, buffer) in buffers.take(MESSAGES).enumerate() {
             vectors[index].iov_base = buffer.as_mut_ptr().cast();
             vectors[index].iov_len = buffer.len();
             let header = &mut headers[index].msg_hdr;
@@ -339,7 +349,7 @@ impl Socket {
         messages: &[&[&[u8]]],
         destination: Option<SocketAddr>,
     ) -> io::Result<usize> {
-        let mut headers = empty_headers();
+        let mut headers = empty_headers::<BATCH_MESSAGES>();
         let mut controls = [Control([0; CONTROL_BYTES]); BATCH_MESSAGES];
         let address = destination.map(emit_address);
         let count = messages.len().min(BATCH_MESSAGES);
@@ -416,7 +426,7 @@ pub(crate) fn wait(sockets: &[&Socket], until: Until, timeout: Duration) -> io::
 pub(super) const EMPTY_VECTOR: libc::iovec =
     libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
 
-pub(super) fn empty_headers() -> [libc::mmsghdr; BATCH_MESSAGES] {
+pub(super) fn empty_headers<const MESSAGES: usize>() -> [libc::mmsghdr; MESSAGES] {
     // SAFETY: mmsghdr is a C structure of integers and pointers, for which all zeros are valid.
     unsafe { std::mem::zeroed() }
 }

@@ -29,6 +29,10 @@ const PORT: u16 = 4791;
 /// Room for one received message \[byte\]: the longest train, and then some, so that buffers
 /// do not begin at equal places of the first cache.
 const MESSAGE_BYTES: usize = 65_536 + 320;
+/// Messages received at once, if they are trains: their places stay in the second-level cache.
+const FEW_MESSAGES: usize = 8;
+/// Messages shorter than this may come by the batch \[byte\].
+const SHORT_BYTES: usize = 16 << 10;
 /// UDP payload of a datagram at most \[byte\]: 65535 − 20 − 8; with IPv6 a train's, 20 fewer.
 const DATAGRAM_BYTES_MAX_V4: usize = 65_507;
 const DATAGRAM_BYTES_MAX_V6: usize = 65_487;
@@ -117,6 +121,8 @@ pub struct UdpPort {
     when_empty: WhenEmpty,
     /// The last batch was all that was there.
     drained: bool,
+    /// The last batch was full, of short messages: the next may be of many.
+    many: bool,
     /// The device had no room: its socket is writable all the same.
     queue_full: bool,
 }
@@ -159,6 +165,7 @@ impl UdpPort {
             spin: config.spin,
             when_empty: config.when_empty,
             drained: false,
+            many: false,
             queue_full: false,
         })
     }
@@ -339,9 +346,14 @@ impl Port for UdpPort {
     fn receive(&mut self, _now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let places = self.room.chunks_exact_mut(MESSAGE_BYTES);
         self.counters.calls_receiving += 1;
+        let asked = if self.many { BATCH_MESSAGES } else { FEW_MESSAGES };
+        let received = match self.many {
+            true => self.socket.receive(&mut self.arena, places),
+            false => self.socket.receive_at_most::<FEW_MESSAGES>(&mut self.arena, places),
+        };
         // An error is a signal, or what ICMP told of a frame sent earlier: nothing has arrived.
-        let count = self.socket.receive(&mut self.arena, places).unwrap_or(0);
-        self.drained = count < BATCH_MESSAGES;
+        let count = received.unwrap_or(0);
+        self.drained = count < asked;
         let (mut frames, mut bytes) = (0, 0);
         for index in 0..count {
             let message = self.arena.message(index);
@@ -365,6 +377,7 @@ impl Port for UdpPort {
         }
         self.counters.frames_received += frames as u64;
         self.counters.bytes_received += bytes as u64;
+        self.many = count == asked && bytes < count * SHORT_BYTES;
         frames
     }
 

@@ -1,0 +1,233 @@
+//! What to open, and why it could not be, in a sentence.
+
+use std::io;
+use std::net::IpAddr;
+
+/// What to open. `XdpConfig::new("eth0")` is a good start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XdpConfig {
+    /// The interface's name.
+    pub interface: String,
+    /// Which of its receive queues; frames of the others go to the kernel.
+    pub queues: Queues,
+    /// The UDP port: of the datagrams that are taken from the kernel, and that we send from.
+    pub port: u16,
+    /// Which addresses of the interface; empty: all but link-local IPv6. Addresses that it is
+    /// given later do not count.
+    pub addresses: Vec<IpAddr>,
+    /// Where in the kernel frames are picked.
+    pub mode: Mode,
+    /// Whether the device may use our memory itself.
+    pub zero_copy: ZeroCopy,
+    /// Size of one buffer, 2048 or 4096 \[byte\], of which 256 are the kernel's; a longer frame
+    /// takes several. `None`: 2048 if a frame fits, else 4096.
+    pub buffer_bytes: Option<usize>,
+    /// Buffers to receive into, of each queue; a power of two.
+    pub receive_buffers: u32,
+    /// Frames that can wait to be sent; a power of two.
+    pub send_frames: u32,
+    /// Checksums of the UDP datagrams that we send over IPv4; over IPv6 there always is one.
+    pub send_checksums: SendChecksums,
+    /// What to do with datagrams whose UDP checksum the sender has not finished.
+    pub unfinished_checksums: UnfinishedChecksums,
+    /// Whether what we send is marked as able to react to congestion (ECT(0), RFC 3168).
+    pub congestion_marks: bool,
+    /// Lets receiving poll the device for that long instead of waiting for interrupts \[us\];
+    /// 0: no.
+    pub busy_poll_us: u32,
+}
+
+impl XdpConfig {
+    /// Queue 0 of that interface and UDP port 4791, in the best mode that it has.
+    #[must_use]
+    pub fn new(interface: &str) -> XdpConfig {
+        XdpConfig {
+            interface: interface.to_owned(),
+            queues: Queues::One(0),
+            port: 4791,
+            addresses: Vec::new(),
+            mode: Mode::Best,
+            zero_copy: ZeroCopy::WherePossible,
+            buffer_bytes: None,
+            receive_buffers: 4096,
+            send_frames: 1024,
+            send_checksums: SendChecksums::Compute,
+            unfinished_checksums: UnfinishedChecksums::Accept,
+            congestion_marks: true,
+            busy_poll_us: 0,
+        }
+    }
+}
+
+/// Receive queues of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queues {
+    /// The one with that number.
+    One(u32),
+    /// All that are in use, with a socket each; sending is through the first.
+    All,
+}
+
+/// Where in the kernel frames are picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver, before the kernel makes anything of them: fast, but not all drivers can.
+    Driver,
+    /// Behind the driver: any interface, little faster than a socket.
+    Generic,
+    /// In the driver, else behind it.
+    Best,
+}
+
+/// Whether the device may use our memory itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZeroCopy {
+    /// Where the driver can; otherwise the kernel copies.
+    WherePossible,
+    /// The kernel copies.
+    Never,
+}
+
+/// Checksums of the UDP datagrams that we send over IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendChecksums {
+    /// Computed: the receiving kernel joins datagrams (GRO) only if they have one.
+    Compute,
+    /// None; saves reading each byte once.
+    Omit,
+}
+
+/// What to do with UDP checksums that are only the sum over the pseudo header.
+///
+/// A kernel leaves them for the card to finish; frames that never meet one, from the same host,
+/// have them when they arrive. A damaged frame looks like this once in 65 536.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnfinishedChecksums {
+    /// Take them: right for virtual links (veth, bridges, containers).
+    Accept,
+    /// Drop them as damaged: right for a link with a cable.
+    Refuse,
+}
+
+/// What the interface granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// Where frames are picked: [`Mode::Driver`] or [`Mode::Generic`].
+    pub mode: Mode,
+    /// Whether the device uses our memory itself, in all queues.
+    pub zero_copy: bool,
+    /// Whether frames longer than a buffer come in several.
+    pub multi_buffer: bool,
+    /// Queues that are open.
+    pub queues: u32,
+    /// Size of one buffer \[byte\].
+    pub buffer_bytes: usize,
+}
+
+/// Why the interface was not opened. A UDP socket does the same work slower, without what this
+/// needs.
+#[derive(Debug, thiserror::Error)]
+pub enum XdpError {
+    /// The configuration's.
+    #[error("no interface {interface}: `ip link` lists them")]
+    NoSuchInterface {
+        /// What was asked.
+        interface: String,
+    },
+    /// The configuration's: nothing to pass by.
+    #[error("{interface} is no Ethernet interface: use a UDP socket on it")]
+    NotEthernet {
+        /// What was asked.
+        interface: String,
+    },
+    /// The host's.
+    #[error("{interface} is down: `ip link set {interface} up`")]
+    Down {
+        /// What was asked.
+        interface: String,
+    },
+    /// The configuration's: no address, or one that is not the interface's.
+    #[error("{interface} has no address {wanted}: `ip address` shows those it has")]
+    NoAddress {
+        /// What was asked.
+        interface: String,
+        /// The address, or which kind.
+        wanted: String,
+    },
+    /// The configuration's: a number out of its range.
+    #[error("{key} = {value}: it must be {range}")]
+    OutOfRange {
+        /// The field of [`XdpConfig`].
+        key: &'static str,
+        /// What was asked.
+        value: usize,
+        /// What is possible.
+        range: &'static str,
+    },
+    /// The host's: rights are missing.
+    #[error(
+        "no permission to {action}: run as root, or `setcap \
+         cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep` on the program; \
+         a UDP socket needs none of these"
+    )]
+    NoPermission {
+        /// What was tried.
+        action: &'static str,
+    },
+    /// The host's: memory cannot be locked.
+    #[error(
+        "the buffers need {bytes} byte of locked memory: raise `ulimit -l`, give the program \
+         cap_ipc_lock, or ask for fewer buffers"
+    )]
+    LockedMemory {
+        /// What is needed \[byte\].
+        bytes: usize,
+    },
+    /// The host's: a kernel without it.
+    #[error("this kernel cannot {action} ({source}): Linux 5.9 with CONFIG_XDP_SOCKETS can")]
+    Kernel {
+        /// What was tried.
+        action: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Another program's: it has the interface or the queue.
+    #[error("another program has {what}: stop it (`ip -details link` shows XDP programs)")]
+    Busy {
+        /// The interface or queue.
+        what: String,
+    },
+    /// The configuration's.
+    #[error("{interface} has no receive queue {queue}: `ethtool -l {interface}` shows how many")]
+    NoSuchQueue {
+        /// What was asked.
+        interface: String,
+        /// What was asked.
+        queue: u32,
+    },
+    /// The driver's: it cannot do what was asked.
+    #[error(
+        "{interface} cannot do XDP in {mode:?} mode at MTU {mtu} ({source}): lower the MTU to \
+         3498, take another mode, or a UDP socket"
+    )]
+    Unsupported {
+        /// What was asked.
+        interface: String,
+        /// What was asked.
+        mode: Mode,
+        /// The interface's.
+        mtu: usize,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The host's: anything else.
+    #[error("the host refused to {action} on {interface}: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// What was asked.
+        interface: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
