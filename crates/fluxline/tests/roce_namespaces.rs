@@ -133,21 +133,31 @@ fn two(between: Namespaces, role: &str, death_ms: u32, settings: &[(&str, u32)])
     Two { owner, asker, between }
 }
 
-/// Both did all of it, once. Returns how many frames the asker repeated.
-fn all_done(two: &Two, puts: u32) -> u64 {
+/// Frames that the asker sent again, and that came to the owner before others or twice.
+struct Frames {
+    repeated: u64,
+    ahead: u64,
+    duplicate: u64,
+}
+
+/// Both did all of it, once.
+fn all_done(two: &Two, puts: u32) -> Frames {
     let said = two.asker.says("done");
+    let last = |text: &str| text.split(' ').next_back().and_then(|word| word.parse().ok());
+    let number = |text: String| last(&text).expect("a number");
+    let (ahead, duplicate) = (two.owner.says("ahead"), two.owner.says("duplicate"));
     assert_eq!(two.owner.says("total"), roles::total(puts));
-    said.split(' ').next_back().and_then(|word| word.parse().ok()).expect("a number")
+    Frames { repeated: number(said), ahead: number(ahead), duplicate: number(duplicate) }
 }
 
 /// Work of every kind between two processes, with these faults.
-fn work_through(mtu: usize, puts: u32, fault: impl Fn(&Namespaces)) -> Option<u64> {
+fn work_through(mtu: usize, puts: u32, fault: impl Fn(&Namespaces)) -> Option<Frames> {
     let between = faulty(mtu)?;
     fault(&between);
     let two = two(between, "works", 3000, &[("PUTS", puts)]);
-    let repeated = all_done(&two, puts);
+    let frames = all_done(&two, puts);
     assert!(two.between.met() > 0, "the kernel's rule met something");
-    Some(repeated)
+    Some(frames)
 }
 
 #[test]
@@ -168,16 +178,16 @@ fn all_operations_over_ethernet_of_mtu_9000() {
 #[test]
 fn one_datagram_of_a_hundred_lost_is_nothing_lost() {
     let lossy = |between: &Namespaces| between.lose(1_000, true).expect("nft");
-    if let Some(repeated) = work_through(1500, 400, lossy) {
-        assert!(repeated > 0, "something had to be repeated");
+    if let Some(frames) = work_through(1500, 400, lossy) {
+        assert!(frames.repeated > 0, "something had to be repeated");
     }
 }
 
 #[test]
 fn five_datagrams_of_a_hundred_lost_are_nothing_lost() {
     let lossy = |between: &Namespaces| between.lose(5_000, true).expect("nft");
-    if let Some(repeated) = work_through(1500, 200, lossy) {
-        assert!(repeated > 0, "something had to be repeated");
+    if let Some(frames) = work_through(1500, 200, lossy) {
+        assert!(frames.repeated > 0, "something had to be repeated");
     }
 }
 
@@ -189,12 +199,18 @@ fn five_jumbo_datagrams_of_a_hundred_lost_are_nothing_lost() {
 
 #[test]
 fn what_comes_twice_is_done_once() {
-    work_through(1500, 300, |between| between.duplicate(20_000).expect("nft"));
+    let twice = |between: &Namespaces| between.duplicate(20_000).expect("nft");
+    if let Some(frames) = work_through(1500, 300, twice) {
+        assert!(frames.duplicate > 0, "something came twice");
+    }
 }
 
 #[test]
 fn what_comes_out_of_order_is_done_in_order() {
-    work_through(1500, 300, |between| between.reorder(2_000).expect("nft, tc"));
+    let late = |between: &Namespaces| between.reorder(2_000).expect("nft, tc");
+    if let Some(frames) = work_through(1500, 300, late) {
+        assert!(frames.ahead > 0, "something came before what was sent earlier");
+    }
 }
 
 #[test]

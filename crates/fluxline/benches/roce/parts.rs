@@ -65,8 +65,16 @@ fn put(bench: &Bench, path: &Path, settings: &Settings) -> Outcome {
     run(bench, path, ("as-put-sender", "as-put-receiver"), settings)
 }
 
+/// TCP with this congestion control; empty: the host's.
 fn tcp(bench: &Bench, path: &Path, control: &str) -> Outcome {
-    let settings = Settings::default().with("seconds", SECONDS).with("control", control);
+    if !control.is_empty() {
+        let set = path.namespaces().map(|between| between.control_tcp(control));
+        if let Some(Err(reason)) = set {
+            println!("TCP {control} left out: {reason}");
+            return Outcome::default();
+        }
+    }
+    let settings = Settings::default().with("seconds", SECONDS);
     run(bench, path, ("as-tcp-sender", "as-tcp-receiver"), &settings)
 }
 

@@ -17,21 +17,12 @@ const WARM_UP: Duration = Duration::from_millis(300);
 /// Writes until the receiver closes.
 pub fn send(settings: &Settings) {
     pin_current_thread(settings.get("core")).expect("a core");
-    congestion_control(settings);
     let mut stream = TcpStream::connect(settings.peer()).expect("a receiver");
     let (block, before, mut sent) = (vec![1; BLOCK], Cpu::now(), 0);
     while let Ok(count) = stream.write(&block) {
         sent += count;
     }
     print_side(sent as f64, 0.0, 0.0, Cpu::now().since(before));
-}
-
-/// By the setting of the namespace, which is the sender's own.
-fn congestion_control(settings: &Settings) {
-    let wanted: String = settings.get("control");
-    if !wanted.is_empty() {
-        std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", wanted).expect("a namespace");
-    }
 }
 
 /// Reads for some time.

@@ -170,6 +170,14 @@ impl Namespaces {
         Ok(())
     }
 
+    /// Congestion control of TCP from A to B, by the route: a namespace may not choose among those
+    /// that the host reserves, a route may.
+    pub fn control_tcp(&self, name: &str) -> Result<(), String> {
+        let (a, from) = (&self.a, Namespaces::A);
+        let to = "10.93.0.0/24 dev veA proto kernel scope link";
+        run_lines(&format!("ip -n {a} route replace {to} src {from} congctl {name}"))
+    }
+
     /// Sends this share of what leaves A twice. Needs `nft`.
     pub fn duplicate(&self, per_100_000: u32) -> Result<(), String> {
         let nft = |command: &str| run(&["ip", "netns", "exec", &self.a, "nft", command]);

@@ -128,7 +128,11 @@ impl Owner {
                     self.give_buffer(endpoint, buffer);
                 }
             }
-            Completion::Notified { value: END, .. } => {
+            Completion::Notified { endpoint, value: END, .. } => {
+                let counters = self.node.node().connection_counters(endpoint).expect("open");
+                let (ahead, duplicate) = (counters.frames_ahead, counters.frames_duplicate);
+                say(&format!("ahead {ahead}"));
+                say(&format!("duplicate {duplicate}"));
                 let memory = self.node.memory(self.memory).expect("own");
                 let word = memory.load(WORD_AT).expect("inside");
                 say(&format!("total {} puts, {} messages, word {word}", self.puts, self.messages));
