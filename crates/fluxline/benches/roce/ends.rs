@@ -75,10 +75,10 @@ pub fn open(settings: &Settings, name: &str, ip: IpAddr) -> RoceNode {
 }
 
 /// Polls until something wanted comes.
-pub fn wait<T>(node: &mut RoceNode, wanted: impl Fn(&Completion) -> Option<T>) -> T {
+pub fn wait<T>(node: &mut RoceNode, mut wanted: impl FnMut(&Completion) -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = node.told().as_ref().and_then(&wanted) {
+        if let Some(found) = node.told().as_ref().and_then(&mut wanted) {
             return found;
         }
         assert!(began.elapsed() < Duration::from_secs(10), "the other end is silent");

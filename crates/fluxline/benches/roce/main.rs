@@ -44,9 +44,12 @@ fn main() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let bench = trial::Bench::new(number("ROUNDS").unwrap_or(5), (sender, receiver));
     let only = std::env::var("ONLY").unwrap_or_default();
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     println!(
-        "sender on core {sender}, receiver on core {receiver}, kernel {}; medians of {} rounds",
-        std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+        "sender on core {sender}, receiver on core {receiver}, kernel {}, TCP's control {} unless \
+         named; medians of {} rounds",
+        read("/proc/sys/kernel/osrelease"),
+        read("/proc/sys/net/ipv4/tcp_congestion_control"),
         bench.rounds
     );
     for (name, part) in parts::ALL {

@@ -18,8 +18,16 @@ pub fn ask(settings: &Settings) {
     let peer = settings.peer().to_string();
     node.connect(&peer, ends::reliability(settings)).expect("an address");
     let endpoint = ends::connected(&mut node);
-    let remote = ends::import(&mut node, endpoint, "into");
-    notified(&mut node).expect("the other end is ready");
+    let remote = node.import(endpoint, ends::name("into"), ends::KEY).expect("connected");
+    // The other end's first put and the import come in either order.
+    let (mut imported, mut began) = (false, false);
+    while !(imported && began) {
+        ends::wait(&mut node, |what| match what {
+            Completion::Imported { status, .. } => Some(imported = status.is_done()),
+            Completion::Notified { .. } => Some(began = true),
+            _ => None,
+        });
+    }
     let bytes = vec![1; settings.get("put")];
     let mut trips: Vec<u64> = Vec::new();
     for number in 0..TRIPS {
