@@ -102,8 +102,19 @@ impl End {
         }
     }
 
+    /// Waits a moment: an end that is killed could not tell the other one that it is over.
+    fn ends(&mut self) {
+        for _ in 0..200 {
+            if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     pub fn side(mut self) -> Side {
         let line = self.line("side").unwrap_or_default();
+        self.ends();
         let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
         let [amount, seconds, lost, user, system] = numbers[..] else { return Side::default() };
         Side { amount, seconds, lost, cpu: Cpu { user, system } }
