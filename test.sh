@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Passes every test of the project. What the tests need besides Rust and a C compiler (tshark for
-# the dissectors, C++ for its example, ip for network namespaces, pyarrow and NumPy for the files,
-# scapy for RoCEv2) is installed first.
+# the dissectors, C++ for its example, ip, nft and ethtool for network namespaces and their faults,
+# pyarrow and NumPy for the files, scapy for RoCEv2) is installed first.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -11,6 +11,8 @@ need_packages=()
 command -v tshark >/dev/null || need_packages+=(tshark)
 command -v c++ >/dev/null || need_packages+=(g++)
 command -v ip >/dev/null || need_packages+=(iproute2)
+command -v nft >/dev/null || need_packages+=(nftables)
+command -v ethtool >/dev/null || need_packages+=(ethtool)
 python3 -c 'import venv, ensurepip' 2>/dev/null || need_packages+=(python3-venv)
 if [ ${#need_packages[@]} -gt 0 ]; then
   say "installing ${need_packages[*]}"

@@ -1,9 +1,14 @@
-/* A bare UDP sender and receiver: the yardstick of the bench `udp_port`. One thread, one core.
+/* A bare UDP sender and receiver: the yardstick of the benches `udp_port` and `roce`. One thread,
+ * one core. ADDRESS in the environment: where the receiver is; else loopback.
  *
  *   bare send PORT PAYLOAD TRAIN SECONDS CORE   sendmmsg of trains (UDP_SEGMENT) or of single ones
- *   bare receive PORT GRO NAP_US SECONDS CORE   recvmmsg; prints: datagrams bytes seconds
+ *   bare receive PORT GRO NAP_US SECONDS CORE   recvmmsg; NAP_US below 0: polls without a pause
+ *   bare ping PORT BYTES COUNT CORE             COUNT round trips, polling; prints p50 and p99 [ns]
+ *   bare echo PORT CORE                         the other end of it
  *
- * Both touch eight bytes of each datagram, as the port's side of the bench does.
+ * Streams touch eight bytes of each datagram, as the port's side of the bench does, and print:
+ * datagrams bytes seconds lost user system, the last two the processor's time [s]. PACE in the
+ * environment: datagrams a second; else as fast as it goes.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -14,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,10 +43,27 @@ static void pin(int core) {
     sched_setaffinity(0, sizeof set, &set);
 }
 
-static struct sockaddr_in loopback(int port) {
+static struct sockaddr_in address_of(int port) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const char *text = getenv("ADDRESS");
+    a.sin_addr.s_addr = text ? inet_addr(text) : htonl(INADDR_LOOPBACK);
     return a;
+}
+
+static double seconds_of(struct timeval t) { return t.tv_sec + t.tv_usec * 1e-6; }
+
+static struct rusage used(void) {
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return u;
+}
+
+static void print_stream(uint64_t datagrams, uint64_t bytes, double seconds,
+                         long long lost, struct rusage before) {
+    struct rusage after = used();
+    printf("%llu %llu %f %lld %f %f\n", (unsigned long long)datagrams, (unsigned long long)bytes,
+           seconds, lost, seconds_of(after.ru_utime) - seconds_of(before.ru_utime),
+           seconds_of(after.ru_stime) - seconds_of(before.ru_stime));
 }
 
 static int send_all(char **arg) {
@@ -53,7 +76,7 @@ static int send_all(char **arg) {
     int messages = train > 1 ? 4 : BATCH;
     size_t length = (size_t)payload * train;
     if (messages * length > 4 * 65536) messages = 4 * 65536 / length;
-    struct sockaddr_in to = loopback(port);
+    struct sockaddr_in to = address_of(port);
     struct mmsghdr headers[BATCH];
     struct iovec vectors[BATCH];
     union { struct cmsghdr head; char bytes[CMSG_SPACE(2)]; } controls[BATCH];
@@ -72,13 +95,20 @@ static int send_all(char **arg) {
             h->msg_control = controls[i].bytes, h->msg_controllen = sizeof controls[i].bytes;
         }
     }
-    uint64_t number = 0;
-    double end = now() + seconds;
+    uint64_t number = 0, sent = 0;
+    struct rusage before = used();
+    const char *pace = getenv("PACE");
+    double rate = pace ? atof(pace) : 0;
+    if (rate > 0 && messages > 16) messages = 16; /* small batches keep the pace even */
+    double begin = now(), end = begin + seconds;
     while (now() < end) {
         for (int i = 0; i < messages * train; i++, number++)
             memcpy(room + (size_t)i * payload, &number, sizeof number);
-        sendmmsg(fd, headers, messages, 0);
+        int count = sendmmsg(fd, headers, messages, 0);
+        sent += count > 0 ? count : 0;
+        if (rate > 0) while (now() < begin + sent * train / rate) {}
     }
+    print_stream(sent * train, sent * length, now() - begin, 0, before);
     return 0;
 }
 
@@ -89,7 +119,7 @@ static int receive_all(char **arg) {
     int fd = socket(AF_INET, SOCK_DGRAM, 0), buffer = 64 << 20;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer);
     setsockopt(fd, LEVEL_UDP, UDP_GRO_OPTION, &gro, sizeof gro);
-    struct sockaddr_in own = loopback(port);
+    struct sockaddr_in own = address_of(port);
     if (bind(fd, (struct sockaddr *)&own, sizeof own)) return perror("bind"), 1;
     static struct mmsghdr headers[BATCH];
     static struct iovec vectors[BATCH];
@@ -97,8 +127,9 @@ static int receive_all(char **arg) {
     static struct sockaddr_in from[BATCH];
     char *room = calloc(BATCH, ROOM);
     memset(room, 1, (size_t)BATCH * ROOM);
-    uint64_t datagrams = 0, bytes = 0, sum = 0;
+    uint64_t datagrams = 0, bytes = 0, lowest = UINT64_MAX, highest = 0;
     double first = 0, last = 0;
+    struct rusage before = used();
     puts("ready"), fflush(stdout);
     for (;;) {
         for (int i = 0; i < BATCH; i++) {
@@ -117,17 +148,18 @@ static int receive_all(char **arg) {
             for (size_t at = 0; at < length; at += segment, datagrams++) {
                 uint64_t number;
                 memcpy(&number, (char *)vectors[i].iov_base + at, sizeof number);
-                sum += number;
+                if (number < lowest) lowest = number;
+                if (number > highest) highest = number;
             }
             bytes += length;
         }
         double t = now();
         if (count > 0) {
             last = t;
-            if (first == 0) first = t;
+            if (first == 0) first = t, before = used();
         }
         if (first != 0 && t > first + seconds) break;
-        if (count < BATCH) {
+        if (count < BATCH && nap_us >= 0) {
             if (nap_us && count > 0) usleep(nap_us);
             struct pollfd p = {fd, POLLIN, 0};
             if (count <= 0) {
@@ -136,15 +168,57 @@ static int receive_all(char **arg) {
             }
         }
     }
-    printf("%llu %llu %f %d\n", (unsigned long long)datagrams, (unsigned long long)bytes,
-           last - first, (int)(sum & 1));
+    long long lost = datagrams ? (long long)(highest - lowest + 1 - datagrams) : 0;
+    print_stream(datagrams, bytes, last - first, lost, before);
+    return 0;
+}
+
+static int by_number(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int echo_all(char **arg) {
+    pin(atoi(arg[1]));
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in own = address_of(atoi(arg[0])), from;
+    if (bind(fd, (struct sockaddr *)&own, sizeof own)) return perror("bind"), 1;
+    puts("ready"), fflush(stdout);
+    char room[65536];
+    for (;;) {
+        socklen_t length = sizeof from;
+        ssize_t bytes = recvfrom(fd, room, sizeof room, MSG_DONTWAIT, (void *)&from, &length);
+        if (bytes == 1) return 0; /* the end */
+        if (bytes > 0) sendto(fd, room, bytes, 0, (void *)&from, sizeof from);
+    }
+}
+
+static int ping_all(char **arg) {
+    int bytes = atoi(arg[1]), count = atoi(arg[2]);
+    pin(atoi(arg[3]));
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in to = address_of(atoi(arg[0]));
+    char room[65536] = {0};
+    double *trips = calloc(count, sizeof *trips);
+    for (int i = 0; i < count; i++) {
+        double begin = now();
+        sendto(fd, room, bytes, 0, (void *)&to, sizeof to);
+        while (recv(fd, room, sizeof room, MSG_DONTWAIT) <= 0) {}
+        trips[i] = (now() - begin) * 1e9;
+    }
+    sendto(fd, room, 1, 0, (void *)&to, sizeof to);
+    qsort(trips, count, sizeof *trips, by_number);
+    printf("%f %f\n", trips[count / 2], trips[count / 100 * 99]);
     return 0;
 }
 
 int main(int count, char **arg) {
     if (count == 7 && !strcmp(arg[1], "send")) return send_all(arg + 2);
     if (count == 7 && !strcmp(arg[1], "receive")) return receive_all(arg + 2);
+    if (count == 6 && !strcmp(arg[1], "ping")) return ping_all(arg + 2);
+    if (count == 4 && !strcmp(arg[1], "echo")) return echo_all(arg + 2);
     fputs("usage: bare send PORT PAYLOAD TRAIN SECONDS CORE | "
-          "bare receive PORT GRO NAP_US SECONDS CORE\n", stderr);
+          "bare receive PORT GRO NAP_US SECONDS CORE | bare ping PORT BYTES COUNT CORE | "
+          "bare echo PORT CORE\n", stderr);
     return 2;
 }

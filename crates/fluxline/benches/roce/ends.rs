@@ -1,0 +1,127 @@
+//! A node as both ends of a trial open it, and what they are told on their command line.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use fluxline::roce::{RoceNode, endpoint_config};
+use fluxline::udp::{UdpPort, UdpPortConfig, WhenEmpty};
+use fluxline_proto::endpoint::EndpointConfig;
+use fluxline_proto::fabric::{
+    Completion, EndpointId, Fabric, Grant, Key, Name, RegionId, Reliability, RemoteId, Rights,
+};
+use fluxline_proto::port::Port;
+
+pub const KEY: Key = Key(0x5EED);
+/// The region that puts go to, and the one that they are from \[byte\]. Twice the largest put: a
+/// small window used again is the fastest, on every side.
+pub const REGION_BYTES: u64 = 2 << 20;
+
+/// `name=value` of a command line.
+#[derive(Clone, Debug, Default)]
+pub struct Settings(BTreeMap<String, String>);
+
+impl Settings {
+    pub fn parse(arguments: &[String]) -> Settings {
+        let pairs = arguments.iter().filter_map(|text| text.split_once('='));
+        Settings(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    pub fn with(mut self, name: &str, value: impl ToString) -> Settings {
+        self.0.insert(name.to_owned(), value.to_string());
+        self
+    }
+
+    /// What was given, or the default.
+    pub fn get<T: FromStr + Default>(&self, name: &str) -> T {
+        self.0.get(name).and_then(|text| text.parse().ok()).unwrap_or_default()
+    }
+
+    pub fn address(&self, name: &str) -> IpAddr {
+        self.0.get(name).and_then(|text| text.parse().ok()).unwrap_or(IpAddr::from([127, 0, 0, 1]))
+    }
+
+    /// Where the other end listens.
+    pub fn peer(&self) -> SocketAddr {
+        SocketAddr::new(self.address("to"), self.get("port"))
+    }
+
+    pub fn seconds(&self) -> Duration {
+        Duration::from_secs_f64(self.get("seconds"))
+    }
+
+    pub fn arguments(&self) -> Vec<String> {
+        self.0.iter().map(|(name, value)| format!("{name}={value}")).collect()
+    }
+}
+
+pub fn open(settings: &Settings, name: &str, ip: IpAddr) -> RoceNode {
+    let mut port = UdpPortConfig::new(SocketAddr::new(ip, 0));
+    let single: bool = settings.get("single");
+    (port.segmentation, port.gro) = (!single, !single);
+    let nap_us: u64 = settings.get("nap");
+    if nap_us > 0 {
+        port.when_empty = WhenEmpty::Nap(Duration::from_micros(nap_us));
+    }
+    let frame_bytes: usize = settings.get("frame");
+    let config = EndpointConfig {
+        checked: settings.get("checked"),
+        frame_bytes_max: if frame_bytes == 0 { usize::MAX } else { frame_bytes },
+        bytes_per_s: settings.get("pace"),
+        ..endpoint_config(name).expect("random numbers")
+    };
+    RoceNode::on(UdpPort::bind(port).expect("a port"), config)
+}
+
+/// Polls until something wanted comes.
+pub fn wait<T>(node: &mut RoceNode, mut wanted: impl FnMut(&Completion) -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = node.told().as_ref().and_then(&mut wanted) {
+            return found;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "the other end is silent");
+    }
+}
+
+pub fn reliability(settings: &Settings) -> Reliability {
+    match settings.get("reliable") {
+        true => Reliability::Reliable,
+        false => Reliability::Unreliable,
+    }
+}
+
+pub fn name(text: &str) -> Name {
+    Name::parse(text).expect("a legal name")
+}
+
+/// An own region that the peer may write.
+pub fn export(node: &mut RoceNode, called: &str) -> RegionId {
+    let region = node.register(REGION_BYTES).expect("memory");
+    node.export(region, name(called), Grant { rights: Rights::PUT, key: KEY }).expect("free");
+    region
+}
+
+pub fn connected(node: &mut RoceNode) -> EndpointId {
+    wait(node, |what| match what {
+        Completion::Connected { endpoint, .. } => Some(*endpoint),
+        Completion::Broken { status, .. } => panic!("no connection: {status}"),
+        _ => None,
+    })
+}
+
+pub fn import(node: &mut RoceNode, endpoint: EndpointId, called: &str) -> RemoteId {
+    let remote = node.import(endpoint, name(called), KEY).expect("connected");
+    wait(node, |what| match what {
+        Completion::Imported { status, .. } => Some(assert!(status.is_done(), "{status}")),
+        _ => None,
+    });
+    remote
+}
+
+/// Tells whoever started this process that the other end may begin.
+pub fn ready(node: &mut RoceNode, ip: IpAddr) {
+    let local = node.node().port().local(ip).expect("bound");
+    println!("ready {}", local.port());
+}
