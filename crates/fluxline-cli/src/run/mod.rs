@@ -13,6 +13,8 @@ mod readout;
 mod record;
 mod report;
 mod ring;
+mod roce;
+mod roce_push;
 mod sensors;
 mod shared;
 mod stop;

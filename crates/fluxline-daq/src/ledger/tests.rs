@@ -18,7 +18,11 @@ fn every_law_names_counters_that_exist() {
 fn balanced() -> Ledger {
     let mut ledger = Ledger::default();
     let counters = InputCounters { datagrams: 10, rejected: 2, ..InputCounters::default() };
-    ledger.inputs.push(InputEntry { name: "0.0.0.0:6006".to_owned(), counters });
+    ledger.inputs.push(InputEntry {
+        name: "0.0.0.0:6006".to_owned(),
+        counters,
+        ..InputEntry::default()
+    });
     let entry = ledger.source(1);
     entry.label = "10.0.0.2".to_owned();
     entry.missing = vec![MissingRange { epoch: 0, first: 5, last: 6 }];
