@@ -16,6 +16,7 @@ mod ring;
 mod roce;
 mod roce_push;
 mod sensors;
+mod sensors_roce;
 mod shared;
 mod stop;
 
@@ -42,6 +43,7 @@ use readout::{EventClock, Readout};
 pub use report::RunReport;
 use ring::Ring;
 pub use sensors::{Sensors, SensorsTruth};
+pub use sensors_roce::{RoceSensors, RoceSensorsConfig};
 pub use stop::Stop;
 
 /// What to run.
