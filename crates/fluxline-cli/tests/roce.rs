@@ -15,7 +15,7 @@ use fluxline_proto::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Name, PostError, Reliability, Rights, Status, Work,
 };
 use fluxline_proto::roce::{
-    Body, Headers, ICRC_BYTES, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart,
+    Body, Headers, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart,
 };
 use serde_json::Value;
 use support::{Running, call, call_json, number, refused, run_document, text};
