@@ -163,7 +163,7 @@ impl Sender {
     fn check(&self, others: &[Sender]) -> Result<(), String> {
         let from = address(&self.address).map_err(|text| format!("address = {text}"))?;
         let (pair, low) = (self.queue_pair, self.queue_pair & PAIR_MASK);
-        if pair > NUMBER_MAX || pair < 2 || low == 1 {
+        if !(2..=NUMBER_MAX).contains(&pair) || low == 1 {
             return Err(format!(
                 "queue-pair = {pair}; write 2 to {NUMBER_MAX} whose low 10 bits are not 1."
             ));

@@ -104,10 +104,11 @@ impl PushInput {
             while let Some(what) = self.node.told() {
                 self.hear(what, live);
             }
-            self.give_back();
             self.look_at_ring(live);
-            let busy = self.producer.is_some() && self.keeper.unread_bytes() > 0;
-            let _ = self.node.wait(if busy { NAP } else { LOOK });
+            if self.give_back() {
+                continue; // the next poll sends it
+            }
+            let _ = self.node.wait(if self.is_waited_for() { NAP } else { LOOK });
         }
         self.end.now();
         self.note_connection();
@@ -216,22 +217,32 @@ impl PushInput {
         }
     }
 
-    /// Tells the producer what was read, once per quarter of the ring or when all is read.
-    fn give_back(&mut self) {
-        let Some(producer) = &mut self.producer else { return };
-        let Some(remote) = producer.credit else { return };
+    /// Tells the producer what was read, once per quarter of the ring or when all is read; whether
+    /// there was something to tell.
+    fn give_back(&mut self) -> bool {
+        let Some(producer) = &mut self.producer else { return false };
+        let Some(remote) = producer.credit else { return false };
         let head = self.keeper.head();
         let behind = head.saturating_sub(producer.given);
         if behind == 0 || (behind < self.size / 4 && self.keeper.unread_bytes() > 0) {
-            return;
+            return false;
         }
         let word = head.to_le_bytes();
         let (from, to) = (Local::Bytes(&word), Target { remote, offset: 0 });
         let put = Work::Put { from, to, notify: None, complete_at: None };
         // A full queue only delays it.
-        if self.node.post(producer.endpoint, 0, put).is_ok() {
+        let posted = self.node.post(producer.endpoint, 0, put).is_ok();
+        if posted {
             producer.given = head;
         }
+        posted
+    }
+
+    /// Whether the producer may wait for room that the readout makes without a frame arriving.
+    fn is_waited_for(&self) -> bool {
+        self.producer.as_ref().is_some_and(|producer| {
+            self.keeper.unread_bytes() > 0 || self.keeper.head() != producer.given
+        })
     }
 
     /// Keeps what is known of the producer for run.json.

@@ -52,6 +52,38 @@ fn packet_counted_twice_breaks_a_law() {
 }
 
 #[test]
+fn frame_that_is_in_no_place_breaks_a_law() {
+    let mut ledger = balanced();
+    ledger.sources[1].counters.lost = 7;
+    ledger.sources[1].counters.expected = 14;
+    ledger.inputs[0].remote = RemoteWriteCounters {
+        frames: 15,
+        frames_placed: 10,
+        frames_wrong_check: 3,
+        frames_overrun: 2,
+        frames_expected: 16,
+        frames_lost: 4,
+        records: 10,
+        records_taken: 10,
+        ..RemoteWriteCounters::default()
+    };
+    assert!(ledger.closes(), "{:?}", ledger.check());
+    let places = ledger.lost_places();
+    assert_eq!((places.overrun, places.frames, places.rejected), (2, 3, 2));
+    assert!(ledger.table().contains("the ledger closes: 9 laws hold"));
+    assert!(ledger.table().contains("overrun 2 + frames refused 3"));
+    for spoil in [
+        |counters: &mut RemoteWriteCounters| counters.frames += 1,
+        |counters: &mut RemoteWriteCounters| counters.frames_lost += 1,
+        |counters: &mut RemoteWriteCounters| counters.records_taken -= 1,
+    ] {
+        let mut spoiled = ledger.clone();
+        spoil(&mut spoiled.inputs[0].remote);
+        assert!(!spoiled.closes());
+    }
+}
+
+#[test]
 fn ledger_survives_json_and_older_files() {
     let mut ledger = balanced();
     ledger.truth = Some(Truth { sent: 10, numbered: 9, dropped_elsewhere: 0 });
@@ -103,7 +135,9 @@ fn batches_that_fail_are_not_recorded() {
 #[test]
 fn page_explains_every_counter() {
     let page = counters_page();
-    for row in InputCounters::ROWS.iter().chain(SourceCounters::ROWS) {
+    for row in
+        InputCounters::ROWS.iter().chain(SourceCounters::ROWS).chain(RemoteWriteCounters::ROWS)
+    {
         assert!(page.contains(&format!("| `{}` | {} |", row.name, row.unit)));
         assert!(!row.help.is_empty());
     }
