@@ -2,7 +2,8 @@
 //!
 //! demonstrates: roce::Headers -> RDMA WRITE ONLY with immediate -> invariant CRC -> UDP.
 //!
-//!     cargo run --release -p fluxline --example roce_fpga -- TO FROM QUEUE_PAIR KEY RING_BYTES PACKETS
+//!     cargo run --release -p fluxline --example roce_fpga -- \
+//!         TO FROM QUEUE_PAIR KEY RING_BYTES PACKETS
 //!
 //! TO and FROM are addresses with ports, as the run's experiment has them. Prints one line of JSON.
 

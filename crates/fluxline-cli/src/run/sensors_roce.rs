@@ -58,7 +58,7 @@ impl RoceSensors {
         if bytes > slot_bytes || slot_bytes > ring_bytes {
             return Err(Failure::input(format_args!(
                 "a packet of {bytes} byte does not fit slots of {slot_bytes} in a ring of \
-                 {ring_bytes}; make --slot-bytes or --ring-bytes larger, or --payload-bytes smaller."
+                 {ring_bytes}; make --slot-bytes or --ring-bytes larger, or packets shorter."
             )));
         }
         let first = u32::from(config.from.port());

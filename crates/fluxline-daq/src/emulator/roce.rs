@@ -1,8 +1,8 @@
 //! Emulated packets as a simple FPGA sends them over RoCEv2: RDMA WRITE ONLY with immediate on an
 //! unreliable connection that both sides are configured for, round a ring of slots.
 //!
-//! A packet has the PSN and the slot of its number, so one that is withheld leaves a hole in both. A
-//! bit that is flipped on purpose is flipped after the invariant CRC, as on the wire.
+//! A packet has the PSN and the slot of its number, so one that is withheld leaves a hole in both.
+//! A bit that is flipped on purpose is flipped after the invariant CRC, as on the wire.
 
 use std::net::SocketAddr;
 
