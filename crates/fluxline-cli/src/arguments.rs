@@ -45,7 +45,9 @@ pub enum Command {
     /// Send or write packets as a sensor would, with faults when asked
     #[command(after_help = "Examples:\n  \
         fluxline emulate counter --to udp://127.0.0.1:6006 --sources 8 --rate 1000 --seconds 10\n  \
-        fluxline emulate sls --to capture.pcapng --packets 1000 --drop 0.001 --seed 7")]
+        fluxline emulate sls --to capture.pcapng --packets 1000 --drop 0.001 --seed 7\n  \
+        fluxline emulate counter --roce --to udp://127.0.0.1:4791 --from 127.0.0.1:4800 --key 7 \
+        --payload-bytes 992")]
     Emulate(EmulateArguments),
     /// Say what in this host will lose packets, and the command that mends it
     #[command(after_help = "Example: fluxline doctor")]
@@ -351,6 +353,38 @@ pub struct EmulateArguments {
     /// FPGA sends
     #[arg(long, default_value_t = 1)]
     pub train: u32,
+    /// With --roce: where to and from
+    #[command(flatten)]
+    pub roce: EmulateRoceArguments,
+}
+
+/// `fluxline emulate --roce`.
+#[derive(Debug, Args)]
+pub struct EmulateRoceArguments {
+    /// Send RoCEv2 frames as a simple FPGA: RDMA WRITE ONLY with immediate, round a ring of slots
+    #[arg(long)]
+    pub roce: bool,
+    /// Address and port of the first source; each further one has the next port
+    #[arg(long, requires = "roce", default_value = "127.0.0.1:4800")]
+    pub from: String,
+    /// Queue pair of the first source; each further one has the next
+    #[arg(long, requires = "roce", default_value_t = 256)]
+    pub queue_pair: u32,
+    /// First PSN of each source
+    #[arg(long, requires = "roce", default_value_t = 0)]
+    pub first_psn: u32,
+    /// The R_Key that the receiver is configured with
+    #[arg(long, requires = "roce", default_value_t = 1)]
+    pub key: u32,
+    /// The address that the receiver's region begins at
+    #[arg(long, requires = "roce", default_value_t = 0)]
+    pub base: u64,
+    /// Size of the receiver's region \[byte\]
+    #[arg(long, requires = "roce", default_value_t = 4 << 20)]
+    pub ring_bytes: u64,
+    /// Distance of two packets in it \[byte\]
+    #[arg(long, requires = "roce", default_value_t = 1024)]
+    pub slot_bytes: u64,
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@
 pub mod clock;
 pub mod doctor;
 pub mod kernel;
+#[cfg(not(loom))]
+pub mod landing;
 mod open;
 pub mod pin;
 pub mod push;

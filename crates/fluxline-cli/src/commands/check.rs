@@ -53,7 +53,8 @@ fn print(acquisition: &Acquisition, reader: &CaptureReader, json: bool) {
     (counters.datagrams, counters.rejected) = (taken.datagrams, taken.rejected);
     (counters.bytes, counters.sources_refused) = (taken.bytes, taken.refused);
     counters.other_traffic = reader.counters().other_traffic();
-    ledger.inputs.push(InputEntry { name: "capture".into(), counters });
+    let name = "capture".into();
+    ledger.inputs.push(InputEntry { name, counters, ..InputEntry::default() });
     if json {
         let kinds: serde_json::Map<_, _> = reader
             .counters()

@@ -2,13 +2,14 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use fluxline_daq::emulator::roce::WriterTruth;
 use serde_json::{Value, json};
 
 use crate::arguments::EmulateArguments;
 use crate::experiment::{self, Emulator, EmulatorLink, Faults, Pattern};
 use crate::failure::Failure;
 use crate::formats::{self, LoadedFormat};
-use crate::run::{Live, Sensors, SensorsTruth, Stop};
+use crate::run::{Live, RoceSensors, RoceSensorsConfig, Sensors, SensorsTruth, Stop};
 use crate::say;
 
 /// Sends or writes, then says exactly what was done.
@@ -18,11 +19,16 @@ pub fn emulate(arguments: &EmulateArguments, json: bool) -> Result<(), Failure> 
     let emulator = emulator_of(arguments);
     emulator.check("emulate").map_err(Failure::input)?;
     experiment::check_seconds("--seconds", arguments.seconds).map_err(Failure::input)?;
+    if arguments.roce.roce {
+        let (truth, frames) = send_roce(arguments, &emulator, &format)?;
+        report(&truth, &frames, json);
+        return Ok(());
+    }
     let truth = match arguments.to.strip_prefix("udp://") {
         Some(address) => send(arguments, &emulator, &format, address)?,
         None => write(arguments, &emulator, &format)?,
     };
-    report(&truth, json);
+    report(&truth, &[], json);
     Ok(())
 }
 
@@ -57,18 +63,48 @@ fn send(
     format: &LoadedFormat,
     address: &str,
 ) -> Result<SensorsTruth, Failure> {
-    let destination: SocketAddr = address
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut addresses| addresses.next())
-        .ok_or_else(|| {
-            Failure::input(format_args!(
-                "udp://{address} has no address and port; write for example udp://127.0.0.1:6006."
-            ))
-        })?;
+    let destination = destination_of(address)?;
     let mut sensors = Sensors::new("emulate", emulator, format)?;
     sensors.connect(destination)?;
     Ok(sensors.send(&Stop::on_signal().after(arguments.seconds), &Live::new(true)))
+}
+
+fn destination_of(address: &str) -> Result<SocketAddr, Failure> {
+    address.to_socket_addrs().ok().and_then(|mut addresses| addresses.next()).ok_or_else(|| {
+        Failure::input(format_args!(
+            "udp://{address} has no address and port; write for example udp://127.0.0.1:6006."
+        ))
+    })
+}
+
+fn send_roce(
+    arguments: &EmulateArguments,
+    emulator: &Emulator,
+    format: &LoadedFormat,
+) -> Result<(SensorsTruth, Vec<WriterTruth>), Failure> {
+    let of = &arguments.roce;
+    let Some(to) = arguments.to.strip_prefix("udp://") else {
+        return Err(Failure::input("--roce sends over UDP: write --to udp://ADDRESS:PORT."));
+    };
+    let from = experiment::address(&of.from)
+        .map_err(|text| Failure::input(format_args!("--from {text}")))?;
+    if of.slot_bytes == 0 {
+        return Err(Failure::input("--slot-bytes 0 is no distance; write 1 or more."));
+    }
+    let config = RoceSensorsConfig {
+        to: destination_of(to)?,
+        from,
+        queue_pair: of.queue_pair,
+        first_psn: of.first_psn,
+        key: of.key,
+        base: of.base,
+        ring_bytes: of.ring_bytes,
+        slot_bytes: of.slot_bytes,
+        train: arguments.train > 1,
+    };
+    let stop = Stop::on_signal().after(arguments.seconds);
+    let sensors = Sensors::new("emulate", emulator, format)?;
+    Ok(RoceSensors::open(sensors, &config)?.send(&stop))
 }
 
 fn write(
@@ -85,7 +121,7 @@ fn write(
     sensors.write_capture(std::path::Path::new(&arguments.to), arguments.seconds)
 }
 
-fn report(truth: &SensorsTruth, json: bool) {
+fn report(truth: &SensorsTruth, writers: &[WriterTruth], json: bool) {
     let sum = |of: fn(&fluxline_daq::emulator::SourceTruth) -> u64| -> u64 {
         truth.sources.iter().map(of).sum()
     };
@@ -104,6 +140,9 @@ fn report(truth: &SensorsTruth, json: bool) {
         for (name, value) in rows {
             document[name] = Value::from(value);
         }
+        if !writers.is_empty() {
+            document["roce"] = writers.iter().map(writer_document).collect();
+        }
         super::print_json(&document);
         return;
     }
@@ -111,4 +150,19 @@ fn report(truth: &SensorsTruth, json: bool) {
     for (name, value) in rows.iter().filter(|(name, value)| *value > 0 || *name == "sent") {
         say!("{value:>12} {}", name.replace('_', " "));
     }
+    for (number, writer) in writers.iter().enumerate() {
+        let WriterTruth { frames, wrong_check, duplicate, late, lost } = writer;
+        say!(
+            "{frames:>12} frames of source {number}: wrong check {wrong_check}, duplicate \
+             {duplicate}, late {late}, lost {lost}"
+        );
+    }
+}
+
+/// What a receiver should say of one source's frames.
+fn writer_document(truth: &WriterTruth) -> Value {
+    json!({
+        "frames": truth.frames, "frames_wrong_check": truth.wrong_check,
+        "frames_duplicate": truth.duplicate, "frames_late": truth.late, "frames_lost": truth.lost,
+    })
 }

@@ -84,6 +84,7 @@ fn from_flags(arguments: &RunArguments) -> Result<Experiment, Failure> {
             core: None,
             udp,
             shm: None,
+            roce: None,
             pcap,
             raw: None,
             emulator: None,

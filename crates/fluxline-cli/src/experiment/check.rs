@@ -32,6 +32,9 @@ impl Source {
                 shm.ring_bytes
             ));
         }
+        if let Some(roce) = &self.roce {
+            roce.check(name)?;
+        }
         if let Some(pcap) = &self.pcap {
             check_speed(name, pcap.speed)?;
         }

@@ -2,9 +2,11 @@
 
 mod check;
 mod model;
+mod roce;
 
 pub use check::check_seconds;
 pub use model::*;
+pub use roce::{PushRing, Roce, Sender, address};
 
 use std::path::Path;
 
@@ -36,13 +38,14 @@ impl Experiment {
         check_seconds("seconds", self.seconds)?;
         if self.sources.is_empty() {
             return Err("there is no source; write a [[source]] table with a `format` and one of \
-                        `udp`, `shm`, `pcap`, `raw`, `emulator`."
+                        `udp`, `shm`, `roce`, `pcap`, `raw`, `emulator`."
                 .into());
         }
         for (number, source) in self.sources.iter().enumerate() {
             let count = [
                 source.udp.is_some(),
                 source.shm.is_some(),
+                source.roce.is_some(),
                 source.pcap.is_some(),
                 source.raw.is_some(),
                 source.emulator.is_some(),
@@ -54,7 +57,8 @@ impl Experiment {
             if count != 1 {
                 return Err(format!(
                     "source `{name}` has {count} links; write exactly one of [source.udp], \
-                     [source.shm], [source.pcap], [source.raw], [source.emulator]."
+                     [source.shm], [source.roce], [source.pcap], [source.raw], \
+                     [source.emulator]."
                 ));
             }
             if self.sources[..number].iter().any(|other| other.name == *name) {

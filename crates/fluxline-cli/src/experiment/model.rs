@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::roce::Roce;
+
 /// A whole experiment file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -56,6 +58,8 @@ pub struct Source {
     pub udp: Option<Udp>,
     /// A push ring on shared memory, which another process writes.
     pub shm: Option<SharedMemory>,
+    /// Memory that FPGAs or producers write over Ethernet (RoCEv2).
+    pub roce: Option<Roce>,
     /// A pcap or pcapng file.
     pub pcap: Option<Pcap>,
     /// A file of raw payloads.

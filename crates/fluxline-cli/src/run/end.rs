@@ -1,8 +1,9 @@
 //! What an input's thread leaves when it ends.
 
+use fluxline::landing::RingKeeper;
 use fluxline::ring::RingCounters;
 use fluxline::udp::ReceiverCounters;
-use fluxline_daq::ledger::InputCounters;
+use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters};
 
 use super::sensors::SensorsTruth;
 
@@ -11,6 +12,12 @@ use super::sensors::SensorsTruth;
 pub struct InputEnd {
     /// Its counters.
     pub counters: InputCounters,
+    /// What became of the frames that peers write into memory.
+    pub remote: RemoteWriteCounters,
+    /// A push ring that a producer on Ethernet filled: it counts on while the readout empties it.
+    pub keeper: Option<RingKeeper>,
+    /// Each connection's own counters, where there are connections.
+    pub connections: Option<serde_json::Value>,
     /// Its ring's counters.
     pub ring: RingCounters,
     /// The receiver's own counters, for a socket.

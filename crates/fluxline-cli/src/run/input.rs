@@ -13,10 +13,12 @@ use super::end::InputEnd;
 use super::file::{self, FileSource};
 use super::live::Live;
 use super::ring::Ring;
+use super::roce::RoceInput;
+use super::roce_push::PushInput;
 use super::sensors::Sensors;
 use super::shared::SharedInput;
 use super::stop::Stop;
-use crate::experiment::{EmulatorLink, OnRingFull, Source, Udp};
+use crate::experiment::{EmulatorLink, OnRingFull, Roce, Source, Udp};
 use crate::failure::Failure;
 use crate::formats::LoadedFormat;
 
@@ -44,6 +46,10 @@ pub struct OpenInput {
 enum Feed {
     /// Another process writes; this thread looks after the connections.
     Shared(Box<SharedInput>),
+    /// Senders write; this thread polls their connections.
+    Roce(Box<RoceInput>),
+    /// A producer pushes; this thread polls its connection.
+    Push(Box<PushInput>),
     /// What this thread fills its ring from.
     Own(Box<(Producer, Own)>),
 }
@@ -70,6 +76,9 @@ impl OpenInput {
             };
             return Ok((input, Ring::Records(records)));
         }
+        if let Some(roce) = &source.roce {
+            return OpenInput::open_roce(source, roce);
+        }
         let (own, slot_bytes) = Own::open(source, format)?;
         let config = RingConfig { slots: source.ring_slots as usize, slot_bytes };
         let (producer, consumer) = ring(&config)
@@ -90,6 +99,28 @@ impl OpenInput {
         Ok((input, Ring::Slots(consumer)))
     }
 
+    fn open_roce(source: &Source, roce: &Roce) -> Result<(OpenInput, Ring), Failure> {
+        let name = &source.name;
+        let (feed, ring, listens, warning) = if let Some(push) = &roce.push {
+            let (input, records) = PushInput::open(name, roce, push)?;
+            let (listens, warning) = (input.address(), input.warning());
+            (Feed::Push(Box::new(input)), Ring::Records(records), listens, warning)
+        } else {
+            let (input, landed) = RoceInput::open(name, roce)?;
+            let (listens, warning) = (input.address(), input.warning());
+            (Feed::Roce(Box::new(input)), Ring::Landed(landed), listens, warning)
+        };
+        let input = OpenInput {
+            name: name.clone(),
+            ring_bytes: roce.ring_bytes * roce.senders.len().max(1) as u64,
+            listens: vec![format!("roce://{listens}")],
+            warnings: warning.into_iter().collect(),
+            core: source.core,
+            feed,
+        };
+        Ok((input, ring))
+    }
+
     /// Starts its thread.
     pub fn start(self, stop: Stop, live: Live) -> JoinHandle<InputEnd> {
         std::thread::spawn(move || {
@@ -99,6 +130,8 @@ impl OpenInput {
             }
             match feed {
                 Feed::Shared(node) => node.serve(&stop, &live),
+                Feed::Roce(input) => input.serve(&stop, &live),
+                Feed::Push(input) => input.serve(&stop, &live),
                 Feed::Own(own) => {
                     let (producer, own) = *own;
                     own.fill(producer, &name, &stop, &live)

@@ -13,7 +13,10 @@ mod readout;
 mod record;
 mod report;
 mod ring;
+mod roce;
+mod roce_push;
 mod sensors;
+mod sensors_roce;
 mod shared;
 mod stop;
 
@@ -40,6 +43,7 @@ use readout::{EventClock, Readout};
 pub use report::RunReport;
 use ring::Ring;
 pub use sensors::{Sensors, SensorsTruth};
+pub use sensors_roce::{RoceSensors, RoceSensorsConfig};
 pub use stop::Stop;
 
 /// What to run.

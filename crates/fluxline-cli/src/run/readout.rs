@@ -102,6 +102,13 @@ impl Working {
         let Readout { acquisition, rings, .. } = &mut self.readout;
         let ring = match &mut rings[input] {
             Ring::Slots(ring) => ring,
+            Ring::Landed(landed) => {
+                let now = wall.unwrap_or_else(clock::now);
+                let count = landed.read(SLOTS_PER_TURN, now, |datagram| {
+                    acquisition.take(input as u16, now, datagram);
+                });
+                return count > 0;
+            }
             Ring::Records(records) => {
                 let now = wall.unwrap_or_else(clock::now);
                 let read = records.read(SLOTS_PER_TURN, now, |datagram| {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use fluxline::kernel::KernelSnapshot;
+use fluxline::landing::RingKeeper;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Truth};
@@ -178,7 +179,9 @@ fn totals(ledger: &Ledger) -> Value {
     let sources = ledger.source_totals();
     let inputs = ledger.input_totals();
     let mut totals = serde_json::Map::new();
-    for (row, value) in inputs.rows().chain(sources.rows()).chain(ledger.builder.rows()) {
+    let remote = ledger.remote_totals();
+    let rows = inputs.rows().chain(remote.rows()).chain(sources.rows());
+    for (row, value) in rows.chain(ledger.builder.rows()) {
         totals.insert(row.name.to_string(), value.into());
     }
     Value::Object(totals)
@@ -209,6 +212,7 @@ fn input_document(end: &InputEnd) -> Value {
             rows(&mut counters.rows().map(|(row, value)| (row.name, value)))
         }),
         "capture": end.capture,
+        "connections": end.connections,
         "emulated": truth,
     })
 }
@@ -222,11 +226,17 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
         counters.rejected = taken.rejected;
         counters.sources_refused = taken.refused;
         counters.truncated += taken.truncated;
-        if source.shm.is_some() {
+        let mut remote = end.remote.clone();
+        let of_peers = source.roce.as_ref().is_some_and(|roce| roce.push.is_some());
+        if source.shm.is_some() || of_peers {
             // No thread of this program filled its ring: what was taken is what came.
             (counters.datagrams, counters.bytes) = (taken.datagrams, taken.bytes);
         }
-        ledger.inputs.push(InputEntry { name: source.name.clone(), counters });
+        if source.roce.is_some() {
+            remote.records_taken = taken.datagrams;
+            remote.records += end.keeper.as_ref().map_or(0, RingKeeper::records);
+        }
+        ledger.inputs.push(InputEntry { name: source.name.clone(), counters, remote });
     }
     for (entry, row) in ledger.rejects.iter_mut().zip(acquisition.readout().rejects()) {
         let rule = acquisition.rule_name(row.format, row.reject);

@@ -1,13 +1,17 @@
-//! What the readout reads: slots that a thread of this program fills, or records that another
-//! process pushes into shared memory. Both are read in place.
+//! What the readout reads: slots that a thread of this program fills, records that another process
+//! pushes, or slots that a peer on Ethernet writes. All are read in place.
 
 use std::time::Duration;
 
+use fluxline::landing::{RingRecords, SlotReader};
 use fluxline::push::{Broken, PushConsumer};
 use fluxline::ring::{Consumer, Waited};
 use fluxline_proto::{Datagram, Moment, SenderAddress};
 
 use super::stop::Stop;
+
+/// How long slots that a peer writes are left alone when they are empty.
+const NAP: Duration = Duration::from_micros(100);
 
 /// One input's ring.
 pub enum Ring {
@@ -15,11 +19,75 @@ pub enum Ring {
     Slots(Consumer),
     /// Records of another.
     Records(Records),
+    /// Slots that peers write.
+    Landed(Landed),
+}
+
+/// The ring that records of another process lie in.
+pub enum RecordRing {
+    /// On shared memory.
+    Shared(PushConsumer),
+    /// Filled over Ethernet.
+    Remote(RingRecords),
+}
+
+impl RecordRing {
+    fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
+        match self {
+            RecordRing::Shared(ring) => ring.next(),
+            RecordRing::Remote(ring) => ring.next(),
+        }
+    }
+
+    fn wait(&mut self, timeout: Duration) {
+        match self {
+            RecordRing::Shared(ring) => ring.wait(timeout),
+            RecordRing::Remote(ring) if ring.unread_bytes() == 0 => {
+                std::thread::sleep(timeout.min(NAP));
+            }
+            RecordRing::Remote(_) => {}
+        }
+    }
+}
+
+/// Slots that peers write, a region each; read until the thread that announces them ends.
+pub struct Landed {
+    lanes: Vec<(SenderAddress, SlotReader)>,
+    port: u16,
+    turn: usize,
+}
+
+impl Landed {
+    /// Regions with the addresses that write them, and the port that they came to.
+    pub fn new(lanes: Vec<(SenderAddress, SlotReader)>, port: u16) -> Landed {
+        Landed { lanes, port, turn: 0 }
+    }
+
+    /// Hands up to `count` records of each region to `take`; how many there were.
+    pub fn read(
+        &mut self,
+        count: usize,
+        time: Moment,
+        mut take: impl FnMut(&Datagram<'_>),
+    ) -> usize {
+        let (lanes, port) = (self.lanes.len(), self.port);
+        self.turn = self.turn.wrapping_add(1);
+        let mut done = 0;
+        for lane in 0..lanes {
+            let (sender, reader) = &mut self.lanes[(self.turn + lane) % lanes];
+            for _ in 0..count {
+                let Some(bytes) = reader.next() else { break };
+                take(&Datagram { bytes, sender: *sender, port, time });
+                done += 1;
+            }
+        }
+        done
+    }
 }
 
 /// Records of another process, until the run is over.
 pub struct Records {
-    consumer: PushConsumer,
+    ring: RecordRing,
     stop: Stop,
     ring_bytes: u64,
     /// When the run is over: how much may still be read. What was in the ring then is not lost,
@@ -30,8 +98,8 @@ pub struct Records {
 
 impl Records {
     /// A ring of so many bytes, read until `stop` is over.
-    pub fn new(consumer: PushConsumer, stop: Stop, ring_bytes: u64) -> Records {
-        Records { consumer, stop, ring_bytes, left_bytes: None, broken: false }
+    pub fn new(ring: RecordRing, stop: Stop, ring_bytes: u64) -> Records {
+        Records { ring, stop, ring_bytes, left_bytes: None, broken: false }
     }
 
     /// Hands up to `count` records to `take`; how many there were.
@@ -48,7 +116,7 @@ impl Records {
             if self.left_bytes == Some(0) || self.broken {
                 return Ok(done);
             }
-            let next = self.consumer.next().inspect_err(|_| self.broken = true)?;
+            let next = self.ring.next().inspect_err(|_| self.broken = true)?;
             let Some(bytes) = next else {
                 if self.left_bytes.is_some() {
                     self.left_bytes = Some(0);
@@ -73,10 +141,14 @@ impl Ring {
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {
             Ring::Slots(ring) => ring.wait(timeout) != Waited::Closed,
+            Ring::Landed(landed) => {
+                std::thread::sleep(timeout.min(NAP));
+                !landed.lanes.iter().all(|(_, reader)| reader.is_over())
+            }
             Ring::Records(records) if records.is_over() => false,
             Ring::Records(records) => {
                 if !timeout.is_zero() {
-                    records.consumer.wait(timeout);
+                    records.ring.wait(timeout);
                 }
                 true
             }

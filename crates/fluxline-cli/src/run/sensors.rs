@@ -22,9 +22,9 @@ use crate::failure::Failure;
 use crate::formats::LoadedFormat;
 
 /// Datagrams of all sensors that are gathered before they are sent together.
-const BATCH_DATAGRAMS: usize = 64;
+pub(super) const BATCH_DATAGRAMS: usize = 64;
 /// Datagrams that are due within this time go together.
-const GATHER: Duration = Duration::from_micros(100);
+pub(super) const GATHER: Duration = Duration::from_micros(100);
 /// The longest sleep, so that Ctrl-C is heard.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 /// Port of the first sensor where there is no socket: the first dynamic one, RFC 6335.
@@ -95,6 +95,16 @@ impl Sensors {
         let emulator = emulator::Emulator::new(&format.description, config)
             .map_err(|error| Failure::input(format_args!("source `{name}`: {error}")))?;
         Ok(Sensors { emulator, outlets: Vec::new(), train: from.train > 1 })
+    }
+
+    /// How many sensors there are.
+    pub(super) fn sources(&self) -> u32 {
+        self.emulator.sources()
+    }
+
+    /// What makes the packets, without sockets.
+    pub(super) fn into_emulator(self) -> emulator::Emulator {
+        self.emulator
     }
 
     /// Opens the sockets that the sensors send from.
@@ -240,7 +250,7 @@ fn flush(outlets: &mut [Outlet], live: &Live) -> u64 {
 }
 
 /// Sleeps until `due`, in pieces, so that Ctrl-C is heard.
-fn sleep_until(due: Instant, stop: &Stop) {
+pub(super) fn sleep_until(due: Instant, stop: &Stop) {
     while !stop.is_over() {
         let left = due.saturating_duration_since(Instant::now());
         if left.is_zero() {

@@ -8,7 +8,7 @@ use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Name, Rights, Statu
 
 use super::end::InputEnd;
 use super::live::Live;
-use super::ring::Records;
+use super::ring::{RecordRing, Records};
 use super::stop::Stop;
 use crate::experiment::SharedMemory;
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ impl SharedInput {
         let grant = Grant { rights: Rights::PUT, key: Key(from.key) };
         node.export(consumer.region(), region, grant).map_err(|error| wrong(&error))?;
         let end = Stop::never();
-        let records = Records::new(consumer, end.clone(), from.ring_bytes);
+        let records = Records::new(RecordRing::Shared(consumer), end.clone(), from.ring_bytes);
         Ok((SharedInput { name: name.to_owned(), node, end }, records))
     }
 

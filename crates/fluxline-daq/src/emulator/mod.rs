@@ -6,6 +6,7 @@
 //! last packet of each numbering are always sent whole and in order: without one before and one
 //! after it, no receiver can see that a packet is missing.
 
+pub mod roce;
 mod source;
 mod template;
 #[cfg(test)]
@@ -126,8 +127,20 @@ pub struct Emission<'a> {
     pub source: u32,
     /// The socket to send it from: below [`Emulator::senders`].
     pub sender: u32,
+    /// How many packets its source had made before; copies share it, and restarts do not touch it.
+    pub number: u64,
+    /// Which bit was flipped on purpose, counted from the first byte's lowest.
+    pub flipped_bit: Option<u64>,
     /// The UDP payload.
     pub bytes: &'a [u8],
+}
+
+/// A packet that a source hands over.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) number: u64,
+    pub(crate) flipped_bit: Option<u64>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Makes packets of several sources in the order of time.
@@ -138,7 +151,7 @@ pub struct Emulator {
     /// When each source makes its next packet \[ns\]; equal times in the order of pushing.
     agenda: BinaryHeap<Reverse<(u64, u64, u32)>>,
     pushed: u64,
-    ready: VecDeque<(Span, u32, Vec<u8>)>,
+    ready: VecDeque<(Span, u32, Ready)>,
     /// The packet that `next` lent out, and memory of earlier ones.
     lent: Vec<u8>,
     spare: Vec<Vec<u8>>,
@@ -181,11 +194,12 @@ impl Emulator {
             let Reverse((at, _, number)) = self.agenda.pop()?;
             self.step(at, number);
         }
-        let (at, source, bytes) = self.ready.pop_front()?;
+        let (at, source, ready) = self.ready.pop_front()?;
+        let Ready { number, flipped_bit, bytes } = ready;
         let before = std::mem::replace(&mut self.lent, bytes);
         self.spare.push(before);
         let sender = self.sender_of(source);
-        Some(Emission { at, source, sender, bytes: &self.lent })
+        Some(Emission { at, source, sender, number, flipped_bit, bytes: &self.lent })
     }
 
     /// Ends the emulation: each source sends what it held back and one last packet.
@@ -198,6 +212,12 @@ impl Emulator {
     #[must_use]
     pub fn senders(&self) -> u32 {
         if self.template.needs_senders { self.sources.len() as u32 } else { 1 }
+    }
+
+    /// How many sources there are.
+    #[must_use]
+    pub fn sources(&self) -> u32 {
+        self.sources.len() as u32
     }
 
     fn sender_of(&self, source: u32) -> u32 {
@@ -232,8 +252,8 @@ impl Emulator {
         let source = &mut self.sources[number as usize];
         let made = source.make(&self.config, &self.template, self.stopping, &mut self.spare);
         let at = Span::from_ns(at_ns);
-        for bytes in source.sent.drain(..) {
-            self.ready.push_back((at, number, bytes));
+        for ready in source.sent.drain(..) {
+            self.ready.push_back((at, number, ready));
         }
         if made == Made::More {
             let next = source.next_ns();

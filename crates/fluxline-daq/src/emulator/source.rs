@@ -5,7 +5,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::template::{Template, Variables};
-use super::{EmulatorConfig, Pattern};
+use super::{EmulatorConfig, Pattern, Ready};
 
 /// Dropped sequence numbers that are remembered per source.
 const DROPPED_LISTED: usize = 1024;
@@ -48,8 +48,8 @@ pub(super) struct EmulatedSource {
     /// When the next packet is due without jitter \[ns\], and the jitter of it.
     due_ns: f64,
     jitter_ns: f64,
-    /// Held back: how many successors go first, the number, the packet.
-    held: Vec<(u32, u64, Vec<u8>)>,
+    /// Held back: how many successors go first, the sequence, the packet.
+    held: Vec<(u32, u64, Ready)>,
     /// A restart was drawn, and waits for a packet that was sent whole.
     restart_due: bool,
     /// The newest packet was dropped or spoiled: nobody could see that it is missing if a restart
@@ -57,7 +57,7 @@ pub(super) struct EmulatedSource {
     newest_is_lost: bool,
     highest_sent: Option<u64>,
     /// Sent by the last call of `make`.
-    pub(super) sent: Vec<Vec<u8>>,
+    pub(super) sent: Vec<Ready>,
     pub(super) truth: SourceTruth,
 }
 
@@ -111,8 +111,9 @@ impl EmulatedSource {
         }
         let at_ns = self.next_ns();
         let sequence = self.count;
-        let mut packet = spare.pop().unwrap_or_default();
-        self.fill(&mut packet, config, template, at_ns);
+        let mut bytes = spare.pop().unwrap_or_default();
+        self.fill(&mut bytes, config, template, at_ns);
+        let packet = Ready { number: self.truth.made, flipped_bit: None, bytes };
         self.count += 1;
         self.truth.made += 1;
         if last {
@@ -127,7 +128,7 @@ impl EmulatedSource {
 
     fn decide(
         &mut self,
-        mut packet: Vec<u8>,
+        mut packet: Ready,
         sequence: u64,
         config: &EmulatorConfig,
         spare: &mut Vec<Vec<u8>>,
@@ -145,14 +146,15 @@ impl EmulatedSource {
             if self.truth.dropped_sequences.len() < DROPPED_LISTED {
                 self.truth.dropped_sequences.push(sequence);
             }
-            spare.push(packet);
+            spare.push(packet.bytes);
             return;
         }
         if self.happens(faults.corrupt) {
             self.newest_is_lost = true;
-            let bit = self.random.next_u64() % (packet.len().max(1) as u64 * 8);
-            if let Some(byte) = packet.get_mut((bit / 8) as usize) {
+            let bit = self.random.next_u64() % (packet.bytes.len().max(1) as u64 * 8);
+            if let Some(byte) = packet.bytes.get_mut((bit / 8) as usize) {
                 *byte ^= 1 << (bit % 8);
+                packet.flipped_bit = Some(bit);
             }
             self.truth.corrupted += 1;
         }
@@ -163,9 +165,9 @@ impl EmulatedSource {
             return;
         }
         let copy = self.happens(faults.duplicate).then(|| {
-            let mut copy = spare.pop().unwrap_or_default();
-            copy.clone_from(&packet);
-            copy
+            let mut bytes = spare.pop().unwrap_or_default();
+            bytes.clone_from(&packet.bytes);
+            Ready { bytes, ..packet }
         });
         self.send(packet, sequence);
         if let Some(copy) = copy {
@@ -177,7 +179,7 @@ impl EmulatedSource {
     }
 
     /// Sends one packet now, and notes whether a later one went before.
-    fn send(&mut self, packet: Vec<u8>, sequence: u64) {
+    fn send(&mut self, packet: Ready, sequence: u64) {
         if self.highest_sent.is_some_and(|highest| sequence < highest) {
             self.truth.reordered += 1;
         }

@@ -29,6 +29,45 @@ fluxline_proto::counters! {
 }
 
 fluxline_proto::counters! {
+    /// What became of the frames of one input that peers write into memory (RoCEv2).
+    #[derive(Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct RemoteWriteCounters {
+        frames [Sum "frame"] "Frames of static senders that came to the port" => "";
+        frames_placed [Sum "frame"] "Frames whose bytes were written into a slot" => "";
+        frames_duplicate [Sum "frame"] "Frames whose PSN had come before, or is too old to tell"
+            => "Look for mirrored ports and loops in the network.";
+        frames_wrong_check [Sum "frame"] "Frames whose invariant CRC was wrong"
+            => "Bits are turned on the way, or an address is translated (NAT).";
+        frames_unknown_pair [Sum "frame"] "Frames for a queue pair that no sender is given"
+            => "Compare queue-pair with what the sender addresses.";
+        frames_wrong_sender [Sum "frame"] "Frames for a sender's queue pair from another address"
+            => "Compare address with the sender's address and port.";
+        frames_out_of_bounds [Sum "frame"]
+            "Frames whose R_Key is wrong, or that do not lie in one slot of the region"
+            => "Compare key, base, ring-bytes and slot-bytes with the sender's.";
+        frames_overrun [Sum "frame"] "Frames for a slot that the readout had not read yet; dropped"
+            => "Make the ring longer: 1024 slots and more are not overrun by a sender in order.";
+        frames_broken_off [Sum "frame"] "Frames of operations of which another part was lost"
+            => "Let the sender write one packet per operation (WRITE ONLY).";
+        frames_other [Sum "frame"] "Frames too short, of an unknown kind or of another transport"
+            => "Find out who else sends to this port.";
+        frames_unannounced [Sum "frame"] "Frames placed without an immediate; nobody reads them"
+            => "Let the sender use RDMA WRITE ONLY with immediate.";
+        frames_expected [Sum "frame"] "Frames that the PSN says were sent" => "";
+        frames_lost [Sum "frame"] "Frames that the PSN says are missing; with a wrong CRC, too"
+            => "See where they were lost, below the table; pace the sender.";
+        frames_late [Sum "frame"] "Frames that came after a later one; kept" => "";
+        records [Sum "record"] "Records handed to the readout" => "";
+        records_taken [Sum "record"] "Records that the readout took" => "";
+        puts_refused [Sum "put"] "Puts of producers into what was not read yet; they end it"
+            => "The producer has a defect, or another version.";
+        producers_gone [Sum "producer"] "Senders and producers that vanished during the run"
+            => "The notes name them.";
+    }
+}
+
+fluxline_proto::counters! {
     /// What the host dropped before any socket saw it, of all traffic, over the time of the run.
     #[derive(Serialize, Deserialize)]
     #[serde(default)]

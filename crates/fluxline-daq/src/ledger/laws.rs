@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Ledger;
+use super::{Ledger, RemoteWriteCounters};
 
 /// Two sums of counters that must be equal. A counter is written `place.name`; places are `input`,
-/// `source`, `builder` and `truth`, each summed over all of its kind.
+/// `remote`, `source`, `builder` and `truth`, each summed over all of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
     /// What the law says, in words.
@@ -17,8 +17,19 @@ pub struct Law {
     pub left: &'static [&'static str],
     /// The counters of the right sum.
     pub right: &'static [&'static str],
-    /// Whether it needs the emulator's truth.
-    pub needs_truth: bool,
+    /// What a run must have for it.
+    pub needs: Needs,
+}
+
+/// What a law is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Any run.
+    Nothing,
+    /// An emulator that says what it sent.
+    Truth,
+    /// An input that peers write into memory.
+    RemoteWrites,
 }
 
 /// Whether a law holds.
@@ -52,25 +63,25 @@ pub const LAWS: &[Law] = &[
             "input.sources_refused",
             "source.parsed",
         ],
-        needs_truth: false,
+        needs: Needs::Nothing,
     },
     Law {
         name: "parsed = duplicate + late + held + to the builder",
         left: &["source.parsed"],
         right: &["source.duplicate", "source.late", "source.held", "source.to_builder"],
-        needs_truth: false,
+        needs: Needs::Nothing,
     },
     Law {
         name: "to the builder = in order + reordered + without a counter",
         left: &["source.to_builder"],
         right: &["source.in_order", "source.reordered", "source.unsequenced"],
-        needs_truth: false,
+        needs: Needs::Nothing,
     },
     Law {
         name: "expected = in order + reordered + lost",
         left: &["source.expected"],
         right: &["source.in_order", "source.reordered", "source.lost"],
-        needs_truth: false,
+        needs: Needs::Nothing,
     },
     Law {
         name: "to the builder = in events + refused + late + duplicate + inconsistent",
@@ -83,19 +94,53 @@ pub const LAWS: &[Law] = &[
             "source.event_duplicate",
             "source.inconsistent",
         ],
-        needs_truth: false,
+        needs: Needs::Nothing,
     },
     Law {
         name: "in events = recorded + not written + not to be recorded",
         left: &["source.in_complete", "source.in_incomplete"],
         right: &["source.recorded", "source.write_failed", "source.not_recorded"],
-        needs_truth: false,
+        needs: Needs::Nothing,
     },
     Law {
         name: "sent = datagrams + dropped by the kernel at the socket + dropped elsewhere",
         left: &["truth.sent"],
         right: &["input.datagrams", "input.socket_dropped", "truth.dropped_elsewhere"],
-        needs_truth: true,
+        needs: Needs::Truth,
+    },
+    Law {
+        name: "frames = placed + each named reason why not",
+        left: &["remote.frames"],
+        right: &[
+            "remote.frames_placed",
+            "remote.frames_duplicate",
+            "remote.frames_wrong_check",
+            "remote.frames_unknown_pair",
+            "remote.frames_wrong_sender",
+            "remote.frames_out_of_bounds",
+            "remote.frames_overrun",
+            "remote.frames_broken_off",
+            "remote.frames_other",
+        ],
+        needs: Needs::RemoteWrites,
+    },
+    Law {
+        name: "frames by PSN = placed + refused + lost",
+        left: &["remote.frames_expected"],
+        right: &[
+            "remote.frames_placed",
+            "remote.frames_out_of_bounds",
+            "remote.frames_overrun",
+            "remote.frames_broken_off",
+            "remote.frames_lost",
+        ],
+        needs: Needs::RemoteWrites,
+    },
+    Law {
+        name: "records handed to the readout = records that it took",
+        left: &["remote.records"],
+        right: &["remote.records_taken"],
+        needs: Needs::RemoteWrites,
     },
 ];
 
@@ -103,8 +148,13 @@ impl Ledger {
     /// Checks every law that applies.
     #[must_use]
     pub fn check(&self) -> Vec<LawResult> {
+        let remote = self.remote_totals() != RemoteWriteCounters::default();
         LAWS.iter()
-            .filter(|law| !law.needs_truth || self.truth.is_some())
+            .filter(|law| match law.needs {
+                Needs::Nothing => true,
+                Needs::Truth => self.truth.is_some(),
+                Needs::RemoteWrites => remote,
+            })
             .map(|law| LawResult {
                 name: law.name.to_owned(),
                 left: self.sum(law.left),
@@ -127,6 +177,7 @@ impl Ledger {
         let source = self.source_totals();
         match place {
             "input" => input.rows().find(|row| row.0.name == name).map(|row| row.1),
+            "remote" => self.remote_totals().rows().find(|row| row.0.name == name).map(|row| row.1),
             "source" => source.rows().find(|row| row.0.name == name).map(|row| row.1),
             "builder" => self.builder.rows().find(|row| row.0.name == name).map(|row| row.1),
             "host" => self.host.rows().find(|row| row.0.name == name).map(|row| row.1),

@@ -15,8 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::event::EventBatch;
 use crate::readout::sequence::MissingRange;
 
-pub use counters::{BuilderCounters, HostCounters, InputCounters, SourceCounters};
-pub use laws::{LAWS, Law, LawResult};
+pub use counters::{
+    BuilderCounters, HostCounters, InputCounters, RemoteWriteCounters, SourceCounters,
+};
+pub use laws::{LAWS, Law, LawResult, Needs};
 pub use places::LostPlaces;
 pub use table::counters_page;
 
@@ -46,6 +48,8 @@ pub struct InputEntry {
     pub name: String,
     /// What it counted.
     pub counters: InputCounters,
+    /// What became of the frames that peers write into memory; zeros for other links.
+    pub remote: RemoteWriteCounters,
 }
 
 /// One source of the ledger.
@@ -144,6 +148,14 @@ impl Ledger {
     pub fn input_totals(&self) -> InputCounters {
         let mut totals = InputCounters::default();
         self.inputs.iter().for_each(|entry| totals.merge(&entry.counters));
+        totals
+    }
+
+    /// The counters of all inputs that peers write into memory, together.
+    #[must_use]
+    pub fn remote_totals(&self) -> RemoteWriteCounters {
+        let mut totals = RemoteWriteCounters::default();
+        self.inputs.iter().for_each(|entry| totals.merge(&entry.remote));
         totals
     }
 

@@ -11,11 +11,16 @@ use super::Ledger;
 
 /// The places of lost packets. The places add up to `lost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LostPlaces {
     /// Missing by the packet counters.
     pub lost: u64,
     /// Dropped because the push ring was full, or longer than its slots.
     pub ring: u64,
+    /// Dropped because their slot of a region that peers write was not read yet.
+    pub overrun: u64,
+    /// Came as frames that were not placed: a wrong check, key, queue pair or address.
+    pub frames: u64,
     /// Rejected or refused here: their numbers were not read.
     pub rejected: u64,
     /// Dropped by the kernel at the inputs' sockets.
@@ -47,6 +52,18 @@ impl Ledger {
             taken
         };
         let ring = take("ring", input.ring_full + input.truncated);
+        let remote = self.remote_totals();
+        let overrun = take("overrun", remote.frames_overrun);
+        let frames = take(
+            "frames refused",
+            remote.frames_wrong_check
+                + remote.frames_unknown_pair
+                + remote.frames_wrong_sender
+                + remote.frames_out_of_bounds
+                + remote.frames_broken_off
+                + remote.frames_other
+                + remote.frames_unannounced,
+        );
         let socket = take("socket", input.socket_dropped);
         let softnet = take("softnet", self.host.softnet_dropped);
         let nic = take("network card", self.host.nic_dropped);
@@ -60,6 +77,7 @@ impl Ledger {
                 cut.join(", ")
             )
         };
-        LostPlaces { lost, ring, rejected, socket, softnet, nic, elsewhere: left, note }
+        let elsewhere = left;
+        LostPlaces { lost, ring, overrun, frames, rejected, socket, softnet, nic, elsewhere, note }
     }
 }

@@ -5,7 +5,10 @@ use std::fmt::Write;
 
 use fluxline_proto::counters::{Merge, Row};
 
-use super::{BuilderCounters, HostCounters, InputCounters, Ledger, SourceCounters};
+use super::{
+    BuilderCounters, HostCounters, InputCounters, Ledger, Needs, RemoteWriteCounters,
+    SourceCounters,
+};
 
 /// How many sources and missing ranges a table shows.
 const SOURCES_SHOWN_MAX: usize = 64;
@@ -22,6 +25,8 @@ impl Ledger {
         self.missing_lines(&mut out);
         for entry in &self.inputs {
             nonzero(&mut out, &format!("input {}", entry.name), entry.counters.rows());
+            let place = format!("remote writes of {}", entry.name);
+            nonzero(&mut out, &place, entry.remote.rows());
         }
         nonzero(&mut out, "builder", self.builder.rows());
         nonzero(&mut out, "host", self.host.rows());
@@ -113,12 +118,17 @@ impl Ledger {
         if places.lost == 0 && places.note.is_empty() {
             return;
         }
+        let remote = match (places.overrun, places.frames) {
+            (0, 0) => String::new(),
+            (overrun, frames) => format!(" + overrun {overrun} + frames refused {frames}"),
+        };
         let _ = writeln!(
             out,
-            "lost: {} packets = push ring {} + socket {} + softnet {} + network card {} + \
+            "lost: {} packets = push ring {}{} + socket {} + softnet {} + network card {} + \
              rejected {} + before this host or unknown {}",
             places.lost,
             places.ring,
+            remote,
             places.socket,
             places.softnet,
             places.nic,
@@ -163,12 +173,18 @@ pub fn counters_page() -> String {
         "One set per socket, capture or emulator.",
         InputCounters::ROWS,
     );
+    let about = "One set per input that peers write into memory (RoCEv2).";
+    page_section(&mut out, "Remote writes", about, RemoteWriteCounters::ROWS);
     page_section(&mut out, "Sources", "One set per source.", SourceCounters::ROWS);
     page_section(&mut out, "Event builder", "One set per run.", BuilderCounters::ROWS);
     page_section(&mut out, "Host", "All traffic of the host during the run.", HostCounters::ROWS);
     out.push_str("\n## Laws\n\nChecked at the end of every run, and stored in run.json.\n\n");
     for law in super::LAWS {
-        let when = if law.needs_truth { " (where an emulator says what it sent)" } else { "" };
+        let when = match law.needs {
+            Needs::Nothing => "",
+            Needs::Truth => " (where an emulator says what it sent)",
+            Needs::RemoteWrites => " (where peers write into memory)",
+        };
         let _ = writeln!(
             out,
             "* {}{when}: `{}` = `{}`",

@@ -18,7 +18,11 @@ fn every_law_names_counters_that_exist() {
 fn balanced() -> Ledger {
     let mut ledger = Ledger::default();
     let counters = InputCounters { datagrams: 10, rejected: 2, ..InputCounters::default() };
-    ledger.inputs.push(InputEntry { name: "0.0.0.0:6006".to_owned(), counters });
+    ledger.inputs.push(InputEntry {
+        name: "0.0.0.0:6006".to_owned(),
+        counters,
+        ..InputEntry::default()
+    });
     let entry = ledger.source(1);
     entry.label = "10.0.0.2".to_owned();
     entry.missing = vec![MissingRange { epoch: 0, first: 5, last: 6 }];
@@ -45,6 +49,38 @@ fn packet_counted_twice_breaks_a_law() {
     ledger.sources[1].counters.duplicate += 1;
     assert!(!ledger.closes());
     assert!(ledger.table().contains("THE LEDGER DOES NOT CLOSE: parsed = duplicate"));
+}
+
+#[test]
+fn frame_that_is_in_no_place_breaks_a_law() {
+    let mut ledger = balanced();
+    ledger.sources[1].counters.lost = 7;
+    ledger.sources[1].counters.expected = 14;
+    ledger.inputs[0].remote = RemoteWriteCounters {
+        frames: 15,
+        frames_placed: 10,
+        frames_wrong_check: 3,
+        frames_overrun: 2,
+        frames_expected: 16,
+        frames_lost: 4,
+        records: 10,
+        records_taken: 10,
+        ..RemoteWriteCounters::default()
+    };
+    assert!(ledger.closes(), "{:?}", ledger.check());
+    let places = ledger.lost_places();
+    assert_eq!((places.overrun, places.frames, places.rejected), (2, 3, 2));
+    assert!(ledger.table().contains("the ledger closes: 9 laws hold"));
+    assert!(ledger.table().contains("overrun 2 + frames refused 3"));
+    for spoil in [
+        |counters: &mut RemoteWriteCounters| counters.frames += 1,
+        |counters: &mut RemoteWriteCounters| counters.frames_lost += 1,
+        |counters: &mut RemoteWriteCounters| counters.records_taken -= 1,
+    ] {
+        let mut spoiled = ledger.clone();
+        spoil(&mut spoiled.inputs[0].remote);
+        assert!(!spoiled.closes());
+    }
 }
 
 #[test]
@@ -99,7 +135,9 @@ fn batches_that_fail_are_not_recorded() {
 #[test]
 fn page_explains_every_counter() {
     let page = counters_page();
-    for row in InputCounters::ROWS.iter().chain(SourceCounters::ROWS) {
+    for row in
+        InputCounters::ROWS.iter().chain(SourceCounters::ROWS).chain(RemoteWriteCounters::ROWS)
+    {
         assert!(page.contains(&format!("| `{}` | {} |", row.name, row.unit)));
         assert!(!row.help.is_empty());
     }

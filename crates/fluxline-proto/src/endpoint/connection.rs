@@ -10,7 +10,7 @@ use super::execute::Answer;
 use super::frames::{Setup, WINDOW, held_bytes_max};
 use super::regions::{Granted, Regions};
 use super::requester::{Requester, Telling, Terms};
-use super::responder::{Around, Responder};
+use super::responder::{Around, Responder, is_request};
 use super::wire::{Ends, Wire};
 use crate::fabric::{Completion, EndpointId, Key, Name, Operation, Reliability, RemoteId, Status};
 use crate::port::Port;
@@ -147,6 +147,11 @@ impl Connection {
         self.hear(now);
         let psn = packet.headers().psn;
         let of_ours = packet.opcode().transport() == transport_of(self.reliability);
+        if self.reliability == Reliability::Unreliable
+            && !(of_ours && is_request(&packet.headers().body))
+        {
+            self.counters.frames_foreign += 1;
+        }
         match packet.headers().body {
             Body::Acknowledge(aeth) => return self.acknowledged(now, psn, aeth, telling),
             Body::AtomicAcknowledge(_, AtomicAckEth { original }) => {

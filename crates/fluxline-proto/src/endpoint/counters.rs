@@ -11,6 +11,8 @@ crate::counters! {
         payload_placed [Sum "byte"] "Payload written into regions and buffers" => "";
         frames_duplicate [Sum "frame"] "Request frames that had come before" => "";
         frames_ahead [Sum "frame"] "Request frames that came before one that was missing" => "";
+        frames_expected [Sum "frame"]
+            "Request frames that the PSN says were sent (unreliable connections)" => "";
         frames_lost [Sum "frame"] "Request frames that never came (unreliable connections)"
             => "Look for drops on the way; pace the sender.";
         frames_late [Sum "frame"] "Request frames that came after a later one (unreliable)" => "";
@@ -20,6 +22,9 @@ crate::counters! {
             => "Look at the key and the sizes of region and operation at the sender.";
         no_buffer [Sum "message"] "Messages for which there was no buffer"
             => "Post more buffers, or poll more often.";
+        frames_foreign [Sum "frame"]
+            "Frames that are no requests of its kind (unreliable and static connections)"
+            => "Look at the transport that the sender is configured for.";
         frames_marked [Sum "frame"] "Request frames that a switch marked: congestion" => "";
         acknowledgements_sent [Sum "frame"] "Acknowledgements sent" => "";
         acknowledgements_received [Sum "frame"] "Acknowledgements received" => "";

@@ -66,7 +66,7 @@ use crate::roce::{Psn, QueuePair};
 pub use node::Node;
 
 /// What makes the memory of regions; `None`: there is not so much.
-pub type Allocate = Box<dyn Fn(u64) -> Result<Arc<dyn Memory>, String>>;
+pub type Allocate = Box<dyn Fn(u64) -> Result<Arc<dyn Memory>, String> + Send>;
 
 /// How a node behaves.
 pub struct EndpointConfig {

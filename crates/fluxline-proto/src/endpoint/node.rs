@@ -135,6 +135,12 @@ impl<P: Port> Node<P> {
         &mut self.port
     }
 
+    /// Completions that wait; only when there are none does a poll look at the port.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.core.telling.len()
+    }
+
     /// What was dropped before it reached a connection.
     #[must_use]
     pub fn counters(&self) -> &NodeCounters {
@@ -310,6 +316,11 @@ impl Core {
             return;
         };
         let over = match kind {
+            // A static peer speaks the standard only.
+            Some(_) if !open.selective => {
+                open.counters.frames_foreign += 1;
+                return;
+            }
             None => {
                 let Ok(packet) = Packet::parse(bytes) else {
                     counters.unknown_kind += 1;

@@ -33,19 +33,10 @@ impl<P: Port> Fabric for Node<P> {
 
     fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
         let core = &mut self.core;
-        let max = core.capabilities.region_bytes_max;
-        if bytes == 0 || bytes > max {
-            return Err(RegisterError::Size { bytes, max });
-        }
-        let max = core.capabilities.regions_max;
-        if core.regions.living() >= max {
-            return Err(RegisterError::TooMany { max });
-        }
+        core.room_for_region(bytes)?;
         let memory = (core.config.allocate)(bytes)
             .map_err(|reason| RegisterError::Memory { bytes, reason })?;
-        // Zero stands for no key.
-        let key = (core.secrets.number() as u32).max(1);
-        Ok(core.regions.add(memory, key))
+        Ok(core.add_region(memory))
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
@@ -156,6 +147,24 @@ fn address_of(peer: &str) -> Option<SocketAddr> {
 }
 
 impl Core {
+    fn room_for_region(&self, bytes: u64) -> Result<(), RegisterError> {
+        let max = self.capabilities.region_bytes_max;
+        if bytes == 0 || bytes > max {
+            return Err(RegisterError::Size { bytes, max });
+        }
+        let max = self.capabilities.regions_max;
+        if self.regions.living() >= max {
+            return Err(RegisterError::TooMany { max });
+        }
+        Ok(())
+    }
+
+    fn add_region(&mut self, memory: Arc<dyn Memory>) -> RegionId {
+        // Zero stands for no key.
+        let key = (self.secrets.number() as u32).max(1);
+        self.regions.add(memory, key)
+    }
+
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
         let telling = self.telling.len();
         let open = self.open(endpoint).ok_or(PostError::NotConnected)?;
@@ -323,6 +332,15 @@ fn length(from: &Local<'_>) -> u64 {
 }
 
 impl<P: Port> Node<P> {
+    /// Makes a region of memory that the caller has made, and that may refuse writes: such a frame
+    /// counts as refused, and on a reliable connection its sender is told so.
+    ///
+    /// Errors: [`RegisterError`], but for those of memory.
+    pub fn adopt(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
+        self.core.room_for_region(memory.bytes())?;
+        Ok(self.core.add_region(memory))
+    }
+
     /// A connection that is configured on both sides; it stands at once, and
     /// [`Completion::Connected`] says so. Its peer's regions are imported by name, with their
     /// R_Key as the key.

@@ -48,6 +48,7 @@ impl Sequence {
                 self.came[word] &= !bit;
             }
             counters.frames_lost += ahead as u64 - 1;
+            counters.frames_expected += ahead as u64;
             self.newest = Some(psn);
             self.came[word] |= bit;
             return Place::New;

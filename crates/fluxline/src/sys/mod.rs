@@ -8,6 +8,10 @@ pub(crate) mod bpf;
 pub(crate) mod futex;
 pub(crate) mod host;
 pub(crate) mod interface;
+#[cfg(not(loom))]
+pub(crate) mod landing;
+#[cfg(not(loom))]
+pub(crate) mod landing_ring;
 #[cfg_attr(loom, path = "map_loom.rs")]
 pub(crate) mod map;
 pub(crate) mod netlink;
