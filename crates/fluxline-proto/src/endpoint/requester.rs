@@ -24,6 +24,9 @@ const ORDERED_FRAMES_MAX: usize = 1024;
 /// Of those, each so-manieth asks for an acknowledgement.
 const ACKNOWLEDGE_EACH: u32 = 32;
 
+/// With no more than this in flight, all of it is sent again after silence.
+const PROBED_MIN: usize = 8;
+
 /// What is told to the program.
 pub(super) type Telling = VecDeque<Completion>;
 
@@ -666,7 +669,7 @@ impl Requester {
         }
         if self.timeout_at().is_some_and(|at| at <= now) {
             let timeout = self.trip.timeout();
-            if self.selective {
+            if self.selective && self.in_flight() > PROBED_MIN {
                 // The others may wait at a receiver that does not look: twice, they overrun it.
                 let oldest = self.frames.iter().position(|of| of.state == State::Flying);
                 self.make_due(oldest.unwrap_or_default());
