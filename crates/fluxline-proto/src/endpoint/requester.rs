@@ -59,6 +59,8 @@ pub(super) struct Requester {
     /// others are lost.
     probe_due: bool,
     probing: bool,
+    /// When it was last silent for too long.
+    silent_at: Moment,
     /// Since when nothing came forward although frames are out.
     stalled_since: Option<Moment>,
     credit_bytes: u64,
@@ -105,6 +107,7 @@ impl Requester {
             pause_until: None,
             probe_due: false,
             probing: false,
+            silent_at: Moment::default(),
             stalled_since: None,
             credit_bytes: terms.credit_bytes,
             frame_cost: terms.frame_cost,
@@ -490,8 +493,8 @@ impl Requester {
     }
 
     fn after_arrivals(&mut self, now: Moment, arrived: &Arrived, marked: u64, holes: bool) {
-        // After silence, what comes was held up by it and not by the path.
-        if let Some(sent) = arrived.newest_once.filter(|_| !self.probing) {
+        // What was sent before a silence was held up by it, and not by the path.
+        if let Some(sent) = arrived.newest_once.filter(|&sent| sent >= self.silent_at) {
             self.trip.sample(now.since(sent));
         }
         if arrived.frames > 0 {
@@ -668,6 +671,7 @@ impl Requester {
             return Err(Status::Transport);
         }
         if self.timeout_at().is_some_and(|at| at <= now) {
+            self.silent_at = now;
             let timeout = self.trip.timeout();
             if self.selective && self.in_flight() > PROBED_MIN {
                 // The others may wait at a receiver that does not look: twice, they overrun it.
