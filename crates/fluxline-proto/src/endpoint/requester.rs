@@ -24,6 +24,9 @@ const ORDERED_FRAMES_MAX: usize = 1024;
 /// Of those, each so-manieth asks for an acknowledgement.
 const ACKNOWLEDGE_EACH: u32 = 32;
 
+/// With no more than this in flight, all of it is sent again after silence.
+const PROBED_MIN: usize = 8;
+
 /// What is told to the program.
 pub(super) type Telling = VecDeque<Completion>;
 
@@ -708,9 +711,11 @@ impl Requester {
     /// Silence may mean that the peer does not run now, or that all in flight is lost. The oldest
     /// frame is sent again; what is told of it tells which. Source: RFC 8985, tail loss probes.
     fn probe(&mut self, now: Moment) {
-        if !self.selective {
+        if !self.selective || self.in_flight() <= PROBED_MIN {
             let trip = self.trip.smooth();
             self.mark_due(|frame| frame.sent + trip <= now);
+        }
+        if !self.selective {
             self.window.timed_out();
             return;
         }

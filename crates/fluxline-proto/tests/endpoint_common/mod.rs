@@ -181,7 +181,7 @@ impl<P: Port> World<P> {
 
     #[track_caller]
     pub fn done(&mut self, node: usize, wanted: u64) -> (Operation, Status, u64) {
-        self.wait(node, 20_000, |what| match *what {
+        self.wait(node, 100_000, |what| match *what {
             Completion::Done { tag, operation, status, value, .. } if tag == wanted => {
                 Some((operation, status, value))
             }

@@ -180,7 +180,7 @@ struct Asker {
 }
 
 /// Connects and imports; `None`: the connection broke on the way.
-fn reach(mut node: RoceNode) -> Result<Asker, RoceNode> {
+fn reach(mut node: RoceNode) -> Result<Asker, Box<RoceNode>> {
     let peer = text("PEER").expect("given");
     let endpoint = node.connect(&peer, Reliability::Reliable).expect("an address");
     let connected = wait(&mut node, |what| match what {
@@ -189,7 +189,7 @@ fn reach(mut node: RoceNode) -> Result<Asker, RoceNode> {
         _ => None,
     });
     if !connected {
-        return Err(node);
+        return Err(Box::new(node));
     }
     let remote = node.import(endpoint, name("memory"), KEY).expect("connected");
     let status = wait(&mut node, |what| match what {
