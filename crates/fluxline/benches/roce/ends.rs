@@ -75,10 +75,10 @@ pub fn open(settings: &Settings, name: &str, ip: IpAddr) -> RoceNode {
 }
 
 /// Polls until something wanted comes.
-pub fn wait<T>(node: &mut RoceNode, mut wanted: impl FnMut(&Completion) -> Option<T>) -> T {
+pub fn wait<T>(node: &mut RoceNode, wanted: impl Fn(&Completion) -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = node.told().as_ref().and_then(&mut wanted) {
+        if let Some(found) = node.told().as_ref().and_then(&wanted) {
             return found;
         }
         assert!(began.elapsed() < Duration::from_secs(10), "the other end is silent");
@@ -113,10 +113,11 @@ pub fn connected(node: &mut RoceNode) -> EndpointId {
 
 pub fn import(node: &mut RoceNode, endpoint: EndpointId, called: &str) -> RemoteId {
     let remote = node.import(endpoint, name(called), KEY).expect("connected");
-    wait(node, |what| match what {
-        Completion::Imported { status, .. } => Some(assert!(status.is_done(), "{status}")),
+    let status = wait(node, |what| match what {
+        Completion::Imported { status, .. } => Some(*status),
         _ => None,
     });
+    assert!(status.is_done(), "{status}");
     remote
 }
 

@@ -8,7 +8,7 @@ use fluxline_proto::fabric::{Completion, EndpointId, Fabric, Local, RemoteId, Ta
 
 use super::ends::{self, Settings};
 
-pub const TRIPS: u32 = 20_000;
+pub const TRIPS: u32 = 5_000;
 
 /// Puts with a notification and waits for the one that comes back; prints p50 and p99 \[ns\].
 pub fn ask(settings: &Settings) {
@@ -22,11 +22,12 @@ pub fn ask(settings: &Settings) {
     // The other end's first put and the import come in either order.
     let (mut imported, mut began) = (false, false);
     while !(imported && began) {
-        ends::wait(&mut node, |what| match what {
-            Completion::Imported { status, .. } => Some(imported = status.is_done()),
-            Completion::Notified { .. } => Some(began = true),
-            _ => None,
-        });
+        match node.told() {
+            Some(Completion::Imported { status, .. }) => imported = status.is_done(),
+            Some(Completion::Notified { .. }) => began = true,
+            Some(Completion::Broken { status, .. }) => panic!("broken: {status}"),
+            _ => {}
+        }
     }
     let bytes = vec![1; settings.get("put")];
     let mut trips: Vec<u64> = Vec::new();

@@ -174,13 +174,13 @@ fn message(number: u32) -> Vec<u8> {
 // ---- the asker ----
 
 struct Asker {
-    node: RoceNode,
+    node: Box<RoceNode>,
     endpoint: EndpointId,
     remote: RemoteId,
 }
 
 /// Connects and imports; `None`: the connection broke on the way.
-fn reach(mut node: RoceNode) -> Result<Asker, Box<RoceNode>> {
+fn reach(mut node: Box<RoceNode>) -> Result<Asker, Box<RoceNode>> {
     let peer = text("PEER").expect("given");
     let endpoint = node.connect(&peer, Reliability::Reliable).expect("an address");
     let connected = wait(&mut node, |what| match what {
@@ -189,7 +189,7 @@ fn reach(mut node: RoceNode) -> Result<Asker, Box<RoceNode>> {
         _ => None,
     });
     if !connected {
-        return Err(Box::new(node));
+        return Err(node);
     }
     let remote = node.import(endpoint, name("memory"), KEY).expect("connected");
     let status = wait(&mut node, |what| match what {
@@ -215,7 +215,7 @@ fn wait<T>(node: &mut RoceNode, wanted: impl Fn(&Completion) -> Option<T>) -> T 
 
 /// Does all kinds of work, looks at what comes back, and says how many frames were repeated.
 fn works() {
-    let asker = reach(open("asker")).unwrap_or_else(|_| panic!("the owner is not there"));
+    let asker = reach(Box::new(open("asker"))).unwrap_or_else(|_| panic!("the owner is not there"));
     let Asker { mut node, endpoint, remote } = asker;
     say("working");
     say_payload(&mut node, (endpoint, remote));
@@ -313,7 +313,7 @@ fn done(node: &mut RoceNode) -> u64 {
 
 /// Puts until the connection breaks, sees that all that was posted completes once, connects again.
 fn streams() {
-    let asker = reach(open("asker")).unwrap_or_else(|_| panic!("the owner is not there"));
+    let asker = reach(Box::new(open("asker"))).unwrap_or_else(|_| panic!("the owner is not there"));
     let Asker { mut node, endpoint, remote } = asker;
     let (mut posted, mut completed, mut flushed) = (0_u64, 0_u64, 0_u64);
     let status = loop {

@@ -1,0 +1,348 @@
+//! What comes back to a requester, and what that says of the frames in flight.
+
+use super::super::frames::{Refused, Selective};
+use super::super::posted::{Act, Frame, State};
+use super::{NOT_READY_PAUSE, Requester, Telling};
+use crate::fabric::Status;
+use crate::roce::{NakCode, Psn};
+use crate::{Moment, Span};
+
+impl Requester {
+    /// The place of the frame with this PSN, if it has been sent and not forgotten.
+    fn place_of(&self, psn: Psn) -> Option<usize> {
+        let place = usize::try_from(psn.distance_from(self.first)).ok()?;
+        self.frames.get(place).filter(|frame| frame.tries > 0).map(|_| place)
+    }
+
+    /// An acknowledgement that names what is missing.
+    pub fn selective(&mut self, now: Moment, ack: &Selective<'_>, telling: &mut Telling) {
+        let ahead = ack.expected.distance_from(self.first);
+        if ahead < 0 {
+            return; // overtaken by a later one
+        }
+        let expected = ahead as usize;
+        if expected > self.frames.len() {
+            return; // acknowledges what was never sent
+        }
+        self.credit_bytes = ack.credit_bytes;
+        let mut arrived = Arrived::at(now);
+        for place in 0..expected {
+            self.arrive(place, &mut arrived);
+        }
+        let bits = ack.held.iter().enumerate().flat_map(|(byte, &bits)| {
+            (0..8).filter(move |bit| bits & 1 << bit != 0).map(move |bit| byte * 8 + bit)
+        });
+        for bit in bits {
+            self.hold(expected + 1 + bit, &mut arrived);
+        }
+        // Less than before: overtaken by a later one.
+        let marked = (ack.marked.wrapping_sub(self.marked_seen) as i32).max(0) as u32;
+        self.marked_seen = self.marked_seen.wrapping_add(marked);
+        let holes = !ack.held.is_empty() || self.asked > 0;
+        self.after_arrivals(now, &arrived, u64::from(marked), holes);
+        if let Some(refused) = ack.refused {
+            self.refused(now, expected, refused);
+        }
+        let kept = self.frames.get(expected).is_some_and(|frame| frame.state == State::Held);
+        if kept && ack.refused != Some(Refused::NotReady) {
+            self.make_due(expected); // it was its turn, and it is not there any more
+        }
+        self.forget_arrived(now, telling);
+    }
+
+    /// An acknowledgement of the standard: all before and up to `psn` came.
+    pub fn acknowledged(&mut self, now: Moment, psn: Psn, telling: &mut Telling) {
+        let Some(last) = self.place_of(psn) else { return };
+        let mut arrived = Arrived::at(now);
+        for place in 0..=last {
+            self.arrive(place, &mut arrived);
+        }
+        self.after_arrivals(now, &arrived, 0, false);
+        self.forget_arrived(now, telling);
+    }
+
+    /// A refusal of the standard, of the request `psn`. `Err`: the connection is over.
+    pub fn nak(
+        &mut self,
+        now: Moment,
+        psn: Psn,
+        code: NakCode,
+        telling: &mut Telling,
+    ) -> Result<(), Status> {
+        self.acknowledged(now, psn.minus(1), telling);
+        if self.place_of(psn).is_none() {
+            return Ok(()); // late, or of nothing that was asked
+        }
+        match code {
+            NakCode::PsnSequenceError => {
+                self.go_back(psn);
+                Ok(())
+            }
+            NakCode::RemoteAccessError => Err(Status::Rights),
+            _ => Err(Status::Transport),
+        }
+    }
+
+    /// The receiver had no buffer for `psn` and wants to be asked again later.
+    pub fn not_ready(&mut self, now: Moment, psn: Psn, pause: Span, telling: &mut Telling) {
+        self.acknowledged(now, psn.minus(1), telling);
+        self.go_back(psn);
+        self.pause_until = Some(now + pause);
+        self.stalled_since = None;
+    }
+
+    /// The answer to a get. Of the wrong length: not taken, and asked again.
+    pub fn read_answered(&mut self, now: Moment, psn: Psn, bytes: &[u8], telling: &mut Telling) {
+        let Some(place) = self.place_of(psn) else { return };
+        let frame = self.frames[place];
+        let wanted = self.is_get(&frame) && frame.asks && frame.state != State::Arrived;
+        if !wanted || bytes.len() != frame.bytes as usize {
+            return;
+        }
+        if self.first_get() != Some(place) {
+            if frame.state != State::Early {
+                self.early.push((psn, bytes.to_vec()));
+                self.land(place);
+                self.frames[place].state = State::Early;
+            }
+            return;
+        }
+        self.place_answer(now, place, bytes, telling);
+        while let Some(next) = self.first_get() {
+            let psn = self.first.plus(next as u32);
+            let Some(held) = self.early.iter().position(|(of, _)| *of == psn) else { return };
+            let (_, bytes) = self.early.swap_remove(held);
+            self.place_answer(now, next, &bytes, telling);
+        }
+    }
+
+    fn is_get(&self, frame: &Frame) -> bool {
+        matches!(self.posted[(frame.of - self.base) as usize].act, Act::Get { .. })
+    }
+
+    /// The place of the first get that waits for its answer.
+    fn first_get(&self) -> Option<usize> {
+        self.frames.iter().position(|frame| frame.asks && self.is_get(frame))
+    }
+
+    fn place_answer(&mut self, now: Moment, place: usize, bytes: &[u8], telling: &mut Telling) {
+        let frame = self.frames[place];
+        let posted = &self.posted[(frame.of - self.base) as usize];
+        let Act::Get { into: (memory, offset), .. } = &posted.act else { return };
+        // The memory was checked when the get was posted, and does not shrink.
+        let _ = memory.write(offset + frame.at, bytes);
+        self.answered(now, place, telling);
+    }
+
+    /// The answer to an atomic.
+    pub fn atomic_answered(&mut self, now: Moment, psn: Psn, value: u64, telling: &mut Telling) {
+        let Some(place) = self.place_of(psn) else { return };
+        let frame = self.frames[place];
+        let posted = &mut self.posted[(frame.of - self.base) as usize];
+        let atomic = matches!(posted.act, Act::FetchAdd { .. } | Act::CompareSwap { .. });
+        if !atomic || !frame.asks || frame.state == State::Arrived {
+            return;
+        }
+        posted.value = value;
+        self.answered(now, place, telling);
+    }
+
+    fn answered(&mut self, now: Moment, place: usize, telling: &mut Telling) {
+        self.frames[place].asks = false;
+        let mut arrived = Arrived::at(now);
+        if !self.selective {
+            // The standard: an answer acknowledges all requests before it.
+            (0..place).for_each(|before| self.arrive(before, &mut arrived));
+        }
+        self.arrive(place, &mut arrived);
+        self.after_arrivals(now, &arrived, 0, false);
+        self.forget_arrived(now, telling);
+    }
+
+    /// The peer has done what the frame says.
+    fn arrive(&mut self, place: usize, arrived: &mut Arrived) {
+        let Some(frame) = self.frames.get(place) else { return };
+        if frame.state == State::Arrived || frame.tries == 0 || (frame.asks && !frame.empty) {
+            return;
+        }
+        let of = frame.of;
+        self.reached(place, arrived);
+        self.frames[place].state = State::Arrived;
+        self.posted[(of - self.base) as usize].frames_left -= 1;
+    }
+
+    /// The peer keeps the frame until what is missing before it has come.
+    fn hold(&mut self, place: usize, arrived: &mut Arrived) {
+        let Some(frame) = self.frames.get(place) else { return };
+        let out = matches!(frame.state, State::Flying | State::Due);
+        if out && frame.tries > 0 && (!frame.asks || frame.empty) {
+            self.reached(place, arrived);
+            self.frames[place].state = State::Held;
+        }
+    }
+
+    /// The frame came through the network: what that says of it.
+    fn reached(&mut self, place: usize, arrived: &mut Arrived) {
+        let frame = self.frames[place];
+        self.land(place);
+        if matches!(frame.state, State::Held) {
+            return; // said before
+        }
+        arrived.frames += 1;
+        arrived.bytes += frame.cost;
+        match frame.tries {
+            1 if frame.state != State::Early => {
+                arrived.newest_once = arrived.newest_once.max(Some(frame.sent));
+            }
+            // Who knows which of them was answered, or what it waited for.
+            _ => arrived.ambiguous = true,
+        }
+        // Sent again, it may be the first that arrived: unless there was the time for a round trip.
+        let half_trip = Span::from_ns(self.trip.smooth().as_ns() / 2);
+        if frame.tries == 1 || arrived.now.since(frame.sent) >= half_trip {
+            self.newest_arrived = self.newest_arrived.max(frame.sent);
+        }
+    }
+
+    /// A frame is neither in flight nor due any more.
+    fn land(&mut self, place: usize) {
+        match self.frames[place].state {
+            State::Flying => self.flying_cost -= self.frames[place].cost,
+            State::Due => self.due -= 1,
+            State::Early | State::Held | State::Arrived => {}
+        }
+    }
+
+    fn after_arrivals(&mut self, now: Moment, arrived: &Arrived, marked: u64, holes: bool) {
+        // What was sent before a silence may have been answered before it.
+        let clear = |sent: &Moment| !arrived.ambiguous && *sent > self.silent_at;
+        if let Some(sent) = arrived.newest_once.filter(clear) {
+            self.trip.sample(now.since(sent));
+        }
+        if arrived.frames > 0 {
+            self.trip.answered();
+            let counts = (arrived.frames, arrived.bytes, marked);
+            self.window.acknowledged((now, self.trip.smooth()), counts, self.limited);
+            self.limited = false;
+        }
+        if self.selective && (holes || self.probing) {
+            self.probing &= arrived.frames == 0;
+            self.find_lost();
+        }
+    }
+
+    /// What was sent well before something that arrived is lost. Source: RFC 8985 (RACK).
+    fn find_lost(&mut self) {
+        let before = self.newest_arrived - self.trip.reordering();
+        let lost = self.mark_due(|frame| frame.sent < before);
+        self.window.lost(lost);
+    }
+
+    /// Frames in flight that `which` accepts are to be sent again; says how many.
+    pub(super) fn mark_due(&mut self, which: impl Fn(&Frame) -> bool) -> u64 {
+        let mut count = 0;
+        for (place, frame) in self.frames.iter_mut().enumerate() {
+            if frame.state == State::Flying && which(frame) {
+                frame.state = State::Due;
+                self.flying_cost -= frame.cost;
+                self.due_from = self.due_from.min(place);
+                count += 1;
+            }
+        }
+        self.due += count;
+        count as u64
+    }
+
+    /// Everything from `psn` on is sent again.
+    fn go_back(&mut self, psn: Psn) {
+        let Some(from) = self.place_of(psn) else { return };
+        for (place, frame) in self.frames.iter_mut().enumerate().skip(from) {
+            if frame.state == State::Flying {
+                frame.state = State::Due;
+                self.flying_cost -= frame.cost;
+                self.due += 1;
+                self.due_from = self.due_from.min(place);
+            }
+        }
+    }
+
+    /// The peer refuses the frame at `place`, the first that it misses.
+    fn refused(&mut self, now: Moment, place: usize, refused: Refused) {
+        let Some(frame) = self.frames.get(place).copied() else { return };
+        if frame.tries == 0 || frame.empty {
+            return; // told before; what takes its place is on its way
+        }
+        let status = match refused {
+            Refused::NotReady => {
+                self.pause_until = Some(now + NOT_READY_PAUSE);
+                self.stalled_since = None;
+                self.make_due(place);
+                return;
+            }
+            Refused::For(status) => status,
+        };
+        let number = (frame.of - self.base) as usize;
+        let posted = &mut self.posted[number];
+        posted.status = status;
+        if status == Status::Withdrawn {
+            self.withdrawn.extend(posted.remote);
+        }
+        // The parts of a put or message stand or fall together; those of a get are on their own.
+        let alone = posted.asks();
+        if !alone && !posted.framed {
+            posted.framed = true;
+            self.cutting = self.cutting.max(frame.of + 1);
+        }
+        for at in place..self.frames.len() {
+            if self.frames[at].of != frame.of || (alone && at > place) {
+                break;
+            }
+            let part = &mut self.frames[at];
+            part.empty = true;
+            part.asks = false;
+        }
+        self.make_due(place);
+    }
+
+    pub(super) fn make_due(&mut self, place: usize) {
+        if matches!(self.frames[place].state, State::Flying | State::Held) {
+            self.land(place);
+            self.frames[place].state = State::Due;
+            self.due += 1;
+        }
+        self.due_from = self.due_from.min(place);
+    }
+
+    fn forget_arrived(&mut self, now: Moment, telling: &mut Telling) {
+        let mut came = 0;
+        while let Some(front) = self.frames.front().filter(|of| of.state == State::Arrived) {
+            self.asked -= usize::from(front.question);
+            self.frames.pop_front();
+            came += 1;
+        }
+        if came > 0 {
+            self.first = self.first.plus(came);
+            self.due_from = self.due_from.saturating_sub(came as usize);
+            self.stalled_since = (!self.frames.is_empty()).then_some(now);
+            self.complete(telling);
+        }
+    }
+}
+
+/// What one acknowledgement brought.
+#[derive(Default)]
+struct Arrived {
+    now: Moment,
+    frames: u64,
+    bytes: u64,
+    /// Some of them were sent more than once. Source: Karn's algorithm (SIGCOMM 1987).
+    ambiguous: bool,
+    /// The latest time of sending among those that were sent once.
+    newest_once: Option<Moment>,
+}
+
+impl Arrived {
+    fn at(now: Moment) -> Arrived {
+        Arrived { now, ..Arrived::default() }
+    }
+}
