@@ -1,5 +1,5 @@
-//! RoCEv2 between two processes in network namespaces of their own: real interfaces and MTUs, faults
-//! that the kernel makes, a peer that is killed, a cable that is pulled.
+//! RoCEv2 between two processes in network namespaces of their own: real interfaces and MTUs,
+//! faults that the kernel makes, a peer that is killed, a cable that is pulled.
 //!
 //! A test runs this test program again, as `child`, once in each namespace, with its role in the
 //! environment. Where namespaces are not allowed, or `nft` and `ethtool` are missing, a line

@@ -139,6 +139,7 @@ fn by_bare(program: &Path, size: usize, kind: Kind, cores: (usize, usize)) -> Ar
         .args(["send", &port, &size.to_string(), &frames.to_string()])
         // Longer than the receiver looks, so that only its own time counts.
         .args([(TRIAL.as_secs_f64() + 0.1).to_string(), cores.0.to_string()])
+        .stdout(Stdio::null())
         .status();
     assert!(sent.expect("the bare sender").success());
     let line = lines.next().expect("a result").expect("a result");
