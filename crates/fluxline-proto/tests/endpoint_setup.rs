@@ -1,5 +1,5 @@
-//! How connections begin: with loss, on paths that swallow long frames, with peers of another size or
-//! version, and who is refused.
+//! How connections begin: with loss, on paths that swallow long frames, with peers of another size
+//! or version, and who is refused.
 
 mod endpoint_common;
 

@@ -69,7 +69,7 @@ fn what_a_link_dropped_is_what_the_receiver_counts_as_lost() {
     }
 }
 
-/// A lost frame of a long put takes nothing else with it; a message that misses a part does not come.
+/// A lost frame of a long put takes nothing else with it; a message with a part missing is none.
 #[test]
 fn a_lost_frame_takes_only_its_own_bytes_with_it() {
     let first = seed();
@@ -261,7 +261,7 @@ fn what_is_for_another_pair_from_another_address_or_damaged_writes_nothing_and_i
         }
     }
     device.world.turn();
-    // FECN and BECN are not covered by the ICRC: routers change them. The rest of that byte neither.
+    // FECN and BECN are not covered by the ICRC, as routers change them; nor is their whole byte.
     let told = device.world.told[0].len();
     assert!(told <= 1, "one packet, however often: {:?}", device.world.told[0]);
     let counters = device.world.nodes[0].counters().clone();

@@ -3,8 +3,8 @@
 //! Two kinds: slots, for senders that go round and ask nobody ([`landing_slots`]), and a push ring
 //! for producers that wait for room ([`landing_ring`]). Either gives a region for
 //! [`fluxline_proto::endpoint::Node::adopt`], a side for the thread that polls the node, and one
-//! for the thread that reads. A write into what is not read yet is refused and counted; so what is read
-//! in place never changes under the reader, whatever comes from the network.
+//! for the thread that reads. A write into what is not read yet is refused and counted; so what is
+//! read in place never changes under the reader, whatever comes from the network.
 
 use std::io;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The reliable endpoint: the programming model on top of a [`Port`] that promises nothing.
 //!
 //! What goes over the wire is RoCEv2 ([`crate::roce`]): WRITE, SEND, READ and atomics of reliable
-//! (RC) and unreliable (UC) connections. Two Fluxline ends find each other by a handshake, use frames
-//! as long as the path takes, and acknowledge selectively: what is beyond a lost frame is kept and
-//! not sent again. With others, an FPGA for one, a connection is configured ([`StaticPeer`]) and
-//! speaks the standard only: path MTU, go-back-N.
+//! (RC) and unreliable (UC) connections. Two Fluxline ends find each other by a handshake, use
+//! frames as long as the path takes, and acknowledge selectively: what is beyond a lost frame is
+//! kept and not sent again. With others, an FPGA for one, a connection is configured
+//! ([`StaticPeer`]) and speaks the standard only: path MTU, go-back-N.
 //!
 //! Requests are done once and in order; a put that is longer than a frame is one RDMA WRITE. On
 //! unreliable connections each frame is a WRITE ONLY with an address of its own, so that what is
@@ -19,7 +19,8 @@
 //! let network = Network::new();
 //! let (builder, board) = ("10.0.0.1:4791".parse()?, "10.0.0.2:4791".parse()?);
 //! let secret = |byte| [byte; 16]; // for an example: take random ones
-//! let mut builder = Node::new(network.port(builder, 1472), EndpointConfig::new("builder", secret(1)));
+//! let config = EndpointConfig::new("builder", secret(1));
+//! let mut builder = Node::new(network.port(builder, 1472), config);
 //! let mut board = Node::new(network.port(board, 1472), EndpointConfig::new("board", secret(2)));
 //!
 //! let endpoint = board.connect("10.0.0.1", Reliability::Reliable)?;
@@ -72,8 +73,8 @@ pub type Allocate = Box<dyn Fn(u64) -> Result<Arc<dyn Memory>, String> + Send>;
 pub struct EndpointConfig {
     /// What peers are told that it is called.
     pub name: String,
-    /// Random, new with each start, and known to nobody else: queue pairs, keys and cookies are made
-    /// of it. With one that was used before, late frames of then may be taken for new ones.
+    /// Random, new with each start, and known to nobody else: queue pairs, keys and cookies are
+    /// made of it. With one that was used before, late frames of then may be taken for new ones.
     pub secret: [u8; 16],
     /// The longest frame to use \[byte\]; less where port or peer take less.
     pub frame_bytes_max: usize,
@@ -94,8 +95,8 @@ pub struct EndpointConfig {
 }
 
 impl EndpointConfig {
-    /// The defaults: checked, as fast as windows allow, peers gone after 3 s, everybody allowed, 256
-    /// connections, memory of safe code (slow; links bring their own).
+    /// The defaults: checked, as fast as windows allow, peers gone after 3 s, everybody allowed,
+    /// 256 connections, memory of safe code (slow; links bring their own).
     #[must_use]
     pub fn new(name: &str, secret: [u8; 16]) -> EndpointConfig {
         EndpointConfig {

@@ -5,7 +5,7 @@
 //!   Hello, padded to the frame size that it tries   ──▶
 //!                                                   ◀──  Retry with a cookie (nothing is kept)
 //!   Hello with the cookie                           ──▶
-//!                                                   ◀──  Accept, as long: the path takes it both ways
+//!                                                   ◀──  Accept, as long as the Hello
 //! ```
 //!
 //! Source of the cookie: RFC 9000, 8.1.2 (QUIC's Retry) and D. J. Bernstein's SYN cookies.

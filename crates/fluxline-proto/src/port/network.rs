@@ -1,4 +1,4 @@
-//! Ports of one process, joined by nothing but memory: for tests, and for programs that need no link.
+//! Ports of one process, joined by nothing but memory: for tests, and where no link is needed.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::Rc;

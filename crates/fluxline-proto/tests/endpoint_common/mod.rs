@@ -1,5 +1,5 @@
-//! What the endpoint's tests share: nodes in virtual time, a peer made by hand, ports with faults of
-//! their own.
+//! What the endpoint's tests share: nodes in virtual time, a peer made by hand, ports with faults
+//! of their own.
 #![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 
 pub mod frames;

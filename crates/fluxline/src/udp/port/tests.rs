@@ -1,3 +1,5 @@
+//! Lengths, order, trains, marks and drops of the UDP port, over loopback.
+
 use super::*;
 use crate::sys::{allocations, port_socket::Part, port_socket::WireAddress};
 
