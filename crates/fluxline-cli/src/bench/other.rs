@@ -115,8 +115,10 @@ impl Other {
                 Task::End => return Ok(()),
                 Task::Echo | Task::Answer => self.echo(order)?,
                 Task::Take => {
+                    let before = turns()?;
                     let sum = self.take(order)?;
                     self.reply(sum)?;
+                    self.reply(turns()? - before)?;
                 }
                 Task::CountNotices => {
                     let told = self.count_notices(order.count);
@@ -235,11 +237,20 @@ impl Other {
     }
 }
 
-/// What this thread has been given of its core \[ns\]. Source: proc_pid_schedstat, Linux
-/// Documentation/scheduler/sched-stats.rst.
+/// What this thread has been given of its core \[ns\].
 fn cpu_time() -> Result<u64, BenchError> {
+    schedstat(0)
+}
+
+/// How often this thread has been given its core. No more than before: it had it all the time.
+pub fn turns() -> Result<u64, BenchError> {
+    schedstat(2)
+}
+
+/// A number of this thread. Source: Linux Documentation/scheduler/sched-stats.rst.
+fn schedstat(at: usize) -> Result<u64, BenchError> {
     let host = |source| BenchError::Host { what: "reading /proc/thread-self/schedstat", source };
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").map_err(host)?;
-    let first = text.split_whitespace().next().and_then(|word| word.parse().ok());
-    first.ok_or_else(|| host(std::io::ErrorKind::InvalidData.into()))
+    let found = text.split_whitespace().nth(at).and_then(|word| word.parse().ok());
+    found.ok_or_else(|| host(std::io::ErrorKind::InvalidData.into()))
 }

@@ -9,9 +9,61 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{Ordering, compiler_fence};
 
 use super::shim::{AtomicU32, AtomicU64};
 use super::stream;
+
+/// A cache line \[byte\].
+const LINE: usize = 64;
+/// Records up to here \[byte\] are copied word by word. Who fills in a field and pushes at once has
+/// that field still on its way to the cache, and a load that is wider than the store waits until
+/// it is there, behind all that was stored before: records of the ring whose lines the consumer has.
+/// Chosen by `fluxline bench`: 1.4 times as many records of 64 bytes.
+const BY_WORDS_MAX: usize = 64;
+/// From here on \[byte\] the copy begins a line of its target, so that whole lines are written, of
+/// which the processor need not fetch what was there. Chosen likewise: 1.1 times as many records of
+/// 1 MiB between near cores, 2.4 times between far ones.
+const LINE_UP_MIN: usize = 1024;
+
+/// Copies by words, of which the last two may overlap.
+///
+/// # Safety
+/// There must be `bytes` at both places, at least 8, and these must not overlap.
+#[inline]
+unsafe fn copy_by_words(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: each word ends at `bytes` at the latest.
+    unsafe {
+        let mut at = 0;
+        while at + 8 < bytes {
+            to.add(at).cast::<u64>().write_unaligned(from.add(at).cast::<u64>().read_unaligned());
+            // Nothing is ordered for the processor: the compiler makes wide loads of it otherwise.
+            compiler_fence(Ordering::SeqCst);
+            at += 8;
+        }
+        let (from, to) = (from.add(bytes - 8), to.add(bytes - 8));
+        to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
+    }
+}
+
+/// Copies what is left of the target's first line, then the rest. Apart from the short records'
+/// way, which it would lengthen.
+///
+/// # Safety
+/// There must be `bytes` at both places, at least a line, and these must not overlap.
+#[inline(never)]
+unsafe fn copy_by_lines(from: *const u8, to: *mut u8, bytes: usize) {
+    let first = (LINE - to.addr() % LINE) % LINE;
+    // SAFETY: less than a line, and what is left of `bytes`.
+    unsafe {
+        if first >= 8 {
+            copy_by_words(from, to, first);
+        } else {
+            ptr::copy_nonoverlapping(from, to, first);
+        }
+        ptr::copy_nonoverlapping(from.add(first), to.add(first), bytes - first);
+    }
+}
 
 /// A shared mapping of a file.
 #[derive(Debug)]
@@ -138,8 +190,8 @@ impl SharedMap {
         unsafe { self.base.add(offset as usize).cast::<AtomicU64>().as_ref() }
     }
 
-    /// Copies into the mapping, without a look whether it fits: short records by two words that
-    /// may overlap, without a call.
+    /// Copies into the mapping, without a look whether it fits: short records word by word, long
+    /// ones from a cache line of the mapping on.
     ///
     /// # Safety
     /// The bytes must be inside, the mapping writable, and nobody else may access them now.
@@ -148,16 +200,12 @@ impl SharedMap {
         debug_assert!(self.holds(offset, from.len()) && self.writable);
         let bytes = from.len();
         // SAFETY: inside, by the caller's word; `from` is no part of the mapping (see `write`).
-        // 8 bytes from the start and 8 up to the end are inside both.
         unsafe {
             let to = self.base.add(offset as usize).as_ptr();
-            if (8..=16).contains(&bytes) {
-                let first = from.as_ptr().cast::<u64>().read_unaligned();
-                let last = from.as_ptr().add(bytes - 8).cast::<u64>().read_unaligned();
-                to.cast::<u64>().write_unaligned(first);
-                to.add(bytes - 8).cast::<u64>().write_unaligned(last);
-            } else {
-                ptr::copy_nonoverlapping(from.as_ptr(), to, bytes);
+            match bytes {
+                8..=BY_WORDS_MAX => copy_by_words(from.as_ptr(), to, bytes),
+                LINE_UP_MIN.. => copy_by_lines(from.as_ptr(), to, bytes),
+                _ => ptr::copy_nonoverlapping(from.as_ptr(), to, bytes),
             }
         }
     }
