@@ -46,21 +46,23 @@ unsafe fn copy_by_words(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Copies what is left of the target's first line, then the rest. Apart from the short records'
-/// way, which it would lengthen.
+/// Copies short records word by word, long ones from a cache line of the target on. No part of the
+/// shortest records' way, which it would lengthen: 8 B records lost a quarter.
 ///
 /// # Safety
-/// There must be `bytes` at both places, at least a line, and these must not overlap.
+/// There must be `bytes` at both places, and these must not overlap.
 #[inline(never)]
-unsafe fn copy_by_lines(from: *const u8, to: *mut u8, bytes: usize) {
-    let first = (LINE - to.addr() % LINE) % LINE;
-    // SAFETY: less than a line, and what is left of `bytes`.
+unsafe fn copy_record(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: inside both; less than a line is copied first of a long record.
     unsafe {
-        if first >= 8 {
-            copy_by_words(from, to, first);
-        } else {
-            ptr::copy_nonoverlapping(from, to, first);
+        if (8..=BY_WORDS_MAX).contains(&bytes) {
+            return copy_by_words(from, to, bytes);
         }
+        let first = (LINE - to.addr() % LINE) % LINE;
+        if bytes < LINE_UP_MIN || first < 8 {
+            return ptr::copy_nonoverlapping(from, to, bytes);
+        }
+        copy_by_words(from, to, first);
         ptr::copy_nonoverlapping(from.add(first), to.add(first), bytes - first);
     }
 }
@@ -190,8 +192,7 @@ impl SharedMap {
         unsafe { self.base.add(offset as usize).cast::<AtomicU64>().as_ref() }
     }
 
-    /// Copies into the mapping, without a look whether it fits: short records word by word, long
-    /// ones from a cache line of the mapping on.
+    /// Copies into the mapping, without a look whether it fits: up to two words without a call.
     ///
     /// # Safety
     /// The bytes must be inside, the mapping writable, and nobody else may access them now.
@@ -200,12 +201,16 @@ impl SharedMap {
         debug_assert!(self.holds(offset, from.len()) && self.writable);
         let bytes = from.len();
         // SAFETY: inside, by the caller's word; `from` is no part of the mapping (see `write`).
+        // 8 bytes from the start and 8 up to the end are inside both.
         unsafe {
             let to = self.base.add(offset as usize).as_ptr();
-            match bytes {
-                8..=BY_WORDS_MAX => copy_by_words(from.as_ptr(), to, bytes),
-                LINE_UP_MIN.. => copy_by_lines(from.as_ptr(), to, bytes),
-                _ => ptr::copy_nonoverlapping(from.as_ptr(), to, bytes),
+            if (8..=16).contains(&bytes) {
+                let first = from.as_ptr().cast::<u64>().read_unaligned();
+                let last = from.as_ptr().add(bytes - 8).cast::<u64>().read_unaligned();
+                to.cast::<u64>().write_unaligned(first);
+                to.add(bytes - 8).cast::<u64>().write_unaligned(last);
+            } else {
+                copy_record(from.as_ptr(), to, bytes);
             }
         }
     }
