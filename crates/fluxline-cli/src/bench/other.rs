@@ -38,6 +38,8 @@ struct Other {
     rings: [PushConsumer; 4],
     back: PushProducer,
     back_large: PushProducer,
+    /// How often this thread had been given its core when it last took records.
+    turns: u64,
 }
 
 /// The node, and whether the process that measures lives.
@@ -100,7 +102,7 @@ impl Other {
         let (back, back_large) = (ring("back")?, ring("back-large")?);
         until(|| node::connected(&mut adaptive))?;
         let life = Life { node, spins: 0, gone: false };
-        Ok(Other { life, adaptive, rings, back, back_large })
+        Ok(Other { life, adaptive, rings, back, back_large, turns: 0 })
     }
 
     fn work(&mut self) -> Result<(), BenchError> {
@@ -115,10 +117,11 @@ impl Other {
                 Task::End => return Ok(()),
                 Task::Echo | Task::Answer => self.echo(order)?,
                 Task::Take => {
-                    let before = turns()?;
                     let sum = self.take(order)?;
                     self.reply(sum)?;
-                    self.reply(turns()? - before)?;
+                    // Since the last time, not since the order: the look would count as taking.
+                    let before = std::mem::replace(&mut self.turns, turns()?);
+                    self.reply(self.turns - before)?;
                 }
                 Task::CountNotices => {
                     let told = self.count_notices(order.count);
