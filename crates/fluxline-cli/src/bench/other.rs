@@ -38,6 +38,8 @@ struct Other {
     rings: [PushConsumer; 4],
     back: PushProducer,
     back_large: PushProducer,
+    /// How often this thread had been given its core when it last took records.
+    turns: u64,
 }
 
 /// The node, and whether the process that measures lives.
@@ -100,7 +102,7 @@ impl Other {
         let (back, back_large) = (ring("back")?, ring("back-large")?);
         until(|| node::connected(&mut adaptive))?;
         let life = Life { node, spins: 0, gone: false };
-        Ok(Other { life, adaptive, rings, back, back_large })
+        Ok(Other { life, adaptive, rings, back, back_large, turns: 0 })
     }
 
     fn work(&mut self) -> Result<(), BenchError> {
@@ -117,6 +119,9 @@ impl Other {
                 Task::Take => {
                     let sum = self.take(order)?;
                     self.reply(sum)?;
+                    // Since the last time, not since the order: the look would count as taking.
+                    let before = std::mem::replace(&mut self.turns, turns()?);
+                    self.reply(self.turns - before)?;
                 }
                 Task::CountNotices => {
                     let told = self.count_notices(order.count);
@@ -235,11 +240,20 @@ impl Other {
     }
 }
 
-/// What this thread has been given of its core \[ns\]. Source: proc_pid_schedstat, Linux
-/// Documentation/scheduler/sched-stats.rst.
+/// What this thread has been given of its core \[ns\].
 fn cpu_time() -> Result<u64, BenchError> {
+    schedstat(0)
+}
+
+/// How often this thread has been given its core. No more than before: it had it all the time.
+pub fn turns() -> Result<u64, BenchError> {
+    schedstat(2)
+}
+
+/// A number of this thread. Source: Linux Documentation/scheduler/sched-stats.rst.
+fn schedstat(at: usize) -> Result<u64, BenchError> {
     let host = |source| BenchError::Host { what: "reading /proc/thread-self/schedstat", source };
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").map_err(host)?;
-    let first = text.split_whitespace().next().and_then(|word| word.parse().ok());
-    first.ok_or_else(|| host(std::io::ErrorKind::InvalidData.into()))
+    let found = text.split_whitespace().nth(at).and_then(|word| word.parse().ok());
+    found.ok_or_else(|| host(std::io::ErrorKind::InvalidData.into()))
 }

@@ -10,6 +10,7 @@ use fluxline_proto::fabric::{EndpointId, Fabric, Local, PostError, RemoteId, Tar
 
 use super::node::{self, ADAPTIVE, HERE, LARGE_RING_BYTES, RING_BYTES, THERE};
 use super::order::{Order, Task, Way};
+use super::other;
 use super::rows::median;
 use super::watch::Watch;
 use super::{BATCH, BURSTS, BenchError};
@@ -17,6 +18,9 @@ use crate::run::Stop;
 
 /// Records between two looks at the other's life, where those are measured.
 pub const LOOK_RECORDS: u64 = 1024;
+
+/// So many bursts without an interruption are enough to go by them.
+const WHOLE_MIN: usize = 5;
 
 /// The median over [`BURSTS`].
 fn in_bursts(mut measure: impl FnMut() -> Result<f64, BenchError>) -> Result<f64, BenchError> {
@@ -194,6 +198,12 @@ impl Pair {
 
     /// Records per second, all taken and their first words summed; `batch` are published at once.
     pub fn delivered(&mut self, order: Order, batch: u64) -> Result<f64, BenchError> {
+        self.burst(order, batch).map(|(rate, _)| rate)
+    }
+
+    /// The same, and whether both had their cores all the time.
+    fn burst(&mut self, order: Order, batch: u64) -> Result<(f64, bool), BenchError> {
+        let before = other::turns()?;
         self.order(order)?;
         let ring = &mut self.rings[order.way as usize];
         let mut record = vec![0; order.bytes];
@@ -220,14 +230,25 @@ impl Pair {
             let what = format!("the sum of all records is {sum} and not {expected}");
             return Err(BenchError::Defect { what });
         }
-        Ok(order.count as f64 / began.elapsed().as_secs_f64())
+        let rate = order.count as f64 / began.elapsed().as_secs_f64();
+        let whole = self.answer()? == 0 && other::turns()? == before;
+        Ok((rate, whole))
     }
 
-    /// The same in [`BURSTS`], with as many to a batch as suits the size: the median.
+    /// The same in [`BURSTS`], with as many to a batch as suits the size: the median of those in
+    /// which both had their cores all the time; of all, if these are not a few.
     pub fn delivered_in_bursts(&mut self, order: Order) -> Result<f64, BenchError> {
         let batch = if order.bytes > 1024 { 1 } else { BATCH };
         let burst = Order { count: order.count.div_ceil(BURSTS), ..order };
-        in_bursts(|| self.delivered(burst, batch))
+        let all: Result<Vec<_>, BenchError> =
+            (0..BURSTS).map(|_| self.burst(burst, batch)).collect();
+        let all = all?;
+        let rates = |only_whole: bool| -> Vec<f64> {
+            all.iter().filter(|(_, whole)| *whole || !only_whole).map(|(rate, _)| *rate).collect()
+        };
+        let whole = rates(true);
+        let rates = if whole.len() < WHOLE_MIN { rates(false) } else { whole };
+        Ok(median(&rates).unwrap_or(f64::NAN))
     }
 
     /// The same of puts.

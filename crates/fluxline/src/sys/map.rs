@@ -9,9 +9,63 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{Ordering, compiler_fence};
 
 use super::shim::{AtomicU32, AtomicU64};
 use super::stream;
+
+/// A cache line \[byte\].
+const LINE: usize = 64;
+/// Records up to here \[byte\] are copied word by word. Who fills in a field and pushes at once has
+/// that field still on its way to the cache, and a load that is wider than the store waits until
+/// it is there, behind all that was stored before: records of the ring whose lines the consumer has.
+/// Chosen by `fluxline bench`: 1.4 times as many records of 64 bytes.
+const BY_WORDS_MAX: usize = 64;
+/// From here on \[byte\] the copy begins a line of its target, so that whole lines are written, of
+/// which the processor need not fetch what was there. Chosen likewise: 1.1 times as many records of
+/// 1 MiB between near cores, 2.4 times between far ones.
+const LINE_UP_MIN: usize = 1024;
+
+/// Copies by words, of which the last two may overlap.
+///
+/// # Safety
+/// There must be `bytes` at both places, at least 8, and these must not overlap.
+#[inline]
+unsafe fn copy_by_words(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: each word ends at `bytes` at the latest.
+    unsafe {
+        let mut at = 0;
+        while at + 8 < bytes {
+            to.add(at).cast::<u64>().write_unaligned(from.add(at).cast::<u64>().read_unaligned());
+            // Nothing is ordered for the processor: the compiler makes wide loads of it otherwise.
+            compiler_fence(Ordering::SeqCst);
+            at += 8;
+        }
+        let (from, to) = (from.add(bytes - 8), to.add(bytes - 8));
+        to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
+    }
+}
+
+/// Copies short records word by word, long ones from a cache line of the target on. No part of the
+/// shortest records' way, which it would lengthen: 8 B records lost a quarter.
+///
+/// # Safety
+/// There must be `bytes` at both places, and these must not overlap.
+#[inline(never)]
+unsafe fn copy_record(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: inside both; less than a line is copied first of a long record.
+    unsafe {
+        if (8..=BY_WORDS_MAX).contains(&bytes) {
+            return copy_by_words(from, to, bytes);
+        }
+        let first = (LINE - to.addr() % LINE) % LINE;
+        if bytes < LINE_UP_MIN || first < 8 {
+            return ptr::copy_nonoverlapping(from, to, bytes);
+        }
+        copy_by_words(from, to, first);
+        ptr::copy_nonoverlapping(from.add(first), to.add(first), bytes - first);
+    }
+}
 
 /// A shared mapping of a file.
 #[derive(Debug)]
@@ -148,8 +202,7 @@ impl SharedMap {
         unsafe { self.base.add(offset as usize).cast::<AtomicU64>().as_ref() }
     }
 
-    /// Copies into the mapping, without a look whether it fits: short records by two words that
-    /// may overlap, without a call.
+    /// Copies into the mapping, without a look whether it fits: up to two words without a call.
     ///
     /// # Safety
     /// The bytes must be inside, the mapping writable, and nobody else may access them now.
@@ -167,7 +220,7 @@ impl SharedMap {
                 to.cast::<u64>().write_unaligned(first);
                 to.add(bytes - 8).cast::<u64>().write_unaligned(last);
             } else {
-                ptr::copy_nonoverlapping(from.as_ptr(), to, bytes);
+                copy_record(from.as_ptr(), to, bytes);
             }
         }
     }

@@ -28,7 +28,8 @@ const WORD: u64 = 8;
 /// A head that says: the rest of the ring is skipped.
 const SKIP: u64 = u64::MAX;
 /// How far ahead of its writing the producer asks for cache lines \[byte\]: the consumer's core has
-/// them, and several must be on their way at once. Chosen by `fluxline bench`.
+/// them, and several must be on their way at once. A record as long asks by itself as it is copied,
+/// and is 1.2 times slower (4 KiB) when a line in its midst is asked for. Chosen by `fluxline bench`.
 const AHEAD_BYTES: u64 = 1024;
 const MAGIC: u64 = u64::from_le_bytes(*b"FLXPUSH1");
 
@@ -157,7 +158,9 @@ impl Producer {
             self.put_head(SKIP);
             self.tail += skipped;
         }
-        self.ring.map.prefetch(self.ring.place(self.tail + AHEAD_BYTES));
+        if record < AHEAD_BYTES {
+            self.ring.map.prefetch(self.ring.place(self.tail + AHEAD_BYTES));
+        }
         self.ring.head(self.tail + record).store(0, Ordering::Relaxed);
         let place = self.ring.place(self.tail) + WORD;
         // SAFETY: `record` bytes from the tail are the producer's (room was found) and do not wrap
