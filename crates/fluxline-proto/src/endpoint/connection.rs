@@ -246,10 +246,11 @@ impl Connection {
             counters.acknowledgements_sent += u64::from(told);
         }
         sent += requester.pump(now, &mut wire, QUANTUM, telling, counters);
-        if self.selective && self.probe_at(death) <= now {
+        if self.selective && (self.requester.wants_to_ask() || self.probe_at(death) <= now) {
+            // Behind all frames of this turn, so that the answer is about them too.
             let mut bits = [0; WINDOW as usize / 8];
             let mut ack = self.responder.selective(credit_bytes, &mut bits[..held_bytes]);
-            ack.reply = true;
+            ack.question = self.requester.ask(now);
             let mut wire = Wire { port, ends: &self.ends, checked: self.checked, to: self.pairs.1 };
             wire.selective(&ack);
             self.probed = Some(now);

@@ -25,7 +25,7 @@ pub(super) const CONTROL_BYTES_MAX: usize = BTH_BYTES + 32 + WINDOW as usize / 8
 /// No frame size below this is agreed on: set-up frames are not cut \[byte\].
 pub(super) const FRAME_BYTES_MIN: usize = 128;
 /// An acknowledgement without the map of what is held, with its ICRC \[byte\].
-const SELECTIVE_BYTES: usize = BTH_BYTES + 20 + 4;
+const SELECTIVE_BYTES: usize = BTH_BYTES + 28 + 4;
 
 /// How much of that map fits into a frame \[byte\].
 pub(super) fn held_bytes_max(frame_bytes: usize) -> usize {
@@ -95,8 +95,10 @@ pub(super) enum Setup<'a> {
 pub(super) struct Selective<'a> {
     /// The first PSN that is missing.
     pub expected: Psn,
-    /// The receiver wants one back.
-    pub reply: bool,
+    /// The sender wants to know what came before this, and numbers its questions; 0: it does not.
+    pub question: u32,
+    /// The last question that came: all that was sent before it came before it, or is lost.
+    pub answer: u32,
     /// The request at `expected` was refused, for good, or until later.
     pub refused: Option<Refused>,
     pub credit_bytes: u64,
@@ -378,11 +380,13 @@ impl<'a> Selective<'a> {
             Some(Refused::NotReady) => NOT_READY,
             Some(Refused::For(status)) => status_code(status),
         };
-        out.put(&[u8::from(self.reply), refused]);
+        out.put(&[0, refused]);
         out.put(&(self.held.len() as u16).to_le_bytes());
         out.put(&self.credit_bytes.to_le_bytes());
         out.put(&self.marked.to_le_bytes());
         out.put(&self.received.to_le_bytes());
+        out.put(&self.question.to_le_bytes());
+        out.put(&self.answer.to_le_bytes());
         out.put(self.held);
         out.used.next_multiple_of(4)
     }
@@ -390,7 +394,7 @@ impl<'a> Selective<'a> {
     /// Reads it from a frame without its ICRC; `None`: it is not one.
     pub fn parse(frame: &'a [u8]) -> Option<Selective<'a>> {
         let (_, expected, mut from) = base_of(frame)?;
-        let reply = from.byte()? & 1 != 0;
+        from.byte()?;
         let refused = match from.byte()? {
             0 => None,
             NOT_READY => Some(Refused::NotReady),
@@ -399,11 +403,21 @@ impl<'a> Selective<'a> {
         let held_bytes = usize::from(u16::from_le_bytes(from.take()?));
         let credit_bytes = from.u64()?;
         let (marked, received) = (from.u32()?, from.u32()?);
+        let (question, answer) = (from.u32()?, from.u32()?);
         if held_bytes > WINDOW as usize / 8 {
             return None;
         }
         let held = from.rest.get(..held_bytes)?;
-        Some(Selective { expected, reply, refused, credit_bytes, marked, received, held })
+        Some(Selective {
+            expected,
+            question,
+            answer,
+            refused,
+            credit_bytes,
+            marked,
+            received,
+            held,
+        })
     }
 }
 
@@ -460,7 +474,8 @@ mod tests {
         let refused = Some(Refused::For(Status::Withdrawn));
         let ack = Selective {
             expected: Psn::new(0x00FF_FFFF),
-            reply: true,
+            question: 5,
+            answer: 6,
             refused,
             credit_bytes: 1 << 40,
             marked: 3,

@@ -336,7 +336,7 @@ impl Core {
                 open.hear(now);
                 if let Some(ack) = Selective::parse(bytes).filter(|_| open.selective) {
                     open.counters.acknowledgements_received += 1;
-                    open.responder.acknowledge |= ack.reply;
+                    open.responder.ask(ack.question);
                     open.requester.selective(now, &ack, telling);
                 }
                 Ok(())

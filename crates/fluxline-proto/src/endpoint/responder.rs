@@ -38,6 +38,8 @@ pub(super) struct Responder {
     pub executor: Executor,
     pub answers: VecDeque<Answer>,
     pub acknowledge: bool,
+    /// The last question of the peer's.
+    asked: u32,
     marked: u32,
     received: u32,
 }
@@ -71,6 +73,7 @@ impl Responder {
             executor: Executor::new(id, selective, payload_bytes),
             answers: VecDeque::new(),
             acknowledge: false,
+            asked: 0,
             marked: 0,
             received: 0,
         }
@@ -247,6 +250,13 @@ impl Responder {
         }
     }
 
+    /// The peer wants to know what has come.
+    pub fn ask(&mut self, question: u32) {
+        if question != 0 {
+            (self.acknowledge, self.asked) = (true, question);
+        }
+    }
+
     /// What is told to a Fluxline peer; `bits` becomes the map of what is held.
     pub fn selective<'a>(&self, credit_bytes: u64, bits: &'a mut [u8]) -> Selective<'a> {
         let mut used = 0;
@@ -260,7 +270,8 @@ impl Responder {
         }
         Selective {
             expected: self.expected_psn(),
-            reply: false,
+            question: 0,
+            answer: self.asked,
             refused: self.refused,
             credit_bytes,
             marked: self.marked,

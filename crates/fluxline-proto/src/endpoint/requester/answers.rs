@@ -40,6 +40,14 @@ impl Requester {
         self.marked_seen = self.marked_seen.wrapping_add(marked);
         let holes = !ack.held.is_empty() || self.asked > 0;
         self.after_arrivals(now, &arrived, u64::from(marked), holes);
+        if ack.answer == self.question
+            && let Some(asked_at) = self.asked_at.take()
+        {
+            self.trip.answered();
+            // Those of the same moment may have been sent behind the question.
+            let lost = self.mark_due(|frame| frame.sent < asked_at);
+            self.window.lost(lost);
+        }
         if let Some(refused) = ack.refused {
             self.refused(now, expected, refused);
         }
@@ -225,8 +233,7 @@ impl Requester {
             self.window.acknowledged((now, self.trip.smooth()), counts, self.limited);
             self.limited = false;
         }
-        if self.selective && (holes || self.probing) {
-            self.probing &= arrived.frames == 0;
+        if self.selective && holes {
             self.find_lost();
         }
     }

@@ -26,9 +26,6 @@ const ORDERED_FRAMES_MAX: usize = 1024;
 /// Of those, each so-manieth asks for an acknowledgement.
 const ACKNOWLEDGE_EACH: u32 = 32;
 
-/// With no more than this in flight, all of it is sent again after silence.
-const PROBED_MIN: usize = 8;
-
 /// What is told to the program.
 pub(super) type Telling = VecDeque<Completion>;
 
@@ -59,10 +56,10 @@ pub(super) struct Requester {
     /// When silence was last taken for loss.
     silent_at: Moment,
     pause_until: Option<Moment>,
-    /// After silence, one frame is sent whatever the window says; what it brings back tells which
-    /// others are lost.
-    probe_due: bool,
-    probing: bool,
+    /// The number of the last question what has come, and when it was asked, while it is open.
+    question: u32,
+    asked_at: Option<Moment>,
+    ask_now: bool,
     /// Since when nothing came forward although frames are out.
     stalled_since: Option<Moment>,
     credit_bytes: u64,
@@ -108,8 +105,9 @@ impl Requester {
             newest_arrived: Moment::default(),
             silent_at: Moment::default(),
             pause_until: None,
-            probe_due: false,
-            probing: false,
+            question: 0,
+            asked_at: None,
+            ask_now: false,
             stalled_since: None,
             credit_bytes: terms.credit_bytes,
             frame_cost: terms.frame_cost,
@@ -164,7 +162,7 @@ impl Requester {
                 break;
             }
             let Some(place) = self.next_due() else { break };
-            if !self.probe_due && !self.has_window(self.frames[place].cost) {
+            if !self.has_window(self.frames[place].cost) {
                 self.limited = true;
                 break;
             }
@@ -298,7 +296,6 @@ impl Requester {
     }
 
     fn took_off(&mut self, place: usize, now: Moment) {
-        self.probe_due = false;
         let frame = &mut self.frames[place];
         frame.state = State::Flying;
         frame.tries += 1;
@@ -383,33 +380,41 @@ impl Requester {
         if self.timeout_at().is_some_and(|at| at <= now) {
             self.trip.timed_out();
             self.silent_at = now;
-            self.probe(now);
+            self.break_silence(now);
         }
         Ok(())
     }
 
-    /// Silence may mean that the peer does not run now, or that all in flight is lost. The oldest
-    /// frame is sent again; what is told of it tells which. Source: RFC 8985, tail loss probes.
-    fn probe(&mut self, now: Moment) {
-        if !self.selective || self.in_flight() <= PROBED_MIN {
-            let trip = self.trip.smooth();
-            self.mark_due(|frame| frame.sent + trip <= now);
-        }
-        if !self.selective {
-            self.window.timed_out();
+    /// Silence may mean that the peer does not run now, or that all in flight is lost. A Fluxline
+    /// peer is asked; what it has not got when the question comes, which comes last, is lost. So
+    /// nothing is sent twice to a receiver that has not looked yet. Others know no questions.
+    fn break_silence(&mut self, now: Moment) {
+        if self.selective {
+            self.ask_now = true;
             return;
         }
-        if let Some(place) = self.frames.iter().position(is_unanswered) {
-            // The others may wait at a receiver that does not look: twice, they overrun it.
-            self.make_due(place);
-            (self.probe_due, self.probing) = (true, true);
-        }
+        let trip = self.trip.smooth();
+        self.mark_due(|frame| frame.sent + trip <= now);
+        self.window.timed_out();
+    }
+
+    /// Whether the peer is to be asked what has come.
+    pub fn wants_to_ask(&self) -> bool {
+        self.ask_now
+    }
+
+    /// The number of a question that is asked now.
+    pub fn ask(&mut self, now: Moment) -> u32 {
+        self.question = self.question.wrapping_add(1).max(1);
+        (self.asked_at, self.ask_now) = (Some(now), false);
+        self.question
     }
 
     fn timeout_at(&self) -> Option<Moment> {
         // Those before it are due and may wait for the window that it fills.
         let oldest = self.frames.iter().find(|frame| is_unanswered(frame))?;
-        Some(oldest.sent + self.trip.timeout())
+        let since = self.asked_at.map_or(oldest.sent, |asked| asked.max(oldest.sent));
+        (!self.ask_now).then(|| since + self.trip.timeout())
     }
 
     /// When there is something to do although nothing arrives.
