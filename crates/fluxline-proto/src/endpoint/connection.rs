@@ -228,7 +228,7 @@ impl Connection {
     pub fn send<P: Port>(
         &mut self,
         now: Moment,
-        (credit_bytes, death): (u64, Span),
+        (credit_bytes, death, acknowledgements_wait): (u64, Span, bool),
         port: &mut P,
         telling: &mut Telling,
     ) -> usize {
@@ -239,7 +239,7 @@ impl Connection {
         sent +=
             answer(&mut responder.answers, (answer_bytes, responder.executor.messages), &mut wire);
         let held_bytes = held_bytes_max(requester.frame_bytes());
-        if responder.acknowledge {
+        if responder.acknowledge && !acknowledgements_wait {
             let told =
                 acknowledge(responder, (self.selective, credit_bytes, held_bytes), &mut wire);
             responder.acknowledge = !told;

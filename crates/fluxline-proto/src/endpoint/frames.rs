@@ -18,7 +18,7 @@ const SELECTIVE: u8 = 0xC1;
 /// The queue pair that set-up is addressed to, the general service interface's.
 pub(super) const SETUP_PAIR: QueuePair = QueuePair::new(1);
 /// How far ahead of the first missing one a PSN may be.
-pub(super) const WINDOW: u32 = 4096;
+pub(super) const WINDOW: u32 = 8192;
 /// The longest control frame that is not padded \[byte\].
 pub(super) const CONTROL_BYTES_MAX: usize = BTH_BYTES + 32 + WINDOW as usize / 8 + 4;
 

@@ -30,7 +30,7 @@ const TELLING_MAX: usize = 4096;
 const BATCHES: usize = 8;
 const ROUNDS: usize = 16;
 /// Work that waits in an endpoint.
-pub(super) const QUEUE_MAX: usize = 256;
+pub(super) const QUEUE_MAX: usize = 1024;
 /// A part of the receive buffer is left for what is not counted: set-up, acknowledgements.
 const CREDIT_NUMERATOR: u64 = 3;
 const CREDIT_DENOMINATOR: u64 = 4;
@@ -83,6 +83,8 @@ pub(super) struct Core {
     /// Endpoints that are not over.
     pub living: Vec<EndpointId>,
     turn: usize,
+    /// Acknowledgements wait for the program's next look: what it posts then goes with them.
+    pub acknowledgements_wait: bool,
     pub requests: u32,
     /// The time of the last poll.
     pub now: Moment,
@@ -124,6 +126,7 @@ impl<P: Port> Node<P> {
             pairs: alloc::vec![None; PLACES],
             living: Vec::new(),
             turn: 0,
+            acknowledgements_wait: false,
             requests: 0,
             now: Moment::default(),
         };
@@ -187,6 +190,7 @@ impl<P: Port> Node<P> {
         }
         core.on_time(now);
         core.reply(now, port);
+        core.acknowledgements_wait = !core.acknowledgements_wait && !core.telling.is_empty();
         for _ in 0..ROUNDS {
             if core.send(now, port) == 0 {
                 break;
@@ -396,13 +400,14 @@ impl Core {
     fn send<P: Port>(&mut self, now: Moment, port: &mut P) -> usize {
         let credit = self.credit_bytes();
         let (count, death) = (self.living.len(), self.config.death);
+        let wait = self.acknowledgements_wait;
         let mut sent = 0;
         self.turn = self.turn.wrapping_add(1);
         for step in 0..count {
             let endpoint = self.living[(self.turn.wrapping_add(step)) % count];
             let Core { slots, telling, .. } = self;
             sent += match &mut slots[endpoint.0 as usize] {
-                Slot::Open(open) => open.send(now, (credit, death), port, telling),
+                Slot::Open(open) => open.send(now, (credit, death, wait), port, telling),
                 Slot::Calling(_) => self.call(now, endpoint, port),
                 Slot::Leaving(leaving) => leaving.send(now, port),
                 Slot::Over => 0,

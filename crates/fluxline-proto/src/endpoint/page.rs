@@ -136,7 +136,9 @@ impl<P: Port> Fabric for Node<P> {
     }
 
     fn deadline(&self) -> Option<Moment> {
-        let times = [self.core.deadline(self.core.now), self.port.deadline()];
+        // Acknowledgements that wait for what the program posts do not wait longer than that.
+        let waits = self.core.acknowledgements_wait.then_some(self.core.now);
+        let times = [waits, self.core.deadline(self.core.now), self.port.deadline()];
         times.into_iter().flatten().min()
     }
 }
