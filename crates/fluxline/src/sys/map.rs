@@ -203,11 +203,12 @@ impl SharedMap {
     }
 
     /// Copies into the mapping, without a look whether it fits: up to two words without a call.
+    /// Asks for the line at `ahead` too, unless the record is so long that it asks by itself.
     ///
     /// # Safety
     /// The bytes must be inside, the mapping writable, and nobody else may access them now.
     #[inline]
-    pub(crate) unsafe fn write_unchecked(&self, offset: u64, from: &[u8]) {
+    pub(crate) unsafe fn write_unchecked(&self, offset: u64, from: &[u8], ahead: u64) {
         debug_assert!(self.holds(offset, from.len()) && self.writable);
         let bytes = from.len();
         // SAFETY: inside, by the caller's word; `from` is no part of the mapping (see `write`).
@@ -215,11 +216,15 @@ impl SharedMap {
         unsafe {
             let to = self.base.add(offset as usize).as_ptr();
             if (8..=16).contains(&bytes) {
+                self.prefetch(ahead);
                 let first = from.as_ptr().cast::<u64>().read_unaligned();
                 let last = from.as_ptr().add(bytes - 8).cast::<u64>().read_unaligned();
                 to.cast::<u64>().write_unaligned(first);
                 to.add(bytes - 8).cast::<u64>().write_unaligned(last);
             } else {
+                if bytes < LINE_UP_MIN {
+                    self.prefetch(ahead);
+                }
                 copy_record(from.as_ptr(), to, bytes);
             }
         }
@@ -238,7 +243,7 @@ impl SharedMap {
 
     /// Asks for the cache line at `offset`, to write it; a hint, wherever that is.
     #[inline]
-    pub(crate) fn prefetch(&self, offset: u64) {
+    fn prefetch(&self, offset: u64) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a prefetch accesses nothing; any address is allowed.
         unsafe {

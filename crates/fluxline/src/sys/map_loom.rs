@@ -74,7 +74,7 @@ impl SharedMap {
 
     /// # Safety
     /// None is needed here: all is checked.
-    pub(crate) unsafe fn write_unchecked(&self, offset: u64, from: &[u8]) {
+    pub(crate) unsafe fn write_unchecked(&self, offset: u64, from: &[u8], _ahead: u64) {
         self.write(offset, from);
     }
 

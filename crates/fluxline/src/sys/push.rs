@@ -4,8 +4,8 @@
 //! length plus one) and its bytes, padded to words, and never wraps: what is left at the ring's end
 //! is skipped. The consumer watches the head of the next record, which is zero until the record is
 //! published, so that a short record costs the one cache line that it lies in and no line more for
-//! an index. Behind its last record the producer always keeps a zero head. A batch is published by
-//! its first head, stored last: what is behind it was written before. The consumer gives room back
+//! an index. A batch is published by its first head, stored last: what is behind it was written
+//! before, a zero head behind its last record included. The consumer gives room back
 //! once per quarter of the ring, or when it has read everything.
 //!
 //! The other process is not trusted with this process's life: positions and lengths that it wrote
@@ -109,7 +109,7 @@ impl Ring {
 #[derive(Debug)]
 pub(crate) struct Producer {
     ring: Ring,
-    /// Behind the last record written: there is a zero head.
+    /// Behind the last record written; a zero head is there once it is published.
     tail: u64,
     /// Position and head of the first record that is not published.
     first: Option<(u64, u64)>,
@@ -158,14 +158,11 @@ impl Producer {
             self.put_head(SKIP);
             self.tail += skipped;
         }
-        if record < AHEAD_BYTES {
-            self.ring.map.prefetch(self.ring.place(self.tail + AHEAD_BYTES));
-        }
-        self.ring.head(self.tail + record).store(0, Ordering::Relaxed);
         let place = self.ring.place(self.tail) + WORD;
+        let ahead = self.ring.place(self.tail + AHEAD_BYTES);
         // SAFETY: `record` bytes from the tail are the producer's (room was found) and do not wrap
         // (`skipped`). The consumer reads them only after SYNC records-there.
-        unsafe { self.ring.map.write_unchecked(place, bytes) };
+        unsafe { self.ring.map.write_unchecked(place, bytes, ahead) };
         self.put_head(bytes.len() as u64 + 1);
         self.tail += record;
         self.counters.records += 1;
@@ -212,6 +209,8 @@ impl Producer {
     #[inline]
     pub(crate) fn publish(&mut self) {
         let Some((position, head)) = self.first.take() else { return };
+        // Once per batch: nobody looks behind a first head that is zero.
+        self.ring.head(self.tail).store(0, Ordering::Relaxed);
         self.ring.head(position).store(head, Ordering::Release); // SYNC records-there -> next
         self.counters.batches += 1;
         if self.sleeps {
