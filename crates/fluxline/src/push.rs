@@ -34,6 +34,7 @@
 
 use std::time::Duration;
 
+use fluxline_proto::Moment;
 use fluxline_proto::fabric::{RegionId, RegisterError};
 
 use crate::sys::push as raw;
@@ -46,6 +47,7 @@ fluxline_proto::counters! {
         batches [Sum "batch"] "Times that records were published" => "";
         full [Sum "refusal"] "Times that a record found no room"
             => "The consumer is too slow, or the ring too small for its pauses.";
+        stalled_ns [Sum "ns"] "Time from a refusal until a record found room again" => "";
     }
 }
 
@@ -109,6 +111,22 @@ impl PushProducer {
         self.0.push(bytes)
     }
 
+    /// The same with a time stamp before the bytes, for [`PushConsumer::next_stamped`]: all records
+    /// of a ring have one, or none has.
+    ///
+    /// Errors: [`PushRefused`]; the stamp takes 8 byte of the longest record.
+    #[inline]
+    pub fn push_stamped(&mut self, at: Moment, bytes: &[u8]) -> Result<(), PushRefused> {
+        self.0.push_with(at.as_ns(), bytes)
+    }
+
+    /// Since when there has been no room \[[`crate::clock::monotonic`]\]; `None`: there was, when
+    /// last asked for.
+    #[must_use]
+    pub fn stalled_since(&self) -> Option<Moment> {
+        self.0.stalled_since()
+    }
+
     /// Shows all records to the consumer; call once per batch.
     ///
     /// Cost: one store, which takes a cache line from the consumer; a system call if it sleeps.
@@ -158,6 +176,16 @@ impl PushConsumer {
     #[allow(clippy::should_implement_trait, reason = "lends from itself, as no iterator can")]
     pub fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
         self.raw.next()
+    }
+
+    /// The oldest record and its time stamp, where the producer gave one.
+    ///
+    /// Errors: [`Broken`], also for a record without room for a stamp.
+    #[inline]
+    pub fn next_stamped(&mut self) -> Result<Option<(Moment, &[u8])>, Broken> {
+        let Some(record) = self.raw.next()? else { return Ok(None) };
+        let (stamp, bytes) = record.split_first_chunk().ok_or(Broken)?;
+        Ok(Some((Moment::from_ns(u64::from_le_bytes(*stamp)), bytes)))
     }
 
     /// Sleeps until there are records, the producer has closed, or `timeout` has passed; returns

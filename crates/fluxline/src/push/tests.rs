@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Broken, PushRefused};
+use super::{Broken, PushConsumer, PushProducer, PushRefused};
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::RegionId;
+
 use crate::sys::map::SharedMap;
 use crate::sys::push::{Consumer, HEADER_BYTES, Producer};
 use crate::sys::shim::Ordering;
@@ -333,4 +336,41 @@ mod model {
             writer.join().expect("the writer");
         });
     }
+}
+
+#[test]
+fn a_stamp_comes_back_with_its_record_however_often_the_ring_wraps() {
+    let (producer, consumer, _map) = pair(256);
+    let mut producer = PushProducer(producer);
+    let mut consumer = PushConsumer { raw: consumer, region: RegionId(0) };
+    for round in 0..200_u64 {
+        let bytes = vec![round as u8; round as usize % 40];
+        producer.push_stamped(Moment::from_ns(round << 40), &bytes).expect("room");
+        producer.publish();
+        let found = consumer.next_stamped().expect("sound");
+        assert_eq!(found, Some((Moment::from_ns(round << 40), &bytes[..])));
+    }
+    producer.push(&[1; 7]).expect("room");
+    producer.publish();
+    assert_eq!(consumer.next_stamped(), Err(Broken), "no room for a stamp");
+}
+
+#[test]
+fn a_producer_says_since_when_it_has_been_stalled_and_for_how_long_in_all() {
+    let (producer, mut consumer, _map) = pair(256);
+    let mut producer = PushProducer(producer);
+    assert_eq!(producer.stalled_since(), None);
+    while producer.push(&[1; 8]).is_ok() {}
+    let since = producer.stalled_since().expect("full");
+    assert_eq!(producer.push(&[1; 8]), Err(PushRefused::Full));
+    assert_eq!(producer.stalled_since(), Some(since), "the first refusal counts");
+    assert_eq!((producer.counters().full, producer.counters().stalled_ns), (2, 0));
+    while consumer.next().expect("sound").is_some() {}
+    let mut tries = 0;
+    while producer.push(&[1; 8]).is_err() {
+        tries += 1;
+        assert!(tries < 1000, "there is room");
+    }
+    assert_eq!(producer.stalled_since(), None);
+    assert!(producer.counters().stalled_ns > 0);
 }

@@ -17,9 +17,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fluxline_proto::Moment;
+
 use super::futex::{sleep_on, wake};
 use super::map::SharedMap;
 use super::shim::{AtomicU64, Ordering, fence};
+use crate::clock;
 use crate::push::{Broken, PushCounters, PushRefused};
 
 /// Before the ring \[byte\]: a page; for loom, to which each word is an object, what is used of it.
@@ -115,6 +118,8 @@ pub(crate) struct Producer {
     first: Option<(u64, u64)>,
     head_seen: u64,
     sleeps: bool,
+    /// Since when there has been no room.
+    stalled_since: Option<Moment>,
     counters: PushCounters,
 }
 
@@ -136,7 +141,8 @@ impl Producer {
         let tail = ring.end_of_records(head_seen)?;
         ring.word(at::PRODUCER_CLOSED).store(0, Ordering::Release);
         let counters = PushCounters::default();
-        Some(Producer { ring, tail, first: None, head_seen, sleeps, counters })
+        let (first, stalled_since) = (None, None);
+        Some(Producer { ring, tail, first, head_seen, sleeps, stalled_since, counters })
     }
 
     /// The longest record \[byte\]: a quarter of the ring, so that one always fits in the end.
@@ -147,27 +153,56 @@ impl Producer {
     /// Writes a record behind the last; [`Producer::publish`] shows it to the consumer.
     #[inline]
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), PushRefused> {
-        let record = WORD + (bytes.len() as u64).next_multiple_of(WORD);
+        let record = self.reserve(bytes.len())?;
+        let place = self.ring.place(self.tail) + WORD;
+        let ahead = self.ring.place(self.tail + AHEAD_BYTES);
+        // SAFETY: `record` bytes from the tail are the producer's (room was found) and do not wrap
+        // (`reserve`). The consumer reads them only after SYNC records-there.
+        unsafe { self.ring.map.write_unchecked(place, bytes, ahead) };
+        self.seal(bytes.len(), record);
+        Ok(())
+    }
+
+    /// The same with a word before the bytes, part of the record.
+    #[inline]
+    pub(crate) fn push_with(&mut self, word: u64, bytes: &[u8]) -> Result<(), PushRefused> {
+        let all = bytes.len() + WORD as usize;
+        let record = self.reserve(all)?;
+        let place = self.ring.place(self.tail) + WORD;
+        let ahead = self.ring.place(self.tail + AHEAD_BYTES);
+        // SAFETY: as in `push`; the record was reserved for both.
+        unsafe {
+            self.ring.map.write_unchecked(place, &word.to_le_bytes(), ahead);
+            self.ring.map.write_unchecked(place + WORD, bytes, ahead);
+        }
+        self.seal(all, record);
+        Ok(())
+    }
+
+    /// Makes sure that a record of `bytes` fits behind the tail without wrapping; what it takes.
+    #[inline(always)]
+    fn reserve(&mut self, bytes: usize) -> Result<u64, PushRefused> {
+        let record = WORD + (bytes as u64).next_multiple_of(WORD);
         let to_end = self.ring.to_end(self.tail);
         let skipped = if record > to_end { to_end } else { 0 };
         let free = self.ring.size - (self.tail - self.head_seen);
         if free < skipped + record + WORD || record > self.ring.size / 4 - WORD {
-            self.make_room(bytes.len(), skipped + record + WORD)?;
+            self.make_room(bytes, skipped + record + WORD)?;
         }
         if skipped > 0 {
             self.put_head(SKIP);
             self.tail += skipped;
         }
-        let place = self.ring.place(self.tail) + WORD;
-        let ahead = self.ring.place(self.tail + AHEAD_BYTES);
-        // SAFETY: `record` bytes from the tail are the producer's (room was found) and do not wrap
-        // (`skipped`). The consumer reads them only after SYNC records-there.
-        unsafe { self.ring.map.write_unchecked(place, bytes, ahead) };
-        self.put_head(bytes.len() as u64 + 1);
+        Ok(record)
+    }
+
+    /// The record of `bytes` at the tail is whole.
+    #[inline(always)]
+    fn seal(&mut self, bytes: usize, record: u64) {
+        self.put_head(bytes as u64 + 1);
         self.tail += record;
         self.counters.records += 1;
-        self.counters.bytes += bytes.len() as u64;
-        Ok(())
+        self.counters.bytes += bytes as u64;
     }
 
     /// Writes the head at the tail, or keeps it for `publish` if it is the first.
@@ -194,6 +229,9 @@ impl Producer {
         }
         self.head_seen = head;
         if self.ring.size - used >= wanted {
+            if let Some(since) = self.stalled_since.take() {
+                self.counters.stalled_ns += clock::monotonic().since(since).as_ns();
+            }
             return Ok(());
         }
         if self.is_abandoned() {
@@ -202,6 +240,7 @@ impl Producer {
         // What is written must be seen, or nobody makes room.
         self.publish();
         self.counters.full += 1;
+        self.stalled_since.get_or_insert_with(clock::monotonic);
         Err(PushRefused::Full)
     }
 
@@ -229,6 +268,10 @@ impl Producer {
     }
 
     /// Whether the consumer has gone in good order.
+    pub(crate) fn stalled_since(&self) -> Option<Moment> {
+        self.stalled_since
+    }
+
     pub(crate) fn is_abandoned(&self) -> bool {
         self.ring.word(at::CONSUMER_CLOSED).load(Ordering::Acquire) != 0
     }
