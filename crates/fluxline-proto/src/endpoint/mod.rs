@@ -1,4 +1,5 @@
-//! The reliable endpoint: the programming model on top of a [`Port`](crate::port::Port) that promises nothing.
+//! The reliable endpoint: the programming model on top of a [`Port`](crate::port::Port) that
+//! promises nothing.
 //!
 //! What goes over the wire is RoCEv2 ([`crate::roce`]): WRITE, SEND, READ and atomics of reliable
 //! (RC) and unreliable (UC) connections. Two Fluxline ends find each other by a handshake, use

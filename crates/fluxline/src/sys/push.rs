@@ -32,7 +32,7 @@ const WORD: u64 = 8;
 const SKIP: u64 = u64::MAX;
 /// How far ahead of its writing the producer asks for cache lines \[byte\]: the consumer's core has
 /// them, and several must be on their way at once. A record as long asks by itself as it is copied,
-/// and is 1.2 times slower (4 KiB) when a line in its midst is asked for. Chosen by `fluxline bench`.
+/// and is 1.2 times slower (4 KiB) when one amid it is asked for. Chosen by `fluxline bench`.
 const AHEAD_BYTES: u64 = 1024;
 const MAGIC: u64 = u64::from_le_bytes(*b"FLXPUSH1");
 
