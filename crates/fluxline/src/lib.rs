@@ -29,16 +29,20 @@
 pub mod clock;
 pub mod doctor;
 pub mod kernel;
-#[cfg(not(loom))]
+#[cfg(not(loom))] // Its memory is no part of the models; nor is that of `roce`.
 pub mod landing;
+#[cfg(not(loom))]
 mod open;
 pub mod pin;
 pub mod push;
 pub mod ring;
+#[cfg(not(loom))]
 pub mod roce;
 pub mod shm;
 mod sys;
 pub mod udp;
+#[cfg(not(loom))]
 pub mod xdp;
 
+#[cfg(not(loom))]
 pub use open::{OpenError, open, shm_names, udp_address, xdp_interface};

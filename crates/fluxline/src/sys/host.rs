@@ -35,6 +35,7 @@ pub(crate) fn pin_to(core: usize) -> io::Result<()> {
 }
 
 /// Fills with random bytes that nobody can guess.
+#[cfg(not(loom))]
 pub(crate) fn random(into: &mut [u8; 16]) -> io::Result<()> {
     // SAFETY: `into` is writable for its 16 bytes; so few come at once or not at all.
     let got = unsafe { libc::getrandom(into.as_mut_ptr().cast(), into.len(), 0) };

@@ -18,7 +18,7 @@ use super::stream;
 const LINE: usize = 64;
 /// Records up to here \[byte\] are copied word by word. Who fills in a field and pushes at once has
 /// that field still on its way to the cache, and a load that is wider than the store waits until
-/// it is there, behind all that was stored before: records whose lines the consumer has.
+/// it is there, behind all that was stored before: records whose lines the consumer still has.
 /// Chosen by `fluxline bench`: 1.4 times as many records of 64 bytes.
 const BY_WORDS_MAX: usize = 64;
 /// From here on \[byte\] the copy begins a line of its target, so that whole lines are written, of

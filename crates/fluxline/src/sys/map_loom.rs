@@ -99,8 +99,6 @@ impl SharedMap {
         }
     }
 
-    pub(crate) fn prefetch(&self, _offset: u64) {}
-
     pub(crate) fn copy_to(&self, offset: u64, to: &SharedMap, to_offset: u64, bytes: usize) {
         let mut copied = vec![0; bytes];
         self.read(offset, &mut copied);

@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 pub(crate) mod allocations;
+#[cfg(not(loom))]
 pub(crate) mod bpf;
 #[cfg_attr(loom, path = "futex_loom.rs")]
 pub(crate) mod futex;
@@ -14,6 +15,7 @@ pub(crate) mod landing;
 pub(crate) mod landing_ring;
 #[cfg_attr(loom, path = "map_loom.rs")]
 pub(crate) mod map;
+#[cfg(not(loom))]
 pub(crate) mod netlink;
 pub(crate) mod port_socket;
 pub(crate) mod push;
@@ -23,5 +25,7 @@ pub(crate) mod shim;
 pub(crate) mod socket;
 #[cfg(not(loom))]
 pub(crate) mod stream;
+#[cfg(not(loom))]
 pub(crate) mod xdp;
+#[cfg(not(loom))]
 pub(crate) mod xdp_ring;

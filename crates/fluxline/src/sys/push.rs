@@ -5,8 +5,8 @@
 //! is skipped. The consumer watches the head of the next record, which is zero until the record is
 //! published, so that a short record costs the one cache line that it lies in and no line more for
 //! an index. A batch is published by its first head, stored last: what is behind it was written
-//! before, a zero head behind its last record included. The consumer gives room back
-//! once per quarter of the ring, or when it has read everything.
+//! before, a zero head behind its last record included. The consumer gives room back once per
+//! quarter of the ring, or when it has read everything.
 //!
 //! The other process is not trusted with this process's life: positions and lengths that it wrote
 //! are checked before use, and nonsense ends the ring ([`Broken`]). It is trusted with the records'
@@ -31,8 +31,9 @@ const WORD: u64 = 8;
 /// A head that says: the rest of the ring is skipped.
 const SKIP: u64 = u64::MAX;
 /// How far ahead of its writing the producer asks for cache lines \[byte\]: the consumer's core has
-/// them, and several must be on their way at once. A record as long asks by itself as it is copied,
-/// and is 1.2 times slower (4 KiB) when one amid it is asked for. Chosen by `fluxline bench`.
+/// them, and several must be on their way at once. Longer records
+/// ask by themselves as they are copied, and lose (4 KiB: a fifth) when a line in their midst is
+/// asked for. Chosen by `fluxline bench`.
 const AHEAD_BYTES: u64 = 1024;
 const MAGIC: u64 = u64::from_le_bytes(*b"FLXPUSH1");
 
