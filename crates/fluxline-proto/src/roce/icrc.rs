@@ -17,15 +17,15 @@ use crc32fast::Hasher;
 
 use super::ICRC_BYTES;
 use super::header::BTH_BYTES;
-use super::polynomial::{crc32_state, multiply, power_of_minus_bytes};
+use super::polynomial::{contributions, crc32_state, multiply, power_of_minus_bytes};
 
 /// Stand for the link's header, which RoCEv2 does not have \[byte\].
 const ONES_BYTES: usize = 8;
 const IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
 const UDP_BYTES: usize = 8;
-/// The longest head of a packet: all up to the base header's end \[byte\].
-const HEAD_BYTES_MAX: usize = ONES_BYTES + IPV6_BYTES + UDP_BYTES + BTH_BYTES;
+/// The longest head of a packet: all up to the UDP header's end \[byte\].
+const HEAD_BYTES_MAX: usize = ONES_BYTES + IPV6_BYTES + UDP_BYTES;
 const IPV4_TOTAL_LENGTH: usize = ONES_BYTES + 2;
 const IPV4_IDENTIFICATION: usize = ONES_BYTES + 4;
 const IPV6_PAYLOAD_LENGTH: usize = ONES_BYTES + 4;
@@ -34,6 +34,30 @@ const AFTER_IDENTIFICATION_BYTES: usize =
     ONES_BYTES + IPV4_BYTES + UDP_BYTES - IPV4_IDENTIFICATION - size_of::<u16>();
 const DONT_FRAGMENT: u8 = 0x40;
 const PROTOCOL_UDP: u8 = 17;
+
+/// What a field of 16 bits in the head adds to the CRC's state after the UDP header.
+struct Field {
+    high: [u32; 256],
+    low: [u32; 256],
+}
+
+impl Field {
+    /// With `after` bytes between its end and that of the UDP header.
+    const fn new(after: usize) -> Field {
+        Field { high: contributions(after + 1), low: contributions(after) }
+    }
+
+    fn of(&self, value: u16) -> u32 {
+        let [high, low] = value.to_be_bytes();
+        self.high[usize::from(high)] ^ self.low[usize::from(low)]
+    }
+}
+
+/// The UDP length is followed by the checksum alone.
+static UDP_LENGTH: Field = Field::new(2);
+static V4_LENGTH: Field = Field::new(ONES_BYTES + IPV4_BYTES + UDP_BYTES - IPV4_TOTAL_LENGTH - 2);
+static V4_IDENTIFICATION: Field = Field::new(AFTER_IDENTIFICATION_BYTES);
+static V6_LENGTH: Field = Field::new(ONES_BYTES + IPV6_BYTES + UDP_BYTES - IPV6_PAYLOAD_LENGTH - 2);
 
 /// The two addresses are not of one family, so that no packet goes from one to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,14 +84,9 @@ pub enum Verdict {
 /// Makes and checks the ICRC of packets that go from one address to another.
 #[derive(Clone, Copy, Debug)]
 pub struct IcrcContext {
-    /// The head of a packet, lengths and identification 0.
-    head: [u8; HEAD_BYTES_MAX],
-    /// Up to the UDP payload \[byte\].
-    udp_end: usize,
+    /// The state of the CRC after IP and UDP headers whose lengths and identification are 0.
+    state: u32,
     ipv4: bool,
-    /// What is the same in each packet: so many bytes, and the state of the CRC after them.
-    same_bytes: usize,
-    same_state: u32,
 }
 
 impl IcrcContext {
@@ -77,9 +96,7 @@ impl IcrcContext {
         let mut head = [0; HEAD_BYTES_MAX];
         head[..ONES_BYTES].fill(0xFF);
         let ip = &mut head[ONES_BYTES..];
-        // What differs is then a multiple of 8 bytes, which the table sums fastest.
-        let (ip_bytes, ipv4, same_bytes) = match (from.ip().to_canonical(), to.ip().to_canonical())
-        {
+        let (ip_bytes, ipv4) = match (from.ip().to_canonical(), to.ip().to_canonical()) {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
                 ip[0] = 0x45;
                 ip[1] = 0xFF;
@@ -89,7 +106,7 @@ impl IcrcContext {
                 ip[10..12].fill(0xFF);
                 ip[12..16].copy_from_slice(&from.octets());
                 ip[16..20].copy_from_slice(&to.octets());
-                (IPV4_BYTES, true, ONES_BYTES)
+                (IPV4_BYTES, true)
             }
             (IpAddr::V6(from), IpAddr::V6(to)) => {
                 ip[..4].copy_from_slice(&[0x6F, 0xFF, 0xFF, 0xFF]);
@@ -97,7 +114,7 @@ impl IcrcContext {
                 ip[7] = 0xFF;
                 ip[8..24].copy_from_slice(&from.octets());
                 ip[24..40].copy_from_slice(&to.octets());
-                (IPV6_BYTES, false, IPV6_PAYLOAD_LENGTH)
+                (IPV6_BYTES, false)
             }
             _ => return Err(TwoFamilies { from, to }),
         };
@@ -106,8 +123,7 @@ impl IcrcContext {
         udp[2..4].copy_from_slice(&to.port().to_be_bytes());
         udp[6..8].fill(0xFF);
         let udp_end = ONES_BYTES + ip_bytes + UDP_BYTES;
-        let same_state = crc32_state(u32::MAX, &head[..same_bytes]);
-        Ok(IcrcContext { head, udp_end, ipv4, same_bytes, same_state })
+        Ok(IcrcContext { state: crc32_state(u32::MAX, &head[..udp_end]), ipv4 })
     }
 
     /// The ICRC of a UDP payload that does not have it yet: to be appended as `to_le_bytes`.
@@ -120,24 +136,18 @@ impl IcrcContext {
     pub fn icrc(&self, ip_identification: u16, udp_payload_without_icrc: &[u8]) -> u32 {
         let payload = udp_payload_without_icrc;
         let udp_bytes = UDP_BYTES + payload.len() + ICRC_BYTES;
-        let mut head = self.head;
-        let mut put = |at: usize, value: u16| {
-            head[at..at + 2].copy_from_slice(&value.to_be_bytes());
-        };
+        let mut state = self.state ^ UDP_LENGTH.of(udp_bytes as u16);
         if self.ipv4 {
-            put(IPV4_TOTAL_LENGTH, (IPV4_BYTES + udp_bytes) as u16);
-            put(IPV4_IDENTIFICATION, ip_identification);
+            state ^= V4_LENGTH.of((IPV4_BYTES + udp_bytes) as u16);
+            state ^= V4_IDENTIFICATION.of(ip_identification);
         } else {
-            put(IPV6_PAYLOAD_LENGTH, udp_bytes as u16);
+            state ^= V6_LENGTH.of(udp_bytes as u16);
         }
-        put(self.udp_end - 4, udp_bytes as u16);
         let (bth, rest) = payload.split_at(payload.len().min(BTH_BYTES));
-        let head_end = self.udp_end + bth.len();
-        head[self.udp_end..head_end].copy_from_slice(bth);
-        if let Some(congestion) = head[..head_end].get_mut(self.udp_end + 4) {
-            *congestion = 0xFF;
-        }
-        let state = crc32_state(self.same_state, &head[self.same_bytes..head_end]);
+        let mut covered = [0; BTH_BYTES];
+        covered[..bth.len()].copy_from_slice(bth);
+        covered[4] = 0xFF; // congestion: FECN and BECN
+        let state = crc32_state(state, &covered[..bth.len()]);
         let mut hasher = Hasher::new_with_initial(!state);
         hasher.update(rest);
         hasher.finalize()

@@ -38,6 +38,30 @@ const fn times_power(by: u32) -> [[u32; BYTE_VALUES]; 4] {
     tables
 }
 
+/// What a byte adds to the state of the CRC when `after` more bytes have followed it: the CRC is
+/// linear, so what differs between two heads can be added to the state of one.
+pub(super) const fn contributions(after: usize) -> [u32; BYTE_VALUES] {
+    let mut table = [0; BYTE_VALUES];
+    let mut bit = 0;
+    while bit < 8 {
+        let mut product = 1 << bit;
+        let mut step = 0;
+        while step < 8 * (after + 1) {
+            product = times_x(product);
+            step += 1;
+        }
+        let mut value = 0;
+        while value < BYTE_VALUES {
+            if value >> bit & 1 == 1 {
+                table[value] ^= product;
+            }
+            value += 1;
+        }
+        bit += 1;
+    }
+    table
+}
+
 /// The powers of `x^(-8 bytes)`, from 0.
 const fn negative_powers(bytes: usize) -> [u32; BYTE_VALUES] {
     let mut powers = [ONE; BYTE_VALUES];

@@ -67,7 +67,8 @@ pub fn open(settings: &Settings, name: &str, ip: IpAddr) -> RoceNode {
     let frame_bytes: usize = settings.get("frame");
     let config = EndpointConfig {
         checked: settings.get("checked"),
-        frame_bytes_max: if frame_bytes == 0 { usize::MAX } else { frame_bytes },
+        // Shorter frames than 128 byte are made by short puts; nobody agrees on such a limit.
+        frame_bytes_max: if frame_bytes == 0 { usize::MAX } else { frame_bytes.max(128) },
         bytes_per_s: settings.get("pace"),
         ..endpoint_config(name).expect("random numbers")
     };
