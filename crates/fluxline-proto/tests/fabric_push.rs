@@ -11,18 +11,8 @@ use fluxline_proto::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Memory, Name, PostError, Reliability, RemoteId,
     Rights, Target,
 };
+use fluxline_proto::random::Draw;
 use fluxline_proto::{Moment, Span};
-
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
 
 fn name(text: &str) -> Name {
     Name::parse(text).expect("a legal name")
@@ -75,7 +65,7 @@ fn ring(size: u64) -> Ring {
 #[test]
 fn any_order_of_calls_equals_a_queue() {
     for seed in 1..60_u64 {
-        let mut draw = Draw(seed * 0x9E37_79B9);
+        let mut draw = Draw::new(seed * 0x9E37_79B9);
         let size = 256 << draw.below(3);
         let Ring { mut left, mut right, mut producer, mut consumer, .. } = ring(size);
         let (mut expected, mut record) = (VecDeque::new(), Vec::new());
@@ -140,7 +130,7 @@ fn nonsense_of_the_other_side_is_an_error_and_not_a_panic() {
 fn nobody_passes_a_barrier_before_the_last_has_come() {
     const PARTIES: usize = 5;
     for seed in 1..40_u64 {
-        let mut draw = Draw(seed * 77);
+        let mut draw = Draw::new(seed * 77);
         let lab = Lab::new();
         let mut owner = lab.node("owner").expect("new");
         export(&mut owner, "barrier", 8);

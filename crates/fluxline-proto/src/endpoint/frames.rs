@@ -25,7 +25,7 @@ pub(super) const CONTROL_BYTES_MAX: usize = BTH_BYTES + 32 + WINDOW as usize / 8
 /// No frame size below this is agreed on: set-up frames are not cut \[byte\].
 pub(super) const FRAME_BYTES_MIN: usize = 128;
 /// An acknowledgement without the map of what is held, with its ICRC \[byte\].
-const SELECTIVE_BYTES: usize = BTH_BYTES + 28 + 4;
+const SELECTIVE_BYTES: usize = BTH_BYTES + 24 + 4;
 
 /// How much of that map fits into a frame \[byte\].
 pub(super) fn held_bytes_max(frame_bytes: usize) -> usize {
@@ -102,9 +102,8 @@ pub(super) struct Selective<'a> {
     /// The request at `expected` was refused, for good, or until later.
     pub refused: Option<Refused>,
     pub credit_bytes: u64,
-    /// Frames so far that a switch had marked, and all frames.
+    /// Frames so far that a switch had marked.
     pub marked: u32,
-    pub received: u32,
     /// Bit n: `expected` + 1 + n is there.
     pub held: &'a [u8],
 }
@@ -384,7 +383,6 @@ impl<'a> Selective<'a> {
         out.put(&(self.held.len() as u16).to_le_bytes());
         out.put(&self.credit_bytes.to_le_bytes());
         out.put(&self.marked.to_le_bytes());
-        out.put(&self.received.to_le_bytes());
         out.put(&self.question.to_le_bytes());
         out.put(&self.answer.to_le_bytes());
         out.put(self.held);
@@ -402,22 +400,13 @@ impl<'a> Selective<'a> {
         };
         let held_bytes = usize::from(u16::from_le_bytes(from.take()?));
         let credit_bytes = from.u64()?;
-        let (marked, received) = (from.u32()?, from.u32()?);
+        let marked = from.u32()?;
         let (question, answer) = (from.u32()?, from.u32()?);
         if held_bytes > WINDOW as usize / 8 {
             return None;
         }
         let held = from.rest.get(..held_bytes)?;
-        Some(Selective {
-            expected,
-            question,
-            answer,
-            refused,
-            credit_bytes,
-            marked,
-            received,
-            held,
-        })
+        Some(Selective { expected, question, answer, refused, credit_bytes, marked, held })
     }
 }
 
@@ -479,7 +468,6 @@ mod tests {
             refused,
             credit_bytes: 1 << 40,
             marked: 3,
-            received: u32::MAX,
             held: &held,
         };
         let mut bytes = [0; CONTROL_BYTES_MAX];

@@ -41,7 +41,6 @@ pub(super) struct Responder {
     /// The last question of the peer's.
     asked: u32,
     marked: u32,
-    received: u32,
 }
 
 /// What is around a responder when a frame comes.
@@ -75,7 +74,6 @@ impl Responder {
             acknowledge: false,
             asked: 0,
             marked: 0,
-            received: 0,
         }
     }
 
@@ -92,7 +90,6 @@ impl Responder {
     ) {
         around.counters.frames_received += 1;
         around.counters.frames_marked += u64::from(marked);
-        self.received = self.received.wrapping_add(1);
         self.marked = self.marked.wrapping_add(u32::from(marked));
         match self.transport {
             Transport::Reliable => self.take_reliable(packet, bytes, around),
@@ -275,7 +272,6 @@ impl Responder {
             refused: self.refused,
             credit_bytes,
             marked: self.marked,
-            received: self.received,
             held: &bits[..used],
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::{Broken, PushConsumer, PushProducer, PushRefused};
 use fluxline_proto::Moment;
 use fluxline_proto::fabric::RegionId;
+use fluxline_proto::random::Draw;
 
 use crate::sys::map::SharedMap;
 use crate::sys::push::{Consumer, HEADER_BYTES, Producer};
@@ -27,21 +28,10 @@ fn pair_that(size: u64, sleeps: bool) -> (Producer, Consumer, Arc<SharedMap>) {
     (producer, consumer, map)
 }
 
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
-
 #[test]
 fn any_order_of_calls_equals_a_queue() {
     for seed in 1..if cfg!(miri) { 4 } else { 200 } {
-        let mut draw = Draw(seed * 0x9E37_79B9);
+        let mut draw = Draw::new(seed * 0x9E37_79B9);
         let size = 256 << draw.below(4);
         let (mut producer, mut consumer, _map) = pair(size);
         let (mut written, mut published) = (VecDeque::new(), VecDeque::new());
@@ -147,7 +137,7 @@ fn records_between_threads_come_whole_and_in_order_while_the_reader_sleeps() {
     const RECORDS: u64 = if cfg!(miri) { 300 } else { 200_000 };
     let (mut producer, mut consumer, _map) = pair(1 << 14);
     let writer = std::thread::spawn(move || {
-        let mut draw = Draw(77);
+        let mut draw = Draw::new(77);
         for number in 0..RECORDS {
             let words = 1 + draw.below(40) as usize;
             let bytes: Vec<u8> =

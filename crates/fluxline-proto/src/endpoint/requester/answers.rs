@@ -247,8 +247,12 @@ impl Requester {
 
     /// Frames in flight that `which` accepts are to be sent again; says how many.
     pub(super) fn mark_due(&mut self, which: impl Fn(&Frame) -> bool) -> u64 {
+        self.mark_due_from(0, which)
+    }
+
+    fn mark_due_from(&mut self, from: usize, which: impl Fn(&Frame) -> bool) -> u64 {
         let mut count = 0;
-        for (place, frame) in self.frames.iter_mut().enumerate() {
+        for (place, frame) in self.frames.iter_mut().enumerate().skip(from) {
             if frame.state == State::Flying && which(frame) {
                 frame.state = State::Due;
                 self.flying_cost -= frame.cost;
@@ -262,14 +266,8 @@ impl Requester {
 
     /// Everything from `psn` on is sent again.
     fn go_back(&mut self, psn: Psn) {
-        let Some(from) = self.place_of(psn) else { return };
-        for (place, frame) in self.frames.iter_mut().enumerate().skip(from) {
-            if frame.state == State::Flying {
-                frame.state = State::Due;
-                self.flying_cost -= frame.cost;
-                self.due += 1;
-                self.due_from = self.due_from.min(place);
-            }
+        if let Some(from) = self.place_of(psn) {
+            self.mark_due_from(from, |_| true);
         }
     }
 
