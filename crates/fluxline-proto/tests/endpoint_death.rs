@@ -165,8 +165,8 @@ fn a_cable_that_is_cut_for_less_than_death_loses_nothing() {
             two.world.post(0, two.left, tag as u64, work);
         }
         (0..seed % 40).for_each(|_| two.world.turn());
-        // On the worst link it takes some tries to come back.
-        cut(&mut two, faults, DEATH_MS * [7, 7, 4][(seed % 3) as usize] / 10);
+        // On the worst link it takes some tries to come back, each later than the one before.
+        cut(&mut two, faults, DEATH_MS * [14, 14, 3][(seed % 3) as usize] / 20);
         for tag in 0..90 {
             assert_eq!(two.world.done(0, tag), (Operation::Put, Status::Done, 0));
         }

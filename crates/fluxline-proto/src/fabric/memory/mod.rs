@@ -49,7 +49,7 @@ use super::work::{Completion, EndpointId, Operation, Reliability, Status, Work};
 use super::{Capabilities, Fabric, Memory};
 use crate::{Moment, Span};
 use lab::{Phase, Queued, Shared};
-use words::View;
+pub use words::{View, Words};
 
 const CAPABILITIES: Capabilities = Capabilities {
     link: "memory",

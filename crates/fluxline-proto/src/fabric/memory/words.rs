@@ -16,13 +16,14 @@ const WORD_BYTES: u64 = 8;
 
 /// The words of one region; little-endian, whatever the machine.
 #[derive(Debug)]
-pub(super) struct Words {
+pub struct Words {
     words: Vec<AtomicU64>,
     bytes: u64,
 }
 
 impl Words {
     /// So many zero bytes; `None`: there is not so much memory.
+    #[must_use]
     pub fn zeroed(bytes: u64) -> Option<Words> {
         let count = usize::try_from(bytes.div_ceil(WORD_BYTES)).ok()?;
         let mut words = Vec::new();
@@ -31,11 +32,13 @@ impl Words {
         Some(Words { words, bytes })
     }
 
+    /// Its size \[byte\].
+    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the bytes are inside.
+    /// Whether the bytes are inside. Errors: they are not.
     pub fn check(&self, offset: u64, bytes: u64) -> Result<(), AccessError> {
         if offset <= self.bytes && bytes <= self.bytes - offset {
             Ok(())
@@ -52,6 +55,7 @@ impl Words {
         Ok(&self.words[(offset / WORD_BYTES) as usize])
     }
 
+    /// Copies from `offset` into `into`. Errors: the bytes are not inside.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError> {
         self.check(offset, into.len() as u64)?;
         for (place, byte) in (offset..).zip(into) {
@@ -61,8 +65,24 @@ impl Words {
         Ok(())
     }
 
+    /// Copies `from` to `offset`. Errors: the bytes are not inside.
     pub fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError> {
         self.check(offset, from.len() as u64)?;
+        if offset.is_multiple_of(WORD_BYTES) {
+            let (whole, rest) = from.as_chunks::<{ WORD_BYTES as usize }>();
+            let words = &self.words[(offset / WORD_BYTES) as usize..];
+            for (word, bytes) in words.iter().zip(whole) {
+                word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+            }
+            self.write_bytes(offset + (whole.len() * WORD_BYTES as usize) as u64, rest);
+        } else {
+            self.write_bytes(offset, from);
+        }
+        Ok(())
+    }
+
+    /// Puts bytes in one by one; they are inside.
+    fn write_bytes(&self, offset: u64, from: &[u8]) {
         for (place, &byte) in (offset..).zip(from) {
             let word = &self.words[(place / WORD_BYTES) as usize];
             let mut known = word.load(Ordering::Relaxed);
@@ -77,22 +97,26 @@ impl Words {
                 }
             }
         }
-        Ok(())
     }
 
+    /// The aligned word at `offset`. Errors: not aligned, not inside.
     pub fn load(&self, offset: u64) -> Result<u64, AccessError> {
         Ok(self.word(offset)?.load(Ordering::Acquire)) // SYNC word <- store
     }
 
+    /// Stores the aligned word at `offset`. Errors: as `load`.
     pub fn store(&self, offset: u64, value: u64) -> Result<(), AccessError> {
         self.word(offset)?.store(value, Ordering::Release); // SYNC word -> load
         Ok(())
     }
 
+    /// Adds to the aligned word at `offset`; returns what it was. Errors: as `load`.
     pub fn fetch_add(&self, offset: u64, add: u64) -> Result<u64, AccessError> {
         Ok(self.word(offset)?.fetch_add(add, Ordering::AcqRel))
     }
 
+    /// Replaces the aligned word at `offset` if it is `expected`; returns what it was. Errors: as
+    /// `load`.
     pub fn compare_swap(
         &self,
         offset: u64,
@@ -107,8 +131,10 @@ impl Words {
 }
 
 /// A region as one side may use it.
-pub(super) struct View {
+pub struct View {
+    /// The memory.
     pub words: Arc<Words>,
+    /// What may be done to it.
     pub rights: Rights,
 }
 
@@ -151,5 +177,29 @@ impl Memory for View {
     fn compare_swap(&self, offset: u64, expected: u64, desired: u64) -> Result<u64, AccessError> {
         self.demand(|rights| rights.atomic)?;
         self.words.compare_swap(offset, expected, desired)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Words;
+    use crate::random::Draw;
+    use alloc::vec;
+
+    #[test]
+    fn writes_by_words_and_by_bytes_do_what_plain_bytes_do() {
+        let mut draw = Draw::new(7);
+        let (words, mut plain) = (Words::zeroed(100).expect("memory"), vec![0_u8; 100]);
+        for round in 0..2000_u64 {
+            let offset = draw.below(100);
+            let bytes = draw.below(101 - offset);
+            let data: vec::Vec<u8> = (0..bytes).map(|at| (round + at) as u8).collect();
+            words.write(offset, &data).expect("inside");
+            plain[offset as usize..(offset + bytes) as usize].copy_from_slice(&data);
+            let mut found = vec![0; 100];
+            words.read(0, &mut found).expect("inside");
+            assert_eq!(found, plain, "{bytes} byte at {offset}");
+        }
+        assert!(words.write(96, &[1; 8]).is_err() && words.write(101, &[]).is_err());
     }
 }
