@@ -55,7 +55,7 @@ impl KernelSnapshot {
         KernelSnapshot::read(Path::new("/"))
     }
 
-    fn read(root: &Path) -> KernelSnapshot {
+    pub(crate) fn read(root: &Path) -> KernelSnapshot {
         let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
         let mut snapshot = KernelSnapshot::default();
         let drops = &mut snapshot.drops;

@@ -27,10 +27,12 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+#[cfg(not(loom))]
 pub mod doctor;
 pub mod kernel;
 #[cfg(not(loom))] // Its memory is no part of the models; nor is that of `roce`.
 pub mod landing;
+pub mod measured;
 #[cfg(not(loom))]
 mod open;
 pub mod pin;
@@ -40,6 +42,7 @@ pub mod ring;
 pub mod roce;
 pub mod shm;
 mod sys;
+pub mod transfer;
 pub mod udp;
 #[cfg(not(loom))]
 pub mod xdp;

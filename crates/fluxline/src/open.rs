@@ -6,6 +6,7 @@ use std::time::Duration;
 use fluxline_proto::fabric::{Fabric, Name, NameError};
 use fluxline_proto::roce::UDP_PORT;
 
+use crate::measured::{Measured, MeasuredError};
 use crate::roce::{RoceError, RoceNode, endpoint_config};
 use crate::udp::UdpPortConfig;
 use crate::xdp::{XdpConfig, XdpError, XdpPort};
@@ -51,13 +52,17 @@ pub enum OpenError {
     /// Shared memory refused.
     #[error(transparent)]
     Shm(#[from] ShmError),
+    /// What was measured of this machine's links cannot be read.
+    #[error(transparent)]
+    Measured(#[from] MeasuredError),
 }
 
 /// Opens a node on the link that `url` names: `shm://GROUP/NODE`, or `udp://ADDRESS[:PORT][/NAME]`
 /// with an own address, or `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel.
 ///
-/// Nodes of one group reach each other by their names, nodes on UDP by their addresses. Errors:
-/// [`OpenError`], a sentence each.
+/// Nodes of one group reach each other by their names, nodes on UDP by their addresses. What was
+/// measured of shared memory on this machine is heeded: [`crate::measured`]. Errors: [`OpenError`],
+/// a sentence each.
 ///
 /// ```
 /// use fluxline_proto::fabric::{Fabric, Grant, Key, Name, Rights};
@@ -81,7 +86,10 @@ pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
         return Ok(Box::new(RoceNode::on(port, endpoint_config(&name)?)));
     }
     let (group, node) = shm_names(url)?;
-    let config = ShmConfig { spin: SPIN, ..ShmConfig::default() };
+    let default = ShmConfig::default();
+    // By the name of the link in its capabilities.
+    let crossover_bytes = Measured::load()?.of("shm").unwrap_or(default.crossover_bytes);
+    let config = ShmConfig { spin: SPIN, crossover_bytes, ..default };
     Ok(Box::new(Shm::open(&group, &node, config)?))
 }
 

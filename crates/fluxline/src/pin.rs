@@ -40,6 +40,37 @@ pub fn pin_current_thread(core: usize) -> Result<(), PinError> {
     host::pin_to(core).map_err(|source| PinError::System { core, source })
 }
 
+/// The cores that the process may use, whatever the calling thread was pinned to: those of its main
+/// thread. Empty when the host does not say. Cost: one file.
+#[must_use]
+pub fn process_cores() -> Vec<usize> {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    text.lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .map_or_else(Vec::new, list)
+}
+
+/// Cores of a list like `0-2,5`; what is no number is left out.
+fn list(text: &str) -> Vec<usize> {
+    let part = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        // As many as a mask of the host has at most, so that no text makes us count for long.
+        Some(first..=last.min(first.saturating_add(1023)))
+    };
+    text.trim().split(',').filter_map(part).flatten().collect()
+}
+
+/// As [`pin_current_thread`], for a thread that was started by a pinned one and inherited its core:
+/// any core of [`process_cores`] will do.
+pub fn repin_current_thread(core: usize) -> Result<(), PinError> {
+    let allowed = process_cores();
+    if !allowed.contains(&core) {
+        return pin_current_thread(core);
+    }
+    host::pin_to(core).map_err(|source| PinError::System { core, source })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +88,35 @@ mod tests {
             let core = allowed_cores()[0];
             pin_current_thread(core).unwrap();
             assert_eq!(allowed_cores(), [core]);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_list_of_cores_is_read_and_garbage_is_none() {
+        assert_eq!(list("\t0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(list("7"), [7]);
+        for garbage in ["", "-", "a-b", "3-1", "-4", "1-"] {
+            assert!(list(garbage).is_empty(), "{garbage:?}");
+        }
+        assert_eq!(list("0-18446744073709551615").len(), 1024);
+    }
+
+    #[test]
+    fn a_thread_of_a_pinned_one_may_go_to_any_core_of_the_process() {
+        let all = process_cores();
+        assert!(!all.is_empty());
+        std::thread::spawn(move || {
+            pin_current_thread(all[0]).unwrap();
+            let last = all[all.len() - 1];
+            std::thread::spawn(move || {
+                repin_current_thread(last).unwrap();
+                assert_eq!(allowed_cores(), [last]);
+            })
+            .join()
+            .unwrap();
+            assert!(repin_current_thread(100_000).is_err());
         })
         .join()
         .unwrap();

@@ -16,7 +16,7 @@ use super::{CAPABILITIES, Import, LIFE_PERIOD, QUEUE_MAX, Shm, reason};
 
 impl Fabric for Shm {
     fn capabilities(&self) -> &Capabilities {
-        &CAPABILITIES
+        &self.capabilities
     }
 
     fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {

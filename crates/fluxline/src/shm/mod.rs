@@ -67,7 +67,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 };
 
 /// How a node waits, and where its group is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ShmConfig {
     /// The directory of all groups; default: `/dev/shm/fluxline-UID`. Must be of a file system in
     /// memory for speed, and may be any that can be mapped.
@@ -80,6 +80,22 @@ pub struct ShmConfig {
     /// advice (`mount -o remount,huge=advise /dev/shm`); else small pages are used, and
     /// [`Shm::huge_pages`] says so.
     pub huge_pages: bool,
+    /// Transfers of up to so many bytes are better stored through a window, longer ones put;
+    /// becomes the node's [`Capabilities::crossover_bytes`]. `fluxline bench shm:// --only stores`
+    /// measures it.
+    pub crossover_bytes: u64,
+}
+
+impl Default for ShmConfig {
+    /// The user's directory, no spinning, small pages, always stores: whoever puts copies as well.
+    fn default() -> ShmConfig {
+        ShmConfig {
+            base: None,
+            spin: Duration::ZERO,
+            huge_pages: false,
+            crossover_bytes: CAPABILITIES.crossover_bytes,
+        }
+    }
 }
 
 /// Why a node could not be opened.
@@ -178,6 +194,7 @@ pub struct Shm {
     name: Name,
     directory: Directory,
     config: ShmConfig,
+    capabilities: Capabilities,
     own: NodeFile,
     regions: Vec<Option<OwnRegion>>,
     exported: Vec<(Name, RegionId)>,
@@ -208,6 +225,7 @@ impl Shm {
         Ok(Shm {
             name: node.clone(),
             directory,
+            capabilities: Capabilities { crossover_bytes: config.crossover_bytes, ..CAPABILITIES },
             config,
             own,
             regions: Vec::new(),

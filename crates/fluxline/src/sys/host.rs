@@ -1,8 +1,14 @@
-//! Calls about the host: cores of a thread, index of an interface, sizes of a NIC's rings.
+//! Calls about the host: cores of a thread, index of an interface, room in a file system, a path's
+//! MTU.
 
+#[cfg(not(loom))]
+use std::ffi::CStr;
 use std::ffi::CString;
 use std::io;
+#[cfg(not(loom))]
+use std::net::IpAddr;
 use std::net::Ipv4Addr;
+#[cfg(not(loom))]
 use std::os::fd::AsRawFd;
 
 /// The cores that the calling thread may run on.
@@ -83,31 +89,42 @@ pub(crate) fn index_of_address_v4(address: Ipv4Addr) -> Option<u32> {
     found.filter(|&index| index != 0)
 }
 
-/// `SIOCETHTOOL`. Source: <linux/sockios.h>.
-const SIOCETHTOOL: libc::c_ulong = 0x8946;
-/// `ETHTOOL_GRINGPARAM`. Source: <linux/ethtool.h>.
-const ETHTOOL_GRINGPARAM: u32 = 0x10;
-/// Words of `struct ethtool_ringparam`: command, four maxima (rx first), four values (rx first).
-const RING_WORDS: usize = 9;
+/// Whether this process acts as root.
+#[cfg(not(loom))]
+pub(crate) fn is_root() -> bool {
+    // SAFETY: no pointers, never fails.
+    unsafe { libc::geteuid() == 0 }
+}
 
-/// Receive descriptors of an interface, in use and possible; `None` when the driver does not say.
-pub(crate) fn receive_ring(interface: &str) -> Option<(u32, u32)> {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").ok()?;
-    let mut words = [0_u32; RING_WORDS];
-    words[0] = ETHTOOL_GRINGPARAM;
-    // SAFETY: ifreq is a C structure of integers, bytes and pointers: all zeros are valid.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // One byte fewer, so that the name ends with a zero.
-    let room = request.ifr_name.len() - 1;
-    if interface.len() > room {
-        return None;
+/// Free bytes of the file system that holds `path`, for anybody.
+#[cfg(not(loom))]
+pub(crate) fn free_bytes(path: &CStr) -> io::Result<u64> {
+    // SAFETY: statvfs is a C structure of integers: all zeros are valid.
+    let mut answer: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `path` ends with a zero; `answer` is writable for its size.
+    match unsafe { libc::statvfs(path.as_ptr(), &raw mut answer) } {
+        0 => Ok((answer.f_bavail as u64).saturating_mul(answer.f_frsize as u64)),
+        _ => Err(io::Error::last_os_error()),
     }
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *to = from as libc::c_char;
-    }
-    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-    // SAFETY: the request names an interface, and its data is `struct ethtool_ringparam`, writable
-    // and alive through the call; the kernel writes no more than that structure.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
-    (result == 0 && words[1] > 0).then_some((words[5], words[1]))
+}
+
+/// What the kernel knows of the way to `peer`: the longest packet that passes whole \[byte\];
+/// `None` without a route. Nothing is sent.
+#[cfg(not(loom))]
+pub(crate) fn path_mtu(peer: IpAddr) -> Option<u32> {
+    /// Any port: none is asked. Source: RFC 863, discard.
+    const PORT: u16 = 9;
+    let (any, level, option) = match peer {
+        IpAddr::V4(_) => (IpAddr::from([0; 4]), libc::IPPROTO_IP, libc::IP_MTU),
+        IpAddr::V6(_) => (IpAddr::from([0; 16]), libc::IPPROTO_IPV6, libc::IPV6_MTU),
+    };
+    let socket = std::net::UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((peer, PORT)).ok()?;
+    let mut mtu: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    let into = (&raw mut mtu).cast();
+    // SAFETY: `mtu` is writable for `length` bytes, which is its size, and so is `length`.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, into, &raw mut length) };
+    (result == 0).then(|| u32::try_from(mtu).ok()).flatten()
 }

@@ -3,8 +3,11 @@
 
 #[cfg(test)]
 pub(crate) mod allocations;
+pub(crate) mod bare;
 #[cfg(not(loom))]
 pub(crate) mod bpf;
+#[cfg(not(loom))]
+pub(crate) mod ethtool;
 #[cfg_attr(loom, path = "futex_loom.rs")]
 pub(crate) mod futex;
 pub(crate) mod host;
@@ -15,6 +18,8 @@ pub(crate) mod landing;
 pub(crate) mod landing_ring;
 #[cfg_attr(loom, path = "map_loom.rs")]
 pub(crate) mod map;
+#[cfg(not(loom))]
+pub(crate) mod netfilter;
 #[cfg(not(loom))]
 pub(crate) mod netlink;
 pub(crate) mod port_socket;

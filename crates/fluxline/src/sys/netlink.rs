@@ -1,4 +1,4 @@
-//! A route netlink socket: requests and answers as bytes, taken apart elsewhere.
+//! Netlink sockets: requests and answers as bytes, taken apart elsewhere.
 //!
 //! Source: Linux man-pages netlink(7), rtnetlink(7).
 
@@ -6,23 +6,32 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::FromRawFd;
 
-/// A conversation with the kernel about interfaces, routes and neighbours, of the network
-/// namespace of the thread that began it.
+/// A conversation with a part of the kernel, of the network namespace of the thread that began it.
 #[derive(Debug)]
-pub(crate) struct RouteSocket {
+pub(crate) struct KernelSocket {
     file: File,
 }
 
-impl RouteSocket {
-    pub(crate) fn open() -> io::Result<RouteSocket> {
+impl KernelSocket {
+    /// About interfaces, routes and neighbours.
+    pub(crate) fn route() -> io::Result<KernelSocket> {
+        KernelSocket::open(libc::NETLINK_ROUTE)
+    }
+
+    /// About packet filters.
+    pub(crate) fn netfilter() -> io::Result<KernelSocket> {
+        KernelSocket::open(libc::NETLINK_NETFILTER)
+    }
+
+    fn open(protocol: libc::c_int) -> io::Result<KernelSocket> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers.
-        let descriptor = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
+        let descriptor = unsafe { libc::socket(libc::AF_NETLINK, kind, protocol) };
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: `descriptor` was just opened and belongs to nobody else.
-        Ok(RouteSocket { file: unsafe { File::from_raw_fd(descriptor) } })
+        Ok(KernelSocket { file: unsafe { File::from_raw_fd(descriptor) } })
     }
 
     /// Sends a request; the kernel has answered it, or begun to, when this returns.

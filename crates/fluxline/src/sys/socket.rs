@@ -116,7 +116,7 @@ pub(crate) struct Message {
 
 impl Message {
     /// A message that nothing is known about.
-    const EMPTY: Message = Message {
+    pub(super) const EMPTY: Message = Message {
         sent_bytes: 0,
         segment_bytes: 0,
         sender: SenderAddress::NONE,
@@ -482,7 +482,7 @@ fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
 }
 
 /// Reads the entries of a control buffer; unknown ones are skipped, a broken one ends it.
-fn parse_control(mut bytes: &[u8], message: &mut Message) {
+pub(super) fn parse_control(mut bytes: &[u8], message: &mut Message) {
     while bytes.len() >= CONTROL_HEAD_BYTES {
         let len = usize::try_from(i64_at(bytes, 0)).unwrap_or(0);
         if len < CONTROL_HEAD_BYTES || len > bytes.len() {

@@ -19,6 +19,7 @@ use fluxline_proto::Moment;
 use fluxline_proto::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 
 use self::route::Routes;
+pub use self::route::interface_of;
 use self::trains::Trains;
 use super::bind::{self, BindError, refused};
 use super::receiver::{BufferReport, DropCount, WhenEmpty};

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::frame::Mac;
-use crate::sys::netlink::RouteSocket;
+use crate::sys::netlink::KernelSocket;
 
 /// `struct nlmsghdr` \[byte\]: length, type, flags, sequence, port.
 const HEAD_BYTES: usize = 16;
@@ -60,13 +60,13 @@ pub(super) struct Route {
 /// A conversation with the kernel.
 #[derive(Debug)]
 pub(super) struct Netlink {
-    socket: RouteSocket,
+    socket: KernelSocket,
     sequence: Cell<u32>,
 }
 
 impl Netlink {
     pub(super) fn open() -> io::Result<Netlink> {
-        Ok(Netlink { socket: RouteSocket::open()?, sequence: Cell::new(0) })
+        Ok(Netlink { socket: KernelSocket::route()?, sequence: Cell::new(0) })
     }
 
     /// Asks, and gives the body of each message of the answer to `take`.

@@ -59,9 +59,23 @@ pub(super) fn mtu(local: IpAddr) -> u32 {
     found.unwrap_or(MTU_UNKNOWN)
 }
 
+/// The interface that has this address, loopback apart; `None`: none has.
+#[must_use]
+pub fn interface_of(local: IpAddr) -> Option<String> {
+    let all = interface::addresses().unwrap_or_default();
+    all.into_iter().find(|entry| entry.address == local && !entry.loopback).map(|entry| entry.name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loopback_and_strangers_are_on_no_interface() {
+        for address in ["127.0.0.1", "203.0.113.7", "::1"] {
+            assert_eq!(interface_of(address.parse().unwrap()), None);
+        }
+    }
 
     #[test]
     fn routes_remember_no_more_than_their_limit_and_stay_right() {

@@ -1,0 +1,170 @@
+//! What an experiment asks of a host, as far as a check needs it.
+
+use std::net::IpAddr;
+
+use super::facts::HostFacts;
+use super::text;
+
+/// Rate that is assumed where neither the experiment nor an interface says one \[bit/s\].
+/// Assumed: the commonest link of a DAQ computer.
+const BITS_PER_SECOND_ASSUMED: f64 = 10e9;
+
+/// How a stream's packets come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// UDP sockets.
+    Udp,
+    /// RoCEv2 over a UDP socket.
+    Roce,
+    /// Shared memory that another process writes.
+    Shared,
+    /// Files, or emulators that write into the ring: nothing of the host can lose them.
+    Inside,
+}
+
+/// One `[[source]]` of an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stream {
+    /// Its name in the experiment.
+    pub name: String,
+    /// How its packets come.
+    pub link: Link,
+    /// How many sensors send.
+    pub senders: u64,
+    /// Packets per second of one sender; none where the experiment does not say.
+    pub rate_hz: Option<f64>,
+    /// Payload of a packet \[byte\].
+    pub packet_bytes: u64,
+    /// The size is a guess: nothing is changed because of it.
+    pub is_size_assumed: bool,
+    /// Sockets that share the traffic.
+    pub sockets: u64,
+    /// Receive buffer that each socket asks for, or size of the shared ring \[byte\].
+    pub buffer_bytes: u64,
+    /// Own addresses; an unspecified one stands for all interfaces.
+    pub listen: Vec<IpAddr>,
+    /// The senders' addresses, as far as known.
+    pub peers: Vec<IpAddr>,
+    /// The interface by name, where the experiment says it.
+    pub interface: Option<String>,
+    /// Busy polling that the sockets ask for \[us\].
+    pub busy_poll_us: u32,
+}
+
+/// What an experiment asks of a host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Load {
+    /// What the experiment is called.
+    pub name: String,
+    /// Its sources.
+    pub streams: Vec<Stream>,
+    /// Cores that its threads are pinned to.
+    pub cores: Vec<usize>,
+    /// Memory that it may come to use \[byte\].
+    pub memory_bytes: u64,
+    /// What was assumed because nothing says it, one sentence each.
+    pub assumptions: Vec<String>,
+}
+
+impl Stream {
+    /// Whether it goes through the kernel's network stack.
+    #[must_use]
+    pub fn uses_sockets(&self) -> bool {
+        matches!(self.link, Link::Udp | Link::Roce)
+    }
+
+    /// Whether it may come from another host.
+    #[must_use]
+    pub fn uses_cards(&self) -> bool {
+        let inside = !self.listen.is_empty() && self.listen.iter().all(IpAddr::is_loopback);
+        self.uses_sockets() && !inside
+    }
+
+    /// Packets per second of all senders; 0 before the assumptions are made.
+    #[must_use]
+    pub fn packets_per_second(&self) -> f64 {
+        self.senders as f64 * self.rate_hz.unwrap_or(0.0)
+    }
+
+    /// Payload of all senders \[byte/s\].
+    #[must_use]
+    pub fn bytes_per_second(&self) -> f64 {
+        self.packets_per_second() * self.packet_bytes as f64
+    }
+
+    /// How long the sockets' buffers of `granted` bytes each last while nobody reads \[s\].
+    #[must_use]
+    pub fn lasts_seconds(&self, granted: u64) -> f64 {
+        (granted as f64 * self.sockets.max(1) as f64) / self.bytes_per_second().max(1.0)
+    }
+
+    /// In words: `8 sources x 1000 B at 100 kHz`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let rate = text::hertz(self.rate_hz.unwrap_or(0.0));
+        let size = text::bytes(self.packet_bytes as f64);
+        match self.senders {
+            1 => format!("1 source x {size} at {rate}"),
+            senders => format!("{senders} sources x {size} at {rate}"),
+        }
+    }
+}
+
+impl Load {
+    /// The streams that go through the kernel's network stack.
+    pub(super) fn socket_streams(&self) -> impl Iterator<Item = &Stream> {
+        self.streams.iter().filter(|stream| stream.uses_sockets())
+    }
+
+    /// The streams that may come from other hosts.
+    pub(super) fn card_streams(&self) -> impl Iterator<Item = &Stream> {
+        self.streams.iter().filter(|stream| stream.uses_cards())
+    }
+
+    /// The streams on shared memory.
+    pub(super) fn shared_streams(&self) -> impl Iterator<Item = &Stream> {
+        self.streams.iter().filter(|stream| stream.link == Link::Shared)
+    }
+
+    /// Packets per second through the kernel's network stack.
+    pub(super) fn packets_per_second(&self) -> f64 {
+        self.socket_streams().map(Stream::packets_per_second).sum()
+    }
+
+    /// Packets per second from other hosts.
+    pub(super) fn card_packets_per_second(&self) -> f64 {
+        self.card_streams().map(Stream::packets_per_second).sum()
+    }
+
+    /// What comes while nobody looks for so long \[s\]: `712 packets of boards, 700 KiB`.
+    pub(super) fn while_away(&self, seconds: f64) -> String {
+        let bytes: f64 = self.socket_streams().map(Stream::bytes_per_second).sum();
+        let packets = self.packets_per_second() * seconds;
+        format!("{} packets ({}) come", text::count(packets), text::bytes(bytes * seconds))
+    }
+
+    /// Fills in rates that nothing says: a link's speed, shared by the streams that lack one.
+    pub fn assume(&mut self, facts: &HostFacts) {
+        let unknown = |stream: &&mut Stream| stream.rate_hz.is_none() && stream.uses_sockets();
+        let missing = self.streams.iter_mut().filter(|stream| unknown(stream)).count();
+        if missing == 0 {
+            return;
+        }
+        let speeds = facts.cards.iter().filter(|(name, _)| facts.concerns(name, Some(self)));
+        let fastest = speeds.filter_map(|(name, card)| Some((card.speed_bits()?, name))).max();
+        let (bits, from) = match fastest {
+            Some((bits, name)) => (bits as f64, format!("the speed of {name}")),
+            None => (BITS_PER_SECOND_ASSUMED, "no interface says its speed".to_owned()),
+        };
+        let share = bits / 8.0 / missing as f64;
+        for stream in self.streams.iter_mut().filter(unknown) {
+            let all = share / stream.packet_bytes.max(1) as f64;
+            stream.rate_hz = Some(all / stream.senders.max(1) as f64);
+            self.assumptions.push(format!(
+                "source `{}` states no rate: {} assumed ({from}); --rate says another.",
+                stream.name,
+                text::bits(share * 8.0),
+            ));
+        }
+    }
+}

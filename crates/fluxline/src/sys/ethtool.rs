@@ -1,0 +1,206 @@
+//! What a card's driver says of itself and takes: rings, coalescing, GRO, channels, statistics.
+//!
+//! One ioctl with a structure of 32-bit words each; numbers and layouts: <linux/ethtool.h>.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+
+/// `SIOCETHTOOL`. Source: <linux/sockios.h>.
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+/// Commands. Source: <linux/ethtool.h>, `ETHTOOL_…` of the same names.
+const GCOALESCE: u32 = 0x0e;
+const SCOALESCE: u32 = 0x0f;
+const GRINGPARAM: u32 = 0x10;
+const SRINGPARAM: u32 = 0x11;
+const GRXCSUM: u32 = 0x14;
+const GSTRINGS: u32 = 0x1b;
+const GSTATS: u32 = 0x1d;
+const GGRO: u32 = 0x2b;
+const SGRO: u32 = 0x2c;
+const GSSET_INFO: u32 = 0x37;
+const GCHANNELS: u32 = 0x3c;
+/// `ETH_SS_STATS`: the set of strings that names the statistics.
+const STRINGS_OF_STATISTICS: u32 = 1;
+/// `ETH_GSTRING_LEN` \[byte\].
+const STRING_BYTES: usize = 32;
+/// Most statistics that are read; cards with hundreds of queues have some ten thousand.
+const STATISTICS_MAX: usize = 16_384;
+/// Words of `struct ethtool_ringparam`, `ethtool_coalesce`, `ethtool_channels`, `ethtool_value`.
+const RING_WORDS: usize = 9;
+const COALESCE_WORDS: usize = 23;
+const CHANNEL_WORDS: usize = 9;
+const VALUE_WORDS: usize = 2;
+
+/// Descriptors of a card's receive rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ring {
+    pub(crate) now: u32,
+    pub(crate) max: u32,
+}
+
+/// How long a card gathers before it interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Coalescing {
+    pub(crate) us: u32,
+    pub(crate) frames: u32,
+    pub(crate) adaptive: bool,
+}
+
+/// Calls the driver with a command and its structure, which the kernel reads and writes.
+///
+/// `words` must be as long as the command's structure with all that the kernel appends to it.
+fn call(interface: &str, words: &mut [u32]) -> io::Result<()> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    // SAFETY: ifreq is a C structure of integers, bytes and pointers: all zeros are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // One byte fewer, so that the name ends with a zero.
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    // SAFETY: the request names an interface; its data is writable and alive through the call and,
+    // as every caller here sees to, as long as what the kernel writes for the command in it.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn ask<const WORDS: usize>(interface: &str, command: u32) -> io::Result<[u32; WORDS]> {
+    let mut words = [0; WORDS];
+    words[0] = command;
+    call(interface, &mut words)?;
+    Ok(words)
+}
+
+/// Receive descriptors in use and possible.
+pub(crate) fn ring(interface: &str) -> io::Result<Ring> {
+    // Command, four maxima (rx first), four values (rx first).
+    let words = ask::<RING_WORDS>(interface, GRINGPARAM)?;
+    Ok(Ring { now: words[5], max: words[1] })
+}
+
+/// Sets the receive descriptors; the link may go down for a moment.
+pub(crate) fn set_ring(interface: &str, descriptors: u32) -> io::Result<()> {
+    let mut words = ask::<RING_WORDS>(interface, GRINGPARAM)?;
+    (words[0], words[5]) = (SRINGPARAM, descriptors);
+    call(interface, &mut words)
+}
+
+/// How long packets are gathered before an interrupt.
+pub(crate) fn coalescing(interface: &str) -> io::Result<Coalescing> {
+    let words = ask::<COALESCE_WORDS>(interface, GCOALESCE)?;
+    Ok(Coalescing { us: words[1], frames: words[2], adaptive: words[10] != 0 })
+}
+
+/// Sets the time that packets are gathered \[us\].
+pub(crate) fn set_coalescing(interface: &str, us: u32) -> io::Result<()> {
+    let mut words = ask::<COALESCE_WORDS>(interface, GCOALESCE)?;
+    (words[0], words[1]) = (SCOALESCE, us);
+    call(interface, &mut words)
+}
+
+/// Whether GRO is on.
+pub(crate) fn gro(interface: &str) -> io::Result<bool> {
+    Ok(ask::<VALUE_WORDS>(interface, GGRO)?[1] != 0)
+}
+
+/// Switches GRO.
+pub(crate) fn set_gro(interface: &str, on: bool) -> io::Result<()> {
+    call(interface, &mut [SGRO, u32::from(on)])
+}
+
+/// Whether the card checks the checksums of what it receives.
+pub(crate) fn receive_checksum(interface: &str) -> io::Result<bool> {
+    Ok(ask::<VALUE_WORDS>(interface, GRXCSUM)?[1] != 0)
+}
+
+/// Queues that receive, in use and possible.
+pub(crate) fn channels(interface: &str) -> io::Result<Ring> {
+    // Command, four maxima and four values: rx, tx, other, combined.
+    let words = ask::<CHANNEL_WORDS>(interface, GCHANNELS)?;
+    Ok(Ring { now: words[5].max(words[8]), max: words[1].max(words[4]) })
+}
+
+/// The card's own statistics by name, in its order.
+pub(crate) fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
+    let count = statistics_count(interface)?;
+    if count > STATISTICS_MAX {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    // The kernel writes as many as there are at the moment of the call, whatever we say: room for
+    // the most that we accept, four times over, so that new queues between two calls do no harm.
+    let room = 4 * STATISTICS_MAX;
+    let mut strings = vec![0_u32; 3 + room * STRING_BYTES / 4];
+    (strings[0], strings[1], strings[2]) = (GSTRINGS, STRINGS_OF_STATISTICS, count as u32);
+    call(interface, &mut strings)?;
+    let mut values = vec![0_u32; 2 + room * 2];
+    (values[0], values[1]) = (GSTATS, count as u32);
+    call(interface, &mut values)?;
+    if strings[2] as usize != count || values[1] as usize != count {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    let names = strings[3..].chunks_exact(STRING_BYTES / 4).map(name_of);
+    let numbers = values[2..].chunks_exact(2).map(number_of);
+    Ok(names.zip(numbers).take(count).collect())
+}
+
+fn statistics_count(interface: &str) -> io::Result<usize> {
+    // Command, reserved, a mask of 64 bits (asked and answered), one number per bit.
+    let mut words = [GSSET_INFO, 0, 0, 0, 0];
+    words[2..4].copy_from_slice(&halves(1 << STRINGS_OF_STATISTICS));
+    call(interface, &mut words)?;
+    Ok(if number_of(&words[2..4]) == 0 { 0 } else { words[4] as usize })
+}
+
+/// A 64-bit number as it lies in memory.
+fn halves(number: u64) -> [u32; 2] {
+    let bytes = number.to_ne_bytes();
+    let half = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));
+    [half(0), half(4)]
+}
+
+fn number_of(words: &[u32]) -> u64 {
+    let (first, second) = (words[0].to_ne_bytes(), words[1].to_ne_bytes());
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&first);
+    bytes[4..].copy_from_slice(&second);
+    u64::from_ne_bytes(bytes)
+}
+
+fn name_of(words: &[u32]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_survive_their_way_through_words() {
+        for number in [0, 1, 1 << 40, u64::MAX, 0x0123_4567_89ab_cdef] {
+            assert_eq!(number_of(&halves(number)), number);
+        }
+        let mut bytes = [0_u8; STRING_BYTES];
+        bytes[..8].copy_from_slice(b"rx_drops");
+        let words: Vec<u32> = bytes
+            .chunks_exact(4)
+            .map(|four| u32::from_ne_bytes([four[0], four[1], four[2], four[3]]))
+            .collect();
+        assert_eq!(name_of(&words), "rx_drops");
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_an_error_and_so_is_a_long_name() {
+        assert!(ring("flx-none").is_err());
+        assert!(statistics("flx-none").is_err());
+        assert!(gro("a-name-longer-than-interfaces-have").is_err());
+        assert!(gro("lo").is_ok());
+    }
+}
