@@ -1,0 +1,57 @@
+//! How fast ringlets are simulated: packet-link-hops (sends and echoes, each link of their way one
+//! hop) a second of CPU time, one thread. `cargo bench -p fluxline-sim --bench sci_ring`
+#[path = "../tests/sci_load/mod.rs"]
+mod sci_load;
+
+use std::fs;
+
+use fluxline_sim::sci::{Command, Config, NodeId, Topology};
+use sci_load::{Load, wide};
+
+/// Share of the links' symbols that packets take.
+const LOAD: f64 = 0.5;
+
+/// CPU time of this thread: other load on the machine does not count.
+fn cpu_seconds() -> f64 {
+    let text = fs::read_to_string("/proc/self/schedstat").expect("Linux with scheduler statistics");
+    let nanoseconds = text.split(' ').next().and_then(|first| first.parse::<f64>().ok());
+    nanoseconds.expect("a number") / 1e9
+}
+
+fn measure(name: &str, config: &Config, rate: f64, ticks: u64) {
+    let mut load = Load::uniform(config, Some(rate), Command::Move64, 1);
+    load.run(ticks / 10);
+    let (before, entries) = (load.network.total(), load.entries);
+    let start = cpu_seconds();
+    load.run(ticks);
+    let seconds = cpu_seconds() - start;
+    let after = load.network.total();
+    let hops = (after.packets_out - before.packets_out) as f64;
+    let sends = (after.sends_out - before.sends_out) as f64;
+    let symbols = (after.symbols_out - before.symbols_out) as f64 + hops;
+    let ports = load.network.ports_of(fluxline_sim::sci::NodeIndex(0)).len() as f64;
+    let links = config.addresses.len() as f64 * ports;
+    println!(
+        "{name}: {:.2} M hops/s ({:.2} M of sends), link load {:.1} %, {:.2} entries a hop, \
+         {} bytes a node",
+        hops / seconds / 1e6,
+        sends / seconds / 1e6,
+        100.0 * symbols / (links * (ticks - ticks / 10) as f64),
+        (load.entries - entries) as f64 / hops,
+        load.network.bytes() / config.addresses.len(),
+    );
+}
+
+fn main() {
+    for nodes in [8, 64] {
+        // A node's sends take (41 + 5) / 2 symbols of each link, for every node of the ring.
+        let rate = LOAD * 2.0 / 46.0 / f64::from(nodes);
+        let ticks = 64_000_000 / u64::from(nodes);
+        measure(&format!("ring of {nodes}"), &wide(nodes, true), rate, ticks);
+    }
+    let topology = Topology::Torus { sizes: vec![16, 16, 16] };
+    let addresses = (0..4096).map(NodeId).collect();
+    let bus = Some(fluxline_sim::sci::Bus { bytes_per_second: 100_000_000_000, delay: 0 });
+    let config = Config { topology, addresses, bus, ..wide(2, true) };
+    measure("torus of 4,096", &config, 0.0012, 10_000);
+}

@@ -1,0 +1,92 @@
+//! Runs programs in virtual time: whoever has something to do does it, then time moves on.
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::Fabric;
+
+use super::Cluster;
+use super::node::{instant, moment};
+use crate::Duration;
+
+/// What a program that has been looked at wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing: it is done.
+    Done,
+    /// To be looked at when its node was told something, or can take work again.
+    Wait,
+    /// The same, and at this moment in any case. Whoever looks at memory says when next.
+    Until(Moment),
+}
+
+/// A program at its node.
+pub struct Seat<'a> {
+    /// The node.
+    pub fabric: &'a mut dyn Fabric,
+    /// The program: it polls the node and posts, and never waits. It may be called more often than
+    /// it asked for.
+    pub program: &'a mut dyn FnMut(&mut dyn Fabric, Moment) -> Step,
+}
+
+/// Nothing will ever happen again, and some programs are not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "nothing will happen any more at {} ns: the programs {waiting:?} wait for something that \
+     nobody does", at.as_ns()
+)]
+pub struct Stalled {
+    /// When it was clear.
+    pub at: Moment,
+    /// Which programs wait, by their place in the list.
+    pub waiting: Vec<usize>,
+}
+
+/// After so long without any progress there will be none: longer than every time-out of the model
+/// together (`Times::give_up`, between probes, for a buffer).
+const QUIET: Duration = Duration::from_us(400_000);
+
+impl Cluster {
+    /// Runs programs until all are done; says when that was.
+    ///
+    /// Errors: [`Stalled`], when none can go on: all wait, and nothing is on its way.
+    pub fn drive(&self, seats: &mut [Seat<'_>]) -> Result<Moment, Stalled> {
+        let mut now = self.now();
+        let mut wants = vec![Step::Wait; seats.len()];
+        let mut progress = 0;
+        let mut since = instant(now);
+        loop {
+            for (seat, want) in seats.iter_mut().zip(&mut wants) {
+                if *want != Step::Done {
+                    *want = (seat.program)(seat.fabric, now);
+                }
+            }
+            let waiting = || (0..).zip(&wants).filter(|of| *of.1 != Step::Done).map(|of| of.0);
+            if waiting().next().is_none() {
+                return Ok(now);
+            }
+            let until = wants.iter().filter_map(|want| match want {
+                Step::Until(moment) => Some(*moment),
+                _ => None,
+            });
+            let until = until.min();
+            loop {
+                let mut world = self.world.borrow_mut();
+                let (due, tells) = (world.agenda.next_at().map(moment), world.tells_after(now));
+                let quiet = instant(now).since(since) > QUIET && until.is_none();
+                let next = due.into_iter().chain(tells).chain(until).min();
+                let Some(next) = next.filter(|_| !quiet) else {
+                    return Err(Stalled { at: now, waiting: waiting().collect() });
+                };
+                now = now.max(next);
+                world.run_until(instant(now));
+                let done = world.progress();
+                if done != progress {
+                    (progress, since) = (done, instant(now));
+                    break;
+                }
+                if tells.into_iter().chain(until).any(|at| at <= now) {
+                    break;
+                }
+            }
+        }
+    }
+}

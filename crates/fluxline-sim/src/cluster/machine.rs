@@ -1,0 +1,450 @@
+//! One node: its host, its adapter's transactions, its memory and its driver, joined.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::driver::{Driver, Hands};
+use super::mover::Mover;
+use super::requester;
+use super::requester::{Repeat, Request, Requester, RequesterCounts, Ticket, Times};
+use super::responder::{Responder, ResponderCounts};
+use super::space::{CREDIT_AT, NodeSpace, REGISTERS_AT};
+use super::wire::{Queue, Sent, Wire};
+use super::world::{Entry, PROBE_EVERY};
+use crate::host::{self, Host, Incoming, Out, Outcome, Report};
+use crate::sci::{Command, NodeId, Packet, Status};
+use crate::{Agenda, Instant};
+
+use fluxline_proto::fabric::EndpointId;
+
+/// A peer is told how many of its messages were read when so many more were: a quarter of the
+/// mailbox.
+const CREDIT_EVERY: u32 = 8;
+
+/// A node.
+pub struct Machine {
+    /// Its address.
+    pub id: NodeId,
+    alive: bool,
+    number: u32,
+    host: Host,
+    mover: Mover,
+    space: NodeSpace,
+    requester: Requester,
+    responder: Responder,
+    /// What its program is told, and what it asked for.
+    pub driver: Driver,
+    /// Requests for which no transaction id is free.
+    waiting: VecDeque<(Ticket, Request)>,
+    tickets: BTreeMap<Ticket, Asked>,
+    next_ticket: u64,
+    sends: BTreeMap<u64, Sending>,
+    /// Responses that the send queue has no room for.
+    responses: VecDeque<Packet>,
+    /// Requests that the host serves.
+    serving: BTreeMap<host::RequestId, Packet>,
+    next_request: host::RequestId,
+    timer: Option<Instant>,
+    probing: bool,
+    /// How many messages of each peer were read, as the peer was told.
+    credited: BTreeMap<NodeId, u32>,
+}
+
+/// On whose behalf a request is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Host(host::Handle),
+    Credit,
+    Probe,
+}
+
+/// A request that is not over.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    owner: Owner,
+    target: NodeId,
+    offset: u64,
+    repeat: Repeat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    Request(u8),
+    Response,
+}
+
+/// What the adapter of a node did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// As requester.
+    pub requester: RequesterCounts,
+    /// As responder.
+    pub responder: ResponderCounts,
+}
+
+impl Machine {
+    /// A node at rest.
+    #[must_use]
+    pub fn new(number: usize, ids: &[NodeId], host: Host, mover: Mover, times: Times) -> Machine {
+        Machine {
+            id: ids[number],
+            alive: true,
+            number: number as u32,
+            mover,
+            space: NodeSpace::default(),
+            requester: Requester::new(ids[number], times),
+            responder: Responder::default(),
+            driver: Driver::new(number, ids, host.config().cpu.poll_notice),
+            host,
+            waiting: VecDeque::new(),
+            tickets: BTreeMap::new(),
+            next_ticket: 0,
+            sends: BTreeMap::new(),
+            responses: VecDeque::new(),
+            serving: BTreeMap::new(),
+            next_request: 0,
+            timer: None,
+            probing: false,
+            credited: BTreeMap::new(),
+        }
+    }
+
+    /// What others can reach of it.
+    #[must_use]
+    pub fn space(&self) -> &NodeSpace {
+        &self.space
+    }
+
+    /// What its adapter did.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts { requester: self.requester.counts(), responder: self.responder.counts() }
+    }
+
+    /// Requests that are not over.
+    #[must_use]
+    pub fn transactions_open(&self) -> usize {
+        self.requester.open() + self.waiting.len()
+    }
+
+    /// The node's processor and adapter stop: it takes packets, and answers none.
+    pub fn die(&mut self) {
+        self.alive = false;
+        self.waiting.clear();
+        self.responses.clear();
+    }
+
+    /// The driver with the parts it works with.
+    pub fn hands<'a>(&'a mut self, agenda: &'a mut Agenda<Entry>) -> (&'a mut Driver, Hands<'a>) {
+        let Machine { driver, space, mover, host, .. } = self;
+        driver.set_now(agenda.now());
+        (driver, Hands { space, mover, host, agenda })
+    }
+
+    /// Charges the processor for stores through windows.
+    pub fn compute(&mut self, time: crate::Duration, agenda: &mut Agenda<Entry>) {
+        self.host.submit(host::Call::Compute(time), u64::MAX, agenda);
+    }
+
+    /// An entry of the host is due.
+    pub fn host_due(&mut self, entry: host::Entry, agenda: &mut Agenda<Entry>) {
+        if self.alive {
+            self.host.handle(entry, agenda);
+        }
+    }
+
+    /// A message has waited for its buffer.
+    pub fn no_buffer(&mut self, endpoint: u32, agenda: &mut Agenda<Entry>) {
+        if self.alive {
+            let (driver, mut hands) = self.hands(agenda);
+            driver.no_buffer(&mut hands, EndpointId(endpoint));
+        }
+    }
+
+    /// A transaction may have timed out.
+    pub fn timer(&mut self, agenda: &mut Agenda<Entry>) {
+        self.timer = None;
+        if self.alive {
+            for (ticket, outcome) in self.requester.expire(agenda.now()) {
+                self.over(ticket, outcome, agenda);
+            }
+        }
+    }
+
+    /// Asks each peer for a register: whoever is dead will not answer.
+    pub fn probe(&mut self) {
+        self.probing = false;
+        if !self.alive {
+            return;
+        }
+        for peer in self.driver.peers() {
+            let request = Request {
+                target: peer,
+                command: Command::ReadSelected,
+                offset: REGISTERS_AT,
+                data: vec![4],
+                repeat: Repeat::Yes,
+            };
+            self.ask(Owner::Probe, request);
+        }
+    }
+
+    fn ask(&mut self, owner: Owner, request: Request) {
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        let Request { target, offset, repeat, .. } = request;
+        self.tickets.insert(ticket, Asked { owner, target, offset, repeat });
+        self.waiting.push_back((ticket, request));
+    }
+
+    /// The network has taken a send.
+    pub fn send_done(&mut self, send: u64, agenda: &mut Agenda<Entry>) {
+        if let Some(Sending::Request(id)) = self.sends.remove(&send)
+            && let Some((ticket, outcome)) = self.requester.echoed(agenda.now(), id)
+        {
+            self.over(ticket, outcome, agenda);
+        }
+    }
+
+    /// The network has lost a send. Nothing is done about responses: whoever asked asks again.
+    pub fn send_lost(&mut self, send: u64, agenda: &mut Agenda<Entry>) {
+        if let Some(Sending::Request(id)) = self.sends.remove(&send)
+            && let Some((ticket, outcome)) = self.requester.lost(agenda.now(), id)
+        {
+            self.over(ticket, outcome, agenda);
+        }
+    }
+
+    /// A request is over.
+    fn over(&mut self, ticket: Ticket, outcome: requester::Outcome, agenda: &mut Agenda<Entry>) {
+        let Some(asked) = self.tickets.remove(&ticket) else { return };
+        let (ended, data) = match outcome {
+            requester::Outcome::Answered(status, data) => (Outcome::Done(status), data),
+            requester::Outcome::NoAnswer => (Outcome::Lost, Vec::new()),
+        };
+        let lost = ended == Outcome::Lost;
+        if let Owner::Host(handle) = asked.owner {
+            self.mover.request_ended(asked.target, asked.offset, ended);
+            self.host.finished(handle, ended, data, agenda);
+        }
+        if lost && asked.repeat == Repeat::Yes {
+            self.give_up(asked.target, agenda);
+        }
+    }
+
+    /// A node does not answer: all that waits for it is over.
+    fn give_up(&mut self, peer: NodeId, agenda: &mut Agenda<Entry>) {
+        if self.driver.is_gone(peer) {
+            return;
+        }
+        let (driver, mut hands) = self.hands(agenda);
+        driver.peer_gone(&mut hands, peer);
+        for (ticket, outcome) in self.requester.abandon(agenda.now(), peer) {
+            self.over(ticket, outcome, agenda);
+        }
+    }
+
+    /// Does what follows at this moment.
+    pub fn settle(&mut self, wire: &mut Wire, agenda: &mut Agenda<Entry>) {
+        if !self.alive {
+            for queue in [Queue::Requests, Queue::Responses] {
+                while wire.take(self.number as usize, queue, agenda).is_some() {}
+            }
+            return;
+        }
+        loop {
+            let mut active = self.take_from_host(agenda);
+            active |= self.begin_requests(agenda);
+            active |= self.send_packets(wire, agenda);
+            active |= self.take_from_wire(wire, agenda);
+            active |= self.read_mail(agenda);
+            if !active {
+                break;
+            }
+        }
+        self.arm(agenda);
+    }
+
+    fn take_from_host(&mut self, agenda: &mut Agenda<Entry>) -> bool {
+        let mut active = false;
+        while let Some(out) = self.host.next_out() {
+            active = true;
+            match out {
+                Out::Request { handle, to, command, offset, data, bytes } => {
+                    let repeat = self.mover.repeat(to, offset);
+                    let selected = command == Command::ReadSelected;
+                    let data = if selected { vec![bytes as u8] } else { data };
+                    let request = Request { target: to, command, offset, data, repeat };
+                    self.ask(Owner::Host(handle), request);
+                }
+                Out::Response { request, status, data } => self.respond(request, status, data),
+            }
+        }
+        while let Some(report) = self.host.next_report() {
+            active = true;
+            match report {
+                Report::Serve(incoming) => self.serve(incoming, agenda),
+                report => {
+                    let moved = self.mover.report(report, &mut self.host, agenda);
+                    if let Some(moved) = moved {
+                        let (driver, mut hands) = self.hands(agenda);
+                        driver.moved(&mut hands, moved);
+                    }
+                }
+            }
+        }
+        active
+    }
+
+    /// The bus has carried a request of another node: it is done on memory.
+    fn serve(&mut self, incoming: Incoming, agenda: &mut Agenda<Entry>) {
+        let request = incoming.request;
+        let Some(packet) = self.serving.get(&request) else { return };
+        let answer = self.responder.handle(packet, &mut self.space);
+        let (status, data) = match answer {
+            Some(answer) => (answer.status, answer.data),
+            None => (Status::Normal, Vec::new()),
+        };
+        self.host.served(request, status, data, agenda);
+    }
+
+    fn respond(&mut self, request: host::RequestId, status: Status, data: Vec<u8>) {
+        let Some(packet) = self.serving.remove(&request) else { return };
+        let Some(command) = packet.command.response() else { return };
+        self.responses.push_back(Packet {
+            target: packet.source,
+            source: self.id,
+            command,
+            transaction: packet.transaction,
+            offset: 0,
+            status,
+            data,
+        });
+    }
+
+    fn begin_requests(&mut self, agenda: &mut Agenda<Entry>) -> bool {
+        let mut active = false;
+        while self.requester.has_room() {
+            let Some((ticket, request)) = self.waiting.pop_front() else { break };
+            active = true;
+            if self.driver.is_gone(request.target) {
+                self.over(ticket, requester::Outcome::NoAnswer, agenda);
+            } else if let Err(request) = self.requester.begin(agenda.now(), ticket, request) {
+                self.waiting.push_front((ticket, request));
+            }
+        }
+        active
+    }
+
+    fn send_packets(&mut self, wire: &mut Wire, agenda: &mut Agenda<Entry>) -> bool {
+        let (node, mut active) = (self.number as usize, false);
+        while let Some(packet) = self.responses.pop_front() {
+            match wire.send(node, packet.clone(), agenda) {
+                Sent::As(send) => {
+                    active |= self.sends.insert(send, Sending::Response).is_none();
+                }
+                Sent::Full => {
+                    self.responses.push_front(packet);
+                    break;
+                }
+                Sent::Lost => {}
+            }
+        }
+        while let Some((id, packet)) = self.requester.next_packet() {
+            match wire.send(node, packet, agenda) {
+                Sent::As(send) => {
+                    active |= self.sends.insert(send, Sending::Request(id)).is_none();
+                }
+                Sent::Full => {
+                    self.requester.put_back(id);
+                    break;
+                }
+                Sent::Lost => {
+                    if let Some((ticket, outcome)) = self.requester.lost(agenda.now(), id) {
+                        self.over(ticket, outcome, agenda);
+                    }
+                }
+            }
+        }
+        active
+    }
+
+    fn take_from_wire(&mut self, wire: &mut Wire, agenda: &mut Agenda<Entry>) -> bool {
+        let (node, mut active) = (self.number as usize, false);
+        while let Some(packet) = wire.take(node, Queue::Responses, agenda) {
+            active = true;
+            if let Some((ticket, outcome)) = self.requester.answered(agenda.now(), packet) {
+                self.over(ticket, outcome, agenda);
+            }
+        }
+        while self.host.has_room() {
+            let Some(packet) = wire.take(node, Queue::Requests, agenda) else { break };
+            active = true;
+            if !self.space.hears(packet.source) {
+                continue;
+            }
+            self.next_request += 1;
+            let request = self.next_request;
+            let selected = packet.command == Command::ReadSelected;
+            let bytes = packet.data.first().copied().map_or(0, u32::from);
+            let incoming = Incoming {
+                request,
+                command: packet.command,
+                offset: packet.offset,
+                data: if selected { Vec::new() } else { packet.data.clone() },
+                bytes: if selected { bytes } else { 0 },
+            };
+            self.serving.insert(request, packet);
+            self.host.incoming(incoming, agenda);
+        }
+        active
+    }
+
+    /// Reads what other drivers have written, and tells them that it was read.
+    fn read_mail(&mut self, agenda: &mut Agenda<Entry>) -> bool {
+        let mut active = false;
+        while let Some(source) = self.space.next_rung() {
+            active = true;
+            while let Some(message) = self.space.mailbox(source).take() {
+                if let Some(message) = message {
+                    let (driver, mut hands) = self.hands(agenda);
+                    driver.message(&mut hands, source, message);
+                }
+            }
+            let (driver, mut hands) = self.hands(agenda);
+            driver.write_mail(&mut hands, source);
+            self.credit(source);
+        }
+        active
+    }
+
+    fn credit(&mut self, source: NodeId) {
+        let read = self.space.mailbox(source).read();
+        let told = self.credited.entry(source).or_default();
+        if read.wrapping_sub(*told) < CREDIT_EVERY {
+            return;
+        }
+        *told = read;
+        let request = Request {
+            target: source,
+            command: Command::WriteSelected,
+            offset: CREDIT_AT + u64::from(self.id.0) * 8,
+            data: read.to_le_bytes().to_vec(),
+            repeat: Repeat::Yes,
+        };
+        self.ask(Owner::Credit, request);
+    }
+
+    /// Puts the earliest time-out and the next probe on the agenda.
+    fn arm(&mut self, agenda: &mut Agenda<Entry>) {
+        let node = self.number;
+        let due = self.requester.deadline();
+        if let Some(at) = due.filter(|&at| self.timer.is_none_or(|armed| at < armed)) {
+            self.timer = Some(at);
+            agenda.schedule(at, Entry::Timer { node });
+        }
+        if !self.probing && !self.driver.peers().is_empty() {
+            self.probing = true;
+            agenda.schedule_after(PROBE_EVERY, Entry::Probe { node });
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A cluster of nodes on SCI as a [`Fabric`](fluxline_proto::fabric::Fabric), in virtual time.
+//!
+//! ```text
+//!   program      Fabric: put, get, atomics, messages ............ node.rs, driver.rs
+//!   driver       connections, order, completion, rights ......... driver/, endpoint.rs
+//!   mailbox      what drivers tell each other, as remote writes . message.rs
+//!   host         stores or DMA, and what they cost .............. mover.rs, crate::host
+//!   adapter      transactions: ids, answers, repetition ......... requester.rs, responder.rs
+//!   memory       48 bits of address, who may touch what ......... space.rs
+//!   network      packets on ringlets ............................ wire.rs, crate::sci
+//! ```
+//!
+//! The bytes really move: a put's are in packets of at most 64 bytes, which can be lost, and are in
+//! the owner's memory when the host's bus has carried them. docs/simulation/fabric.md has what the
+//! model adds to SCI, and what it leaves out.
+
+mod drive;
+mod driver;
+mod endpoint;
+mod machine;
+mod message;
+mod mover;
+mod node;
+mod plain_link;
+pub mod requester;
+pub mod responder;
+mod space;
+#[cfg(test)]
+mod transaction_tests;
+mod window;
+mod wire;
+mod world;
+
+pub use drive::{Seat, Stalled, Step};
+pub use endpoint::OPERATION_BYTES_MAX;
+pub use machine::Counts;
+pub use node::Node;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use fluxline_proto::Moment;
+
+use crate::host::{self, Host};
+use crate::sci::{self, ConfigError, Network, NodeId};
+use crate::{Duration, Fingerprint, Instant};
+use wire::Wire;
+use world::{Entry, World};
+
+/// What a cluster is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Nodes, of which there are at least 2.
+    pub nodes: usize,
+    /// Each node's machine. Stores are always sent as writes, which are answered, also where the
+    /// card could send moves: without an answer nobody knows whether bytes are in place.
+    pub host: host::Config,
+    /// How the nodes are joined.
+    pub link: Link,
+    /// What is random on a plain link is drawn from it; a network has its own.
+    pub seed: u64,
+    /// Puts and gets of more than this go by the DMA engine \[byte\].
+    pub crossover_bytes: u64,
+    /// Of the transaction layer.
+    pub times: requester::Times,
+    /// What goes wrong, and when.
+    pub faults: Vec<Fault>,
+}
+
+/// How the nodes are joined.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Link {
+    /// A fixed delay; each packet and each echo is lost with a chance.
+    Plain {
+        /// One way.
+        delay: Duration,
+        /// The chance.
+        loss: f64,
+    },
+    /// An SCI network; its first nodes are the cluster's.
+    Network(sci::Config),
+}
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub what: Misfortune,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfortune {
+    /// A machine crashes; its card passes packets on, and answers nothing.
+    Host(usize),
+    /// A node loses its power: its ringlet is broken.
+    Power(usize),
+    /// The cable behind a node is pulled.
+    Cable(usize),
+}
+
+/// Why there is no such cluster: one sentence.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ClusterError {
+    /// The network's.
+    #[error("the network: {0}")]
+    Network(#[from] ConfigError),
+    /// The host's.
+    #[error("{0}")]
+    Host(#[from] host::config::BadConfig),
+    /// Too few nodes, or more than the network has.
+    #[error("a cluster has 2 to {most} nodes here, not {nodes}")]
+    Nodes {
+        /// Asked.
+        nodes: usize,
+        /// Possible.
+        most: usize,
+    },
+    /// A fault of a node that does not exist.
+    #[error("a fault names node {node}, but nodes are 0 to {last}")]
+    Fault {
+        /// Which.
+        node: usize,
+        /// The last.
+        last: usize,
+    },
+}
+
+/// The most nodes: each has a host of some kilobytes. A choice.
+const NODES_MAX: usize = 4096;
+
+/// Nodes that can reach each other, and their time.
+pub struct Cluster {
+    world: Rc<RefCell<World>>,
+    crossover_bytes: u64,
+}
+
+impl Cluster {
+    /// Puts a cluster together. Errors: [`ClusterError`].
+    pub fn new(config: &Config) -> Result<Cluster, ClusterError> {
+        let (wire, ids) = wire_of(config)?;
+        let most = ids.len().min(NODES_MAX);
+        if !(2..=most).contains(&config.nodes) {
+            return Err(ClusterError::Nodes { nodes: config.nodes, most });
+        }
+        let mut host = config.host.clone();
+        host.card.posting = host::config::Posting::Write;
+        let machine = |number: usize| {
+            let host = Host::new(number as u32, host.clone())?;
+            let mover = mover::Mover::new(config.crossover_bytes);
+            Ok(machine::Machine::new(number, &ids, host, mover, config.times))
+        };
+        let machines: Result<Vec<_>, ClusterError> = (0..config.nodes).map(machine).collect();
+        let mut world = World::new(wire, machines?);
+        for fault in &config.faults {
+            let (Misfortune::Host(node) | Misfortune::Power(node) | Misfortune::Cable(node)) =
+                fault.what;
+            if node >= config.nodes {
+                return Err(ClusterError::Fault { node, last: config.nodes - 1 });
+            }
+            world.agenda.schedule(fault.at, Entry::Fault(fault.what));
+        }
+        let world = Rc::new(RefCell::new(world));
+        Ok(Cluster { world, crossover_bytes: config.crossover_bytes })
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.world.borrow().nodes()
+    }
+
+    /// A node, by its place. Take each once: who drops it switches it off.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    #[must_use]
+    pub fn node(&self, place: usize) -> Node {
+        assert!(place < self.nodes(), "node {place} of {}", self.nodes());
+        Node::new(Rc::clone(&self.world), place, node::capabilities(self.crossover_bytes))
+    }
+
+    /// Virtual time.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        node::moment(self.world.borrow().agenda.now())
+    }
+
+    /// Equal when two runs did the same.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.world.borrow().fingerprint
+    }
+
+    /// What the adapter of a node did.
+    ///
+    /// # Panics
+    /// When there are not so many nodes.
+    #[must_use]
+    pub fn counts(&self, place: usize) -> Counts {
+        self.world.borrow().machine(place).counts()
+    }
+
+    /// Whether every packet of the network is in exactly one place: `sci::Network`'s own equations.
+    pub fn check_conservation(&self) -> Result<(), sci::Unbalanced> {
+        self.world.borrow().check_conservation()
+    }
+
+    /// Requests that are not over, of all nodes.
+    #[must_use]
+    pub fn transactions_open(&self) -> usize {
+        self.world.borrow().transactions_open()
+    }
+}
+
+fn wire_of(config: &Config) -> Result<(Wire, Vec<NodeId>), ConfigError> {
+    match &config.link {
+        Link::Plain { delay, loss } => {
+            let ids: Vec<NodeId> =
+                (0..config.nodes.min(NODES_MAX)).map(|node| NodeId(node as u16)).collect();
+            let link = plain_link::PlainLink::new(&ids, *delay, *loss, config.seed);
+            Ok((Wire::Plain(link), ids))
+        }
+        Link::Network(network) => {
+            let wire = Wire::Network(Box::new(Network::new(network)?));
+            let hosts = match network.topology {
+                sci::Topology::Switch { .. } => network.addresses.len().saturating_sub(1),
+                _ => network.addresses.len(),
+            };
+            Ok((wire, network.addresses[..hosts].to_vec()))
+        }
+    }
+}

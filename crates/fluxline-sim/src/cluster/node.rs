@@ -1,0 +1,219 @@
+//! One node of a cluster, as a program sees it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fluxline_proto::fabric::memory::View;
+use fluxline_proto::fabric::{
+    AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
+    ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
+    Rights, Slice, Work,
+};
+use fluxline_proto::{Moment, Span};
+
+use super::driver::{ENDPOINTS_MAX, REGIONS_MAX};
+use super::endpoint::{OPERATION_BYTES_MAX, QUEUE_MAX};
+use super::world::World;
+use crate::{Duration, Instant};
+
+/// The largest region \[byte\]: more would only wait for the machine that simulates. A choice.
+const REGION_BYTES_MAX: u64 = 1 << 40;
+/// How long until the death of a peer is known: the time between two looks, and that of a look
+/// that nobody answers (`Times::give_up`), with room for what waits before it.
+const DEATH_NOTICED_WITHIN: Span = Span::from_ms(100);
+/// Processor time of a store through a window \[ps/byte\]. DERIVED: 80 MB/s, at which the bus of
+/// the measured machines takes stores.
+const WINDOW_PS_PER_BYTE: u64 = 12_500;
+
+/// A node of a simulated cluster. Its name is its place: `0`, `1`, and so on.
+pub struct Node {
+    world: Rc<RefCell<World>>,
+    place: usize,
+    capabilities: Capabilities,
+    /// Bytes stored through windows since they were charged.
+    through_windows: Arc<AtomicU64>,
+}
+
+/// What nodes on SCI can do.
+pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
+    Capabilities {
+        link: "sim:sci",
+        operation_bytes_max: OPERATION_BYTES_MAX,
+        region_bytes_max: REGION_BYTES_MAX,
+        regions_max: REGIONS_MAX,
+        endpoints_max: ENDPOINTS_MAX,
+        queue_max: QUEUE_MAX,
+        windows: true,
+        atomics: true,
+        ordered: true,
+        crossover_bytes,
+        death_noticed_within: DEATH_NOTICED_WITHIN,
+    }
+}
+
+/// A program's moment on the agenda.
+pub(super) fn instant(moment: Moment) -> Instant {
+    Instant::from_ps(moment.as_ns().saturating_mul(1000))
+}
+
+/// The first whole nanosecond that is not before.
+pub(super) fn moment(instant: Instant) -> Moment {
+    Moment::from_ns(instant.as_ps().div_ceil(1000))
+}
+
+impl Node {
+    pub(super) fn new(world: Rc<RefCell<World>>, place: usize, capabilities: Capabilities) -> Node {
+        Node { world, place, capabilities, through_windows: Arc::default() }
+    }
+
+    /// Virtual time.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        moment(self.world.borrow().agenda.now())
+    }
+
+    /// Lets the driver do something, and settles what follows.
+    fn act<T>(
+        &mut self,
+        work: impl FnOnce(&mut super::driver::Driver, &mut super::driver::Hands<'_>) -> T,
+    ) -> T {
+        let stored = self.through_windows.swap(0, Ordering::Relaxed);
+        let mut world = self.world.borrow_mut();
+        world.act(self.place, |machine, agenda| {
+            if stored > 0 {
+                machine.compute(Duration::from_ps(WINDOW_PS_PER_BYTE).times(stored), agenda);
+            }
+            let (driver, mut hands) = machine.hands(agenda);
+            work(driver, &mut hands)
+        })
+    }
+}
+
+impl Drop for Node {
+    /// Whoever drops a node switches it off: its peers notice by its silence.
+    fn drop(&mut self) {
+        if let Ok(mut world) = self.world.try_borrow_mut() {
+            world.act(self.place, |machine, _| machine.die());
+        }
+    }
+}
+
+impl Fabric for Node {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
+        let max = REGION_BYTES_MAX;
+        if bytes == 0 || bytes > max {
+            return Err(RegisterError::Size { bytes, max });
+        }
+        self.act(|_, hands| {
+            if hands.space.regions() >= REGIONS_MAX as usize {
+                return Err(RegisterError::TooMany { max: REGIONS_MAX });
+            }
+            hands.space.register(bytes).ok_or_else(|| RegisterError::Memory {
+                bytes,
+                reason: "there is not so much memory, or address".into(),
+            })
+        })
+    }
+
+    fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
+        self.act(|_, hands| {
+            if hands.space.exported(name.as_str()).is_some() {
+                return Err(ExportError::NameTaken { name });
+            }
+            let found = hands.space.region_mut(region).map_err(|_| ExportError::UnknownRegion)?;
+            if let Some((name, _)) = &found.exported {
+                return Err(ExportError::Exported { name: name.clone() });
+            }
+            found.exported = Some((name, grant));
+            Ok(())
+        })
+    }
+
+    fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
+        self.act(|_, hands| {
+            let found = hands.space.region_mut(region)?;
+            (found.withdrawn, found.exported) = (true, None);
+            Ok(())
+        })
+    }
+
+    fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
+        let world = self.world.borrow();
+        let words = Arc::clone(&world.machine(self.place).space().region(region)?.words);
+        Ok(Arc::new(View { words, rights: Rights::ALL }))
+    }
+
+    fn connect(
+        &mut self,
+        peer: &str,
+        reliability: Reliability,
+    ) -> Result<EndpointId, ConnectError> {
+        let nodes = self.world.borrow().nodes();
+        let found = peer.parse::<usize>().ok().filter(|&place| place < nodes);
+        let Some(place) = found.filter(|&place| place != self.place) else {
+            let expected = "write another node's number, counted from 0";
+            return Err(ConnectError::Name { peer: peer.to_owned(), expected });
+        };
+        let address = self.world.borrow().address(place);
+        self.act(|driver, hands| {
+            if driver.endpoints_open() >= ENDPOINTS_MAX as usize {
+                return Err(ConnectError::TooMany { max: ENDPOINTS_MAX });
+            }
+            Ok(driver.connect(hands, address, reliability))
+        })
+    }
+
+    fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
+        self.act(|driver, hands| driver.disconnect(hands, endpoint))
+    }
+
+    fn import(
+        &mut self,
+        endpoint: EndpointId,
+        name: Name,
+        key: Key,
+    ) -> Result<RemoteId, ImportError> {
+        self.act(|driver, hands| driver.import(hands, endpoint, &name, key))
+    }
+
+    fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
+        let world = self.world.borrow();
+        let import = world.machine(self.place).driver.imported(remote);
+        let (peer, offset, rights) = import.ok_or(AccessError::UnknownRegion)?;
+        let words = world.words_at(peer, offset).ok_or(AccessError::UnknownRegion)?;
+        let view = View { words, rights };
+        let stored = Arc::clone(&self.through_windows);
+        Ok(Some(Arc::new(super::window::Window { view, stored })))
+    }
+
+    fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
+        self.act(|driver, hands| driver.post(hands, endpoint, tag, &work))
+    }
+
+    fn post_receive(
+        &mut self,
+        endpoint: EndpointId,
+        tag: u64,
+        into: Slice,
+    ) -> Result<(), PostError> {
+        self.act(|driver, hands| driver.post_receive(hands, endpoint, tag, into))
+    }
+
+    fn poll(&mut self, now: Moment) -> Option<Completion> {
+        let mut world = self.world.borrow_mut();
+        world.run_until(instant(now));
+        world.next_completion(self.place)
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        let world = self.world.borrow();
+        let told = world.machine(self.place).driver.tells_at();
+        told.into_iter().chain(world.agenda.next_at()).min().map(moment)
+    }
+}

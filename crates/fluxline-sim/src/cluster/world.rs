@@ -1,0 +1,275 @@
+//! All nodes of a cluster, their network and their time.
+//!
+//! An entry of the agenda changes one part; what follows from it at the same moment (a packet that
+//! can be sent, a call that is done, a message that lies in a mailbox) is settled before time goes
+//! on, node by node in a fixed order.
+
+use std::collections::BTreeSet;
+
+use std::sync::Arc;
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::Completion;
+use fluxline_proto::fabric::memory::Words;
+
+use super::Misfortune;
+use super::machine::Machine;
+use super::node::moment;
+use super::plain_link;
+use super::wire::{self, Told, Wire};
+use crate::host;
+use crate::sci::{NodeId, Unbalanced, link};
+use crate::{Agenda, Duration, Fingerprint, Instant};
+
+/// How often a driver looks whether its peers are alive. Assumed.
+pub const PROBE_EVERY: Duration = Duration::from_us(10_000);
+
+/// What is on the agenda of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The network's.
+    Wire(wire::Entry),
+    /// A host's.
+    Host(host::Entry),
+    /// Time-outs of a node's transactions.
+    Timer {
+        /// Whose.
+        node: u32,
+    },
+    /// A node looks whether its peers are alive.
+    Probe {
+        /// Which.
+        node: u32,
+    },
+    /// A message has waited for its buffer.
+    NoBuffer {
+        /// Whose.
+        node: u32,
+        /// On which end.
+        endpoint: u32,
+    },
+    /// Something goes wrong.
+    Fault(Misfortune),
+}
+
+impl From<plain_link::Entry> for Entry {
+    fn from(entry: plain_link::Entry) -> Entry {
+        Entry::Wire(wire::Entry::Plain(entry))
+    }
+}
+
+impl From<link::Entry> for Entry {
+    fn from(entry: link::Entry) -> Entry {
+        Entry::Wire(wire::Entry::Network(entry))
+    }
+}
+
+impl From<host::Entry> for Entry {
+    fn from(entry: host::Entry) -> Entry {
+        Entry::Host(entry)
+    }
+}
+
+impl crate::Entry for Entry {
+    fn component(&self) -> u32 {
+        match self {
+            Entry::Wire(wire::Entry::Plain(entry)) => crate::Entry::component(entry),
+            Entry::Wire(wire::Entry::Network(entry)) => crate::Entry::component(entry),
+            Entry::Host(entry) => crate::Entry::component(entry),
+            Entry::Timer { node } | Entry::Probe { node } | Entry::NoBuffer { node, .. } => *node,
+            Entry::Fault(
+                Misfortune::Host(node) | Misfortune::Power(node) | Misfortune::Cable(node),
+            ) => *node as u32,
+        }
+    }
+
+    /// The parts' kinds are apart: hosts from 0x40, the cluster's own from 0x80.
+    fn kind(&self) -> u8 {
+        match self {
+            Entry::Wire(wire::Entry::Plain(entry)) => crate::Entry::kind(entry),
+            Entry::Wire(wire::Entry::Network(entry)) => crate::Entry::kind(entry),
+            Entry::Host(entry) => 0x40 + crate::Entry::kind(entry),
+            Entry::Timer { .. } => 0x80,
+            Entry::Probe { .. } => 0x81,
+            Entry::NoBuffer { .. } => 0x82,
+            Entry::Fault(_) => 0x83,
+        }
+    }
+}
+
+/// The whole of a cluster.
+pub struct World {
+    /// What is going to happen.
+    pub agenda: Agenda<Entry>,
+    /// Equal when two runs did the same.
+    pub fingerprint: Fingerprint,
+    wire: Wire,
+    machines: Vec<Machine>,
+    /// Nodes for which something may follow from what has just happened.
+    touched: BTreeSet<usize>,
+}
+
+impl World {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(wire: Wire, machines: Vec<Machine>) -> World {
+        World {
+            agenda: Agenda::default(),
+            fingerprint: Fingerprint::default(),
+            wire,
+            machines,
+            touched: BTreeSet::new(),
+        }
+    }
+
+    /// A node.
+    #[must_use]
+    pub fn machine(&self, node: usize) -> &Machine {
+        &self.machines[node]
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.machines.len()
+    }
+
+    /// Lets a node's program do something, and settles what follows.
+    pub fn act<T>(
+        &mut self,
+        node: usize,
+        work: impl FnOnce(&mut Machine, &mut Agenda<Entry>) -> T,
+    ) -> T {
+        let result = work(&mut self.machines[node], &mut self.agenda);
+        self.touched.insert(node);
+        self.settle();
+        result
+    }
+
+    /// Does all that is due by `until`; then it is `until`.
+    pub fn run_until(&mut self, until: Instant) {
+        while let Some(entry) = self.agenda.take(until) {
+            let (component, kind) = (crate::Entry::component(&entry), crate::Entry::kind(&entry));
+            self.fingerprint.add(self.agenda.now(), component, kind);
+            self.handle(entry);
+            self.settle();
+        }
+        self.agenda.idle_until(until);
+    }
+
+    fn handle(&mut self, entry: Entry) {
+        let agenda = &mut self.agenda;
+        let node = match entry {
+            Entry::Wire(entry) => return self.wire.handle(entry, agenda),
+            Entry::Host(entry) => {
+                let node = entry.host as usize;
+                self.machines[node].host_due(entry, agenda);
+                node
+            }
+            Entry::Timer { node } => {
+                self.machines[node as usize].timer(agenda);
+                node as usize
+            }
+            Entry::Probe { node } => {
+                self.machines[node as usize].probe();
+                node as usize
+            }
+            Entry::NoBuffer { node, endpoint } => {
+                self.machines[node as usize].no_buffer(endpoint, agenda);
+                node as usize
+            }
+            Entry::Fault(what) => self.fault(what),
+        };
+        self.touched.insert(node);
+    }
+
+    /// Lets something go wrong; returns at which node.
+    fn fault(&mut self, what: Misfortune) -> usize {
+        match what {
+            Misfortune::Host(node) => {
+                self.machines[node].die();
+                node
+            }
+            Misfortune::Power(node) => {
+                self.machines[node].die();
+                self.wire.kill(node, &mut self.agenda);
+                node
+            }
+            Misfortune::Cable(node) => {
+                self.wire.cut(node, &mut self.agenda);
+                node
+            }
+        }
+    }
+
+    /// When a program can be told something that it could not be told by `seen`.
+    #[must_use]
+    pub fn tells_after(&self, seen: Moment) -> Option<Moment> {
+        let tells = self.machines.iter().filter_map(|machine| machine.driver.tells_at());
+        tells.map(moment).filter(|&at| at > seen).min()
+    }
+
+    /// How much has been done for programs so far.
+    #[must_use]
+    pub fn progress(&self) -> u64 {
+        self.machines.iter().map(|machine| machine.driver.progress()).sum()
+    }
+
+    /// Does what follows at this moment, until nothing does.
+    fn settle(&mut self) {
+        loop {
+            while let Some(told) = self.wire.next_told() {
+                let node = match told {
+                    Told::Look { node } => node,
+                    Told::Done { node, send } => {
+                        self.machines[node].send_done(send, &mut self.agenda);
+                        node
+                    }
+                    Told::Lost { node, send } => {
+                        self.machines[node].send_lost(send, &mut self.agenda);
+                        node
+                    }
+                };
+                // A network may have nodes without a machine: a switch.
+                if node < self.machines.len() {
+                    self.touched.insert(node);
+                }
+            }
+            let Some(node) = self.touched.pop_first() else { return };
+            self.machines[node].settle(&mut self.wire, &mut self.agenda);
+        }
+    }
+
+    /// The next thing to tell a node's program.
+    pub fn next_completion(&mut self, node: usize) -> Option<Completion> {
+        self.machines[node].driver.next_completion(self.agenda.now())
+    }
+
+    /// The memory of the region that lies at an address.
+    #[must_use]
+    pub fn words_at(&self, node: NodeId, offset: u64) -> Option<Arc<Words>> {
+        let machine = self.machines.iter().find(|machine| machine.id == node)?;
+        let (region, _) = machine.space().find(offset)?;
+        machine.space().region(region).ok().map(|region| Arc::clone(&region.words))
+    }
+
+    /// Whether every packet of the network is in exactly one place.
+    pub fn check_conservation(&self) -> Result<(), Unbalanced> {
+        match &self.wire {
+            Wire::Plain(_) => Ok(()),
+            Wire::Network(network) => network.check_conservation(),
+        }
+    }
+
+    /// Requests that are not over, of all nodes.
+    #[must_use]
+    pub fn transactions_open(&self) -> usize {
+        self.machines.iter().map(Machine::transactions_open).sum()
+    }
+
+    /// The address of a node.
+    #[must_use]
+    pub fn address(&self, node: usize) -> NodeId {
+        self.machines[node].id
+    }
+}

@@ -1,0 +1,459 @@
+//! The processor: does calls one after the other, waits where the hardware makes it wait.
+
+use std::collections::VecDeque;
+
+use super::bridge::Owner;
+use super::combining::Burst;
+use super::config::Control;
+use super::{Call, Descriptor, Host, Level, Notice, Outcome, Report, Step, Tag};
+use crate::sci::{Command, NodeId, Status};
+use crate::{Duration, Instant};
+
+/// Longest slice of computing between two looks at the DMA engine (a granularity of the model).
+const COMPUTE_SLICE: Duration = Duration::from_ns(500);
+
+/// The processor's state.
+#[derive(Debug, Default)]
+pub(super) struct Processor {
+    queue: VecDeque<(Call, Tag)>,
+    task: Option<(Task, Tag)>,
+    wait: Wait,
+    began: Option<Instant>,
+    /// Time that interrupts took and that the next slice pays.
+    stolen: Duration,
+    answer: Option<(Outcome, Vec<u8>)>,
+}
+
+impl Processor {
+    pub(super) fn calls(&self) -> usize {
+        self.queue.len() + usize::from(self.task.is_some())
+    }
+}
+
+impl Processor {
+    /// How long it has been busy without a rest.
+    pub(super) fn busy_since(&self, now: Instant) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| now.since(began))
+    }
+}
+
+/// What the processor waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Wait {
+    /// Nothing: it is idle, or a slice runs.
+    #[default]
+    No,
+    /// Room in the posting buffer.
+    Room,
+    /// An empty posting buffer.
+    Drained,
+    /// Idle write streams and an empty posting buffer.
+    Idle,
+    /// The answer of a load or lock.
+    Answer,
+    /// Room for a descriptor.
+    Registers,
+    /// The end of a DMA call.
+    Engine(u64),
+}
+
+/// What a task does next.
+enum Next {
+    Slice(Duration),
+    Until(Instant),
+    Wait(Wait),
+    Done(Outcome, Vec<u8>),
+    /// The processor is done; the DMA engine will complete the call.
+    Handed,
+}
+
+/// A call under way.
+#[derive(Debug)]
+enum Task {
+    Store { to: NodeId, offset: u64, data: Vec<u8>, done: usize, issued: Option<Burst> },
+    Load { to: NodeId, offset: u64, bytes: u32, got: Vec<u8>, stage: u8 },
+    Lock { to: NodeId, offset: u64, command: Command, data: Vec<u8>, stage: u8 },
+    Settle { stage: u8, goal: Goal },
+    Dma(Box<Dma>),
+    Ring { to: NodeId, number: u64, stage: u8 },
+    Compute { left_ps: u64, slice_ps: u64 },
+}
+
+/// How far a flush goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    Flush,
+    Barrier,
+    Check,
+}
+
+#[derive(Debug)]
+struct Dma {
+    left: VecDeque<Descriptor>,
+    level: Level,
+    notice: Notice,
+    stage: DmaStage,
+    call: u64,
+}
+
+/// Where the processor's part of a DMA call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DmaStage {
+    /// Into the driver.
+    Enter,
+    /// Waiting for room in the engine's registers.
+    Room,
+    /// Writing them.
+    Kick,
+    /// They are the engine's.
+    Give,
+    /// Waiting for the end.
+    Spin,
+    /// Seeing it.
+    Look,
+    /// Back from the driver.
+    Return,
+    /// Done.
+    End,
+}
+
+fn normal() -> Next {
+    Next::Done(Outcome::Done(Status::Normal), Vec::new())
+}
+
+impl From<Call> for Task {
+    fn from(call: Call) -> Task {
+        match call {
+            Call::Store { to, offset, data } => {
+                Task::Store { to, offset, data, done: 0, issued: None }
+            }
+            Call::Load { to, offset, bytes } => {
+                Task::Load { to, offset, bytes, got: Vec::new(), stage: 0 }
+            }
+            Call::Lock { to, offset, command, data } => {
+                Task::Lock { to, offset, command, data, stage: 0 }
+            }
+            Call::Flush => Task::Settle { stage: 0, goal: Goal::Flush },
+            Call::Barrier => Task::Settle { stage: 0, goal: Goal::Barrier },
+            Call::Check => Task::Settle { stage: 0, goal: Goal::Check },
+            Call::Dma { descriptors, level, notice } => {
+                let left = descriptors.into();
+                Task::Dma(Box::new(Dma { left, level, notice, stage: DmaStage::Enter, call: 0 }))
+            }
+            Call::RingInterrupt { to, number } => Task::Ring { to, number, stage: 0 },
+            Call::Compute(work) => Task::Compute { left_ps: work.as_ps(), slice_ps: 0 },
+        }
+    }
+}
+
+impl Host {
+    pub(super) fn cpu_submit(&mut self, call: Call, tag: Tag) {
+        self.processor.queue.push_back((call, tag));
+        if self.processor.task.is_none() {
+            self.processor.began = Some(self.now);
+            self.cpu_go();
+        }
+    }
+
+    /// A slice is over.
+    pub(super) fn cpu_step(&mut self) {
+        self.cpu_go();
+    }
+
+    /// Goes on when what the processor waits for is there.
+    pub(super) fn cpu_resume(&mut self) {
+        if self.processor.wait != Wait::No && self.cpu_may_go(self.processor.wait) {
+            self.processor.wait = Wait::No;
+            self.cpu_go();
+        }
+    }
+
+    /// An answer for the processor.
+    pub(super) fn cpu_answer(&mut self, outcome: Outcome, data: Vec<u8>) {
+        self.processor.answer = Some((outcome, data));
+        self.cpu_resume();
+    }
+
+    /// An interrupt takes processor time away from what runs.
+    pub(super) fn cpu_steal(&mut self, time: Duration) {
+        self.processor.stolen = self.processor.stolen + time;
+    }
+
+    fn cpu_may_go(&self, wait: Wait) -> bool {
+        match wait {
+            Wait::No => true,
+            Wait::Room => self.posting.posted() <= self.config.bus.posted_bursts as usize,
+            Wait::Drained => self.posting.posted() == 0,
+            Wait::Idle => self.posting.posted() == 0 && self.streams.idle(),
+            Wait::Answer => self.processor.answer.is_some(),
+            Wait::Registers => match self.config.engine.control {
+                Control::Registers { depth } => self.engine.held() < depth as usize,
+                Control::List { .. } => true,
+            },
+            Wait::Engine(call) => self.engine.is_done(call),
+        }
+    }
+
+    /// Does calls until one takes time.
+    fn cpu_go(&mut self) {
+        loop {
+            let next = self.processor.queue.pop_front();
+            let task = match self.processor.task.take() {
+                Some(task) => {
+                    next.into_iter().for_each(|call| self.processor.queue.push_front(call));
+                    Some(task)
+                }
+                None => next.map(|(call, tag)| (Task::from(call), tag)),
+            };
+            let Some((mut task, tag)) = task else { return self.cpu_rest() };
+            let next = self.cpu_do(&mut task, tag);
+            match next {
+                Next::Done(outcome, data) => {
+                    self.reports.push_back(Report::Completed { tag, outcome, data });
+                }
+                Next::Handed => {}
+                Next::Slice(span) => {
+                    let span = span + std::mem::take(&mut self.processor.stolen);
+                    self.processor.task = Some((task, tag));
+                    return self.schedule(self.now + span, Step::Cpu);
+                }
+                Next::Until(at) => {
+                    self.processor.task = Some((task, tag));
+                    return self.schedule(at, Step::Cpu);
+                }
+                Next::Wait(wait) => {
+                    self.processor.task = Some((task, tag));
+                    if !self.cpu_may_go(wait) {
+                        self.processor.wait = wait;
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn cpu_rest(&mut self) {
+        if let Some(began) = self.processor.began.take() {
+            self.counters.cpu_busy_ps += self.now.since(began).as_ps();
+            self.reports.push_back(Report::CpuFree);
+        }
+    }
+
+    fn cpu_do(&mut self, task: &mut Task, tag: Tag) -> Next {
+        match task {
+            Task::Store { to, offset, data, done, issued } => {
+                self.do_store(*to, *offset, data, done, issued)
+            }
+            Task::Load { to, offset, bytes, got, stage } => {
+                self.do_load(*to, *offset, *bytes, got, stage)
+            }
+            Task::Lock { to, offset, command, data, stage } => {
+                self.do_lock(*to, *offset, *command, data, stage)
+            }
+            Task::Settle { stage, goal } => self.do_settle(stage, *goal),
+            Task::Dma(dma) => self.do_dma(dma, tag),
+            Task::Ring { to, number, stage } => self.do_ring(*to, *number, stage),
+            Task::Compute { left_ps, slice_ps } => self.do_compute(left_ps, slice_ps),
+        }
+    }
+
+    /// Time for `bytes` of stores.
+    fn store_time(&self, bytes: usize) -> Duration {
+        let words = bytes.div_ceil(self.config.cpu.word_bytes as usize);
+        self.config.cpu.store_word.times(words as u64)
+    }
+
+    fn do_store(
+        &mut self,
+        to: NodeId,
+        offset: u64,
+        data: &[u8],
+        done: &mut usize,
+        issued: &mut Option<Burst>,
+    ) -> Next {
+        let first = *done == 0 && issued.is_none();
+        if let Some(burst) = issued.take() {
+            self.combine(burst);
+            return Next::Wait(Wait::Room);
+        }
+        if *done == data.len() {
+            return normal();
+        }
+        let unit = self.config.cpu.combining.map_or(self.config.bus.store_burst_bytes, |c| c.bytes);
+        let at = offset + *done as u64;
+        let room = u64::from(unit) - at % u64::from(unit);
+        let bytes = (data.len() - *done).min(room as usize);
+        *issued = Some(Burst { to, offset: at, data: data[*done..*done + bytes].to_vec() });
+        *done += bytes;
+        self.counters.stored_bytes += bytes as u64;
+        let call = if first { self.config.cpu.call } else { Duration::ZERO };
+        Next::Slice(call + self.store_time(bytes))
+    }
+
+    fn do_load(
+        &mut self,
+        to: NodeId,
+        offset: u64,
+        bytes: u32,
+        got: &mut Vec<u8>,
+        stage: &mut u8,
+    ) -> Next {
+        let at = offset + got.len() as u64;
+        let left = bytes - got.len() as u32;
+        let word = self.config.cpu.word_bytes;
+        let prefetch = self.config.card.prefetch;
+        let block = if prefetch { 64 } else { word };
+        let here = left.min(block - (at % u64::from(block)) as u32);
+        *stage += 1;
+        match *stage {
+            1 => Next::Slice(self.config.cpu.call),
+            // A read does not pass posted writes on the bus.
+            2 => Next::Wait(Wait::Drained),
+            3 if left == 0 => Next::Done(Outcome::Done(Status::Normal), std::mem::take(got)),
+            3 => {
+                let miss = self.card.translate(to, at);
+                Next::Until(self.bus.load(self.now, 1, word) + miss)
+            }
+            4 => {
+                self.processor.answer = None;
+                let (command, from, length) = match prefetch {
+                    true => (Command::Read64, at & !63, 0),
+                    false => (Command::ReadSelected, at, here),
+                };
+                self.card_send(Owner::Processor, to, command, from, Vec::new(), length);
+                Next::Wait(Wait::Answer)
+            }
+            5 => {
+                let Some((outcome, data)) = self.processor.answer.take() else {
+                    return Next::Done(Outcome::Lost, Vec::new());
+                };
+                if outcome != Outcome::Done(Status::Normal) {
+                    return Next::Done(outcome, Vec::new());
+                }
+                let skip = if prefetch { (at % 64) as usize } else { 0 };
+                let from = data.into_iter().skip(skip).chain(std::iter::repeat(0));
+                got.extend(from.take(here as usize));
+                *stage = 2;
+                Next::Until(self.bus.load(self.now, here.div_ceil(word), word))
+            }
+            _ => normal(),
+        }
+    }
+
+    fn do_lock(
+        &mut self,
+        to: NodeId,
+        offset: u64,
+        command: Command,
+        data: &mut Vec<u8>,
+        stage: &mut u8,
+    ) -> Next {
+        *stage += 1;
+        match *stage {
+            1 => Next::Slice(self.config.cpu.call),
+            2 => Next::Wait(Wait::Drained),
+            3 => Next::Until(self.bus.load(self.now, 1, self.config.cpu.word_bytes)),
+            4 => {
+                self.processor.answer = None;
+                let operands = std::mem::take(data);
+                self.card_send(Owner::Processor, to, command, offset, operands, 0);
+                Next::Wait(Wait::Answer)
+            }
+            _ => {
+                let answer = self.processor.answer.take();
+                let (outcome, old) = answer.unwrap_or((Outcome::Lost, Vec::new()));
+                Next::Done(outcome, old)
+            }
+        }
+    }
+
+    fn do_settle(&mut self, stage: &mut u8, goal: Goal) -> Next {
+        *stage += 1;
+        match (*stage, goal) {
+            (1, _) => {
+                self.combining_flush();
+                Next::Wait(Wait::Drained)
+            }
+            (2, _) => {
+                self.streams_flush();
+                if goal == Goal::Flush { normal() } else { Next::Wait(Wait::Idle) }
+            }
+            (3, Goal::Check) => Next::Slice(self.config.software.check),
+            (4, Goal::Check) => Next::Done(self.card.take_worst(), Vec::new()),
+            _ => normal(),
+        }
+    }
+
+    fn do_ring(&mut self, to: NodeId, number: u64, stage: &mut u8) -> Next {
+        *stage += 1;
+        match *stage {
+            1 => Next::Slice(self.config.cpu.call + self.config.cpu.store_word),
+            2 => Next::Wait(Wait::Drained),
+            3 => Next::Until(self.bus.store(self.now, 4, Duration::ZERO)),
+            _ => {
+                self.card_send(Owner::Nobody, to, Command::Event00, number, Vec::new(), 0);
+                normal()
+            }
+        }
+    }
+
+    fn do_dma(&mut self, dma: &mut Dma, tag: Tag) -> Next {
+        let (software, kick) = (self.config.software, self.config.engine.kick);
+        let list = matches!(self.config.engine.control, Control::List { .. });
+        let (kernel, spin) = (dma.level == Level::Kernel, dma.notice == Notice::Spin);
+        loop {
+            let stage = dma.stage;
+            dma.stage = match stage {
+                DmaStage::Enter => DmaStage::Room,
+                DmaStage::Room if !dma.left.is_empty() => DmaStage::Kick,
+                DmaStage::Room if spin => DmaStage::Spin,
+                DmaStage::Room => DmaStage::Return,
+                DmaStage::Kick => DmaStage::Give,
+                DmaStage::Give => DmaStage::Room,
+                DmaStage::Spin => DmaStage::Look,
+                DmaStage::Look => DmaStage::Return,
+                DmaStage::Return | DmaStage::End => DmaStage::End,
+            };
+            match stage {
+                DmaStage::Enter => {
+                    dma.call = self.engine_open(tag, dma.notice, dma.left.len());
+                    return Next::Slice(if kernel {
+                        software.kernel_entry
+                    } else {
+                        Duration::ZERO
+                    });
+                }
+                DmaStage::Room if dma.left.is_empty() => {}
+                DmaStage::Room => return Next::Wait(Wait::Registers),
+                DmaStage::Kick => return Next::Slice(kick),
+                DmaStage::Give => {
+                    let count = if list { dma.left.len() } else { 1 };
+                    for descriptor in dma.left.drain(..count) {
+                        self.engine_give(dma.call, descriptor);
+                    }
+                }
+                DmaStage::Spin => return Next::Wait(Wait::Engine(dma.call)),
+                DmaStage::Look => return Next::Slice(software.status_read),
+                DmaStage::Return if kernel => return Next::Slice(software.kernel_return),
+                DmaStage::Return => {}
+                DmaStage::End if spin => {
+                    return Next::Done(self.engine_close(dma.call), Vec::new());
+                }
+                DmaStage::End => return Next::Handed,
+            }
+        }
+    }
+
+    fn do_compute(&mut self, left_ps: &mut u64, slice_ps: &mut u64) -> Next {
+        *left_ps -= *slice_ps;
+        if *left_ps == 0 {
+            return normal();
+        }
+        *slice_ps = COMPUTE_SLICE.as_ps().min(*left_ps);
+        let speed = match self.engine.busy() {
+            true => 100 - u64::from(self.config.cpu.slow_down_percent),
+            false => 100,
+        };
+        Next::Slice(Duration::from_ps(*slice_ps * 100 / speed))
+    }
+}

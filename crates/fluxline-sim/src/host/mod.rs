@@ -1,0 +1,507 @@
+//! One machine: its processor, its bus and its SCI card, with the time that each step takes.
+//!
+//! A [`Host`] says *when*; what is in memory and what crosses the network is with whoever composes
+//! hosts, a network and programs. The composer
+//!
+//! * hands over calls of the program ([`Host::submit`]), what the network brings
+//!   ([`Host::incoming`], [`Host::finished`]) and the host's own entries ([`Host::handle`]);
+//! * and then, each time, takes all of [`Host::next_out`] to the network and acts on all of
+//!   [`Host::next_report`]: a report about memory is answered at once, before time goes on
+//!   ([`Host::served`], [`Host::supply`]).
+//!
+//! The way of a store: processor, write-combining buffer, posting buffer of the host bridge, PCI
+//! bus, write stream of the card, card's internal bus, network; there card, PCI bus, memory; and
+//! the response back to the stream. Constants: [`preset`]. Source of the parts: published
+//! descriptions of the cards and of the two test stands; what is no more than a model says so where
+//! it stands.
+
+mod bridge;
+mod bus;
+mod combining;
+pub mod config;
+mod cpu;
+mod engine;
+pub mod preset;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod translation;
+
+use std::collections::VecDeque;
+
+use crate::sci::{Command, NodeId, Status};
+use crate::{Agenda, Duration, Instant};
+
+pub use config::Config;
+
+/// The program's number of a call; comes back in [`Report::Completed`].
+pub type Tag = u64;
+/// The host's number of a request that it sent: comes back in [`Host::finished`].
+pub type Handle = u64;
+/// The composer's number of a request that came from the network; unique while it is served.
+pub type RequestId = u64;
+/// The host's number of a read of its own memory.
+pub type FetchId = u64;
+
+/// What a program asks of its processor. Calls are done one after the other, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Stores `data` into a mapped remote region. Completed when the processor is done with it: the
+    /// bytes may still be in buffers (see [`Call::Flush`]).
+    Store {
+        /// Whose memory.
+        to: NodeId,
+        /// Where \[byte\].
+        offset: u64,
+        /// What.
+        data: Vec<u8>,
+    },
+    /// Loads `bytes` from a mapped remote region; the processor waits for each word. A load does
+    /// not wait for write streams: who must read what it stored puts a barrier before.
+    Load {
+        /// Whose memory.
+        to: NodeId,
+        /// Where \[byte\].
+        offset: u64,
+        /// How much \[byte\].
+        bytes: u32,
+    },
+    /// A lock transaction; completed with the old value, the processor waits.
+    Lock {
+        /// Whose memory.
+        to: NodeId,
+        /// Where \[byte\].
+        offset: u64,
+        /// Which, as the packet says it.
+        command: Command,
+        /// Its operands, as the packet carries them (at most 16 B).
+        data: Vec<u8>,
+    },
+    /// Sends what write-combining buffers and gathering streams hold; does not wait for answers.
+    Flush,
+    /// A flush, and waits until every write stream is idle (store barrier).
+    Barrier,
+    /// A barrier, and reads the card's error counters: completed with [`Outcome::Lost`] or the
+    /// worst status when any store since the last check failed. All of them must then be repeated.
+    Check,
+    /// Hands descriptors to the DMA engine. Completed as `notice` says.
+    Dma {
+        /// The transfers, done in order.
+        descriptors: Vec<Descriptor>,
+        /// Who drives the engine's registers.
+        level: Level,
+        /// How the program learns of the end.
+        notice: Notice,
+    },
+    /// Sends an interrupt (an event packet with a number) to another node.
+    RingInterrupt {
+        /// Whom to interrupt.
+        to: NodeId,
+        /// Which interrupt: the packet's offset.
+        number: u64,
+    },
+    /// Computes for so long, longer while the DMA engine takes memory cycles away.
+    Compute(Duration),
+}
+
+/// One transfer of the DMA engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Which way the bytes go.
+    pub direction: Direction,
+    /// The other node.
+    pub to: NodeId,
+    /// Where there \[byte\].
+    pub offset: u64,
+    /// Where in one's own memory \[byte\]: comes back in reports, means nothing to the host.
+    pub address: u64,
+    /// How much \[byte\]; 0 completes without a packet.
+    pub bytes: u32,
+}
+
+/// Which way a transfer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From one's own memory to the other node.
+    Write,
+    /// From the other node into one's own memory.
+    Read,
+}
+
+/// Who drives the DMA engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The program itself, through mapped registers.
+    User,
+    /// The operating system: one entry and one return a call.
+    Kernel,
+}
+
+/// How a program learns that its DMA transfers are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The processor reads the engine's status until it is done; no later call starts before.
+    Spin,
+    /// An interrupt; until then the processor does later calls.
+    Interrupt,
+    /// A word in memory, looked at when the program likes: costs no time here.
+    Word,
+}
+
+/// How a request or a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Answered (a move: taken).
+    Done(Status),
+    /// Given up: no answer, no echo.
+    Lost,
+}
+
+/// What the host wants sent. Everything in it is ready to go now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Out {
+    /// A request; the composer gives it a transaction and says how it ended by
+    /// [`Host::finished`] (a move: when its echo came). Event packets end unsaid.
+    Request {
+        /// The host's number of it.
+        handle: Handle,
+        /// To whom.
+        to: NodeId,
+        /// What.
+        command: Command,
+        /// The lower 48 bits of the address.
+        offset: u64,
+        /// Bytes to write, operands, or nothing. Selected-byte writes: 1 to 16 bytes.
+        data: Vec<u8>,
+        /// Bytes wanted by a selected-byte read, otherwise 0.
+        bytes: u32,
+    },
+    /// The answer to what came by [`Host::incoming`].
+    Response {
+        /// The composer's number of the request.
+        request: RequestId,
+        /// How it ended.
+        status: Status,
+        /// What was read, or nothing.
+        data: Vec<u8>,
+    },
+}
+
+/// A request from the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// The composer's number of it.
+    pub request: RequestId,
+    /// What.
+    pub command: Command,
+    /// The lower 48 bits of the address.
+    pub offset: u64,
+    /// Bytes to write, operands, or nothing.
+    pub data: Vec<u8>,
+    /// Bytes wanted by a selected-byte read, otherwise 0.
+    pub bytes: u32,
+}
+
+/// What happened, or what the composer must do with memory now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// A call is done.
+    Completed {
+        /// The program's number of it.
+        tag: Tag,
+        /// How it ended.
+        outcome: Outcome,
+        /// What a load or a lock brought.
+        data: Vec<u8>,
+    },
+    /// The processor has nothing to do from now on.
+    CpuFree,
+    /// The bus transaction for a request is done: do it on memory and call [`Host::served`]. A read
+    /// of 64 B may reach beyond what its program wants (prefetch): what is not there is answered
+    /// with zeros, not refused.
+    Serve(Incoming),
+    /// The DMA engine reads memory: call [`Host::supply`] with these bytes.
+    Fetch {
+        /// The host's number of it.
+        fetch: FetchId,
+        /// Where \[byte\], as in the descriptor.
+        address: u64,
+        /// How much \[byte\].
+        bytes: u32,
+    },
+    /// The DMA engine wrote memory: these bytes are there from now on.
+    Placed {
+        /// Where \[byte\], as in the descriptor.
+        address: u64,
+        /// What.
+        data: Vec<u8>,
+    },
+    /// A peer's interrupt has reached the program, after the operating system's share.
+    Interrupted {
+        /// Which.
+        number: u64,
+    },
+}
+
+/// What a host has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Time in which the processor did calls \[ps\].
+    pub cpu_busy_ps: u64,
+    /// Time in which the PCI bus carried something \[ps\].
+    pub bus_busy_ps: u64,
+    /// Time in which the DMA engine had work \[ps\].
+    pub engine_busy_ps: u64,
+    /// Bytes that calls stored.
+    pub stored_bytes: u64,
+    /// Bytes that left in requests, DMA included.
+    pub sent_bytes: u64,
+    /// Requests that left.
+    pub requests: u64,
+    /// Requests that failed.
+    pub failures: u64,
+    /// Streams sent before they were full.
+    pub partial_streams: u64,
+    /// Stores that the card refused for want of a stream (PCI retry).
+    pub retries: u64,
+    /// Misses of the address translation cache.
+    pub translation_misses: u64,
+}
+
+/// An entry of a host on the agenda.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Whose.
+    pub host: u32,
+    step: Step,
+}
+
+/// What is due. The numbers are of [`Host`]'s own tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The processor is done with its slice.
+    Cpu,
+    /// The head of the posting buffer may go on the bus, or has crossed it.
+    Posted,
+    /// A write-combining buffer has been left alone.
+    Linger(u64),
+    /// A gathering stream has been left alone.
+    Gathered(u64),
+    /// A packet leaves the card.
+    Leave(u64),
+    /// An answer has come through the card.
+    Answered(u64),
+    /// A request has come through the card.
+    Through(RequestId),
+    /// The bus has done what a request needs.
+    Crossed(RequestId),
+    /// The DMA engine goes on.
+    Engine,
+    /// A burst of the DMA engine is done.
+    Burst(u64),
+    /// The completion of a DMA call is seen.
+    Notice(u64),
+    /// An interrupt reaches the program.
+    Interrupt(u64),
+}
+
+/// One machine. See the [module](self) for how it is used.
+#[derive(Debug)]
+pub struct Host {
+    number: u32,
+    config: Config,
+    /// The time of the call that is being handled.
+    now: Instant,
+    /// Entries made while handling; they go to the agenda before the call returns.
+    due: VecDeque<(Instant, Step)>,
+    outs: VecDeque<Out>,
+    reports: VecDeque<Report>,
+    counters: Counters,
+    next_handle: Handle,
+    processor: cpu::Processor,
+    posting: combining::Posted,
+    bus: bus::Bus,
+    card: bridge::Card,
+    streams: streams::Streams,
+    engine: engine::Engine,
+}
+
+impl Host {
+    /// A machine at rest; `number` goes into its entries.
+    ///
+    /// # Errors
+    /// [`config::BadConfig`] when the configuration has a number that cannot be.
+    pub fn new(number: u32, config: Config) -> Result<Host, config::BadConfig> {
+        config.check()?;
+        Ok(Host {
+            number,
+            now: Instant::START,
+            due: VecDeque::new(),
+            outs: VecDeque::new(),
+            reports: VecDeque::new(),
+            counters: Counters::default(),
+            next_handle: 0,
+            processor: cpu::Processor::default(),
+            posting: combining::Posted::default(),
+            bus: bus::Bus::new(config.bus),
+            card: bridge::Card::new(&config.card),
+            streams: streams::Streams::new(&config.card),
+            engine: engine::Engine::default(),
+            config,
+        })
+    }
+
+    /// What it is made of.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let mut counters = Counters { bus_busy_ps: self.bus.busy().as_ps(), ..self.counters };
+        self.card.fill(&mut counters);
+        counters.cpu_busy_ps += self.processor.busy_since(self.now).as_ps();
+        counters
+    }
+
+    /// Gives the program's processor a call; it is done after those given before.
+    pub fn submit<A: From<Entry>>(&mut self, call: Call, tag: Tag, agenda: &mut Agenda<A>) {
+        self.at(agenda, |host| host.cpu_submit(call, tag));
+    }
+
+    /// Calls that are not completed or not begun, the DMA engine's not counted.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.processor.calls()
+    }
+
+    /// Whether nothing of it is under way: no call, no burst, no packet, no request it serves.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.processor.calls() == 0
+            && self.posting.holds_nothing()
+            && self.streams.idle()
+            && self.card.is_empty()
+            && self.engine.is_empty()
+            && self.outs.is_empty()
+            && self.reports.is_empty()
+    }
+
+    /// The next packet that leaves now.
+    pub fn next_out(&mut self) -> Option<Out> {
+        self.outs.pop_front()
+    }
+
+    /// What happened, in order; memory reports are answered before time goes on.
+    pub fn next_report(&mut self) -> Option<Report> {
+        self.reports.pop_front()
+    }
+
+    /// A request of this host has ended: its response came (with `data`), a move's echo came, or it
+    /// is given up. An unknown handle is ignored: it ended before.
+    pub fn finished<A: From<Entry>>(
+        &mut self,
+        handle: Handle,
+        outcome: Outcome,
+        data: Vec<u8>,
+        agenda: &mut Agenda<A>,
+    ) {
+        self.at(agenda, |host| host.card_finished(handle, outcome, data));
+    }
+
+    /// Whether the card has room for one more request from the network; otherwise the composer
+    /// leaves it in the link's receive queue, and asks again after [`Host::handle`] or
+    /// [`Host::served`].
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.card.serving() < self.config.card.incoming_slots as usize
+    }
+
+    /// A request came from the network. Reported as [`Report::Serve`] when the bus has carried it.
+    pub fn incoming<A: From<Entry>>(&mut self, request: Incoming, agenda: &mut Agenda<A>) {
+        self.at(agenda, |host| host.card_incoming(request));
+    }
+
+    /// The composer has done a request on memory; `data` is what it read. The response leaves
+    /// later; moves and events have none. Unknown requests are ignored.
+    pub fn served<A: From<Entry>>(
+        &mut self,
+        request: RequestId,
+        status: Status,
+        data: Vec<u8>,
+        agenda: &mut Agenda<A>,
+    ) {
+        self.at(agenda, |host| host.card_served(request, status, data));
+    }
+
+    /// The bytes of [`Report::Fetch`]; too few are filled up with zeros.
+    pub fn supply<A: From<Entry>>(
+        &mut self,
+        fetch: FetchId,
+        data: Vec<u8>,
+        agenda: &mut Agenda<A>,
+    ) {
+        self.at(agenda, |host| host.engine_supply(fetch, data));
+    }
+
+    /// Does what is due.
+    pub fn handle<A: From<Entry>>(&mut self, entry: Entry, agenda: &mut Agenda<A>) {
+        self.at(agenda, |host| match entry.step {
+            Step::Cpu => host.cpu_step(),
+            Step::Posted => host.posted_step(),
+            Step::Linger(buffer) => host.combining_linger(buffer),
+            Step::Gathered(generation) => host.stream_timeout(generation),
+            Step::Leave(packet) => host.card_leave(packet),
+            Step::Answered(handle) => host.card_answered(handle),
+            Step::Through(request) => host.card_through(request),
+            Step::Crossed(request) => host.card_crossed(request),
+            Step::Engine => host.engine_step(),
+            Step::Burst(burst) => host.engine_burst(burst),
+            Step::Notice(call) => host.engine_notice(call),
+            Step::Interrupt(number) => host.card_interrupt(number),
+        });
+    }
+
+    /// Runs `work` at the agenda's time and puts what it made due on the agenda.
+    fn at<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>, work: impl FnOnce(&mut Host)) {
+        self.now = agenda.now();
+        work(self);
+        while let Some((at, step)) = self.due.pop_front() {
+            agenda.schedule(at, Entry { host: self.number, step });
+        }
+    }
+
+    fn schedule(&mut self, at: Instant, step: Step) {
+        self.due.push_back((at, step));
+    }
+
+    fn handle_of_next(&mut self) -> Handle {
+        self.next_handle += 1;
+        self.next_handle
+    }
+}
+
+impl crate::Entry for Entry {
+    fn component(&self) -> u32 {
+        self.host
+    }
+
+    fn kind(&self) -> u8 {
+        match self.step {
+            Step::Cpu => 0,
+            Step::Posted => 1,
+            Step::Linger(_) => 2,
+            Step::Gathered(_) => 3,
+            Step::Leave(_) => 4,
+            Step::Answered(_) => 5,
+            Step::Through(_) => 6,
+            Step::Crossed(_) => 7,
+            Step::Engine => 8,
+            Step::Burst(_) => 9,
+            Step::Notice(_) => 10,
+            Step::Interrupt(_) => 11,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What a model is, and how it is run.
+
+use crate::{Agenda, Fingerprint, Instant};
+
+/// Something on the agenda. Called *entry*, because an *event* is what a detector measures.
+pub trait Entry {
+    /// Whom it concerns: the number of a node, link or host.
+    fn component(&self) -> u32;
+    /// Which kind of entry it is; part of the fingerprint.
+    fn kind(&self) -> u8;
+}
+
+/// A state that entries change.
+///
+/// A part of a larger model takes `&mut Agenda<A>` with `A: From<its entry>` in its own functions,
+/// so that the whole can be put together without cost.
+pub trait Model {
+    /// What it handles.
+    type Entry: Entry;
+
+    /// Does what is due now ([`Agenda::now`]) and schedules what follows.
+    fn handle(&mut self, entry: Self::Entry, agenda: &mut Agenda<Self::Entry>);
+}
+
+/// Handles all entries that are due by `until`; returns how many there were.
+pub fn run<M: Model>(
+    model: &mut M,
+    agenda: &mut Agenda<M::Entry>,
+    fingerprint: &mut Fingerprint,
+    until: Instant,
+) -> u64 {
+    let mut count = 0;
+    while let Some(entry) = agenda.take(until) {
+        fingerprint.add(agenda.now(), entry.component(), entry.kind());
+        model.handle(entry, agenda);
+        count += 1;
+    }
+    count
+}

@@ -1,0 +1,61 @@
+//! Nothing is lost, nothing is made: checked at the end of each run.
+
+use super::state::{Coming, NONE};
+use super::{Network, NetworkError};
+
+impl Network {
+    /// Adds up every message and every buffer.
+    ///
+    /// # Errors
+    /// When bytes or packets are missing or too many, or free and used space of a buffer do not add
+    /// up to its size: a defect of the model, not of its input.
+    pub fn audit(&self) -> Result<(), NetworkError> {
+        let fail = |text: String| Err(NetworkError(format!("does not add up: {text}")));
+        let live = self.messages.iter().filter(|message| message.packets > 0);
+        let (mut bytes, mut owed) = (0, 0);
+        for message in live {
+            bytes += u64::from(message.bytes);
+            owed += u64::from(message.packets);
+        }
+        if self.bytes_in != self.bytes_out + bytes {
+            let (sent, out) = (self.bytes_in, self.bytes_out);
+            return fail(format!("{sent} bytes sent, {out} delivered, {bytes} under way"));
+        }
+        if owed != self.packets.len() as u64 {
+            return fail(format!("{owed} packets expected, {} there", self.packets.len()));
+        }
+        let mut used = vec![0_u64; self.buffers.len()];
+        for coming in self.from_routers.iter() {
+            used[coming.buffer as usize] += u64::from(self.packets.get(coming.packet).bytes);
+        }
+        for (buffer, used) in self.buffers.iter().zip(&mut used) {
+            let mut at = buffer.head;
+            while at != NONE {
+                *used += u64::from(self.packets.get(at).bytes);
+                at = self.packets.get(at).next;
+            }
+            let free = buffer.promised(&self.later);
+            if buffer.feeder != NONE && *used + free != u64::from(self.config.buffer_bytes) {
+                let (router, place) = (buffer.router, buffer.place);
+                return fail(format!(
+                    "router {router}, buffer {place}: {used} bytes used, {free} free"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Memory of routers, links and packets \[bytes\], without what the allocator adds.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let coming = self.from_nodes.capacity() + self.from_routers.capacity();
+        let choosing: usize = self.choosing.iter().map(Vec::capacity).sum();
+        size_of_val(self.buffers.as_slice())
+            + size_of_val(self.outputs.as_slice())
+            + coming * size_of::<Coming>()
+            + choosing * 4
+            + self.later.memory_bytes()
+            + self.packets.memory_bytes()
+            + self.messages.memory_bytes()
+    }
+}

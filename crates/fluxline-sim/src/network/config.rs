@@ -1,0 +1,156 @@
+//! What a network is made of.
+
+use super::topology::Topology;
+use crate::Clock;
+
+/// Whether the last router of a dimension is joined to the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrap {
+    /// Joined: a ring, a torus.
+    Ring,
+    /// Not joined: a mesh.
+    Line,
+}
+
+/// Links of a dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    /// Up and down.
+    Both,
+    /// Up only, as in SCI's rings.
+    Up,
+}
+
+/// One dimension of the grid of routers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// Routers along it, 2 to 65535.
+    pub routers: u32,
+    /// Whether it closes.
+    pub wrap: Wrap,
+    /// Which links it has.
+    pub ways: Ways,
+}
+
+/// Whether packets that cross the end of a ring have channels of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dateline {
+    /// They have, which needs two channels: no deadlock.
+    Kept,
+    /// They have not: rings can deadlock, which a run names.
+    Ignored,
+}
+
+/// How the place of a packet that leaves a buffer comes back to the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreditUnit {
+    /// At once, when its tail has left.
+    Packet,
+    /// Piece by piece, what a tick carries each tick. The next packet may start when the first
+    /// piece is back: it needs the others no faster than they come, because no packet is
+    /// interrupted.
+    Flit,
+}
+
+/// A network of routers that cut through: a packet leaves as soon as its head is there, its way is
+/// free and the next buffer holds all of it, or will as fast as it comes.
+///
+/// Each router has one node. Virtual channels share a link packet by packet (a packet is not
+/// interrupted); every input channel reaches the switch on its own. The sender knows
+/// `credit_ticks` later that a place is free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkConfig {
+    /// The grid.
+    pub dimensions: Vec<Dimension>,
+    /// How rings avoid deadlock.
+    pub dateline: Dateline,
+    /// The clock of all links and routers.
+    pub clock: Clock,
+    /// What a link carries in a tick \[bytes\].
+    pub bytes_per_tick: u32,
+    /// Virtual channels of each link.
+    pub channels: u8,
+    /// Buffer of each channel at its receiving end \[bytes\]; holds a whole packet at least.
+    pub buffer_bytes: u32,
+    /// What of a message fits into a packet \[bytes\].
+    pub packet_bytes: u32,
+    /// What comes on top in each packet \[bytes\].
+    pub header_bytes: u32,
+    /// From a head's arrival until it can leave the router \[ticks\].
+    pub router_ticks: u32,
+    /// Time on a link \[ticks\], from and to nodes as well; at least 1.
+    pub wire_ticks: u32,
+    /// From a place's becoming free until the sender may use it \[ticks\].
+    pub credit_ticks: u32,
+    /// How the place of a packet comes back.
+    pub credit_unit: CreditUnit,
+    /// Packets that wait at a node before it refuses messages of an open loop.
+    pub source_packets: u32,
+}
+
+/// A configuration that cannot work, or a run that went wrong, in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("network: {0}")]
+pub struct NetworkError(pub(crate) String);
+
+impl NetworkConfig {
+    /// A torus (or ring) of `sides`, both ways, 16 bytes a nanosecond, two channels with two
+    /// packets of 64 bytes each; router and wire take 5 + 1 ticks. Assumed: a plain machine for
+    /// comparisons, not one that was built.
+    #[must_use]
+    pub fn torus(sides: &[u32]) -> NetworkConfig {
+        let dimension = |&routers| Dimension { routers, wrap: Wrap::Ring, ways: Ways::Both };
+        NetworkConfig {
+            dimensions: sides.iter().map(dimension).collect(),
+            dateline: Dateline::Kept,
+            clock: Clock::from_hertz(1_000_000_000),
+            bytes_per_tick: 16,
+            channels: 2,
+            buffer_bytes: 128,
+            packet_bytes: 64,
+            header_bytes: 0,
+            router_ticks: 5,
+            wire_ticks: 1,
+            credit_ticks: 1,
+            credit_unit: CreditUnit::Packet,
+            source_packets: 1024,
+        }
+    }
+
+    /// The rate of a link \[bytes a second\].
+    #[must_use]
+    pub fn link_bytes_per_s(&self) -> f64 {
+        self.clock.hertz() as f64 * f64::from(self.bytes_per_tick)
+    }
+
+    /// Its topology, when all of it can work.
+    ///
+    /// # Errors
+    /// Says which value cannot be, and what to give instead.
+    pub fn check(&self) -> Result<Topology, NetworkError> {
+        let topology = Topology::new(&self.dimensions, self.dateline)?;
+        let has_ring = self.dimensions.iter().any(|dimension| dimension.wrap == Wrap::Ring);
+        let packet = u64::from(self.packet_bytes) + u64::from(self.header_bytes);
+        let inputs = topology.ports() * u32::from(self.channels);
+        let problem = if self.bytes_per_tick == 0 || self.packet_bytes == 0 {
+            "a link must carry bytes, and a packet hold some: give bytes_per_tick and packet_bytes \
+             of 1 or more"
+                .into()
+        } else if self.wire_ticks == 0 {
+            "wire_ticks is 0: a link takes 1 tick or more".into()
+        } else if self.clock.hertz() > 100_000_000_000 {
+            format!("a clock of {} Hz: give at most 100 GHz", self.clock.hertz())
+        } else if self.channels == 0 || inputs > 64 {
+            format!("{inputs} channels into a router: give 1 to 64 (ports times channels)")
+        } else if has_ring && self.dateline == Dateline::Kept && self.channels < 2 {
+            "a ring with a dateline needs 2 channels or more".into()
+        } else if packet > u64::from(self.buffer_bytes) {
+            format!("a buffer of {} bytes holds no packet of {packet}", self.buffer_bytes)
+        } else if self.source_packets == 0 {
+            "source_packets is 0: a node must hold a packet to send it".into()
+        } else {
+            return Ok(topology);
+        };
+        Err(NetworkError(problem))
+    }
+}

@@ -1,0 +1,250 @@
+//! How packets move: what happens at one tick.
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+
+use super::state::{Buffer, Coming, NEVER, NONE};
+use super::topology::Class;
+use super::{AHEAD, CreditUnit, Entry, Network};
+use crate::Agenda;
+
+/// Packets and outputs that are looked at together. Derived: a core waits for about 16 lines at
+/// once.
+const BLOCK: usize = 16;
+
+/// Where a head goes: its buffer, and the channel of the next link.
+type Way = (u32, u8);
+
+/// Takes the first packet on a way when it is there.
+fn due(way: &mut VecDeque<Coming>, now: u64) -> Option<Coming> {
+    if way.front()?.tick == now { way.pop_front() } else { None }
+}
+
+impl Network {
+    /// Does all that happens at this tick, `asked`'s choice included. A second time there is
+    /// nothing left to do.
+    pub(super) fn do_tick<A: From<Entry>>(&mut self, asked: Option<u32>, agenda: &mut Agenda<A>) {
+        let now = self.ticks.from(agenda.now());
+        self.tick = now;
+        while let Some(coming) = due(&mut self.from_nodes, now) {
+            self.arrive(coming, agenda);
+        }
+        while self.from_routers.front().is_some_and(|coming| coming.tick == now) {
+            if self.is_large {
+                self.read_ahead_of_arrivals();
+            }
+            for _ in 0..BLOCK {
+                let Some(coming) = due(&mut self.from_routers, now) else { break };
+                self.arrive(coming, agenda);
+            }
+        }
+        let list = now as usize % AHEAD;
+        self.choosing[list].extend(asked);
+        // What chooses asks for later ticks alone, never into this list.
+        let mut choosing = std::mem::take(&mut self.choosing[list]);
+        for block in choosing.chunks(BLOCK) {
+            if self.is_large {
+                self.read_ahead_of_choices(block);
+            }
+            block.iter().for_each(|&output| self.choose(output, agenda));
+        }
+        choosing.clear();
+        self.choosing[list] = choosing;
+    }
+
+    /// Reads what the next arrivals will need, all at once: waiting for one line of a far cache
+    /// takes as long as for many.
+    fn read_ahead_of_arrivals(&self) {
+        let read = |sum: u32, coming: &Coming| {
+            sum ^ self.buffers[coming.buffer as usize].head ^ self.packets.get(coming.packet).to
+        };
+        black_box(self.from_routers.iter().take(BLOCK).fold(0, read));
+    }
+
+    /// The same for outputs that choose: the buffer at the other end, and whom the head's buffer
+    /// will give its place back to.
+    fn read_ahead_of_choices(&self, outputs: &[u32]) {
+        let read = |sum: u64, &output: &u32| {
+            let out = &self.outputs[output as usize];
+            let place = (out.waiting.rotate_right(out.turn).trailing_zeros() + out.turn) % 64;
+            let Some(queue) = self.buffers.get((out.base + place) as usize) else { return sum };
+            let next = out.to.wrapping_add(u32::from(queue.first_channel)) as usize;
+            let next = self.buffers.get(next).map_or(0, |next| u64::from(next.free));
+            sum ^ next ^ self.outputs.get(queue.feeder as usize).map_or(0, |feeder| feeder.waiting)
+        };
+        black_box(outputs.iter().fold(0, read));
+    }
+
+    fn arrive<A: From<Entry>>(&mut self, coming: Coming, agenda: &mut Agenda<A>) {
+        let Coming { packet, buffer, .. } = coming;
+        let queue = &mut self.buffers[buffer as usize];
+        queue.packets += 1;
+        let last = std::mem::replace(&mut queue.tail, packet);
+        if queue.head != NONE {
+            self.packets.get_mut(last).next = packet;
+            return;
+        }
+        queue.head = packet;
+        self.ask(buffer, agenda);
+    }
+
+    pub(super) fn output_of(&self, queue: &Buffer) -> u32 {
+        queue.router * self.ports + u32::from(queue.port)
+    }
+
+    /// The head of a buffer asks for its way out.
+    fn ask<A: From<Entry>>(&mut self, buffer: u32, agenda: &mut Agenda<A>) {
+        let queue = &mut self.buffers[buffer as usize];
+        let route = self.topology.route(queue.router, self.packets.get(queue.head).to);
+        let channels = self.config.channels;
+        (queue.first_channel, queue.end_channel) = match route.class {
+            Class::Any => (0, channels),
+            Class::Before => (0, channels / 2),
+            Class::After => (channels / 2, channels),
+        };
+        queue.port = route.port;
+        let (place, ready) = (queue.place, queue.ready.max(self.tick));
+        let output = queue.router * self.ports + u32::from(route.port);
+        self.outputs[output as usize].waiting |= 1 << place;
+        self.wake(output, ready, agenda);
+    }
+
+    /// Lets an output choose at a tick, unless it does so before.
+    fn wake<A: From<Entry>>(&mut self, output: u32, tick: u64, agenda: &mut Agenda<A>) {
+        let out = &mut self.outputs[output as usize];
+        let at = tick.max(out.busy_until);
+        if at >= out.wake {
+            return;
+        }
+        out.wake = at;
+        if at - self.tick >= AHEAD as u64 {
+            agenda.schedule(self.ticks.at(at), Entry::Choose { output });
+            return;
+        }
+        let list = &mut self.choosing[at as usize % AHEAD];
+        if list.is_empty() && at != self.tick {
+            agenda.schedule(self.ticks.at(at), Entry::Tick { first: output });
+        }
+        list.push(output);
+    }
+
+    fn choose<A: From<Entry>>(&mut self, output: u32, agenda: &mut Agenda<A>) {
+        let out = &mut self.outputs[output as usize];
+        if out.wake != self.tick {
+            // It has chosen already.
+            return;
+        }
+        out.wake = NEVER;
+        match self.winner(output) {
+            Ok(way) => self.transmit(output, way, agenda),
+            Err(NEVER) => {}
+            Err(later) => self.wake(output, later, agenda),
+        }
+    }
+
+    /// The next buffer in turn whose head can go, and the channel that has room; else when it is
+    /// worth looking again (`NEVER`: when something happens).
+    fn winner(&mut self, output: u32) -> Result<Way, u64> {
+        let now = self.tick;
+        let out = &self.outputs[output as usize];
+        let mut later = NEVER;
+        let mut candidates = out.waiting.rotate_right(out.turn);
+        while candidates != 0 {
+            let place = (candidates.trailing_zeros() + out.turn) % 64;
+            candidates &= candidates - 1;
+            let queue = &self.buffers[(out.base + place) as usize];
+            if queue.ready > now {
+                later = later.min(queue.ready);
+                continue;
+            }
+            if out.to == NONE {
+                return Ok((out.base + place, 0));
+            }
+            let bytes = self.packets.get(queue.head).bytes;
+            for channel in queue.first_channel..queue.end_channel {
+                let next = &mut self.buffers[(out.to + u32::from(channel)) as usize];
+                next.settle(now, &mut self.later);
+                if next.free >= bytes {
+                    return Ok((out.base + place, channel));
+                }
+                later = later.min(next.due[0]);
+            }
+        }
+        Err(later)
+    }
+
+    fn transmit<A: From<Entry>>(
+        &mut self,
+        output: u32,
+        (buffer, channel): Way,
+        agenda: &mut Agenda<A>,
+    ) {
+        let now = self.tick;
+        let queue = &mut self.buffers[buffer as usize];
+        let packet = queue.head;
+        let sent = self.packets.get_mut(packet);
+        let bytes = sent.bytes;
+        queue.head = std::mem::replace(&mut sent.next, NONE);
+        queue.packets -= 1;
+        let (place, node) = (u32::from(queue.place), queue.router);
+        let ticks = u64::from(self.packet_ticks(bytes));
+        let gone = now + ticks;
+        let queue = &mut self.buffers[buffer as usize];
+        queue.ready = gone;
+        let out = &mut self.outputs[output as usize];
+        out.waiting &= !(1 << place);
+        out.turn = (place + 1) % 64;
+        out.busy_until = gone;
+        out.busy_ticks += ticks;
+        let is_asked = out.waiting != 0;
+        if out.to == NONE {
+            let at = self.ticks.at(gone + u64::from(self.config.wire_ticks));
+            agenda.schedule(at, Entry::Deliver { packet, node });
+        } else {
+            let buffer = out.to + u32::from(channel);
+            self.buffers[buffer as usize].free -= bytes;
+            self.hops += 1;
+            self.forward(Coming { tick: now + self.hop_ticks(), packet, buffer }, agenda);
+        }
+        if is_asked {
+            self.wake(output, gone, agenda);
+        }
+        self.give_back(buffer, bytes, gone, agenda);
+        if self.buffers[buffer as usize].head != NONE {
+            self.ask(buffer, agenda);
+        }
+    }
+
+    /// Puts a packet on the way to a router.
+    fn forward<A: From<Entry>>(&mut self, coming: Coming, agenda: &mut Agenda<A>) {
+        if self.from_routers.back().is_none_or(|last| last.tick != coming.tick) {
+            agenda.schedule(self.ticks.at(coming.tick), Entry::Tick { first: coming.buffer });
+        }
+        self.from_routers.push_back(coming);
+    }
+
+    /// Tells the feeder of a buffer when it may use the place of a packet that begins to leave now
+    /// and ends at `gone`.
+    fn give_back<A: From<Entry>>(
+        &mut self,
+        buffer: u32,
+        bytes: u32,
+        gone: u64,
+        agenda: &mut Agenda<A>,
+    ) {
+        let queue = &mut self.buffers[buffer as usize];
+        let feeder = queue.feeder;
+        if feeder == NONE {
+            return;
+        }
+        let first_free = match self.config.credit_unit {
+            CreditUnit::Packet => gone,
+            CreditUnit::Flit => self.tick + 1,
+        };
+        let tick = first_free + u64::from(self.config.credit_ticks);
+        queue.promise(self.tick, tick, bytes, &mut self.later);
+        if self.outputs[feeder as usize].waiting != 0 {
+            self.wake(feeder, tick, agenda);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Packets under way, and the queues that they wait in. Times are numbers of ticks.
+
+/// No packet, no buffer.
+pub const NONE: u32 = u32::MAX;
+/// A tick that does not come.
+pub const NEVER: u64 = u64::MAX;
+
+/// A packet, wherever it is. Four of them share a cache line.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// Its last router.
+    pub to: u32,
+    /// The message that it is a part of.
+    pub message: u32,
+    /// Its length with header \[bytes\].
+    pub bytes: u32,
+    /// The next one in the same buffer.
+    pub next: u32,
+}
+
+/// A packet on the way to a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Coming {
+    /// From this tick on its head can leave that buffer again.
+    pub tick: u64,
+    pub packet: u32,
+    pub buffer: u32,
+}
+
+/// A message, until its last packet is delivered.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    /// What was handed over.
+    pub source: u32,
+    /// Its target.
+    pub to: u32,
+    /// Its length \[bytes\].
+    pub bytes: u32,
+    /// Packets that are not delivered yet; 0: this place is free.
+    pub packets: u32,
+    /// When it was handed over.
+    pub at: crate::Instant,
+}
+
+/// Values in numbered places that are used again, the last one that became free first: it is the
+/// one that is still in a cache.
+#[derive(Clone, Debug)]
+pub struct Slab<T> {
+    places: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab { places: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T: Copy> Slab<T> {
+    pub fn add(&mut self, value: T) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.places[place as usize] = value;
+            return place;
+        }
+        self.places.push(value);
+        (self.places.len() - 1) as u32
+    }
+
+    pub fn remove(&mut self, place: u32) -> T {
+        self.free.push(place);
+        self.places[place as usize]
+    }
+
+    pub fn get(&self, place: u32) -> &T {
+        &self.places[place as usize]
+    }
+
+    pub fn get_mut(&mut self, place: u32) -> &mut T {
+        &mut self.places[place as usize]
+    }
+
+    /// How many places are in use.
+    pub fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// All places, also those that are free.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.places.iter()
+    }
+
+    /// What it occupies \[bytes\].
+    pub fn memory_bytes(&self) -> usize {
+        self.places.capacity() * size_of::<T>() + self.free.capacity() * 4
+    }
+}
+
+/// One channel's queue at the input of a router, or a node's queue; with what its feeder knows of
+/// the free space in it. One cache line, because all of it is needed at about the same time.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub struct Buffer {
+    /// First and last packet in it.
+    pub head: u32,
+    pub tail: u32,
+    /// Packets in it.
+    pub packets: u32,
+    /// Not before this tick the head may leave: the tail of its predecessor has to.
+    pub ready: u64,
+    /// The router that it belongs to, and its bit in the outputs' `waiting`.
+    pub router: u32,
+    pub place: u8,
+    /// The port that the head asks for, and the channels there that it may use, first and end.
+    pub port: u8,
+    pub first_channel: u8,
+    pub end_channel: u8,
+    /// The output that feeds it; `NONE`: its node does.
+    pub feeder: u32,
+    /// Space that the feeder may use \[bytes\].
+    pub free: u32,
+    /// Space that it may use from these ticks on, in order; `NEVER`: none.
+    pub due: [u64; 2],
+    pub due_bytes: [u32; 2],
+    /// The last of what comes back after these; `NONE`: nothing does.
+    pub later: u32,
+}
+
+impl Buffer {
+    pub fn new(router: u32, place: u8, free: u32) -> Buffer {
+        Buffer {
+            head: NONE,
+            tail: NONE,
+            packets: 0,
+            ready: 0,
+            router,
+            place,
+            port: 0,
+            first_channel: 0,
+            end_channel: 0,
+            feeder: NONE,
+            free,
+            due: [NEVER; 2],
+            due_bytes: [0; 2],
+            later: NONE,
+        }
+    }
+}
+
+/// One link out of a router; one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub struct Output {
+    /// Until when its last packet occupies it.
+    pub busy_until: u64,
+    /// When it is going to choose next; `NEVER`: nobody asked.
+    pub wake: u64,
+    /// A bit for each of the router's buffers whose head asks for it.
+    pub waiting: u64,
+    /// The buffer that is asked first.
+    pub turn: u32,
+    /// The router's first buffer.
+    pub base: u32,
+    /// The first buffer that it leads to; `NONE`: the node.
+    pub to: u32,
+    /// Ticks that it was occupied since the start.
+    pub busy_ticks: u64,
+}
+
+impl Output {
+    pub fn new(base: u32, to: u32) -> Output {
+        Output { busy_until: 0, wake: NEVER, waiting: 0, turn: 0, base, to, busy_ticks: 0 }
+    }
+}

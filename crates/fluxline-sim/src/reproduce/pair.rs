@@ -1,0 +1,337 @@
+//! Two machines on a ring of two nodes, with their memories: the test stands.
+
+use std::collections::BTreeMap;
+
+use super::wire::{self, Arrival, Link, Wire};
+use crate::host::{
+    self, Call, Config, Host, Incoming, Out, Outcome, Report, RequestId, Tag, config::BadConfig,
+};
+use crate::sci::packet::Packet;
+use crate::sci::{self, Command, Status};
+use crate::{Agenda, Fingerprint, Instant};
+
+/// Why a test stand cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BadStand {
+    /// A machine.
+    #[error(transparent)]
+    Host(#[from] BadConfig),
+    /// The ring.
+    #[error(transparent)]
+    Ring(#[from] sci::ConfigError),
+}
+
+/// Memory of each machine that its peer can reach \[byte\].
+const MEMORY_BYTES: usize = 1 << 18;
+
+/// What is on the agenda of two machines.
+#[derive(Clone, Copy, Debug)]
+pub enum Entry {
+    /// A machine's own.
+    Host(host::Entry),
+    /// The ring's.
+    Wire(wire::Entry),
+}
+
+impl From<host::Entry> for Entry {
+    fn from(entry: host::Entry) -> Entry {
+        Entry::Host(entry)
+    }
+}
+
+impl From<wire::Entry> for Entry {
+    fn from(entry: wire::Entry) -> Entry {
+        Entry::Wire(entry)
+    }
+}
+
+impl From<sci::Entry> for Entry {
+    fn from(entry: sci::Entry) -> Entry {
+        Entry::Wire(wire::Entry::Ring(entry))
+    }
+}
+
+impl crate::Entry for Entry {
+    fn component(&self) -> u32 {
+        match self {
+            Entry::Host(entry) => entry.host,
+            Entry::Wire(wire::Entry::Ring(entry)) => 2 + crate::Entry::component(entry),
+            Entry::Wire(_) => 2,
+        }
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Entry::Host(entry) => crate::Entry::kind(entry),
+            Entry::Wire(wire::Entry::Ring(entry)) => 64 + crate::Entry::kind(entry),
+            Entry::Wire(wire::Entry::Arrival(_)) => 32,
+            Entry::Wire(wire::Entry::Echo(..)) => 33,
+        }
+    }
+}
+
+/// Two machines, 0 and 1, with their memories.
+#[derive(Debug)]
+pub struct Pair {
+    hosts: [Host; 2],
+    memories: [Vec<u8>; 2],
+    wire: Wire,
+    agenda: Agenda<Entry>,
+    /// When calls were completed, and how.
+    completed: BTreeMap<Tag, (Instant, Outcome)>,
+    loaded: BTreeMap<Tag, Vec<u8>>,
+    next_tag: Tag,
+    /// When a machine's memory was written last, by its peer or its DMA engine.
+    written_at: [Instant; 2],
+    written_bytes: [u64; 2],
+    interrupted_at: [Option<Instant>; 2],
+    /// How many of the next requests of machine 0 are lost.
+    to_lose: u32,
+    fingerprint: Fingerprint,
+}
+
+impl Pair {
+    /// Two machines of the same kind at rest.
+    ///
+    /// # Errors
+    /// [`BadStand`] when the configuration of a machine or of the ring cannot be.
+    pub fn new(config: &Config, link: Link) -> Result<Pair, BadStand> {
+        Ok(Pair {
+            hosts: [Host::new(0, config.clone())?, Host::new(1, config.clone())?],
+            memories: [vec![0; MEMORY_BYTES], vec![0; MEMORY_BYTES]],
+            wire: Wire::new(link)?,
+            agenda: Agenda::default(),
+            completed: BTreeMap::new(),
+            loaded: BTreeMap::new(),
+            next_tag: 0,
+            written_at: [Instant::START; 2],
+            written_bytes: [0; 2],
+            interrupted_at: [None; 2],
+            to_lose: 0,
+            fingerprint: Fingerprint::default(),
+        })
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.agenda.now()
+    }
+
+    /// A machine.
+    #[must_use]
+    pub fn host(&self, machine: usize) -> &Host {
+        &self.hosts[machine]
+    }
+
+    /// A machine's memory.
+    pub fn memory(&mut self, machine: usize) -> &mut Vec<u8> {
+        &mut self.memories[machine]
+    }
+
+    /// When a machine's memory was written last.
+    #[must_use]
+    pub fn written_at(&self, machine: usize) -> Instant {
+        self.written_at[machine]
+    }
+
+    /// How many bytes were written into a machine's memory.
+    #[must_use]
+    pub fn written_bytes(&self, machine: usize) -> u64 {
+        self.written_bytes[machine]
+    }
+
+    /// When a machine's program was interrupted last.
+    #[must_use]
+    pub fn interrupted_at(&self, machine: usize) -> Option<Instant> {
+        self.interrupted_at[machine]
+    }
+
+    /// A number that is the same for the same run.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Loses the next `count` requests of machine 0.
+    pub fn lose(&mut self, count: u32) {
+        self.to_lose = count;
+    }
+
+    /// Gives machine 0 a call.
+    pub fn submit(&mut self, call: Call) -> Tag {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        self.hosts[0].submit(call, tag, &mut self.agenda);
+        self.settle();
+        tag
+    }
+
+    /// Gives machine 0 a call and runs until it is completed; returns when, and how it ended. A
+    /// call that can never be completed ends as lost, when nothing is left to happen.
+    pub fn complete(&mut self, call: Call) -> (Instant, Outcome) {
+        let tag = self.submit(call);
+        self.wait(tag)
+    }
+
+    /// Runs until a call is completed.
+    pub fn wait(&mut self, tag: Tag) -> (Instant, Outcome) {
+        while !self.completed.contains_key(&tag) && self.step(Instant::NEVER) {}
+        self.completed.get(&tag).copied().unwrap_or((self.now(), Outcome::Lost))
+    }
+
+    /// What a completed load brought.
+    #[must_use]
+    pub fn loaded(&self, tag: Tag) -> &[u8] {
+        self.loaded.get(&tag).map_or(&[], Vec::as_slice)
+    }
+
+    /// Runs until nothing is left to happen.
+    pub fn drain(&mut self) {
+        while self.step(Instant::NEVER) {}
+    }
+
+    fn step(&mut self, until: Instant) -> bool {
+        let Some(entry) = self.agenda.take(until) else { return false };
+        let (component, kind) = (crate::Entry::component(&entry), crate::Entry::kind(&entry));
+        self.fingerprint.add(self.agenda.now(), component, kind);
+        match entry {
+            Entry::Host(entry) => {
+                self.hosts[entry.host as usize].handle(entry, &mut self.agenda);
+            }
+            Entry::Wire(entry) => self.wire.handle(entry, &mut self.agenda),
+        }
+        self.settle();
+        true
+    }
+
+    /// Carries out what the machines want until they want nothing more at this moment.
+    fn settle(&mut self) {
+        loop {
+            let mut any = false;
+            for machine in 0..2 {
+                while let Some(report) = self.hosts[machine].next_report() {
+                    self.report(machine, report);
+                    any = true;
+                }
+                while let Some(out) = self.hosts[machine].next_out() {
+                    self.send(machine, out);
+                    any = true;
+                }
+            }
+            let room = [self.hosts[0].has_room(), self.hosts[1].has_room()];
+            if let Some(arrival) = self.wire.take(room, &mut self.agenda) {
+                self.arrive(arrival);
+                any = true;
+            }
+            if !any {
+                return;
+            }
+        }
+    }
+
+    fn send(&mut self, from: usize, out: Out) {
+        let (source, target) = (wire::address(from), wire::address(1 - from));
+        let packet = |command, offset, status, data| Packet {
+            target,
+            source,
+            command,
+            transaction: 0,
+            offset,
+            status,
+            data,
+        };
+        match out {
+            Out::Request { handle, .. } if from == 0 && self.to_lose > 0 => {
+                self.to_lose -= 1;
+                self.hosts[0].finished(handle, Outcome::Lost, Vec::new(), &mut self.agenda);
+            }
+            Out::Request { handle, command, offset, data, bytes, .. } => {
+                let packet = packet(command, offset, Status::Normal, data);
+                self.wire.ask(from, packet, (handle, bytes), &mut self.agenda);
+            }
+            Out::Response { request, status, data } => {
+                let packet = packet(response_of(data.len()), 0, status, data);
+                self.wire.answer(from, packet, request, &mut self.agenda);
+            }
+        }
+    }
+
+    fn arrive(&mut self, arrival: Arrival) {
+        let agenda = &mut self.agenda;
+        match arrival {
+            Arrival::Request { to, number, packet, bytes } => {
+                let Packet { command, offset, data, .. } = packet;
+                let incoming = Incoming { request: number, command, offset, data, bytes };
+                self.hosts[to].incoming(incoming, agenda);
+            }
+            Arrival::Response { to, handle, packet } => {
+                self.hosts[to].finished(handle, Outcome::Done(packet.status), packet.data, agenda);
+            }
+            Arrival::Over { to, handle, lost } => {
+                let outcome = if lost { Outcome::Lost } else { Outcome::Done(Status::Normal) };
+                self.hosts[to].finished(handle, outcome, Vec::new(), agenda);
+            }
+        }
+    }
+
+    fn report(&mut self, machine: usize, report: Report) {
+        let now = self.agenda.now();
+        match report {
+            Report::Completed { tag, outcome, data } => {
+                self.completed.insert(tag, (now, outcome));
+                if !data.is_empty() {
+                    self.loaded.insert(tag, data);
+                }
+            }
+            Report::CpuFree => {}
+            Report::Serve(incoming) => self.serve(machine, incoming),
+            Report::Fetch { fetch, address, bytes } => {
+                let data = self.read(machine, address, bytes as usize);
+                self.hosts[machine].supply(fetch, data, &mut self.agenda);
+            }
+            Report::Placed { address, data } => self.write(machine, address, &data),
+            Report::Interrupted { .. } => self.interrupted_at[machine] = Some(now),
+        }
+    }
+
+    /// Does a request on memory. Locks are not served: no figure needs them.
+    fn serve(&mut self, machine: usize, incoming: Incoming) {
+        let request: RequestId = incoming.request;
+        let (status, data) = match incoming.command {
+            Command::ReadSelected => {
+                (Status::Normal, self.read(machine, incoming.offset, incoming.bytes as usize))
+            }
+            Command::Read64 => (Status::Normal, self.read(machine, incoming.offset, 64)),
+            Command::Lock(_) => (Status::Type, Vec::new()),
+            _ => {
+                self.write(machine, incoming.offset, &incoming.data);
+                (Status::Normal, Vec::new())
+            }
+        };
+        self.hosts[machine].served(request, status, data, &mut self.agenda);
+    }
+
+    fn read(&self, machine: usize, address: u64, bytes: usize) -> Vec<u8> {
+        let memory = &self.memories[machine];
+        (0..bytes).map(|at| memory[(address as usize + at) % MEMORY_BYTES]).collect()
+    }
+
+    fn write(&mut self, machine: usize, address: u64, data: &[u8]) {
+        for (at, byte) in data.iter().enumerate() {
+            self.memories[machine][(address as usize + at) % MEMORY_BYTES] = *byte;
+        }
+        self.written_at[machine] = self.agenda.now();
+        self.written_bytes[machine] += data.len() as u64;
+    }
+}
+
+/// The response that carries so many bytes.
+fn response_of(bytes: usize) -> Command {
+    match bytes {
+        0 => Command::Response00,
+        1..=16 => Command::Response16,
+        17..=64 => Command::Response64,
+        _ => Command::Response256,
+    }
+}

@@ -1,0 +1,316 @@
+//! What joins two machines: a ring of two nodes, modelled symbol by symbol or by a formula.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::sci::{self, Command, Network, NodeId, NodeIndex, Packet, SendId};
+use crate::{Agenda, Duration, Instant};
+
+/// Which ring joins the machines.
+#[derive(Clone, Debug)]
+pub enum Link {
+    /// The ring of [`sci::Network`], with all its rules.
+    Ring(Box<sci::Config>),
+    /// A formula for a ring that is free.
+    Fixed(FixedLink),
+}
+
+/// A ring of two nodes at zero load: a packet of L symbols is there (h + L) symbols after it could
+/// start (h: pass-through delay with the cable), its echo h symbols later; one packet at a time
+/// leaves a node, with an idle symbol behind it. Nothing is refused. Derived for a free ring.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedLink {
+    /// Time of a symbol of 2 B.
+    pub symbol: Duration,
+    /// Pass-through delay and cable \[symbol\].
+    pub hop_symbols: u64,
+}
+
+/// 200 MB/s, the first generation's links (published by SCINET).
+#[must_use]
+pub fn link_lc1() -> Link {
+    Link::Ring(Box::new(sci::Config::lc1(2)))
+}
+
+/// 400 MB/s, the D310's (background).
+#[must_use]
+pub fn link_lc2() -> Link {
+    Link::Ring(Box::new(sci::Config::lc2(2)))
+}
+
+/// What has come to a machine.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    /// A request of the other machine, under a number of its own.
+    Request { to: usize, number: u64, packet: Packet, bytes: u32 },
+    /// The answer to a request of this machine.
+    Response { to: usize, handle: u64, packet: Packet },
+    /// A move of this machine was taken, or a packet of it was lost.
+    Over { to: usize, handle: u64, lost: bool },
+}
+
+/// A request that is not over: the sender's handle, and the bytes of a selected read.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    handle: u64,
+    bytes: u32,
+}
+
+/// A packet, and who asked when it is a request.
+type Waiting = (Packet, Option<Open>);
+
+/// The two directions, and who asked what.
+#[derive(Debug)]
+pub(super) struct Wire {
+    link: Line,
+    /// By machine and transaction.
+    open: [BTreeMap<u8, Open>; 2],
+    /// Packets that wait for a transaction or for a place in the send queue, by machine and class.
+    waiting: [[VecDeque<Waiting>; 2]; 2],
+    arrived: VecDeque<Arrival>,
+    /// Transactions of requests that have come and are to be answered, by their number.
+    answers: BTreeMap<u64, u8>,
+    requests: u64,
+}
+
+#[derive(Debug)]
+enum Line {
+    Ring { network: Box<Network>, sends: BTreeMap<SendId, Send> },
+    Fixed { link: FixedLink, free: [Instant; 2], transits: BTreeMap<u64, Packet>, next: u64 },
+}
+
+/// A packet in the ring, until its echo.
+#[derive(Clone, Copy, Debug)]
+struct Send {
+    /// Who asked, and under which transaction.
+    asker: usize,
+    transaction: u8,
+    /// The echo ends it.
+    is_move: bool,
+}
+
+/// What the wire has on the agenda.
+#[derive(Clone, Copy, Debug)]
+pub enum Entry {
+    /// The ring's own.
+    Ring(sci::Entry),
+    /// A packet of the formula has come.
+    Arrival(u64),
+    /// A move's echo has come back to a machine, by its transaction.
+    Echo(u8, u8),
+}
+
+/// Transactions of a machine that are open at once: 6 bits (a transaction's number in a packet).
+const TRANSACTIONS: u8 = 64;
+
+fn is_move(command: Command) -> bool {
+    matches!(command, Command::Move16 | Command::Move64 | Command::Move256)
+}
+
+impl Wire {
+    pub(super) fn new(link: Link) -> Result<Wire, sci::ConfigError> {
+        let link = match link {
+            Link::Ring(config) => {
+                Line::Ring { network: Box::new(Network::new(&config)?), sends: BTreeMap::new() }
+            }
+            Link::Fixed(link) => {
+                let (free, transits) = ([Instant::START; 2], BTreeMap::new());
+                Line::Fixed { link, free, transits, next: 0 }
+            }
+        };
+        Ok(Wire {
+            link,
+            open: Default::default(),
+            waiting: Default::default(),
+            arrived: VecDeque::new(),
+            answers: BTreeMap::new(),
+            requests: 0,
+        })
+    }
+
+    /// A request of machine `from`; its `transaction` is chosen here.
+    pub(super) fn ask<A: From<Entry> + From<sci::Entry>>(
+        &mut self,
+        from: usize,
+        packet: Packet,
+        (handle, bytes): (u64, u32),
+        agenda: &mut Agenda<A>,
+    ) {
+        self.waiting[from][0].push_back((packet, Some(Open { handle, bytes })));
+        self.go(from, agenda);
+    }
+
+    /// The answer of machine `from` to a request that came to it under `number`.
+    pub(super) fn answer<A: From<Entry> + From<sci::Entry>>(
+        &mut self,
+        from: usize,
+        mut packet: Packet,
+        number: u64,
+        agenda: &mut Agenda<A>,
+    ) {
+        if let Some(transaction) = self.answers.remove(&number) {
+            packet.transaction = transaction;
+            self.waiting[from][1].push_back((packet, None));
+            self.go(from, agenda);
+        }
+    }
+
+    /// Sends what can be sent.
+    fn go<A: From<Entry> + From<sci::Entry>>(&mut self, from: usize, agenda: &mut Agenda<A>) {
+        for class in 0..2 {
+            while let Some((mut packet, open)) = self.waiting[from][class].pop_front() {
+                if let Some(open) = open {
+                    let used = &self.open[from];
+                    let free = (0..TRANSACTIONS).find(|number| !used.contains_key(number));
+                    let Some(number) = free else {
+                        self.waiting[from][class].push_front((packet, Some(open)));
+                        break;
+                    };
+                    packet.transaction = number;
+                    self.open[from].insert(number, open);
+                }
+                if let Err(packet) = self.send(from, packet, agenda) {
+                    if open.is_some() {
+                        self.open[from].remove(&packet.transaction);
+                    }
+                    self.waiting[from][class].push_front((packet, open));
+                    break;
+                }
+            }
+        }
+    }
+
+    fn send<A: From<Entry> + From<sci::Entry>>(
+        &mut self,
+        from: usize,
+        packet: Packet,
+        agenda: &mut Agenda<A>,
+    ) -> Result<(), Packet> {
+        let (transaction, command) = (packet.transaction, packet.command);
+        match &mut self.link {
+            Line::Ring { network, sends } => {
+                let node = NodeIndex(from as u32);
+                let sent = network.send(node, packet, agenda).map_err(|refused| refused.packet)?;
+                let asker = if command.is_response() { 1 - from } else { from };
+                sends.insert(sent, Send { asker, transaction, is_move: is_move(command) });
+            }
+            Line::Fixed { link, free, transits, next } => {
+                let symbols = u64::from(command.symbols());
+                let start = free[from].max(agenda.now());
+                free[from] = start + link.symbol.times(symbols + 1);
+                let there = start + link.symbol.times(link.hop_symbols + symbols);
+                if is_move(command) {
+                    let back = there + link.symbol.times(link.hop_symbols);
+                    agenda.schedule(back, Entry::Echo(from as u8, transaction));
+                }
+                transits.insert(*next, packet);
+                agenda.schedule(there, Entry::Arrival(*next));
+                *next += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what is due.
+    pub(super) fn handle<A: From<Entry> + From<sci::Entry>>(
+        &mut self,
+        entry: Entry,
+        agenda: &mut Agenda<A>,
+    ) {
+        match (entry, &mut self.link) {
+            (Entry::Ring(entry), Line::Ring { network, .. }) => network.handle(entry, agenda),
+            (Entry::Arrival(number), Line::Fixed { transits, .. }) => {
+                if let Some(packet) = transits.remove(&number) {
+                    self.arrive(packet);
+                }
+            }
+            (Entry::Echo(machine, transaction), _) => {
+                self.over(usize::from(machine), transaction, false);
+            }
+            _ => {}
+        }
+    }
+
+    /// A packet stands at its target.
+    fn arrive(&mut self, packet: Packet) {
+        let to = usize::from(packet.target.0);
+        if packet.command.is_response() {
+            if let Some(open) = self.open[to].remove(&packet.transaction) {
+                let handle = open.handle;
+                self.arrived.push_back(Arrival::Response { to, handle, packet });
+            }
+            return;
+        }
+        // Of a move the echo may have been there before: its transaction may have a new owner.
+        let open = self.open[1 - to].get(&packet.transaction);
+        let bytes = open.map_or(0, |open| open.bytes);
+        self.requests += 1;
+        let number = self.requests;
+        if packet.command.response().is_some() {
+            self.answers.insert(number, packet.transaction);
+        } else if packet.command == Command::Event00 {
+            self.open[1 - to].remove(&packet.transaction);
+        }
+        self.arrived.push_back(Arrival::Request { to, number, packet, bytes });
+    }
+
+    /// A request is over without an answer.
+    fn over(&mut self, to: usize, transaction: u8, lost: bool) {
+        if let Some(open) = self.open[to].remove(&transaction) {
+            self.arrived.push_back(Arrival::Over { to, handle: open.handle, lost });
+        }
+    }
+
+    /// What has come, requests only to machines with room.
+    pub(super) fn take<A: From<Entry> + From<sci::Entry>>(
+        &mut self,
+        room: [bool; 2],
+        agenda: &mut Agenda<A>,
+    ) -> Option<Arrival> {
+        self.drain_network(room, agenda);
+        let ready = |arrival: &Arrival| match arrival {
+            Arrival::Request { to, .. } => room[*to],
+            _ => true,
+        };
+        let at = self.arrived.iter().position(ready)?;
+        let arrival = self.arrived.remove(at);
+        (0..2).for_each(|machine| self.go(machine, agenda));
+        arrival
+    }
+
+    fn drain_network<A: From<sci::Entry>>(&mut self, room: [bool; 2], agenda: &mut Agenda<A>) {
+        let Line::Ring { network, sends } = &mut self.link else { return };
+        let (mut came, mut over) = (Vec::new(), Vec::new());
+        while let Some(report) = network.next_report() {
+            match report {
+                sci::Report::Event { packet, .. } => came.push(packet),
+                sci::Report::Done { send, .. } => {
+                    let ended = sends.remove(&send).filter(|send| send.is_move);
+                    over.extend(ended.map(|send| (send, false)));
+                }
+                // A lost response: the asker would find out by a time-out, and is told at once.
+                sci::Report::Lost { send, .. } => {
+                    over.extend(sends.remove(&send).map(|send| (send, true)));
+                }
+                _ => {}
+            }
+        }
+        for (machine, room) in room.into_iter().enumerate() {
+            let node = NodeIndex(machine as u32);
+            while let Some(packet) = network.take_response(node, agenda) {
+                came.push(packet);
+            }
+            if room {
+                came.extend(network.take_request(node, agenda));
+            }
+        }
+        came.into_iter().for_each(|packet| self.arrive(packet));
+        for (send, lost) in over {
+            self.over(send.asker, send.transaction, lost);
+        }
+    }
+}
+
+/// The address of a machine.
+pub(super) fn address(machine: usize) -> NodeId {
+    NodeId(machine as u16)
+}

@@ -1,0 +1,189 @@
+//! What the types of a scenario cannot say.
+
+use super::{Kind, PatternName, Scenario};
+
+/// Why a scenario is refused: one sentence, what, where and what to write.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+/// Nodes at most: SCI's node ids are 16 bits, of which the last 16 values are reserved.
+const NODES_MAX: u64 = 65_520;
+/// Loads at most.
+const LOADS_MAX: usize = 200;
+/// Virtual time at most \[us\]: ten seconds, more than a day of computing.
+const TIME_US_MAX: f64 = 1e7;
+/// Payload of a message at most \[byte\].
+const BYTES_MAX: u32 = 1 << 20;
+
+impl Scenario {
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        self.check_network()?;
+        self.check_traffic()?;
+        self.check_run()?;
+        self.check_faults()
+    }
+
+    fn check_network(&self) -> Result<(), Refused> {
+        let part = &self.network;
+        let nodes = part.node_count();
+        let size = if part.kind.is_grid() { "side` and `dimensions" } else { "nodes" };
+        require(
+            (2..=NODES_MAX).contains(&nodes),
+            format_args!("the network has {nodes} nodes; `{size}` must give 2 to {NODES_MAX}."),
+        )?;
+        within("network.side", f64::from(part.side), 2.0, 65_520.0)?;
+        within("network.dimensions", f64::from(part.dimensions), 1.0, 6.0)?;
+        within("network.ports", f64::from(part.ports), 1.0, 64.0)?;
+        if let Some(rate) = part.link_mb_s {
+            within("network.link-mb-s", rate, 1.0, 1e6)?;
+        }
+        within("network.bus-mb-s", part.bus_mb_s, 1.0, 1e6)?;
+        within("network.link-bytes-per-ns", f64::from(part.link_bytes_per_ns), 1.0, 1e6)?;
+        within("network.router-ns", f64::from(part.router_ns), 0.0, 1e6)?;
+        within("network.wire-ns", f64::from(part.wire_ns), 1.0, 1e6)?;
+        within("network.virtual-channels", f64::from(part.virtual_channels), 1.0, 16.0)?;
+        within("network.packet-bytes", f64::from(part.packet_bytes), 1.0, 1e6)?;
+        within("network.header-bytes", f64::from(part.header_bytes), 0.0, 1e6)?;
+        let counts = [
+            ("network.pass-symbols", part.pass_symbols, 1.0),
+            ("network.cable-symbols", part.cable_symbols, 0.0),
+            ("network.send-queue", part.send_queue, 1.0),
+            ("network.unacknowledged", part.unacknowledged, 1.0),
+            ("network.receive-queue", part.receive_queue, 1.0),
+        ];
+        for (key, count, least) in counts {
+            if let Some(count) = count {
+                within(key, f64::from(count), least, 4096.0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_traffic(&self) -> Result<(), Refused> {
+        let part = &self.traffic;
+        let nodes = self.network.node_count();
+        require(
+            u64::from(part.hot) < nodes,
+            format_args!("`traffic.hot` is {}; the nodes are 0 to {}.", part.hot, nodes - 1),
+        )?;
+        within("traffic.share", part.share, 0.0, 1.0)?;
+        within("traffic.window", f64::from(part.window), 0.0, 4096.0)?;
+        for size in &self.sizes() {
+            within("traffic.bytes", f64::from(size.bytes), 1.0, f64::from(BYTES_MAX))?;
+            within("a weight in traffic.sizes", f64::from(size.weight), 1.0, 1e6)?;
+            require(
+                !self.network.kind.is_sci() || size.bytes <= 256,
+                format_args!(
+                    "a message has {} bytes, but an SCI packet carries at most 256; write 1 to \
+                     256 in `traffic.bytes` or `traffic.sizes`.",
+                    size.bytes
+                ),
+            )?;
+        }
+        self.check_pattern(nodes)
+    }
+
+    fn check_pattern(&self, nodes: u64) -> Result<(), Refused> {
+        let pattern = self.traffic.pattern;
+        let side = nodes.isqrt();
+        require(
+            pattern != PatternName::Transpose || side * side == nodes,
+            format_args!("pattern `transpose` needs a square number of nodes, not {nodes}."),
+        )?;
+        let part = &self.traffic;
+        within("traffic.factor", part.factor, 1e-3, 1e3)?;
+        require(
+            !u64::from(part.distance).is_multiple_of(nodes),
+            format_args!("`traffic.distance` is {}, a way back to the sender.", part.distance),
+        )?;
+        require(
+            part.builders >= 1 && u64::from(part.builders) < nodes,
+            format_args!("`traffic.builders` is {}; write 1 to {}.", part.builders, nodes - 1),
+        )
+    }
+
+    fn check_run(&self) -> Result<(), Refused> {
+        let run = &self.run;
+        require(
+            !run.loads.is_empty() || run.saturation,
+            format_args!("nothing is to be run; write `loads = [0.1]` or `saturation = true`."),
+        )?;
+        require(
+            run.loads.len() <= LOADS_MAX,
+            format_args!("`run.loads` has {} values; at most {LOADS_MAX}.", run.loads.len()),
+        )?;
+        for &load in &run.loads {
+            within("a value of `run.loads`", load, 1e-6, 1.0)?;
+        }
+        require(
+            run.loads.is_sorted_by(|a, b| a < b),
+            format_args!("`run.loads` must rise from value to value."),
+        )?;
+        require(
+            self.traffic.window == 0 || !run.saturation,
+            format_args!(
+                "a closed loop (`traffic.window`) has no load to saturate; leave one out."
+            ),
+        )?;
+        within("run.warm-up-us", run.warm_up_us, 0.001, TIME_US_MAX)?;
+        within("run.warm-up-max-us", run.warm_up_max_us, run.warm_up_us, TIME_US_MAX)?;
+        within("run.duration-us", run.duration_us, 0.1, TIME_US_MAX)
+    }
+
+    fn check_faults(&self) -> Result<(), Refused> {
+        let faults = &self.faults;
+        within("faults.bit-error-rate", faults.bit_error_rate, 0.0, 0.01)?;
+        let asked = faults.bit_error_rate > 0.0 || !faults.dead_nodes.is_empty();
+        require(
+            !asked || self.network.kind.is_sci(),
+            format_args!("only SCI networks have faults; leave out [faults] or use an SCI kind."),
+        )?;
+        let nodes = self.network.node_count();
+        for &node in &faults.dead_nodes {
+            require(
+                u64::from(node) < nodes,
+                format_args!("`faults.dead-nodes` has {node}; the nodes are 0 to {}.", nodes - 1),
+            )?;
+        }
+        require(
+            (faults.dead_nodes.len() as u64) + 1 < nodes,
+            format_args!("with so many `faults.dead-nodes` nobody is left to talk to."),
+        )
+    }
+
+    /// The sizes of messages with their weights.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<super::Size> {
+        let part = &self.traffic;
+        match part.sizes.is_empty() {
+            true => vec![super::Size { bytes: part.bytes, weight: 1 }],
+            false => part.sizes.clone(),
+        }
+    }
+}
+
+impl Kind {
+    /// The name as in a file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::SciRing => "sci-ring",
+            Kind::SciTorus => "sci-torus",
+            Kind::SciSwitch => "sci-switch",
+            Kind::Ring => "ring",
+            Kind::Mesh => "mesh",
+            Kind::Torus => "torus",
+        }
+    }
+}
+
+fn require(holds: bool, message: std::fmt::Arguments<'_>) -> Result<(), Refused> {
+    if holds { Ok(()) } else { Err(Refused(message.to_string())) }
+}
+
+/// Also refuses what is no number.
+fn within(key: &str, value: f64, least: f64, most: f64) -> Result<(), Refused> {
+    let message = format!("{key} is {value}; write {least} to {most}.");
+    require(value >= least && value <= most, format_args!("{message}"))
+}

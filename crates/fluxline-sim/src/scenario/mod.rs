@@ -1,0 +1,236 @@
+//! A scenario: a file that says which network is simulated, with which traffic, for how long.
+//!
+//! Every key has a default; what the file does not know is refused with its line. The manual's
+//! page is made from the same rows ([`page`]).
+
+mod check;
+mod network;
+mod page;
+mod run;
+mod sci;
+
+use serde::{Deserialize, Serialize};
+
+pub use check::Refused;
+pub use network::{Kind, NetworkPart};
+pub use page::page;
+pub use run::{Measured, Saturated};
+
+/// What a scenario file says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Scenario {
+    /// The heading of the report.
+    pub title: String,
+    /// Where all that is random comes from.
+    pub seed: u64,
+    /// The nodes and links.
+    pub network: NetworkPart,
+    /// Who sends what to whom, and when.
+    pub traffic: TrafficPart,
+    /// What is measured.
+    pub run: RunPart,
+    /// What goes wrong.
+    pub faults: FaultsPart,
+}
+
+impl Default for Scenario {
+    fn default() -> Scenario {
+        Scenario {
+            title: String::new(),
+            seed: 1,
+            network: NetworkPart::default(),
+            traffic: TrafficPart::default(),
+            run: RunPart::default(),
+            faults: FaultsPart::default(),
+        }
+    }
+}
+
+/// Who sends to whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PatternName {
+    /// Everyone to anyone else, equally often.
+    #[default]
+    Uniform,
+    /// Everyone to the next node.
+    Neighbour,
+    /// Everyone to one node, in a share of all messages.
+    HotReceiver,
+    /// One node as much as it can; the others as loaded.
+    HotSender,
+    /// Each to the node with the inverse number: the first to the last.
+    BitComplement,
+    /// To the node with rows and columns exchanged.
+    Transpose,
+    /// Every source one fragment of each event to the builder whose turn it is.
+    EventBuilding,
+}
+
+/// How a message crosses SCI.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandName {
+    /// A move: done with its echo.
+    #[default]
+    Move,
+    /// A write: answered by its target.
+    Write,
+}
+
+/// In which order the sources of an event builder send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OrderName {
+    /// Each source begins with another event: every builder has its own source at any time.
+    #[default]
+    Shifted,
+    /// All the fragments of one event, then of the next.
+    Together,
+}
+
+/// How messages follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Independently of each other: exponential gaps.
+    #[default]
+    Poisson,
+    /// Evenly, each node with its own phase.
+    Periodic,
+}
+
+/// Who sends what to whom, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TrafficPart {
+    /// Who sends to whom.
+    pub pattern: PatternName,
+    /// Of an open loop: how messages follow each other.
+    pub arrivals: Arrivals,
+    /// Messages of a node under way at a time, a closed loop; 0: open loop.
+    pub window: u32,
+    /// Payload of a message \[byte\].
+    pub bytes: u32,
+    /// Messages of several sizes, instead of `bytes`.
+    pub sizes: Vec<Size>,
+    /// SCI: how a message crosses.
+    pub command: CommandName,
+    /// The hot node, for the patterns that have one.
+    pub hot: u32,
+    /// Share of messages that goes to the hot receiver.
+    pub share: f64,
+    /// How many times the others' load the hot sender offers.
+    pub factor: f64,
+    /// How far the neighbour is.
+    pub distance: u32,
+    /// Nodes that build events: the last ones.
+    pub builders: u32,
+    /// In which order the sources of an event builder send.
+    pub order: OrderName,
+}
+
+impl Default for TrafficPart {
+    fn default() -> TrafficPart {
+        TrafficPart {
+            pattern: PatternName::Uniform,
+            arrivals: Arrivals::Poisson,
+            window: 0,
+            bytes: 64,
+            sizes: Vec::new(),
+            command: CommandName::Move,
+            hot: 0,
+            share: 1.0,
+            factor: 4.0,
+            distance: 1,
+            builders: 1,
+            order: OrderName::Shifted,
+        }
+    }
+}
+
+/// One of several sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Size {
+    /// Payload \[byte\].
+    pub bytes: u32,
+    /// How often, against the others.
+    pub weight: u32,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RunPart {
+    /// Offered payload of each node, as a share of what its link carries.
+    pub loads: Vec<f64>,
+    /// Also look for the load at which the network saturates.
+    pub saturation: bool,
+    /// Virtual time after which it is first asked whether the start is over \[us\].
+    pub warm_up_us: f64,
+    /// Virtual time after which the measurement begins at the latest \[us\].
+    pub warm_up_max_us: f64,
+    /// Virtual time of the measurement \[us\].
+    pub duration_us: f64,
+}
+
+impl Default for RunPart {
+    fn default() -> RunPart {
+        RunPart {
+            loads: vec![0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3],
+            saturation: false,
+            warm_up_us: 20.0,
+            warm_up_max_us: 320.0,
+            duration_us: 200.0,
+        }
+    }
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FaultsPart {
+    /// Probability that a bit is wrong after a link.
+    pub bit_error_rate: f64,
+    /// Nodes that are dead from the start.
+    pub dead_nodes: Vec<u32>,
+}
+
+impl Scenario {
+    /// Reads a scenario. `name` is what messages call it.
+    ///
+    /// # Errors
+    /// One sentence that names the line, or the key, and what to write.
+    pub fn parse(name: &str, text: &str) -> Result<Scenario, Refused> {
+        let scenario: Scenario = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            let message = error.message().replace('\n', " ");
+            Refused(format!("{name}:{line}: {message}."))
+        })?;
+        scenario.check().map_err(|Refused(problem)| Refused(format!("{name}: {problem}")))?;
+        Ok(scenario)
+    }
+
+    /// The same in a tenth of the virtual time and with at most 4 loads: a first look.
+    #[must_use]
+    pub fn quick(mut self) -> Scenario {
+        self.run.warm_up_us /= 10.0;
+        self.run.warm_up_max_us /= 10.0;
+        self.run.duration_us /= 10.0;
+        let loads = self.run.loads.len();
+        if loads > 4 {
+            let kept = [0, loads / 3, 2 * loads / 3, loads - 1];
+            self.run.loads = kept.map(|at| self.run.loads[at]).to_vec();
+        }
+        self
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Scenarios: what is refused, with which words; and that the manual says what the code does.
+
+use super::{Kind, PatternName, Scenario, page};
+
+fn refused(text: &str) -> String {
+    Scenario::parse("x.toml", text).expect_err("it is refused").to_string()
+}
+
+#[test]
+fn an_empty_file_is_the_default() {
+    assert_eq!(Scenario::parse("x.toml", "").expect("a scenario"), Scenario::default());
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_line() {
+    for part in ["", "[network]\n", "[traffic]\n", "[run]\n", "[faults]\n"] {
+        let message = refused(&format!("# a comment\n{part}sed = 3\n"));
+        let line = if part.is_empty() { 2 } else { 3 };
+        assert!(message.starts_with(&format!("x.toml:{line}: unknown field `sed`")), "{message}");
+    }
+    let message = refused("[traffic]\nsizes = [\n  { bytes = 3, wight = 1 },\n]\n");
+    assert!(message.starts_with("x.toml:3:"), "{message}");
+}
+
+#[test]
+fn values_out_of_range_are_refused_in_one_sentence() {
+    let cases = [
+        ("[network]\nnodes = 1", "`nodes` must give 2 to 65520"),
+        ("[network]\nkind = \"torus\"\nside = 300", "the network has 90000 nodes"),
+        ("[network]\nkind = \"torus\"\nside = 4000000000\ndimensions = 6", "nodes"),
+        ("[network]\nlink-mb-s = nan", "network.link-mb-s is NaN"),
+        ("[traffic]\nbytes = 300", "an SCI packet carries at most 256"),
+        ("[traffic]\nbytes = 0", "traffic.bytes is 0"),
+        ("[traffic]\nhot = 8", "the nodes are 0 to 7"),
+        ("[traffic]\nshare = -0.1", "traffic.share is -0.1"),
+        ("[traffic]\npattern = \"transpose\"", "needs a square number of nodes"),
+        ("[traffic]\ndistance = 16", "a way back to the sender"),
+        ("[traffic]\nbuilders = 8", "write 1 to 7"),
+        ("[traffic]\nwindow = 4\n[run]\nsaturation = true", "closed loop"),
+        ("[network]\nkind = \"ring\"\nwire-ns = 0", "network.wire-ns is 0; write 1 to"),
+        ("[run]\nloads = []", "nothing is to be run"),
+        ("[run]\nloads = [0.2, 0.1]", "must rise"),
+        ("[run]\nloads = [2.0]", "a value of `run.loads` is 2"),
+        ("[run]\nduration-us = inf", "run.duration-us is inf"),
+        ("[faults]\ndead-nodes = [8]", "the nodes are 0 to 7"),
+        ("[faults]\ndead-nodes = [1, 2, 3, 4, 5, 6, 7]", "nobody is left"),
+        ("[network]\nkind = \"mesh\"\n[faults]\nbit-error-rate = 0.001", "only SCI networks"),
+    ];
+    for (text, expected) in cases {
+        let message = refused(text);
+        assert!(message.contains(expected), "{text}: {message}");
+        assert!(message.starts_with("x.toml: ") && message.ends_with('.'), "{message}");
+    }
+}
+
+#[test]
+fn a_quick_look_keeps_the_first_and_the_last_load() {
+    let quick = Scenario::default().quick();
+    assert_eq!(quick.run.loads, [0.02, 0.1, 0.2, 0.3]);
+    assert_eq!(quick.run.duration_us, Scenario::default().run.duration_us / 10.0);
+}
+
+#[test]
+fn the_rows_of_the_manual_are_the_keys_with_their_defaults() {
+    let all = serde_json::to_value(Scenario::default()).expect("plain data");
+    let mut expected = Vec::new();
+    for (key, value) in all.as_object().expect("a table") {
+        match value {
+            serde_json::Value::Object(part) => {
+                let rows = part.iter().map(|(name, value)| (key.clone(), name.clone(), value));
+                expected.extend(rows.map(|(part, name, value)| (part, name, value.clone())));
+            }
+            value => expected.push((String::new(), key.clone(), value.clone())),
+        }
+    }
+    let written = |default: &str| match default {
+        "" => serde_json::Value::Null,
+        _ => serde_json::from_str(default).expect("JSON and TOML write these alike"),
+    };
+    let mut rows: Vec<_> = page::ROWS
+        .iter()
+        .map(|(part, key, default, _)| (part.to_string(), key.to_string(), written(default)))
+        .collect();
+    let order = |row: &(String, String, serde_json::Value)| (row.0.clone(), row.1.clone());
+    rows.sort_by_key(order);
+    expected.sort_by_key(order);
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn the_page_of_the_manual_is_fresh() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/simulation/scenario.md");
+    let page = std::fs::read_to_string(path).expect("the page");
+    assert!(page == super::page(), "stale: `fluxline sim keys > docs/simulation/scenario.md`");
+}
+
+#[test]
+fn the_names_of_kinds_are_those_of_the_file() {
+    for kind in
+        [Kind::SciRing, Kind::SciTorus, Kind::SciSwitch, Kind::Ring, Kind::Mesh, Kind::Torus]
+    {
+        assert_eq!(serde_json::to_value(kind).expect("a name"), kind.name());
+    }
+    let text = "[traffic]\npattern = \"event-building\"";
+    let scenario = Scenario::parse("x.toml", text).expect("a scenario");
+    assert_eq!(scenario.traffic.pattern, PatternName::EventBuilding);
+}
+
+/// A short run of a small network.
+fn small(text: &str) -> Scenario {
+    let mut scenario = Scenario::parse("x.toml", text).expect("a scenario");
+    (scenario.run.warm_up_us, scenario.run.warm_up_max_us) = (5.0, 40.0);
+    scenario.run.duration_us = 60.0;
+    scenario
+}
+
+const KINDS: [&str; 6] = [
+    "[network]\nkind = \"sci-ring\"\nnodes = 4",
+    "[network]\nkind = \"sci-torus\"\nside = 3",
+    "[network]\nkind = \"sci-switch\"\nnodes = 2\nports = 3",
+    "[network]\nkind = \"ring\"\nnodes = 6",
+    "[network]\nkind = \"mesh\"\nside = 3",
+    "[network]\nkind = \"torus\"\nside = 3",
+];
+
+#[test]
+fn every_kind_of_network_carries_a_light_load_and_repeats_to_the_last_entry() {
+    for text in KINDS {
+        let scenario = small(text);
+        let first = scenario.measure(0.03).expect(text).outcome;
+        let again = scenario.measure(0.03).expect(text).outcome;
+        assert_eq!(first.fingerprint, again.fingerprint, "{text}");
+        let carried = first.accepted_bytes_per_s / first.offered_bytes_per_s;
+        assert!((0.8..1.2).contains(&carried), "{text}: {carried}, {} messages", first.messages);
+        assert!(first.latency_ns.mean > 1.0, "{text}");
+        assert!(first.links.iter().any(|link| link.utilisation > 0.0), "{text}");
+        assert!(first.links.iter().all(|link| link.utilisation <= 1.01), "{text}");
+        let other = Scenario { seed: 2, ..scenario }.measure(0.03).expect(text).outcome;
+        assert_ne!(first.fingerprint, other.fingerprint, "{text}");
+    }
+}
+
+#[test]
+fn answered_writes_and_closed_loops_go_on() {
+    for text in KINDS {
+        for traffic in ["window = 2", "window = 2\ncommand = \"write\"", "command = \"write\""] {
+            let text = format!("{text}\n[traffic]\n{traffic}");
+            let outcome = small(&text).measure(0.03).expect(&text).outcome;
+            assert!(outcome.messages > 30, "{text}: {} messages", outcome.messages);
+        }
+    }
+}
+
+#[test]
+fn messages_to_a_network_with_a_dead_node_are_given_up_and_said_so() {
+    let mut scenario = small("[network]\nnodes = 4\n[faults]\ndead-nodes = [2]");
+    // A ringlet counts as dead after 100,000 symbols of 5 ns.
+    scenario.run.duration_us = 1500.0;
+    let measured = scenario.measure(0.05).expect("it ends");
+    assert!(measured.lost > 0, "nobody passes a dead node");
+}

@@ -1,0 +1,154 @@
+//! A node of several ring ports: packets move between these and the host over one shared bus.
+//!
+//! One transfer at a time. The sources take turns: the host's four lanes, each port's two receive
+//! queues; a source is passed over while there is no place for its oldest packet behind. Requests
+//! and responses never wait for each other.
+
+use std::collections::VecDeque;
+
+use super::Packet;
+use super::lane::{LANES, is_response};
+use super::link::{Kind, NodeIndex, Report, SendId};
+use super::network::Network;
+
+/// A packet on its way through a node.
+#[derive(Debug)]
+pub struct Parcel {
+    pub packet: Packet,
+    pub lane: usize,
+    /// The host's number, when it comes from the host.
+    pub id: Option<SendId>,
+    pub to: Place,
+    /// When it is through.
+    pub at: u64,
+}
+
+/// Where a parcel goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Host,
+    /// This port, to be taken off by that one.
+    Port(u32, u32),
+}
+
+/// One node's bus, and the queues of its host.
+#[derive(Debug, Default)]
+pub struct NodeBus {
+    pub out: [VecDeque<(Packet, SendId)>; LANES],
+    /// Slots of the host's receive queues in use, those of parcels on their way among them.
+    pub held: [u32; 2],
+    pub packets: [VecDeque<Packet>; 2],
+    pub moving: Option<Parcel>,
+    /// Behind the bus, before the delay is over.
+    pub passing: VecDeque<Parcel>,
+    /// The source that is asked first.
+    pub turn: usize,
+}
+
+impl Network {
+    /// Begins the next transfer over a node's bus, when it is free and somebody can go.
+    pub(super) fn kick_bus(&mut self, node: u32, tick: u64) {
+        if self.buses[node as usize].moving.is_some() {
+            return;
+        }
+        let ports = self.ports_of(NodeIndex(node));
+        let sources = LANES + 2 * ports.len();
+        let first = self.buses[node as usize].turn;
+        for source in (0..sources).map(|step| (first + step) % sources) {
+            let Some(parcel) = self.pick(node, ports.start, source, tick) else { continue };
+            let bus = &mut self.buses[node as usize];
+            bus.turn = (source + 1) % sources;
+            let symbols = u128::from(parcel.packet.command.symbols());
+            let rate = self.config.bus.map_or(1, |bus| bus.bytes_per_second);
+            let hertz = u128::from(self.config.clock.hertz());
+            let cost = (2 * symbols * hertz).div_ceil(u128::from(rate)) as u64;
+            bus.moving = Some(parcel);
+            return self.rings.schedule(tick + cost.max(1), node, Kind::Bus);
+        }
+    }
+
+    /// Takes the oldest packet of a source when there is a place for it behind.
+    fn pick(&mut self, node: u32, first_port: u32, source: usize, tick: u64) -> Option<Parcel> {
+        let from_port = source.checked_sub(LANES).map(|s| (first_port + s as u32 / 2, s % 2));
+        let (target, lane) = match from_port {
+            None => (self.buses[node as usize].out[source].front()?.0.target, source),
+            Some((port, class)) => {
+                let intake = &self.rings.ports[port as usize].intake[class];
+                intake.packets.front().map(|(packet, lane)| (packet.target, *lane))?
+            }
+        };
+        let to = match from_port {
+            Some(_) if self.address(NodeIndex(node)) == target => Place::Host,
+            _ => {
+                let (port, taker) = self.way(node, target);
+                Place::Port(port, taker)
+            }
+        };
+        if !self.reserve(node, to, lane) {
+            return None;
+        }
+        let (packet, id) = match from_port {
+            None => {
+                let out = &mut self.buses[node as usize].out[source];
+                let was_full = out.len() >= self.config.send_queue as usize;
+                let (packet, id) = out.pop_front()?;
+                if was_full {
+                    let (node, response) = (NodeIndex(node), is_response(lane));
+                    self.reports.push_back(Report::Space { node, response });
+                }
+                (packet, Some(id))
+            }
+            Some((port, class)) => {
+                let intake = &mut self.rings.ports[port as usize].intake[class];
+                let (packet, _) = intake.packets.pop_front()?;
+                intake.free(tick);
+                (packet, None)
+            }
+        };
+        Some(Parcel { packet, lane, id, to, at: 0 })
+    }
+
+    fn reserve(&mut self, node: u32, to: Place, lane: usize) -> bool {
+        let (held, slots) = match to {
+            Place::Host => {
+                let class = usize::from(is_response(lane));
+                (&mut self.buses[node as usize].held[class], self.rings.slots(class))
+            }
+            Place::Port(port, _) => {
+                (&mut self.rings.ports[port as usize].lanes[lane].held, self.config.send_queue)
+            }
+        };
+        let has_space = *held < slots;
+        *held += u32::from(has_space);
+        has_space
+    }
+
+    /// The bus has moved a packet.
+    pub(super) fn bus_is_free(&mut self, node: u32, tick: u64) {
+        let delay = self.config.bus.map_or(0, |bus| bus.delay);
+        let bus = &mut self.buses[node as usize];
+        if let Some(mut parcel) = bus.moving.take() {
+            parcel.at = tick + delay;
+            bus.passing.push_back(parcel);
+            self.rings.schedule(tick + delay, node, Kind::Passed);
+        }
+        self.kick_bus(node, tick);
+    }
+
+    /// A packet stands in the queue behind the bus.
+    pub(super) fn passed(&mut self, node: u32, tick: u64) {
+        let Some(parcel) = self.buses[node as usize].passing.pop_front() else { return };
+        debug_assert_eq!(parcel.at, tick);
+        match parcel.to {
+            Place::Port(port, taker) => {
+                self.rings.ports[port as usize].lanes[parcel.lane].held -= 1;
+                self.queue(port, taker, parcel.packet, parcel.lane, parcel.id, tick);
+            }
+            Place::Host => {
+                let response = is_response(parcel.lane);
+                self.buses[node as usize].packets[usize::from(response)].push_back(parcel.packet);
+                self.reports.push_back(Report::Received { node: NodeIndex(node), response });
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Memory's side: the state of a line and the head of its list, updated by one table.
+//!
+//! Source: `MemoryTagFreshUpdate` of U. Stern's Murphi model of the SCI coherence protocol, 1994.
+
+use super::line::{Answer, CacheId};
+
+/// What memory knows of a line. WASH belongs to the full set and is not modelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemoryState {
+    /// Nobody has a copy.
+    #[default]
+    Home,
+    /// There is a list; memory's copy is valid.
+    Fresh,
+    /// There is a list; memory's copy is stale.
+    Gone,
+}
+
+/// What is asked of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemoryCommand {
+    /// The line, to be read.
+    CacheFresh,
+    /// The line, clean, of which memory is to count its copy as stale.
+    CacheClean,
+    /// The line, to be modified.
+    CacheDirty,
+    /// The head's place of a list that exists.
+    AttachToList,
+    /// The head's place of a list of which memory's copy is stale.
+    AttachToGone,
+    /// Memory's copy is going to be stale.
+    ListToGone,
+    /// The list ends.
+    ListToHome,
+    /// Memory's copy is valid again.
+    ListToFresh,
+    /// Another is head.
+    PassHead,
+    /// A fresh list is to be forgotten.
+    FreshToHome,
+}
+
+/// Memory's line. `D`: its data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemoryLine<D> {
+    /// What it knows.
+    pub state: MemoryState,
+    /// The head of the list, where there is one.
+    pub head: Option<CacheId>,
+    /// The bytes; valid unless the state is gone.
+    pub data: D,
+}
+
+/// One field of the table: what becomes of a line, and what is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The new state.
+    pub state: MemoryState,
+    /// Whether the requester (or whom it names) is head now.
+    pub new_head: bool,
+    /// What is answered.
+    pub answer: Gives,
+}
+
+/// What memory answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gives {
+    /// The line.
+    Data,
+    /// Status and the old head.
+    Nothing,
+    /// Refused.
+    Null,
+}
+
+/// The table: what `command` does to a line in `state`, asked by its head (`by_head`) or not.
+#[must_use]
+pub const fn update(command: MemoryCommand, state: MemoryState, by_head: bool) -> Update {
+    use Gives::{Data, Nothing, Null};
+    use MemoryCommand as C;
+    use MemoryState::{Fresh, Gone, Home};
+    let (state, new_head, answer) = match (command, state, by_head) {
+        (C::CacheFresh, Home, _) => (Fresh, true, Data),
+        (C::CacheFresh, Fresh, false) => (Fresh, true, Data),
+        (C::CacheClean | C::CacheDirty, Home, _) => (Gone, true, Data),
+        (C::CacheClean | C::CacheDirty, Fresh, false) => (Gone, true, Data),
+        (C::AttachToList, Home, _) => (Home, false, Nothing),
+        (C::AttachToList, Fresh, false) => (Fresh, true, Data),
+        (C::AttachToGone, Home, _) => (Home, false, Data),
+        (C::AttachToGone, Fresh, false) => (Fresh, false, Data),
+        (
+            C::CacheFresh | C::CacheClean | C::CacheDirty | C::AttachToList | C::AttachToGone,
+            Gone,
+            false,
+        ) => (Gone, true, Nothing),
+        (C::ListToGone, Fresh, true) => (Gone, false, Data),
+        (C::ListToGone, Gone, true) => (Gone, false, Nothing),
+        (C::ListToHome, Fresh, true) => (Home, false, Data),
+        (C::ListToHome, Gone, true) => (Home, false, Nothing),
+        (C::ListToFresh, Gone, true) => (Fresh, false, Data),
+        (C::PassHead, Fresh, true) => (Fresh, true, Data),
+        (C::PassHead, Gone, true) => (Gone, true, Nothing),
+        (C::FreshToHome, Home, _) => (Home, false, Data),
+        (C::FreshToHome, Fresh, false) => (Home, false, Data),
+        (C::FreshToHome, Gone, false) => (Gone, true, Nothing),
+        (_, state, _) => (state, false, Null),
+    };
+    Update { state, new_head, answer }
+}
+
+impl<D: Clone> MemoryLine<D> {
+    /// Does what `source` asks; `next` is who shall be head where that is another, `written` the
+    /// line that comes back.
+    pub fn ask(
+        &mut self,
+        source: CacheId,
+        command: MemoryCommand,
+        next: Option<CacheId>,
+        written: Option<D>,
+    ) -> Answer<D> {
+        let update = update(command, self.state, self.head == Some(source));
+        if update.answer == Gives::Null {
+            return Answer::null();
+        }
+        let data = (update.answer == Gives::Data).then(|| self.data.clone());
+        let answer = Answer { nullified: false, found: Some(self.state), other: self.head, data };
+        self.state = update.state;
+        if update.new_head {
+            self.head = Some(next.unwrap_or(source));
+        }
+        if self.state == MemoryState::Home {
+            self.head = None;
+        }
+        if let Some(written) = written {
+            self.data = written;
+        }
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemoryCommand as C;
+    use super::MemoryState::{Fresh, Gone, Home};
+    use super::{Gives, MemoryState, Update, update};
+
+    /// A field as the source's table writes it.
+    fn field(text: &str, state: MemoryState) -> Update {
+        let (state, rest) = match text.split_once("->") {
+            Some((_, to)) if to.starts_with("GONE") => (Gone, to),
+            Some((_, to)) if to.starts_with("HOME") => (Home, to),
+            Some((_, to)) if to.starts_with("FRESH") => (Fresh, to),
+            _ => (state, text),
+        };
+        let answer = match rest {
+            rest if rest.contains("DATA") => Gives::Data,
+            rest if rest.contains("NONE") => Gives::Nothing,
+            _ => Gives::Null,
+        };
+        Update { state, new_head: rest.contains("forw"), answer }
+    }
+
+    #[test]
+    fn memory_follows_the_table_field_by_field() {
+        let rows = [
+            (C::CacheFresh, ["->FRESH forw DATA", "forw DATA", "forw NONE", "NULL", "NULL"]),
+            (C::CacheDirty, ["->GONE forw DATA", "->GONE forw DATA", "forw NONE", "NULL", "NULL"]),
+            (C::CacheClean, ["->GONE forw DATA", "->GONE forw DATA", "forw NONE", "NULL", "NULL"]),
+            (C::AttachToList, ["NONE", "forw DATA", "forw NONE", "NULL", "NULL"]),
+            (C::AttachToGone, ["DATA", "DATA", "forw NONE", "NULL", "NULL"]),
+            (C::ListToGone, ["NULL", "NULL", "NULL", "->GONE DATA", "NONE"]),
+            (C::ListToHome, ["NULL", "NULL", "NULL", "->HOME DATA", "->HOME NONE"]),
+            (C::ListToFresh, ["NULL", "NULL", "NULL", "NULL", "->FRESH DATA"]),
+            (C::PassHead, ["NULL", "NULL", "NULL", "forw DATA", "forw NONE"]),
+            (C::FreshToHome, ["DATA", "->HOME DATA", "forw NONE", "NULL", "NULL"]),
+        ];
+        let columns = [(Home, false), (Fresh, false), (Gone, false), (Fresh, true), (Gone, true)];
+        for (command, fields) in rows {
+            for ((state, by_head), text) in columns.into_iter().zip(fields) {
+                let expected = field(text, state);
+                assert_eq!(
+                    update(command, state, by_head),
+                    expected,
+                    "{command:?} {state:?} {by_head}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What a network is made of: nodes, ringlets, links, queues, rules.
+
+use super::NodeId;
+use crate::Clock;
+
+/// How the nodes are joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// One ringlet through `nodes` nodes, in the order of their indices.
+    Ring {
+        /// Nodes, at least 2.
+        nodes: u32,
+    },
+    /// Rings along each dimension; a node sits on one ringlet per dimension. Dimension 0 counts
+    /// fastest: index = c0 + size0 * (c1 + size1 * c2).
+    Torus {
+        /// Nodes along each dimension, each at least 2.
+        sizes: Vec<u32>,
+    },
+    /// `ports` ringlets of `per_ringlet` nodes, each joined by a switch that has one port on every
+    /// ringlet. The switch is the last node; it takes no packets for itself.
+    Switch {
+        /// Ringlets.
+        ports: u32,
+        /// Nodes on each, the switch's port not counted.
+        per_ringlet: u32,
+    },
+}
+
+/// How a producer goes on after a busy echo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Again after a delay \[symbols\]; chance decides who gets the space: some may starve.
+    Plain {
+        /// From the end of the echo \[symbols\].
+        delay: u64,
+    },
+    /// The consumer lets producers in by generations, A and B (reconstruction, BACKGROUND-M).
+    /// Without flow control a generation may end before all its members had their turn.
+    Aged,
+}
+
+/// What makes packets go wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// Probability that a bit is wrong after a link; 0 to 0.01.
+    pub bit_error_rate: f64,
+    /// What the errors are drawn from.
+    pub seed: u64,
+}
+
+/// The shared bus of a node between its ring ports and its host (Dolphin's B-Link).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bus {
+    /// Bytes a second.
+    pub bytes_per_second: u64,
+    /// From the end of a transfer until the packet stands in the queue behind \[symbols\].
+    pub delay: u64,
+}
+
+/// All of it. [`Config::ring`] and the presets fill in what need not be said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// How the nodes are joined.
+    pub topology: Topology,
+    /// Address of each node, by index: as many as the topology has nodes, no two alike.
+    pub addresses: Vec<NodeId>,
+    /// Symbols (16 bits) a second on a link; one clock for the whole network.
+    pub clock: Clock,
+    /// From a node's input to its output where nothing waits \[symbols\], at least 1.
+    pub pass_symbols: u32,
+    /// Of a cable \[symbols\].
+    pub cable_symbols: u32,
+    /// Longest packet that the bypass FIFO can take \[symbols\]; longer ones are refused.
+    pub bypass_symbols: u32,
+    /// Whether go bits hold back nodes (bandwidth allocation).
+    pub flow_control: bool,
+    /// After a busy echo.
+    pub retry: Retry,
+    /// Sends, of each class and priority, that a ring port can hold.
+    pub send_queue: u32,
+    /// Sends, of each class and priority, that may be unacknowledged at once.
+    pub unacknowledged: u32,
+    /// Requests that a node can hold until they are taken; behind a bus also each ring port.
+    pub request_queue: u32,
+    /// Responses likewise.
+    pub response_queue: u32,
+    /// A send is lost when it sees so many circulations end without its echo; at least 2.
+    pub circulations: u32,
+    /// A ringlet around which nothing comes for so long is dead \[symbols\].
+    pub dead_symbols: u64,
+    /// The bus of each node; `None`: the host takes packets from the ring port at once. Nodes of
+    /// more than one ringlet need one.
+    pub bus: Option<Bus>,
+    /// Errors on links.
+    pub faults: Faults,
+}
+
+/// What is wrong with a configuration: one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub String);
+
+/// Node ids from here on are reserved: 65,520 are usable (R. Hexsel's thesis).
+pub const RESERVED_IDS: u16 = 0xFFF0;
+
+impl Config {
+    /// Whether the parts fit together; says the first thing that is wrong.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let fail = |text: String| Err(ConfigError(text));
+        let (sizes, what): (Vec<u32>, &str) = match &self.topology {
+            Topology::Ring { nodes } => (vec![*nodes], "a ring"),
+            Topology::Torus { sizes } => (sizes.clone(), "each dimension of a torus"),
+            Topology::Switch { per_ringlet, .. } => (vec![per_ringlet + 1], "a ringlet"),
+        };
+        if sizes.is_empty() || sizes.iter().any(|&size| size < 2) {
+            return fail(format!("{what} needs at least 2 nodes, not {sizes:?}"));
+        }
+        let nodes = super::route::nodes(&self.topology);
+        if nodes > u64::from(RESERVED_IDS) {
+            return fail(format!("{nodes} nodes are more than the 65520 addresses allow"));
+        }
+        if nodes != self.addresses.len() as u64 {
+            return fail(format!(
+                "{nodes} nodes need as many addresses, not {}",
+                self.addresses.len()
+            ));
+        }
+        let mut addresses: Vec<NodeId> = self.addresses.clone();
+        addresses.sort_unstable();
+        if let Some(pair) = addresses.windows(2).find(|pair| pair[0] == pair[1]) {
+            return fail(format!("two nodes have the address {}: give each its own", pair[0].0));
+        }
+        if let Some(high) = addresses.last().filter(|id| id.0 >= RESERVED_IDS) {
+            return fail(format!("address {:#x} is reserved: use one below 0xfff0", high.0));
+        }
+        self.check_numbers()
+    }
+
+    fn check_numbers(&self) -> Result<(), ConfigError> {
+        let fail = |text: &str| Err(ConfigError(text.to_string()));
+        let queues =
+            [self.send_queue, self.unacknowledged, self.request_queue, self.response_queue];
+        if queues.contains(&0) {
+            return fail(
+                "a queue without places: send_queue, unacknowledged, request_queue and \
+                         response_queue must be at least 1",
+            );
+        }
+        if self.pass_symbols == 0 {
+            return fail("pass_symbols must be at least 1: no node passes symbols at once");
+        }
+        if self.circulations < 2 {
+            return fail(
+                "circulations must be at least 2: a send may see one end just after it began",
+            );
+        }
+        let rate = self.faults.bit_error_rate;
+        if !(0.0..=0.01).contains(&rate) {
+            return fail("bit_error_rate must be from 0 to 0.01");
+        }
+        if self.bus.is_some_and(|bus| bus.bytes_per_second == 0) {
+            return fail("a bus of 0 bytes a second moves nothing");
+        }
+        if self.bus.is_none() && !matches!(self.topology, Topology::Ring { .. }) {
+            return fail("nodes of several ringlets need a bus between them: set `bus`");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! Sends that wait at a ring port: one lane for each class and priority.
+
+use std::collections::VecDeque;
+
+use super::ageing::Phase;
+use super::go::NEVER;
+use super::link::{Loss, Priority, SendId};
+use super::{NodeId, Packet};
+
+/// A send from its acceptance by the port until its end.
+#[derive(Debug)]
+pub struct Send {
+    pub id: SendId,
+    /// Until it is accepted at the other end.
+    pub packet: Option<Packet>,
+    pub source: NodeId,
+    pub target: NodeId,
+    /// The ring port that sends.
+    pub from: u32,
+    /// The ring port that takes it off.
+    pub port: u32,
+    pub lane: usize,
+    pub symbols: u32,
+    pub is_event: bool,
+    /// Whether it came from another ringlet: then its end is not reported to a sender.
+    pub passing: bool,
+    pub phase: Phase,
+    /// Earliest start; [`NEVER`] while it is on the ringlet.
+    pub ready: u64,
+    /// Tick of the last start.
+    pub started: u64,
+    /// Circulations that ended since.
+    pub age: u32,
+    /// Its end is known, or was told already (an event that is still on its way).
+    pub ended: bool,
+    /// How it failed, when its end is near.
+    pub loss: Option<Loss>,
+}
+
+/// Lanes of a port: requests and responses, low and high.
+pub const LANES: usize = 4;
+
+pub fn lane_of(response: bool, priority: Priority) -> usize {
+    usize::from(response) + 2 * usize::from(priority == Priority::High)
+}
+
+pub fn is_response(lane: usize) -> bool {
+    lane % 2 == 1
+}
+
+pub fn is_high(lane: usize) -> bool {
+    lane >= 2
+}
+
+/// Sends of one class and priority at one port, by their handles in the pool.
+#[derive(Debug, Default)]
+pub struct Lane {
+    pub unsent: VecDeque<u32>,
+    /// Sent, or refused and to be sent again.
+    pub unacknowledged: Vec<u32>,
+    /// From when on the place of an acknowledged send may be used again.
+    pub window_at: u64,
+    /// Sends in all that hold a place.
+    pub held: u32,
+}
+
+/// Things under small numbers that are used again.
+#[derive(Debug)]
+pub struct Pool<T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Pool<T> {
+    fn default() -> Pool<T> {
+        Pool { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Pool<T> {
+    pub fn add(&mut self, thing: T) -> u32 {
+        if let Some(handle) = self.free.pop() {
+            self.slots[handle as usize] = Some(thing);
+            return handle;
+        }
+        self.slots.push(Some(thing));
+        (self.slots.len() - 1) as u32
+    }
+
+    pub fn get(&self, handle: u32) -> Option<&T> {
+        self.slots.get(handle as usize)?.as_ref()
+    }
+
+    pub fn get_mut(&mut self, handle: u32) -> Option<&mut T> {
+        self.slots.get_mut(handle as usize)?.as_mut()
+    }
+
+    pub fn remove(&mut self, handle: u32) -> Option<T> {
+        let thing = self.slots.get_mut(handle as usize)?.take();
+        if thing.is_some() {
+            self.free.push(handle);
+        }
+        thing
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten()
+    }
+}
+
+impl Lane {
+    /// Whether nothing is waiting or on its way.
+    pub fn is_idle(&self) -> bool {
+        self.unsent.is_empty() && self.unacknowledged.is_empty()
+    }
+
+    /// The send that may start first, with its earliest tick: of those that may start by `now` the
+    /// oldest, else the one that is ready first.
+    pub fn first(&self, sends: &Pool<Send>, window: usize, now: u64) -> Option<(u32, u64)> {
+        let mut best: Option<(u64, u64, u32)> = None;
+        let mut look = |handle: u32, from: u64| {
+            let Some(send) = sends.get(handle) else { return };
+            let ready = send.ready.max(from);
+            let key = (ready.max(now), send.id.0, handle);
+            if ready != NEVER && best.is_none_or(|best| key < best) {
+                best = Some(key);
+            }
+        };
+        self.unacknowledged.iter().for_each(|&handle| look(handle, 0));
+        let unsent = self.unsent.front().filter(|_| self.unacknowledged.len() < window);
+        if let Some(&handle) = unsent {
+            look(handle, self.window_at);
+        }
+        best.map(|(ready, _, handle)| (handle, ready))
+    }
+}

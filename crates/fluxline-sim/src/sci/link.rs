@@ -1,0 +1,175 @@
+//! The link layer as the layers above see it: packets in, packets and reports out.
+//!
+//! ```text
+//! network.send(node, packet, agenda)          a packet waits for its turn on the ring
+//! network.handle(entry, agenda)               what is due now; then
+//! while let Some(report) = network.next_report() { .. }
+//! network.take_request(node, agenda)          frees the slot in the receive queue
+//! ```
+
+use super::{NodeId, Packet};
+use crate::model;
+
+/// A node by its place in the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeIndex(pub u32);
+
+/// A send: unique within a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SendId(pub u64);
+
+/// Which packets go first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// Fair among all: what the Dolphin cards used (BACKGROUND-L).
+    #[default]
+    Low,
+    /// Before these, for nine sends of ten.
+    High,
+}
+
+/// A packet that was not taken, given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What was to be sent.
+    pub packet: Packet,
+    /// Why not.
+    pub why: Refusal,
+}
+
+/// Why a packet was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Come again after [`Report::Space`].
+    #[error("the send queue is full: wait until a send is done")]
+    Full,
+    /// No node of this network can ever send it.
+    #[error("the packet is longer than the bypass FIFO: raise bypass_symbols or send less at once")]
+    TooLong,
+    /// The node was declared dead.
+    #[error("the node is dead: nothing can be sent from it")]
+    Dead,
+}
+
+/// Why a send will never be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Loss {
+    /// No node took it: the scrubber turned it into a "none" echo.
+    NoSuchNode,
+    /// Its echo did not come back in time; the packet may have arrived.
+    Circulation,
+    /// Its ringlet is dead; the packet may have arrived.
+    Dead,
+}
+
+/// What the network tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// A packet stands in the receive queue of `node`: [`take_request`] or [`take_response`].
+    ///
+    /// [`take_request`]: super::Network::take_request
+    /// [`take_response`]: super::Network::take_response
+    Received {
+        /// Where.
+        node: NodeIndex,
+        /// In which of the two queues.
+        response: bool,
+    },
+    /// An event packet came: no queue holds it.
+    Event {
+        /// Where.
+        node: NodeIndex,
+        /// What came.
+        packet: Packet,
+    },
+    /// The echo says that the packet was accepted: by its target, or by the switch on the way.
+    /// An event packet is done when its last symbol has left.
+    Done {
+        /// Who sent it.
+        node: NodeIndex,
+        /// What [`send`](super::Network::send) returned.
+        send: SendId,
+    },
+    /// A send failed: the sender hears of it here, once.
+    Lost {
+        /// Who sent it.
+        node: NodeIndex,
+        /// What [`send`](super::Network::send) returned.
+        send: SendId,
+        /// How.
+        why: Loss,
+    },
+    /// A switch could not pass a packet on that it had accepted. The sender is not told by the
+    /// link layer: a response that never comes tells it.
+    Dropped {
+        /// The node that gave up.
+        at: NodeIndex,
+        /// Who had sent it.
+        source: NodeId,
+        /// To whom.
+        target: NodeId,
+        /// How.
+        why: Loss,
+    },
+    /// A send queue that was full has space again.
+    Space {
+        /// Whose.
+        node: NodeIndex,
+        /// Which of the two.
+        response: bool,
+    },
+}
+
+/// What the network does at a moment. Opaque: hand it back to
+/// [`handle`](super::Network::handle).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The symbol.
+    pub(super) tick: u64,
+    /// Ring port, or what the kind says.
+    pub(super) at: u32,
+    pub(super) kind: Kind,
+}
+
+/// Kinds of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A ring port has something to look at: an arrival, or a send that may start.
+    Wake,
+    /// The last symbol of a packet that a ring port took off is in.
+    Stripped,
+    /// A send came to its end; `at` is its handle.
+    Ended,
+    /// A bus ends a transfer; `at` is the node.
+    Bus,
+    /// A packet came through a bus; `at` is the node.
+    Passed,
+    /// Looks for old sends on a ringlet; `at` is the ringlet.
+    Watch,
+}
+
+impl Entry {
+    /// What a kind is called in traces.
+    #[must_use]
+    pub fn kind_name(kind: u8) -> &'static str {
+        let kinds = [
+            (Kind::Wake, "ring port looks"),
+            (Kind::Stripped, "packet taken off"),
+            (Kind::Ended, "send ended"),
+            (Kind::Bus, "bus free"),
+            (Kind::Passed, "packet through the bus"),
+            (Kind::Watch, "look for lost sends"),
+        ];
+        kinds.iter().find(|(of, _)| *of as u8 == kind).map_or("unknown", |(_, name)| name)
+    }
+}
+
+impl model::Entry for Entry {
+    fn component(&self) -> u32 {
+        self.at
+    }
+
+    fn kind(&self) -> u8 {
+        self.kind as u8
+    }
+}

@@ -1,0 +1,35 @@
+//! SCI (IEEE Std 1596): rings of point-to-point links with split transactions.
+//!
+//! The text of the standard was not available: rules that are a reconstruction say so, and no
+//! conformance on the wire is claimed.
+
+mod ageing;
+#[cfg(test)]
+mod ageing_tests;
+mod bus;
+pub mod coherence;
+pub mod config;
+mod conserve;
+pub mod counters;
+mod go;
+mod lane;
+pub mod link;
+pub mod network;
+pub mod packet;
+mod port;
+mod preset;
+mod random;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod reference_tests;
+mod ring;
+mod rounds;
+mod route;
+
+pub use config::{Bus, Config, ConfigError, Faults, Retry, Topology};
+pub use conserve::Unbalanced;
+pub use counters::Counters;
+pub use link::{Entry, Loss, NodeIndex, Priority, Refusal, Refused, Report, SendId};
+pub use network::Network;
+pub use packet::{Command, NodeId, Packet, Status};

@@ -1,0 +1,408 @@
+//! The network: ringlets, nodes, and what the layers above ask of them.
+
+use std::collections::VecDeque;
+
+use super::bus::NodeBus;
+use super::config::Config;
+use super::lane::{Send, lane_of};
+use super::link::{Entry, Kind, Loss, NodeIndex, Priority, Refusal, Refused, Report, SendId};
+use super::port::{NOBODY, Port};
+use super::ring::Rings;
+use super::route::{self, Routes};
+use super::{Command, Counters, NodeId, Packet};
+use crate::{Agenda, Clock, Instant};
+
+/// All ringlets and their nodes.
+#[derive(Debug)]
+pub struct Network {
+    pub(super) config: Config,
+    pub(super) routes: Routes,
+    pub(super) rings: Rings,
+    /// Empty when hosts take packets from their ring port.
+    pub(super) buses: Vec<NodeBus>,
+    pub(super) reports: VecDeque<Report>,
+    ticks: Ticks,
+    next_id: u64,
+}
+
+/// Ticks of a clock as moments, without a division where a tick is a whole number of picoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    clock: Clock,
+    whole_ps: Option<u64>,
+}
+
+impl Ticks {
+    fn new(clock: Clock) -> Ticks {
+        let ps_per_s = 1_000_000_000_000_u64;
+        let whole = ps_per_s.is_multiple_of(clock.hertz());
+        Ticks { clock, whole_ps: whole.then(|| ps_per_s / clock.hertz()) }
+    }
+
+    fn at(self, tick: u64) -> Instant {
+        match self.whole_ps {
+            Some(ps) => Instant::from_ps(tick * ps),
+            None => self.clock.at(tick),
+        }
+    }
+
+    /// The tick that is running at `now`.
+    fn running(self, now: Instant) -> u64 {
+        match self.whole_ps {
+            Some(ps) => now.as_ps() / ps,
+            None => self.clock.tick_from(Instant::from_ps(now.as_ps() + 1)) - 1,
+        }
+    }
+}
+
+/// What is left of a send at its end.
+struct End {
+    id: SendId,
+    lane: usize,
+    passing: bool,
+    loss: Option<Loss>,
+    from: u32,
+    source: NodeId,
+    target: NodeId,
+}
+
+impl Network {
+    /// An idle network. Fails when the configuration contradicts itself, and says where.
+    pub fn new(config: &Config) -> Result<Network, super::ConfigError> {
+        config.check()?;
+        let (ports, ringlets) = route::build(config);
+        let buses = if config.bus.is_some() { config.addresses.len() } else { 0 };
+        Ok(Network {
+            routes: Routes::new(config),
+            rings: Rings::new(config, ports, ringlets),
+            buses: (0..buses).map(|_| NodeBus::default()).collect(),
+            reports: VecDeque::new(),
+            ticks: Ticks::new(config.clock),
+            next_id: 0,
+            config: config.clone(),
+        })
+    }
+
+    /// Nodes, a switch included.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        self.config.addresses.len() as u32
+    }
+
+    /// The address of a node.
+    #[must_use]
+    pub fn address(&self, node: NodeIndex) -> NodeId {
+        self.config.addresses[node.0 as usize]
+    }
+
+    /// The node of an address.
+    #[must_use]
+    pub fn node_of(&self, address: NodeId) -> Option<NodeIndex> {
+        self.routes.node(address.0).map(NodeIndex)
+    }
+
+    /// What the network is made of.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Queues a packet at `node`, at low priority. It starts with the next symbol at the earliest.
+    /// The class (request or response) is the command's.
+    pub fn send<A: From<Entry>>(
+        &mut self,
+        node: NodeIndex,
+        packet: Packet,
+        agenda: &mut Agenda<A>,
+    ) -> Result<SendId, Refused> {
+        self.send_at(node, packet, Priority::Low, agenda)
+    }
+
+    /// The same at a priority.
+    pub fn send_at<A: From<Entry>>(
+        &mut self,
+        node: NodeIndex,
+        packet: Packet,
+        priority: Priority,
+        agenda: &mut Agenda<A>,
+    ) -> Result<SendId, Refused> {
+        let tick = self.ticks.running(agenda.now());
+        if packet.command.symbols() > self.config.bypass_symbols {
+            return Err(Refused { packet, why: Refusal::TooLong });
+        }
+        let first = self.routes.first_port(node.0);
+        if self.rings.ports[first as usize].dead {
+            return Err(Refused { packet, why: Refusal::Dead });
+        }
+        let lane = lane_of(packet.command.is_response(), priority);
+        let id = SendId(self.next_id);
+        if let Some(bus) = self.buses.get_mut(node.0 as usize) {
+            if bus.out[lane].len() >= self.config.send_queue as usize {
+                return Err(Refused { packet, why: Refusal::Full });
+            }
+            bus.out[lane].push_back((packet, id));
+            self.kick_bus(node.0, tick);
+        } else {
+            if self.rings.ports[first as usize].lanes[lane].held >= self.config.send_queue {
+                return Err(Refused { packet, why: Refusal::Full });
+            }
+            let (port, target) = self.way(node.0, packet.target);
+            self.queue(port, target, packet, lane, Some(id), tick);
+        }
+        self.next_id += 1;
+        self.flush(agenda);
+        Ok(id)
+    }
+
+    /// From a node towards an address: port that sends, port that takes.
+    pub(super) fn way(&self, node: u32, target: NodeId) -> (u32, u32) {
+        match self.routes.node(target.0) {
+            Some(target) => self.routes.way(node, target),
+            None => (self.routes.first_port(node), NOBODY),
+        }
+    }
+
+    /// Puts a packet into a lane of a port; it may start in the tick after `tick`.
+    pub(super) fn queue(
+        &mut self,
+        port: u32,
+        target: u32,
+        packet: Packet,
+        lane: usize,
+        id: Option<SendId>,
+        tick: u64,
+    ) {
+        let passing = id.is_none();
+        let id = id.unwrap_or_else(|| {
+            self.next_id += 1;
+            SendId(self.next_id - 1)
+        });
+        let send = Send {
+            id,
+            source: packet.source,
+            target: packet.target,
+            from: port,
+            port: target,
+            lane,
+            symbols: packet.command.symbols(),
+            is_event: packet.command == Command::Event00,
+            passing,
+            phase: super::ageing::Phase::default(),
+            ready: tick + 1,
+            started: tick + 1,
+            age: 0,
+            ended: false,
+            loss: None,
+            packet: Some(packet),
+        };
+        let handle = self.rings.sends.add(send);
+        let lane = &mut self.rings.ports[port as usize].lanes[lane];
+        lane.unsent.push_back(handle);
+        lane.held += 1;
+        let ring = self.rings.ports[port as usize].ring;
+        if self.rings.ringlets[ring as usize].dead {
+            return self.rings.end_send(port, handle, tick + 1, Some(Loss::Dead));
+        }
+        self.rings.watch(ring, tick);
+        self.rings.plan(port, tick);
+    }
+
+    /// Does what is due.
+    pub fn handle<A: From<Entry>>(&mut self, entry: Entry, agenda: &mut Agenda<A>) {
+        let tick = entry.tick;
+        match entry.kind {
+            Kind::Wake => self.rings.wake(entry.at, tick),
+            Kind::Stripped => self.stripped(entry.at, tick),
+            Kind::Ended => self.ended(entry.at, tick),
+            Kind::Bus => self.bus_is_free(entry.at, tick),
+            Kind::Passed => self.passed(entry.at, tick),
+            Kind::Watch => self.rings.look_for_old(entry.at, tick),
+        }
+        self.flush(agenda);
+    }
+
+    fn flush<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>) {
+        for entry in self.rings.due.drain(..) {
+            agenda.schedule(self.ticks.at(entry.tick), entry);
+        }
+    }
+
+    /// A packet was taken off: all of it is in.
+    fn stripped(&mut self, at: u32, tick: u64) {
+        let port = &mut self.rings.ports[at as usize];
+        let Some(arriving) = port.arriving.pop_front() else { return };
+        debug_assert_eq!(arriving.end, tick);
+        let (node, response) = (NodeIndex(port.node), super::lane::is_response(arriving.lane));
+        let intake = &mut port.intake[usize::from(response)];
+        match arriving.packet {
+            Some(packet) if arriving.is_event => {
+                self.reports.push_back(Report::Event { node, packet });
+            }
+            None if arriving.is_event => {}
+            // The CRC is wrong, or the send was given up: the place is free again.
+            None => intake.free(tick),
+            Some(packet) => {
+                intake.packets.push_back((packet, arriving.lane));
+                if self.buses.is_empty() {
+                    self.reports.push_back(Report::Received { node, response });
+                } else {
+                    self.kick_bus(node.0, tick);
+                }
+            }
+        }
+    }
+
+    /// A send came to its end.
+    fn ended(&mut self, handle: u32, tick: u64) {
+        let Some(send) = self.rings.sends.get_mut(handle) else { return };
+        send.ended = true;
+        // An event that is still on its way keeps its bytes here.
+        let on_its_way = send.is_event && send.packet.is_some() && send.loss.is_none();
+        let send = End {
+            id: send.id,
+            lane: send.lane,
+            passing: send.passing,
+            loss: send.loss,
+            from: send.from,
+            source: send.source,
+            target: send.target,
+        };
+        if !on_its_way {
+            self.rings.sends.remove(handle);
+        }
+        let at = send.from;
+        let port = &mut self.rings.ports[at as usize];
+        let node = NodeIndex(port.node);
+        let lane = &mut port.lanes[send.lane];
+        let was_full = lane.held >= self.config.send_queue;
+        lane.held -= 1;
+        self.reports.extend(match send.loss {
+            None if send.passing => None,
+            None => Some(Report::Done { node, send: send.id }),
+            Some(why) if send.passing => {
+                let (source, target) = (send.source, send.target);
+                Some(Report::Dropped { at: node, source, target, why })
+            }
+            Some(why) => Some(Report::Lost { node, send: send.id, why }),
+        });
+        if !self.buses.is_empty() {
+            self.kick_bus(node.0, tick);
+        } else if was_full {
+            let response = super::lane::is_response(send.lane);
+            self.reports.push_back(Report::Space { node, response });
+        }
+    }
+
+    /// What happened, oldest first. Ask until `None` after `handle`, `send` and `take_*`.
+    pub fn next_report(&mut self) -> Option<Report> {
+        self.reports.pop_front()
+    }
+
+    /// Takes the oldest request out of the receive queue of `node`; the slot is free from the next
+    /// symbol on.
+    pub fn take_request<A: From<Entry>>(
+        &mut self,
+        node: NodeIndex,
+        agenda: &mut Agenda<A>,
+    ) -> Option<Packet> {
+        self.take(node, 0, agenda)
+    }
+
+    /// Takes the oldest response likewise.
+    pub fn take_response<A: From<Entry>>(
+        &mut self,
+        node: NodeIndex,
+        agenda: &mut Agenda<A>,
+    ) -> Option<Packet> {
+        self.take(node, 1, agenda)
+    }
+
+    fn take<A: From<Entry>>(
+        &mut self,
+        node: NodeIndex,
+        class: usize,
+        agenda: &mut Agenda<A>,
+    ) -> Option<Packet> {
+        let tick = self.ticks.running(agenda.now());
+        if let Some(bus) = self.buses.get_mut(node.0 as usize) {
+            let packet = bus.packets[class].pop_front()?;
+            bus.held[class] -= 1;
+            self.kick_bus(node.0, tick);
+            self.flush(agenda);
+            return Some(packet);
+        }
+        let intake = &mut self.rings.ports[node.0 as usize].intake[class];
+        let (packet, _) = intake.packets.pop_front()?;
+        intake.free(tick);
+        Some(packet)
+    }
+
+    /// Ring ports of a node.
+    #[must_use]
+    pub fn ports_of(&self, node: NodeIndex) -> std::ops::Range<u32> {
+        route::ports_of(&self.config.topology, node)
+    }
+
+    /// What was counted at a ring port.
+    #[must_use]
+    pub fn counters(&self, port: u32) -> Counters {
+        self.rings.ports[port as usize].counters
+    }
+
+    /// What was counted at all ring ports together.
+    #[must_use]
+    pub fn total(&self) -> Counters {
+        let mut total = Counters::default();
+        self.rings.ports.iter().for_each(|port| total.add(&port.counters));
+        total
+    }
+
+    /// Sends that are waiting or on their way, those between ringlets among them.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        let waiting = |bus: &NodeBus| bus.out.iter().map(|lane| lane.len()).sum::<usize>();
+        self.rings.sends.len() + self.buses.iter().map(waiting).sum::<usize>()
+    }
+
+    /// Cuts the cable behind ring port `port` (the n-th of `node`): what is on it and what is sent
+    /// into it is gone; a packet whose head has left it is let through.
+    pub fn cut_cable<A: From<Entry>>(
+        &mut self,
+        node: NodeIndex,
+        port: u32,
+        agenda: &mut Agenda<A>,
+    ) {
+        let tick = self.ticks.running(agenda.now());
+        let at = self.ports_of(node).start + port;
+        self.rings.cut(at, tick);
+        self.flush(agenda);
+    }
+
+    /// Kills a node: it takes nothing and passes nothing; its sends are reported as lost.
+    pub fn kill_node<A: From<Entry>>(&mut self, node: NodeIndex, agenda: &mut Agenda<A>) {
+        let tick = self.ticks.running(agenda.now());
+        for at in self.ports_of(node) {
+            self.rings.ports[at as usize].dead = true;
+            self.rings.end_all(at, tick);
+            self.rings.cut(at, tick);
+        }
+        if let Some(bus) = self.buses.get_mut(node.0 as usize) {
+            for (_, send) in bus.out.iter_mut().flat_map(|lane| lane.drain(..)) {
+                self.reports.push_back(Report::Lost { node, send, why: Loss::Dead });
+            }
+        }
+        self.flush(agenda);
+    }
+
+    /// A disturbance that takes every go bit off the links; the scrubber must mend it.
+    pub fn lose_go_bits(&mut self) {
+        self.rings.lose_go_bits();
+    }
+
+    /// Bytes of memory that the network itself takes at least, without packets under way.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.rings.ports.len() * std::mem::size_of::<Port>()
+            + self.buses.len() * std::mem::size_of::<NodeBus>()
+    }
+}

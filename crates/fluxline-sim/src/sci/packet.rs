@@ -1,0 +1,172 @@
+//! Packets: commands, sizes in symbols of 16 bits, and the bytes that travel.
+//!
+//! Sizes and order of the symbols: Numascale's firmware that builds raw SCI packets, and FOLDOC's
+//! entry; sizes include the CRC. Command numbers are not modelled.
+
+/// A node of the address space: the upper 16 bits of an SCI address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u16);
+
+/// What a send packet asks or answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// Read 1 to 16 bytes inside an aligned block of 16; answered by `Response16`.
+    ReadSelected,
+    /// Write 1 to 16 bytes inside an aligned block of 16; answered by `Response00`.
+    WriteSelected,
+    /// Read-modify-write of 4 or 8 bytes; answered by `Response16`.
+    Lock(Lock),
+    /// Read 64 bytes; answered by `Response64`.
+    Read64,
+    /// Read 256 bytes; answered by `Response256`.
+    Read256,
+    /// Write 16 bytes; answered by `Response00`.
+    Write16,
+    /// Write 64 bytes; answered by `Response00`.
+    Write64,
+    /// Write 256 bytes; answered by `Response00`.
+    Write256,
+    /// Move 16 bytes; not answered, done with its echo.
+    Move16,
+    /// Move 64 bytes; not answered, done with its echo.
+    Move64,
+    /// Move 256 bytes; not answered, done with its echo.
+    Move256,
+    /// An event without data (clock strobe, interrupt): not answered, not refused, no echo.
+    Event00,
+    /// An answer without data.
+    Response00,
+    /// An answer with 16 bytes.
+    Response16,
+    /// An answer with 64 bytes.
+    Response64,
+    /// An answer with 256 bytes.
+    Response256,
+}
+
+/// What a lock does with the word it finds; the old value is the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lock {
+    /// Adds.
+    FetchAdd,
+    /// Replaces when it is what was expected.
+    CompareSwap,
+    /// Replaces the bits of a mask.
+    MaskSwap,
+    /// Adds unless it is a bound.
+    BoundedAdd,
+    /// Adds; at a bound, replaces.
+    WrapAdd,
+}
+
+/// How a request ended at its responder. Source of the names: S. Stern's Murphi model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Done.
+    #[default]
+    Normal,
+    /// No such address, or no right to it.
+    Address,
+    /// Not a command for this address.
+    Type,
+    /// The data is wrong.
+    Data,
+    /// In conflict with another.
+    Conflict,
+}
+
+/// A send packet. Echoes are made by the link layer and not seen above it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Who takes it.
+    pub target: NodeId,
+    /// Who sent it.
+    pub source: NodeId,
+    /// What it asks or answers.
+    pub command: Command,
+    /// The source's number of the transaction, 6 bits, for requests and responses apart.
+    pub transaction: u8,
+    /// The lower 48 bits of the address; in a response 0.
+    pub offset: u64,
+    /// How a response says it ended.
+    pub status: Status,
+    /// The bytes: as many as the command has (selected-byte commands: those selected).
+    pub data: Vec<u8>,
+}
+
+/// Symbols of an echo: target, command, source, CRC.
+pub const ECHO_SYMBOLS: u32 = 4;
+/// Symbols of a header with its CRC.
+pub const HEADER_SYMBOLS: u32 = 8;
+
+impl Command {
+    /// Bytes of the data part on the wire.
+    #[must_use]
+    pub const fn data_bytes(self) -> u32 {
+        match self {
+            Command::ReadSelected
+            | Command::Read64
+            | Command::Read256
+            | Command::Event00
+            | Command::Response00 => 0,
+            Command::WriteSelected
+            | Command::Lock(_)
+            | Command::Write16
+            | Command::Move16
+            | Command::Response16 => 16,
+            Command::Write64 | Command::Move64 | Command::Response64 => 64,
+            Command::Write256 | Command::Move256 | Command::Response256 => 256,
+        }
+    }
+
+    /// Symbols of the whole packet, without the idle that follows it.
+    #[must_use]
+    pub const fn symbols(self) -> u32 {
+        HEADER_SYMBOLS + self.data_bytes() / 2
+    }
+
+    /// Whether this answers a request.
+    #[must_use]
+    pub const fn is_response(self) -> bool {
+        matches!(
+            self,
+            Command::Response00 | Command::Response16 | Command::Response64 | Command::Response256
+        )
+    }
+
+    /// What answers it; `None`: nothing, it is done with its echo or at once.
+    #[must_use]
+    pub const fn response(self) -> Option<Command> {
+        match self {
+            Command::ReadSelected | Command::Lock(_) => Some(Command::Response16),
+            Command::Read64 => Some(Command::Response64),
+            Command::Read256 => Some(Command::Response256),
+            Command::WriteSelected | Command::Write16 | Command::Write64 | Command::Write256 => {
+                Some(Command::Response00)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Command;
+
+    #[test]
+    fn packets_have_the_sizes_of_the_table() {
+        let sizes = [
+            (Command::Event00, 8),
+            (Command::Read64, 8),
+            (Command::Response00, 8),
+            (Command::WriteSelected, 16),
+            (Command::Response16, 16),
+            (Command::Move64, 40),
+            (Command::Response64, 40),
+            (Command::Write256, 136),
+        ];
+        for (command, symbols) in sizes {
+            assert_eq!(command.symbols(), symbols, "{command:?}");
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! The obvious model of a ringlet: every port does every symbol. Slow; the engine must agree.
+//!
+//! One symbol per link and tick; the mux follows the rules of bandwidth allocation line by line.
+//! Toggles are left out except the allocation toggle, which ageing needs.
+
+use std::collections::VecDeque;
+
+use super::ageing::{Ageing, Answer, Phase};
+use super::config::{Config, Retry};
+
+/// One symbol on a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Symbol {
+    /// Symbol number `index` of a packet.
+    Packet {
+        packet: Carried,
+        index: u32,
+    },
+    Idle {
+        low: bool,
+        high: bool,
+        toggle: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Carried {
+    pub id: u64,
+    pub source: usize,
+    pub target: usize,
+    pub length: u32,
+    pub response: bool,
+    pub phase: Phase,
+    /// Echo: what it says.
+    pub echo: Option<Answer>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    pub id: u64,
+    pub target: usize,
+    pub length: u32,
+    pub response: bool,
+    pub high: bool,
+    ready: u64,
+    phase: Phase,
+    /// Sent at least once.
+    sent: bool,
+    flying: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    Pass,
+    Transmit {
+        packet: Carried,
+        next: u32,
+    },
+    /// The idle behind the own packet is due.
+    Attached,
+    Recover,
+}
+
+struct Station {
+    link: VecDeque<Symbol>,
+    mode: Mode,
+    both: bool,
+    /// Symbol, when it came, toggle behind it, high go bit before it.
+    bypass: VecDeque<(Symbol, u64, bool, bool)>,
+    save: (bool, bool),
+    save_toggle: bool,
+    last_out: Symbol,
+    /// The parser: idle that came last; what is being taken off.
+    last_idle: (bool, bool),
+    stripping: Option<Option<Carried>>,
+    sends: Vec<Waiting>,
+    window_at: [u64; 4],
+    last_response: bool,
+    streak: u32,
+    held: [u32; 2],
+    freed: Vec<(u64, usize)>,
+    ageing: [Ageing; 2],
+    holds: bool,
+    sent_since: bool,
+    bypass_max: u64,
+}
+
+pub struct Reference {
+    config: Config,
+    stations: Vec<Station>,
+    pub tick: u64,
+    pub trace: Vec<(u64, u32, char, u64)>,
+    /// Accepted packets: tick behind the last symbol, node, class.
+    pub received: Vec<(u64, usize, usize)>,
+    ageing: u32,
+    allocating: bool,
+    launch_at: u64,
+}
+
+const GO: Symbol = Symbol::Idle { low: true, high: true, toggle: false };
+
+impl Reference {
+    pub fn new(config: &Config) -> Reference {
+        let hop = (config.pass_symbols + config.cable_symbols) as usize;
+        let station = || Station {
+            link: VecDeque::from(vec![GO; hop]),
+            mode: Mode::Pass,
+            both: false,
+            bypass: VecDeque::new(),
+            save: (false, false),
+            save_toggle: false,
+            last_out: GO,
+            last_idle: (true, true),
+            stripping: None,
+            sends: Vec::new(),
+            window_at: [0; 4],
+            last_response: true,
+            streak: 0,
+            held: [0; 2],
+            freed: Vec::new(),
+            ageing: [Ageing::default(); 2],
+            holds: false,
+            sent_since: false,
+            bypass_max: 0,
+        };
+        Reference {
+            stations: (0..config.addresses.len()).map(|_| station()).collect(),
+            config: config.clone(),
+            tick: 0,
+            trace: Vec::new(),
+            received: Vec::new(),
+            ageing: 0,
+            allocating: false,
+            launch_at: u64::MAX,
+        }
+    }
+
+    /// Offered during the tick that was stepped last.
+    pub fn send(&mut self, node: usize, id: u64, target: usize, length: u32, class: (bool, bool)) {
+        let (response, high) = class;
+        let (ready, phase) = (self.tick + 1, Phase::DoTry);
+        let (sent, flying) = (false, false);
+        self.stations[node].sends.push(Waiting {
+            id,
+            target,
+            length,
+            response,
+            high,
+            ready,
+            phase,
+            sent,
+            flying,
+        });
+    }
+
+    pub fn take(&mut self, node: usize, class: usize) {
+        let tick = self.tick;
+        self.stations[node].held[class] -= 1;
+        self.stations[node].freed.push((tick, class));
+    }
+
+    pub fn bypass_max(&self) -> Vec<u64> {
+        self.stations.iter().map(|station| station.bypass_max).collect()
+    }
+
+    pub fn step(&mut self) {
+        self.tick += 1;
+        let nodes = self.stations.len();
+        let came: Vec<Symbol> =
+            self.stations.iter_mut().map(|s| s.link.pop_front().expect("a full link")).collect();
+        let put: Vec<Symbol> = (0..nodes).map(|node| self.station(node, came[node])).collect();
+        for (node, symbol) in put.into_iter().enumerate() {
+            self.stations[(node + 1) % nodes].link.push_back(symbol);
+        }
+    }
+
+    fn station(&mut self, node: usize, came: Symbol) -> Symbol {
+        let starts = self.may_start(node);
+        if starts.is_some() {
+            self.stations[node].last_idle = (false, false);
+        }
+        let (parsed, toggle) = self.parse(node, came);
+        if let Some(packet) = starts {
+            self.begin(node, packet);
+        }
+        let toggle = toggle && !self.hold(node, toggle);
+        let launched = node == 0 && self.launch_at == self.tick;
+        if launched {
+            self.stations[0].sent_since = false;
+        }
+        let mut symbol = self.mux(node, parsed, toggle || launched);
+        if let (Symbol::Idle { low, high, .. }, false) = (&mut symbol, self.config.flow_control) {
+            (*low, *high) = (true, true);
+        }
+        self.stations[node].last_out = symbol;
+        if let Symbol::Packet { packet, index: 0 } = symbol {
+            let what = if packet.echo.is_some() { 'e' } else { 's' };
+            self.trace.push((self.tick, node as u32, what, packet.id));
+        }
+        symbol
+    }
+
+    /// What the parser makes of a symbol: packets for this node become idles, and an echo.
+    fn parse(&mut self, node: usize, came: Symbol) -> (Symbol, bool) {
+        let (low, high) = self.stations[node].last_idle;
+        let made = Symbol::Idle { low, high, toggle: false };
+        match came {
+            Symbol::Idle { low, high, toggle } => {
+                self.stations[node].last_idle = (low, high);
+                (Symbol::Idle { low, high, toggle: false }, toggle)
+            }
+            Symbol::Packet { packet, index } => {
+                if index == 0 {
+                    self.stations[node].stripping = None;
+                    if packet.target == node {
+                        self.stations[node].stripping = Some(self.head(node, packet));
+                    }
+                }
+                let symbol = match self.stations[node].stripping {
+                    None => came,
+                    Some(Some(echo)) if index + 4 >= packet.length => {
+                        Symbol::Packet { packet: echo, index: index + 4 - packet.length }
+                    }
+                    Some(_) => made,
+                };
+                (symbol, false)
+            }
+        }
+    }
+
+    /// The head of a packet for this node: the echo that goes back, if one does.
+    fn head(&mut self, node: usize, packet: Carried) -> Option<Carried> {
+        let tick = self.tick;
+        if let Some(answer) = packet.echo {
+            self.trace.push((tick, node as u32, 'h', packet.id));
+            self.echo(node, packet, answer);
+            return None;
+        }
+        let class = usize::from(packet.response);
+        let slots = [self.config.request_queue, self.config.response_queue][class];
+        let station = &mut self.stations[node];
+        let late = station.freed.iter().filter(|freed| **freed == (tick, class)).count() as u32;
+        let space = station.held[class] + late < slots;
+        let answer = match self.config.retry {
+            Retry::Plain { .. } if space => Answer::Accepted,
+            Retry::Plain { .. } => Answer::Busy(Phase::DoTry),
+            Retry::Aged => {
+                let before = station.ageing[class].is_serving();
+                let answer = station.ageing[class].answer(packet.phase, space);
+                if station.ageing[class].is_serving() && !before {
+                    self.ageing += 1;
+                    if !self.allocating {
+                        (self.allocating, self.launch_at) = (true, tick + 1);
+                    }
+                }
+                answer
+            }
+        };
+        if answer == Answer::Accepted {
+            self.stations[node].held[class] += 1;
+            self.trace.push((tick, node as u32, 'a', packet.id));
+            self.received.push((tick + u64::from(packet.length), node, class));
+        }
+        if let Answer::Busy(phase) = answer {
+            self.trace.push((tick, node as u32, phase.letter(), packet.id));
+        }
+        let (source, target) = (node, packet.source);
+        Some(Carried { source, target, length: 4, echo: Some(answer), ..packet })
+    }
+
+    fn echo(&mut self, node: usize, packet: Carried, answer: Answer) {
+        let end = self.tick + 4;
+        let window = self.config.unacknowledged as usize;
+        let station = &mut self.stations[node];
+        let place = station.sends.iter().position(|send| send.id == packet.id).expect("a send");
+        let send = station.sends[place];
+        let mine = |other: &&Waiting| lane(other) == lane(&send) && other.sent;
+        match answer {
+            Answer::Accepted => {
+                if station.sends.iter().filter(mine).count() >= window {
+                    station.window_at[lane(&send)] = end;
+                }
+                station.sends.remove(place);
+            }
+            Answer::Busy(phase) => {
+                let send = &mut station.sends[place];
+                let delay = if let Retry::Plain { delay } = self.config.retry { delay } else { 0 };
+                (send.phase, send.ready, send.flying) = (phase, end + delay, false);
+            }
+        }
+    }
+
+    /// Sends that are ready, in the order of choice.
+    fn ready(&self, node: usize) -> Vec<&Waiting> {
+        let station = &self.stations[node];
+        let window = self.config.unacknowledged as usize;
+        let is_ready = |send: &&Waiting| {
+            let mut same = station.sends.iter().filter(|other| lane(other) == lane(send));
+            let sent = same.clone().filter(|other| other.sent).count();
+            let first_unsent = same.find(|other| !other.sent).map(|other| other.id);
+            let in_turn = send.sent
+                || (first_unsent == Some(send.id)
+                    && sent < window
+                    && station.window_at[lane(send)] <= self.tick);
+            !send.flying && send.ready <= self.tick && in_turn
+        };
+        station.sends.iter().filter(is_ready).collect()
+    }
+
+    fn may_start(&mut self, node: usize) -> Option<Carried> {
+        let station = &self.stations[node];
+        let Symbol::Idle { low, high, .. } = station.last_out else { return None };
+        if station.mode != Mode::Pass || !station.bypass.is_empty() {
+            return None;
+        }
+        let spent = station.streak >= 9;
+        let goes = |send: &&&Waiting| if send.high && !spent { high } else { low };
+        let key = |send: &&Waiting| {
+            (send.high == spent, send.response == station.last_response, send.high, send.id)
+        };
+        let ready = self.ready(node);
+        let send = **ready.iter().filter(goes).min_by_key(|send| key(send))?;
+        let station = &mut self.stations[node];
+        let acts_high = send.high && !spent;
+        station.both = acts_high;
+        station.streak = if acts_high { station.streak + 1 } else { 0 };
+        station.last_response = send.response;
+        let mine = station.sends.iter_mut().find(|other| other.id == send.id).expect("found");
+        (mine.sent, mine.flying) = (true, true);
+        let Waiting { id, target, length, response, phase, .. } = send;
+        Some(Carried { id, source: node, target, length, response, phase, echo: None })
+    }
+
+    fn begin(&mut self, node: usize, packet: Carried) {
+        let station = &mut self.stations[node];
+        station.mode = Mode::Transmit { packet, next: 0 };
+        station.save = (false, false);
+        station.sent_since = true;
+        if std::mem::take(&mut station.holds) {
+            station.sent_since = false;
+            station.save_toggle = true;
+        }
+    }
+
+    /// The allocation toggle came: whether it stays here until a send has started.
+    fn hold(&mut self, node: usize, _toggle: bool) -> bool {
+        for class in 0..2 {
+            let before = self.stations[node].ageing[class].is_serving();
+            self.stations[node].ageing[class].round();
+            self.ageing -= u32::from(before && !self.stations[node].ageing[class].is_serving());
+        }
+        if node == 0 && self.ageing == 0 {
+            self.allocating = false;
+            return true;
+        }
+        let waits = self.config.flow_control && !self.ready(node).is_empty();
+        let station = &mut self.stations[node];
+        if waits && !station.sent_since {
+            station.holds = true;
+            return true;
+        }
+        station.sent_since = false;
+        false
+    }
+
+    fn mux(&mut self, node: usize, parsed: Symbol, toggle: bool) -> Symbol {
+        let tick = self.tick;
+        let station = &mut self.stations[node];
+        if station.mode == Mode::Pass {
+            let Symbol::Idle { low, high, .. } = parsed else {
+                station.save_toggle |= toggle;
+                return parsed;
+            };
+            let toggle = toggle | std::mem::take(&mut station.save_toggle);
+            let (mut low, mut high) = (low, high);
+            if let Symbol::Idle { low: before_low, high: before_high, .. } = station.last_out {
+                (low, high) = (low || before_low, high || before_high);
+            }
+            return Symbol::Idle { low, high, toggle };
+        }
+        match parsed {
+            Symbol::Packet { .. } => {
+                station.bypass.push_back((parsed, tick, false, station.save.1))
+            }
+            Symbol::Idle { low, high, .. } => {
+                station.save = (station.save.0 || low, station.save.1 || high);
+            }
+        }
+        if toggle {
+            match station.bypass.back_mut() {
+                Some(last) => last.2 = true,
+                None => station.save_toggle = true,
+            }
+        }
+        station.output(tick)
+    }
+}
+
+impl Station {
+    /// Transmit, the idle behind it, Recover.
+    fn output(&mut self, tick: u64) -> Symbol {
+        if let Mode::Transmit { packet, next } = self.mode {
+            let last = next + 1 == packet.length;
+            self.mode =
+                if last { Mode::Attached } else { Mode::Transmit { packet, next: next + 1 } };
+            return Symbol::Packet { packet, index: next };
+        }
+        let packet_ended = match self.last_out {
+            Symbol::Packet { packet, index } => index + 1 == packet.length,
+            Symbol::Idle { .. } => false,
+        };
+        if packet_ended {
+            let toggle = std::mem::take(&mut self.save_toggle);
+            let (low, high) = self.save;
+            if self.bypass.is_empty() {
+                self.mode = Mode::Pass;
+                return Symbol::Idle { low, high, toggle };
+            }
+            self.mode = Mode::Recover;
+            let high = self.bypass.front().is_some_and(|next| next.3) && !self.both;
+            return Symbol::Idle { low: false, high, toggle };
+        }
+        let (symbol, came, toggle, _) = self.bypass.pop_front().expect("the rest of a packet");
+        self.bypass_max = self.bypass_max.max(tick - came);
+        self.save_toggle |= toggle;
+        symbol
+    }
+}
+
+fn lane(send: &Waiting) -> usize {
+    usize::from(send.response) + 2 * usize::from(send.high)
+}

@@ -1,0 +1,209 @@
+//! The engine against the obvious model: the same symbols at the same ticks.
+
+use super::config::{Config, Retry};
+use super::lane::lane_of;
+use super::link::{Entry, NodeIndex, Priority, Report};
+use super::random::Random;
+use super::reference::Reference;
+use super::{Command, Network, NodeId, Packet, Status};
+use crate::{Agenda, Instant};
+
+/// A packet offered at a tick.
+#[derive(Clone, Copy, Debug)]
+struct Offer {
+    tick: u64,
+    from: u32,
+    to: u32,
+    command: Command,
+    priority: Priority,
+}
+
+enum Due {
+    Net(Entry),
+    Offer(Offer),
+    Take(NodeIndex, bool),
+}
+
+impl From<Entry> for Due {
+    fn from(entry: Entry) -> Due {
+        Due::Net(entry)
+    }
+}
+
+type Trace = Vec<(u64, u32, char, u64)>;
+
+fn packet(offer: Offer) -> Packet {
+    Packet {
+        target: NodeId(offer.to as u16),
+        source: NodeId(offer.from as u16),
+        command: offer.command,
+        transaction: 0,
+        offset: 0,
+        status: Status::Normal,
+        data: Vec::new(),
+    }
+}
+
+/// Trace, what was received, fullest bypass FIFOs, largest tick.
+struct Outcome {
+    trace: Trace,
+    received: Vec<(u64, usize, usize)>,
+    bypass: Vec<u64>,
+    last: u64,
+}
+
+fn engine(config: &Config, offers: &[Offer], service: u64) -> Outcome {
+    let mut network = Network::new(config).expect("a good configuration");
+    let mut agenda: Agenda<Due> = Agenda::default();
+    let clock = config.clock;
+    offers.iter().for_each(|&offer| agenda.schedule(clock.at(offer.tick), Due::Offer(offer)));
+    let (mut received, mut done) = (Vec::new(), 0);
+    while let Some(due) = agenda.take(Instant::NEVER) {
+        let tick = clock.tick_from(agenda.now());
+        match due {
+            Due::Net(entry) => network.handle(entry, &mut agenda),
+            Due::Offer(offer) => {
+                let node = NodeIndex(offer.from);
+                let sent = network.send_at(node, packet(offer), offer.priority, &mut agenda);
+                sent.expect("a large queue");
+            }
+            Due::Take(node, false) => drop(network.take_request(node, &mut agenda)),
+            Due::Take(node, true) => drop(network.take_response(node, &mut agenda)),
+        }
+        while let Some(report) = network.next_report() {
+            match report {
+                Report::Received { node, response } => {
+                    received.push((tick, node.0 as usize, usize::from(response)));
+                    agenda.schedule(clock.at(tick + service), Due::Take(node, response));
+                }
+                Report::Done { .. } => done += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(done, offers.len(), "every send is done once");
+    network.check_conservation().expect("all is accounted for");
+    let mut trace = network.rings.trace.clone();
+    trace.sort_unstable();
+    received.sort_unstable();
+    let bypass = (0..network.nodes()).map(|port| network.counters(port).bypass_max).collect();
+    let last = clock.tick_from(agenda.now());
+    Outcome { trace, received, bypass, last }
+}
+
+fn reference(config: &Config, offers: &[Offer], service: u64, last: u64) -> Outcome {
+    let mut model = Reference::new(config);
+    let mut next = 0;
+    let mut taken = 0;
+    while model.tick <= last {
+        while let Some(offer) = offers.get(next).filter(|offer| offer.tick == model.tick) {
+            let class = (offer.command.is_response(), offer.priority == Priority::High);
+            let (from, to) = (offer.from as usize, offer.to as usize);
+            model.send(from, next as u64, to, offer.command.symbols(), class);
+            next += 1;
+        }
+        let mut due: Vec<(usize, usize)> = Vec::new();
+        for &(tick, node, class) in &model.received {
+            if tick + service == model.tick {
+                due.push((node, class));
+            }
+        }
+        taken += due.len();
+        due.into_iter().for_each(|(node, class)| model.take(node, class));
+        model.step();
+    }
+    assert!(taken <= model.received.len());
+    let mut trace = model.trace.clone();
+    trace.sort_unstable();
+    let mut received = model.received.clone();
+    received.sort_unstable();
+    Outcome { trace, received, bypass: model.bypass_max(), last }
+}
+
+fn agree(seed: u64, config: &Config, offers: &[Offer], service: u64) {
+    let fast = engine(config, offers, service);
+    let slow = reference(config, offers, service, fast.last + 10);
+    let differs = fast.trace.iter().zip(&slow.trace).position(|(fast, slow)| fast != slow);
+    if let Some(at) = differs {
+        let from = at.saturating_sub(6);
+        let fast = &fast.trace[from..(at + 4).min(fast.trace.len())];
+        let slow = &slow.trace[from..(at + 4).min(slow.trace.len())];
+        panic!("seed {seed}: {config:?}\n{offers:?}\nengine    {fast:?}\nreference {slow:?}");
+    }
+    assert_eq!(fast.trace.len(), slow.trace.len(), "seed {seed}");
+    assert_eq!(fast.received, slow.received, "seed {seed}");
+    assert_eq!(fast.bypass, slow.bypass, "seed {seed}");
+}
+
+/// A small ring and some sends: what is drawn from a seed.
+fn scenario(seed: u64, high: bool, busy: bool) -> (Config, Vec<Offer>, u64) {
+    let mut random = Random(seed);
+    let mut below = |limit: u64| random.next() % limit;
+    let nodes = 2 + below(5) as u32;
+    let mut config = Config::ring(nodes);
+    config.pass_symbols = [1, 2, 4, 12, 60][below(5) as usize];
+    config.flow_control = below(4) != 0;
+    config.unacknowledged = 1 + below(4) as u32;
+    config.send_queue = 1000;
+    let slots = if busy { 1 + below(3) as u32 } else { 1000 };
+    (config.request_queue, config.response_queue) = (slots, slots);
+    config.retry = if below(2) == 0 { Retry::Aged } else { Retry::Plain { delay: below(3) * 40 } };
+    let service = if busy { 1 + below(150) } else { 1 };
+    let commands = [
+        Command::Read64,
+        Command::Write16,
+        Command::Move64,
+        Command::Write256,
+        Command::Response00,
+        Command::Response64,
+    ];
+    let span = [60, 600, 3000][below(3) as usize];
+    let mut offers: Vec<Offer> = (0..1 + below(60))
+        .map(|_| {
+            let from = below(u64::from(nodes)) as u32;
+            let to = (from + 1 + below(u64::from(nodes) - 1) as u32) % nodes;
+            let priority = if high && below(2) == 0 { Priority::High } else { Priority::Low };
+            let command = commands[below(6) as usize];
+            Offer { tick: below(span), from, to, command, priority }
+        })
+        .collect();
+    offers.sort_by_key(|offer| offer.tick);
+    (config, offers, service)
+}
+
+#[test]
+fn one_packet_takes_hops_and_length() {
+    for (to, command) in [(1, Command::Read64), (5, Command::Move64), (7, Command::Write256)] {
+        let offer = Offer { tick: 10, from: 0, to, command, priority: Priority::Low };
+        let outcome = engine(&Config::ring(8), &[offer], 1);
+        let start = 11;
+        let length = u64::from(command.symbols());
+        assert_eq!(outcome.received, [(start + 4 * u64::from(to) + length, to as usize, 0)]);
+        agree(0, &Config::ring(8), &[offer], 1);
+    }
+    assert_eq!(lane_of(true, Priority::High), 3);
+}
+
+#[test]
+fn the_engine_puts_every_symbol_where_the_obvious_model_does() {
+    for seed in 0..400 {
+        let (config, offers, service) = scenario(seed, false, false);
+        agree(seed, &config, &offers, service);
+    }
+}
+
+#[test]
+fn so_it_does_with_full_queues_and_retries() {
+    for seed in 1000..1300 {
+        let (config, offers, service) = scenario(seed, false, true);
+        agree(seed, &config, &offers, service);
+    }
+}
+
+#[test]
+fn so_it_does_with_two_priorities() {
+    for seed in 2000..2300 {
+        let (config, offers, service) = scenario(seed, true, seed % 2 == 0);
+        agree(seed, &config, &offers, service);
+    }
+}

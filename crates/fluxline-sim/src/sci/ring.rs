@@ -1,0 +1,545 @@
+//! The rules of a ringlet, from event to event.
+//!
+//! A port does something only when a packet's head comes, or when a send of its own may start. When
+//! a head comes, the tick at which the packet goes out is known at once: nothing of the port's own
+//! can come between. So a hop is one entry. What is not known yet are the go bits behind it: they
+//! are forecast (`Item::rise`), and the forecast is revised in place, down the ringlet as far as it
+//! reaches, before anybody can have seen the idle in question.
+//!
+//! Decided where the sources leave it open:
+//! * A port takes swallowed go bits as they come, without the extension that its output makes.
+//! * An own start uses up the go bits that came before it: idles made by stripping copy the idle
+//!   before them only when that came after the last own start. (Copied all the same, a port makes a
+//!   new go bit of the one that let it start, and whoever strips much sends more than his share.)
+//! * A low node that recovers sets the high go bit before a packet when it saw one before the
+//!   packet's head came.
+//! * A port's own send and a packet's head in the same tick: the send starts, the packet waits.
+//! * A packet offered during a tick may start in the next; a slot freed in a tick counts from the
+//!   next. So nothing depends on the order of entries of the same tick.
+
+use super::ageing::{Answer, Phase};
+use super::config::{Config, Retry};
+use super::go::{Clears, Go, NEVER};
+use super::lane::{Lane, Pool, Send, is_high, is_response};
+use super::link::{Entry, Kind, Loss};
+use super::packet::{ECHO_SYMBOLS, Packet};
+use super::port::{Arriving, Echo, Flight, Item, Port, What};
+use super::random::Errors;
+
+/// High sends that follow one another; the next waits like a low one. "About 10 % stays for low
+/// priority": BACKGROUND-M; that it is counted in sends is a simplification.
+const HIGH_STREAK: u32 = 9;
+
+/// Symbols of an echo, as time.
+const ECHO: u64 = ECHO_SYMBOLS as u64;
+
+/// A ringlet.
+#[derive(Debug)]
+pub(super) struct Ringlet {
+    pub ports: Vec<u32>,
+    /// Age at which a send is looked after \[symbols\].
+    pub patience: u64,
+    pub dead: bool,
+    /// Whether an entry is made that will look for old sends.
+    pub watched: bool,
+    /// When the circulation toggle left the scrubber.
+    pub toggled_at: Option<u64>,
+    /// When the scrubber will put one out.
+    pub toggle_at: u64,
+    /// Whether the scrubber saw a low go idle since the toggle came last.
+    pub go_seen: bool,
+    /// Circulations without one, in a row.
+    pub goless: u32,
+    /// Receive queues that serve a generation.
+    pub ageing: u32,
+    pub allocating: bool,
+    pub allocation_at: u64,
+}
+
+/// What happened on a ringlet, for tests: tick, port, what, send.
+#[cfg(test)]
+pub(super) type Trace = Vec<(u64, u32, char, u64)>;
+
+/// All ringlets.
+#[derive(Debug)]
+pub(super) struct Rings {
+    pub hop: u64,
+    pub flow_control: bool,
+    retry: Retry,
+    window: usize,
+    slots: [u32; 2],
+    pub circulations: u32,
+    pub dead_symbols: u64,
+    pub ports: Vec<Port>,
+    pub ringlets: Vec<Ringlet>,
+    pub flights: Pool<Flight>,
+    pub sends: Pool<Send>,
+    errors: Errors,
+    /// Entries to be made, in order.
+    pub due: Vec<Entry>,
+    #[cfg(test)]
+    pub trace: Trace,
+}
+
+impl Rings {
+    pub fn new(config: &Config, ports: Vec<Port>, ringlets: Vec<Ringlet>) -> Rings {
+        Rings {
+            hop: u64::from(config.pass_symbols) + u64::from(config.cable_symbols),
+            flow_control: config.flow_control,
+            retry: config.retry,
+            window: config.unacknowledged as usize,
+            slots: [config.request_queue, config.response_queue],
+            circulations: config.circulations,
+            dead_symbols: config.dead_symbols,
+            ports,
+            ringlets,
+            flights: Pool::default(),
+            sends: Pool::default(),
+            errors: Errors::new(config.faults),
+            due: Vec::new(),
+            #[cfg(test)]
+            trace: Trace::new(),
+        }
+    }
+
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
+    pub fn slots(&self, class: usize) -> u32 {
+        self.slots[class]
+    }
+
+    pub fn schedule(&mut self, tick: u64, at: u32, kind: Kind) {
+        self.due.push(Entry { tick, at, kind });
+    }
+
+    #[cfg(test)]
+    pub fn note(&mut self, tick: u64, at: u32, what: char, id: u64) {
+        self.trace.push((tick, at, what, id));
+    }
+
+    #[cfg(not(test))]
+    pub fn note(&mut self, _tick: u64, _at: u32, _what: char, _id: u64) {}
+
+    /// All that port `at` does in `tick`.
+    pub fn wake(&mut self, at: u32, tick: u64) {
+        let index = at as usize;
+        if self.ports[index].woken_for <= tick {
+            self.ports[index].woken_for = NEVER;
+        }
+        if self.ports[index].dead {
+            return self.swallow_all(at, tick);
+        }
+        self.start_own(at, tick);
+        if let Some((begin, flight)) = self.ports[index].echo.filter(|echo| echo.0 == tick) {
+            self.ports[index].echo = None;
+            self.ports[index].counters.symbols_made += ECHO;
+            let behind = self.ports[index].in_rise;
+            self.forward(at, begin, flight, behind);
+        }
+        while let Some(item) = self.ports[index].input.front().copied().filter(|i| i.at <= tick) {
+            debug_assert_eq!(item.at, tick, "an item was missed");
+            self.ports[index].input.pop_front();
+            match item.what {
+                What::Packet(flight) => self.head(at, tick, flight, item.rise),
+                What::Circulation => self.circulation(at, tick),
+                What::Allocation => self.allocation(at, tick),
+            }
+        }
+        self.launch(at, tick);
+        self.plan(at, tick);
+    }
+
+    /// A packet's head comes in.
+    fn head(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
+        let Some(flight) = self.flights.get_mut(handle) else { return };
+        let port = &mut self.ports[at as usize];
+        port.counters.symbols_in += u64::from(flight.symbols);
+        if flight.bad && !flight.logged {
+            flight.logged = true;
+            port.counters.crc_errors += 1;
+        }
+        let flight = *flight;
+        let is_scrubber = self.ringlets[port.ring as usize].ports[0] == at;
+        if is_scrubber && port.in_rise.low < tick {
+            self.ringlets[port.ring as usize].go_seen = true;
+        }
+        if flight.target == at {
+            return match flight.echo {
+                Some(_) => self.echo_home(at, tick, handle, rise),
+                None => self.take(at, tick, handle, rise),
+            };
+        }
+        if is_scrubber && flight.old {
+            return self.scrub(at, tick, handle, rise);
+        }
+        if is_scrubber {
+            self.flights.get_mut(handle).expect("looked up above").old = true;
+        }
+        self.forward(at, tick, handle, rise);
+    }
+
+    /// Passes a packet on whose head is at the output stage at `tick`.
+    fn forward(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
+        let symbols = self.flights.get(handle).map_or(0, |flight| u64::from(flight.symbols));
+        let port = &mut self.ports[at as usize];
+        port.in_rise = rise;
+        let out = if tick > port.free_at {
+            port.clears = None;
+            let ended = port.out_rise.until(tick);
+            self.revise(at, ended, tick);
+            let port = &mut self.ports[at as usize];
+            port.first_go = rise;
+            tick
+        } else {
+            let clears = port.clears.unwrap_or(Clears::Both);
+            let ended = clears.recovering(port.first_go, tick, port.free_at);
+            port.first_go =
+                port.first_go.join(rise, |open, rise| if open >= tick { rise } else { open });
+            self.revise(at, ended, tick);
+            self.ports[at as usize].free_at + 1
+        };
+        let port = &mut self.ports[at as usize];
+        port.counters.bypass_max = port.counters.bypass_max.max(out - tick);
+        port.free_at = out + symbols;
+        self.put(at, out, handle);
+    }
+
+    /// Puts a packet on the link behind, from tick `out` on; `free_at` is set.
+    fn put(&mut self, at: u32, out: u64, handle: u32) {
+        let port = &mut self.ports[at as usize];
+        let rise = port.first_go.from(port.free_at);
+        port.out_rise = rise;
+        let Some(flight) = self.flights.get_mut(handle) else { return };
+        let is_send = flight.echo.is_none();
+        port.counters.packets_out += 1;
+        port.counters.sends_out += u64::from(is_send);
+        port.counters.symbols_out += u64::from(flight.symbols);
+        flight.bad |= self.errors.hit(flight.symbols);
+        let id = flight.id;
+        let (downstream, cut) = (port.downstream, port.cut);
+        self.note(out, at, if is_send { 's' } else { 'e' }, id);
+        if cut {
+            let symbols = self.flights.get(handle).map_or(0, |flight| u64::from(flight.symbols));
+            self.ports[at as usize].counters.symbols_destroyed += symbols;
+            return self.destroy(at, handle);
+        }
+        let item =
+            Item { at: out + self.hop, what: What::Packet(handle), rise: rise.later(self.hop) };
+        self.ports[downstream as usize].input.push_back(item);
+        self.schedule(item.at, downstream, Kind::Wake);
+    }
+
+    pub fn destroy(&mut self, at: u32, handle: u32) {
+        let Some(flight) = self.flights.remove(handle) else { return };
+        if flight.is_event {
+            self.packet_of(flight);
+        }
+        let counters = &mut self.ports[at as usize].counters;
+        match flight.echo {
+            Some(_) => counters.destroyed_echoes += 1,
+            None => counters.destroyed_sends += 1,
+        }
+    }
+
+    /// A dead port takes everything and passes nothing.
+    fn swallow_all(&mut self, at: u32, tick: u64) {
+        if let Some((_, flight)) = self.ports[at as usize].echo.take() {
+            self.destroy(at, flight);
+        }
+        while let Some(item) = self.ports[at as usize].input.front().filter(|i| i.at <= tick) {
+            let what = item.what;
+            self.ports[at as usize].input.pop_front();
+            if let What::Packet(handle) = what {
+                let symbols = self.flights.get(handle).map_or(0, |flight| flight.symbols);
+                let counters = &mut self.ports[at as usize].counters;
+                counters.symbols_in += u64::from(symbols);
+                counters.symbols_stripped += u64::from(symbols);
+                self.destroy(at, handle);
+            }
+        }
+    }
+
+    /// Says what is now known of the idles behind the last packet of port `at`, all of them in
+    /// ticks after `now`, to all whom it concerns.
+    pub fn revise(&mut self, first: u32, mut rise: Go, now: u64) {
+        if !self.flow_control {
+            return;
+        }
+        let mut at = first;
+        while self.ports[at as usize].out_rise != rise {
+            let port = &mut self.ports[at as usize];
+            port.out_rise = rise;
+            let (cut, downstream) = (port.cut, port.downstream);
+            if at != first {
+                self.plan(at, now);
+            }
+            if cut {
+                return;
+            }
+            at = downstream;
+            let arrives = rise.later(self.hop);
+            let port = &mut self.ports[at as usize];
+            let mut coming = port.input.iter_mut().rev();
+            if let Some(last) = coming.find(|item| matches!(item.what, What::Packet(_))) {
+                last.rise = arrives;
+                return;
+            }
+            port.in_rise = arrives;
+            if at == first {
+                return;
+            }
+            if port.echo.is_none() {
+                port.first_go =
+                    port.first_go.join(arrives, |open, new| if open > now { new } else { open });
+            }
+            rise = port.first_go.from(port.free_at);
+        }
+    }
+
+    /// The next send of a port and its earliest start as far as is known.
+    fn next_start(&self, at: u32, now: u64) -> Option<(u64, usize, u32)> {
+        let port = &self.ports[at as usize];
+        let spent = port.high_streak >= HIGH_STREAK;
+        let mut best: Option<((u64, bool, bool), usize, u32)> = None;
+        for (number, lane) in port.lanes.iter().enumerate() {
+            let needs =
+                if is_high(number) && !spent { port.out_rise.high } else { port.out_rise.low };
+            let go = if self.flow_control { needs } else { 0 };
+            if go == NEVER {
+                continue;
+            }
+            let from = (go + 1).max(port.free_at + 1).max(now);
+            let Some((send, ready)) = lane.first(&self.sends, self.window, from) else { continue };
+            let later_priority = is_high(number) == spent;
+            let key = (ready, later_priority, is_response(number) == port.last_response);
+            if best.is_none_or(|(other, ..)| key < other) {
+                best = Some((key, number, send));
+            }
+        }
+        best.map(|((tick, ..), lane, send)| (tick, lane, send))
+    }
+
+    /// Makes an entry for the next own start, unless there is one as early.
+    pub fn plan(&mut self, at: u32, now: u64) {
+        if self.ports[at as usize].lanes.iter().all(Lane::is_idle) {
+            return;
+        }
+        let Some((tick, ..)) = self.next_start(at, now + 1) else { return };
+        if tick < self.ports[at as usize].woken_for {
+            self.ports[at as usize].woken_for = tick;
+            self.schedule(tick, at, Kind::Wake);
+        }
+    }
+
+    /// Starts a send of the port's own, if one may start in this tick.
+    fn start_own(&mut self, at: u32, tick: u64) {
+        if self.ports[at as usize].lanes.iter().all(Lane::is_idle) {
+            return;
+        }
+        let Some((start, lane, handle)) = self.next_start(at, tick) else { return };
+        if start != tick {
+            return;
+        }
+        let port = &mut self.ports[at as usize];
+        let spent = port.high_streak >= HIGH_STREAK;
+        let clears = if is_high(lane) && !spent { Clears::Both } else { Clears::Low };
+        port.high_streak = if is_high(lane) && !spent { port.high_streak + 1 } else { 0 };
+        port.last_response = is_response(lane);
+        let ended = port.out_rise.until(tick);
+        self.revise(at, ended, tick);
+        let Some(flight) = self.take_off(at, tick, lane, handle) else { return };
+        let symbols = u64::from(flight.symbols);
+        let is_event = flight.is_event;
+        let flight = self.flights.add(flight);
+        self.ports[at as usize].start(tick, symbols, clears);
+        self.put(at, tick, flight);
+        if is_event {
+            self.schedule(tick + symbols, handle, Kind::Ended);
+        } else {
+            self.watch(self.ports[at as usize].ring, tick);
+        }
+        let port = &mut self.ports[at as usize];
+        port.sent_since_allocation = true;
+        if std::mem::take(&mut port.holds_allocation) {
+            self.pass_allocation(at, tick);
+        }
+    }
+
+    /// Moves a send from waiting to being on the ringlet.
+    fn take_off(&mut self, at: u32, tick: u64, number: usize, handle: u32) -> Option<Flight> {
+        let send = self.sends.get_mut(handle)?;
+        let port = &mut self.ports[at as usize];
+        let lane = &mut port.lanes[number];
+        (send.ready, send.started, send.age) = (NEVER, tick, 0);
+        if lane.unsent.front() == Some(&handle) {
+            lane.unsent.pop_front();
+            if !send.is_event {
+                lane.unacknowledged.push(handle);
+            }
+        } else {
+            port.counters.retries += 1;
+        }
+        if send.is_event {
+            port.counters.events += 1;
+        } else {
+            port.counters.tries += 1;
+        }
+        Some(Flight {
+            target: send.port,
+            source: at,
+            symbols: send.symbols,
+            send: handle,
+            id: send.id.0,
+            phase: send.phase,
+            lane: number,
+            is_event: send.is_event,
+            echo: None,
+            old: false,
+            bad: false,
+            logged: false,
+        })
+    }
+
+    /// A send for this port: it is taken off, and an echo takes the place of its last symbols.
+    fn take(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
+        let Some(flight) = self.flights.get(handle).copied() else { return };
+        let end = tick + u64::from(flight.symbols);
+        let class = usize::from(is_response(flight.lane));
+        let answer = if flight.is_event { Answer::Accepted } else { self.answer(at, tick, flight) };
+        let accepted = answer == Answer::Accepted;
+        let counters = &mut self.ports[at as usize].counters;
+        match (flight.is_event, flight.bad, accepted) {
+            (true, ..) => counters.events_taken += 1,
+            (_, true, _) => counters.bad_sends += 1,
+            (_, _, true) => counters.accepted += 1,
+            (_, _, false) => counters.refused += 1,
+        }
+        if accepted {
+            let packet = self.packet_of(flight).filter(|_| !flight.bad);
+            let port = &mut self.ports[at as usize];
+            port.intake[class].held += u32::from(!flight.is_event);
+            let (is_event, lane) = (flight.is_event, flight.lane);
+            port.arriving.push_back(Arriving { end, packet, is_event, lane });
+            self.note(tick, at, 'a', flight.id);
+            self.schedule(end, at, Kind::Stripped);
+        }
+        if flight.is_event {
+            return self.strip_whole(at, tick, handle, rise);
+        }
+        let echo = match answer {
+            Answer::Accepted => Echo::Accepted,
+            Answer::Busy(phase) => {
+                self.note(tick, at, phase.letter(), flight.id);
+                Echo::Busy(phase)
+            }
+        };
+        self.strip_for_echo(at, tick, handle, rise, echo);
+    }
+
+    /// Moves the bytes out of a send that arrived. An event's send ends here when its last symbol
+    /// had left before.
+    fn packet_of(&mut self, flight: Flight) -> Option<Packet> {
+        let send = self.sends.get_mut(flight.send).filter(|send| send.id.0 == flight.id)?;
+        let packet = send.packet.take();
+        if send.is_event && send.ended {
+            self.sends.remove(flight.send);
+        }
+        packet
+    }
+
+    fn answer(&mut self, at: u32, tick: u64, flight: Flight) -> Answer {
+        let class = usize::from(is_response(flight.lane));
+        let slots = self.slots[class];
+        let intake = &mut self.ports[at as usize].intake[class];
+        let space = intake.has_space(tick, slots);
+        match self.retry {
+            Retry::Plain { .. } if space => Answer::Accepted,
+            Retry::Plain { .. } => Answer::Busy(Phase::DoTry),
+            Retry::Aged => {
+                let before = intake.ageing.is_serving();
+                let answer = intake.ageing.answer(flight.phase, space);
+                if intake.ageing.is_serving() && !before {
+                    self.begin_ageing(at, tick);
+                }
+                answer
+            }
+        }
+    }
+
+    /// Makes idles of a packet but for its last symbols, which become an echo to its sender.
+    fn strip_for_echo(&mut self, at: u32, tick: u64, handle: u32, rise: Go, echo: Echo) {
+        let Some(flight) = self.flights.get_mut(handle) else { return };
+        let begin = tick + u64::from(flight.symbols) - ECHO;
+        let port = &mut self.ports[at as usize];
+        port.counters.symbols_stripped += u64::from(flight.symbols);
+        port.counters.echoes_made += 1;
+        (flight.echo, flight.target, flight.old) = (Some(echo), flight.source, false);
+        flight.symbols = ECHO_SYMBOLS;
+        port.strip(tick, begin, Go::NEVER);
+        port.in_rise = rise;
+        port.echo = Some((begin, handle));
+        let out = port.first_go.from(port.free_at);
+        self.revise(at, out, tick);
+        self.schedule(begin, at, Kind::Wake);
+    }
+
+    /// Makes idles of a whole packet; its flight ends.
+    fn strip_whole(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
+        let Some(flight) = self.flights.remove(handle) else { return };
+        if flight.is_event {
+            self.packet_of(flight);
+        }
+        let port = &mut self.ports[at as usize];
+        port.counters.symbols_stripped += u64::from(flight.symbols);
+        port.strip(tick, tick + u64::from(flight.symbols), rise);
+        port.in_rise = rise;
+        let out = port.first_go.from(port.free_at);
+        self.revise(at, out, tick);
+    }
+
+    /// The scrubber sees a packet for the second time.
+    fn scrub(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
+        let Some(flight) = self.flights.get(handle).copied() else { return };
+        let counters = &mut self.ports[at as usize].counters;
+        if flight.echo.is_some() {
+            counters.stale_echoes += 1;
+            return self.strip_whole(at, tick, handle, rise);
+        }
+        counters.stale_sends += 1;
+        if flight.is_event {
+            return self.strip_whole(at, tick, handle, rise);
+        }
+        self.strip_for_echo(at, tick, handle, rise, Echo::None);
+    }
+
+    /// An echo is back at the sender: what it says holds from the symbol after it on.
+    fn echo_home(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
+        let Some(flight) = self.flights.get(handle).copied() else { return };
+        let end = tick + ECHO;
+        self.strip_whole(at, tick, handle, rise);
+        self.note(tick, at, 'h', flight.id);
+        let counters = &mut self.ports[at as usize].counters;
+        let send = self.sends.get_mut(flight.send);
+        let send = send.filter(|send| send.id.0 == flight.id && !send.ended);
+        let (Some(send), false) = (send, flight.bad) else {
+            counters.bad_echoes += 1;
+            return;
+        };
+        counters.echoes += 1;
+        match flight.echo {
+            Some(Echo::Busy(phase)) => {
+                counters.busies += 1;
+                send.phase = phase;
+                let delay = if let Retry::Plain { delay } = self.retry { delay } else { 0 };
+                send.ready = end + delay;
+            }
+            Some(Echo::None) => {
+                counters.nones += 1;
+                self.end_send(at, flight.send, end, Some(Loss::NoSuchNode));
+            }
+            _ => self.end_send(at, flight.send, end, None),
+        }
+    }
+}

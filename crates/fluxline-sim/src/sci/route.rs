@@ -1,0 +1,157 @@
+//! Which ring port sends a packet, and which takes it off that ringlet.
+
+use super::config::{Config, Topology};
+use super::go::NEVER;
+use super::link::NodeIndex;
+use super::port::{NOBODY, Port};
+use super::ring::Ringlet;
+
+/// Ways through the network, in the order of dimensions: the first in which the places differ. So
+/// no cycle of waiting ringlets can arise (BACKGROUND-M).
+#[derive(Debug)]
+pub(super) struct Routes {
+    topology: Topology,
+    /// Node by address.
+    nodes: Vec<u32>,
+}
+
+impl Routes {
+    pub fn new(config: &Config) -> Routes {
+        let last = config.addresses.iter().map(|address| address.0).max().unwrap_or(0);
+        let mut nodes = vec![NOBODY; usize::from(last) + 1];
+        for (address, node) in config.addresses.iter().zip(0_u32..) {
+            nodes[usize::from(address.0)] = node;
+        }
+        Routes { topology: config.topology.clone(), nodes }
+    }
+
+    /// The node of an address.
+    pub fn node(&self, address: u16) -> Option<u32> {
+        self.nodes.get(usize::from(address)).copied().filter(|&node| node != NOBODY)
+    }
+
+    /// From a node: the port that sends, and the port on the same ringlet that takes.
+    pub fn way(&self, from: u32, to: u32) -> (u32, u32) {
+        match &self.topology {
+            Topology::Ring { .. } => (from, to),
+            Topology::Torus { sizes } => torus_way(sizes, from, to),
+            Topology::Switch { ports, per_ringlet } => switch_way(*ports, *per_ringlet, from, to),
+        }
+    }
+
+    /// Where a node's packets go that nobody takes: its first port.
+    pub fn first_port(&self, node: u32) -> u32 {
+        match &self.topology {
+            Topology::Torus { sizes } => node * sizes.len() as u32,
+            _ => node,
+        }
+    }
+}
+
+fn torus_way(sizes: &[u32], from: u32, to: u32) -> (u32, u32) {
+    let dimensions = sizes.len() as u32;
+    let mut stride = 1;
+    for (dimension, &size) in (0..).zip(sizes) {
+        let (here, there) = (from / stride % size, to / stride % size);
+        if here != there {
+            let corner = from - here * stride + there * stride;
+            return (from * dimensions + dimension, corner * dimensions + dimension);
+        }
+        stride *= size;
+    }
+    (from * dimensions, to * dimensions)
+}
+
+fn switch_way(ports: u32, per_ringlet: u32, from: u32, to: u32) -> (u32, u32) {
+    let switch = ports * per_ringlet;
+    let ringlet = |node: u32| node / per_ringlet;
+    if from == switch {
+        let ringlet = if to == switch { 0 } else { ringlet(to) };
+        return (switch + ringlet, if to == switch { switch } else { to });
+    }
+    let direct = to != switch && ringlet(to) == ringlet(from);
+    (from, if direct { to } else { switch + ringlet(from) })
+}
+
+/// All ports and ringlets of a topology; the first port of a ringlet is its scrubber. A node's
+/// ports have numbers that follow one another.
+pub(super) fn build(config: &Config) -> (Vec<Port>, Vec<Ringlet>) {
+    let rings: Vec<Vec<(u32, u32)>> = match &config.topology {
+        Topology::Ring { nodes } => vec![(0..*nodes).map(|node| (node, node)).collect()],
+        Topology::Torus { sizes } => torus_rings(sizes),
+        Topology::Switch { ports, per_ringlet } => {
+            let switch = ports * per_ringlet;
+            let nodes = |ring: u32| ring * per_ringlet..(ring + 1) * per_ringlet;
+            let ring = |ring| {
+                let ports = nodes(ring).map(|node| (node, node));
+                ports.chain([(switch + ring, switch)]).collect()
+            };
+            (0..*ports).map(ring).collect()
+        }
+    };
+    let hop = u64::from(config.pass_symbols) + u64::from(config.cable_symbols);
+    let mut ports: Vec<(u32, Port)> = Vec::new();
+    let mut ringlets = Vec::new();
+    for (number, ring) in (0..).zip(&rings) {
+        for (place, &(port, node)) in ring.iter().enumerate() {
+            let downstream = ring[(place + 1) % ring.len()].0;
+            ports.push((port, Port::new(node, number, downstream)));
+        }
+        let circuit = hop * ring.len() as u64;
+        ringlets.push(Ringlet {
+            ports: ring.iter().map(|&(port, _)| port).collect(),
+            patience: 2 * circuit + 4 * u64::from(config.bypass_symbols),
+            dead: false,
+            watched: false,
+            toggled_at: None,
+            toggle_at: NEVER,
+            go_seen: true,
+            goless: 0,
+            ageing: 0,
+            allocating: false,
+            allocation_at: NEVER,
+        });
+    }
+    ports.sort_by_key(|&(number, _)| number);
+    (ports.into_iter().map(|(_, port)| port).collect(), ringlets)
+}
+
+/// For each dimension, for each place in the others: the nodes along it.
+fn torus_rings(sizes: &[u32]) -> Vec<Vec<(u32, u32)>> {
+    let (nodes, dimensions): (u32, u32) = (sizes.iter().product(), sizes.len() as u32);
+    let mut rings = Vec::new();
+    let mut stride = 1;
+    for (dimension, &size) in (0..).zip(sizes) {
+        let firsts = (0..nodes).filter(|node| node / stride % size == 0);
+        rings.extend(firsts.map(|first| {
+            let along = (0..size).map(|place| first + place * stride);
+            along.map(|node| (node * dimensions + dimension, node)).collect::<Vec<_>>()
+        }));
+        stride *= size;
+    }
+    rings
+}
+
+/// Nodes of a topology.
+pub(super) fn nodes(topology: &Topology) -> u64 {
+    match topology {
+        Topology::Ring { nodes } => u64::from(*nodes),
+        Topology::Torus { sizes } => sizes.iter().map(|&size| u64::from(size)).product(),
+        Topology::Switch { ports, per_ringlet } => u64::from(*ports) * u64::from(*per_ringlet) + 1,
+    }
+}
+
+/// Ports of a node, as a range of numbers.
+pub(super) fn ports_of(topology: &Topology, node: NodeIndex) -> std::ops::Range<u32> {
+    match topology {
+        Topology::Ring { .. } => node.0..node.0 + 1,
+        Topology::Torus { sizes } => {
+            let dimensions = sizes.len() as u32;
+            node.0 * dimensions..(node.0 + 1) * dimensions
+        }
+        Topology::Switch { ports, per_ringlet } if node.0 == ports * per_ringlet => {
+            node.0..node.0 + ports
+        }
+        Topology::Switch { .. } => node.0..node.0 + 1,
+    }
+}

@@ -1,0 +1,79 @@
+//! Experiments: one point measured, many points on all cores, the load at which a model saturates.
+//!
+//! Any model can be measured. It keeps an [`Observer`] and tells it of each message that is offered
+//! and delivered, and implements [`Experiment`]: where the observer is, how busy its links were,
+//! how many packet-link-hops it made, and whether its books balance. [`measure()`] then warms it
+//! up, runs it, and gives an [`Outcome`], in which nothing depends on what was modelled. A point
+//! that is to be measured in parallel with others is a function of its parameters that builds the
+//! model, its agenda and its seed anew: see [`run_all`].
+
+pub mod measure;
+pub mod observer;
+pub mod outcome;
+pub mod saturation;
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub use measure::{Experiment, Limits, MeasureError, measure};
+pub use observer::{Detail, Observer};
+pub use outcome::{LinkUse, LinkUtilisation, Outcome, WarmUp};
+pub use saturation::{Criterion, Saturation, saturation};
+
+/// How far a sweep is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Points that are done.
+    pub done: usize,
+    /// Points in all.
+    pub points: usize,
+    /// Which one was done last.
+    pub last: usize,
+}
+
+/// Runs every point on up to `threads` threads (`None`: as many as there are cores), and returns
+/// the results in the order of the points: the same whatever the number of threads. `progress` is
+/// called after each point, by one thread at a time.
+///
+/// # Panics
+/// When `run` panics, once the other threads are done.
+pub fn run_all<P, R>(
+    points: &[P],
+    threads: Option<NonZeroUsize>,
+    run: impl Fn(&P) -> R + Sync,
+    progress: impl FnMut(Progress) + Send,
+) -> Vec<R>
+where
+    P: Sync,
+    R: Send,
+{
+    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = threads.map_or_else(cores, NonZeroUsize::get).min(points.len());
+    let next = AtomicUsize::new(0);
+    let results: Vec<Option<R>> = points.iter().map(|_| None).collect();
+    let shared = Mutex::new((results, 0, progress));
+    let work = || {
+        loop {
+            // Only the number counts; the results are passed on under the lock.
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(point) = points.get(index) else { return };
+            let result = run(point);
+            let Ok(mut shared) = shared.lock() else { return };
+            let (results, done, progress) = &mut *shared;
+            results[index] = Some(result);
+            *done += 1;
+            progress(Progress { done: *done, points: points.len(), last: index });
+        }
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        work();
+        drop(others);
+    });
+    let (results, ..) = shared.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    results.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! What a measurement gives, whatever was modelled.
+
+use crate::statistics::{Estimate, Fairness, Histogram};
+use crate::{Duration, Fingerprint};
+
+/// How long a link was occupied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkUse {
+    /// The node or router that it comes from.
+    pub from: u32,
+    /// Where it leads to.
+    pub to: u32,
+    /// Time that it carried something.
+    pub busy: Duration,
+}
+
+/// The part of the measured time that a link was occupied.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkUtilisation {
+    /// The node or router that it comes from.
+    pub from: u32,
+    /// Where it leads to.
+    pub to: u32,
+    /// 0 to 1.
+    pub utilisation: f64,
+}
+
+/// How the warm-up ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUp {
+    /// The latencies had settled: MSER-5 leaves out less than half of what was seen, and at most a
+    /// tenth of the offered load is under way.
+    Settled,
+    /// They had not when its time was over: beyond saturation they never do.
+    CutShort,
+}
+
+/// One measured point. Messages count that were delivered in the measured time, latencies from
+/// when they were offered.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Load that the sources made, in the mean of all nodes \[bytes a second\].
+    pub offered_bytes_per_s: f64,
+    /// Load that was delivered, in the mean of all nodes \[bytes a second\].
+    pub accepted_bytes_per_s: f64,
+    /// Load that was thrown away at full sources, in the mean of all nodes \[bytes a second\].
+    pub refused_bytes_per_s: f64,
+    /// Load that each node was delivered \[bytes a second\].
+    pub per_node_bytes_per_s: Vec<f64>,
+    /// Messages that were delivered.
+    pub messages: u64,
+    /// Mean latency with its 95 % interval \[ns\].
+    pub latency_ns: Estimate,
+    /// Half of the messages took no longer.
+    pub p50: Duration,
+    /// 99 % took no longer.
+    pub p99: Duration,
+    /// 99.9 % took no longer.
+    pub p99_9: Duration,
+    /// The longest.
+    pub max: Duration,
+    /// All latencies.
+    pub histogram: Histogram,
+    /// Each link.
+    pub links: Vec<LinkUtilisation>,
+    /// What was left out at the start.
+    pub warm_up: Duration,
+    /// How that ended.
+    pub warm_up_end: WarmUp,
+    /// What was measured.
+    pub measured: Duration,
+    /// Agenda entries, warm-up included.
+    pub entries: u64,
+    /// Packets times links, warm-up included.
+    pub hops: u64,
+    /// Equal when two runs did the same, warm-up included.
+    pub fingerprint: Fingerprint,
+}
+
+impl Outcome {
+    /// How evenly the nodes were delivered to.
+    #[must_use]
+    pub fn fairness(&self) -> Fairness {
+        Fairness::of(&self.per_node_bytes_per_s)
+    }
+
+    /// The mean and the largest utilisation of a link.
+    #[must_use]
+    pub fn link_utilisation(&self) -> (f64, f64) {
+        let shares = self.links.iter().map(|link| link.utilisation);
+        let mean = shares.clone().sum::<f64>() / self.links.len().max(1) as f64;
+        (mean, shares.fold(0.0, f64::max))
+    }
+}

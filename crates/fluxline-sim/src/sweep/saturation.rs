@@ -1,0 +1,71 @@
+//! The load at which a model no longer follows.
+
+use super::Outcome;
+
+/// When a point counts as saturated: one of the two is enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Criterion {
+    /// The accepted load is below this part of the offered one. The usual choice is 0.95.
+    pub accepted_min: f64,
+    /// The mean latency is above this one \[ns\]: a multiple of that without load.
+    pub latency_max_ns: f64,
+}
+
+impl Criterion {
+    /// Accepted below 95 % of offered, or a latency above `factor` times that without load \[ns\].
+    #[must_use]
+    pub fn usual(factor: f64, zero_load_ns: f64) -> Criterion {
+        Criterion { accepted_min: 0.95, latency_max_ns: factor * zero_load_ns }
+    }
+
+    /// Whether a point is saturated.
+    #[must_use]
+    pub fn is_met(&self, outcome: &Outcome) -> bool {
+        outcome.accepted_bytes_per_s < self.accepted_min * outcome.offered_bytes_per_s
+            || outcome.latency_ns.mean > self.latency_max_ns
+    }
+}
+
+/// Between which loads a model saturates.
+#[derive(Clone, Debug)]
+pub struct Saturation {
+    /// The highest load that was followed; the lower end of the search when none was.
+    pub followed: f64,
+    /// The lowest load that was not; the upper end of the search when all were.
+    pub saturated: f64,
+    /// Every point that was measured, in the order of the search.
+    pub points: Vec<(f64, Outcome)>,
+}
+
+/// Searches by bisection between two loads, in whatever unit `measure` takes, until they are no
+/// more than `resolution` apart: at most 1 + log2((high - low) / resolution) measurements, and
+/// never more than 64. A load that is followed is taken to mean that all lower ones are.
+///
+/// # Errors
+/// The first that `measure` returns.
+pub fn saturation<E>(
+    (low, high): (f64, f64),
+    resolution: f64,
+    criterion: Criterion,
+    mut measure: impl FnMut(f64) -> Result<Outcome, E>,
+) -> Result<Saturation, E> {
+    let mut found = Saturation { followed: low, saturated: high, points: Vec::new() };
+    let first = measure(high)?;
+    let is_followed = !criterion.is_met(&first);
+    found.points.push((high, first));
+    if is_followed {
+        found.followed = high;
+        return Ok(found);
+    }
+    while found.saturated - found.followed > resolution && found.points.len() < 64 {
+        let load = f64::midpoint(found.followed, found.saturated);
+        let outcome = measure(load)?;
+        if criterion.is_met(&outcome) {
+            found.saturated = load;
+        } else {
+            found.followed = load;
+        }
+        found.points.push((load, outcome));
+    }
+    Ok(found)
+}

@@ -1,0 +1,221 @@
+//! Who sends how much to whom, and when: from a seed, and the same for whatever network it feeds.
+//!
+//! A [`Traffic`] makes the messages of all nodes. Open loops ([`Arrivals::Poisson`],
+//! [`Arrivals::Periodic`]) offer a load whether the network follows or not; a closed loop
+//! ([`Arrivals::Window`]) sends the next message when an earlier one was delivered.
+
+pub mod pattern;
+pub mod size;
+
+use fluxline_proto::random::Draw;
+
+pub use pattern::{BuildOrder, Pattern};
+pub use size::Size;
+
+use crate::Instant;
+
+/// When a node sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// Open loop, exponential times between messages.
+    Poisson {
+        /// Mean rate of a node \[bytes of messages a second\].
+        bytes_per_s: f64,
+    },
+    /// Open loop, equal times between messages; nodes begin at random within the first of them.
+    Periodic {
+        /// Rate of a node \[bytes of messages a second\].
+        bytes_per_s: f64,
+    },
+    /// Closed loop: so many messages of a node are under way.
+    Window {
+        /// Messages that are sent before the first is delivered; at least 1.
+        messages: u32,
+    },
+}
+
+/// What all nodes do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Nodes, numbered from 0.
+    pub nodes: u32,
+    /// To whom.
+    pub pattern: Pattern,
+    /// When.
+    pub arrivals: Arrivals,
+    /// How much at once.
+    pub size: Size,
+    /// What every random choice comes from.
+    pub seed: u64,
+}
+
+/// One message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// When it is handed to the network.
+    pub at: Instant,
+    /// Who sends it.
+    pub source: u32,
+    /// Who gets it; never the source.
+    pub to: u32,
+    /// Its length.
+    pub bytes: u32,
+    /// Event building: the number of the event; else how many the source sent before.
+    pub event: u64,
+}
+
+/// A plan that makes no sense, in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("traffic: {0}")]
+pub struct PlanError(pub(crate) String);
+
+#[derive(Clone, Debug)]
+struct Source {
+    draw: Draw,
+    /// Messages made.
+    count: u64,
+    /// When the next message of an open loop is due \[ps\]; a fraction is carried on.
+    due_ps: f64,
+    /// Messages of a closed loop under way.
+    pending: u32,
+}
+
+/// Messages as a plan makes them.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    plan: Plan,
+    sources: Vec<Source>,
+}
+
+impl Traffic {
+    /// Traffic of a plan.
+    ///
+    /// # Errors
+    /// When the pattern does not fit the number of nodes, a rate or a size is not positive or
+    /// beyond all measure, or a window is empty.
+    pub fn new(plan: Plan) -> Result<Traffic, PlanError> {
+        plan.pattern.check(plan.nodes)?;
+        plan.size.check()?;
+        plan.check_arrivals()?;
+        let mut seeds = Draw::new(plan.seed);
+        let mut sources = Vec::new();
+        for _ in 0..plan.nodes {
+            let draw = Draw::new(seeds.bits());
+            sources.push(Source { draw, count: 0, due_ps: 0.0, pending: 0 });
+        }
+        let mut traffic = Traffic { plan, sources };
+        traffic.draw_phases();
+        Ok(traffic)
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The next message of a node. Open loop: at its own time, which may be later than now; ask
+    /// again then. Closed loop: now; `None` while the window is full. `None` also for a node that
+    /// does not send in this pattern.
+    pub fn next(&mut self, source: u32, now: Instant) -> Option<Message> {
+        let weight = self.plan.pattern.weight(source, self.plan.nodes);
+        let state = self.sources.get_mut(source as usize).filter(|_| weight > 0.0)?;
+        let at = match self.plan.arrivals {
+            Arrivals::Window { messages } => {
+                if state.pending >= messages {
+                    return None;
+                }
+                state.pending += 1;
+                now
+            }
+            Arrivals::Poisson { .. } => {
+                let interval = self.plan.interval_ps(weight);
+                state.due_ps += exponential(&mut state.draw) * interval;
+                Instant::from_ps(state.due_ps as u64)
+            }
+            Arrivals::Periodic { .. } => {
+                let at = Instant::from_ps(state.due_ps as u64);
+                state.due_ps += self.plan.interval_ps(weight);
+                at
+            }
+        };
+        let count = state.count;
+        state.count += 1;
+        let to = self.plan.pattern.target(source, self.plan.nodes, count, &mut state.draw);
+        let bytes = self.plan.size.draw(&mut state.draw);
+        let event = self.plan.pattern.event(source, count);
+        Some(Message { at, source, to, bytes, event })
+    }
+
+    /// Tells that a message of `source` was delivered: its window has room for one more.
+    pub fn delivered(&mut self, source: u32) {
+        if let Some(state) = self.sources.get_mut(source as usize) {
+            state.pending = state.pending.saturating_sub(1);
+        }
+    }
+
+    fn draw_phases(&mut self) {
+        if !matches!(self.plan.arrivals, Arrivals::Periodic { .. }) {
+            return;
+        }
+        for (node, source) in self.sources.iter_mut().enumerate() {
+            let weight = self.plan.pattern.weight(node as u32, self.plan.nodes);
+            if weight > 0.0 {
+                source.due_ps = uniform(&mut source.draw) * self.plan.interval_ps(weight);
+            }
+        }
+    }
+}
+
+/// Messages of a node under way at most. Assumed: 65,536 nodes of them still fit into memory.
+const WINDOW_MAX: u32 = 1 << 12;
+
+impl Plan {
+    fn check_arrivals(&self) -> Result<(), PlanError> {
+        let problem = match self.arrivals {
+            Arrivals::Window { messages } if messages == 0 || messages > WINDOW_MAX => {
+                format!("a window of {messages} messages: give 1 or more, up to {WINDOW_MAX}")
+            }
+            Arrivals::Poisson { bytes_per_s } | Arrivals::Periodic { bytes_per_s }
+                if !(bytes_per_s > 0.0 && bytes_per_s.is_finite()) =>
+            {
+                format!("a rate of {bytes_per_s} bytes/s: give a positive number")
+            }
+            Arrivals::Poisson { .. } | Arrivals::Periodic { .. } if self.shortest_ps() < 1.0 => {
+                "messages less than 1 ps apart: give a lower rate".into()
+            }
+            _ => return Ok(()),
+        };
+        Err(PlanError(problem))
+    }
+
+    /// Mean time between messages of the node that sends most \[ps\].
+    fn shortest_ps(&self) -> f64 {
+        let factor =
+            if let Pattern::HotSender { factor, .. } = self.pattern { factor } else { 1.0 };
+        self.interval_ps(factor.max(1.0))
+    }
+
+    /// Mean time between messages of a node that sends `weight` times the load \[ps\].
+    fn interval_ps(&self, weight: f64) -> f64 {
+        match self.arrivals {
+            Arrivals::Poisson { bytes_per_s } | Arrivals::Periodic { bytes_per_s } => {
+                self.size.mean() / (bytes_per_s * weight) * 1e12
+            }
+            Arrivals::Window { .. } => 0.0,
+        }
+    }
+}
+
+/// Above 0, at most 1.
+fn uniform(draw: &mut Draw) -> f64 {
+    ((draw.bits() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+}
+
+/// Exponential with mean 1.
+fn exponential(draw: &mut Draw) -> f64 {
+    -uniform(draw).ln()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! To whom a node sends.
+
+use fluxline_proto::random::Draw;
+
+use super::PlanError;
+
+/// In which order the sources of an event builder send their fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildOrder {
+    /// All the fragments of event 0, then of event 1: all at once to one builder.
+    Together,
+    /// In each round of as many events as there are builders, source s begins with event s: as a
+    /// barrel shifter, at any time every builder has its own source.
+    Shifted,
+}
+
+/// Targets of the nodes' messages. No node sends to itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    /// Every other node, equally often.
+    Uniform,
+    /// The node `distance` further, around the end.
+    Neighbour {
+        /// How far; not a multiple of the number of nodes.
+        distance: u32,
+    },
+    /// One node gets a share of all messages of the others; the rest is uniform.
+    HotReceiver {
+        /// The node.
+        node: u32,
+        /// The share, 0 to 1.
+        share: f64,
+    },
+    /// One node sends `factor` times as much as each of the others; targets are uniform.
+    HotSender {
+        /// The node.
+        node: u32,
+        /// How many times the others' load; above 0.
+        factor: f64,
+    },
+    /// Node i to node n-1-i, which for powers of two inverts every bit. A middle node is silent.
+    BitComplement,
+    /// Row and column exchanged, n being a square. The diagonal is silent.
+    Transpose,
+    /// The last `builders` nodes build events, all others are sources: each event goes to one
+    /// builder, in turn, which gets one fragment from every source.
+    EventBuilding {
+        /// How many builders; at least 1, and at least one source is left.
+        builders: u32,
+        /// Who sends first.
+        order: BuildOrder,
+    },
+}
+
+impl Pattern {
+    pub(super) fn check(&self, nodes: u32) -> Result<(), PlanError> {
+        let fail = |text: String| Err(PlanError(text));
+        if nodes < 2 {
+            return fail(format!("{nodes} nodes: there must be 2 or more"));
+        }
+        match *self {
+            Pattern::Neighbour { distance } if distance % nodes == 0 => {
+                fail(format!("neighbours {distance} apart among {nodes} nodes are the node itself"))
+            }
+            Pattern::HotReceiver { node, .. } | Pattern::HotSender { node, .. }
+                if node >= nodes =>
+            {
+                fail(format!("hot node {node}: nodes go from 0 to {}", nodes - 1))
+            }
+            Pattern::HotReceiver { share, .. } if !(0.0..=1.0).contains(&share) => {
+                fail(format!("a share of {share} for the hot receiver: give 0 to 1"))
+            }
+            Pattern::HotSender { factor, .. } if !(factor > 0.0 && factor.is_finite()) => {
+                fail(format!("a factor of {factor} for the hot sender: give a positive number"))
+            }
+            Pattern::Transpose if nodes.isqrt().pow(2) != nodes => {
+                fail(format!("transpose needs a square number of nodes, not {nodes}"))
+            }
+            Pattern::EventBuilding { builders, .. } if builders == 0 || builders >= nodes => {
+                fail(format!("{builders} builders among {nodes} nodes: give 1 to {}", nodes - 1))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How much a node sends, as a multiple of the plan's load; 0 for a silent node.
+    #[must_use]
+    pub fn weight(&self, source: u32, nodes: u32) -> f64 {
+        let is_silent = match *self {
+            Pattern::HotSender { node, factor } => {
+                return if node == source { factor } else { 1.0 };
+            }
+            Pattern::BitComplement => nodes - 1 - source == source,
+            Pattern::Transpose => source / nodes.isqrt() == source % nodes.isqrt(),
+            Pattern::EventBuilding { builders, .. } => source >= nodes - builders,
+            _ => false,
+        };
+        if is_silent { 0.0 } else { 1.0 }
+    }
+
+    /// The event that the message number `count` of a source belongs to.
+    #[must_use]
+    pub fn event(&self, source: u32, count: u64) -> u64 {
+        match *self {
+            Pattern::EventBuilding { builders, order: BuildOrder::Shifted } => {
+                let builders = u64::from(builders);
+                count / builders * builders + (count + u64::from(source)) % builders
+            }
+            _ => count,
+        }
+    }
+
+    /// To whom a source sends its message number `count`.
+    pub(super) fn target(&self, source: u32, nodes: u32, count: u64, draw: &mut Draw) -> u32 {
+        match *self {
+            Pattern::Neighbour { distance } => {
+                ((u64::from(source) + u64::from(distance)) % u64::from(nodes)) as u32
+            }
+            Pattern::HotReceiver { node, share } if source != node && draw.chance(share) => node,
+            Pattern::BitComplement => nodes - 1 - source,
+            Pattern::Transpose => {
+                let side = nodes.isqrt();
+                source % side * side + source / side
+            }
+            Pattern::EventBuilding { builders, .. } => {
+                let builder = self.event(source, count) % u64::from(builders);
+                nodes - builders + builder as u32
+            }
+            Pattern::Uniform | Pattern::HotReceiver { .. } | Pattern::HotSender { .. } => {
+                let other = draw.below(u64::from(nodes) - 1) as u32;
+                other + u32::from(other >= source)
+            }
+        }
+    }
+}

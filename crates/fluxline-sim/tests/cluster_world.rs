@@ -1,0 +1,239 @@
+//! What a simulated cluster does besides the laws of the model: time, faults, repetition of runs,
+//! and how programs are driven.
+
+use fluxline_proto::fabric::conformance::script::random_scripts;
+use fluxline_proto::fabric::conformance::{Joined, Pair, Side};
+use fluxline_proto::fabric::{
+    Completion, Fabric, Level, Local, Operation, Reliability, Rights, Status, Target, Work,
+};
+use fluxline_proto::{Moment, Span};
+use fluxline_sim::Fingerprint;
+use fluxline_sim::cluster::{Cluster, Seat, Step};
+
+fn seed() -> u64 {
+    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
+    let drawn = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
+    let seed = given.unwrap_or_else(drawn);
+    println!("SEED={seed}");
+    seed
+}
+
+/// The first two nodes, and a clock of `step_ns` a look.
+fn pair_of(cluster: &Cluster, step_ns: u64) -> Pair {
+    let mut now = Moment::default();
+    Pair {
+        left: Box::new(cluster.node(0)),
+        right: Box::new(cluster.node(1)),
+        right_name: "1".into(),
+        now: Box::new(move || {
+            now = now + Span::from_ns(step_ns);
+            now
+        }),
+    }
+}
+
+fn put(bytes: &[u8], to: Target) -> Work<'_> {
+    let complete_at = Some(Level::Placed);
+    Work::Put { from: Local::Bytes(bytes), to, notify: None, complete_at }
+}
+
+/// A script of puts, adds and gets; what the run was like.
+fn run(url: &str) -> (Fingerprint, Moment, u64) {
+    let cluster = Cluster::open(url).expect("a right URL");
+    let mut joined = Joined::new(pair_of(&cluster, 500));
+    let (_, remote) = joined.shared("samples", 1 << 16);
+    for tag in 0..40 {
+        let to = Target { remote, offset: tag * 1000 };
+        let data = vec![tag as u8; 8 + tag as usize * 50];
+        joined.pair.left.post(joined.left, tag, put(&data, to)).expect("room");
+        let at = Target { remote, offset: 0 };
+        joined.pair.left.post(joined.left, 100 + tag, Work::FetchAdd { at, add: 1 }).expect("room");
+        assert_eq!(joined.done(tag).1, Status::Done);
+        assert_eq!(joined.done(100 + tag).1, Status::Done);
+    }
+    cluster.check_conservation().expect("each packet is somewhere");
+    (cluster.fingerprint(), cluster.now(), cluster.counts(0).requester.repeated)
+}
+
+#[test]
+fn a_run_repeats_with_its_seed_and_differs_with_another() {
+    let url = |seed: u64| format!("sim:sci?nodes=4&model=lc2&fault=bits:2e-5&seed={seed}");
+    let first = run(&url(3));
+    assert_eq!(run(&url(3)), first);
+    assert_ne!(run(&url(4)).0, first.0);
+}
+
+#[test]
+fn wrong_bits_cost_repetitions_and_time_and_no_bytes() {
+    let good = run("sim:sci?nodes=4&model=lc2");
+    let bad = run("sim:sci?nodes=4&model=lc2&fault=bits:1e-4&seed=5");
+    assert_eq!(good.2, 0, "nothing is lost on a good ring");
+    assert!(bad.2 > 10, "{} repetitions", bad.2);
+    assert!(bad.1 > good.1, "{:?} against {:?}", bad.1, good.1);
+}
+
+#[test]
+fn scripts_on_noisy_rings_from_many_seeds_do_what_plain_memory_does() {
+    let count = std::env::var("COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(4);
+    let first = seed();
+    for seed in first..first + count {
+        println!("SEED={seed} COUNT=1");
+        let rate = ["0", "1e-6", "1e-5", "1e-4"][(seed % 4) as usize];
+        let shape = ["nodes=2", "nodes=5", "topology=torus:2x3", "topology=switch:2x2"];
+        let shape = shape[(seed / 4 % 4) as usize];
+        let url = format!("sim:sci?{shape}&model=lc3&fault=bits:{rate}&seed={seed}");
+        random_scripts(seed, || pair_of(&Cluster::open(&url).expect("a right URL"), 20_000));
+    }
+}
+
+/// Runs until left is told that its connection is broken; says when it was, and why.
+fn broken(joined: &mut Joined, cluster: &Cluster) -> (Moment, Status) {
+    let status = joined.wait(Side::Left, |what| match *what {
+        Completion::Broken { status, .. } => Some(status),
+        _ => None,
+    });
+    (cluster.now(), status)
+}
+
+#[test]
+fn each_misfortune_is_noticed_within_what_is_promised_without_any_traffic() {
+    for fault in ["host:1", "power:1", "power:2", "cable:0", "cable:1", "cable:3"] {
+        let url = format!("sim:sci?nodes=4&model=lc2&fault={fault}@5ms");
+        let cluster = Cluster::open(&url).expect("a right URL");
+        let mut joined = Joined::new(pair_of(&cluster, 100_000));
+        let limit = joined.pair.left.capabilities().death_noticed_within;
+        let (when, status) = broken(&mut joined, &cluster);
+        assert_eq!(status, Status::PeerGone, "{fault}");
+        cluster.check_conservation().expect("each packet is somewhere");
+        let took = when.since(Moment::from_ns(5_000_000));
+        assert!(took <= limit, "{fault}: noticed after {took}, promised {limit}");
+    }
+}
+
+#[test]
+fn work_under_way_is_flushed_when_a_cable_is_pulled() {
+    let url = "sim:sci?nodes=4&model=lc2&fault=cable:2@2ms";
+    let cluster = Cluster::open(url).expect("a right URL");
+    let mut joined = Joined::new(pair_of(&cluster, 20_000));
+    let (_, remote) = joined.shared("samples", 1 << 20);
+    let data = vec![7; 1 << 20];
+    for tag in 0..8 {
+        let to = Target { remote, offset: 0 };
+        joined.pair.left.post(joined.left, tag, put(&data, to)).expect("room");
+    }
+    broken(&mut joined, &cluster);
+    for tag in 0..8 {
+        let (operation, status, _) = joined.done(tag);
+        assert!(status == Status::Flushed && operation == Operation::Put, "{tag}: {status}");
+    }
+    assert_eq!(joined.rest(Side::Left), [], "each is told once");
+}
+
+#[test]
+fn a_node_beside_a_dead_one_goes_on() {
+    let cluster = Cluster::open("sim:sci?nodes=4&model=lc2&fault=host:2@1ms").expect("right");
+    let mut third = cluster.node(2);
+    let mut joined = Joined::new(pair_of(&cluster, 20_000));
+    let dead = joined.pair.left.connect("2", Reliability::Reliable).expect("reachable");
+    let (region, remote) = joined.shared("samples", 64);
+    let status = joined.wait(Side::Left, |what| match *what {
+        Completion::Broken { endpoint, status } if endpoint == dead => Some(status),
+        _ => None,
+    });
+    assert_eq!(status, Status::PeerGone);
+    let to = Target { remote, offset: 0 };
+    joined.pair.left.post(joined.left, 1, put(&[9; 64], to)).expect("room");
+    assert_eq!(joined.done(1).1, Status::Done);
+    assert_eq!(joined.bytes(region, 0, 64), [9; 64]);
+    assert!(third.poll(cluster.now()).is_some(), "it was told of the connection before it died");
+}
+
+#[test]
+fn no_transaction_is_open_when_all_is_done() {
+    let cluster = Cluster::open("sim:sci?nodes=3&model=lc2&fault=bits:1e-5").expect("right");
+    let mut joined = Joined::new(pair_of(&cluster, 3_000));
+    let (_, remote) = joined.shared("samples", 1 << 16);
+    let data = vec![7; 50_000];
+    joined.pair.left.post(joined.left, 1, put(&data, Target { remote, offset: 3 })).expect("room");
+    assert_eq!(joined.done(1).1, Status::Done);
+    for _ in 0..300 {
+        joined.turn();
+    }
+    assert_eq!(cluster.transactions_open(), 0);
+    cluster.check_conservation().expect("each packet is somewhere");
+    for node in 0..3 {
+        let of = cluster.counts(node).requester;
+        assert_eq!(of.begun, of.answered + of.given_up, "node {node}: {of:?}");
+        assert_eq!(of.given_up, 0);
+    }
+}
+
+#[test]
+fn stores_through_a_window_take_processor_time_before_the_next_call() {
+    let took = |stored: usize| {
+        let cluster = Cluster::open("sim:sci?nodes=2&model=lc2").expect("right");
+        let mut joined = Joined::new(pair_of(&cluster, 100));
+        let (_, remote) = joined.shared_with("samples", 8192, Rights::ALL);
+        let window = joined.pair.left.window(remote).expect("imported").expect("mapped");
+        window.write(0, &vec![1; stored]).expect("inside");
+        let began = cluster.now();
+        joined.pair.left.post(joined.left, 1, put(&[1; 8], Target { remote, offset: 0 })).unwrap();
+        assert_eq!(joined.done(1).1, Status::Done);
+        cluster.now().since(began).as_ns()
+    };
+    let (without, with) = (took(0), took(8000));
+    let share = with - without;
+    assert!((95_000..105_000).contains(&share), "8000 byte at 80 MB/s take 100 us, not {share} ns");
+}
+
+#[test]
+fn programs_that_wait_for_what_nobody_does_are_named() {
+    let cluster = Cluster::open("sim:sci?nodes=3").expect("right");
+    let mut nodes: Vec<_> = (0..3).map(|place| cluster.node(place)).collect();
+    let mut connected = 0;
+    let mut waits = |fabric: &mut dyn Fabric, now: Moment| {
+        while let Some(what) = fabric.poll(now) {
+            connected += i32::from(matches!(what, Completion::Connected { .. }));
+        }
+        Step::Wait
+    };
+    let mut asked = false;
+    let mut asks = |fabric: &mut dyn Fabric, now: Moment| {
+        if !std::mem::replace(&mut asked, true) {
+            fabric.connect("2", Reliability::Reliable).expect("reachable");
+        }
+        match std::iter::from_fn(|| fabric.poll(now)).count() {
+            0 => Step::Wait,
+            _ => Step::Done,
+        }
+    };
+    let [_, second, third] = &mut nodes[..] else { panic!("three nodes") };
+    let mut seats =
+        [Seat { fabric: second, program: &mut asks }, Seat { fabric: third, program: &mut waits }];
+    let stalled = cluster.drive(&mut seats).expect_err("one waits for ever");
+    assert_eq!(stalled.waiting, [1]);
+    assert!(stalled.at < Moment::from_ns(1_000_000_000), "{:?}", stalled.at);
+    assert_eq!(connected, 1);
+}
+
+#[test]
+fn a_program_is_looked_at_when_it_asked_for_it_and_when_it_was_told_something() {
+    let cluster = Cluster::open("sim:sci?nodes=2&model=plain").expect("right");
+    let (mut first, mut second) = (cluster.node(0), cluster.node(1));
+    let mut looks = Vec::new();
+    let mut sleeps = |_: &mut dyn Fabric, now: Moment| {
+        looks.push(now.as_ns());
+        match now.as_ns() {
+            0..1_000_000 => Step::Until(Moment::from_ns(1_000_000)),
+            _ => Step::Done,
+        }
+    };
+    let mut idle = |_: &mut dyn Fabric, _: Moment| Step::Done;
+    let mut seats = [
+        Seat { fabric: &mut first, program: &mut sleeps },
+        Seat { fabric: &mut second, program: &mut idle },
+    ];
+    let end = cluster.drive(&mut seats).expect("both end");
+    assert_eq!(end, Moment::from_ns(1_000_000));
+    assert_eq!(looks, [0, 1_000_000]);
+}
