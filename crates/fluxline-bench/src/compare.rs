@@ -1,0 +1,244 @@
+//! Two reports held against each other: same, faster or slower, and nothing inside the noise.
+
+use fluxline_report::{Block, Cell, Headline, Page, Section, Table};
+
+use crate::page::{plots, short};
+use crate::result::{Experiment, Report};
+use crate::statistics::{Better, Summary, Verdict, compare};
+
+/// One number of both reports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Of which experiment.
+    pub experiment: String,
+    /// What it is.
+    pub what: String,
+    /// Its unit.
+    pub unit: String,
+    /// Middle and spread before and after.
+    pub before: Summary,
+    /// The same after.
+    pub after: Summary,
+    /// What it comes to.
+    pub verdict: Verdict,
+}
+
+impl Row {
+    /// The change of the middle, as a share.
+    #[must_use]
+    pub fn change(&self) -> f64 {
+        (self.after.median - self.before.median) / self.before.median.abs().max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Every number that both reports have.
+#[must_use]
+pub fn rows(before: &Report, after: &Report) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for one in &before.experiments {
+        if let Some(other) = after.experiments.iter().find(|other| other.name == one.name) {
+            facts(one, other, &mut rows);
+            points(one, other, &mut rows);
+        }
+    }
+    rows
+}
+
+fn facts(one: &Experiment, other: &Experiment, rows: &mut Vec<Row>) {
+    for fact in &one.facts {
+        let same = |of: &&crate::result::Fact| of.label == fact.label && of.unit == fact.unit;
+        if let Some(of) = other.facts.iter().find(same) {
+            let named = (one.name.as_str(), fact.label.clone(), fact.unit.as_str());
+            rows.extend(row(named, &fact.samples, &of.samples));
+        }
+    }
+}
+
+fn points(one: &Experiment, other: &Experiment, rows: &mut Vec<Row>) {
+    for series in &one.series {
+        let same = |of: &&crate::result::Series| {
+            (&of.label, &of.x_unit, &of.y_label, &of.y_unit)
+                == (&series.label, &series.x_unit, &series.y_label, &series.y_unit)
+        };
+        let Some(of) = other.series.iter().find(same) else { continue };
+        for point in &series.points {
+            let Some(there) = of.points.iter().find(|there| there.x == point.x) else { continue };
+            let what = format!("{}, {} {}", series.label, point.x, series.x_unit);
+            let named = (one.name.as_str(), what, series.y_unit.as_str());
+            rows.extend(row(named, &point.samples, &there.samples));
+        }
+    }
+}
+
+fn row(
+    (experiment, what, unit): (&str, String, &str),
+    before: &[f64],
+    after: &[f64],
+) -> Option<Row> {
+    let verdict = compare(before, after, Better::by_unit(unit));
+    let (before, after) = (Summary::of(before)?, Summary::of(after)?);
+    let (experiment, unit) = (experiment.to_owned(), unit.to_owned());
+    Some(Row { experiment, what, unit, before, after, verdict })
+}
+
+/// How many rows came out how: same, faster, slower, unknown.
+#[must_use]
+pub fn counts(rows: &[Row]) -> [(Verdict, usize); 4] {
+    [Verdict::Same, Verdict::Better, Verdict::Worse, Verdict::Unknown]
+        .map(|verdict| (verdict, rows.iter().filter(|row| row.verdict == verdict).count()))
+}
+
+/// The rows that are told apart, worst first; of equal change in their order.
+#[must_use]
+pub fn apart(rows: &[Row]) -> Vec<&Row> {
+    let told = |row: &&Row| matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    let mut apart: Vec<&Row> = rows.iter().filter(told).collect();
+    apart.sort_by(|one, other| {
+        let worse = |row: &Row| row.verdict == Verdict::Worse;
+        let size = |row: &Row| row.change().abs();
+        worse(other).cmp(&worse(one)).then(size(other).total_cmp(&size(one)))
+    });
+    apart
+}
+
+/// What has to be said before two reports are compared; empty: they are of the same kind.
+#[must_use]
+pub fn cautions(before: &Report, after: &Report) -> Vec<String> {
+    let mut cautions = Vec::new();
+    if before.link != after.link {
+        cautions.push(format!("the links differ: {} and {}", before.link, after.link));
+    }
+    for (what, key) in
+        [("processors", "processor"), ("kernels", "kernel"), ("governors", "governor")]
+    {
+        let [one, other] = [before, after].map(|of| &of.environment["near"][key]);
+        if one != other {
+            cautions.push(format!("the {what} differ: {one} and {other}"));
+        }
+    }
+    cautions
+}
+
+/// The page: what changed, all numbers, curves of both over each other.
+#[must_use]
+pub fn page(names: [&str; 2], before: &Report, after: &Report) -> Page {
+    let rows = rows(before, after);
+    let counts = counts(&rows);
+    let headline = |(verdict, count): &(Verdict, usize)| Headline {
+        label: verdict.word().to_owned(),
+        value: count.to_string(),
+        note: format!("of {} numbers that both have", rows.len()),
+    };
+    let mut sections = vec![Section {
+        title: "What differs".to_owned(),
+        text: "Two results differ when the rank-sum test says so and their medians are further \
+               apart than the spread of either and 2 %. Worst first."
+            .to_owned(),
+        blocks: vec![Block::Table(table(names, &apart(&rows)))],
+    }];
+    for one in &before.experiments {
+        let Some(other) = after.experiments.iter().find(|other| other.name == one.name) else {
+            continue;
+        };
+        let of: Vec<&Row> = rows.iter().filter(|row| row.experiment == one.name).collect();
+        let both = [(names[0], one.series.as_slice()), (names[1], other.series.as_slice())];
+        let mut blocks: Vec<Block> = plots(&both).into_iter().map(Block::Plot).collect();
+        blocks.push(Block::Table(table(names, &of)));
+        sections.push(Section { title: one.name.clone(), text: one.about.clone(), blocks });
+    }
+    Page {
+        title: format!("fluxline bench: {} against {}", names[1], names[0]),
+        subtitle: format!("{}: {}; {}: {}", names[0], before.link, names[1], after.link),
+        headlines: counts.iter().map(headline).collect(),
+        verdict: cautions(before, after).iter().map(|one| format!("Mind that {one}. ")).collect(),
+        sections,
+    }
+}
+
+fn table(names: [&str; 2], rows: &[&Row]) -> Table {
+    let columns = ["", "", names[0], names[1], "unit", "change", "verdict"];
+    let row = |row: &&Row| {
+        let word = row.verdict.word().to_owned();
+        vec![
+            Cell::Text(row.experiment.clone()),
+            Cell::Text(row.what.clone()),
+            Cell::Number(middle(&row.before)),
+            Cell::Number(middle(&row.after)),
+            Cell::Text(row.unit.clone()),
+            Cell::Number(format!("{:+.1} %", row.change() * 100.0)),
+            match row.verdict {
+                Verdict::Better => Cell::Good(word),
+                Verdict::Worse => Cell::Bad(word),
+                _ => Cell::Text(word),
+            },
+        ]
+    };
+    Table {
+        title: String::new(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+/// A middle with its spread.
+#[must_use]
+pub fn middle(summary: &Summary) -> String {
+    format!("{} ±{:.0} %", short(summary.median), summary.spread() * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{Fact, Point, Series};
+
+    fn report(scale: f64) -> Report {
+        let mut experiment = Experiment::new("pingpong", "");
+        let samples = |middle: f64| [0.99, 1.0, 1.0, 1.0, 1.01].map(|of| of * middle).to_vec();
+        experiment.facts.push(Fact {
+            label: "latency".into(),
+            unit: "us".into(),
+            samples: samples(10.0 * scale),
+            beside: None,
+        });
+        experiment.series.push(Series {
+            label: "throughput".into(),
+            x_label: "message".into(),
+            x_unit: "B".into(),
+            y_label: "throughput".into(),
+            y_unit: "Gb/s".into(),
+            points: vec![
+                Point { x: 8.0, samples: samples(1.0) },
+                Point { x: 64.0, samples: samples(8.0 / scale) },
+            ],
+        });
+        let plan = crate::stage::Plan::new(true);
+        let mut report = crate::run::begin("shm://", &plan, serde_json::json!({}));
+        report.experiments.push(experiment);
+        report
+    }
+
+    #[test]
+    fn what_is_slower_is_named_and_what_is_the_same_is_not() {
+        let rows = rows(&report(1.0), &report(1.5));
+        let verdicts: Vec<Verdict> = rows.iter().map(|row| row.verdict).collect();
+        assert_eq!(verdicts, [Verdict::Worse, Verdict::Same, Verdict::Worse]);
+        let apart = apart(&rows);
+        assert_eq!(apart[0].what, "latency");
+        assert_eq!(apart[1].what, "throughput, 64 B");
+        let page = page(["a", "b"], &report(1.0), &report(1.5));
+        assert_eq!(page.headlines[2].value, "2");
+    }
+
+    #[test]
+    fn a_report_against_itself_is_the_same_throughout() {
+        let rows = rows(&report(1.0), &report(1.0));
+        assert!(rows.iter().all(|row| row.verdict == Verdict::Same) && rows.len() == 3);
+    }
+
+    #[test]
+    fn another_link_is_said() {
+        let mut other = report(1.0);
+        other.link = "udp://127.0.0.1".into();
+        assert!(cautions(&report(1.0), &other)[0].contains("links differ"));
+    }
+}

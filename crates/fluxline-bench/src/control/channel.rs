@@ -1,0 +1,207 @@
+//! Messages over a TCP connection, without ever waiting for longer than asked.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use super::Message;
+use crate::{Stop, Trouble};
+
+/// The longest message \[byte\]: thousands of samples; nobody makes us allocate more.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Length in front of a message \[byte\]: a little-endian `u32`.
+const HEAD_BYTES: usize = 4;
+/// Between two looks at a connection that is waited for.
+const NAP: Duration = Duration::from_micros(200);
+/// A peer that takes no byte for so long is gone.
+const WRITE_LIMIT: Duration = Duration::from_secs(10);
+
+/// One end of a control connection.
+pub struct Channel {
+    stream: TcpStream,
+    /// What came and is no whole message yet.
+    inbox: Vec<u8>,
+}
+
+impl Channel {
+    /// Takes a connection. Errors: the host's.
+    pub fn new(stream: TcpStream) -> Result<Channel, Trouble> {
+        let set = || {
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)
+        };
+        set().map_err(Trouble::host("the control connection"))?;
+        Ok(Channel { stream, inbox: Vec::new() })
+    }
+
+    /// The connection: its addresses.
+    #[must_use]
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Sends a message. Errors: the peer is gone, or takes nothing for ten seconds.
+    pub fn send(&mut self, message: &Message) -> Result<(), Trouble> {
+        let body = serde_json::to_vec(message)
+            .map_err(|error| Trouble::Defect { what: format!("a message: {error}") })?;
+        if body.len() > MESSAGE_BYTES_MAX {
+            let what = format!("a message of {} bytes", body.len());
+            return Err(Trouble::Defect { what });
+        }
+        let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
+        bytes.extend(body);
+        self.write(&bytes)
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), Trouble> {
+        let mut taken = Instant::now();
+        while !bytes.is_empty() {
+            match self.stream.write(bytes) {
+                Ok(0) => return Err(gone("it takes no bytes")),
+                Ok(count) => {
+                    bytes = &bytes[count..];
+                    taken = Instant::now();
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if taken.elapsed() > WRITE_LIMIT {
+                        return Err(gone("it takes no bytes"));
+                    }
+                    std::thread::sleep(NAP);
+                }
+                Err(error) => return Err(gone(&error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next message that is there already. Errors: the peer is gone, or sends no messages.
+    /// Cost: a system call.
+    pub fn poll(&mut self) -> Result<Option<Message>, Trouble> {
+        if let Some(message) = self.take()? {
+            return Ok(Some(message));
+        }
+        let mut bytes = [0; 16 << 10];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Err(gone("it closed the control connection")),
+                Ok(count) => {
+                    self.inbox.extend_from_slice(&bytes[..count]);
+                    if let Some(message) = self.take()? {
+                        return Ok(Some(message));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(gone(&error.to_string())),
+            }
+        }
+    }
+
+    fn take(&mut self) -> Result<Option<Message>, Trouble> {
+        let Some((head, rest)) = self.inbox.split_first_chunk::<HEAD_BYTES>() else {
+            return Ok(None);
+        };
+        let bytes = u32::from_le_bytes(*head) as usize;
+        if bytes > MESSAGE_BYTES_MAX {
+            return Err(Trouble::Garbled { what: format!("a message of {bytes} bytes") });
+        }
+        let Some(body) = rest.get(..bytes) else { return Ok(None) };
+        let message = serde_json::from_slice(body)
+            .map_err(|error| Trouble::Garbled { what: format!("no message ({error})") })?;
+        self.inbox.drain(..HEAD_BYTES + bytes);
+        Ok(Some(message))
+    }
+
+    /// Whether the peer has closed it; what it said before stays to be polled. Cost: a system call.
+    pub fn is_closed(&mut self) -> bool {
+        let mut byte = [0];
+        match self.stream.peek(&mut byte) {
+            Ok(count) => count == 0,
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+
+    /// The next message; `None`: none within `limit`. Errors: as [`Channel::poll`], or over.
+    pub fn wait(&mut self, limit: Duration, stop: &Stop) -> Result<Option<Message>, Trouble> {
+        let began = Instant::now();
+        loop {
+            if let Some(message) = self.poll()? {
+                return Ok(Some(message));
+            }
+            stop.check()?;
+            let Some(left) = limit.checked_sub(began.elapsed()).filter(|left| !left.is_zero())
+            else {
+                return Ok(None);
+            };
+            std::thread::sleep(NAP.min(left));
+        }
+    }
+}
+
+fn gone(how: &str) -> Trouble {
+    Trouble::PeerGone { how: how.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::control::Greeting;
+    use serde_json::json;
+
+    fn pair() -> (Channel, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        let theirs = TcpStream::connect(address).expect("listens");
+        let (ours, _) = listener.accept().expect("connected");
+        (Channel::new(ours).expect("a socket"), theirs)
+    }
+
+    fn waited(channel: &mut Channel) -> Result<Option<Message>, Trouble> {
+        channel.wait(Duration::from_secs(5), &Stop::default())
+    }
+
+    #[test]
+    fn messages_arrive_whole_whatever_the_pieces() {
+        let (mut channel, theirs) = pair();
+        let mut other = Channel::new(theirs.try_clone().expect("a socket")).expect("a socket");
+        let long = Message::Tell { value: json!("x".repeat(1 << 20)) };
+        let sent = long.clone();
+        let thread = std::thread::spawn(move || {
+            other.send(&sent).expect("sent");
+            let hello = Message::Hello { greeting: Greeting::ours(), key: "k".into() };
+            let body = serde_json::to_vec(&hello).expect("JSON");
+            let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
+            bytes.extend(body);
+            for piece in bytes.chunks(3) {
+                other.write(piece).expect("sent");
+            }
+            hello
+        });
+        assert_eq!(waited(&mut channel).expect("a message"), Some(long));
+        assert_eq!(waited(&mut channel).expect("a message"), thread.join().ok());
+    }
+
+    #[test]
+    fn garbage_and_great_lengths_are_refused_and_an_end_is_told() {
+        for bytes in [&[0xFF; 8][..], &[2, 0, 0, 0, b'h', b'i'], b"GET / HTTP/1.1\r\n\r\n"] {
+            let (mut channel, mut theirs) = pair();
+            theirs.write_all(bytes).expect("sent");
+            let error = waited(&mut channel).expect_err("no message");
+            assert!(matches!(error, Trouble::Garbled { .. }), "{bytes:?}: {error}");
+        }
+        let (mut channel, theirs) = pair();
+        drop(theirs);
+        let error = waited(&mut channel).expect_err("gone");
+        assert!(matches!(error, Trouble::PeerGone { .. }), "{error}");
+    }
+
+    #[test]
+    fn silence_is_waited_for_as_long_as_asked() {
+        let (mut channel, _theirs) = pair();
+        let heard = channel.wait(Duration::from_millis(20), &Stop::default());
+        assert!(matches!(heard, Ok(None)));
+    }
+}

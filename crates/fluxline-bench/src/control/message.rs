@@ -1,0 +1,129 @@
+//! What the two sides say to each other.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::PROTOCOL;
+use crate::Trouble;
+use crate::result::SCHEMA;
+
+/// Who speaks; the first thing on a connection, in both directions. Its layout never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Greeting {
+    /// Version of the program.
+    pub program: String,
+    /// [`SCHEMA`] of results.
+    pub schema: u32,
+    /// [`PROTOCOL`] of the messages.
+    pub protocol: u32,
+}
+
+impl Greeting {
+    /// Ours.
+    #[must_use]
+    pub fn ours() -> Greeting {
+        let program = env!("CARGO_PKG_VERSION").to_owned();
+        Greeting { program, schema: SCHEMA, protocol: PROTOCOL }
+    }
+
+    /// Errors: [`Trouble::Version`], when it is not as ours.
+    pub fn check(&self) -> Result<(), Trouble> {
+        let ours = Greeting::ours();
+        if *self == ours {
+            return Ok(());
+        }
+        Err(Trouble::Version { theirs: self.text(), ours: ours.text() })
+    }
+
+    fn text(&self) -> String {
+        let Greeting { program, schema, protocol } = self;
+        // What a stranger calls itself is shown, but not at any length.
+        let program: String = program.chars().filter(|c| !c.is_control()).take(40).collect();
+        format!("fluxline {program} (results {schema}, control {protocol})")
+    }
+}
+
+impl Message {
+    /// What a failure of the far side means here.
+    #[must_use]
+    pub fn trouble(why: &str, leaves: bool) -> Trouble {
+        let why = why.to_owned();
+        if leaves { Trouble::PeerGone { how: why } } else { Trouble::PeerFailed { why } }
+    }
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Message {
+    /// Near: who is there, and the key.
+    Hello {
+        /// Who.
+        greeting: Greeting,
+        /// What the far side was started with.
+        key: String,
+    },
+    /// Far: welcome.
+    Welcome {
+        /// Who.
+        greeting: Greeting,
+        /// Machine, kernel and settings of the far side.
+        environment: Value,
+    },
+    /// Far: no, and why.
+    Refused {
+        /// A sentence.
+        why: String,
+    },
+    /// Near: open a node on the link.
+    Open {
+        /// Its URL, as the far side has to open it.
+        url: String,
+        /// Half an arena \[byte\].
+        half_bytes: u64,
+        /// The key of the arenas.
+        key: u64,
+        /// The core to run on; `None`: choose one.
+        core: Option<usize>,
+    },
+    /// Far: the node is open and waits; connect to this name.
+    Opened {
+        /// The name.
+        peer: String,
+    },
+    /// Near: play the far end of a trial.
+    Begin {
+        /// Which trial this is.
+        number: u8,
+        /// Its name in the registry.
+        trial: String,
+        /// Its parameters.
+        parameters: Value,
+    },
+    /// Near: run a service.
+    Call {
+        /// Its name in the registry.
+        service: String,
+        /// Its parameters.
+        parameters: Value,
+    },
+    /// Far: ready for the trial, joined to the link, or about to run the service.
+    Ready,
+    /// Either: something that the two ends of a service talk about.
+    Tell {
+        /// What.
+        value: Value,
+    },
+    /// Far: its end is done.
+    Finished {
+        /// What it measured.
+        outcome: Value,
+    },
+    /// Far: it could not, and why.
+    Failed {
+        /// A sentence.
+        why: String,
+        /// Whether it leaves now; else it waits for the next order.
+        leaves: bool,
+    },
+}

@@ -1,0 +1,40 @@
+//! The control connection: how the two sides of a benchmark agree, apart from the link measured.
+//!
+//! JSON messages over TCP, each with its length in front and none longer than
+//! [`MESSAGE_BYTES_MAX`]. The one that measures connects, says hello and shows its key; what it
+//! then orders the other one does: open the link, play an end of a trial, run a service. Measured
+//! data never goes this way, and nothing goes it while a measurement runs.
+
+mod channel;
+mod message;
+
+pub use channel::{Channel, MESSAGE_BYTES_MAX};
+pub use message::{Greeting, Message};
+
+/// Where `fluxline bench --serve` listens when nothing else is asked for. Chosen: free of any
+/// service that we know of, near to RoCEv2's 4791.
+pub const PORT: u16 = 14_791;
+
+/// The version of the messages; two sides of different versions do not work together.
+pub const PROTOCOL: u32 = 1;
+
+/// Whether two keys are equal, in time that depends on their lengths only.
+#[must_use]
+pub fn is_key(shown: &str, own: &str) -> bool {
+    let (shown, own) = (shown.as_bytes(), own.as_bytes());
+    let differs = shown.iter().zip(own).fold(0, |differs, (one, other)| differs | (one ^ other));
+    shown.len() == own.len() && std::hint::black_box(differs) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_key;
+
+    #[test]
+    fn a_key_is_equal_to_itself_alone() {
+        assert!(is_key("abc", "abc") && is_key("", ""));
+        for wrong in ["", "ab", "abd", "abcd", "Abc"] {
+            assert!(!is_key(wrong, "abc"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Samples by label and size, as they come, made into the series of an experiment.
+
+use crate::result::{Point, Series};
+
+use super::cpu::CoreLoad;
+
+/// What a sample is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Label {
+    label: String,
+    y_label: String,
+    y_unit: String,
+}
+
+/// Curves against the datagram's size.
+#[derive(Clone, Debug, Default)]
+pub struct Curves {
+    series: Vec<(Label, Vec<Point>)>,
+}
+
+impl Curves {
+    /// Adds a sample at a size \[byte\]; curves keep the order of their first samples.
+    pub fn add(&mut self, label: &str, (y_label, y_unit): (&str, &str), bytes: usize, sample: f64) {
+        let label = Label {
+            label: label.to_owned(),
+            y_label: y_label.to_owned(),
+            y_unit: y_unit.to_owned(),
+        };
+        let at = self.series.iter().position(|(known, _)| *known == label).unwrap_or_else(|| {
+            self.series.push((label, Vec::new()));
+            self.series.len() - 1
+        });
+        let points = &mut self.series[at].1;
+        let x = bytes as f64;
+        let place = points.partition_point(|point| point.x < x);
+        match points.get_mut(place).filter(|point| point.x <= x) {
+            Some(point) => point.samples.push(sample),
+            None => points.insert(place, Point { x, samples: vec![sample] }),
+        }
+    }
+
+    /// Adds the parts of cores' loads that are not idling \[%\]; `side`: `sending`, `receiving`.
+    pub fn add_loads(&mut self, side: &str, path: &str, bytes: usize, loads: &[CoreLoad]) {
+        for load in loads {
+            let y_label = format!("load of the {side} host's core {}", load.core);
+            for (part, share) in load.parts() {
+                if part != "idle" {
+                    self.add(&format!("{part}: {path}"), (&y_label, "%"), bytes, 100.0 * share);
+                }
+            }
+        }
+    }
+
+    /// The series.
+    #[must_use]
+    pub fn into_series(self) -> Vec<Series> {
+        let series = |(label, points): (Label, Vec<Point>)| Series {
+            label: label.label,
+            x_label: "UDP payload of a datagram".to_owned(),
+            x_unit: "B".to_owned(),
+            y_label: label.y_label,
+            y_unit: label.y_unit,
+            points,
+        };
+        self.series.into_iter().map(series).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_one_place_stay_together_and_sizes_ascend() {
+        let mut curves = Curves::default();
+        for (bytes, sample) in [(1_472, 5.0), (64, 1.0), (1_472, 6.0), (8_972, 9.0), (64, 2.0)] {
+            curves.add("single", ("received", "Gb/s"), bytes, sample);
+        }
+        curves.add("single", ("lost", "%"), 64, 0.5);
+        let series = curves.into_series();
+        assert_eq!(series.len(), 2);
+        let points: Vec<(f64, &[f64])> =
+            series[0].points.iter().map(|point| (point.x, point.samples.as_slice())).collect();
+        let expected: [(f64, &[f64]); 3] =
+            [(64.0, &[1.0, 2.0]), (1_472.0, &[5.0, 6.0]), (8_972.0, &[9.0])];
+        assert_eq!(points, expected);
+    }
+
+    #[test]
+    fn a_load_is_six_curves_and_an_unknown_one_is_none() {
+        let mut curves = Curves::default();
+        curves.add_loads("sending", "single", 64, &[]);
+        let load = CoreLoad { core: 3, user: 0.25, idle: 0.75, ..CoreLoad::default() };
+        curves.add_loads("sending", "single", 64, &[load]);
+        let series = curves.into_series();
+        assert_eq!(series.len(), 6);
+        assert_eq!(series[0].y_label, "load of the sending host's core 3");
+        assert_eq!(
+            (series[0].label.as_str(), &series[0].points[0].samples),
+            ("user: single", &vec![25.0])
+        );
+    }
+}

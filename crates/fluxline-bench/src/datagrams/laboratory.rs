@@ -1,0 +1,215 @@
+//! Where trials run: both ends in this process, or the far one behind a control connection.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::far::{Desk, Parameters, SERVICE};
+use super::message::{Answer, Host, Request};
+use super::trial::{self, Far, Trial, TrialPlan, ask, out_of_turn};
+use crate::Trouble;
+use crate::stage::{Stage, Talk};
+
+/// What the far side may take for an answer: it waits for the rest of a trial for ten seconds.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// Two ends that trials run between.
+pub trait Laboratory {
+    /// The receiver's address.
+    fn address(&self) -> IpAddr;
+
+    /// The far host. Errors: the other side is gone.
+    fn far_host(&mut self) -> Result<Host, Trouble>;
+
+    /// Runs a trial. Errors: [`Trouble`].
+    fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble>;
+
+    /// Tells who waits that a step of so many in all is done, and what comes next.
+    fn progress(&mut self, done: usize, all: usize, what: &str);
+}
+
+fn host_of(far: &mut dyn Far) -> Result<Host, Trouble> {
+    match ask(far, &Request::Describe)? {
+        Answer::Host(host) => Ok(host),
+        other => Err(out_of_turn(&other)),
+    }
+}
+
+/// Both ends in this process, each in threads of its own.
+pub struct InProcess {
+    address: IpAddr,
+    desk: Desk,
+    number: u32,
+}
+
+impl InProcess {
+    /// Over that address of this host.
+    #[must_use]
+    pub fn new(address: IpAddr) -> InProcess {
+        InProcess { address, desk: Desk::new(address), number: 0 }
+    }
+}
+
+impl Laboratory for InProcess {
+    fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    fn far_host(&mut self) -> Result<Host, Trouble> {
+        host_of(&mut self.desk)
+    }
+
+    fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
+        self.number = self.number.wrapping_add(1);
+        trial::run(&mut self.desk, self.address, plan, self.number)
+    }
+
+    fn progress(&mut self, _done: usize, _all: usize, _what: &str) {}
+}
+
+/// The far end behind a stage's control connection, as a service that is called for each trial.
+pub struct OnStage<'a> {
+    stage: &'a mut dyn Stage,
+    address: IpAddr,
+    number: u32,
+}
+
+impl OnStage<'_> {
+    /// On a stage that has addresses. Errors: it has none.
+    pub fn new(stage: &mut dyn Stage) -> Result<OnStage<'_>, Trouble> {
+        let Some([address, _]) = stage.addresses() else {
+            let (what, link) = ("sending UDP datagrams".to_owned(), stage.link().to_owned());
+            return Err(Trouble::Unsuitable { what, link });
+        };
+        // Another program on the same port, after a restart, has other numbers.
+        let number = std::process::id().wrapping_mul(1 << 12);
+        Ok(OnStage { stage, address, number })
+    }
+
+    /// Calls the service and speaks with it until `near` has ended.
+    ///
+    /// Also after an error that does not end the session the service is told to leave, so that the
+    /// connection stays usable.
+    fn with_far<T>(
+        &mut self,
+        near: &mut dyn FnMut(&mut dyn Far) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        let parameters = serde_json::to_value(Parameters { address: self.address })
+            .map_err(|error| Trouble::Defect { what: format!("parameters: {error}") })?;
+        let mut came = None;
+        self.stage.call(SERVICE.name, &parameters, &mut |talk| {
+            match near(&mut Wire { talk: &mut *talk }) {
+                Err(trouble) if trouble.ends_session() => return Err(trouble),
+                result => came = Some(result),
+            }
+            talk.tell(&to_value(&Request::Leave)?)?;
+            Ok(Value::Null)
+        })?;
+        came.unwrap_or_else(|| Err(Trouble::PeerGone { how: "it was never called".to_owned() }))
+    }
+}
+
+impl Laboratory for OnStage<'_> {
+    fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    fn far_host(&mut self) -> Result<Host, Trouble> {
+        self.with_far(&mut |far| host_of(far))
+    }
+
+    fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
+        self.stage.stop().check()?;
+        self.number = self.number.wrapping_add(1);
+        let (address, number) = (self.address, self.number);
+        self.with_far(&mut |far| trial::run(far, address, plan.clone(), number))
+    }
+
+    fn progress(&mut self, done: usize, all: usize, what: &str) {
+        self.stage.progress(done, all, what);
+    }
+}
+
+/// The far end of a talk.
+struct Wire<'a> {
+    talk: &'a mut dyn Talk,
+}
+
+impl Far for Wire<'_> {
+    fn ask(&mut self, request: &Request) -> Result<Answer, Trouble> {
+        self.talk.tell(&to_value(request)?)?;
+        let Some(heard) = self.talk.hear(ANSWER_LIMIT)? else {
+            let how = format!("no answer for {} s", ANSWER_LIMIT.as_secs());
+            return Err(Trouble::PeerGone { how });
+        };
+        serde_json::from_value(heard)
+            .map_err(|error| Trouble::Garbled { what: format!("no answer ({error})") })
+    }
+}
+
+fn to_value(request: &Request) -> Result<Value, Trouble> {
+    serde_json::to_value(request)
+        .map_err(|error| Trouble::Defect { what: format!("a request: {error}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Stop;
+    use crate::datagrams::setting::{SINGLE, Setting};
+    use crate::datagrams::{setting::Extent, sweep};
+    use crate::real::{Link, Near, NearConfig, Server};
+    use crate::result::Experiment;
+
+    /// Runs `near` against a server in a thread of this process.
+    fn with_server(near: impl FnOnce(&mut Near) + Send) {
+        let server = Server::bind(([127, 0, 0, 1], 0).into(), "a key").unwrap();
+        let control = server.address();
+        std::thread::scope(|scope| {
+            let serving = scope.spawn(move || server.serve(true, &Stop::default(), &|_| ()));
+            // In a thread of its own: a stage pins who connects.
+            let measuring = scope.spawn(move || {
+                let url = "udp://127.0.0.1".to_owned();
+                let config = NearConfig {
+                    link: Link::parse(&url).unwrap(),
+                    url,
+                    control,
+                    key: "a key".to_owned(),
+                    cores: [fluxline::pin::allowed_cores().first().copied(), None],
+                    progress: Box::new(|_, _, _| ()),
+                    stop: Stop::default(),
+                };
+                near(&mut Near::connect(config).unwrap());
+            });
+            measuring.join().unwrap();
+            serving.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn over_a_control_connection_trials_are_those_of_one_process() {
+        with_server(|near| {
+            let extent =
+                Extent { sizes: vec![1_472], trial: Duration::from_millis(60), ..Extent::quick() };
+            let mut done = Experiment::new(sweep::NAME, sweep::ABOUT);
+            sweep::run(&mut OnStage::new(near).unwrap(), &extent, &mut done).unwrap();
+            assert_eq!(done.facts.len(), 4);
+            assert!(done.facts.iter().all(|fact| fact.samples[0] > 0.0), "{:?}", done.facts);
+            assert!(done.about.contains("one host"), "{}", done.about);
+        });
+    }
+
+    #[test]
+    fn a_trial_that_is_refused_leaves_the_connection_usable() {
+        with_server(|near| {
+            let mut stage = OnStage::new(near).unwrap();
+            let setting = Setting::find(&mut stage).unwrap();
+            let length = Duration::from_millis(50);
+            let error = stage.trial(setting.trial(SINGLE, 3, None, length)).unwrap_err();
+            assert!(error.to_string().contains("datagrams of 3 byte"), "{error}");
+            let trial = stage.trial(setting.trial(SINGLE, 100, Some(2_000.0), length)).unwrap();
+            assert_eq!(trial.received.tally.unique + trial.lost(), trial.sent_datagrams());
+        });
+    }
+}

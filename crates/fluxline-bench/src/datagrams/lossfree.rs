@@ -1,0 +1,393 @@
+//! Experiment `lossfree`: the highest rate at which nothing is lost, at each size, on each path.
+//!
+//! Source: RFC 2544, section 26.1; its trials are 60 s long, ours as long as asked.
+
+use crate::result::{Experiment, Fact};
+
+use super::curves::Curves;
+use super::laboratory::Laboratory;
+use super::loss;
+use super::message::Path;
+use super::search::{Found, Search, SearchPlan, Verdict};
+use super::setting::{Extent, NAMED_SIZES, Setting};
+use super::sweep::median;
+use super::trial::Trial;
+use crate::Trouble;
+
+/// Its name on the command line.
+pub const NAME: &str = "lossfree";
+/// What it measures.
+pub const ABOUT: &str = "The highest rate of raw UDP datagrams without a single loss, by bisection \
+    (RFC 2544, with shorter trials), confirmed by repeated trials; where datagrams go just above \
+    it; each core's load at it. A paced sender waits busily: its core is always full.";
+/// The first try, as a share of what arrived when the sender sent as fast as it could: most
+/// receivers that are overrun lose more than the excess. (assumed)
+const FIRST: f64 = 0.8;
+/// The same where nothing was lost.
+const FIRST_CLEAN: f64 = 0.97;
+
+/// Measures into the experiment; what was measured before an error is kept.
+pub fn run(
+    laboratory: &mut dyn Laboratory,
+    extent: &Extent,
+    into: &mut Experiment,
+) -> Result<(), Trouble> {
+    let setting = Setting::find(laboratory)?;
+    let mut results = Results::default();
+    let ended = results.searches(laboratory, &setting, extent);
+    results.fill(&setting, extent, into);
+    ended
+}
+
+/// Each size with each path, and beside it the bare loop where that is asked.
+fn searches(setting: &Setting, extent: &Extent) -> Vec<(usize, Path)> {
+    let mut searches = Vec::new();
+    for bytes in setting.sizes(&extent.search_sizes) {
+        for path in setting.paths(&extent.paths) {
+            searches.push((bytes, path));
+            if NAMED_SIZES.contains(&bytes) && extent.bare_paths.contains(&path) {
+                searches.push((bytes, path.bare()));
+            }
+        }
+    }
+    searches
+}
+
+/// Below this share of what the sender did unpaced, a rate that it does not keep is not its limit:
+/// something held it up. (assumed)
+const WITHIN_REACH: f64 = 0.7;
+/// Trials that are held up like that before a search is given up: the machine is not idle.
+/// (assumed)
+const HELD_UP_MAX: u32 = 4;
+
+/// What one search found.
+struct SearchResult {
+    path: Path,
+    bytes: usize,
+    found: Found,
+    /// The clean trials at the rate found.
+    clean: Vec<Trial>,
+    /// The last trial with loss at the lowest rate that failed.
+    above: Option<Trial>,
+    /// Given up, as the sender was held up again and again; the longest time \[ns\].
+    held_up_ns: Option<u64>,
+}
+
+fn search(
+    laboratory: &mut dyn Laboratory,
+    setting: &Setting,
+    extent: &Extent,
+    (bytes, path): (usize, Path),
+    (done, all): (usize, usize),
+) -> Result<SearchResult, Trouble> {
+    let mut try_rate = |rate: Option<f64>| {
+        let at = rate.map_or("as fast as it goes".to_owned(), |rate| format!("at {rate:.0}/s"));
+        laboratory.progress(done, all, &format!("{bytes} B {}, {at}", path.name()));
+        laboratory.trial(setting.trial(path, bytes, rate, extent.trial))
+    };
+    let unpaced = try_rate(None)?;
+    let ceiling = unpaced.sent_rate();
+    let first = match unpaced.verdict() {
+        Verdict::Lost => FIRST * unpaced.received_rate(),
+        Verdict::Clean | Verdict::Slow => FIRST_CLEAN * ceiling,
+    };
+    let mut search = Search::new(SearchPlan {
+        ceiling,
+        first,
+        resolution: extent.resolution,
+        confirmations: extent.confirmations,
+        trials_max: extent.trials_max,
+    });
+    let (mut clean, mut above): (Vec<Trial>, Option<Trial>) = (Vec::new(), Some(unpaced));
+    let (mut held_up, mut held_up_ns) = (0, 0);
+    while let Some(rate) = search.next().filter(|_| held_up < HELD_UP_MAX) {
+        let trial = try_rate(Some(rate))?;
+        let verdict = trial.verdict();
+        search.tell(verdict);
+        match verdict {
+            Verdict::Clean => {
+                clean.retain(|known| known.plan.rate == Some(rate));
+                clean.push(trial);
+            }
+            Verdict::Lost => above = Some(trial),
+            Verdict::Slow if rate < WITHIN_REACH * ceiling => {
+                held_up += 1;
+                held_up_ns = trial.late_most_ns().max(held_up_ns);
+            }
+            Verdict::Slow => {}
+        }
+    }
+    let found = search.found();
+    clean.retain(|trial| trial.plan.rate == Some(found.rate));
+    above = above.filter(|trial| trial.lost() > 0);
+    let held_up_ns = (held_up >= HELD_UP_MAX && !found.confirmed).then_some(held_up_ns);
+    Ok(SearchResult { path, bytes, found, clean, above, held_up_ns })
+}
+
+#[derive(Default)]
+struct Results {
+    curves: Curves,
+    facts: Vec<Fact>,
+    /// A sentence for each search, with its size and whether its rate was confirmed.
+    limits: Vec<(usize, bool, String)>,
+    warnings: Vec<String>,
+}
+
+impl Results {
+    fn searches(
+        &mut self,
+        laboratory: &mut dyn Laboratory,
+        setting: &Setting,
+        extent: &Extent,
+    ) -> Result<(), Trouble> {
+        let searches = searches(setting, extent);
+        let all = searches.len();
+        for (done, &which) in searches.iter().enumerate() {
+            self.take(&search(laboratory, setting, extent, which, (done, all))?);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, result: &SearchResult) {
+        let (path, bytes, found) = (result.path.name(), result.bytes, &result.found);
+        let told = format!("{bytes} B, {path}: {}", sentence(result));
+        self.limits.push((bytes, found.confirmed, told));
+        if found.rate <= 0.0 && !found.confirmed {
+            return; // Nothing is known: that is no rate of zero.
+        }
+        let gigabits = |rate: f64| rate * bytes as f64 * 8e-9;
+        // Of no clean trial at all, the rate is a measured zero.
+        let achieved: Vec<f64> = result.clean.iter().map(Trial::sent_rate).collect();
+        let achieved = if achieved.is_empty() { vec![0.0] } else { achieved };
+        self.curves.add(&path, ("loss-free, intended", "datagrams/s"), bytes, found.rate);
+        for trial in &result.clean {
+            let late_us = trial.late_most_ns() as f64 / 1e3;
+            self.curves.add(&path, ("latest batch at the loss-free rate", "us"), bytes, late_us);
+        }
+        for &rate in &achieved {
+            self.curves.add(&path, ("loss-free", "datagrams/s"), bytes, rate);
+            self.curves.add(&path, ("loss-free", "Gb/s"), bytes, gigabits(rate));
+        }
+        if !result.path.bare {
+            self.loads(result);
+        }
+        for warning in result.clean.iter().flat_map(|trial| &trial.warnings) {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+        self.note_fact(result, achieved.into_iter().map(gigabits).collect());
+    }
+
+    fn loads(&mut self, result: &SearchResult) {
+        let (path, bytes) = (result.path.name(), result.bytes);
+        for trial in &result.clean {
+            let [sending, receiving] = trial.core_loads();
+            self.curves.add_loads("sending", &path, bytes, &sending);
+            self.curves.add_loads("receiving", &path, bytes, &receiving);
+        }
+        let Some(above) = &result.above else { return };
+        for place in &above.places {
+            let share = 100.0 * place.datagrams as f64 / above.sent_datagrams().max(1) as f64;
+            let label = format!("{}: {path}", place.name);
+            self.curves.add(&label, ("lost above the loss-free rate", "% of sent"), bytes, share);
+        }
+    }
+
+    /// The bare loop comes right after its path: it stands beside the path's fact.
+    fn note_fact(&mut self, result: &SearchResult, samples: Vec<f64>) {
+        let label = |path: Path| format!("loss-free, {} B, {}", result.bytes, path.name());
+        if result.path.bare {
+            let own = label(Path { bare: false, ..result.path });
+            if let Some(fact) = self.facts.iter_mut().find(|fact| fact.label == own) {
+                fact.beside = Some(("bare loop".to_owned(), median(&samples)));
+            }
+            return;
+        }
+        let (label, unit) = (label(result.path), "Gb/s".to_owned());
+        self.facts.push(Fact { label, unit, samples, beside: None });
+    }
+
+    fn fill(self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
+        let trials = format!(
+            "Trials of {} s; the rate is known to {} %, and stood {} trials in a row.",
+            extent.trial.as_secs_f64(),
+            100.0 * extent.resolution,
+            extent.confirmations
+        );
+        let mut about = vec![into.about.clone(), trials, setting.cores.clone()];
+        about.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
+        into.about = about.join(" ");
+        into.series = self.curves.into_series();
+        into.facts = self.facts;
+        let size = setting.headline(&extent.search_sizes);
+        // What came to nothing is told at any size.
+        let told = self.limits.into_iter().filter(|told| !told.1 || Some(told.0) == size);
+        into.limit = told.map(|told| told.2).collect::<Vec<_>>().join("\n");
+    }
+}
+
+/// What was found, and what is above it.
+fn sentence(result: &SearchResult) -> String {
+    let found = &result.found;
+    let mut words = if found.rate > 0.0 {
+        format!("{:.0}/s without loss in {} trials", found.rate, found.trials)
+    } else {
+        format!("no rate without loss in {} trials", found.trials)
+    };
+    if !found.confirmed {
+        words.push_str(", not confirmed");
+    }
+    if let Some(late_ns) = result.held_up_ns {
+        let late_ms = late_ns as f64 / 1e6;
+        words.push_str(&format!(
+            "; given up: other programs held the sender up, for {late_ms:.0} ms: measure on an \
+             idle machine."
+        ));
+        return words;
+    }
+    let limit = result.above.as_ref().map(|trial| {
+        format!(
+            "; lost at {:.0}/s: {}. {}",
+            trial.sent_rate(),
+            loss::sentence(&trial.places),
+            trial.limit
+        )
+    });
+    words.push_str(&match (found.above, limit) {
+        (Some((rate, Verdict::Slow)), _) => format!("; the sender does not reach {rate:.0}/s."),
+        (_, Some(limit)) => limit,
+        _ => "; as much as the sender can.".to_owned(),
+    });
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::datagrams::laboratory::InProcess;
+    use crate::datagrams::loss::Place;
+    use crate::datagrams::message::{Host, Received};
+    use crate::datagrams::setting::{SINGLE, TRAINS};
+    use crate::datagrams::transmit::Sent;
+    use crate::datagrams::trial::TrialPlan;
+
+    #[test]
+    fn a_search_over_loopback_ends_with_a_rate_that_lost_nothing() {
+        let mut done = Experiment::new(NAME, ABOUT);
+        let extent = Extent {
+            search_sizes: vec![1_472],
+            paths: vec![SINGLE],
+            trial: Duration::from_millis(40),
+            ..Extent::quick()
+        };
+        run(&mut InProcess::new([127, 0, 0, 1].into()), &extent, &mut done).unwrap();
+        assert_eq!(done.limit.lines().count(), 2, "{}", done.limit);
+        if done.facts.is_empty() {
+            // A machine that is not idle.
+            assert!(done.limit.contains("not confirmed"), "{}", done.limit);
+            return;
+        }
+        let rates = done.series.iter().find(|series| series.y_label == "loss-free, intended");
+        assert!(rates.is_some_and(|series| series.points[0].x == 1_472.0), "{:?}", done.series);
+    }
+
+    /// A link that carries so many datagrams a second, by Fluxline's loops and by bare ones, from
+    /// a sender that sends at most so many.
+    struct Known {
+        limits: [f64; 2],
+        sender: f64,
+        trials: u32,
+    }
+
+    impl Laboratory for Known {
+        fn address(&self) -> IpAddr {
+            [127, 0, 0, 1].into()
+        }
+
+        fn far_host(&mut self) -> Result<Host, Trouble> {
+            Ok(Host::here())
+        }
+
+        fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
+            self.trials += 1;
+            let limit = self.limits[usize::from(plan.path.bare)];
+            let rate = plan.rate.unwrap_or(f64::INFINITY).min(self.sender);
+            let datagrams = (rate * 100.0) as u64;
+            let mut received = Received { seconds: 100.0, ..Received::default() };
+            received.tally.unique = datagrams.min((limit * 100.0) as u64);
+            let lost = datagrams - received.tally.unique;
+            let place = Place { name: "socket buffer".to_owned(), datagrams: lost };
+            Ok(Trial {
+                plan,
+                sent: vec![Sent { datagrams, seconds: 100.0, ..Sent::default() }],
+                received,
+                places: if lost > 0 { vec![place] } else { Vec::new() },
+                near_cores: Vec::new(),
+                limit: "The receiver.".to_owned(),
+                warnings: Vec::new(),
+            })
+        }
+
+        fn progress(&mut self, done: usize, all: usize, _what: &str) {
+            assert!(done < all);
+        }
+    }
+
+    fn known(limits: [f64; 2], sender: f64) -> Experiment {
+        let extent = Extent { search_sizes: vec![1_472], ..Extent::full() };
+        let extent = Extent { paths: vec![SINGLE, TRAINS], ..extent };
+        let mut done = Experiment::new(NAME, ABOUT);
+        let mut link = Known { limits, sender, trials: 0 };
+        run(&mut link, &extent, &mut done).unwrap();
+        assert!(link.trials <= 4 * 25, "{} trials", link.trials);
+        done
+    }
+
+    #[test]
+    fn a_known_links_rate_stands_beside_its_bare_loops_with_its_losses_above() {
+        let done = known([300_000.0, 400_000.0], 1_000_000.0);
+        assert_eq!(done.facts.len(), 2, "one a path");
+        for fact in &done.facts {
+            let gigabits = |rate: f64| rate * 1_472.0 * 8e-9;
+            assert_eq!(fact.samples.len(), 3, "the confirming trials: {fact:?}");
+            for &sample in &fact.samples {
+                let most = gigabits(300_000.0);
+                assert!(sample <= most && sample >= 0.975 * most, "{fact:?}");
+            }
+            let (name, bare) = fact.beside.clone().expect("its bare loop");
+            assert_eq!(name, "bare loop");
+            assert!(bare <= gigabits(400_000.0) && bare >= 0.975 * gigabits(400_000.0));
+        }
+        let lost = done.series.iter().find(|series| series.y_unit == "% of sent").expect("losses");
+        assert_eq!(lost.label, "socket buffer: single to napping");
+        assert!((0.0..10.0).contains(&lost.points[0].samples[0]), "{lost:?}");
+        let first = done.limit.lines().next().unwrap();
+        assert!(first.starts_with("1472 B, single to napping: "), "{first}");
+        assert!(first.contains("socket buffer 100 %. The receiver."), "{first}");
+        assert!(!done.limit.contains("not confirmed"), "{}", done.limit);
+    }
+
+    #[test]
+    fn a_sender_that_is_the_limit_is_called_so_and_nothing_is_lost() {
+        let done = known([2e6, 2e6], 500_000.0);
+        assert_eq!(done.facts.len(), 2);
+        assert!(!done.series.iter().any(|series| series.y_unit == "% of sent"));
+        for line in done.limit.lines() {
+            let says = line.contains("the sender") && !line.contains("lost at");
+            assert!(says, "{line}");
+        }
+        let most = 500_000.0 * 1_472.0 * 8e-9;
+        assert!(done.facts[0].samples[0] > 0.95 * most, "{:?}", done.facts[0]);
+    }
+
+    #[test]
+    fn a_link_that_always_loses_has_a_rate_of_nothing() {
+        let done = known([0.0, 0.0], 1_000_000.0);
+        assert_eq!(done.facts[0].samples, [0.0]);
+        assert!(done.limit.starts_with("1472 B, single to napping: no rate without loss"));
+    }
+}

@@ -1,0 +1,183 @@
+//! What the two sides say to each other: one receives a trial, the other asks for it.
+
+use fluxline::pin::{allowed_cores, process_cores};
+use serde::{Deserialize, Serialize};
+
+use super::arrivals::Tally;
+use super::cpu::{CoreLoad, ThreadTime};
+use super::host;
+
+/// How datagrams leave. A PC can do both, an FPGA only the first: never one number for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sending {
+    /// Each datagram a message of its own (sendmmsg without UDP_SEGMENT).
+    Single,
+    /// Trains of equal datagrams that the kernel or the card cuts (UDP_SEGMENT).
+    Trains,
+}
+
+/// How datagrams are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Receiving {
+    /// Sleeping until something comes, and fetching it at once.
+    Blocking,
+    /// Napping 50 us when all is fetched, so that a batch gathers.
+    Napping,
+    /// Napping, and the kernel joins datagrams to trains (UDP_GRO).
+    Gro,
+    /// Past the kernel's network stack (AF_XDP), napping.
+    Xdp,
+}
+
+/// A way from program to program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Path {
+    /// How datagrams leave.
+    pub sending: Sending,
+    /// How they are fetched.
+    pub receiving: Receiving,
+    /// By the yardstick's loops and not by Fluxline's sender and receiver.
+    pub bare: bool,
+}
+
+impl Path {
+    /// By Fluxline's own sender and receiver.
+    #[must_use]
+    pub const fn new(sending: Sending, receiving: Receiving) -> Path {
+        Path { sending, receiving, bare: false }
+    }
+
+    /// The same way by the yardstick's loops.
+    #[must_use]
+    pub const fn bare(self) -> Path {
+        Path { bare: true, ..self }
+    }
+
+    /// Messages may be trains somewhere on the way: counters of messages are no counts of
+    /// datagrams.
+    #[must_use]
+    pub fn has_trains(self) -> bool {
+        self.sending == Sending::Trains || self.receiving == Receiving::Gro
+    }
+
+    /// `single to napping`, `trains to gro, bare`.
+    #[must_use]
+    pub fn name(self) -> String {
+        let sending = match self.sending {
+            Sending::Single => "single",
+            Sending::Trains => "trains",
+        };
+        let receiving = match self.receiving {
+            Receiving::Blocking => "blocking",
+            Receiving::Napping => "napping",
+            Receiving::Gro => "gro",
+            Receiving::Xdp => "xdp",
+        };
+        format!("{sending} to {receiving}{}", if self.bare { ", bare" } else { "" })
+    }
+}
+
+/// What the far side shall receive.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReceivePlan {
+    /// The number in the stamps.
+    pub trial: u32,
+    /// The way.
+    pub path: Path,
+    /// UDP payload of each datagram \[byte\].
+    pub datagram_bytes: u32,
+    /// Senders, numbered from 0.
+    pub senders: u32,
+    /// Core of the receiving thread; absent: not pinned.
+    pub core: Option<usize>,
+    /// Receive buffer to ask for \[byte\].
+    pub buffer_bytes: u32,
+}
+
+/// What the near side asks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// Who are you?
+    Describe,
+    /// Open a socket, and receive.
+    Prepare(ReceivePlan),
+    /// Sending begins: read the counters.
+    Begin,
+    /// So many datagrams were sent: read the counters, fetch the rest, and tell.
+    End {
+        /// Datagrams that the sender's kernel took.
+        sent: u64,
+    },
+    /// Nothing more is asked.
+    Leave,
+}
+
+/// What the far side answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Who it is.
+    Host(Host),
+    /// The socket is open.
+    Ready(Ready),
+    /// The counters are read.
+    Begun,
+    /// What came of the trial.
+    Ended(Box<Received>),
+    /// A sentence: why not.
+    Refused(String),
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its boot, to tell whether both sides share cores; empty: hidden.
+    pub boot: String,
+    /// Cores that its process may use.
+    pub cores: Vec<usize>,
+    /// The one that was chosen for it, if any.
+    pub chosen: Option<usize>,
+    /// It can receive past the kernel on the address that it receives on, and harms nobody by it.
+    pub xdp: bool,
+}
+
+impl Host {
+    /// This host, as the calling thread sees it: one that is pinned was put there on purpose.
+    #[must_use]
+    pub fn here() -> Host {
+        let (cores, allowed) = (process_cores(), allowed_cores());
+        let chosen = (allowed.len() == 1).then(|| allowed[0]);
+        Host { boot: host::boot(), cores, chosen, xdp: false }
+    }
+}
+
+/// An open socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Its port.
+    pub port: u16,
+    /// What is not as it was asked: the buffer, the core; empty: all is.
+    pub warnings: Vec<String>,
+}
+
+/// What came of a trial at the receiver.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Received {
+    /// Datagrams.
+    pub tally: Tally,
+    /// From the first to the last \[s\].
+    pub seconds: f64,
+    /// System calls that fetched something.
+    pub calls: u64,
+    /// Messages that the kernel dropped at the socket.
+    pub socket_drops: u64,
+    /// Other losses of the receiving host, by place, in messages.
+    pub places: Vec<(String, u64)>,
+    /// The host's cores while the sender sent.
+    pub cores: Vec<CoreLoad>,
+    /// The receiving thread's time.
+    pub thread: ThreadTime,
+}

@@ -1,0 +1,68 @@
+//! Raw UDP datagrams, without any fabric: what a sensor's packets meet between two programs.
+//!
+//! Two experiments: what goes through when the sender sends as fast as it can ([`sweep`]), and the
+//! highest rate at which nothing is lost ([`lossfree`]), both against the datagram's size, with
+//! each core's load on both sides and each lost datagram at its place. Single datagrams and trains
+//! are two things and never share a number; Fluxline's loops stand beside bare ones of the same
+//! minute.
+
+pub mod arrivals;
+pub mod collect;
+pub mod cpu;
+pub mod curves;
+pub mod far;
+pub mod host;
+pub mod laboratory;
+pub mod limit;
+pub mod loss;
+pub mod lossfree;
+pub mod message;
+pub mod pace;
+pub mod past;
+pub mod search;
+pub mod setting;
+pub mod sweep;
+pub mod transmit;
+pub mod trial;
+
+use crate::Trouble;
+use crate::registry::{Entry, Links};
+use crate::result::Experiment;
+use crate::stage::{Plan, Service, Stage};
+use laboratory::OnStage;
+use setting::Extent;
+
+/// On raw UDP sockets, beside or without a fabric.
+const LINKS: Links = Links::Schemes(&["udp"]);
+
+/// The experiments on raw datagrams. Their times are those of [`Extent::quick`] and
+/// [`Extent::full`] over loopback (DERIVED: trials times their length).
+pub const EXPERIMENTS: &[Entry] = &[
+    Entry {
+        name: sweep::NAME,
+        about: sweep::ABOUT,
+        links: LINKS,
+        by_default: true,
+        seconds: [8, 240],
+        run: run_sweep,
+    },
+    Entry {
+        name: lossfree::NAME,
+        about: lossfree::ABOUT,
+        links: LINKS,
+        by_default: true,
+        seconds: [24, 1_600],
+        run: run_lossfree,
+    },
+];
+
+/// What the far side does for them.
+pub const SERVICES: &[Service] = &[far::SERVICE];
+
+fn run_sweep(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+    sweep::run(&mut OnStage::new(stage)?, &Extent::of(plan), into)
+}
+
+fn run_lossfree(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+    lossfree::run(&mut OnStage::new(stage)?, &Extent::of(plan), into)
+}

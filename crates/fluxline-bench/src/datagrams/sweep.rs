@@ -1,0 +1,249 @@
+//! Experiment `datagrams`: the sender sends as fast as it can, at each size, on each path.
+//!
+//! Source: Galli, TeraDAQ 2010: throughput, datagram rate, loss and each core's load on both
+//! sides, one and two senders, each on a core of its own where there are cores.
+
+use crate::result::{Experiment, Fact};
+
+use super::curves::Curves;
+use super::laboratory::Laboratory;
+use super::message::{Path, Receiving};
+use super::setting::{Extent, Setting};
+use super::trial::Trial;
+use crate::Trouble;
+
+/// Its name on the command line.
+pub const NAME: &str = "datagrams";
+/// What it measures.
+pub const ABOUT: &str = "Raw UDP datagrams as fast as the sender goes: what arrives, what is lost \
+    and where, and each core's load. Single datagrams (what an FPGA sends) and trains (UDP_SEGMENT \
+    to UDP_GRO, between PCs only) are apart.";
+
+/// Measures into the experiment; what was measured before an error is kept.
+pub fn run(
+    laboratory: &mut dyn Laboratory,
+    extent: &Extent,
+    into: &mut Experiment,
+) -> Result<(), Trouble> {
+    let setting = Setting::find(laboratory)?;
+    let mut sweep = Sweep::default();
+    let ended = sweep.rounds(laboratory, &setting, extent);
+    sweep.fill(&setting, extent, into);
+    ended
+}
+
+#[derive(Default)]
+struct Sweep {
+    curves: Curves,
+    /// The last trial of each path, size and number of senders.
+    last: Vec<Trial>,
+    /// Received rates by path, size and number of senders \[1/s\].
+    rates: Vec<(Path, usize, usize, Vec<f64>)>,
+    warnings: Vec<String>,
+}
+
+/// Paths as they are tried: each beside its bare loop, then with two senders.
+fn variants(setting: &Setting, extent: &Extent) -> Vec<(Path, usize)> {
+    let mut variants = Vec::new();
+    for path in setting.paths(&extent.paths) {
+        variants.push((path, 1));
+        if path.receiving != Receiving::Xdp {
+            variants.push((path.bare(), 1));
+        }
+        if extent.has_two_senders(path) {
+            variants.push((path, 2));
+        }
+    }
+    variants
+}
+
+impl Sweep {
+    fn rounds(
+        &mut self,
+        laboratory: &mut dyn Laboratory,
+        setting: &Setting,
+        extent: &Extent,
+    ) -> Result<(), Trouble> {
+        let (sizes, variants) = (setting.sizes(&extent.sizes), variants(setting, extent));
+        let all = extent.rounds as usize * sizes.len() * variants.len();
+        let mut done = 0;
+        for _ in 0..extent.rounds {
+            for &bytes in &sizes {
+                for &(path, senders) in &variants {
+                    laboratory.progress(done, all, &format!("{bytes} B {}", label(path, senders)));
+                    let mut plan = setting.trial(path, bytes, None, extent.trial);
+                    plan.sender_cores = setting.sender_cores[..senders].to_vec();
+                    self.take(laboratory.trial(plan)?);
+                    done += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, trial: Trial) {
+        let (path, bytes) = (trial.plan.path, trial.plan.datagram_bytes);
+        let senders = trial.sent.len();
+        let label = label(path, senders);
+        let rate = trial.received_rate();
+        let curves = &mut self.curves;
+        curves.add(&label, ("received", "Gb/s"), bytes, trial.gigabits(rate));
+        curves.add(&label, ("received", "datagrams/s"), bytes, rate);
+        curves.add(&label, ("lost", "%"), bytes, 100.0 * trial.loss());
+        if !path.bare {
+            let [sending, receiving] = trial.core_loads();
+            curves.add_loads("sending", &label, bytes, &sending);
+            curves.add_loads("receiving", &label, bytes, &receiving);
+        }
+        for warning in &trial.warnings {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+        let same = |known: &&mut (Path, usize, usize, Vec<f64>)| {
+            (known.0, known.1, known.2) == (path, bytes, senders)
+        };
+        match self.rates.iter_mut().find(same) {
+            Some((.., rates)) => rates.push(rate),
+            None => self.rates.push((path, bytes, senders, vec![rate])),
+        }
+        self.last.retain(|last| {
+            (last.plan.path, last.plan.datagram_bytes, last.sent.len()) != (path, bytes, senders)
+        });
+        self.last.push(trial);
+    }
+
+    /// A fact for each path and size, beside its bare loop.
+    fn facts(&self) -> Vec<Fact> {
+        let fact = |(path, bytes, senders, rates): &(Path, usize, usize, Vec<f64>)| {
+            let beside = self.rates.iter().find(|(other, size, count, _)| {
+                (*other, *size, *count) == (path.bare(), *bytes, 1)
+            });
+            let gigabits = |rate: f64| rate * *bytes as f64 * 8e-9;
+            (!path.bare).then(|| Fact {
+                label: format!("received, {bytes} B, {}", label(*path, *senders)),
+                unit: "Gb/s".to_owned(),
+                samples: rates.iter().copied().map(gigabits).collect(),
+                beside: beside.map(|(.., rates)| {
+                    ("bare loop, one sender".to_owned(), gigabits(median(rates)))
+                }),
+            })
+        };
+        self.rates.iter().filter_map(fact).collect()
+    }
+
+    /// What limits each path at one size.
+    fn limits(&self, size: Option<usize>) -> String {
+        let is_told =
+            |trial: &&Trial| !trial.plan.path.bare && Some(trial.plan.datagram_bytes) == size;
+        let told = self.last.iter().filter(is_told);
+        let sentence = |trial: &Trial| {
+            let label = label(trial.plan.path, trial.sent.len());
+            format!("{} B, {label}: {}", trial.plan.datagram_bytes, trial.limit)
+        };
+        told.map(sentence).collect::<Vec<_>>().join("\n")
+    }
+
+    fn fill(self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
+        let mut about = vec![into.about.clone(), setting.cores.clone()];
+        about.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
+        into.about = about.join(" ");
+        into.facts = self.facts();
+        into.limit = self.limits(setting.headline(&extent.sizes));
+        into.series = self.curves.into_series();
+    }
+}
+
+fn label(path: Path, senders: usize) -> String {
+    if senders == 1 { path.name() } else { format!("{}, {senders} senders", path.name()) }
+}
+
+/// The middle one; of an even number the upper. 0 for none.
+pub(super) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::datagrams::laboratory::InProcess;
+    use crate::datagrams::message::Host;
+    use crate::datagrams::setting::{SINGLE, TRAINS};
+    use crate::datagrams::trial::TrialPlan;
+    use crate::result::Series;
+
+    const HERE: [u8; 4] = [127, 0, 0, 1];
+
+    fn extent() -> Extent {
+        Extent {
+            sizes: vec![64, 1_472],
+            trial: Duration::from_millis(60),
+            rounds: 2,
+            ..Extent::quick()
+        }
+    }
+
+    #[test]
+    fn each_path_has_its_curves_and_stands_beside_its_bare_loop() {
+        let mut done = Experiment::new(NAME, ABOUT);
+        run(&mut InProcess::new(HERE.into()), &extent(), &mut done).unwrap();
+        for path in [SINGLE, TRAINS] {
+            for label in [path.name(), path.bare().name(), label(path, 2)] {
+                let of = |series: &&Series| series.label == label && series.y_unit == "Gb/s";
+                let series = done.series.iter().find(of).expect("a curve");
+                assert_eq!(series.points.len(), 2, "{label}");
+                assert!(series.points.iter().all(|point| point.samples.len() == 2), "{label}");
+            }
+        }
+        assert_eq!(done.facts.len(), 2 * 4);
+        for fact in &done.facts {
+            assert!(fact.beside.as_ref().is_some_and(|(_, rate)| *rate > 0.0), "{fact:?}");
+            assert!(fact.samples.iter().all(|&rate| rate > 0.0), "{fact:?}");
+        }
+        assert_eq!(done.limit.lines().count(), 4, "{}", done.limit);
+        assert!(done.series.iter().any(|series| series.y_label.starts_with("load of the sending")));
+        assert!(done.about.contains("one host"), "{}", done.about);
+    }
+
+    /// Dies after so many trials.
+    struct Dying(InProcess, u32, Vec<(usize, usize)>);
+
+    impl Laboratory for Dying {
+        fn address(&self) -> IpAddr {
+            self.0.address()
+        }
+
+        fn far_host(&mut self) -> Result<Host, Trouble> {
+            self.0.far_host()
+        }
+
+        fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
+            let gone = || Trouble::PeerGone { how: "it ended".to_owned() };
+            self.1 = self.1.checked_sub(1).ok_or_else(gone)?;
+            self.0.trial(plan)
+        }
+
+        fn progress(&mut self, done: usize, all: usize, _what: &str) {
+            self.2.push((done, all));
+        }
+    }
+
+    #[test]
+    fn a_side_that_dies_leaves_what_was_measured_and_a_sentence() {
+        for trials in 0..4 {
+            let mut dying = Dying(InProcess::new(HERE.into()), trials, Vec::new());
+            let mut done = Experiment::new(NAME, ABOUT);
+            let error = run(&mut dying, &extent(), &mut done).unwrap_err();
+            assert!(error.to_string().contains("it ended"), "{error}");
+            assert_eq!(done.series.is_empty(), trials == 0, "{trials}");
+            let steps: Vec<(usize, usize)> =
+                (0..=trials as usize).map(|done| (done, 2 * 2 * 6)).collect();
+            assert_eq!(dying.2, steps);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! One trial: the two sides together, and what came of it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::cpu::{CoreLoad, ThreadTime};
+use super::far::{DATAGRAM_BYTES_MAX, Desk};
+use super::host::{self, Reading};
+use super::limit::{self, Evidence, Side};
+use super::loss::{self, Counted, Place};
+use super::message::{Answer, Path, ReceivePlan, Received, Request};
+use super::search::Verdict;
+use super::transmit::{self, SendPlan, Sent};
+use crate::Trouble;
+
+/// A paced trial counts when the sender reached this share of its rate. (assumed: half of the
+/// resolution that a search has by default)
+const KEPT: f64 = 0.99;
+/// From here on interrupts count as a core's business \[share\]. (assumed)
+const INTERRUPTED: f64 = 0.1;
+/// Ethernet, IPv4 and UDP headers with preamble, check sum and gap \[byte\]: 8 + 14 + 4 + 12 and
+/// 20 + 8. Source: IEEE 802.3, RFC 791, RFC 768.
+const OVERHEAD_BYTES: usize = 38 + 28;
+
+/// What is tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrialPlan {
+    /// The way.
+    pub path: Path,
+    /// UDP payload \[byte\].
+    pub datagram_bytes: usize,
+    /// Datagrams a second of all senders; `None`: as fast as it goes.
+    pub rate: Option<f64>,
+    /// How long it sends.
+    pub duration: Duration,
+    /// The core of each sender.
+    pub sender_cores: Vec<Option<usize>>,
+    /// The receiver's core.
+    pub receiver_core: Option<usize>,
+    /// Receive buffer to ask for \[byte\].
+    pub buffer_bytes: u32,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// What was tried.
+    pub plan: TrialPlan,
+    /// What the senders did, one each.
+    pub sent: Vec<Sent>,
+    /// What the receiver counted.
+    pub received: Received,
+    /// Losses by place: all that was sent and did not arrive.
+    pub places: Vec<Place>,
+    /// The sending host's cores.
+    pub near_cores: Vec<CoreLoad>,
+    /// What limits it, in words.
+    pub limit: String,
+    /// What is not as it was asked.
+    pub warnings: Vec<String>,
+}
+
+impl Trial {
+    /// Datagrams sent.
+    #[must_use]
+    pub fn sent_datagrams(&self) -> u64 {
+        self.sent.iter().map(|sent| sent.datagrams).sum()
+    }
+
+    /// Datagrams a second that left \[1/s\].
+    #[must_use]
+    pub fn sent_rate(&self) -> f64 {
+        self.sent.iter().map(|sent| sent.datagrams as f64 / sent.seconds.max(1e-9)).sum()
+    }
+
+    /// The latest that a batch left after it was due \[ns\].
+    #[must_use]
+    pub fn late_most_ns(&self) -> u64 {
+        self.sent.iter().map(|sent| sent.late_most_ns).max().unwrap_or(0)
+    }
+
+    /// Datagrams a second that arrived, from the first to the last \[1/s\].
+    #[must_use]
+    pub fn received_rate(&self) -> f64 {
+        // A trial of one batch has no length.
+        let seconds = self.received.seconds.max(self.plan.duration.as_secs_f64() / 2.0);
+        self.received.tally.unique as f64 / seconds
+    }
+
+    /// UDP payload at a rate of datagrams \[Gb/s\].
+    #[must_use]
+    pub fn gigabits(&self, rate: f64) -> f64 {
+        rate * self.plan.datagram_bytes as f64 * 8e-9
+    }
+
+    /// Datagrams that were sent and did not arrive.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.places.iter().map(|place| place.datagrams).sum()
+    }
+
+    /// Lost of sent \[share\].
+    #[must_use]
+    pub fn loss(&self) -> f64 {
+        self.lost() as f64 / self.sent_datagrams().max(1) as f64
+    }
+
+    /// Whether it was free of loss, and counts.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let kept = self.plan.rate.is_none_or(|rate| self.sent_rate() >= KEPT * rate);
+        if self.lost() > 0 {
+            Verdict::Lost
+        } else if !kept || self.sent_datagrams() == 0 {
+            Verdict::Slow
+        } else {
+            Verdict::Clean
+        }
+    }
+
+    /// Loads of the cores that matter: on the sending host those of the senders, on the receiving
+    /// one the receiver's and those that interrupts keep busy.
+    #[must_use]
+    pub fn core_loads(&self) -> [Vec<CoreLoad>; 2] {
+        let is_sender = |load: &&CoreLoad| self.plan.sender_cores.contains(&Some(load.core));
+        let is_receiver = |load: &&CoreLoad| {
+            Some(load.core) == self.plan.receiver_core || load.interrupts() >= INTERRUPTED
+        };
+        [
+            self.near_cores.iter().filter(is_sender).copied().collect(),
+            self.received.cores.iter().filter(is_receiver).copied().collect(),
+        ]
+    }
+
+    fn evidence(&self, link_speed: Option<f64>) -> Evidence {
+        let seconds = self.plan.duration.as_secs_f64();
+        let share = |time: ThreadTime| (time.sum_s() / seconds).min(1.0);
+        let first = self.plan.sender_cores.first().copied().flatten();
+        let beside = self.sent.iter().zip(&self.plan.sender_cores).filter(|(_, at)| **at == first);
+        let of = |loads: &[CoreLoad], core: Option<usize>| {
+            loads.iter().find(|load| Some(load.core) == core).copied()
+        };
+        let sender = of(&self.near_cores, first);
+        let receiver = of(&self.received.cores, self.plan.receiver_core);
+        let busier = |a: &&CoreLoad, b: &&CoreLoad| a.interrupts().total_cmp(&b.interrupts());
+        let interrupts = self.received.cores.iter().max_by(busier).copied();
+        let own = beside.map(|(sent, _)| share(sent.thread)).sum();
+        let wire_bits = (self.plan.datagram_bytes + OVERHEAD_BYTES) as f64 * 8.0;
+        Evidence {
+            sender: Side { core: sender, own },
+            receiver: Side { core: receiver, own: share(self.received.thread) },
+            interrupts,
+            sender_at_most: self.plan.rate.is_none() || self.verdict() == Verdict::Slow,
+            places: self.places.clone(),
+            link: link_speed.map(|speed| self.received_rate() * wire_bits / speed),
+        }
+    }
+}
+
+/// The other side, as a trial sees it: in this process, or behind a connection.
+pub trait Far {
+    /// Asks, and waits for the answer. Errors: it is gone, and the trial with it.
+    fn ask(&mut self, request: &Request) -> Result<Answer, Trouble>;
+}
+
+impl Far for Desk {
+    fn ask(&mut self, request: &Request) -> Result<Answer, Trouble> {
+        Ok(self.answer(request))
+    }
+}
+
+/// Asks; a refusal is an error.
+pub(super) fn ask(far: &mut dyn Far, request: &Request) -> Result<Answer, Trouble> {
+    match far.ask(request)? {
+        Answer::Refused(why) => Err(Trouble::PeerFailed { why }),
+        answer => Ok(answer),
+    }
+}
+
+/// An answer to another question.
+pub(super) fn out_of_turn(answer: &Answer) -> Trouble {
+    Trouble::Garbled { what: format!("{answer:?} out of turn") }
+}
+
+/// Runs a trial against the receiver at `address`; `number` tells its datagrams from others'.
+///
+/// Errors: [`Trouble`]. Cost: the plan's time and some 10 ms; 160 ms more where datagrams are lost.
+pub fn run(
+    far: &mut dyn Far,
+    address: IpAddr,
+    plan: TrialPlan,
+    number: u32,
+) -> Result<Trial, Trouble> {
+    let prepare = ReceivePlan {
+        trial: number,
+        path: plan.path,
+        datagram_bytes: u32::try_from(plan.datagram_bytes).unwrap_or(u32::MAX),
+        senders: u32::try_from(plan.sender_cores.len()).unwrap_or(u32::MAX),
+        core: plan.receiver_core,
+        buffer_bytes: plan.buffer_bytes,
+    };
+    if prepare.datagram_bytes > DATAGRAM_BYTES_MAX || plan.sender_cores.is_empty() {
+        let why = "a trial needs a sender, and datagrams of at most 65507 byte";
+        return Err(Trouble::Input(why.to_owned()));
+    }
+    let ready = match ask(far, &Request::Prepare(prepare))? {
+        Answer::Ready(ready) => ready,
+        other => return Err(out_of_turn(&other)),
+    };
+    let send = SendPlan {
+        destination: SocketAddr::new(address, ready.port),
+        trial: number,
+        path: plan.path,
+        datagram_bytes: plan.datagram_bytes,
+        cores: plan.sender_cores.clone(),
+        rate: plan.rate,
+        duration: plan.duration,
+    };
+    let mut before = Reading::default();
+    let sent = transmit::run(&send, || {
+        let begun = ask(far, &Request::Begin);
+        before = Reading::take();
+        begun.map(|_| ())
+    })?;
+    let after = Reading::take();
+    let count = sent.iter().flatten().map(|sent| sent.datagrams).sum();
+    let received = match ask(far, &Request::End { sent: count })? {
+        Answer::Ended(received) => *received,
+        other => return Err(out_of_turn(&other)),
+    };
+    let sent = sent.map_err(Trouble::Input)?;
+    let places = loss::places(&counted(&plan, count, &received, after.sending_since(&before)));
+    let near_cores = after.loads_since(&before);
+    let (limit, warnings) = (String::new(), ready.warnings);
+    let mut trial = Trial { plan, sent, received, places, near_cores, limit, warnings };
+    trial.limit = limit::name(&trial.evidence(host::link_speed(address)));
+    Ok(trial)
+}
+
+/// Who takes first from what is lost: the socket, whose counter is its own.
+fn counted(
+    plan: &TrialPlan,
+    sent: u64,
+    received: &Received,
+    sending: Vec<(String, u64)>,
+) -> Counted {
+    let mut places = vec![("socket buffer".to_owned(), received.socket_drops)];
+    places.extend(sending);
+    places.extend(received.places.iter().cloned());
+    let train =
+        if plan.path.has_trains() { transmit::train(plan.datagram_bytes) as u64 } else { 1 };
+    Counted { sent, arrived: received.tally.unique, train, places }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datagrams::message::{Receiving, Sending};
+
+    const HERE: [u8; 4] = [127, 0, 0, 1];
+
+    fn plan(path: Path, datagram_bytes: usize, rate: Option<f64>) -> TrialPlan {
+        TrialPlan {
+            path,
+            datagram_bytes,
+            rate,
+            duration: Duration::from_millis(120),
+            sender_cores: vec![None],
+            receiver_core: None,
+            buffer_bytes: 16 << 20,
+        }
+    }
+
+    fn trial(plan: TrialPlan) -> Trial {
+        run(&mut Desk::new(HERE.into()), HERE.into(), plan, 77).unwrap()
+    }
+
+    #[test]
+    fn on_every_path_what_is_sent_arrives_or_has_a_place() {
+        for sending in [Sending::Single, Sending::Trains] {
+            for receiving in [Receiving::Blocking, Receiving::Napping, Receiving::Gro] {
+                for path in [Path::new(sending, receiving), Path::new(sending, receiving).bare()] {
+                    let trial = trial(plan(path, 1_000, Some(20_000.0)));
+                    let (sent, tally) = (trial.sent_datagrams(), trial.received.tally);
+                    let name = path.name();
+                    assert!(sent > 100, "{name}: {sent}");
+                    assert_eq!(tally.unique + trial.lost(), sent, "{name}");
+                    assert!(tally.unique > sent / 2, "{name}: {tally:?} of {sent}");
+                    assert_eq!((tally.duplicates, tally.foreign), (0, 0), "{name}");
+                    assert!(!trial.limit.is_empty(), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tiny_receive_buffer_loses_at_the_socket_and_all_of_it_has_a_place() {
+        for bare in [false, true] {
+            let path = Path { bare, ..Path::new(Sending::Single, Receiving::Napping) };
+            let tiny = TrialPlan { buffer_bytes: 2_048, ..plan(path, 1_400, None) };
+            let trial = trial(tiny);
+            assert_eq!(trial.verdict(), Verdict::Lost);
+            assert_eq!(trial.received.tally.unique + trial.lost(), trial.sent_datagrams());
+            assert_eq!(trial.places.len(), 1, "{:?}", trial.places);
+            assert_eq!(trial.places[0].name, "socket buffer");
+            assert!(trial.limit.contains("socket buffer 100 %"), "{}", trial.limit);
+        }
+        let path = Path::new(Sending::Trains, Receiving::Gro);
+        let trial = trial(TrialPlan { buffer_bytes: 2_048, ..plan(path, 1_400, None) });
+        assert_eq!(trial.received.tally.unique + trial.lost(), trial.sent_datagrams());
+        assert!(trial.lost() > 0 && trial.places[0].name == "socket buffer", "{:?}", trial.places);
+    }
+
+    #[test]
+    fn two_senders_share_the_rate_and_their_numbers_are_followed_apart() {
+        let path = Path::new(Sending::Single, Receiving::Napping);
+        let two = TrialPlan { sender_cores: vec![None, None], ..plan(path, 64, Some(20_000.0)) };
+        let trial = trial(two);
+        assert_eq!(trial.sent.len(), 2);
+        assert_eq!(trial.received.tally.unique + trial.lost(), trial.sent_datagrams());
+        assert!(trial.sent_rate() < 21_000.0, "{}", trial.sent_rate());
+        assert_eq!(trial.received.tally.reordered, 0);
+    }
+
+    #[test]
+    fn a_rate_that_nobody_reaches_voids_the_trial() {
+        let path = Path::new(Sending::Single, Receiving::Napping);
+        let trial = trial(plan(path, 64, Some(1e9)));
+        assert!(trial.sent_rate() < 1e9);
+        assert_ne!(trial.verdict(), Verdict::Clean);
+    }
+
+    #[test]
+    fn datagrams_that_no_network_carries_are_refused_in_a_sentence() {
+        let path = Path::new(Sending::Single, Receiving::Napping);
+        for bytes in [3, 70_000] {
+            let desk = &mut Desk::new(HERE.into());
+            let error = run(desk, HERE.into(), plan(path, bytes, None), 1).unwrap_err();
+            assert!(error.to_string().contains("datagrams"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Experiments that measure a link, and what becomes of their numbers.
+//!
+//! An experiment is two roles written against `Fabric`, or two services on raw sockets; its
+//! result is plain data, from which the JSON document, the HTML page and the tables are made.
+//!
+//! What runs where: an experiment ([`registry::Entry`]) runs on the near side, against a
+//! [`stage::Stage`]. It asks the stage for trials: two [`role::Role`]s, one at each end, which are
+//! stepped until both are done. On a real link the ends are two processes that agree over a
+//! control connection ([`control`], [`real`]); in virtual time they are one thread
+//! ([`stage::Theatre`]). A [`stage::Service`] is the same for what has no fabric.
+
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod control;
+pub mod datagrams;
+pub mod environment;
+pub mod load;
+pub mod page;
+pub mod papers;
+pub mod peers;
+pub mod pingpong;
+pub mod real;
+pub mod registry;
+pub mod result;
+pub mod role;
+pub mod run;
+pub mod stage;
+pub mod statistics;
+pub mod timer;
+pub mod trouble;
+
+pub use stage::Stop;
+pub use trouble::Trouble;

@@ -1,0 +1,338 @@
+//! Latency under load: messages at a given rate, each echoed; how long until the echo?
+//!
+//! The moments at which messages are to go out are fixed before: the k-th at k periods. A latency
+//! counts from that moment, not from when the message did go out. So a link that stalls makes all
+//! messages late that were due in the meantime, as it would any source that does not wait for
+//! answers; a tester that sends the next one only after the stall would see a single late message
+//! (coordinated omission).
+
+use fluxline_proto::fabric::{Completion, Fabric};
+use fluxline_proto::{Moment, Span};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Trouble;
+use crate::registry::{Entry, Links, Trial};
+use crate::result::{Experiment, Fact, Point, Series};
+use crate::role::{Role, Side, Site, Step, Transfer};
+use crate::stage::{Plan, Stage};
+use crate::statistics::median;
+
+/// Rates that are offered \[messages/s\]; a round ends at the first that the link does not keep.
+const RATES: &[f64] = &[1e3, 1e4, 3e4, 1e5, 2e5, 3e5, 5e5, 1e6, 2e6, 5e6];
+/// Size of a message \[byte\]: a time stamp and a few values of a control loop.
+const BYTES: u64 = 64;
+/// A link keeps a rate when so much of it is answered in the time that it was offered.
+const KEPT_SHARE: f64 = 0.98;
+/// Sending ends after so many times the planned time, whatever was not sent by then.
+const OVERTIME: f64 = 2.0;
+/// Ends the far side; never the number of a message.
+const END: u32 = 0xFF_FFFF;
+/// Completions handled, and messages posted, in one step at most.
+const STEP_MAX: u32 = 64;
+
+/// The experiments of this file.
+pub const EXPERIMENTS: &[Entry] = &[Entry {
+    name: "load",
+    about: "Round trips of 64 B at rising rates, counted from when each message was due to go out \
+            (no coordinated omission), until the link no longer keeps up.",
+    links: Links::Fabrics,
+    by_default: true,
+    seconds: [5, 40],
+    run,
+}];
+
+/// The trials of this file.
+pub const TRIALS: &[Trial] = &[Trial { name: NAME, make }];
+const NAME: &str = "load";
+
+/// One rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Offer {
+    /// Messages per second.
+    rate: f64,
+    /// How long \[s\].
+    seconds: f64,
+    /// Size \[byte\].
+    bytes: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Answered {
+    /// Messages answered per second, from the first moment due to the last answer.
+    rate: f64,
+    /// p50, p99, p99.9, the longest \[ns\].
+    latency_ns: [u64; 4],
+    /// Messages that were due and never went out.
+    unsent: u64,
+}
+
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+    let offer: Offer = serde_json::from_value(parameters.clone())
+        .map_err(|error| Trouble::Input(format!("a load: {error}")))?;
+    let is_time = offer.seconds > 0.0 && offer.seconds < 3600.0;
+    if !(is_time && offer.rate.is_finite() && offer.rate > 0.0 && offer.bytes > 0) {
+        return Err(Trouble::Input(format!("a load cannot be {offer:?}")));
+    }
+    Ok(match side {
+        Side::Near => Box::new(Source::new(offer)),
+        Side::Far => Box::new(Echo { offer, number: 0, going: None, owed: 0, ends: false }),
+    })
+}
+
+/// Where the message of that number lies, in either half.
+fn place(site: &Site, number: u64, bytes: u64) -> u64 {
+    // A small ring: it stays in the cache.
+    let slots = (site.half_bytes.min(256 << 10) / bytes).max(1);
+    number % slots * bytes
+}
+
+fn notice(number: u64) -> u32 {
+    (number % u64::from(END)) as u32
+}
+
+/// The near end: sends when it is due, and takes the time of each answer.
+struct Source {
+    offer: Offer,
+    began: Option<Moment>,
+    sent: u64,
+    answered: u64,
+    going: Option<Transfer>,
+    latencies: Histogram<u64>,
+    last: Moment,
+    /// The end was posted.
+    over: bool,
+}
+
+impl Source {
+    fn new(offer: Offer) -> Source {
+        let made = Histogram::new_with_bounds(1, 60_000_000_000, 3);
+        Source {
+            offer,
+            began: None,
+            sent: 0,
+            answered: 0,
+            going: None,
+            latencies: made.unwrap_or_else(|error| unreachable!("constant bounds: {error}")),
+            last: Moment::default(),
+            over: false,
+        }
+    }
+
+    /// How many are to be sent in all.
+    fn all(&self) -> u64 {
+        (self.offer.rate * self.offer.seconds).ceil() as u64
+    }
+
+    /// When a message is due.
+    fn due(&self, began: Moment, number: u64) -> Moment {
+        began + Span::from_ns((number as f64 * 1e9 / self.offer.rate) as u64)
+    }
+
+    fn is_late(&self, began: Moment, now: Moment) -> bool {
+        now.since(began).as_ns() as f64 > self.offer.seconds * OVERTIME * 1e9
+    }
+
+    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+        let began = *self.began.get_or_insert(now);
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            if let Some(going) = &mut self.going {
+                if !going.step(site, fabric)? {
+                    break;
+                }
+                self.going = None;
+                worked = true;
+            }
+            let is_due = self.sent < self.all() && self.due(began, self.sent) <= now;
+            if !is_due || self.is_late(began, now) {
+                break;
+            }
+            let at = place(site, self.sent, self.offer.bytes);
+            self.going = Some(Transfer::new(at, at, self.offer.bytes, notice(self.sent)));
+            self.sent += 1;
+        }
+        Ok(worked)
+    }
+
+    fn answer(&mut self, number: u32, now: Moment) -> Result<(), Trouble> {
+        if number != notice(self.answered) {
+            let what = format!("answer {number} came instead of {}", notice(self.answered));
+            return Err(Trouble::Defect { what });
+        }
+        let began = self.began.unwrap_or(now);
+        let latency = now.since(self.due(began, self.answered)).as_ns();
+        self.latencies.saturating_record(latency.max(1));
+        self.answered += 1;
+        self.last = now;
+        Ok(())
+    }
+}
+
+impl Role for Source {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            let Some(what) = site.poll(fabric, now)? else { break };
+            worked = true;
+            if let Completion::Notified { value, .. } = what
+                && let Some(number) = site.noticed(value)
+            {
+                self.answer(number, now)?;
+            }
+        }
+        worked |= self.send(site, fabric, now)?;
+        let began = self.began.unwrap_or(now);
+        let all_out = self.sent == self.all() || self.is_late(began, now);
+        if all_out && self.answered == self.sent && self.going.is_none() {
+            if self.over {
+                return Ok(Step::Done);
+            }
+            self.over = true;
+            self.going = Some(Transfer::new(0, 0, 1, END));
+            worked = true;
+        }
+        let next = (!all_out).then(|| self.due(began, self.sent));
+        Ok(if worked { Step::Worked } else { Step::Idle(next) })
+    }
+
+    fn outcome(&mut self) -> Value {
+        let seconds = self.last.since(self.began.unwrap_or_default()).as_ns() as f64 / 1e9;
+        let at = |part| self.latencies.value_at_quantile(part);
+        let answered = Answered {
+            // The first is due at once: one period less than messages lies between.
+            rate: self.answered.saturating_sub(1) as f64 / seconds.max(1e-9),
+            latency_ns: [at(0.5), at(0.99), at(0.999), self.latencies.max()],
+            unsent: self.all() - self.sent,
+        };
+        serde_json::to_value(answered).unwrap_or_default()
+    }
+}
+
+/// The far end: answers in order.
+struct Echo {
+    offer: Offer,
+    number: u64,
+    going: Option<Transfer>,
+    owed: u64,
+    ends: bool,
+}
+
+impl Role for Echo {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            let Some(what) = site.poll(fabric, now)? else { break };
+            worked = true;
+            if let Completion::Notified { value, .. } = what {
+                match site.noticed(value) {
+                    Some(END) => self.ends = true,
+                    Some(_) => self.owed += 1,
+                    None => {}
+                }
+            }
+        }
+        for _ in 0..STEP_MAX {
+            if let Some(going) = &mut self.going {
+                if !going.step(site, fabric)? {
+                    break;
+                }
+                self.going = None;
+                worked = true;
+            }
+            if self.owed == 0 {
+                break;
+            }
+            self.owed -= 1;
+            let at = place(site, self.number, self.offer.bytes);
+            self.going = Some(Transfer::new(at, at, self.offer.bytes, notice(self.number)));
+            self.number += 1;
+        }
+        let is_over = self.ends && self.owed == 0 && self.going.is_none();
+        Ok(match (is_over, worked) {
+            (true, _) => Step::Done,
+            (_, true) => Step::Worked,
+            _ => Step::Idle(None),
+        })
+    }
+
+    fn outcome(&mut self) -> Value {
+        Value::Null
+    }
+}
+
+fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+    let seconds = if plan.quick { 0.05 } else { 1.0 };
+    let mut measured: Vec<Vec<Answered>> = RATES.iter().map(|_| Vec::new()).collect();
+    let mut ended = Ok(());
+    'rounds: for round in 0..plan.rounds as usize {
+        for (place, rate) in RATES.iter().enumerate() {
+            let (done, all) = (round * RATES.len() + place, plan.rounds as usize * RATES.len());
+            stage.progress(done, all, &format!("load, {rate} messages/s"));
+            let offer = Offer { rate: *rate, seconds, bytes: BYTES };
+            match offered(stage, &offer) {
+                Ok(answered) => {
+                    let kept = answered.rate >= KEPT_SHARE * rate && answered.unsent == 0;
+                    measured[place].push(answered);
+                    if !kept && place > 0 {
+                        break;
+                    }
+                }
+                Err(trouble) => {
+                    ended = Err(trouble);
+                    break 'rounds;
+                }
+            }
+        }
+    }
+    fill(&measured, into);
+    ended
+}
+
+fn offered(stage: &mut dyn Stage, offer: &Offer) -> Result<Answered, Trouble> {
+    let parameters = serde_json::to_value(offer).unwrap_or_default();
+    let [near, _] = stage.trial(NAME, &parameters)?;
+    serde_json::from_value(near)
+        .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+}
+
+fn fill(measured: &[Vec<Answered>], into: &mut Experiment) {
+    let series = |label: &str, y: (&str, &str), of: &dyn Fn(&Answered) -> f64| {
+        let samples = |answers: &Vec<Answered>| answers.iter().map(of).collect::<Vec<f64>>();
+        let points = RATES.iter().zip(measured).filter(|(_, answers)| !answers.is_empty());
+        Series {
+            label: label.to_owned(),
+            x_label: "offered".to_owned(),
+            x_unit: "1/s".to_owned(),
+            y_label: y.0.to_owned(),
+            y_unit: y.1.to_owned(),
+            points: points.map(|(x, all)| Point { x: *x, samples: samples(all) }).collect(),
+        }
+    };
+    for (place, label) in ["p50", "p99", "p99.9", "longest"].into_iter().enumerate() {
+        let y = ("round trip from when it was due", "us");
+        into.series.push(series(label, y, &|one| one.latency_ns[place] as f64 / 1e3));
+    }
+    into.series.push(series("answered", ("answered", "1/s"), &|one| one.rate));
+    let answered =
+        |place: usize| -> Vec<f64> { measured[place].iter().map(|one| one.rate).collect() };
+    let keeps = |place: &usize| {
+        median(&answered(*place)).is_some_and(|rate| rate >= KEPT_SHARE * RATES[*place])
+    };
+    if let Some(kept) = (0..RATES.len()).rev().find(keeps) {
+        let fact = |label: &str, unit: &str, samples| Fact {
+            label: label.to_owned(),
+            unit: unit.to_owned(),
+            samples,
+            beside: None,
+        };
+        into.facts.push(fact("highest offered rate that is kept", "1/s", answered(kept)));
+        let p99 = measured[kept].iter().map(|one| one.latency_ns[1] as f64 / 1e3).collect();
+        into.facts.push(fact("p99 of the round trip at that rate", "us", p99));
+    }
+}
+
+#[cfg(test)]
+mod tests;

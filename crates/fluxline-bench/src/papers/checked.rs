@@ -1,0 +1,428 @@
+//! An end-to-end check in software, on top of the link: CRC32C behind each block, verified by the
+//! receiver out of its memory, and the last block repeated until it is right.
+//!
+//! Three ways over the same blocks: many under way and no check; one at a time, answered without a
+//! look; one at a time, answered after the check. So the price of waiting and that of the check
+//! are told apart. Source of the method: published figures 9 and 10 ("with a software error check
+//! and retry of the last block on top").
+
+use std::collections::BTreeMap;
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::{Completion, Fabric, Level, Local, Operation, Work};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::show::{self, BLOCK, Samples, fact, middle, series};
+use super::{fit, floor};
+use crate::Trouble;
+use crate::result::Experiment;
+use crate::role::{Role, Side, Site, Step};
+use crate::stage::{Plan, Stage};
+
+/// The trial's name.
+pub const NAME: &str = "checked";
+/// Behind each block \[byte\].
+const CRC_BYTES: u64 = 4;
+/// Ends the far side.
+const END: u32 = 0xFF_FFFF;
+/// A block that is damaged so often in a row is no accident.
+const REPEATS_MAX: u32 = 100;
+/// Blocks under way without a check.
+const DEPTH: u64 = 16;
+/// Completions handled in one step at most.
+const STEP_MAX: u32 = 64;
+/// How long a trial lasts, about: with `--quick`, and without \[s\].
+const TRIAL_SECONDS: [f64; 2] = [0.004, 0.03];
+/// The largest block \[byte\]: with `--quick`, and without.
+const BLOCK_MAX: [u64; 2] = [256 << 10, 4 << 20];
+/// "The same maximum" is so much of it.
+const SAME_SHARE: f64 = 0.9;
+
+/// How blocks are secured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Not: as many under way as the link takes well.
+    Plain,
+    /// One at a time, answered without a look at it.
+    Answered,
+    /// One at a time, verified and answered.
+    Checked,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// How.
+    pub way: Way,
+    /// Size of a block without its CRC \[byte\].
+    pub bytes: u64,
+    /// How many.
+    pub blocks: u64,
+}
+
+/// What the near end measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Secured {
+    /// From the first post to the last answer or completion \[s\].
+    pub seconds: f64,
+    /// Blocks that came damaged and were sent again.
+    pub repeated: u64,
+}
+
+/// Makes one end. Errors: a task that makes no sense.
+pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+    let task: Task = show::task(parameters, "a check")?;
+    if task.bytes == 0
+        || task.bytes > show::BYTES_MAX
+        || task.blocks == 0
+        || task.blocks >= u64::from(END) / 2
+    {
+        return Err(Trouble::Input(format!("a check cannot be {task:?}")));
+    }
+    Ok(match side {
+        Side::Near => Box::new(Source::new(task)),
+        Side::Far => Box::new(Sink::new(task)),
+    })
+}
+
+/// The near end.
+struct Source {
+    task: Task,
+    /// A block with its CRC; the application's memory, which a repeat is made from.
+    block: Vec<u8>,
+    sent: u64,
+    finished: u64,
+    /// How often the block under way has been repeated.
+    tries: u32,
+    again: bool,
+    repeated: u64,
+    began: Option<Moment>,
+    ended: Moment,
+    said: bool,
+}
+
+impl Source {
+    fn new(task: Task) -> Source {
+        let crc_bytes = if task.way == Way::Checked { CRC_BYTES } else { 0 };
+        Source {
+            task,
+            block: vec![0; (task.bytes + crc_bytes) as usize],
+            sent: 0,
+            finished: 0,
+            tries: 0,
+            again: false,
+            repeated: 0,
+            began: None,
+            ended: Moment::default(),
+            said: false,
+        }
+    }
+
+    /// Makes the next block: its number in front, as far as it fits, and its CRC behind.
+    fn fill(&mut self) {
+        let data = self.task.bytes as usize;
+        for (to, from) in self.block[..data].iter_mut().zip(self.sent.to_le_bytes()) {
+            *to = from;
+        }
+        if self.task.way == Way::Checked {
+            let crc = crc_fast::crc32_iscsi(&self.block[..data]);
+            self.block[data..].copy_from_slice(&crc.to_le_bytes());
+        }
+    }
+
+    fn may_send(&self) -> bool {
+        let depth = if self.task.way == Way::Plain { DEPTH } else { 1 };
+        self.sent < self.task.blocks && self.sent - self.finished < depth
+    }
+
+    fn post(&self, site: &Site, fabric: &mut dyn Fabric, number: u64) -> Result<bool, Trouble> {
+        let (from, to) = (Local::Bytes(&self.block), site.there(0));
+        let complete_at = (self.task.way == Way::Plain).then_some(Level::Placed);
+        let notify = Some(site.notice(number as u32));
+        site.post(fabric, 0, Work::Put { from, to, notify, complete_at })
+    }
+
+    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+        let mut worked = false;
+        if self.again && self.post(site, fabric, self.sent - 1)? {
+            (self.again, worked) = (false, true);
+        }
+        while !self.again && self.may_send() {
+            self.began.get_or_insert(now);
+            self.fill();
+            if !self.post(site, fabric, self.sent)? {
+                break;
+            }
+            self.sent += 1;
+            worked = true;
+        }
+        Ok(worked)
+    }
+
+    /// An answer: the number of the block, and whether it came whole.
+    fn answered(&mut self, value: u32, now: Moment) -> Result<(), Trouble> {
+        let (number, is_whole) = (u64::from(value >> 1), value & 1 == 1);
+        if number != self.finished {
+            let what = format!("the answer to block {number} instead of {}", self.finished);
+            return Err(Trouble::Defect { what });
+        }
+        if is_whole {
+            (self.finished, self.tries, self.ended) = (self.finished + 1, 0, now);
+            return Ok(());
+        }
+        (self.again, self.tries, self.repeated) = (true, self.tries + 1, self.repeated + 1);
+        if self.tries > REPEATS_MAX {
+            let what = format!("block {number} came damaged {REPEATS_MAX} times in a row");
+            return Err(Trouble::Defect { what });
+        }
+        Ok(())
+    }
+}
+
+impl Role for Source {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+        let bytes = self.block.len() as u64;
+        if bytes > site.half_bytes.min(site.capabilities.operation_bytes_max) {
+            let problem = format!("blocks of {bytes} B are too long here (--sizes)");
+            return Err(Trouble::Input(problem));
+        }
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            let Some(what) = site.poll(fabric, now)? else { break };
+            worked = true;
+            match what {
+                Completion::Done { operation: Operation::Put, .. } => {
+                    (self.finished, self.ended) = (self.finished + 1, now);
+                }
+                Completion::Notified { value, .. } => {
+                    if let Some(value) = site.noticed(value) {
+                        self.answered(value, now)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        worked |= self.send(site, fabric, now)?;
+        if self.finished == self.task.blocks {
+            if self.said {
+                return Ok(Step::Done);
+            }
+            self.said = note(site, fabric, END)?;
+            worked |= self.said;
+        }
+        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+    }
+
+    fn outcome(&mut self) -> Value {
+        let seconds = self.ended.since(self.began.unwrap_or_default()).as_ns() as f64 / 1e9;
+        let secured = Secured { seconds, repeated: self.repeated };
+        serde_json::to_value(secured).unwrap_or_default()
+    }
+}
+
+/// Tells the peer a value, with a byte at the end of its half; `false`: the queue is full.
+fn note(site: &Site, fabric: &mut dyn Fabric, value: u32) -> Result<bool, Trouble> {
+    let to = site.there(site.half_bytes - 1);
+    let notify = Some(site.notice(value));
+    let work = Work::Put { from: Local::Bytes(&[1]), to, notify, complete_at: None };
+    site.post(fabric, 0, work)
+}
+
+/// The far end.
+struct Sink {
+    task: Task,
+    block: Vec<u8>,
+    /// What is to be answered and the queue has not taken.
+    owed: Option<u32>,
+    accepted: u64,
+    damaged: u64,
+    /// CRC over the data of all accepted blocks, one after the other: what was received.
+    digest: u32,
+    ends: bool,
+}
+
+impl Sink {
+    fn new(task: Task) -> Sink {
+        Sink {
+            task,
+            block: Vec::new(),
+            owed: None,
+            accepted: 0,
+            damaged: 0,
+            digest: 0,
+            ends: false,
+        }
+    }
+
+    /// Reads the block out of the memory that it was put into; whether its CRC is right.
+    fn is_whole(&mut self, site: &Site) -> Result<bool, Trouble> {
+        let data = self.task.bytes as usize;
+        self.block.resize(data + CRC_BYTES as usize, 0);
+        site.memory.read(0, &mut self.block)?;
+        let crc = crc_fast::crc32_iscsi(&self.block[..data]);
+        Ok(self.block[data..] == crc.to_le_bytes())
+    }
+
+    fn arrived(&mut self, site: &Site, number: u32) -> Result<(), Trouble> {
+        if u64::from(number) != self.accepted {
+            let what = format!("block {number} came instead of {}", self.accepted);
+            return Err(Trouble::Defect { what });
+        }
+        let is_whole = self.task.way != Way::Checked || self.is_whole(site)?;
+        if self.task.way != Way::Plain {
+            self.owed = Some(number << 1 | u32::from(is_whole));
+        }
+        if !is_whole {
+            self.damaged += 1;
+            return Ok(());
+        }
+        self.accepted += 1;
+        if self.task.way == Way::Checked {
+            let tail = self.block.len() - CRC_BYTES as usize;
+            let mut seen = self.digest.to_le_bytes().to_vec();
+            seen.extend(&self.block[tail..]);
+            self.digest = crc_fast::crc32_iscsi(&seen);
+        }
+        Ok(())
+    }
+}
+
+impl Role for Sink {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            if self.owed.is_some() {
+                break;
+            }
+            let Some(what) = site.poll(fabric, now)? else { break };
+            worked = true;
+            if let Completion::Notified { value, .. } = what {
+                match site.noticed(value) {
+                    Some(END) => self.ends = true,
+                    Some(number) => self.arrived(site, number)?,
+                    None => {}
+                }
+            }
+        }
+        if let Some(value) = self.owed
+            && note(site, fabric, value)?
+        {
+            (self.owed, worked) = (None, true);
+        }
+        if self.ends && self.owed.is_none() {
+            return Ok(Step::Done);
+        }
+        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+    }
+
+    fn outcome(&mut self) -> Value {
+        json!({ "accepted": self.accepted, "damaged": self.damaged, "digest": self.digest })
+    }
+}
+
+/// One way by size.
+#[derive(Default)]
+struct BySize {
+    us: Samples,
+    gbps: Samples,
+}
+
+const WAYS: [(Way, &str); 3] = [
+    (Way::Plain, "no check"),
+    (Way::Answered, "answered, no check"),
+    (Way::Checked, "checked and repeated"),
+];
+
+/// Runs all three ways over all sizes, in turns.
+pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+    let most = BLOCK_MAX[usize::from(!plan.quick)].min(plan.sizes[1]);
+    let most = most.min(stage.half_bytes() - CRC_BYTES - 1);
+    let least = plan.sizes[0].max(8).next_power_of_two();
+    let sizes = show::powers(least, most, if plan.quick { 4 } else { 2 });
+    let mut ways: BTreeMap<Way, BySize> = BTreeMap::new();
+    let mut repeated = 0;
+    let ended = measure(stage, plan, &sizes, &mut ways, &mut repeated);
+    fill(stage, &ways, repeated, into);
+    ended
+}
+
+fn measure(
+    stage: &mut dyn Stage,
+    plan: &Plan,
+    sizes: &[u64],
+    ways: &mut BTreeMap<Way, BySize>,
+    repeated: &mut u64,
+) -> Result<(), Trouble> {
+    let trial_seconds = TRIAL_SECONDS[usize::from(!plan.quick)];
+    let mut hints: BTreeMap<(Way, u64), f64> = BTreeMap::new();
+    for round in 0..plan.rounds as usize {
+        for (place, bytes) in sizes.iter().enumerate() {
+            let done = round * sizes.len() + place;
+            stage.progress(done, plan.rounds as usize * sizes.len(), &format!("check, {bytes} B"));
+            for (way, _) in WAYS {
+                let hint = hints.get(&(way, *bytes)).copied().unwrap_or(trial_seconds / 16.0);
+                let blocks = ((trial_seconds / hint.max(1e-9)) as u64).clamp(8, 20_000);
+                let task = Task { way, bytes: *bytes, blocks };
+                let (secured, far) = show::trial::<Secured>(stage, NAME, &task)?;
+                if far["accepted"].as_u64() != Some(blocks) {
+                    let what = format!("{} of {blocks} blocks were accepted", far["accepted"]);
+                    return Err(Trouble::Defect { what });
+                }
+                *repeated += secured.repeated;
+                let seconds = secured.seconds / blocks as f64;
+                hints.insert((way, *bytes), seconds);
+                let by_size = ways.entry(way).or_default();
+                by_size.us.entry(*bytes).or_default().push(seconds * 1e6);
+                let gbps = *bytes as f64 * 8e-9 / seconds;
+                by_size.gbps.entry(*bytes).or_default().push(gbps);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn fill(stage: &dyn Stage, ways: &BTreeMap<Way, BySize>, repeated: u64, into: &mut Experiment) {
+    let of = |way: Way| ways.get(&way);
+    for (way, name) in WAYS {
+        let Some(by_size) = of(way) else { continue };
+        into.series.push(series(name, BLOCK, ("throughput", "Gb/s"), &by_size.gbps));
+    }
+    for (way, name) in WAYS {
+        let Some(by_size) = of(way) else { continue };
+        let label = format!("{name}, time");
+        into.series.push(series(&label, BLOCK, ("time of a block", "us"), &by_size.us));
+    }
+    into.facts.push(fact("blocks that came damaged and were repeated", "", vec![repeated as f64]));
+    let (Some(plain), Some(checked)) = (of(Way::Plain), of(Way::Checked)) else { return };
+    let Some((bytes, most)) = show::largest(&plain.gbps) else { return };
+    into.facts.push(fact(format!("without a check at most, {bytes} B"), "Gb/s", most.clone()));
+    if let Some((bytes, most)) = show::largest(&checked.gbps) {
+        let crc = show::is_real(stage).then(|| bytes as f64 * 8e-9 / floor::crc_seconds(bytes));
+        let best = fact(format!("with the check at most, {bytes} B"), "Gb/s", most.clone());
+        into.facts.push(show::beside(best, "CRC32C alone, one side", crc));
+    }
+    let share = SAME_SHARE * 100.0;
+    match show::reached_at(&checked.gbps, SAME_SHARE * middle(most)) {
+        Some(at) => {
+            let label = format!("with the check, {share:.0} % of it from");
+            into.facts.push(fact(label, "B", vec![at as f64]));
+            into.limit = format!("The wait for each answer limits below {at} B.");
+        }
+        None => {
+            into.limit = format!(
+                "With the check {share:.0} % of the throughput without is not reached at any size: \
+                 each byte is summed at both ends, one block at a time.",
+            );
+        }
+    }
+    let setup = |by_size: &BySize| {
+        let points: Vec<(f64, f64)> =
+            by_size.us.iter().map(|(bytes, all)| (*bytes as f64, middle(all))).collect();
+        fit::line(&points).map(|line| line.setup)
+    };
+    if let Some(us) = setup(checked) {
+        into.facts.push(fact("time of the smallest checked block, by fit", "us", vec![us]));
+    }
+}

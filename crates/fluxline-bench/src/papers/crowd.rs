@@ -1,0 +1,365 @@
+//! Many connections, or many regions: set up, used in turns, given back.
+//!
+//! The far end exports regions of its own for the trial; the near end connects as often as asked,
+//! imports every region over every connection, and puts into them in turns, each put notified.
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::{
+    Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Operation, PostError, RegionId,
+    Reliability, RemoteId, Rights, Target, Work,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::show;
+use crate::Trouble;
+use crate::role::{Role, Side, Site, Step, Transfer};
+
+/// The trial's name.
+pub const NAME: &str = "crowd";
+/// What both sides say to each other: begin; the regions are there; all is over. The near end
+/// speaks first: before it plays, what comes to it is lost.
+const HELLO: u32 = 0xFF_FFFD;
+const READY: u32 = 0xFF_FFFE;
+const END: u32 = 0xFF_FFFF;
+/// Size of a region \[byte\]: a page.
+const REGION_BYTES: u64 = 4096;
+/// Of the trial's regions: they hold nothing but what the benchmark puts there.
+const KEY: Key = Key(0x5EED);
+/// Puts under way at most.
+const DEPTH: u64 = 256;
+/// Completions handled, and puts posted, in one step at most.
+const STEP_MAX: u32 = 64;
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crowd {
+    /// Connections beside the one that is there; 0: that one is used.
+    pub connections: u64,
+    /// Regions.
+    pub regions: u64,
+    /// Bytes of a put.
+    pub bytes: u64,
+    /// Puts in all.
+    pub puts: u64,
+}
+
+/// What the near end measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Crowded {
+    /// From the first connection or import asked for to the last that stood \[s\].
+    pub setup_seconds: f64,
+    /// From the first put to the last completion \[s\].
+    pub seconds: f64,
+    /// Connections that stood, beside the one that was there.
+    pub connections: u64,
+}
+
+/// Makes one end. Errors: a crowd that makes no sense.
+pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+    let crowd: Crowd = show::task(parameters, "a crowd")?;
+    let Crowd { regions, bytes, puts, .. } = crowd;
+    let is_right = regions > 0 && regions <= 4096 && bytes > 0 && bytes <= REGION_BYTES;
+    if !is_right || puts == 0 || crowd.connections > 4096 {
+        return Err(Trouble::Input(format!("a crowd cannot be {crowd:?}")));
+    }
+    Ok(match side {
+        Side::Near => Box::new(Many::new(crowd)),
+        Side::Far => Box::new(One::new(crowd)),
+    })
+}
+
+fn name(number: u64) -> Result<Name, Trouble> {
+    Ok(Name::parse(&format!("bench-crowd-{number}"))?)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The first word has to go out.
+    Greets,
+    /// For the far end's regions.
+    Waits,
+    /// For a connection.
+    Connects,
+    /// Over the newest endpoint; so many are decided.
+    Imports(u64),
+    Runs,
+    /// The word that ends the far end has to go out.
+    Ends,
+}
+
+/// The near end.
+struct Many {
+    crowd: Crowd,
+    phase: Phase,
+    endpoints: Vec<EndpointId>,
+    /// The link takes no more of them.
+    is_full: bool,
+    targets: Vec<(EndpointId, RemoteId)>,
+    /// Imports of the newest endpoint that have been asked for.
+    asked: u64,
+    posted: u64,
+    completed: u64,
+    set_up_began: Option<Moment>,
+    set_up: Moment,
+    ended: Moment,
+}
+
+impl Many {
+    fn new(crowd: Crowd) -> Many {
+        Many {
+            crowd,
+            phase: Phase::Greets,
+            endpoints: Vec::new(),
+            is_full: false,
+            targets: Vec::new(),
+            asked: 0,
+            posted: 0,
+            completed: 0,
+            set_up_began: None,
+            set_up: Moment::default(),
+            ended: Moment::default(),
+        }
+    }
+
+    /// Asks for the next connection, or begins to import over the one that is there.
+    fn next(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<(), Trouble> {
+        self.set_up_began.get_or_insert(now);
+        if self.crowd.connections == 0 && self.endpoints.is_empty() {
+            self.endpoints.push(site.endpoint);
+            self.phase = Phase::Imports(0);
+        } else if !self.is_full && (self.endpoints.len() as u64) < self.crowd.connections {
+            match fabric.connect(&site.peer, Reliability::Reliable) {
+                Ok(endpoint) => {
+                    self.endpoints.push(endpoint);
+                    self.phase = Phase::Connects;
+                }
+                Err(error) => return self.refused(error.into(), now),
+            }
+        } else {
+            (self.set_up, self.phase) = (now, Phase::Runs);
+        }
+        self.asked = 0;
+        Ok(())
+    }
+
+    /// One more connection was refused: the crowd is then as large as it is. Errors: it is nobody.
+    fn refused(&mut self, why: Trouble, now: Moment) -> Result<(), Trouble> {
+        if self.targets.is_empty() {
+            return Err(why);
+        }
+        self.is_full = true;
+        (self.set_up, self.phase) = (now, Phase::Runs);
+        Ok(())
+    }
+
+    fn told(
+        &mut self,
+        what: &Completion,
+        site: &Site,
+        fabric: &mut dyn Fabric,
+        now: Moment,
+    ) -> Result<(), Trouble> {
+        let newest = self.endpoints.last().copied();
+        match (self.phase, what) {
+            (Phase::Waits, Completion::Notified { value, .. })
+                if site.noticed(*value) == Some(READY) =>
+            {
+                self.next(site, fabric, now)
+            }
+            (Phase::Connects, Completion::Connected { endpoint, .. })
+                if Some(*endpoint) == newest =>
+            {
+                self.phase = Phase::Imports(0);
+                Ok(())
+            }
+            (Phase::Imports(decided), Completion::Imported { status, .. }) => {
+                if !status.is_done() {
+                    return Err(Trouble::Refused(format!("a region of the crowd: {status}")));
+                }
+                self.phase = Phase::Imports(decided + 1);
+                if decided + 1 == self.crowd.regions {
+                    self.next(site, fabric, now)?;
+                }
+                Ok(())
+            }
+            (_, Completion::Done { operation: Operation::Put, .. }) => {
+                (self.completed, self.ended) = (self.completed + 1, now);
+                Ok(())
+            }
+            (phase, Completion::Broken { endpoint, status })
+                if phase != Phase::Ends && self.endpoints.contains(endpoint) =>
+            {
+                let place = self.endpoints.len();
+                let why = format!("connection {place} of the crowd: {status}");
+                if phase != Phase::Connects || Some(*endpoint) != newest {
+                    return Err(Trouble::Refused(why));
+                }
+                self.endpoints.pop();
+                self.refused(Trouble::Refused(why), now)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks for regions over the newest endpoint.
+    fn import(&mut self, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+        let Some(endpoint) = self.endpoints.last().copied() else { return Ok(false) };
+        let Phase::Imports(decided) = self.phase else { return Ok(false) };
+        // A few at a time: links answer as many as they keep.
+        let until = (decided + 16).min(self.crowd.regions);
+        let asks = self.asked < until;
+        while self.asked < until {
+            let remote = fabric.import(endpoint, name(self.asked)?, KEY)?;
+            self.targets.push((endpoint, remote));
+            self.asked += 1;
+        }
+        Ok(asks)
+    }
+
+    fn post(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            if self.posted == self.crowd.puts || self.posted - self.completed >= DEPTH {
+                break;
+            }
+            let (endpoint, remote) = self.targets[self.posted as usize % self.targets.len()];
+            let work = Work::Put {
+                from: Local::Region(site.outgoing(0, self.crowd.bytes)),
+                to: Target { remote, offset: 0 },
+                notify: Some(site.notice(0)),
+                complete_at: Some(Level::Placed),
+            };
+            match fabric.post(endpoint, 0, work) {
+                Ok(()) => (self.posted, worked) = (self.posted + 1, true),
+                Err(PostError::Full) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(worked)
+    }
+}
+
+impl Role for Many {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            let Some(what) = site.poll(fabric, now)? else { break };
+            worked = true;
+            self.told(&what, site, fabric, now)?;
+        }
+        match self.phase {
+            Phase::Greets => {
+                if Transfer::new(0, 0, 1, HELLO).step(site, fabric)? {
+                    (self.phase, worked) = (Phase::Waits, true);
+                }
+            }
+            Phase::Imports(_) => worked |= self.import(fabric)?,
+            Phase::Runs => {
+                worked |= self.post(site, fabric)?;
+                if self.completed == self.crowd.puts {
+                    for endpoint in &self.endpoints {
+                        if *endpoint != site.endpoint {
+                            fabric.disconnect(*endpoint)?;
+                        }
+                    }
+                    (self.phase, worked) = (Phase::Ends, true);
+                }
+            }
+            Phase::Ends => {
+                let is_said = Transfer::new(0, 0, 1, END).step(site, fabric)?;
+                return Ok(if is_said { Step::Done } else { Step::Idle(None) });
+            }
+            Phase::Waits | Phase::Connects => {}
+        }
+        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+    }
+
+    fn outcome(&mut self) -> Value {
+        let seconds = |from: Moment, to: Moment| to.since(from).as_ns() as f64 / 1e9;
+        let crowded = Crowded {
+            setup_seconds: seconds(self.set_up_began.unwrap_or_default(), self.set_up),
+            seconds: seconds(self.set_up, self.ended),
+            connections: if self.crowd.connections == 0 { 0 } else { self.endpoints.len() as u64 },
+        };
+        serde_json::to_value(crowded).unwrap_or_default()
+    }
+}
+
+/// The far end: exports, counts, and is done when every connection of the crowd is gone again.
+struct One {
+    crowd: Crowd,
+    regions: Vec<RegionId>,
+    is_greeted: bool,
+    is_ready: bool,
+    heard: u64,
+    connected: u64,
+    broken: u64,
+    ends: bool,
+}
+
+impl One {
+    fn new(crowd: Crowd) -> One {
+        One {
+            crowd,
+            regions: Vec::new(),
+            is_greeted: false,
+            is_ready: false,
+            heard: 0,
+            connected: 0,
+            broken: 0,
+            ends: false,
+        }
+    }
+
+    fn export(&mut self, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+        while (self.regions.len() as u64) < self.crowd.regions {
+            let region = fabric.register(REGION_BYTES)?;
+            let grant = Grant { rights: Rights::PUT, key: KEY };
+            fabric.export(region, name(self.regions.len() as u64)?, grant)?;
+            self.regions.push(region);
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.ends && self.heard == self.crowd.puts && self.broken == self.connected
+    }
+}
+
+impl Role for One {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+        let mut worked = false;
+        if self.is_greeted && !self.is_ready {
+            self.export(fabric)?;
+            self.is_ready = Transfer::new(0, 0, 1, READY).step(site, fabric)?;
+            worked = true;
+        }
+        for _ in 0..STEP_MAX {
+            let Some(what) = site.poll(fabric, now)? else { break };
+            worked = true;
+            match what {
+                Completion::Notified { value, .. } => match site.noticed(value) {
+                    Some(HELLO) => self.is_greeted = true,
+                    Some(END) => self.ends = true,
+                    Some(_) => self.heard += 1,
+                    None => {}
+                },
+                Completion::Connected { .. } => self.connected += 1,
+                Completion::Broken { .. } => self.broken += 1,
+                _ => {}
+            }
+        }
+        if self.is_over() {
+            for region in self.regions.drain(..) {
+                fabric.withdraw(region)?;
+            }
+            return Ok(Step::Done);
+        }
+        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+    }
+
+    fn outcome(&mut self) -> Value {
+        json!({ "heard": self.heard, "connected": self.connected, "broken": self.broken })
+    }
+}

@@ -1,0 +1,115 @@
+//! What this machine does without the link, to hold the link's numbers against.
+
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use fluxline::udp::{SenderConfig, UdpSender};
+
+use crate::Trouble;
+
+/// How long a floor is measured, about; several times, and the best counts.
+const SPELL: Duration = Duration::from_millis(2);
+const SPELLS: u32 = 3;
+
+/// How long one call of `act` takes \[s\]: the best of some spells.
+fn least(mut act: impl FnMut()) -> f64 {
+    let mut best = f64::INFINITY;
+    for _ in 0..SPELLS {
+        let (began, mut count) = (Instant::now(), 0_u32);
+        while began.elapsed() < SPELL {
+            act();
+            count += 1;
+        }
+        best = best.min(began.elapsed().as_secs_f64() / f64::from(count.max(1)));
+    }
+    best
+}
+
+/// A copy of so many bytes within this process, again and again \[s\].
+#[must_use]
+pub fn copy_seconds(bytes: u64) -> f64 {
+    let from = vec![1_u8; bytes as usize];
+    let mut to = vec![0_u8; bytes as usize];
+    least(|| {
+        to.copy_from_slice(black_box(&from));
+        black_box(&mut to);
+    })
+}
+
+/// CRC32C over so many bytes \[s\].
+#[must_use]
+pub fn crc_seconds(bytes: u64) -> f64 {
+    let block = vec![0x5A_u8; bytes as usize];
+    least(|| {
+        black_box(crc_fast::crc32_iscsi(black_box(&block)));
+    })
+}
+
+/// So many bytes through the kernel: written to a local socket and read from it by one thread
+/// \[s\]. `None`: the socket holds less, or the host refused.
+#[must_use]
+pub fn kernel_seconds(bytes: u64) -> Option<f64> {
+    /// What a socket of any host's settings holds at once. Assumed: half of 208 KiB, the default
+    /// of net.core.wmem_default.
+    const HELD_BYTES: u64 = 64 << 10;
+    if bytes == 0 || bytes > HELD_BYTES {
+        return None;
+    }
+    let (mut here, mut there) = UnixStream::pair().ok()?;
+    let from = vec![1_u8; bytes as usize];
+    let mut to = vec![0_u8; bytes as usize];
+    let mut all_well = true;
+    let seconds = least(|| {
+        let moved = here.write_all(&from).and_then(|()| there.read_exact(&mut to));
+        all_well &= moved.is_ok();
+    });
+    all_well.then_some(seconds)
+}
+
+/// Datagrams of so many bytes that the kernel takes per second, so many to a call: sendmmsg, or
+/// trains (`segmentation`). They go to a socket of this host that nobody reads.
+///
+/// Errors: no socket.
+pub fn datagrams_per_second(
+    bytes: usize,
+    combined: u64,
+    segmentation: bool,
+) -> Result<f64, Trouble> {
+    let host = || Trouble::host("a UDP socket");
+    let socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(host())?;
+    let destination = socket.local_addr().map_err(host())?;
+    let config = SenderConfig { segmentation, ..SenderConfig::new(destination) };
+    let mut sender =
+        UdpSender::open(config).map_err(|error| Trouble::Refused(error.to_string()))?;
+    let block = vec![0x5A_u8; bytes];
+    let batch: Vec<&[u8]> = (0..combined).map(|_| block.as_slice()).collect();
+    let mut refused = None;
+    let seconds = least(|| {
+        if let Err(error) = sender.send(&batch) {
+            refused = Some(error.to_string());
+        }
+    });
+    match refused {
+        Some(why) => Err(Trouble::Refused(why)),
+        None => Ok(combined as f64 / seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floors_are_times_and_rates_and_more_bytes_take_longer() {
+        assert!(copy_seconds(1 << 20) > copy_seconds(64));
+        assert!(crc_seconds(1 << 20) > crc_seconds(64));
+        assert!(kernel_seconds(64).expect("it holds that") > 0.0);
+        assert_eq!(kernel_seconds(1 << 30), None);
+        for segmentation in [false, true] {
+            assert!(datagrams_per_second(64, 4, segmentation).expect("loopback") > 100.0);
+        }
+    }
+}

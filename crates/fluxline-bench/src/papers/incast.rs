@@ -1,0 +1,420 @@
+//! All to one: many nodes put into one at once, and none begins before all stand.
+//!
+//! The far end opens a node of its own for each trial, the near end as many as asked. One thread
+//! drives them in turns, so a machine of two cores measures the link and the receiver, not its
+//! scheduler. [`Gather`] and [`Sender`] are machines like roles: virtual time drives them as well.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use fluxline::clock;
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::{
+    Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Operation, PostError, RegionId,
+    Reliability, RemoteId, Rights, Slice, Target, Work,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::show::{self, Samples, fact, middle, series};
+use crate::Trouble;
+use crate::result::Experiment;
+use crate::stage::{Plan, Stage, Talk};
+
+/// The service's name.
+pub const NAME: &str = "incast";
+/// Numbers of senders: with `--quick`, and without.
+const SENDERS: [&[u64]; 2] = [&[1, 2, 4, 8], &[1, 2, 4, 8, 16, 32]];
+/// Of shared memory: so many connections come to a node. Source: fluxline's shm, SLOTS.
+const SENDERS_MAX_SHM: u64 = 16;
+/// Bytes of a put: some frames of Ethernet.
+const BLOCK_BYTES: u64 = 16 << 10;
+/// Bytes of a trial, all senders together: with `--quick`, and without.
+const TRIAL_BYTES: [u64; 2] = [8 << 20, 128 << 20];
+/// Puts of a sender under way.
+const DEPTH: u64 = 8;
+/// Completions handled in one step at most.
+const STEP_MAX: u32 = 64;
+/// Turns between two looks at the other side.
+const LOOK_TURNS: u32 = 1 << 12;
+/// Nothing for so long, and it hangs.
+const STALL_LIMIT: Duration = Duration::from_secs(10);
+const REGION: &str = "bench-incast";
+
+/// What is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// The gathering node's URL.
+    pub url: String,
+    /// Of its region.
+    pub key: u64,
+    /// How many nodes put.
+    pub senders: u64,
+    /// How many blocks each.
+    pub blocks: u64,
+}
+
+/// What the gathering node saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gathered {
+    /// From the first block to the last \[s\].
+    pub seconds: f64,
+    /// Blocks of each sender when the first of them was done.
+    pub shares: Vec<u64>,
+}
+
+impl Gathered {
+    /// How even the shares are: 1 when all are equal, 1 / senders when one had all.
+    /// Source: Jain, Chiu, Hawe 1984.
+    #[must_use]
+    pub fn fairness(&self) -> f64 {
+        let shares = || self.shares.iter().map(|share| *share as f64);
+        let sum: f64 = shares().sum();
+        let squares: f64 = shares().map(|share| share * share).sum();
+        sum * sum / (self.shares.len() as f64 * squares).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// The node that all put into.
+pub struct Gather {
+    blocks: u64,
+    counts: Vec<u64>,
+    shares: Option<Vec<u64>>,
+    first: Option<Moment>,
+    last: Moment,
+}
+
+impl Gather {
+    /// Exports a region with a place for each sender. Errors: [`Trouble`].
+    pub fn new(fabric: &mut dyn Fabric, task: &Task) -> Result<Gather, Trouble> {
+        let region = fabric.register(task.senders * BLOCK_BYTES)?;
+        let grant = Grant { rights: Rights::PUT, key: Key(task.key) };
+        fabric.export(region, Name::parse(REGION)?, grant)?;
+        let counts = vec![0; task.senders as usize];
+        let (blocks, last) = (task.blocks, Moment::default());
+        Ok(Gather { blocks, counts, shares: None, first: None, last })
+    }
+
+    /// Counts what came; whether anything did. Errors: a block from nobody, or a sender is gone.
+    pub fn step(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            let Some(what) = fabric.poll(now) else { break };
+            worked = true;
+            match what {
+                Completion::Notified { value, .. } => self.count(value, now)?,
+                Completion::Broken { status, .. } if !self.is_done() => {
+                    return Err(Trouble::PeerGone { how: format!("a sender: {status}") });
+                }
+                _ => {}
+            }
+        }
+        Ok(worked)
+    }
+
+    fn count(&mut self, sender: u32, now: Moment) -> Result<(), Trouble> {
+        let nobody = || Trouble::Defect { what: format!("a block came from sender {sender}") };
+        let count = self.counts.get_mut(sender as usize).ok_or_else(nobody)?;
+        *count += 1;
+        if *count == self.blocks && self.shares.is_none() {
+            self.shares = Some(self.counts.clone());
+        }
+        self.first.get_or_insert(now);
+        self.last = now;
+        Ok(())
+    }
+
+    /// Whether all of everybody is there.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.counts.iter().all(|count| *count == self.blocks)
+    }
+
+    /// What it saw.
+    #[must_use]
+    pub fn outcome(&self) -> Gathered {
+        let span = self.last.since(self.first.unwrap_or_default());
+        Gathered {
+            seconds: span.as_ns() as f64 / 1e9,
+            shares: self.shares.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// One of those that put.
+pub struct Sender {
+    number: u32,
+    key: Key,
+    own: RegionId,
+    endpoint: EndpointId,
+    remote: Option<RemoteId>,
+    is_ready: bool,
+    posted: u64,
+    placed: u64,
+}
+
+impl Sender {
+    /// Begins to connect to `peer`. Errors: [`Trouble`].
+    pub fn new(
+        fabric: &mut dyn Fabric,
+        number: u32,
+        (peer, key): (&str, u64),
+    ) -> Result<Sender, Trouble> {
+        let own = fabric.register(BLOCK_BYTES)?;
+        let endpoint = fabric.connect(peer, Reliability::Reliable)?;
+        let key = Key(key);
+        Ok(Sender {
+            number,
+            key,
+            own,
+            endpoint,
+            remote: None,
+            is_ready: false,
+            posted: 0,
+            placed: 0,
+        })
+    }
+
+    /// Whether it could begin.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// Blocks that are in the peer's memory.
+    #[must_use]
+    pub fn placed(&self) -> u64 {
+        self.placed
+    }
+
+    /// Connects, imports, and posts up to `blocks` blocks in all; whether it did anything.
+    pub fn step(
+        &mut self,
+        fabric: &mut dyn Fabric,
+        blocks: u64,
+        now: Moment,
+    ) -> Result<bool, Trouble> {
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            let Some(what) = fabric.poll(now) else { break };
+            worked = true;
+            self.told(&what, fabric)?;
+        }
+        while let Some(remote) = self.remote.filter(|_| self.is_ready) {
+            if self.posted == blocks || self.posted - self.placed >= DEPTH {
+                break;
+            }
+            let work = Work::Put {
+                from: Local::Region(Slice { region: self.own, offset: 0, bytes: BLOCK_BYTES }),
+                to: Target { remote, offset: u64::from(self.number) * BLOCK_BYTES },
+                notify: Some(self.number),
+                complete_at: Some(Level::Placed),
+            };
+            match fabric.post(self.endpoint, 0, work) {
+                Ok(()) => (self.posted, worked) = (self.posted + 1, true),
+                Err(PostError::Full) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(worked)
+    }
+
+    fn told(&mut self, what: &Completion, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+        match what {
+            Completion::Connected { .. } => {
+                self.remote = Some(fabric.import(self.endpoint, Name::parse(REGION)?, self.key)?);
+            }
+            Completion::Imported { status, .. } if !status.is_done() => {
+                return Err(Trouble::Refused(format!("the gathering region: {status}")));
+            }
+            Completion::Imported { .. } => self.is_ready = true,
+            Completion::Done { operation: Operation::Put, status, .. } if status.is_done() => {
+                self.placed += 1;
+            }
+            Completion::Done { operation, status, .. } => {
+                return Err(Trouble::Refused(format!("{operation:?}: {status}")));
+            }
+            Completion::Broken { status, .. } => {
+                return Err(Trouble::PeerGone { how: format!("the gathering node: {status}") });
+            }
+            Completion::Notified { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+/// Looks after the other side and the time, now and then.
+struct Watch {
+    turns: u32,
+    worked: Moment,
+}
+
+impl Watch {
+    fn new() -> Watch {
+        Watch { turns: 0, worked: clock::monotonic() }
+    }
+
+    fn turn(&mut self, worked: bool, now: Moment, talk: &mut dyn Talk) -> Result<(), Trouble> {
+        if worked {
+            self.worked = now;
+        }
+        self.turns = self.turns.wrapping_add(1);
+        if !self.turns.is_multiple_of(LOOK_TURNS) {
+            return Ok(());
+        }
+        if talk.is_over() {
+            return Err(Trouble::Interrupted);
+        }
+        if Duration::from_nanos(now.since(self.worked).as_ns()) > STALL_LIMIT {
+            let seconds = STALL_LIMIT.as_secs();
+            return Err(Trouble::Stalled { what: NAME.to_owned(), seconds });
+        }
+        Ok(())
+    }
+}
+
+/// The far end: opens the gathering node, says that it is there, gathers.
+pub fn serve(parameters: &Value, talk: &mut dyn Talk) -> Result<Value, Trouble> {
+    let task: Task = show::task(parameters, "an incast")?;
+    let is_right = (1..=1024).contains(&task.senders) && task.blocks > 0;
+    if !is_right {
+        return Err(Trouble::Input(format!("an incast cannot be {task:?}")));
+    }
+    let mut fabric = fluxline::open(&task.url)?;
+    let mut gather = Gather::new(&mut *fabric, &task)?;
+    talk.tell(&json!({ "ready": true }))?;
+    let mut watch = Watch::new();
+    while !gather.is_done() {
+        let now = clock::monotonic();
+        let worked = gather.step(&mut *fabric, now)?;
+        watch.turn(worked, now, talk)?;
+    }
+    // The last acknowledgements are sent when the node is polled: until the near end has them.
+    let mut heard = None;
+    while heard.is_none() {
+        let now = clock::monotonic();
+        gather.step(&mut *fabric, now)?;
+        watch.turn(true, now, talk)?;
+        if watch.turns.is_multiple_of(64) {
+            heard = talk.hear(Duration::ZERO)?;
+        }
+    }
+    serde_json::to_value(gather.outcome())
+        .map_err(|error| Trouble::Garbled { what: error.to_string() })
+}
+
+/// The near end of a trial: all senders, in turns.
+fn send(urls: &[String], peer: &str, task: &Task, talk: &mut dyn Talk) -> Result<Value, Trouble> {
+    if talk.hear(STALL_LIMIT)?.is_none() {
+        return Err(Trouble::PeerGone { how: "its gathering node does not open".to_owned() });
+    }
+    let mut nodes = Vec::new();
+    for (number, url) in urls.iter().enumerate() {
+        let mut fabric = fluxline::open(url)?;
+        let sender = Sender::new(&mut *fabric, number as u32, (peer, task.key))?;
+        nodes.push((fabric, sender));
+    }
+    let mut watch = Watch::new();
+    while nodes.iter().any(|(_, sender)| sender.placed() < task.blocks) {
+        let now = clock::monotonic();
+        let blocks = match nodes.iter().all(|(_, sender)| sender.is_ready()) {
+            true => task.blocks,
+            false => 0,
+        };
+        let mut worked = false;
+        for (fabric, sender) in &mut nodes {
+            worked |= sender.step(&mut **fabric, blocks, now)?;
+        }
+        watch.turn(worked, now, talk)?;
+    }
+    talk.tell(&Value::Null)?;
+    Ok(Value::Null)
+}
+
+/// URLs of the gathering node and the senders, and what senders call the former.
+fn urls(stage: &dyn Stage, senders: u64) -> Result<(String, Vec<String>, String), Trouble> {
+    let numbers = 0..senders;
+    match (stage.link().starts_with("udp://"), stage.addresses()) {
+        (true, Some([far, near])) => {
+            let gather = SocketAddr::new(far, free_port(far, near)?);
+            let urls: Result<Vec<String>, Trouble> = numbers
+                .map(|_| Ok(format!("udp://{}", SocketAddr::new(near, free_port(near, near)?))))
+                .collect();
+            Ok((format!("udp://{gather}"), urls?, gather.to_string()))
+        }
+        _ if stage.link().starts_with("shm://") => {
+            let group = format!("bench-{}-incast", std::process::id());
+            let urls = numbers.map(|number| format!("shm://{group}/sender-{number}")).collect();
+            Ok((format!("shm://{group}/gather"), urls, "gather".to_owned()))
+        }
+        _ => {
+            let link = stage.link().to_owned();
+            Err(Trouble::Unsuitable { what: NAME.to_owned(), link })
+        }
+    }
+}
+
+/// A UDP port that was free here a moment ago; most probably it is free over there, too.
+fn free_port(address: IpAddr, near: IpAddr) -> Result<u16, Trouble> {
+    let here = if address.is_loopback() { address } else { near };
+    let bound = UdpSocket::bind(SocketAddr::new(here, 0)).and_then(|socket| socket.local_addr());
+    bound.map(|local| local.port()).map_err(Trouble::host(format!("a UDP port of {here}")))
+}
+
+/// All numbers of senders, in turns.
+pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+    let (mut gbps, mut fairness) = (Samples::new(), Samples::new());
+    let ended = measure(stage, plan, &mut gbps, &mut fairness);
+    let x = ("senders", "");
+    into.series.push(series("all together", x, ("throughput", "Gb/s"), &gbps));
+    let even = ("fairness of shares (Jain)", "");
+    into.series.push(series("when the first is done", x, even, &fairness));
+    if let (Some(one), Some(all)) = (gbps.first_key_value(), gbps.last_key_value()) {
+        for (senders, samples) in [one, all] {
+            let plural = if *senders == 1 { "" } else { "s" };
+            let label = format!("throughput of {senders} sender{plural}");
+            into.facts.push(fact(label, "Gb/s", samples.clone()));
+        }
+        if let Some((senders, even)) = fairness.last_key_value() {
+            let label = format!("fairness among {senders} (1: all have equal shares)");
+            into.facts.push(fact(label, "", even.clone()));
+        }
+        into.limit = format!(
+            "One thread sends for all and one receives: {} senders together reach {:.0} % of what \
+             one alone does.",
+            all.0,
+            middle(all.1) / middle(one.1) * 100.0
+        );
+    }
+    ended
+}
+
+fn measure(
+    stage: &mut dyn Stage,
+    plan: &Plan,
+    gbps: &mut Samples,
+    fairness: &mut Samples,
+) -> Result<(), Trouble> {
+    let most = if stage.link().starts_with("shm://") { SENDERS_MAX_SHM } else { u64::MAX };
+    let all = SENDERS[usize::from(!plan.quick)].iter().copied();
+    let numbers: Vec<u64> = all.filter(|number| *number <= most).collect();
+    for round in 0..plan.rounds as usize {
+        for (place, senders) in numbers.iter().enumerate() {
+            let done = round * numbers.len() + place;
+            stage.progress(done, plan.rounds as usize * numbers.len(), "incast");
+            let (url, senders_urls, peer) = urls(stage, *senders)?;
+            let bytes = TRIAL_BYTES[usize::from(!plan.quick)];
+            let blocks = bytes / BLOCK_BYTES / senders;
+            let key = plan.seed ^ u64::from(std::process::id()) << 32;
+            let task = Task { url, key, senders: *senders, blocks };
+            let parameters = serde_json::to_value(&task).unwrap_or_default();
+            let [_, far] = stage
+                .call(NAME, &parameters, &mut |talk| send(&senders_urls, &peer, &task, talk))?;
+            let gathered: Gathered = show::typed(far)?;
+            let all = (senders * blocks * BLOCK_BYTES) as f64;
+            gbps.entry(*senders).or_default().push(all * 8e-9 / gathered.seconds);
+            fairness.entry(*senders).or_default().push(gathered.fairness());
+        }
+    }
+    Ok(())
+}

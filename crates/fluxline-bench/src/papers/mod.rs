@@ -1,0 +1,124 @@
+//! The experiments of the papers on today's links: put against get, blocks combined, an end-to-end
+//! check on top, stores against descriptors, many of everything, and whether it lasts.
+//!
+//! [`flow`] is what most of them are made of: operations of one kind and size, so many with one
+//! doorbell, so many under way. The others bring roles of their own.
+//! Source of the questions: Richter and Ohlenroth 1999 (SCINET), figures 7 to 16; Trams 1999.
+
+pub mod checked;
+pub mod crowd;
+pub mod fit;
+pub mod floor;
+pub mod flow;
+pub mod incast;
+mod many;
+mod operations;
+mod show;
+pub mod soak;
+pub mod stores;
+
+use crate::registry::{Entry, Links, Trial};
+use crate::stage::Service;
+
+/// The experiments of this folder.
+pub const EXPERIMENTS: &[Entry] = &[
+    Entry {
+        name: "put-get",
+        about: "Put against get by block size: elapsed time of one at a time, throughput of many \
+                under way, and the set-up time by a fit (SCINET, figures 7 and 8).",
+        links: Links::Fabrics,
+        by_default: true,
+        seconds: [5, 40],
+        run: operations::put_get,
+    },
+    Entry {
+        name: "combining",
+        about: "Puts posted 1, 2, 4, 8, ... at a time with one notification and one completion, \
+                which on Ethernet is one sendmmsg or one train, by block size (SCINET, figures 11 \
+                to 16).",
+        links: Links::Fabrics,
+        by_default: false,
+        seconds: [5, 60],
+        run: operations::combining,
+    },
+    Entry {
+        name: "rate",
+        about: "Operations per second: small puts, each with a notification or many with one, and \
+                small gets.",
+        links: Links::Fabrics,
+        by_default: true,
+        seconds: [2, 10],
+        run: operations::rate,
+    },
+    Entry {
+        name: "checked",
+        about: "Blocks with and without an end-to-end check in software: CRC32C over each, \
+                verified by the receiver, the last block repeated until it is right (SCINET, \
+                figures 9 and 10).",
+        links: Links::Fabrics,
+        by_default: false,
+        seconds: [5, 40],
+        run: checked::run,
+    },
+    Entry {
+        name: "stores",
+        about: "Stores by the processor against descriptors, by size: what a transfer takes from \
+                a thread that computes meanwhile, and the size from which descriptors take less \
+                (Trams). --save keeps it for the link.",
+        links: Links::Fabrics,
+        by_default: false,
+        seconds: [5, 40],
+        run: stores::run,
+    },
+    Entry {
+        name: "connections",
+        about: "Many connections between the two nodes, 1 to 1,000 or as many as the link has: \
+                time to set one up, and notified puts per second over all of them in turn.",
+        links: Links::Fabrics,
+        by_default: false,
+        seconds: [5, 30],
+        run: many::connections,
+    },
+    Entry {
+        name: "regions",
+        about: "Many regions at the far node, 1 to 1,000 or as many as the link has: time to \
+                import one, and notified puts per second to all of them in turn.",
+        links: Links::Fabrics,
+        by_default: false,
+        seconds: [3, 20],
+        run: many::regions,
+    },
+    Entry {
+        name: "incast",
+        about: "All to one: 1, 2, 4, 8, ... nodes put into one at once, until all is there; \
+                throughput, and how evenly it is shared.",
+        links: Links::Fabrics,
+        by_default: false,
+        seconds: [5, 30],
+        run: incast::run,
+    },
+    Entry {
+        name: "soak",
+        about: "Random operations from the seed for as long as --seconds says: puts, gets, \
+                atomics, messages, connections that come and go. Every byte is compared, both \
+                ledgers must agree, and the resident memory must stay flat.",
+        links: Links::Fabrics,
+        by_default: false,
+        seconds: [10, 10],
+        run: soak::run,
+    },
+];
+
+/// The trials of this folder.
+pub const TRIALS: &[Trial] = &[
+    Trial { name: flow::NAME, make: flow::make },
+    Trial { name: checked::NAME, make: checked::make },
+    Trial { name: stores::NAME, make: stores::make },
+    Trial { name: crowd::NAME, make: crowd::make },
+    Trial { name: soak::NAME, make: soak::make },
+];
+
+/// The services of this folder.
+pub const SERVICES: &[Service] = &[Service { name: incast::NAME, run: incast::serve }];
+#[cfg(test)]
+mod tests;

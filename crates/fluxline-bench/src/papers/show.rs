@@ -1,0 +1,101 @@
+//! Series and facts in the few shapes that these experiments have.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::Trouble;
+use crate::result::{Fact, Point, Series};
+use crate::stage::Stage;
+use crate::statistics::median;
+
+/// Samples, one a round, by size, number or degree.
+pub type Samples = BTreeMap<u64, Vec<f64>>;
+
+/// What a series is taken at: name and unit.
+pub type Axis = (&'static str, &'static str);
+
+/// Blocks by size.
+pub const BLOCK: Axis = ("block", "B");
+
+/// The longest block of any trial \[byte\]: roles keep one in memory of their own. Chosen: far
+/// above the largest that any experiment takes.
+pub const BYTES_MAX: u64 = 1 << 28;
+
+/// A curve out of samples.
+pub fn series(label: &str, x: Axis, y: Axis, samples: &Samples) -> Series {
+    let point = |(x, samples): (&u64, &Vec<f64>)| Point { x: *x as f64, samples: samples.clone() };
+    Series {
+        label: label.to_owned(),
+        x_label: x.0.to_owned(),
+        x_unit: x.1.to_owned(),
+        y_label: y.0.to_owned(),
+        y_unit: y.1.to_owned(),
+        points: samples.iter().map(point).collect(),
+    }
+}
+
+/// A number.
+pub fn fact(label: impl Into<String>, unit: &str, samples: Vec<f64>) -> Fact {
+    Fact { label: label.into(), unit: unit.to_owned(), samples, beside: None }
+}
+
+/// A number beside its floor, where there is one.
+pub fn beside(fact: Fact, floor: &str, value: Option<f64>) -> Fact {
+    Fact { beside: value.map(|value| (floor.to_owned(), value)), ..fact }
+}
+
+/// Median, or no number.
+pub fn middle(samples: &[f64]) -> f64 {
+    median(samples).unwrap_or(f64::NAN)
+}
+
+/// Where the median is largest, and the samples there.
+pub fn largest(samples: &Samples) -> Option<(u64, &Vec<f64>)> {
+    let by_middle = |one: &(&u64, &Vec<f64>), other: &(&u64, &Vec<f64>)| {
+        middle(one.1).total_cmp(&middle(other.1))
+    };
+    samples.iter().max_by(by_middle).map(|(x, samples)| (*x, samples))
+}
+
+/// The smallest x whose median is at least `least`.
+pub fn reached_at(samples: &Samples, least: f64) -> Option<u64> {
+    samples.iter().find(|(_, samples)| middle(samples) >= least).map(|(x, _)| *x)
+}
+
+/// Powers of two, each `factor` times the one before, within the bounds.
+pub fn powers(least: u64, most: u64, factor: u64) -> Vec<u64> {
+    std::iter::successors(Some(least), |size| size.checked_mul(factor))
+        .take_while(|size| *size <= most)
+        .collect()
+}
+
+/// Runs a trial with typed parameters and outcomes. Errors: the trial's, or no outcome.
+pub fn trial<N: DeserializeOwned>(
+    stage: &mut dyn Stage,
+    name: &str,
+    task: &impl Serialize,
+) -> Result<(N, Value), Trouble> {
+    let parameters = serde_json::to_value(task).unwrap_or_default();
+    let [near, far] = stage.trial(name, &parameters)?;
+    Ok((typed(near)?, far))
+}
+
+/// An outcome. Errors: it is none.
+pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Trouble> {
+    serde_json::from_value(value)
+        .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+}
+
+/// Parameters of a trial. Errors: they are none, `what` it should have been.
+pub fn task<T: DeserializeOwned>(parameters: &Value, what: &str) -> Result<T, Trouble> {
+    serde_json::from_value(parameters.clone())
+        .map_err(|error| Trouble::Input(format!("{what}: {error}")))
+}
+
+/// Whether the link is one of this machine's, where floors can be measured beside it.
+pub fn is_real(stage: &dyn Stage) -> bool {
+    ["shm://", "udp://", "xdp://"].iter().any(|scheme| stage.link().starts_with(scheme))
+}

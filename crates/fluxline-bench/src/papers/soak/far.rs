@@ -1,0 +1,170 @@
+//! The far end of a slice: compares all that comes, counts it, and answers.
+
+use std::collections::VecDeque;
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::{Completion, EndpointId, Fabric, Local, Operation, Work};
+use serde_json::Value;
+
+use super::near::{END, HELLO, MESSAGE_ANSWER, READY};
+use super::{Account, Ledger, MESSAGE_BYTES, Slice, WORD_BEFORE_END};
+use crate::Trouble;
+use crate::role::{Role, Site, Step};
+
+/// Completions handled in one step at most.
+const STEP_MAX: u32 = 16;
+
+/// Compares and counts.
+pub struct Witness {
+    slice: Slice,
+    /// Answers that the queue has not taken.
+    owed: VecDeque<u32>,
+    /// Connections of this slice that stand.
+    standing: Vec<EndpointId>,
+    /// How many connections the near end counts; `None`: it has not ended.
+    connections: Option<u64>,
+    ledger: Ledger,
+    scratch: Vec<u8>,
+    expected: Vec<u8>,
+}
+
+impl Witness {
+    /// Of a slice.
+    pub fn new(slice: Slice) -> Witness {
+        Witness {
+            slice,
+            owed: VecDeque::new(),
+            standing: Vec::new(),
+            connections: None,
+            ledger: Ledger::default(),
+            scratch: Vec::new(),
+            expected: Vec::new(),
+        }
+    }
+
+    /// Zero in the word, and a buffer for the first message.
+    fn prepare(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+        site.memory.store(site.half_bytes - WORD_BEFORE_END, 0)?;
+        self.post_buffer(site, fabric)?;
+        self.owed.push_back(READY);
+        Ok(())
+    }
+
+    fn post_buffer(&self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+        Ok(fabric.post_receive(site.endpoint, 0, site.outgoing(0, MESSAGE_BYTES))?)
+    }
+
+    /// Whether what was read is what belongs to that number.
+    fn is_whole(&mut self, number: u64, from: usize) -> bool {
+        let bytes = (self.scratch.len() - from) as u64;
+        super::fill(&mut self.expected, self.slice.seed, number, bytes);
+        let is_whole = self.scratch[from..] == self.expected[..];
+        self.ledger.damaged += u64::from(!is_whole);
+        is_whole
+    }
+
+    fn put(&mut self, site: &Site, number: u32, at: (u64, u64)) -> Result<(), Trouble> {
+        self.scratch.resize(at.1 as usize, 0);
+        site.memory.read(at.0, &mut self.scratch)?;
+        let is_whole = self.is_whole(u64::from(number), 0);
+        self.ledger.puts += 1;
+        self.ledger.put_bytes += at.1;
+        self.owed.push_back(number << 1 | u32::from(is_whole));
+        Ok(())
+    }
+
+    fn message(&mut self, site: &Site, fabric: &mut dyn Fabric, bytes: u64) -> Result<(), Trouble> {
+        self.scratch.resize(bytes as usize, 0);
+        site.memory.read(site.half_bytes, &mut self.scratch)?;
+        let word = |place: usize| {
+            let word = self.scratch.get(place * 8..place * 8 + 8)?;
+            Some(u64::from_le_bytes(word.try_into().ok()?))
+        };
+        let short = || Trouble::Defect { what: format!("a message of {bytes} B has no number") };
+        let number = word(0).ok_or_else(short)?;
+        if number == END {
+            self.connections = Some(word(1).ok_or_else(short)?);
+            return Ok(());
+        }
+        let is_whole = self.is_whole(number, 8);
+        self.ledger.messages += 1;
+        self.ledger.message_bytes += bytes;
+        self.post_buffer(site, fabric)?;
+        let number = (number as u32) << 1;
+        self.owed.push_back(MESSAGE_ANSWER | number | u32::from(is_whole));
+        Ok(())
+    }
+
+    fn told(
+        &mut self,
+        what: &Completion,
+        site: &Site,
+        fabric: &mut dyn Fabric,
+    ) -> Result<(), Trouble> {
+        match *what {
+            Completion::Notified { value, offset, bytes, .. } => match site.noticed(value) {
+                Some(HELLO) => self.prepare(site, fabric),
+                Some(number) => self.put(site, number, (offset, bytes)),
+                None => Ok(()),
+            },
+            Completion::Done { operation: Operation::Receive, value, .. } => {
+                self.message(site, fabric, value)
+            }
+            Completion::Connected { endpoint, .. } => {
+                self.standing.push(endpoint);
+                Ok(())
+            }
+            Completion::Broken { endpoint, .. } => {
+                let standing = self.standing.iter().position(|one| *one == endpoint);
+                if let Some(place) = standing {
+                    self.standing.swap_remove(place);
+                    self.ledger.connections += 1;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn answer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+        let mut worked = false;
+        while let Some(value) = self.owed.front() {
+            let work = Work::Put {
+                from: Local::Bytes(&[1]),
+                to: site.there(site.half_bytes - 1),
+                notify: Some(site.notice(*value)),
+                complete_at: None,
+            };
+            if !site.post(fabric, 0, work)? {
+                break;
+            }
+            self.owed.pop_front();
+            worked = true;
+        }
+        Ok(worked)
+    }
+}
+
+impl Role for Witness {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+        super::check_room(site)?;
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            let Some(what) = site.poll(fabric, now)? else { break };
+            worked = true;
+            self.told(&what, site, fabric)?;
+        }
+        worked |= self.answer(site, fabric)?;
+        if self.owed.is_empty() && self.connections == Some(self.ledger.connections) {
+            self.ledger.added = site.memory.load(site.half_bytes - WORD_BEFORE_END)?;
+            return Ok(Step::Done);
+        }
+        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+    }
+
+    fn outcome(&mut self) -> Value {
+        let resident_bytes = super::resident_bytes();
+        let account = Account { ledger: self.ledger, resident_bytes, ..Account::default() };
+        serde_json::to_value(account).unwrap_or_default()
+    }
+}

@@ -1,0 +1,276 @@
+//! Whether it lasts: random operations from a seed for as long as asked, with a ledger.
+//!
+//! The run is made of slices, each a trial of some thousand operations ([`Slice`]). After each both
+//! ends' ledgers must agree, and both processes' resident memory is noted. An operation that fails,
+//! a byte that differs, a ledger that does not close, memory that grows: each ends the run with a
+//! sentence, the slice's number and the seed to repeat it with.
+
+mod far;
+mod near;
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::show::{self, Samples, fact, series};
+use crate::Trouble;
+use crate::result::Experiment;
+use crate::role::{Role, Side, Site};
+use crate::stage::{Plan, Stage};
+
+/// The trial's name.
+pub const NAME: &str = "soak";
+/// Operations of a slice: some milliseconds to some tenths of a second.
+const SLICE_OPERATIONS: u64 = 2_000;
+/// The first part of the run does not count for memory: caches fill, and tables.
+const WARM_SHARE: f64 = 0.2;
+/// What memory may grow by after that, of what it was then, and beside that \[byte\]: a process's
+/// own noise. Assumed: 2 % and 4 MiB, a thousandth of which an hour's leak would pass.
+const GROWTH_SHARE: f64 = 0.02;
+const GROWTH_BYTES: f64 = (4 << 20) as f64;
+/// Slices kept for the curve at most: its points are thinned evenly beyond.
+const POINTS_MAX: usize = 400;
+
+/// Places for puts and gets in an arena's half, and how large each is \[byte\].
+const PLACES: u64 = 8;
+const PLACE_BYTES: u64 = 64 << 10;
+/// Where the word for atomics is, from the end of the half; and the buffer for messages \[byte\].
+const WORD_BEFORE_END: u64 = 8;
+/// The longest message \[byte\].
+const MESSAGE_BYTES: u64 = 2048;
+
+/// A slice of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// What all its sizes, kinds and contents come from.
+    pub seed: u64,
+    /// How many operations.
+    pub operations: u64,
+    /// How often a connection comes and goes among a thousand operations.
+    pub connections_permille: u64,
+}
+
+/// What one end counted. Law: near's equals far's, and `damaged` is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Puts placed, or notified.
+    pub puts: u64,
+    /// Their bytes.
+    pub put_bytes: u64,
+    /// Messages sent or received.
+    pub messages: u64,
+    /// Their bytes.
+    pub message_bytes: u64,
+    /// What all additions add up to, and what the word holds.
+    pub added: u64,
+    /// Connections that came and went.
+    pub connections: u64,
+    /// Things that came other than they were sent.
+    pub damaged: u64,
+}
+
+/// What an end says after a slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// What it counted.
+    pub ledger: Ledger,
+    /// Bytes read from the peer and compared; near alone.
+    pub got_bytes: u64,
+    /// Operations completed; near alone.
+    pub operations: u64,
+    /// Resident memory of the process \[byte\]; 0: not known.
+    pub resident_bytes: u64,
+}
+
+/// Makes one end. Errors: a slice that makes no sense.
+pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+    let slice: Slice = show::task(parameters, "a soak")?;
+    if slice.operations == 0 || slice.operations > 1 << 22 {
+        return Err(Trouble::Input(format!("a soak cannot be {slice:?}")));
+    }
+    Ok(match side {
+        Side::Near => Box::new(near::Worker::new(slice)),
+        Side::Far => Box::new(far::Witness::new(slice)),
+    })
+}
+
+/// The content of an operation: a pattern of its own for each number and seed.
+fn fill(into: &mut Vec<u8>, seed: u64, number: u64, bytes: u64) {
+    into.clear();
+    let salt =
+        seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number.wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let words = (0..bytes.div_ceil(8)).map(|place| {
+        let mixed = (salt ^ place).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    });
+    into.extend(words.flat_map(u64::to_le_bytes).take(bytes as usize));
+}
+
+/// Errors: the arena is too small for the places, the answers and the word.
+fn check_room(site: &Site) -> Result<(), Trouble> {
+    if site.half_bytes < PLACES * PLACE_BYTES + MESSAGE_BYTES {
+        let (link, what) = (site.capabilities.link.to_owned(), "a soak".to_owned());
+        return Err(Trouble::Unsuitable { what, link });
+    }
+    Ok(())
+}
+
+/// This process's resident memory \[byte\]; 0 where the host does not say.
+fn resident_bytes() -> u64 {
+    /// Linux's page \[byte\]. Assumed: 4 KiB; others make all samples wrong by the same factor.
+    const PAGE_BYTES: u64 = 4096;
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
+    pages.unwrap_or(0) * PAGE_BYTES
+}
+
+/// Adds two ledgers up.
+fn sum(one: Ledger, other: Ledger) -> Ledger {
+    Ledger {
+        puts: one.puts + other.puts,
+        put_bytes: one.put_bytes + other.put_bytes,
+        messages: one.messages + other.messages,
+        message_bytes: one.message_bytes + other.message_bytes,
+        added: one.added.wrapping_add(other.added),
+        connections: one.connections + other.connections,
+        damaged: one.damaged + other.damaged,
+    }
+}
+
+/// What the run has come to so far.
+#[derive(Default)]
+struct Course {
+    ledger: Ledger,
+    operations: u64,
+    got_bytes: u64,
+    slices: u64,
+    /// Seconds since it began, and resident bytes of near and far.
+    resident: Vec<(f64, [u64; 2])>,
+}
+
+impl Course {
+    /// Runs a slice; its ledgers must agree. Resident memory of near and far after it \[byte\].
+    fn slice(&mut self, stage: &mut dyn Stage, slice: &Slice) -> Result<[u64; 2], Trouble> {
+        let (near, far) = show::trial::<Account>(stage, NAME, slice)?;
+        let far: Account = show::typed(far)?;
+        if near.ledger != far.ledger || far.ledger.damaged > 0 {
+            let what = format!(
+                "slice {} (seed {}): near counts {:?}, far {:?}",
+                self.slices, slice.seed, near.ledger, far.ledger
+            );
+            return Err(Trouble::Defect { what });
+        }
+        self.ledger = sum(self.ledger, near.ledger);
+        self.operations += near.operations;
+        self.got_bytes += near.got_bytes;
+        self.slices += 1;
+        Ok([near.resident_bytes, far.resident_bytes])
+    }
+
+    fn note(&mut self, seconds: f64, resident: [u64; 2]) {
+        self.resident.push((seconds, resident));
+        if self.resident.len() > POINTS_MAX {
+            let mut place = 0;
+            self.resident.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+        }
+    }
+
+    /// The most that a process grew by after the warm part: bytes, and the bound \[byte\].
+    fn growth(&self) -> [Option<(f64, f64)>; 2] {
+        let Some((last, _)) = self.resident.last() else { return [None, None] };
+        let warm = last * WARM_SHARE;
+        [0, 1].map(|side| {
+            let of = |(_, resident): &(f64, [u64; 2])| resident[side] as f64;
+            // The most of the warm part: what it has once needed it may need again.
+            let warm_part = self.resident.iter().filter(|(at, _)| *at <= warm).map(of);
+            let before = warm_part.fold(of(self.resident.first()?), f64::max);
+            let after = self.resident.iter().filter(|(at, _)| *at > warm).map(of);
+            let most = after.fold(0.0, f64::max);
+            Some(((most - before).max(0.0), GROWTH_BYTES + GROWTH_SHARE * before))
+        })
+    }
+
+    fn fill(&self, into: &mut Experiment) {
+        for (side, name) in ["near", "far"].iter().enumerate() {
+            let samples: Samples = self
+                .resident
+                .iter()
+                .map(|(at, resident)| ((at * 1e3) as u64, vec![resident[side] as f64 / 1e6]))
+                .collect();
+            let mut curve = series(
+                &format!("{name}'s resident memory"),
+                ("time", "s"),
+                ("memory", "MB"),
+                &samples,
+            );
+            for point in &mut curve.points {
+                point.x /= 1e3;
+            }
+            into.series.push(curve);
+        }
+        let facts = [
+            ("operations completed", self.operations as f64, ""),
+            ("puts, each compared", self.ledger.puts as f64, ""),
+            ("bytes put and compared", self.ledger.put_bytes as f64 / 1e6, "MB"),
+            ("bytes got and compared", self.got_bytes as f64 / 1e6, "MB"),
+            ("messages, each compared", self.ledger.messages as f64, ""),
+            ("connections that came and went", self.ledger.connections as f64, ""),
+            ("slices whose ledgers agree", self.slices as f64, ""),
+        ];
+        into.facts.extend(facts.map(|(label, value, unit)| fact(label, unit, vec![value])));
+        for (name, growth) in ["near", "far"].iter().zip(self.growth()) {
+            let Some((bytes, bound)) = growth else { continue };
+            let label = format!("{name}'s memory grew after the first fifth by");
+            let grew = fact(label, "MB", vec![bytes / 1e6]);
+            into.facts.push(show::beside(grew, "bound", Some(bound / 1e6)));
+        }
+    }
+
+    /// Errors: a process grew beyond the bound.
+    fn check_growth(&self) -> Result<(), Trouble> {
+        for (name, growth) in ["near", "far"].iter().zip(self.growth()) {
+            if let Some((bytes, bound)) = growth.filter(|(bytes, bound)| bytes > bound) {
+                let (grew, bound) = (bytes / 1e6, bound / 1e6);
+                let what = format!("{name}'s memory grew by {grew:.1} MB, beyond {bound:.1} MB");
+                return Err(Trouble::Defect { what });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Slices until the time is up.
+pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+    let mut course = Course::default();
+    let ended = go_on(stage, plan, &mut course);
+    course.fill(into);
+    into.limit = format!(
+        "Not a measurement of speed: {} of {} operations at a time, each compared.",
+        PLACES, course.operations
+    );
+    ended.and_then(|()| course.check_growth())
+}
+
+fn go_on(stage: &mut dyn Stage, plan: &Plan, course: &mut Course) -> Result<(), Trouble> {
+    let limit = Duration::from_secs_f64(plan.soak_seconds);
+    let began = Instant::now();
+    loop {
+        let passed = began.elapsed();
+        stage.progress(passed.as_secs() as usize, limit.as_secs() as usize, "soak");
+        stage.stop().check()?;
+        if passed >= limit && course.slices > 0 {
+            return Ok(());
+        }
+        let slice = Slice {
+            seed: plan.seed.wrapping_add(course.slices),
+            operations: SLICE_OPERATIONS,
+            connections_permille: 2,
+        };
+        let resident = course.slice(stage, &slice)?;
+        course.note(began.elapsed().as_secs_f64(), resident);
+    }
+}

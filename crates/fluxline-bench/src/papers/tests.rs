@@ -1,0 +1,340 @@
+//! The papers' experiments on plain memory, and blocks that are damaged on the way.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::memory::{Lab, MemoryFabric};
+use fluxline_proto::fabric::{
+    AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
+    ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
+    Slice, Work,
+};
+use fluxline_proto::random::Draw;
+use serde_json::json;
+
+use super::checked::{Secured, Task, Way};
+use super::incast::{Gather, Sender};
+use super::{checked, flow, incast, show, soak};
+use crate::result::Experiment;
+use crate::stage::{Plan, Stage, Theatre};
+use crate::{Trouble, registry};
+
+const HALF_BYTES: u64 = 1 << 20;
+
+/// Two nodes of plain memory; every turn takes 100 us.
+fn theatre() -> Theatre {
+    let lab = Lab::new();
+    let [near, far] = ["near", "far"].map(|name| lab.node(name).expect("a new name"));
+    joined(Box::new(near), Box::new(far))
+}
+
+fn joined(near: Box<dyn Fabric>, far: Box<dyn Fabric>) -> Theatre {
+    let mut now = 0;
+    let clock = Box::new(move |_| {
+        now += 100_000;
+        Some(Moment::from_ns(now))
+    });
+    Theatre::open("memory", [near, far], "far", clock, HALF_BYTES).expect("they are in one lab")
+}
+
+fn plan() -> Plan {
+    Plan { rounds: 2, sizes: [8, 4096], soak_seconds: 0.2, ..Plan::new(true) }
+}
+
+fn run(name: &str, theatre: &mut Theatre) -> (Experiment, Result<(), Trouble>) {
+    let entry = registry::experiments().find(|entry| entry.name == name).expect("an experiment");
+    let mut into = Experiment::new(entry.name, entry.about);
+    let ended = (entry.run)(theatre, &plan(), &mut into);
+    (into, ended)
+}
+
+fn value(result: &Experiment, label: &str) -> f64 {
+    let fact = result.facts.iter().find(|fact| fact.label.contains(label));
+    fact.unwrap_or_else(|| panic!("{label} in {:?}", result.facts)).samples[0]
+}
+
+#[test]
+fn every_experiment_between_two_nodes_runs_in_virtual_time_and_says_what_limits() {
+    for name in
+        ["put-get", "combining", "rate", "checked", "stores", "connections", "regions", "soak"]
+    {
+        let (result, ended) = run(name, &mut theatre());
+        ended.unwrap_or_else(|trouble| panic!("{name}: {trouble}"));
+        assert!(!result.limit.is_empty() && !result.facts.is_empty(), "{name}");
+        for series in &result.series {
+            assert!(!series.points.is_empty(), "{name}, {}", series.label);
+            for point in &series.points {
+                let is_right = |sample: &f64| sample.is_finite() && *sample >= 0.0;
+                assert!(point.samples.iter().all(is_right), "{name}: {point:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn combining_and_put_against_get_are_equal_to_the_bit_in_virtual_time() {
+    for name in ["put-get", "combining", "checked"] {
+        let [one, other] = [(), ()].map(|()| run(name, &mut theatre()).0);
+        assert_eq!(format!("{one:?}"), format!("{other:?}"), "{name}");
+    }
+}
+
+#[test]
+fn a_batch_is_one_doorbell_and_more_to_a_batch_make_more_of_a_turn() {
+    let mut theatre = theatre();
+    let mut seconds = |combined: u64| {
+        let flow = json!({
+            "kind": "put", "bytes": 64, "combined": combined, "depth": 1, "batches": 64 / combined,
+        });
+        let [near, _] = theatre.trial(flow::NAME, &flow).expect("it runs");
+        near["seconds"].as_f64().expect("a time")
+    };
+    let (single, batched) = (seconds(1), seconds(16));
+    assert!(batched < single, "64 puts: {batched} s in batches of 16, {single} s one by one");
+}
+
+#[test]
+fn parameters_that_make_no_sense_are_refused_in_a_sentence() {
+    let mut theatre = theatre();
+    let one = 1;
+    let flow = |bytes: u64, all: u64| {
+        let kind = "put";
+        json!({ "kind": kind, "bytes": bytes, "combined": one, "depth": one, "batches": all })
+    };
+    let crowd = |regions: u64, bytes: u64| {
+        let none = 0;
+        json!({ "connections": none, "regions": regions, "bytes": bytes, "puts": one })
+    };
+    for (name, parameters) in [
+        ("flow", json!({})),
+        ("flow", flow(0, 1)),
+        ("flow", flow(8, 0)),
+        ("flow", flow(1 << 40, 1)),
+        ("checked", json!({ "way": "checked", "bytes": 0, "blocks": 1 })),
+        ("checked", json!({ "way": "checked", "bytes": 1_u64 << 40, "blocks": 1 })),
+        ("stores", json!({ "way": "store", "bytes": 0, "transfers": 1 })),
+        ("crowd", crowd(0, 64)),
+        ("crowd", crowd(1, 1 << 20)),
+        ("soak", json!({ "seed": 1, "operations": 0, "connections_permille": 0 })),
+    ] {
+        let refused = theatre.trial(name, &parameters).expect_err("it makes no sense");
+        assert!(matches!(refused, Trouble::Input(_)), "{name}: {refused}");
+    }
+    let (result, ended) = {
+        let entry = registry::experiments().find(|one| one.name == "put-get").expect("it is");
+        let mut into = Experiment::new(entry.name, entry.about);
+        let none = Plan { sizes: [1 << 30, 1 << 31], ..plan() };
+        let ended = (entry.run)(&mut theatre, &none, &mut into);
+        (into, ended)
+    };
+    assert!(ended.is_err() && result.is_empty());
+}
+
+/// A link that damages what it carries: flips a bit in every so-manyth notified put, in the peer's
+/// memory, before the peer hears of it.
+struct Damaging {
+    inner: MemoryFabric,
+    draw: Draw,
+    chance: f64,
+    /// How often it did.
+    count: Rc<RefCell<u64>>,
+}
+
+impl Fabric for Damaging {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+    fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
+        self.inner.register(bytes)
+    }
+    fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
+        self.inner.export(region, name, grant)
+    }
+    fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
+        self.inner.withdraw(region)
+    }
+    fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
+        self.inner.memory(region)
+    }
+    fn connect(&mut self, peer: &str, how: Reliability) -> Result<EndpointId, ConnectError> {
+        self.inner.connect(peer, how)
+    }
+    fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
+        self.inner.disconnect(endpoint)
+    }
+    fn import(
+        &mut self,
+        endpoint: EndpointId,
+        name: Name,
+        key: Key,
+    ) -> Result<RemoteId, ImportError> {
+        self.inner.import(endpoint, name, key)
+    }
+    fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
+        self.inner.window(remote)
+    }
+    fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
+        self.inner.post(endpoint, tag, work)
+    }
+    fn post_receive(
+        &mut self,
+        endpoint: EndpointId,
+        tag: u64,
+        into: Slice,
+    ) -> Result<(), PostError> {
+        self.inner.post_receive(endpoint, tag, into)
+    }
+    fn poll(&mut self, now: Moment) -> Option<Completion> {
+        let what = self.inner.poll(now)?;
+        if let Completion::Notified { region, offset, bytes, .. } = what
+            && bytes > 1
+            && self.draw.chance(self.chance)
+        {
+            let at = offset + self.draw.below(bytes);
+            let memory = self.inner.memory(region).expect("its own");
+            let mut byte = [0];
+            memory.read(at, &mut byte).expect("inside");
+            byte[0] ^= 1 << self.draw.below(8);
+            memory.write(at, &byte).expect("inside");
+            *self.count.borrow_mut() += 1;
+        }
+        Some(what)
+    }
+    fn deadline(&self) -> Option<Moment> {
+        self.inner.deadline()
+    }
+}
+
+/// A theatre whose link damages every put with this probability, and how often it did.
+fn damaging(chance: f64, seed: u64) -> (Theatre, Rc<RefCell<u64>>) {
+    let lab = Lab::new();
+    let [near, far] = ["near", "far"].map(|name| lab.node(name).expect("a new name"));
+    let count = Rc::new(RefCell::new(0));
+    let far = Damaging { inner: far, draw: Draw::new(seed), chance, count: Rc::clone(&count) };
+    (joined(Box::new(near), Box::new(far)), count)
+}
+
+#[test]
+fn damaged_blocks_are_repeated_until_they_are_right_and_none_is_missing() {
+    for (seed, bytes) in [(1, 8), (2, 1000), (3, 65_536)] {
+        let (mut theatre, damages) = damaging(0.3, seed);
+        let task = Task { way: Way::Checked, bytes, blocks: 100 };
+        let (secured, far) =
+            show::trial::<Secured>(&mut theatre, checked::NAME, &task).expect("it ends");
+        let damaged = *damages.borrow();
+        assert!(damaged > 10, "seed {seed}: {damaged} of some 140 blocks were damaged");
+        assert_eq!(secured.repeated, damaged, "seed {seed}");
+        assert_eq!(far["damaged"].as_u64(), Some(damaged), "seed {seed}");
+        assert_eq!(far["accepted"].as_u64(), Some(100), "seed {seed}");
+        // The same blocks over a link that does nothing to them: the same bytes were accepted.
+        let (_, whole) =
+            show::trial::<Secured>(&mut self::theatre(), checked::NAME, &task).expect("it ends");
+        assert_eq!(far["digest"], whole["digest"], "seed {seed}");
+    }
+}
+
+#[test]
+fn without_the_check_damage_goes_unseen_and_a_link_that_damages_all_ends_it() {
+    let (mut theatre, damages) = damaging(0.5, 7);
+    let task = Task { way: Way::Answered, bytes: 256, blocks: 50 };
+    let (secured, far) =
+        show::trial::<Secured>(&mut theatre, checked::NAME, &task).expect("it ends");
+    assert!(*damages.borrow() > 5 && secured.repeated == 0 && far["damaged"] == 0);
+    let (mut theatre, _) = damaging(1.0, 8);
+    let task = Task { way: Way::Checked, bytes: 256, blocks: 50 };
+    let ended = show::trial::<Secured>(&mut theatre, checked::NAME, &task);
+    let why = ended.expect_err("nothing comes whole").to_string();
+    assert!(why.contains("block 0 came damaged 100 times"), "{why}");
+}
+
+#[test]
+fn a_soak_on_a_link_that_damages_ends_with_what_and_the_seed() {
+    let (mut theatre, _) = damaging(0.001, 9);
+    let (result, ended) = run("soak", &mut theatre);
+    let why = ended.expect_err("a byte differs").to_string();
+    assert!(why.contains("came changed") && why.contains("seed"), "{why}");
+    assert!(!result.facts.is_empty());
+}
+
+#[test]
+fn a_soaks_ledger_counts_every_kind_and_equal_seeds_are_equal_runs() {
+    let mut accounts = Vec::new();
+    for seed in [1, 1, 2] {
+        let slice = json!({ "seed": seed, "operations": 1000, "connections_permille": 20 });
+        let [near, far] = theatre().trial(soak::NAME, &slice).expect("nothing differs");
+        assert_eq!(near["ledger"], far["ledger"], "seed {seed}");
+        assert_eq!(near["operations"].as_u64(), Some(1000));
+        for kind in ["puts", "messages", "added", "connections"] {
+            assert!(near["ledger"][kind].as_u64() > Some(0), "{kind}: {near}");
+        }
+        assert!(near["got_bytes"].as_u64() > Some(0));
+        accounts.push(near["ledger"].clone());
+    }
+    assert_eq!(accounts[0], accounts[1]);
+    assert_ne!(accounts[0], accounts[2]);
+}
+
+#[test]
+fn a_crowd_is_gone_when_the_trial_is_over_so_that_the_next_one_finds_room() {
+    let mut theatre = theatre();
+    for _ in 0..3 {
+        let crowd = json!({ "connections": 20, "regions": 3, "bytes": 64, "puts": 500 });
+        let [near, far] = theatre.trial("crowd", &crowd).expect("it runs");
+        assert_eq!(far["broken"], 20);
+        assert_eq!(far["heard"], 500);
+        assert!(near["setup_seconds"].as_f64() > Some(0.0), "{near}");
+    }
+}
+
+#[test]
+fn an_incast_in_virtual_time_gathers_all_of_everybody_evenly() {
+    let lab = Lab::new();
+    let task = incast::Task { url: String::new(), key: 5, senders: 5, blocks: 40 };
+    let mut far = lab.node("gather").expect("a new name");
+    let mut gather = Gather::new(&mut far, &task).expect("a region");
+    let mut nodes: Vec<(MemoryFabric, Sender)> = (0..5)
+        .map(|number| {
+            let mut node = lab.node(&format!("sender-{number}")).expect("a new name");
+            let sender = Sender::new(&mut node, number, ("gather", 5)).expect("it is there");
+            (node, sender)
+        })
+        .collect();
+    let mut now = 0;
+    while !gather.is_done() {
+        now += 1000;
+        assert!(now < 100_000_000, "it hangs");
+        let is_ready = nodes.iter().all(|(_, sender)| sender.is_ready());
+        for (node, sender) in &mut nodes {
+            sender.step(node, if is_ready { 40 } else { 0 }, Moment::from_ns(now)).expect("well");
+        }
+        gather.step(&mut far, Moment::from_ns(now)).expect("well");
+    }
+    let gathered = gather.outcome();
+    assert_eq!(gathered.shares.len(), 5);
+    assert!(gathered.seconds > 0.0 && gathered.fairness() > 0.9, "{gathered:?}");
+    let one_had_all = incast::Gathered { seconds: 1.0, shares: vec![8, 0, 0, 0] };
+    assert!((one_had_all.fairness() - 0.25).abs() < 1e-9);
+}
+
+#[test]
+fn stores_and_descriptors_are_told_apart_and_the_crossover_is_a_size() {
+    let (result, ended) = run("stores", &mut theatre());
+    ended.expect("the lab maps windows");
+    let crossover = value(&result, super::stores::CROSSOVER);
+    assert!((0.0..=4096.0).contains(&crossover), "{crossover}");
+    let names: Vec<&str> = result.series.iter().map(|series| series.label.as_str()).collect();
+    assert!(names.contains(&"stores") && names.contains(&"descriptors"), "{names:?}");
+}
+
+#[test]
+fn every_registered_experiment_is_documented_with_its_command() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let page = std::fs::read_to_string(folder.join("bench-experiments.md")).expect("the page");
+    for entry in registry::experiments() {
+        let heading = format!("\n## {}\n", entry.name);
+        let command = format!("--only {}", entry.name);
+        assert!(page.contains(&heading) && page.contains(&command), "{} is missing", entry.name);
+    }
+}

@@ -1,0 +1,295 @@
+//! Other programs beside ours: the same cells, the same cores, the same rounds, in turns.
+//!
+//! A [`Cell`] is one number to be measured: of a quantity, on a path, of messages of one size. A
+//! [`Contender`] says which cells it can do and what in its work is not equal to ours; [`rounds`]
+//! has all of them measure all of theirs, in turns, and [`table`] holds each against ours. One
+//! file per peer: how it is found, called and read. Peers' programs are started on the cores that
+//! ours runs on ([`program`]), and are over when the benchmark is.
+
+pub mod flow;
+pub mod iperf3;
+pub mod libfabric;
+pub mod listening;
+pub mod netpipe;
+pub mod ours;
+pub mod program;
+pub mod rounds;
+pub mod sockperf;
+pub mod spead2;
+pub mod table;
+pub mod ucx;
+
+use std::time::Duration;
+
+use crate::{Stop, Trouble};
+
+/// What bytes cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Path {
+    /// Memory that two processes share.
+    Shm,
+    /// UDP over loopback.
+    Udp,
+    /// TCP over loopback.
+    Tcp,
+}
+
+impl Path {
+    /// As people write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Path::Shm => "shm",
+            Path::Udp => "udp",
+            Path::Tcp => "tcp",
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quantity {
+    /// Half a round trip \[us\].
+    Trip,
+    /// Messages one way, as fast as they go \[Gb/s\].
+    Stream,
+    /// Datagrams sent as fast as the sender goes: what arrives \[Gb/s\], and what does not.
+    Flood,
+    /// The highest rate of datagrams at which none is lost \[Gb/s\].
+    LossFree,
+}
+
+impl Quantity {
+    /// As people write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantity::Trip => "half round trip",
+            Quantity::Stream => "one way",
+            Quantity::Flood => "datagrams that arrive",
+            Quantity::LossFree => "loss-free rate",
+        }
+    }
+
+    /// Its unit.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        if self == Quantity::Trip { "us" } else { "Gb/s" }
+    }
+}
+
+/// One number to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// What.
+    pub quantity: Quantity,
+    /// On what.
+    pub path: Path,
+    /// Size of a message, or a datagram's payload \[byte\].
+    pub bytes: u64,
+}
+
+impl Cell {
+    /// Messages at \[Gb/s\] when so many pass in a second.
+    #[must_use]
+    pub fn gigabits(&self, messages_per_second: f64) -> f64 {
+        messages_per_second * self.bytes as f64 * 8e-9
+    }
+
+    /// How many messages are sent: enough for a median, few enough for a busy machine.
+    ///
+    /// Assumed: 200 round trips in a first look (two programs that spin on cores which others use
+    /// too take a time slice for each), 10 000 else; a tenth of long ones; streams of 32 MiB, or
+    /// 256 MiB, of 50 or 200 messages at least.
+    #[must_use]
+    pub fn count(&self, quick: bool) -> u64 {
+        let is_large = self.bytes > 64 << 10;
+        match (self.quantity, quick, is_large) {
+            (Quantity::Trip, true, false) => 200,
+            (Quantity::Trip, true, true) => 50,
+            (Quantity::Trip, false, false) => 10_000,
+            (Quantity::Trip, false, true) => 1000,
+            (_, true, _) => ((32 << 20) / self.bytes.max(1)).clamp(50, 20_000),
+            (_, false, _) => ((256 << 20) / self.bytes.max(1)).clamp(200, 100_000),
+        }
+    }
+}
+
+/// The cells of a run: a few for a first look.
+#[must_use]
+pub fn cells(quick: bool) -> Vec<Cell> {
+    const PATHS: [Path; 3] = [Path::Shm, Path::Udp, Path::Tcp];
+    let mut cells = Vec::new();
+    let mut add = |quantity, paths: &[Path], sizes: &[u64]| {
+        for path in paths {
+            cells.extend(sizes.iter().map(|bytes| Cell { quantity, path: *path, bytes: *bytes }));
+        }
+    };
+    if quick {
+        add(Quantity::Trip, &PATHS, &[64]);
+        add(Quantity::Stream, &[Path::Shm, Path::Tcp], &[64 << 10]);
+        add(Quantity::Flood, &[Path::Udp], &[1472, 8972]);
+    } else {
+        add(Quantity::Trip, &PATHS, &[64, 1024]);
+        add(Quantity::Trip, &[Path::Shm, Path::Tcp], &[8192]);
+        add(Quantity::Trip, &[Path::Shm], &[8, 1 << 20]);
+        add(Quantity::Stream, &[Path::Shm], &[8]);
+        add(Quantity::Stream, &[Path::Shm, Path::Tcp], &[64, 4096, 64 << 10, 1 << 20]);
+        add(Quantity::Stream, &[Path::Udp], &[1 << 20]);
+        add(Quantity::Flood, &[Path::Udp], &[1472, 8972]);
+        add(Quantity::LossFree, &[Path::Udp], &[1472, 8972]);
+    }
+    cells.sort();
+    cells
+}
+
+/// How a run goes.
+pub struct Run<'a> {
+    /// The core that sends and measures, and the other's.
+    pub cores: [usize; 2],
+    /// A first look.
+    pub quick: bool,
+    /// When it is over.
+    pub stop: &'a Stop,
+    /// How long a program may take for one cell.
+    pub limit: Duration,
+}
+
+/// How long a peer may take for a cell. Assumed: twenty times what each takes on an idle machine.
+const LIMIT: Duration = Duration::from_secs(60);
+/// The same for a first look, which shall not wait for one that hangs.
+const QUICK_LIMIT: Duration = Duration::from_secs(15);
+
+impl<'a> Run<'a> {
+    /// On these cores, until `stop` says that it is over.
+    #[must_use]
+    pub fn new(cores: [usize; 2], quick: bool, stop: &'a Stop) -> Run<'a> {
+        Run { cores, quick, stop, limit: if quick { QUICK_LIMIT } else { LIMIT } }
+    }
+}
+
+/// What a contender measured of a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Number {
+    /// In the quantity's unit.
+    pub value: f64,
+    /// Lost of what was sent \[%\], where datagrams may be lost.
+    pub lost: Option<f64>,
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Number {
+        Number { value, lost: None }
+    }
+}
+
+/// Why there is no number.
+#[derive(Debug)]
+pub enum NoNumber {
+    /// It failed, in a few words.
+    Failed(String),
+    /// The benchmark is over.
+    Over(Trouble),
+}
+
+impl From<Trouble> for NoNumber {
+    fn from(trouble: Trouble) -> NoNumber {
+        match trouble {
+            Trouble::Interrupted => NoNumber::Over(trouble),
+            trouble => NoNumber::Failed(trouble.to_string()),
+        }
+    }
+}
+
+/// Whether a contender is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is, in that version.
+    Version(String),
+    /// It is not, and what to do.
+    Absent(String),
+}
+
+/// How a contender does a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// What in its work is not as in ours; empty: nothing that is known.
+    pub note: &'static str,
+    /// Whether it may be called better or worse than ours for it.
+    pub is_equal: bool,
+}
+
+impl Offer {
+    /// Equal work, as far as the note goes.
+    #[must_use]
+    pub const fn equal(note: &'static str) -> Option<Offer> {
+        Some(Offer { note, is_equal: true })
+    }
+
+    /// Other work: shown, and not ranked.
+    #[must_use]
+    pub const fn unequal(note: &'static str) -> Option<Offer> {
+        Some(Offer { note, is_equal: false })
+    }
+}
+
+/// Who measures cells.
+pub trait Contender {
+    /// What `--only` calls it: `ucx`. Several contenders may be of one peer.
+    fn peer(&self) -> &'static str;
+
+    /// What its rows are called: `UCX tag (posix)`.
+    fn name(&self) -> &'static str;
+
+    /// Whether it is there.
+    fn presence(&self) -> Presence;
+
+    /// How it does a cell; `None`: it does not. A first look may leave out what takes long.
+    fn offer(&self, cell: &Cell, quick: bool) -> Option<Offer>;
+
+    /// Measures a cell that it offers.
+    fn measure(&mut self, cell: &Cell, run: &Run<'_>) -> Result<Number, NoNumber>;
+}
+
+/// What `--only` calls ours; ours is measured whoever else is.
+pub const OURS: &str = "fluxline";
+
+/// The contenders of this crate; ours first.
+#[must_use]
+pub fn contenders() -> Vec<Box<dyn Contender>> {
+    let mut all: Vec<Box<dyn Contender>> = Vec::new();
+    all.extend(ours::contenders());
+    all.push(Box::new(iperf3::Iperf3::find()));
+    all.push(Box::new(sockperf::Sockperf::find()));
+    all.push(Box::new(netpipe::Netpipe::find()));
+    all.extend(ucx::contenders());
+    all.push(Box::new(libfabric::Libfabric::find()));
+    all.push(Box::new(spead2::Spead2::find()));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_has_one_of_ours_to_be_held_against() {
+        let contenders = contenders();
+        for quick in [false, true] {
+            for cell in cells(quick) {
+                let ours = contenders.iter().filter(|one| one.peer() == OURS);
+                let first = ours.filter_map(|one| one.offer(&cell, quick)).next();
+                assert!(first.is_some_and(|offer| offer.is_equal), "{cell:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_contenders_have_one_name() {
+        let mut names: Vec<&str> = contenders().iter().map(|one| one.name()).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

@@ -1,0 +1,203 @@
+//! Fluxline itself: its links, its datagrams, and its plain TCP as a reference.
+//!
+//! Measured by the same roles and trials as `fluxline bench LINK`, against another process that is
+//! started for each cell and ends with it: it spins, and would take a core from the next.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::flow::{Flow, loss_free};
+use super::{Cell, Contender, NoNumber, Number, OURS, Offer, Path, Presence, Quantity, Run};
+use crate::Trouble;
+use crate::datagrams::laboratory::{Laboratory, OnStage};
+use crate::datagrams::message::Path as Way;
+use crate::datagrams::setting::{SINGLE, Setting, TRAINS};
+use crate::pingpong::{self, Measured, Mode, Task, exchange, tcp};
+use crate::real::{Link, Local, Near, NearConfig};
+use crate::stage::{Stage, Talk};
+
+/// Trials of a stream, of which the shortest counts; of round trips there is one.
+/// Source: NetPIPE, netpipe.c.
+const TRIALS: u32 = 3;
+/// How long datagrams are sent: as long as peers do.
+const FLOOD: Duration = Duration::from_secs(1);
+/// The same in a first look.
+const QUICK_FLOOD: Duration = Duration::from_millis(300);
+
+/// One way of ours.
+struct Ours {
+    name: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Puts with a notification, on a link that has a fabric.
+    Put,
+    /// Bare TCP, by our own ends.
+    Tcp,
+    /// Datagrams, this way.
+    Datagrams(Way),
+}
+
+/// All ways.
+#[must_use]
+pub fn contenders() -> Vec<Box<dyn Contender>> {
+    let way = |name, kind| -> Box<dyn Contender> { Box::new(Ours { name, kind }) };
+    vec![
+        way("fluxline put", Kind::Put),
+        way("fluxline datagrams", Kind::Datagrams(SINGLE)),
+        way("fluxline trains", Kind::Datagrams(TRAINS)),
+        way("fluxline's plain TCP", Kind::Tcp),
+    ]
+}
+
+impl Contender for Ours {
+    fn peer(&self) -> &'static str {
+        OURS
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn presence(&self) -> Presence {
+        Presence::Version(env!("CARGO_PKG_VERSION").to_owned())
+    }
+
+    fn offer(&self, cell: &Cell, _: bool) -> Option<Offer> {
+        let is_exchange = matches!(cell.quantity, Quantity::Trip | Quantity::Stream);
+        match (self.kind, cell.path) {
+            (Kind::Put, Path::Shm) if is_exchange => {
+                Offer::equal("p50 of trips; put at its place, and its owner told")
+            }
+            (Kind::Put, Path::Udp) if is_exchange => {
+                Offer::equal("p50 of trips; RoCEv2: put, told, checked, acknowledged, sent again")
+            }
+            (Kind::Tcp, Path::Tcp) if is_exchange => Offer::equal(
+                "p50 of trips; no link of Fluxline's, but the machine's TCP as we see it",
+            ),
+            (Kind::Datagrams(way), Path::Udp) if !is_exchange => match way == SINGLE {
+                true => Offer::equal("single datagrams, as an FPGA sends them; buffer of 64 MiB"),
+                false => Offer::unequal("trains, which an FPGA does not send: not equal work"),
+            },
+            _ => None,
+        }
+    }
+
+    fn measure(&mut self, cell: &Cell, run: &Run<'_>) -> Result<Number, NoNumber> {
+        let kind = self.kind;
+        match (kind, cell.quantity) {
+            (Kind::Datagrams(way), Quantity::LossFree) => loss_free(cell, |rate| {
+                Ok(on_link(cell, run, &|near| flood(near, cell, way, rate, run))?)
+            }),
+            (Kind::Datagrams(way), _) => {
+                let flow = on_link(cell, run, &|near| flood(near, cell, way, None, run))?;
+                Ok(flow.number(cell))
+            }
+            _ => Ok(on_link(cell, run, &|near| exchange(near, cell, kind, run))?.into()),
+        }
+    }
+}
+
+/// What is measured on a link that is open.
+type Work<'a, T> = &'a (dyn Fn(&mut Near) -> Result<T, Trouble> + Sync);
+
+/// Starts the other process, has `work` measure in a thread that is pinned, ends both.
+fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) -> Result<T, Trouble> {
+    let address = Ipv4Addr::LOCALHOST.into();
+    let link = match cell.path {
+        Path::Shm => Link::Shm,
+        Path::Udp => Link::Udp { address, port: None },
+        Path::Tcp => Link::Tcp { address },
+    };
+    let mut local = Local::start(run.stop)?;
+    let (control, key) = (local.control, local.key.clone());
+    let ended = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let mut near = Near::connect(NearConfig {
+                url: format!("{}://", link.scheme()),
+                link,
+                control,
+                key,
+                cores: run.cores.map(Some),
+                progress: Box::new(|_, _, _| {}),
+                stop: run.stop.clone(),
+            })?;
+            work(&mut near)
+        });
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    ended.map_err(|trouble| match trouble {
+        // How a process ended that was started here is known better.
+        Trouble::PeerGone { .. } => local.died().unwrap_or(trouble),
+        _ => trouble,
+    })
+}
+
+/// A cell ends after so long with the repeats that it has \[ms\]: others may have the cores.
+const CELL_LIMIT_MS: u64 = 2000;
+
+/// Half a round trip \[us\], or a stream \[Gb/s\].
+fn exchange(near: &mut Near, cell: &Cell, kind: Kind, run: &Run<'_>) -> Result<f64, Trouble> {
+    let is_trip = cell.quantity == Quantity::Trip;
+    let task = Task {
+        mode: if is_trip { Mode::PingPong } else { Mode::Stream },
+        way: pingpong::Way::Put,
+        bytes: cell.bytes,
+        repeats: cell.count(run.quick),
+        trials: if is_trip { 1 } else { TRIALS },
+        cold: false,
+        checked: false,
+        limit_ms: CELL_LIMIT_MS,
+    };
+    let measured = if kind == Kind::Tcp { by_tcp(near, &task)? } else { by_fabric(near, &task)? };
+    let nothing = || Trouble::Garbled { what: "no result".to_owned() };
+    if is_trip {
+        let [median_ns, ..] = measured.repeat_ns.ok_or_else(nothing)?;
+        return Ok(median_ns as f64 / 2e3);
+    }
+    let seconds = measured.least();
+    if seconds > 0.0 { Ok(cell.gigabits(1.0 / seconds)) } else { Err(nothing()) }
+}
+
+fn by_fabric(near: &mut Near, task: &Task) -> Result<Measured, Trouble> {
+    let parameters = serde_json::to_value(task).unwrap_or_default();
+    let [here, there] = near.trial(exchange::NAME, &parameters)?;
+    serde_json::from_value(if task.mode == Mode::Stream { there } else { here })
+        .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+}
+
+fn by_tcp(near: &mut Near, task: &Task) -> Result<Measured, Trouble> {
+    let address = Ipv4Addr::LOCALHOST.into();
+    let parameters = serde_json::json!({ "address": address });
+    let mut measured = None;
+    near.call(tcp::NAME, &parameters, &mut |talk: &mut dyn Talk| {
+        let mut end = tcp::connect(address, talk)?;
+        measured = Some(tcp::measure(&mut end, task, talk)?);
+        talk.tell(&Value::Null)?;
+        Ok(Value::Null)
+    })?;
+    measured.ok_or_else(|| Trouble::Garbled { what: "no result".to_owned() })
+}
+
+fn flood(
+    near: &mut Near,
+    cell: &Cell,
+    way: Way,
+    rate: Option<f64>,
+    run: &Run<'_>,
+) -> Result<Flow, Trouble> {
+    let mut laboratory = OnStage::new(near)?;
+    let setting = Setting::find(&mut laboratory)?;
+    let length = if run.quick { QUICK_FLOOD } else { FLOOD };
+    let mut plan = setting.trial(way, cell.bytes as usize, rate, length);
+    let [here, there] = run.cores.map(Some);
+    (plan.sender_cores, plan.receiver_core) = (vec![here], there);
+    let trial = laboratory.trial(plan)?;
+    let sent = trial.sent_datagrams();
+    let seconds = sent as f64 / trial.sent_rate().max(1e-9);
+    Ok(Flow { sent, arrived: sent.saturating_sub(trial.lost()), seconds })
+}

@@ -1,0 +1,178 @@
+//! The rounds: every contender measures every cell that it can do, in turns, so that what disturbs
+//! the machine for a while disturbs all of them.
+
+use super::{Cell, Contender, NoNumber, OURS, Presence, Run};
+use crate::Trouble;
+use crate::result::Contest;
+
+/// What is measured: cells in order, and who measures each.
+pub struct Agenda {
+    contenders: Vec<Box<dyn Contender>>,
+    contests: Vec<(Cell, usize, Contest)>,
+}
+
+impl Agenda {
+    /// Of those that are there. A cell that no peer can do is left out: there is nothing to hold
+    /// ours against.
+    #[must_use]
+    pub fn new(contenders: Vec<Box<dyn Contender>>, cells: &[Cell], quick: bool) -> Agenda {
+        let mut contests = Vec::new();
+        for cell in cells {
+            let of_cell: Vec<_> = contenders
+                .iter()
+                .enumerate()
+                .filter(|(_, one)| matches!(one.presence(), Presence::Version(_)))
+                .filter_map(|(place, one)| Some((*cell, place, contest(&**one, cell, quick)?)))
+                .collect();
+            if of_cell.iter().any(|(_, _, contest)| !contest.is_ours) {
+                contests.extend(of_cell);
+            }
+        }
+        Agenda { contenders, contests }
+    }
+
+    /// Steps of a round.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.contests.len()
+    }
+
+    /// Measures; `step` is told what comes next. What was measured is kept when it ends early.
+    ///
+    /// Errors: interrupted. A contender that fails has no number in that round, and a sentence.
+    pub fn run(
+        &mut self,
+        rounds: u32,
+        run: &Run<'_>,
+        mut step: impl FnMut(&str),
+    ) -> Result<(), Trouble> {
+        for _ in 0..rounds {
+            for (cell, place, contest) in &mut self.contests {
+                run.stop.check()?;
+                step(&format!(
+                    "{} over {}, {}: {}",
+                    contest.quantity, contest.path, contest.bytes, contest.contender
+                ));
+                match self.contenders[*place].measure(cell, run) {
+                    Ok(number) => {
+                        contest.samples.push(number.value);
+                        contest.lost.extend(number.lost);
+                    }
+                    Err(NoNumber::Failed(why)) => contest.failed = why,
+                    Err(NoNumber::Over(trouble)) => return Err(trouble),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What was measured.
+    #[must_use]
+    pub fn contests(self) -> Vec<(Cell, Contest)> {
+        self.contests.into_iter().map(|(cell, _, contest)| (cell, contest)).collect()
+    }
+}
+
+fn contest(contender: &dyn Contender, cell: &Cell, quick: bool) -> Option<Contest> {
+    let offer = contender.offer(cell, quick)?;
+    Some(Contest {
+        quantity: cell.quantity.name().to_owned(),
+        path: cell.path.name().to_owned(),
+        bytes: cell.bytes,
+        unit: cell.quantity.unit().to_owned(),
+        contender: contender.name().to_owned(),
+        is_ours: contender.peer() == OURS,
+        is_equal: offer.is_equal,
+        samples: Vec::new(),
+        lost: Vec::new(),
+        note: offer.note.to_owned(),
+        failed: String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::Stop;
+    use crate::peers::{Number, Offer, Path, Quantity};
+
+    const TRIP: Cell = Cell { quantity: Quantity::Trip, path: Path::Shm, bytes: 8 };
+    const STREAM: Cell = Cell { quantity: Quantity::Stream, ..TRIP };
+
+    struct Told {
+        name: &'static str,
+        peer: &'static str,
+        streams: bool,
+        log: Rc<RefCell<Vec<&'static str>>>,
+    }
+
+    impl Contender for Told {
+        fn peer(&self) -> &'static str {
+            self.peer
+        }
+        fn name(&self) -> &'static str {
+            self.name
+        }
+        fn presence(&self) -> Presence {
+            match self.name {
+                "absent" => Presence::Absent("not installed".into()),
+                _ => Presence::Version("1".into()),
+            }
+        }
+        fn offer(&self, cell: &Cell, _: bool) -> Option<Offer> {
+            (self.streams || cell.quantity == Quantity::Trip).then_some(Offer::equal("")).flatten()
+        }
+        fn measure(&mut self, _: &Cell, run: &Run<'_>) -> Result<Number, NoNumber> {
+            self.log.borrow_mut().push(self.name);
+            run.stop.check()?;
+            match self.name {
+                "fails" => Err(NoNumber::Failed("it hangs".into())),
+                _ => Ok(1.0.into()),
+            }
+        }
+    }
+
+    fn all(log: &Rc<RefCell<Vec<&'static str>>>) -> Vec<Box<dyn Contender>> {
+        let told = |name, peer, streams| -> Box<dyn Contender> {
+            Box::new(Told { name, peer, streams, log: Rc::clone(log) })
+        };
+        vec![
+            told("ours", OURS, true),
+            told("peer", "peer", false),
+            told("fails", "fails", false),
+            told("absent", "absent", true),
+        ]
+    }
+
+    #[test]
+    fn all_that_are_there_take_turns_and_one_that_fails_stops_nobody() {
+        let log = Rc::default();
+        let mut agenda = Agenda::new(all(&log), &[TRIP, STREAM], true);
+        assert_eq!(agenda.steps(), 3, "nobody but ours has streams");
+        let stop = Stop::default();
+        agenda.run(2, &Run::new([0, 0], true, &stop), |_| {}).expect("it runs");
+        let turns = log.borrow().clone();
+        assert_eq!(turns, ["ours", "peer", "fails", "ours", "peer", "fails"]);
+        let contests = agenda.contests();
+        assert_eq!(contests[1].1.samples, [1.0, 1.0]);
+        assert!(contests[2].1.samples.is_empty() && contests[2].1.failed == "it hangs");
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_rounds_and_keeps_what_was_measured() {
+        let log = Rc::default();
+        let mut agenda = Agenda::new(all(&log), &[TRIP], true);
+        let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let stop = Stop::on(std::sync::Arc::clone(&flag));
+        let mut steps = 0;
+        let ended = agenda.run(9, &Run::new([0, 0], true, &stop), |_| {
+            steps += 1;
+            flag.store(steps > 4, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert!(matches!(ended, Err(Trouble::Interrupted)));
+        assert_eq!(agenda.contests()[0].1.samples.len(), 2);
+    }
+}

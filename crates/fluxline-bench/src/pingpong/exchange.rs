@@ -1,0 +1,403 @@
+//! The two ends of an exchange on a fabric: ping-pong, stream, and both ways at once.
+//!
+//! Both ends are the same machine; what differs is when it may send. A trial begins with a word
+//! there and back, which is not timed (NetPIPE's Sync): then both ends wait for the first message.
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::{Completion, Fabric, Local, Operation, Work};
+use hdrhistogram::Histogram;
+use serde_json::Value;
+
+use super::{Measured, Mode, Task, Way};
+use crate::Trouble;
+use crate::role::{Role, Side, Site, Step, Transfer};
+
+/// The trial's name.
+pub const NAME: &str = "exchange";
+/// The notification of the word before a trial; never the number of a message.
+const SYNC: u32 = 0xFF_FFFF;
+/// The notification by which the near end cuts the exchange short; never the number of a message.
+const CUT: u32 = 0xFF_FFFE;
+/// What is touched before a trial with a cold cache \[byte\]. Source: netpipe.c, MEMSIZE.
+const FLUSH_BYTES: usize = 10_000_000;
+/// A pool for a cold cache, and how messages lie in it \[byte\]. Source: netpipe.c, MEMSIZE and the
+/// buffers' alignment.
+const POOL_BYTES: u64 = 10_000_000;
+const POOL_GRID: u64 = 16 << 10;
+/// Completions handled, and messages posted, in one step at most.
+const STEP_MAX: u32 = 64;
+
+/// Makes one end. Errors: a task that is none, or makes no sense.
+pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+    let task = Task::deserialize_from(parameters)?;
+    Ok(Box::new(Exchange::new(task, side)))
+}
+
+impl Task {
+    fn deserialize_from(parameters: &Value) -> Result<Task, Trouble> {
+        let task: Task = serde_json::from_value(parameters.clone())
+            .map_err(|error| Trouble::Input(format!("an exchange: {error}")))?;
+        let is_right = task.bytes > 0 && task.repeats > 0 && task.trials > 0;
+        if is_right && (task.way == Way::Put || task.mode == Mode::PingPong) {
+            return Ok(task);
+        }
+        Err(Trouble::Input(format!("an exchange cannot be {task:?}")))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The word before a trial has to go out.
+    Greets,
+    /// The peer's has to come.
+    Awaits,
+    /// Messages.
+    Runs,
+    /// The word that cuts it short has to go out.
+    Cuts,
+    /// All trials are over.
+    Over,
+}
+
+struct Exchange {
+    task: Task,
+    side: Side,
+    phase: Phase,
+    /// The trial, and what has been sent and received in it.
+    trial: u32,
+    sent: u64,
+    received: u64,
+    /// Whether a buffer waits for the next message.
+    posted: bool,
+    /// A message that the queue has not taken whole.
+    going: Option<Transfer>,
+    began: Moment,
+    before: Moment,
+    trips: Histogram<u64>,
+    measured: Measured,
+    dummy: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl Exchange {
+    fn new(task: Task, side: Side) -> Exchange {
+        let phase = if side == Side::Near { Phase::Greets } else { Phase::Awaits };
+        Exchange {
+            task,
+            side,
+            phase,
+            trial: 0,
+            sent: 0,
+            received: 0,
+            posted: false,
+            going: None,
+            began: Moment::default(),
+            before: Moment::default(),
+            trips: trips(),
+            measured: Measured::default(),
+            dummy: vec![0; if task.cold { FLUSH_BYTES } else { 0 }],
+            scratch: Vec::new(),
+        }
+    }
+
+    fn sends(&self) -> bool {
+        self.task.mode != Mode::Stream || self.side == Side::Near
+    }
+
+    fn receives(&self) -> bool {
+        self.task.mode != Mode::Stream || self.side == Side::Far
+    }
+
+    fn may_send(&self) -> bool {
+        self.sent < self.task.repeats
+            && match (self.task.mode, self.side) {
+                (Mode::PingPong, Side::Far) => self.sent < self.received,
+                (Mode::Stream, Side::Near) => true,
+                (Mode::Stream, Side::Far) => false,
+                _ => self.sent == self.received,
+            }
+    }
+
+    fn is_trial_over(&self) -> bool {
+        let all = self.task.repeats;
+        (!self.sends() || self.sent == all && self.going.is_none())
+            && (!self.receives() || self.received == all)
+    }
+
+    /// Where the message of that number lies, in either half.
+    fn place(&self, number: u64) -> u64 {
+        if !self.task.cold {
+            return 0;
+        }
+        // Always on to the next grid place, also from one that is on it, as NetPIPE does.
+        let stride = self.task.bytes / POOL_GRID * POOL_GRID + POOL_GRID;
+        let places = (POOL_BYTES / stride).max(1);
+        number % places * stride
+    }
+
+    /// A transfer of one byte as the word before a trial.
+    fn greet(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+        if self.going.is_none() {
+            self.flush_cache();
+            self.going = Some(Transfer::new(0, 0, 1, SYNC));
+        }
+        self.go_on(site, fabric)
+    }
+
+    /// Posts more of the message that is under way; `true`: none is left of it.
+    fn go_on(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+        let Some(transfer) = &mut self.going else { return Ok(true) };
+        if !transfer.step(site, fabric)? {
+            return Ok(false);
+        }
+        self.going = None;
+        Ok(true)
+    }
+
+    fn flush_cache(&mut self) {
+        for byte in self.dummy.iter_mut().step_by(4) {
+            *byte = byte.wrapping_add(1);
+        }
+        std::hint::black_box(&mut self.dummy);
+    }
+
+    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+        let place = self.place(self.sent);
+        if self.task.checked {
+            self.fill(site, place)?;
+        }
+        match self.task.way {
+            Way::Put => {
+                let notice = (self.sent % u64::from(CUT)) as u32;
+                self.going = Some(Transfer::new(place, place, self.task.bytes, notice));
+                self.sent += 1;
+                self.go_on(site, fabric)
+            }
+            Way::Message => {
+                let from = Local::Region(site.outgoing(place, self.task.bytes));
+                let work = Work::Send { from, complete_at: None };
+                let taken = site.post(fabric, 0, work)?;
+                self.sent += u64::from(taken);
+                Ok(taken)
+            }
+        }
+    }
+
+    /// Posts the buffer for the next message, if that is needed.
+    fn post_buffer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+        let expects = self.received < self.task.repeats || self.trial + 1 < self.task.trials;
+        if self.task.way == Way::Message && !self.posted && expects {
+            let number = if self.received < self.task.repeats { self.received } else { 0 };
+            let into = site.incoming(self.place(number), self.task.bytes);
+            fabric.post_receive(site.endpoint, 0, into)?;
+            self.posted = true;
+        }
+        Ok(())
+    }
+
+    fn arrived(&mut self, site: &Site, now: Moment) -> Result<(), Trouble> {
+        if self.task.checked {
+            self.compare(site, self.place(self.received))?;
+        }
+        self.received += 1;
+        // The least that is recorded: a histogram has no zero.
+        let trip = now.since(self.before).as_ns().max(1);
+        self.trips.saturating_record(trip);
+        self.before = now;
+        Ok(())
+    }
+
+    /// The first words of each message are its trial's, then its own number, then their places.
+    fn pattern(&self, number: u64) -> impl FnMut(usize) -> u8 + use<> {
+        let salt = number.wrapping_mul(0x9E37_79B9).wrapping_add(u64::from(self.trial)) as u32;
+        move |place| {
+            let word = (place as u32 / 4).wrapping_add(salt);
+            word.to_le_bytes()[place % 4]
+        }
+    }
+
+    fn fill(&mut self, site: &Site, place: u64) -> Result<(), Trouble> {
+        let pattern = self.pattern(self.sent);
+        self.scratch.clear();
+        self.scratch.extend((0..self.task.bytes as usize).map(pattern));
+        site.memory.write(site.half_bytes + place, &self.scratch)?;
+        Ok(())
+    }
+
+    fn compare(&mut self, site: &Site, place: u64) -> Result<(), Trouble> {
+        self.scratch.resize(self.task.bytes as usize, 0);
+        site.memory.read(place, &mut self.scratch)?;
+        let mut pattern = self.pattern(self.received);
+        let wrong =
+            self.scratch.iter().enumerate().position(|(place, byte)| *byte != pattern(place));
+        if let Some(wrong) = wrong {
+            let (bytes, number) = (self.task.bytes, self.received);
+            let what = format!("byte {wrong} of message {number} of {bytes} B came changed");
+            return Err(Trouble::Defect { what });
+        }
+        self.measured.compared_bytes += self.task.bytes;
+        Ok(())
+    }
+
+    fn told(&mut self, what: &Completion, site: &Site, now: Moment) -> Result<(), Trouble> {
+        match *what {
+            Completion::Notified { value, .. } => match site.noticed(value) {
+                Some(SYNC) => self.synced(now),
+                Some(CUT) => {
+                    self.end_cut(now);
+                    self.phase = Phase::Over;
+                    Ok(())
+                }
+                Some(number) if self.task.way == Way::Put => {
+                    let expected = self.received % u64::from(CUT);
+                    if u64::from(number) != expected {
+                        let what = format!("message {number} came instead of {expected}");
+                        return Err(Trouble::Defect { what });
+                    }
+                    self.arrived(site, now)
+                }
+                _ => Ok(()),
+            },
+            Completion::Done { operation: Operation::Receive, value, .. } => {
+                self.posted = false;
+                if value != self.task.bytes {
+                    let what = format!("{value} B came instead of {}", self.task.bytes);
+                    return Err(Trouble::Defect { what });
+                }
+                self.arrived(site, now)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn synced(&mut self, now: Moment) -> Result<(), Trouble> {
+        if self.phase != Phase::Awaits {
+            return Err(Trouble::Defect { what: "a trial began twice".to_owned() });
+        }
+        // The far side answers first.
+        self.phase = if self.side == Side::Near { Phase::Runs } else { Phase::Greets };
+        (self.began, self.before) = (now, now);
+        Ok(())
+    }
+
+    fn end_trial(&mut self, now: Moment) {
+        let repeats = self.task.repeats as f64;
+        self.measured.seconds.push(now.since(self.began).as_ns() as f64 / 1e9 / repeats);
+        (self.sent, self.received) = (0, 0);
+        self.trial += 1;
+        self.phase = match (self.trial == self.task.trials, self.side) {
+            (true, _) => Phase::Over,
+            (false, Side::Near) => Phase::Greets,
+            (false, Side::Far) => Phase::Awaits,
+        };
+    }
+
+    /// Whether the trial lasts too long: somebody else has one of the two cores most of the time.
+    /// Not with messages: a buffer would stay behind.
+    fn is_too_long(&self, now: Moment) -> bool {
+        let limit_ns = self.task.limit_ms.saturating_mul(1_000_000);
+        let is_between = self.task.mode == Mode::Stream || self.sent == self.received;
+        limit_ns > 0
+            && self.side == Side::Near
+            && self.task.way == Way::Put
+            && self.sent > 0
+            && is_between
+            && self.going.is_none()
+            && now.since(self.began).as_ns() > limit_ns
+    }
+
+    /// The time of a repeat from those that were done.
+    fn end_cut(&mut self, now: Moment) {
+        let done = if self.receives() { self.received } else { self.sent };
+        if done > 0 {
+            let elapsed_ns = now.since(self.began).as_ns() as f64;
+            self.measured.seconds.push(elapsed_ns / 1e9 / done as f64);
+        }
+    }
+
+    /// Sends what may be sent; whether anything was.
+    fn run(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+        let mut worked = false;
+        for _ in 0..STEP_MAX {
+            if !self.go_on(site, fabric)? || !self.may_send() || self.is_too_long(now) {
+                break;
+            }
+            // The buffer for the answer first.
+            self.post_buffer(site, fabric)?;
+            if !self.send(site, fabric)? {
+                break;
+            }
+            worked = true;
+        }
+        Ok(worked)
+    }
+}
+
+/// Times of single repeats \[ns\], to three digits, up to a minute.
+fn trips() -> Histogram<u64> {
+    let made = Histogram::new_with_bounds(1, 60_000_000_000, 3);
+    made.unwrap_or_else(|error| unreachable!("bounds that are constants: {error}"))
+}
+
+impl Role for Exchange {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+        if self.trial == 0 && self.received == 0 {
+            self.check_room(site)?;
+        }
+        let mut worked = false;
+        self.post_buffer(site, fabric)?;
+        for _ in 0..STEP_MAX {
+            let Some(what) = site.poll(fabric, now)? else { break };
+            worked = true;
+            self.told(&what, site, now)?;
+            // What comes after the trial's last message belongs to the next trial.
+            if self.phase == Phase::Runs && (self.may_send() || self.is_trial_over()) {
+                break;
+            }
+        }
+        if self.phase == Phase::Greets && self.greet(site, fabric)? {
+            self.phase = if self.side == Side::Near { Phase::Awaits } else { Phase::Runs };
+            worked = true;
+        }
+        if self.phase == Phase::Runs {
+            worked |= self.run(site, fabric, now)?;
+            if self.is_trial_over() {
+                self.end_trial(now);
+            } else if self.is_too_long(now) {
+                self.end_cut(now);
+                self.going = Some(Transfer::new(0, 0, 1, CUT));
+                self.phase = Phase::Cuts;
+            }
+        }
+        if self.phase == Phase::Cuts && self.go_on(site, fabric)? {
+            self.phase = Phase::Over;
+        }
+        Ok(match (self.phase, worked) {
+            (Phase::Over, _) => Step::Done,
+            (_, true) => Step::Worked,
+            (_, false) => Step::Idle(None),
+        })
+    }
+
+    fn outcome(&mut self) -> Value {
+        if self.receives() && !self.trips.is_empty() {
+            let at = |part| self.trips.value_at_quantile(part);
+            self.measured.repeat_ns = Some([at(0.5), at(0.99), at(0.999), self.trips.max()]);
+        }
+        serde_json::to_value(&self.measured).unwrap_or_default()
+    }
+}
+
+impl Exchange {
+    fn check_room(&self, site: &Site) -> Result<(), Trouble> {
+        let bytes = self.task.bytes;
+        let message_max = site.capabilities.operation_bytes_max;
+        if bytes > site.half_bytes || self.task.way == Way::Message && bytes > message_max {
+            let max = site.half_bytes.min(message_max);
+            return Err(Trouble::Input(format!(
+                "messages of {bytes} B are too long here; ask for at most {max} B (--sizes)"
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! Ping-pong on NetPIPE's schedule, with its variants: messages, streams, both ways at once,
+//! integrity, a cold cache. Over any fabric, and over plain TCP as NetPIPE's own module does it.
+//!
+//! [`schedule`] has the sizes and repeats, [`exchange`] the two ends on a fabric, `tcp` those on
+//! TCP, `sweep` what a whole run over the schedule comes to.
+//! Source of the method: NetPIPE 3.7.1, netpipe.c.
+
+pub mod exchange;
+pub mod netpipe;
+pub mod schedule;
+mod sweep;
+pub(crate) mod tcp;
+
+use serde::{Deserialize, Serialize};
+
+use crate::registry::{Entry, Links, Trial};
+use crate::stage::Service;
+
+/// What the two ends do in a repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// There, and back.
+    PingPong,
+    /// There only.
+    Stream,
+    /// Both ways at once.
+    Bidirectional,
+}
+
+/// How a message crosses a fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// A put with a notification.
+    Put,
+    /// A message into a buffer that the other side posted.
+    Message,
+}
+
+/// What one size is measured with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// What is done in a repeat.
+    pub mode: Mode,
+    /// By what.
+    pub way: Way,
+    /// Size of a message \[byte\].
+    pub bytes: u64,
+    /// Repeats in a trial.
+    pub repeats: u64,
+    /// Trials, of which the shortest counts.
+    pub trials: u32,
+    /// Whether every message is other memory, and the cache is filled with something else before.
+    pub cold: bool,
+    /// Whether every byte is written before and compared after; not to be timed.
+    pub checked: bool,
+    /// A trial that lasts longer is cut short, and its repeats are counted \[ms\]; 0: never.
+    pub limit_ms: u64,
+}
+
+/// What one end measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Time of a repeat, of each trial \[s\].
+    pub seconds: Vec<f64>,
+    /// Of single repeats: p50, p99, p99.9, the longest \[ns\]; absent where there is none.
+    pub repeat_ns: Option<[u64; 4]>,
+    /// Bytes compared and found equal.
+    pub compared_bytes: u64,
+}
+
+impl Measured {
+    /// The shortest trial \[s\].
+    #[must_use]
+    pub fn least(&self) -> f64 {
+        self.seconds.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// The longest trial \[s\].
+    #[must_use]
+    pub fn most(&self) -> f64 {
+        self.seconds.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// The experiments of this folder.
+pub const EXPERIMENTS: &[Entry] = &[
+    Entry {
+        name: "pingpong",
+        about: "Half round trips on NetPIPE's schedule of sizes: puts with a notification there \
+                and back (over tcp://: blocking sockets, as NetPIPE). Least of three trials as \
+                NetPIPE, and percentiles of single trips.",
+        links: Links::FabricsAnd(&["tcp"]),
+        by_default: true,
+        seconds: [10, 60],
+        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::PING_PONG),
+    },
+    Entry {
+        name: "messages",
+        about: "As pingpong, by messages into buffers that the receiver posts.",
+        links: Links::Fabrics,
+        by_default: false,
+        seconds: [10, 60],
+        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::MESSAGES),
+    },
+    Entry {
+        name: "stream",
+        about: "One side sends, the other receives; the receiver's clock counts, as NetPIPE -s.",
+        links: Links::FabricsAnd(&["tcp"]),
+        by_default: true,
+        seconds: [5, 30],
+        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::STREAM),
+    },
+    Entry {
+        name: "bidirectional",
+        about: "Both sides send at once and then receive, as NetPIPE -2; rates are of both sides.",
+        links: Links::FabricsAnd(&["tcp"]),
+        by_default: false,
+        seconds: [5, 30],
+        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::BIDIRECTIONAL),
+    },
+    Entry {
+        name: "cold",
+        about: "As pingpong with a cold cache, as NetPIPE -I: each message is other memory out of \
+                pools of 10 MB, and 10 MB of something else are touched before each trial.",
+        links: Links::Fabrics,
+        by_default: false,
+        seconds: [10, 60],
+        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::COLD),
+    },
+    Entry {
+        name: "integrity",
+        about: "Every word of every message is written before and compared after, there and back, \
+                on the sizes of NetPIPE -i; nothing is timed.",
+        links: Links::Fabrics,
+        by_default: true,
+        seconds: [3, 10],
+        run: |stage, plan, into| sweep::check(stage, plan, into),
+    },
+];
+
+/// The trials of this folder.
+pub const TRIALS: &[Trial] = &[Trial { name: exchange::NAME, make: exchange::make }];
+
+/// The services of this folder.
+pub const SERVICES: &[Service] = &[Service { name: tcp::NAME, run: tcp::serve }];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,329 @@
+//! A whole run over the schedule, several times, and what it comes to.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::schedule::{Config, Schedule, TRIAL_SECONDS, TRIALS};
+use super::{Measured, Mode, Task, Way, exchange, tcp};
+use crate::Trouble;
+use crate::result::{Experiment, Fact, Point, Series};
+use crate::stage::{Plan, Stage, Talk};
+use crate::statistics::median;
+
+/// Repeats of the first look at the first size. Source: netpipe.c.
+const FIRST_REPEATS: u64 = 100;
+/// How long a trial lasts for a first look \[s\].
+const QUICK_TRIAL_SECONDS: f64 = 0.01;
+/// How much longer than asked a trial may last because somebody else had a core in the one before:
+/// NetPIPE knows the shortest alone, and on a busy machine would not end.
+const OVERTIME: f64 = 5.0;
+/// A trial on a fabric lasts no longer, whoever has the cores \[ms\]: NetPIPE's STOPTM.
+const TRIAL_LIMIT_MS: u64 = 1000;
+/// Over TCP both ends write before they read: what the sockets' first buffers take \[byte\].
+const TCP_BOTH_WAYS_BYTES_MAX: u64 = 64 << 10;
+/// Bytes compared of a size in an integrity run, about.
+const COMPARED_BYTES: u64 = 1 << 20;
+
+/// A kind of run.
+pub struct Kind {
+    mode: Mode,
+    way: Way,
+    cold: bool,
+}
+
+const fn kind(mode: Mode, way: Way, cold: bool) -> Kind {
+    Kind { mode, way, cold }
+}
+
+/// Puts, there and back.
+pub const PING_PONG: Kind = kind(Mode::PingPong, Way::Put, false);
+/// Messages, there and back.
+pub const MESSAGES: Kind = kind(Mode::PingPong, Way::Message, false);
+/// Puts, there only.
+pub const STREAM: Kind = kind(Mode::Stream, Way::Put, false);
+/// Puts, both ways at once.
+pub const BIDIRECTIONAL: Kind = kind(Mode::Bidirectional, Way::Put, false);
+/// Puts there and back with a cold cache.
+pub const COLD: Kind = kind(Mode::PingPong, Way::Put, true);
+
+impl Kind {
+    /// One way, as NetPIPE counts it \[s\]: half a round trip, else a whole repeat.
+    fn one_way(&self, seconds: f64) -> f64 {
+        if self.mode == Mode::PingPong { seconds / 2.0 } else { seconds }
+    }
+
+    fn time_label(&self) -> &'static str {
+        match self.mode {
+            Mode::PingPong => "half round trip",
+            Mode::Stream => "time of a message",
+            Mode::Bidirectional => "time of a message each way",
+        }
+    }
+
+    fn task(&self, bytes: u64, repeats: u64, trials: u32) -> Task {
+        let Kind { mode, way, cold } = *self;
+        let limit_ms = TRIAL_LIMIT_MS;
+        Task { mode, way, bytes, repeats, trials, cold, checked: false, limit_ms }
+    }
+}
+
+/// What measures a task.
+trait Bench {
+    fn measure(&mut self, task: &Task) -> Result<Measured, Trouble>;
+    fn progress(&mut self, done: usize, all: usize, what: &str);
+}
+
+struct OnStage<'a>(&'a mut dyn Stage);
+
+impl Bench for OnStage<'_> {
+    fn measure(&mut self, task: &Task) -> Result<Measured, Trouble> {
+        let parameters = serde_json::to_value(task).unwrap_or_default();
+        let [near, far] = self.0.trial(exchange::NAME, &parameters)?;
+        let counts = if task.mode == Mode::Stream { far } else { near };
+        serde_json::from_value(counts)
+            .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+    }
+
+    fn progress(&mut self, done: usize, all: usize, what: &str) {
+        self.0.progress(done, all, what);
+    }
+}
+
+struct OnTcp<'a> {
+    end: tcp::End,
+    talk: &'a mut dyn Talk,
+}
+
+impl Bench for OnTcp<'_> {
+    fn measure(&mut self, task: &Task) -> Result<Measured, Trouble> {
+        tcp::measure(&mut self.end, task, self.talk)
+    }
+
+    fn progress(&mut self, done: usize, all: usize, what: &str) {
+        self.talk.progress(done, all, what);
+    }
+}
+
+/// Runs the schedule as often as planned; fills in what was measured, also when it fails.
+pub fn run(
+    stage: &mut dyn Stage,
+    plan: &Plan,
+    into: &mut Experiment,
+    kind: &Kind,
+) -> Result<(), Trouble> {
+    let capabilities = stage.capabilities()?;
+    let mut config = config(plan);
+    config.last = config.last.min(stage.half_bytes());
+    if config.first > config.last {
+        let [least, most] = [config.first, config.last];
+        let problem =
+            format!("messages of {least} B are too long here; at most {most} B (--sizes)");
+        return Err(Trouble::Input(problem));
+    }
+    let mut sizes = Sizes::default();
+    let ended = if capabilities.is_some() {
+        sizes.measure(&mut OnStage(stage), plan, config, kind)
+    } else {
+        if kind.mode == Mode::Bidirectional {
+            config.last = config.last.min(TCP_BOTH_WAYS_BYTES_MAX);
+        }
+        over_tcp(stage, plan, config, kind, &mut sizes)
+    };
+    sizes.fill(kind, into);
+    ended
+}
+
+/// The plan's part of the schedule.
+fn config(plan: &Plan) -> Config {
+    let [first, last] = plan.sizes;
+    let trial_seconds = if plan.quick { QUICK_TRIAL_SECONDS } else { TRIAL_SECONDS };
+    Config { first, last, perturbation: plan.perturbation, trial_seconds }
+}
+
+fn over_tcp(
+    stage: &mut dyn Stage,
+    plan: &Plan,
+    config: Config,
+    kind: &Kind,
+    sizes: &mut Sizes,
+) -> Result<(), Trouble> {
+    let unsuitable =
+        || Trouble::Unsuitable { what: "TCP".to_owned(), link: stage.link().to_owned() };
+    let [far, _] = stage.addresses().ok_or_else(unsuitable)?;
+    let mut ended = Ok(());
+    let parameters = json!({ "address": far.to_string() });
+    stage.call(tcp::NAME, &parameters, &mut |talk| {
+        let mut bench = OnTcp { end: tcp::connect(far, talk)?, talk };
+        ended = sizes.measure(&mut bench, plan, config, kind);
+        // No more tasks.
+        bench.talk.tell(&serde_json::Value::Null)?;
+        Ok(serde_json::Value::Null)
+    })?;
+    ended
+}
+
+/// What was measured of a size, each round.
+#[derive(Default)]
+struct Size {
+    /// The shortest trial, one way \[s\].
+    least_s: Vec<f64>,
+    /// p50, p99 and p99.9 of single repeats, one way \[us\].
+    percentiles_us: [Vec<f64>; 3],
+}
+
+#[derive(Default)]
+struct Sizes(BTreeMap<u64, Size>);
+
+impl Sizes {
+    /// Goes through the schedule once a round, so that what disturbs the machine for a while
+    /// disturbs one sample of many sizes, not all samples of one.
+    fn measure(
+        &mut self,
+        bench: &mut dyn Bench,
+        plan: &Plan,
+        config: Config,
+        kind: &Kind,
+    ) -> Result<(), Trouble> {
+        let mut all = Schedule::new(config);
+        let count = std::iter::from_fn(|| all.next(0.0)).count();
+        for round in 0..plan.rounds as usize {
+            // Warms up, too. One way at a time whatever the mode, as NetPIPE.
+            let mode = Mode::PingPong;
+            let look = Task { mode, ..kind.task(config.first, FIRST_REPEATS, 1) };
+            let first = bench.measure(&look)?;
+            let [mut seconds, mut slowest] = [first.least() / 2.0, first.most() / 2.0];
+            let mut schedule = Schedule::new(config);
+            let mut done = 0;
+            while let Some((bytes, repeats)) = schedule.next(seconds) {
+                let what = format!("{}, {bytes} B", kind.time_label());
+                bench.progress(round * count + done, plan.rounds as usize * count, &what);
+                let bearable = (OVERTIME * config.trial_seconds / slowest) as u64;
+                let repeats = repeats.min(bearable.max(u64::from(TRIALS)));
+                let measured = bench.measure(&kind.task(bytes, repeats, TRIALS))?;
+                seconds = kind.one_way(measured.least());
+                slowest = kind.one_way(measured.most());
+                self.0.entry(bytes).or_default().add(kind, &measured);
+                done += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&self, kind: &Kind, into: &mut Experiment) {
+        let label = kind.time_label();
+        let time =
+            |name: &str, of: &dyn Fn(&Size) -> Vec<f64>| self.series(name, (label, "us"), of);
+        into.series.push(time("least of three trials", &|size| in_us(&size.least_s)));
+        for (place, name) in ["p50", "p99", "p99.9"].into_iter().enumerate() {
+            into.series.push(time(name, &|size| size.percentiles_us[place].clone()));
+        }
+        let rates: BTreeMap<u64, Vec<f64>> =
+            self.0.iter().map(|(bytes, size)| (*bytes, kind.rates(*bytes, size))).collect();
+        let points = rates.iter().map(|(bytes, samples)| point(*bytes, samples.clone())).collect();
+        into.series.push(series("throughput", ("throughput", "Gb/s"), points));
+        self.facts(kind, &rates, into);
+    }
+
+    fn series(&self, label: &str, y: (&str, &str), of: &dyn Fn(&Size) -> Vec<f64>) -> Series {
+        let points = self.0.iter().map(|(bytes, size)| point(*bytes, of(size))).collect();
+        series(label, y, points)
+    }
+
+    fn facts(&self, kind: &Kind, rates: &BTreeMap<u64, Vec<f64>>, into: &mut Experiment) {
+        let Some((bytes, size)) = self.0.iter().find(|(bytes, _)| **bytes >= 8) else { return };
+        let label = format!("{}, {bytes} B", kind.time_label());
+        into.facts.push(fact(label, "us", in_us(&size.least_s)));
+        let middle = |samples: &Vec<f64>| median(samples).unwrap_or(0.0);
+        let best = rates.iter().max_by(|one, other| middle(one.1).total_cmp(&middle(other.1)));
+        let Some((best_bytes, best)) = best else { return };
+        into.facts.push(fact(format!("largest throughput, {best_bytes} B"), "Gb/s", best.clone()));
+        let half = middle(best) / 2.0;
+        let Some(half_bytes) = rates.iter().find(|(_, rate)| middle(rate) >= half) else { return };
+        into.facts.push(fact(
+            "half of it is reached at".to_owned(),
+            "B",
+            vec![*half_bytes.0 as f64],
+        ));
+        into.limit = format!(
+            "Below {} B the {:.3} us that every message takes, whatever its length, limit; above, \
+             the {:.1} Gb/s at which bytes are copied and carried.",
+            half_bytes.0,
+            median(&in_us(&size.least_s)).unwrap_or(f64::NAN),
+            middle(best),
+        );
+    }
+}
+
+impl Kind {
+    /// Gb/s, of both directions where both carry.
+    fn rates(&self, bytes: u64, size: &Size) -> Vec<f64> {
+        let ways = if self.mode == Mode::Bidirectional { 2.0 } else { 1.0 };
+        size.least_s.iter().map(|seconds| ways * bytes as f64 * 8e-9 / seconds).collect()
+    }
+}
+
+impl Size {
+    fn add(&mut self, kind: &Kind, measured: &Measured) {
+        self.least_s.push(kind.one_way(measured.least()));
+        if let Some(of_repeats) = measured.repeat_ns {
+            for (to, ns) in self.percentiles_us.iter_mut().zip(of_repeats) {
+                to.push(kind.one_way(ns as f64 / 1e3));
+            }
+        }
+    }
+}
+
+fn in_us(seconds: &[f64]) -> Vec<f64> {
+    seconds.iter().map(|seconds| seconds * 1e6).collect()
+}
+
+fn point(bytes: u64, samples: Vec<f64>) -> Point {
+    Point { x: bytes as f64, samples }
+}
+
+fn series(label: &str, (y_label, y_unit): (&str, &str), points: Vec<Point>) -> Series {
+    Series {
+        label: label.to_owned(),
+        x_label: "message".to_owned(),
+        x_unit: "B".to_owned(),
+        y_label: y_label.to_owned(),
+        y_unit: y_unit.to_owned(),
+        points,
+    }
+}
+
+fn fact(label: String, unit: &str, samples: Vec<f64>) -> Fact {
+    Fact { label, unit: unit.to_owned(), samples, beside: None }
+}
+
+/// Integrity: every word compared at both ends, on the sizes of NetPIPE -i.
+pub fn check(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+    let last = plan.sizes[1].min(stage.half_bytes());
+    // Source: netpipe.c: from sizeof(int) + 1, without neighbours.
+    let config = Config { first: 5.min(last), last, perturbation: 0, trial_seconds: TRIAL_SECONDS };
+    let mut schedule = Schedule::new(config);
+    let sizes: Vec<u64> =
+        std::iter::from_fn(|| schedule.next(0.0)).map(|(bytes, _)| bytes).collect();
+    let mut compared = 0;
+    let mut ended = Ok(());
+    for (done, bytes) in sizes.iter().enumerate() {
+        stage.progress(done, sizes.len(), &format!("integrity, {bytes} B"));
+        let repeats = (COMPARED_BYTES / bytes).clamp(1, 1000);
+        let task = Task { checked: true, limit_ms: 0, ..PING_PONG.task(*bytes, repeats, 1) };
+        let parameters = serde_json::to_value(task).unwrap_or_default();
+        match stage.trial(exchange::NAME, &parameters) {
+            Ok(ends) => {
+                compared +=
+                    ends.iter().filter_map(|end| end["compared_bytes"].as_u64()).sum::<u64>();
+            }
+            Err(trouble) => {
+                ended = Err(trouble);
+                break;
+            }
+        }
+    }
+    let megabytes = compared as f64 / 1e6;
+    into.facts.push(fact("compared and found equal".to_owned(), "MB", vec![megabytes]));
+    ended
+}

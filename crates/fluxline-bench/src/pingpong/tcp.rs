@@ -1,0 +1,163 @@
+//! The two ends on plain TCP, as NetPIPE's TCP module does it: blocking sockets, TCP_NODELAY, the
+//! host's own buffers. A reference that can be held against NPtcp itself.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+
+use super::{Measured, Mode, Task};
+use crate::Trouble;
+use crate::role::Side;
+use crate::stage::Talk;
+
+/// The service's name.
+pub const NAME: &str = "tcp-exchange";
+/// A read or write that takes longer has no other side any more.
+const SOCKET_LIMIT: Duration = Duration::from_secs(10);
+/// How long the far end waits for the next task.
+const TASK_LIMIT: Duration = Duration::from_secs(30);
+
+/// One end.
+pub struct End {
+    stream: TcpStream,
+    side: Side,
+    buffer: Vec<u8>,
+}
+
+/// The far end: listens on the address given, says on which port, and does tasks until it is told
+/// that there is none.
+pub fn serve(parameters: &Value, talk: &mut dyn Talk) -> Result<Value, Trouble> {
+    let address = parameters["address"].as_str().and_then(|text| text.parse::<IpAddr>().ok());
+    let Some(address) = address else {
+        return Err(Trouble::Input("a TCP exchange needs an address".to_owned()));
+    };
+    let host = || Trouble::host(format!("listening on {address}"));
+    let listener = TcpListener::bind(SocketAddr::new(address, 0)).map_err(host())?;
+    let port = listener.local_addr().map_err(host())?.port();
+    talk.tell(&json!({ "port": port }))?;
+    let mut end = End::new(accept(&listener, talk)?, Side::Far)?;
+    while let Some(order) = talk.hear(TASK_LIMIT)? {
+        if order.is_null() {
+            break;
+        }
+        let task: Task = serde_json::from_value(order)
+            .map_err(|error| Trouble::Input(format!("a task: {error}")))?;
+        talk.tell(&serde_json::to_value(end.run(&task)?).unwrap_or_default())?;
+    }
+    Ok(Value::Null)
+}
+
+fn accept(listener: &TcpListener, talk: &mut dyn Talk) -> Result<TcpStream, Trouble> {
+    listener.set_nonblocking(true).map_err(Trouble::host("listening"))?;
+    let began = Instant::now();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => return Ok(stream),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                return Err(Trouble::host("listening")(error));
+            }
+            Err(_) if talk.is_over() || began.elapsed() > SOCKET_LIMIT => {
+                return Err(Trouble::PeerGone { how: "it did not connect".to_owned() });
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Connects the near end to the far one, which tells its port.
+pub fn connect(address: IpAddr, talk: &mut dyn Talk) -> Result<End, Trouble> {
+    let told = talk.hear(SOCKET_LIMIT)?.unwrap_or_default();
+    let port = told["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+    let Some(port) = port else {
+        return Err(Trouble::PeerGone { how: "it says no port".to_owned() });
+    };
+    let stream = TcpStream::connect_timeout(&SocketAddr::new(address, port), SOCKET_LIMIT);
+    End::new(stream.map_err(Trouble::host("connecting by TCP"))?, Side::Near)
+}
+
+/// One task at both ends; what the near end measured, or for a stream the far one.
+pub fn measure(end: &mut End, task: &Task, talk: &mut dyn Talk) -> Result<Measured, Trouble> {
+    talk.tell(&serde_json::to_value(task).unwrap_or_default())?;
+    let near = end.run(task)?;
+    let heard = talk.hear(SOCKET_LIMIT)?;
+    let Some(far) = heard.and_then(|value| serde_json::from_value::<Measured>(value).ok()) else {
+        return Err(Trouble::PeerGone { how: "it says no result".to_owned() });
+    };
+    Ok(if task.mode == Mode::Stream { far } else { near })
+}
+
+impl End {
+    fn new(stream: TcpStream, side: Side) -> Result<End, Trouble> {
+        let set = || {
+            stream.set_nonblocking(false)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(SOCKET_LIMIT))?;
+            stream.set_write_timeout(Some(SOCKET_LIMIT))
+        };
+        set().map_err(Trouble::host("a TCP socket"))?;
+        Ok(End { stream, side, buffer: Vec::new() })
+    }
+
+    fn run(&mut self, task: &Task) -> Result<Measured, Trouble> {
+        self.exchange(task).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::WouldBlock => Trouble::PeerGone { how: format!("TCP: {error}") },
+            _ => Trouble::host("TCP")(error),
+        })
+    }
+
+    fn exchange(&mut self, task: &Task) -> io::Result<Measured> {
+        self.buffer.clear();
+        self.buffer.resize(task.bytes as usize, b'a');
+        let made = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3);
+        let mut trips = made.map_err(io::Error::other)?;
+        let mut measured = Measured::default();
+        for _ in 0..task.trials {
+            self.sync()?;
+            let began = Instant::now();
+            let mut before = began;
+            for _ in 0..task.repeats {
+                match (task.mode, self.side) {
+                    (Mode::PingPong | Mode::Bidirectional, Side::Near)
+                    | (Mode::Bidirectional, Side::Far) => {
+                        self.send()?;
+                        self.stream.read_exact(&mut self.buffer)?;
+                    }
+                    (Mode::PingPong, Side::Far) => {
+                        self.stream.read_exact(&mut self.buffer)?;
+                        self.send()?;
+                    }
+                    (Mode::Stream, Side::Near) => self.send()?,
+                    (Mode::Stream, Side::Far) => self.stream.read_exact(&mut self.buffer)?,
+                }
+                let now = Instant::now();
+                trips.saturating_record((now.duration_since(before).as_nanos() as u64).max(1));
+                before = now;
+            }
+            measured.seconds.push(began.elapsed().as_secs_f64() / task.repeats as f64);
+        }
+        let at = |part| trips.value_at_quantile(part);
+        measured.repeat_ns = Some([at(0.5), at(0.99), at(0.999), trips.max()]);
+        Ok(measured)
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        self.stream.write_all(&self.buffer)
+    }
+
+    /// A word there and back, which nobody times. Source: NetPIPE's Sync.
+    fn sync(&mut self) -> io::Result<()> {
+        let mut word = *b"SyncMe";
+        if self.side == Side::Near {
+            self.stream.write_all(&word)?;
+            return self.stream.read_exact(&mut word);
+        }
+        self.stream.read_exact(&mut word)?;
+        self.stream.write_all(&word)
+    }
+}

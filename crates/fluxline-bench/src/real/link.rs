@@ -1,0 +1,178 @@
+//! Which link is measured, and as which URL each side opens it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+
+use fluxline_proto::roce;
+
+use crate::Trouble;
+use crate::control;
+
+/// A link to be measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// `shm://`: shared memory, in a group of the benchmark's own.
+    Shm,
+    /// `udp://ADDRESS[:PORT]`: to a host on Ethernet, or to this one.
+    Udp {
+        /// The other side's.
+        address: IpAddr,
+        /// The other side's; `None`: RoCEv2's, or on this host any.
+        port: Option<u16>,
+    },
+    /// `tcp://ADDRESS`: plain TCP, as a reference; it has no fabric.
+    Tcp {
+        /// The other side's.
+        address: IpAddr,
+    },
+    /// `sim:…`: a simulated one, in virtual time; whoever knows the models opens it.
+    Simulated,
+}
+
+/// Why a URL names no link that can be measured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// No such scheme.
+    #[error(
+        "this names no link that can be measured; write shm://, udp://ADDRESS (other side: \
+         `fluxline bench --serve`), tcp://ADDRESS, or sim:sci?nodes=2&model=lc2"
+    )]
+    Scheme,
+    /// A group was given.
+    #[error("write shm:// alone; the benchmark opens a group of its own")]
+    Group,
+    /// The address is none.
+    #[error("write the other side's address behind {scheme}, for example {scheme}10.0.0.7")]
+    Address {
+        /// Of this scheme.
+        scheme: &'static str,
+    },
+}
+
+impl Link {
+    /// Reads a URL. Errors: [`LinkError`], what to write.
+    pub fn parse(url: &str) -> Result<Link, LinkError> {
+        if let Some(rest) = url.strip_prefix("udp://") {
+            let (address, port) = address("udp://", rest)?;
+            return Ok(Link::Udp { address, port });
+        }
+        if let Some(rest) = url.strip_prefix("tcp://") {
+            let (address, _) = address("tcp://", rest)?;
+            return Ok(Link::Tcp { address });
+        }
+        match url {
+            "shm://" => Ok(Link::Shm),
+            _ if url.starts_with("shm://") => Err(LinkError::Group),
+            _ if url.starts_with("sim:") => Ok(Link::Simulated),
+            _ => Err(LinkError::Scheme),
+        }
+    }
+
+    /// Its scheme: `shm`, `udp`, `tcp`.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        match self {
+            Link::Shm => "shm",
+            Link::Udp { .. } => "udp",
+            Link::Tcp { .. } => "tcp",
+            Link::Simulated => "sim",
+        }
+    }
+
+    /// Whether nodes can be opened on it.
+    #[must_use]
+    pub fn has_fabric(&self) -> bool {
+        !matches!(self, Link::Tcp { .. })
+    }
+
+    /// The other side's address; `None`: it is this host.
+    #[must_use]
+    pub fn host(&self) -> Option<IpAddr> {
+        match self {
+            Link::Shm | Link::Simulated => None,
+            Link::Udp { address, .. } | Link::Tcp { address } => {
+                (!address.is_loopback()).then_some(*address)
+            }
+        }
+    }
+
+    /// Where the other side serves, when nobody says otherwise; `None`: it is started here.
+    #[must_use]
+    pub fn control(&self) -> Option<SocketAddr> {
+        self.host().map(|host| SocketAddr::new(host, control::PORT))
+    }
+
+    /// The URLs of the nodes of near and far. `group` is this benchmark's alone.
+    ///
+    /// Errors: no port is free, or a link without nodes.
+    pub fn nodes(&self, group: &str, near: IpAddr) -> Result<[String; 2], Trouble> {
+        match self {
+            Link::Shm => Ok(["near", "far"].map(|node| format!("shm://{group}/{node}"))),
+            Link::Udp { address, port } => {
+                let near = match address {
+                    address if address.is_loopback() => *address,
+                    _ => near,
+                };
+                let port = match port {
+                    Some(port) => *port,
+                    None if address.is_loopback() => free_port(*address)?,
+                    None => roce::UDP_PORT,
+                };
+                let near = SocketAddr::new(near, free_port(near)?);
+                let far = SocketAddr::new(*address, port);
+                Ok([near, far].map(|address| format!("udp://{address}")))
+            }
+            Link::Tcp { .. } | Link::Simulated => {
+                let (what, link) = ("a node".to_owned(), format!("{}:", self.scheme()));
+                Err(Trouble::Unsuitable { what, link })
+            }
+        }
+    }
+}
+
+fn address(scheme: &'static str, text: &str) -> Result<(IpAddr, Option<u16>), LinkError> {
+    if let Ok(whole) = text.parse::<SocketAddr>() {
+        return Ok((whole.ip(), Some(whole.port())));
+    }
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<IpAddr>().map_err(|_| LinkError::Address { scheme })?;
+    if address == IpAddr::V4(Ipv4Addr::UNSPECIFIED) {
+        return Err(LinkError::Address { scheme });
+    }
+    Ok((address, None))
+}
+
+/// A UDP port that was free a moment ago.
+fn free_port(address: IpAddr) -> Result<u16, Trouble> {
+    let bound = UdpSocket::bind(SocketAddr::new(address, 0)).and_then(|socket| socket.local_addr());
+    bound.map(|local| local.port()).map_err(Trouble::host(format!("a UDP port of {address}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_links_or_are_answered_with_what_to_write() {
+        assert_eq!(Link::parse("shm://"), Ok(Link::Shm));
+        let link = Link::parse("udp://10.0.0.7:5000").expect("right");
+        assert_eq!(link.host(), Some("10.0.0.7".parse().expect("right")));
+        let nodes = link.nodes("g", "127.0.0.1".parse().expect("right")).expect("a port");
+        assert_eq!(nodes[1], "udp://10.0.0.7:5000");
+        assert!(nodes[0].starts_with("udp://127.0.0.1:"), "{nodes:?}");
+        assert_eq!(Link::parse("udp://[::1]").expect("right").host(), None);
+        assert_eq!(Link::parse("tcp://127.0.0.1").expect("right").host(), None);
+        for (url, says) in [
+            ("", "write shm://"),
+            ("foo://", "write shm://"),
+            ("shm://lab", "write shm:// alone"),
+            ("udp://", "udp://10.0.0.7"),
+            ("udp://here", "udp://10.0.0.7"),
+            ("udp://0.0.0.0", "udp://10.0.0.7"),
+            ("udp://1.2.3.4:99999", "udp://10.0.0.7"),
+            ("tcp://1.2.3", "tcp://10.0.0.7"),
+        ] {
+            let error = Link::parse(url).expect_err(url).to_string();
+            assert!(error.contains(says), "{url}: {error}");
+        }
+    }
+}

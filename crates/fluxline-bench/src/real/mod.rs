@@ -1,0 +1,17 @@
+//! Both sides on real links: two processes, each on a core of its own.
+
+mod far;
+mod link;
+mod near;
+mod player;
+
+pub use far::{ServeError, Server};
+pub use link::{Link, LinkError};
+pub use near::{KEY_VARIABLE, Local, Near, NearConfig, Progress};
+
+use std::time::Duration;
+
+/// How long the other side may take for an answer that needs no measuring.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// How long an end may find nothing to do in the middle of a trial.
+const STALL_LIMIT: Duration = Duration::from_secs(10);

@@ -1,0 +1,410 @@
+//! The near side: connects to the far one, orders, measures.
+
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fluxline::pin;
+use fluxline_proto::fabric::Capabilities;
+use serde_json::Value;
+
+use super::ANSWER_LIMIT;
+use super::link::Link;
+use super::player::{self, Player, Watch};
+use crate::control::{Channel, Greeting, Message};
+use crate::role::Side;
+use crate::stage::{NearEnd, Stage, Stop, Talk};
+use crate::{Trouble, registry};
+
+/// Half an arena \[byte\]: NetPIPE's largest message with its pools of 10 MB for a cold cache.
+/// Source: NetPIPE 3.7.1, MEMSIZE 10 000 000 and 16 KiB alignment.
+const HALF_BYTES: u64 = 12 << 20;
+/// How long a connection may take to come about.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long a service may go on after its near end is done.
+const SERVICE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Told of progress: how much of how much is done, and what comes next.
+pub type Progress = Box<dyn FnMut(usize, usize, &str)>;
+
+/// How the far side is reached, and how the near one runs.
+pub struct NearConfig {
+    /// The link.
+    pub link: Link,
+    /// Its URL, as it was given.
+    pub url: String,
+    /// Where the far side serves.
+    pub control: SocketAddr,
+    /// The key that it wants to be shown.
+    pub key: String,
+    /// The own core and, where it is on this host, the other's.
+    pub cores: [Option<usize>; 2],
+    /// Told of progress: how much of how much, and what comes next.
+    pub progress: Progress,
+    /// When it is over.
+    pub stop: Stop,
+}
+
+/// The near side of a benchmark on a real link.
+pub struct Near {
+    config: NearConfig,
+    channel: Channel,
+    environment: Value,
+    addresses: [IpAddr; 2],
+    group: String,
+    cores_told: bool,
+    player: Option<Player>,
+    trials: u8,
+}
+
+impl Near {
+    /// Connects and greets. To be called in the thread that will measure, since it pins itself.
+    ///
+    /// Errors: nobody there, wrong key, another version.
+    pub fn connect(config: NearConfig) -> Result<Near, Trouble> {
+        if let Some(core) = config.cores[0] {
+            pin::pin_current_thread(core).map_err(|error| Trouble::Input(error.to_string()))?;
+        }
+        let address = config.control;
+        let no_peer = |source| Trouble::NoPeer { address: address.to_string(), source };
+        let stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT).map_err(no_peer)?;
+        let local = stream.local_addr().map_err(no_peer)?.ip();
+        let mut channel = Channel::new(stream)?;
+        let hello = Message::Hello { greeting: Greeting::ours(), key: config.key.clone() };
+        channel.send(&hello)?;
+        let environment = match channel.wait(ANSWER_LIMIT, &config.stop)? {
+            Some(Message::Welcome { greeting, environment }) => {
+                greeting.check()?;
+                environment
+            }
+            Some(Message::Refused { why }) => return Err(Trouble::PeerFailed { why }),
+            Some(_) => return Err(garbled("no greeting")),
+            None => return Err(silent()),
+        };
+        let group = format!("bench-{}-far", std::process::id());
+        Ok(Near {
+            config,
+            channel,
+            environment,
+            addresses: [address.ip(), local],
+            group,
+            cores_told: false,
+            player: None,
+            trials: 0,
+        })
+    }
+
+    /// Machine, kernel and settings of the far side.
+    #[must_use]
+    pub fn far_environment(&self) -> &Value {
+        &self.environment
+    }
+
+    fn answer(&mut self, limit: Duration) -> Result<Message, Trouble> {
+        let heard = match &mut self.player {
+            Some(player) => player.wait(limit, &mut self.channel, &self.config.stop)?,
+            None => self.channel.wait(limit, &self.config.stop)?,
+        };
+        match heard {
+            Some(Message::Failed { why, leaves }) => Err(Message::trouble(&why, leaves)),
+            Some(message) => Ok(message),
+            None => Err(silent()),
+        }
+    }
+
+    fn ready(&mut self) -> Result<(), Trouble> {
+        match self.answer(ANSWER_LIMIT)? {
+            Message::Ready => Ok(()),
+            _ => Err(garbled("something else than that it is ready")),
+        }
+    }
+
+    fn finished(&mut self, limit: Duration) -> Result<Value, Trouble> {
+        loop {
+            match self.answer(limit)? {
+                Message::Finished { outcome } => return Ok(outcome),
+                // Said by the far end of a service when nobody listened any more.
+                Message::Tell { .. } => {}
+                _ => return Err(garbled("something else than what it measured")),
+            }
+        }
+    }
+
+    /// After the near end failed and the session goes on: waits for the far end's own word, so
+    /// that it is not taken for one about the next order.
+    fn settled(&mut self, trouble: Trouble, limit: Duration) -> Trouble {
+        if trouble.ends_session() || matches!(trouble, Trouble::PeerFailed { .. }) {
+            return trouble;
+        }
+        match self.finished(limit) {
+            Err(worse) if worse.ends_session() => worse,
+            _ => trouble,
+        }
+    }
+
+    /// Opens the link at both sides, once.
+    fn joined(&mut self) -> Result<&mut Player, Trouble> {
+        if self.player.is_none() {
+            let [near, far] = self.config.link.nodes(&self.group, self.addresses[1])?;
+            let key = u64::from(std::process::id()) << 32 | 0x5EED;
+            self.order_open(far, key)?;
+            let Message::Opened { peer } = self.answer(ANSWER_LIMIT)? else {
+                return Err(garbled("something else than that its node is open"));
+            };
+            let (fabric, joining) = player::open(&near, (Side::Near, &peer), HALF_BYTES, key)?;
+            let watch = Watch::new(&mut self.channel, &self.config.stop);
+            self.player = Some(Player::join(fabric, joining, watch)?);
+            self.ready()?;
+        }
+        self.player.as_mut().ok_or_else(silent)
+    }
+
+    fn order_open(&mut self, url: String, key: u64) -> Result<(), Trouble> {
+        let core = self.config.cores[1];
+        self.cores_told = true;
+        self.channel.send(&Message::Open { url, half_bytes: HALF_BYTES, key, core })
+    }
+}
+
+impl Drop for Near {
+    /// Takes away what a far side left on shared memory that was killed.
+    fn drop(&mut self) {
+        self.player = None;
+        if self.config.link == Link::Shm {
+            // Who takes a dead node's name, and goes, cleans up; a living one keeps it.
+            drop(fluxline::open(&format!("shm://{}/far", self.group)));
+        }
+    }
+}
+
+impl Stage for Near {
+    fn link(&self) -> &str {
+        &self.config.url
+    }
+
+    fn capabilities(&mut self) -> Result<Option<Capabilities>, Trouble> {
+        if !self.config.link.has_fabric() {
+            return Ok(None);
+        }
+        Ok(Some(self.joined()?.site().capabilities))
+    }
+
+    fn half_bytes(&self) -> u64 {
+        HALF_BYTES
+    }
+
+    fn trial(&mut self, name: &str, parameters: &Value) -> Result<[Value; 2], Trouble> {
+        let mut role = registry::role(name, parameters, Side::Near)?;
+        self.joined()?;
+        self.trials = self.trials.wrapping_add(1);
+        let (number, parameters) = (self.trials, parameters.clone());
+        self.channel.send(&Message::Begin { number, trial: name.to_owned(), parameters })?;
+        self.ready()?;
+        let Some(player) = &mut self.player else { return Err(silent()) };
+        let mut watch = Watch::new(&mut self.channel, &self.config.stop);
+        let played = player.play((name, number), &mut *role, &mut watch);
+        let heard = watch.heard();
+        if let Err(trouble) = played {
+            return Err(self.settled(trouble, ANSWER_LIMIT));
+        }
+        let far = match heard {
+            Some(Message::Finished { outcome }) => outcome,
+            Some(_) => return Err(garbled("something else than what it measured")),
+            None => self.finished(ANSWER_LIMIT)?,
+        };
+        Ok([role.outcome(), far])
+    }
+
+    fn call(
+        &mut self,
+        service: &str,
+        parameters: &Value,
+        near: NearEnd<'_>,
+    ) -> Result<[Value; 2], Trouble> {
+        if !self.cores_told {
+            self.order_open(String::new(), 0)?;
+            let Message::Opened { .. } = self.answer(ANSWER_LIMIT)? else {
+                return Err(garbled("something else than that it is pinned"));
+            };
+        }
+        let (service, parameters) = (service.to_owned(), parameters.clone());
+        self.channel.send(&Message::Call { service, parameters })?;
+        self.ready()?;
+        let NearConfig { stop, progress, .. } = &mut self.config;
+        let (channel, finished) = (&mut self.channel, None);
+        let mut talk = NearTalk { channel, stop, progress, finished };
+        let here = near(&mut talk);
+        let finished = talk.finished;
+        let here = match here {
+            Ok(here) => here,
+            Err(trouble) => return Err(self.settled(trouble, SERVICE_LIMIT)),
+        };
+        let there = match finished {
+            Some(outcome) => outcome,
+            None => self.finished(SERVICE_LIMIT)?,
+        };
+        Ok([here, there])
+    }
+
+    fn addresses(&self) -> Option<[IpAddr; 2]> {
+        let far = match &self.config.link {
+            Link::Udp { address, .. } | Link::Tcp { address } => *address,
+            Link::Shm | Link::Simulated => return None,
+        };
+        let near = if far.is_loopback() { far } else { self.addresses[1] };
+        Some([far, near])
+    }
+
+    fn progress(&mut self, done: usize, all: usize, what: &str) {
+        (self.config.progress)(done, all, what);
+    }
+
+    fn stop(&self) -> &Stop {
+        &self.config.stop
+    }
+}
+
+/// The near end of a service's talk.
+struct NearTalk<'a> {
+    channel: &'a mut Channel,
+    stop: &'a Stop,
+    progress: &'a mut Progress,
+    finished: Option<Value>,
+}
+
+impl Talk for NearTalk<'_> {
+    fn tell(&mut self, value: &Value) -> Result<(), Trouble> {
+        self.channel.send(&Message::Tell { value: value.clone() })
+    }
+
+    fn hear(&mut self, limit: Duration) -> Result<Option<Value>, Trouble> {
+        if self.finished.is_some() {
+            return Err(garbled("its result before it was asked"));
+        }
+        match self.channel.wait(limit.min(ANSWER_LIMIT * 30), self.stop)? {
+            Some(Message::Tell { value }) => Ok(Some(value)),
+            Some(Message::Failed { why, leaves }) => Err(Message::trouble(&why, leaves)),
+            Some(Message::Finished { outcome }) => {
+                self.finished = Some(outcome);
+                Ok(None)
+            }
+            Some(_) => Err(garbled("something else than an answer")),
+            None => Ok(None),
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.stop.is_over() || self.channel.is_closed()
+    }
+
+    fn progress(&mut self, done: usize, all: usize, what: &str) {
+        (self.progress)(done, all, what);
+    }
+}
+
+fn garbled(what: &str) -> Trouble {
+    Trouble::Garbled { what: what.to_owned() }
+}
+
+fn silent() -> Trouble {
+    Trouble::PeerGone { how: format!("no answer for {} s", ANSWER_LIMIT.as_secs()) }
+}
+
+/// The far side as another process on this host, started for one benchmark; killed when dropped.
+pub struct Local {
+    child: Child,
+    /// Where it serves.
+    pub control: SocketAddr,
+    /// The key that it wants to be shown.
+    pub key: String,
+}
+
+/// The environment variable that carries the key: a command line is for all to read.
+pub const KEY_VARIABLE: &str = "FLUXLINE_BENCH_KEY";
+
+impl Local {
+    /// Starts this program once more, as `bench --serve 127.0.0.1:0 --once`.
+    ///
+    /// Errors: it does not start, or does not say within some seconds where it serves.
+    pub fn start(stop: &Stop) -> Result<Local, Trouble> {
+        let host = || Trouble::host("starting the other side");
+        let key = crate::environment::random_key()?;
+        let child = Command::new(std::env::current_exe().map_err(host())?)
+            .args(["bench", "--serve", "127.0.0.1:0", "--once"])
+            .env(KEY_VARIABLE, &key)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(host())?;
+        let control = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+        let mut local = Local { child, control, key };
+        local.control = local.listens_at(stop)?;
+        Ok(local)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Reads the first line that it prints: the address is its last word.
+    fn listens_at(&mut self, stop: &Stop) -> Result<SocketAddr, Trouble> {
+        let Some(mut out) = self.child.stdout.take() else { return Err(silent()) };
+        let (send, line) = std::sync::mpsc::channel();
+        // Ends with the child, which is killed when dropped.
+        std::thread::spawn(move || {
+            let (mut text, mut byte) = (String::new(), [0]);
+            while !text.ends_with('\n') && matches!(out.read(&mut byte), Ok(1)) {
+                text.push(char::from(byte[0]));
+            }
+            // Nobody waits any more: then it is of no interest either.
+            let _ = send.send(text);
+        });
+        let began = Instant::now();
+        while began.elapsed() < ANSWER_LIMIT {
+            stop.check()?;
+            if let Ok(text) = line.recv_timeout(Duration::from_millis(20)) {
+                let address = text.split_whitespace().last().and_then(|word| word.parse().ok());
+                return address.ok_or_else(|| self.died().unwrap_or_else(silent));
+            }
+        }
+        Err(silent())
+    }
+
+    /// How it ended, if it has.
+    pub fn died(&mut self) -> Option<Trouble> {
+        // A process that closes its connections needs a moment to be gone.
+        let began = Instant::now();
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status,
+                _ if began.elapsed() > Duration::from_millis(300) => return None,
+                _ => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        let mut said = String::new();
+        if let Some(errors) = &mut self.child.stderr {
+            // What it could not say is not known.
+            let _ = errors.read_to_string(&mut said);
+        }
+        let last = said.lines().last().unwrap_or_default();
+        let last = last.trim_start_matches("fluxline: ").trim_end_matches('.');
+        let how = match (status.signal(), last) {
+            (Some(signal), _) => format!("was killed by signal {signal}"),
+            (None, "") => format!("ended with {status}"),
+            (None, last) => format!("ended: {last}"),
+        };
+        Some(Trouble::PeerGone { how: format!("process {} {how}", self.child.id()) })
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

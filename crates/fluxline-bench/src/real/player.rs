@@ -1,0 +1,183 @@
+//! One end of a link in this process: opens the node, joins, and steps roles without a pause.
+
+use std::time::Duration;
+
+use fluxline::clock;
+use fluxline::roce::{RoceError, RoceNode, endpoint_config};
+use fluxline::udp::{UdpPort, UdpPortConfig};
+use fluxline_proto::Moment;
+use fluxline_proto::endpoint::EndpointConfig;
+use fluxline_proto::fabric::Fabric;
+
+use super::STALL_LIMIT;
+use crate::control::{Channel, Message};
+use crate::role::{Joining, Role, Side, Site, Step};
+use crate::{Stop, Trouble};
+
+/// Fruitless steps between two looks at the control connection, the time and the user: some
+/// tenths of a millisecond.
+const LOOK_STEPS: u32 = 1 << 13;
+
+/// A node on the link, joined to the other side's.
+pub struct Player {
+    fabric: Box<dyn Fabric>,
+    site: Site,
+}
+
+/// What a player looks at while nothing arrives.
+pub struct Watch<'a> {
+    channel: &'a mut Channel,
+    stop: &'a Stop,
+    /// What the other side said in the meantime.
+    heard: Option<Message>,
+    idle_since: Option<Moment>,
+    steps: u32,
+}
+
+impl<'a> Watch<'a> {
+    /// Looks at this connection and this flag.
+    pub fn new(channel: &'a mut Channel, stop: &'a Stop) -> Watch<'a> {
+        Watch { channel, stop, heard: None, idle_since: None, steps: 0 }
+    }
+
+    /// What the other side has said.
+    pub fn heard(self) -> Option<Message> {
+        self.heard
+    }
+
+    /// Called for every step that did nothing. Cost: an addition.
+    #[inline]
+    fn idle(&mut self, what: &str, now: Moment) -> Result<(), Trouble> {
+        self.steps = self.steps.wrapping_add(1);
+        if self.steps.is_multiple_of(LOOK_STEPS) { self.look(what, now) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn worked(&mut self) {
+        self.idle_since = None;
+    }
+
+    #[cold]
+    fn look(&mut self, what: &str, now: Moment) -> Result<(), Trouble> {
+        self.stop.check()?;
+        if self.heard.is_none() {
+            self.heard = self.channel.poll()?;
+        }
+        if let Some(Message::Failed { why, leaves }) = &self.heard {
+            return Err(Message::trouble(why, *leaves));
+        }
+        let since = *self.idle_since.get_or_insert(now);
+        if Duration::from_nanos(now.since(since).as_ns()) > STALL_LIMIT {
+            let seconds = STALL_LIMIT.as_secs();
+            return Err(Trouble::Stalled { what: what.to_owned(), seconds });
+        }
+        Ok(())
+    }
+}
+
+impl Player {
+    /// Joins a node to the other side's, which does the same.
+    pub fn join(
+        mut fabric: Box<dyn Fabric>,
+        mut joining: Joining,
+        mut watch: Watch<'_>,
+    ) -> Result<Player, Trouble> {
+        loop {
+            let now = clock::monotonic();
+            if let Some(site) = joining.step(&mut *fabric, now)? {
+                return Ok(Player { fabric, site });
+            }
+            watch.idle("finding the other side on the link", now)?;
+        }
+    }
+
+    /// The connection and the arenas.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// Steps a role until it is done.
+    pub fn play(
+        &mut self,
+        (name, number): (&str, u8),
+        role: &mut dyn Role,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Trouble> {
+        self.site.number = number;
+        loop {
+            let now = clock::monotonic();
+            match role.step(&self.site, &mut *self.fabric, now)? {
+                Step::Worked => watch.worked(),
+                Step::Idle(Some(until)) if until > now => {
+                    // It waits for a moment, not for the other side.
+                    watch.worked();
+                    watch.idle(name, now)?;
+                }
+                Step::Idle(_) => watch.idle(name, now)?,
+                Step::Done => return Ok(()),
+            }
+        }
+    }
+
+    /// Lets the link do what it has to while no role is played: acknowledge, repeat.
+    ///
+    /// Errors: the other side is gone.
+    pub fn tend(&mut self) -> Result<(), Trouble> {
+        let now = clock::monotonic();
+        while self.site.poll(&mut *self.fabric, now)?.is_some() {}
+        Ok(())
+    }
+
+    /// Waits for a message, tending the link.
+    pub fn wait(
+        &mut self,
+        limit: Duration,
+        channel: &mut Channel,
+        stop: &Stop,
+    ) -> Result<Option<Message>, Trouble> {
+        let began = clock::monotonic();
+        loop {
+            // First the control connection: who ends the benchmark closes both.
+            if let Some(message) = channel.poll()? {
+                return Ok(Some(message));
+            }
+            self.tend()?;
+            stop.check()?;
+            let waited = Duration::from_nanos(clock::monotonic().since(began).as_ns());
+            if waited > limit {
+                return Ok(None);
+            }
+            if waited > Duration::from_millis(2) {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+    }
+}
+
+/// Opens a node and begins to join.
+pub fn open(
+    url: &str,
+    side: (Side, &str),
+    half_bytes: u64,
+    key: u64,
+) -> Result<(Box<dyn Fabric>, Joining), Trouble> {
+    let mut fabric = node(url)?;
+    let joining = Joining::new(&mut *fabric, side, half_bytes, key)?;
+    Ok((fabric, joining))
+}
+
+/// As [`fluxline::open`]; on UDP with room for as many connections as a node can have, since that
+/// is measured, too.
+fn node(url: &str) -> Result<Box<dyn Fabric>, Trouble> {
+    if !url.starts_with("udp://") {
+        return Ok(fluxline::open(url)?);
+    }
+    let (local, name) = fluxline::udp_address(url)?;
+    let open = || -> Result<RoceNode, RoceError> {
+        let port = UdpPort::bind(UdpPortConfig::new(local))?;
+        // More than there are is as many as there are.
+        let config = EndpointConfig { endpoints_max: u32::MAX, ..endpoint_config(&name)? };
+        Ok(RoceNode::on(port, config))
+    };
+    Ok(Box::new(open().map_err(fluxline::OpenError::from)?))
+}

@@ -1,0 +1,102 @@
+//! How two nodes come to a [`Site`]: connected, and with an arena at each end.
+
+use std::sync::Arc;
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::{
+    Completion, EndpointId, Fabric, Grant, Key, Memory, Name, RegionId, Reliability, RemoteId,
+    Rights,
+};
+
+use super::{Side, Site};
+use crate::Trouble;
+
+/// Under which name arenas are exported.
+const ARENA: &str = "bench-arena";
+
+/// One node on its way to a site; stepped until it has one.
+pub struct Joining {
+    side: Side,
+    peer: String,
+    key: Key,
+    own: RegionId,
+    memory: Arc<dyn Memory>,
+    half_bytes: u64,
+    phase: Phase,
+}
+
+enum Phase {
+    /// For a connection.
+    Waits,
+    /// For the peer's arena.
+    Imports(EndpointId, RemoteId),
+}
+
+impl Joining {
+    /// Exports an arena of twice `half_bytes`, to who shows `key`; the near side connects to
+    /// `peer`, which must have done its part by then. Errors: [`Trouble`].
+    pub fn new(
+        fabric: &mut dyn Fabric,
+        (side, peer): (Side, &str),
+        half_bytes: u64,
+        key: u64,
+    ) -> Result<Joining, Trouble> {
+        let key = Key(key);
+        let own = fabric.register(2 * half_bytes)?;
+        fabric.export(own, Name::parse(ARENA)?, Grant { rights: Rights::ALL, key })?;
+        let memory = fabric.memory(own)?;
+        if side == Side::Near {
+            fabric.connect(peer, Reliability::Reliable)?;
+        }
+        Ok(Joining {
+            side,
+            peer: peer.to_owned(),
+            key,
+            own,
+            memory,
+            half_bytes,
+            phase: Phase::Waits,
+        })
+    }
+
+    /// Polls; the site, when it is there. Errors: [`Trouble`]: refused, or broken.
+    pub fn step(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<Option<Site>, Trouble> {
+        let Some(what) = fabric.poll(now) else { return Ok(None) };
+        match (&self.phase, what) {
+            (Phase::Waits, Completion::Connected { endpoint, peer, .. }) => {
+                if self.side == Side::Far {
+                    self.peer = peer;
+                }
+                let remote = fabric.import(endpoint, Name::parse(ARENA)?, self.key)?;
+                self.phase = Phase::Imports(endpoint, remote);
+                Ok(None)
+            }
+            (Phase::Imports(endpoint, remote), Completion::Imported { remote: of, status, .. })
+                if of == *remote =>
+            {
+                if !status.is_done() {
+                    return Err(Trouble::Refused(format!("the peer's arena: {status}")));
+                }
+                Ok(Some(self.site(fabric, *endpoint, of)))
+            }
+            (_, Completion::Broken { status, .. }) => {
+                Err(Trouble::PeerGone { how: format!("connecting: {status}") })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn site(&self, fabric: &dyn Fabric, endpoint: EndpointId, remote: RemoteId) -> Site {
+        Site {
+            side: self.side,
+            endpoint,
+            peer: self.peer.clone(),
+            own: self.own,
+            memory: Arc::clone(&self.memory),
+            remote,
+            half_bytes: self.half_bytes,
+            capabilities: *fabric.capabilities(),
+            number: 0,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! One end of a trial: a state machine over a fabric and the time.
+//!
+//! It neither waits nor reads a clock, so the same role runs on a real link, polled without a
+//! pause on a core of its own, and in virtual time on a simulated cluster.
+
+mod join;
+
+use std::sync::Arc;
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::{
+    Capabilities, Completion, EndpointId, Fabric, Local, Memory, PostError, RegionId, RemoteId,
+    Slice, Target, Work,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Trouble;
+pub use join::Joining;
+
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// The one that measures.
+    Near,
+    /// The other.
+    Far,
+}
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Something was done; step again at once.
+    Worked,
+    /// Nothing was to be done before the moment given (`None`: before something arrives).
+    Idle(Option<Moment>),
+    /// This end has done its part; it is not stepped again.
+    Done,
+}
+
+/// One end of a trial.
+///
+/// A role leaves nothing behind: buffers that it posted have been used, and work that it posted is
+/// complete, when it is done.
+pub trait Role {
+    /// Does what can be done now. Errors end the trial, and the session with it.
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble>;
+
+    /// What it measured; asked for once, after [`Step::Done`].
+    fn outcome(&mut self) -> Value;
+}
+
+/// The connection that a trial runs over, and a region at each end that both sides may use.
+///
+/// Each region, the arena, has two halves: the peer writes the first, the owner sends from the
+/// second. It is made once, so that a trial begins without a word about memory.
+#[derive(Clone)]
+pub struct Site {
+    /// Which end this is.
+    pub side: Side,
+    /// The connection: reliable.
+    pub endpoint: EndpointId,
+    /// The peer's name, to connect to it once more.
+    pub peer: String,
+    /// The own arena.
+    pub own: RegionId,
+    /// Its memory.
+    pub memory: Arc<dyn Memory>,
+    /// The peer's arena.
+    pub remote: RemoteId,
+    /// Half an arena \[byte\].
+    pub half_bytes: u64,
+    /// What the link can do.
+    pub capabilities: Capabilities,
+    /// Which trial this is: belongs into the upper eight bits of notifications, so that a late
+    /// one of an earlier trial is not taken for one of this.
+    pub number: u8,
+}
+
+/// How much of a notification's value is the caller's.
+const VALUE_BITS: u32 = 24;
+
+impl Site {
+    /// A notification's value in this trial; `value` is taken modulo 2^24.
+    #[must_use]
+    pub fn notice(&self, value: u32) -> u32 {
+        u32::from(self.number) << VALUE_BITS | value & ((1 << VALUE_BITS) - 1)
+    }
+
+    /// The caller's part of a notification's value; `None`: it is another trial's.
+    #[must_use]
+    pub fn noticed(&self, value: u32) -> Option<u32> {
+        (value >> VALUE_BITS == u32::from(self.number)).then_some(value & ((1 << VALUE_BITS) - 1))
+    }
+
+    /// A piece of the half that this side sends from.
+    #[must_use]
+    pub fn outgoing(&self, offset: u64, bytes: u64) -> Slice {
+        Slice { region: self.own, offset: self.half_bytes + offset, bytes }
+    }
+
+    /// A piece of the half that the peer writes, here.
+    #[must_use]
+    pub fn incoming(&self, offset: u64, bytes: u64) -> Slice {
+        Slice { region: self.own, offset, bytes }
+    }
+
+    /// A place in the half that this side writes, at the peer.
+    #[must_use]
+    pub fn there(&self, offset: u64) -> Target {
+        Target { remote: self.remote, offset }
+    }
+
+    /// The next completion; what failed is an error. Errors: [`Trouble`].
+    pub fn poll(
+        &self,
+        fabric: &mut dyn Fabric,
+        now: Moment,
+    ) -> Result<Option<Completion>, Trouble> {
+        let what = fabric.poll(now);
+        match &what {
+            Some(Completion::Broken { endpoint, status }) if *endpoint == self.endpoint => {
+                Err(Trouble::PeerGone { how: status.to_string() })
+            }
+            Some(Completion::Done { operation, status, .. }) if !status.is_done() => {
+                Err(Trouble::Refused(format!("{operation:?}: {status}")))
+            }
+            _ => Ok(what),
+        }
+    }
+
+    /// Posts work; `false`: the queue is full, poll and post again. Errors: [`Trouble`].
+    pub fn post(&self, fabric: &mut dyn Fabric, tag: u64, work: Work<'_>) -> Result<bool, Trouble> {
+        match fabric.post(self.endpoint, tag, work) {
+            Ok(()) => Ok(true),
+            Err(PostError::Full) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// A transfer of any length by puts, each as long as the link takes; the last one notifies.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// Where from, in the outgoing half.
+    pub from: u64,
+    /// Where to, in the peer's incoming half.
+    pub to: u64,
+    /// How much \[byte\].
+    pub bytes: u64,
+    /// Value of the notification; see [`Site::notice`].
+    pub notice: u32,
+    /// How much was posted.
+    posted: u64,
+    over: bool,
+}
+
+impl Transfer {
+    /// A transfer that has not begun.
+    #[must_use]
+    pub fn new(from: u64, to: u64, bytes: u64, notice: u32) -> Transfer {
+        Transfer { from, to, bytes, notice, posted: 0, over: false }
+    }
+
+    /// Posts what the queue takes; `true`: all is posted. Errors: [`Trouble`].
+    pub fn step(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+        while !self.over {
+            let left = self.bytes - self.posted;
+            let bytes = left.min(site.capabilities.operation_bytes_max);
+            let last = bytes == left;
+            let work = Work::Put {
+                from: Local::Region(site.outgoing(self.from + self.posted, bytes)),
+                to: site.there(self.to + self.posted),
+                notify: last.then(|| site.notice(self.notice)),
+                complete_at: None,
+            };
+            if !site.post(fabric, 0, work)? {
+                return Ok(false);
+            }
+            self.posted += bytes;
+            self.over = last;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,122 @@
+//! A whole run: the experiments asked for, one after the other, and a report that holds what was
+//! measured whatever happened.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use crate::Trouble;
+use crate::registry::{self, Entry};
+use crate::result::{Experiment, Report, SCHEMA};
+use crate::stage::{Plan, Stage};
+
+/// Which experiments run on a link: those named, or by default all that are made for it.
+///
+/// Errors: a name that is none, an experiment that this link cannot do, no experiment at all.
+pub fn choose(
+    only: &[String],
+    (scheme, has_fabric): (&str, bool),
+) -> Result<Vec<&'static Entry>, Trouble> {
+    let fits = |entry: &&Entry| entry.links.include(scheme, has_fabric);
+    if only.is_empty() {
+        return Ok(registry::experiments().filter(|one| one.by_default && fits(one)).collect());
+    }
+    let mut chosen = Vec::new();
+    for name in only {
+        let found = registry::experiments().find(|entry| entry.name == *name);
+        let Some(entry) = found else {
+            let names: Vec<&str> = registry::experiments().map(|entry| entry.name).collect();
+            let problem =
+                format!("there is no experiment {name:?}; there are {}", names.join(", "));
+            return Err(Trouble::Input(problem));
+        };
+        if !fits(&entry) {
+            let on = entry.links.text();
+            let problem = format!("{name} is not possible on {scheme}://; it is on {on}");
+            return Err(Trouble::Input(problem));
+        }
+        chosen.push(entry);
+    }
+    Ok(chosen)
+}
+
+/// A report about nothing yet.
+#[must_use]
+pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Report {
+        schema: SCHEMA,
+        link: link.to_owned(),
+        command: std::env::args().collect(),
+        program: program(),
+        began_s: since.as_secs(),
+        seed: plan.seed,
+        environment,
+        experiments: Vec::new(),
+    }
+}
+
+/// Version and, where the program was built from a repository that says so, commit.
+#[must_use]
+pub fn program() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match option_env!("FLUXLINE_COMMIT") {
+        Some(commit) => format!("fluxline {version} ({commit})"),
+        None => format!("fluxline {version}"),
+    }
+}
+
+/// Runs experiments and puts what they measured into the report, also what was measured before
+/// something failed. The trouble that ended the run, if any; others are in the report.
+pub fn run(
+    stage: &mut dyn Stage,
+    plan: &Plan,
+    entries: &[&Entry],
+    report: &mut Report,
+) -> Result<(), Trouble> {
+    let mut over: Option<Trouble> = None;
+    for entry in entries {
+        let mut experiment = Experiment::new(entry.name, entry.about);
+        match &over {
+            Some(_) => experiment.incomplete = "not run: the benchmark had ended".to_owned(),
+            None => {
+                if let Err(trouble) = (entry.run)(stage, plan, &mut experiment) {
+                    experiment.incomplete = trouble.to_string();
+                    over = trouble.ends_session().then_some(trouble);
+                }
+            }
+        }
+        experiment.keep_numbers();
+        report.experiments.push(experiment);
+    }
+    over.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experiments_are_chosen_by_link_and_name_or_refused_with_what_there_is() {
+        let names = |only: &[&str], link| {
+            let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+            let chosen = choose(&only, link)?;
+            Ok::<_, Trouble>(chosen.iter().map(|entry| entry.name).collect::<Vec<_>>())
+        };
+        let udp = names(&[], ("udp", true)).expect("some");
+        assert!(udp.contains(&"pingpong") && udp.contains(&"load"), "{udp:?}");
+        assert!(!names(&[], ("tcp", false)).expect("some").contains(&"load"));
+        assert_eq!(names(&["cold"], ("shm", true)).expect("one"), ["cold"]);
+        let error = names(&["pinpong"], ("shm", true)).expect_err("none").to_string();
+        assert!(error.contains("pingpong"), "{error}");
+        let error = names(&["load"], ("tcp", false)).expect_err("none").to_string();
+        assert!(error.contains("load is not possible on tcp://"), "{error}");
+    }
+
+    #[test]
+    fn no_two_experiments_trials_or_services_have_one_name() {
+        let names: Vec<&str> = registry::experiments().map(|entry| entry.name).collect();
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len(), "{names:?}");
+    }
+}

@@ -1,0 +1,191 @@
+//! Both ends in one thread: two fabrics and a clock that may be virtual.
+
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::{Capabilities, Fabric};
+use serde_json::Value;
+
+use super::{NearEnd, Stage, Stop};
+use crate::role::{Joining, Role, Side, Site, Step};
+use crate::{Trouble, registry};
+
+/// Gives the time. It is called before each turn: with `None` when an end did something in the
+/// last one, with `Some(until)` when both were idle until then (`None` within: until something
+/// arrives), so that a simulator goes on to what it has to do next. `None`: nothing will ever
+/// happen again.
+pub type Clock = Box<dyn FnMut(Option<Option<Moment>>) -> Option<Moment>>;
+
+/// Idle turns after which a trial on a clock that goes on hangs.
+const IDLE_TURNS_MAX: u64 = 10_000_000;
+
+/// Two nodes that one thread steps in turns.
+pub struct Theatre {
+    link: String,
+    fabrics: [Box<dyn Fabric>; 2],
+    sites: [Site; 2],
+    clock: Clock,
+    stop: Stop,
+    half_bytes: u64,
+    trials: u8,
+    progress: Progress,
+}
+
+/// Is told how many steps of how many are done, and what comes next.
+pub type Progress = Box<dyn FnMut(usize, usize, &str)>;
+
+impl Theatre {
+    /// Joins `near` to `far`, which near calls `far_name`; arenas of twice `half_bytes`.
+    ///
+    /// Errors: they do not find each other.
+    pub fn open(
+        link: &str,
+        fabrics: [Box<dyn Fabric>; 2],
+        far_name: &str,
+        mut clock: Clock,
+        half_bytes: u64,
+    ) -> Result<Theatre, Trouble> {
+        let [mut near, mut far] = fabrics;
+        let key = 1;
+        let mut far_joins = Joining::new(&mut *far, (Side::Far, ""), half_bytes, key)?;
+        let mut near_joins = Joining::new(&mut *near, (Side::Near, far_name), half_bytes, key)?;
+        let mut sites = [None, None];
+        let mut idle_turns = 0;
+        while sites.iter().any(Option::is_none) {
+            let until = [near.deadline(), far.deadline()].into_iter().flatten().min();
+            let now = clock(Some(until)).ok_or_else(|| stalled("joining"))?;
+            for (place, (joins, fabric)) in
+                [(&mut near_joins, &mut near), (&mut far_joins, &mut far)].into_iter().enumerate()
+            {
+                if sites[place].is_none() {
+                    sites[place] = joins.step(&mut **fabric, now)?;
+                }
+            }
+            idle_turns += 1;
+            if idle_turns > IDLE_TURNS_MAX {
+                return Err(stalled("joining"));
+            }
+        }
+        let [Some(near_site), Some(far_site)] = sites else { return Err(stalled("joining")) };
+        Ok(Theatre {
+            link: link.to_owned(),
+            fabrics: [near, far],
+            sites: [near_site, far_site],
+            clock,
+            stop: Stop::default(),
+            half_bytes,
+            trials: 0,
+            progress: Box::new(|_, _, _| {}),
+        })
+    }
+
+    /// The memory of an arena, near (0) or far (1): for tests that change what was carried.
+    #[cfg(test)]
+    pub(crate) fn memory(&self, end: usize) -> std::sync::Arc<dyn fluxline_proto::fabric::Memory> {
+        std::sync::Arc::clone(&self.sites[end].memory)
+    }
+
+    /// Calls `disturb` with the number of each turn, before it.
+    #[cfg(test)]
+    pub(crate) fn between_turns(&mut self, mut disturb: Box<dyn FnMut(u64)>) {
+        let placeholder: Clock = Box::new(|_| None);
+        let mut clock = std::mem::replace(&mut self.clock, placeholder);
+        let mut turn = 0;
+        self.clock = Box::new(move |idle| {
+            turn += 1;
+            disturb(turn);
+            clock(idle)
+        });
+    }
+
+    /// Tells its progress.
+    #[must_use]
+    pub fn telling(self, progress: Progress) -> Theatre {
+        Theatre { progress, ..self }
+    }
+
+    /// Ends when `stop` says so.
+    #[must_use]
+    pub fn stopped_by(self, stop: Stop) -> Theatre {
+        Theatre { stop, ..self }
+    }
+
+    fn play(&mut self, name: &str, roles: &mut [Box<dyn Role>; 2]) -> Result<(), Trouble> {
+        let mut done = [false; 2];
+        let mut idle = None;
+        let mut idle_turns = 0_u64;
+        while done != [true, true] {
+            self.stop.check()?;
+            let now = (self.clock)(idle).ok_or_else(|| stalled(name))?;
+            let mut worked = false;
+            let mut until: Option<Moment> = None;
+            for end in 0..2 {
+                let fabric = &mut *self.fabrics[end];
+                if done[end] {
+                    // An end that is done still answers for its link.
+                    worked |= fabric.poll(now).is_some();
+                } else {
+                    match roles[end].step(&self.sites[end], fabric, now)? {
+                        Step::Worked => worked = true,
+                        Step::Idle(at) => until = earlier(until, at),
+                        Step::Done => (done[end], worked) = (true, true),
+                    }
+                }
+                until = earlier(until, fabric.deadline());
+            }
+            idle = (!worked).then_some(until);
+            idle_turns = if worked { 0 } else { idle_turns + 1 };
+            if idle_turns > IDLE_TURNS_MAX {
+                return Err(stalled(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn earlier(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {
+    one.into_iter().chain(other).min()
+}
+
+fn stalled(what: &str) -> Trouble {
+    Trouble::Stalled { what: what.to_owned(), seconds: 0 }
+}
+
+impl Stage for Theatre {
+    fn link(&self) -> &str {
+        &self.link
+    }
+
+    fn capabilities(&mut self) -> Result<Option<Capabilities>, Trouble> {
+        Ok(Some(self.sites[0].capabilities))
+    }
+
+    fn half_bytes(&self) -> u64 {
+        self.half_bytes
+    }
+
+    fn trial(&mut self, name: &str, parameters: &Value) -> Result<[Value; 2], Trouble> {
+        self.trials = self.trials.wrapping_add(1);
+        for site in &mut self.sites {
+            site.number = self.trials;
+        }
+        let make = |side| registry::role(name, parameters, side);
+        let mut roles = [make(Side::Near)?, make(Side::Far)?];
+        self.play(name, &mut roles)?;
+        Ok(roles.map(|mut role| role.outcome()))
+    }
+
+    fn call(&mut self, service: &str, _: &Value, _: NearEnd<'_>) -> Result<[Value; 2], Trouble> {
+        Err(Trouble::Unsuitable { what: service.to_owned(), link: self.link.clone() })
+    }
+
+    fn addresses(&self) -> Option<[std::net::IpAddr; 2]> {
+        None
+    }
+
+    fn progress(&mut self, done: usize, all: usize, what: &str) {
+        (self.progress)(done, all, what);
+    }
+
+    fn stop(&self) -> &Stop {
+        &self.stop
+    }
+}

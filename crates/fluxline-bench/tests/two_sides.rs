@@ -1,0 +1,214 @@
+//! Both sides of a benchmark on real links, in two threads: what is measured, and how it ends when
+//! something is wrong.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use fluxline_bench::control::{Channel, Greeting, Message};
+use fluxline_bench::real::{Link, Near, NearConfig, Progress, Server};
+use fluxline_bench::result::Report;
+use fluxline_bench::stage::{Plan, Stage};
+use fluxline_bench::{Stop, Trouble, run};
+use serde_json::json;
+
+const KEY: &str = "a key of the test";
+
+/// Each of these tests wants both cores for itself.
+fn alone() -> MutexGuard<'static, ()> {
+    static CORES: Mutex<()> = Mutex::new(());
+    CORES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The far side in a thread, until it has served one benchmark.
+struct Far {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Far {
+    fn start() -> Far {
+        let server = Server::bind("127.0.0.1:0".parse().expect("an address"), KEY).expect("free");
+        let address = server.address();
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Stop::on(Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            server.serve(true, &flag, &|how| println!("far: {how}")).expect("it serves");
+        });
+        Far { address, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn connect(url: &str, control: SocketAddr, key: &str) -> Result<Near, Trouble> {
+    connect_and_tell(url, control, key, Box::new(|_, _, _| {}))
+}
+
+fn connect_and_tell(
+    url: &str,
+    control: SocketAddr,
+    key: &str,
+    progress: Progress,
+) -> Result<Near, Trouble> {
+    let cores = fluxline::pin::allowed_cores();
+    Near::connect(NearConfig {
+        link: Link::parse(url).expect("a link"),
+        url: url.to_owned(),
+        control,
+        key: key.to_owned(),
+        cores: [None, cores.last().copied()],
+        progress,
+        stop: Stop::default(),
+    })
+}
+
+/// Few and small: these are tests of what happens, not measurements.
+fn plan() -> Plan {
+    Plan { rounds: 1, sizes: [1, 64], ..Plan::new(true) }
+}
+
+fn measured(url: &str, only: &[&str]) -> Report {
+    let _alone = alone();
+    let far = Far::start();
+    let mut near = connect(url, far.address, KEY).expect("it serves");
+    let link = Link::parse(url).expect("a link");
+    let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+    let entries = run::choose(&only, (link.scheme(), link.has_fabric())).expect("experiments");
+    let mut report = run::begin(url, &plan(), json!({}));
+    let ended = run::run(&mut near, &plan(), &entries, &mut report);
+    ended.unwrap_or_else(|trouble| panic!("{url}: {trouble}"));
+    for experiment in &report.experiments {
+        assert_eq!(experiment.incomplete, "", "{url}, {}", experiment.name);
+        assert!(!experiment.is_empty(), "{url}, {}", experiment.name);
+    }
+    report
+}
+
+const OF_FABRICS: &[&str] = &["pingpong", "messages", "stream", "bidirectional", "integrity"];
+
+#[test]
+fn shared_memory_is_measured_in_every_mode_and_nothing_is_left() {
+    measured("shm://", OF_FABRICS);
+    let ours = format!("bench-{}-", std::process::id());
+    let bases = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let left =
+        bases.flat_map(|base| std::fs::read_dir(base.path()).into_iter().flatten().flatten());
+    let left: Vec<_> =
+        left.filter(|entry| entry.file_name().to_string_lossy().starts_with(&ours)).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn udp_is_measured_in_every_mode() {
+    measured("udp://127.0.0.1", OF_FABRICS);
+}
+
+#[test]
+fn tcp_is_measured_as_netpipe_does_it_and_printed_in_its_format() {
+    let report = measured("tcp://127.0.0.1", &["pingpong", "stream", "bidirectional"]);
+    let text = fluxline_bench::pingpong::netpipe::text(&report).expect("on its schedule");
+    let first: Vec<f64> = text
+        .lines()
+        .next()
+        .expect("a line")
+        .split_whitespace()
+        .map(|word| word.parse().expect("a number"))
+        .collect();
+    assert_eq!(first[0], 1.0);
+    assert!((first[1] * first[2] * 1_048_576.0 - 8.0).abs() < 0.1, "{first:?}");
+}
+
+#[test]
+fn a_load_is_answered_over_shared_memory() {
+    let report = measured("shm://", &["load"]);
+    let p50 = &report.experiments[0].series[0];
+    assert!(p50.points.len() >= 2, "{p50:?}");
+}
+
+#[test]
+fn nobody_there_a_wrong_key_and_another_version_are_a_sentence_each() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = listener.local_addr().expect("bound");
+    drop(listener);
+    let nobody = connect("shm://", address, KEY).err().expect("nobody").to_string();
+    assert!(nobody.contains("--serve"), "{nobody}");
+
+    let far = Far::start();
+    let wrong = connect("shm://", far.address, "guess").err().expect("refused").to_string();
+    assert!(wrong.contains("the key is wrong"), "{wrong}");
+
+    let mut theirs =
+        Channel::new(TcpStream::connect(far.address).expect("it still serves")).expect("a socket");
+    let greeting = Greeting { protocol: 99, ..Greeting::ours() };
+    theirs.send(&Message::Hello { greeting, key: KEY.to_owned() }).expect("sent");
+    let answer = theirs.wait(Duration::from_secs(5), &Stop::default()).expect("an answer");
+    let Some(Message::Refused { why }) = answer else { panic!("{answer:?}") };
+    assert!(why.contains("control 99") && why.contains("same release"), "{why}");
+}
+
+#[test]
+fn who_is_no_benchmark_at_all_is_told_from_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = listener.local_addr().expect("bound");
+    let thread = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("connected");
+        let mut bytes = [0; 16];
+        let _ = stream.read(&mut bytes);
+        stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").expect("sent");
+        std::thread::sleep(Duration::from_millis(200));
+    });
+    let trouble = connect("shm://", address, KEY).err().expect("no peer").to_string();
+    assert!(trouble.contains("is it `fluxline bench --serve` at all"), "{trouble}");
+    thread.join().expect("it ends");
+}
+
+#[test]
+fn a_far_side_that_stops_in_the_middle_is_noticed_and_what_was_measured_is_kept() {
+    let _alone = alone();
+    let far = Far::start();
+    let stop = Arc::clone(&far.stop);
+    let stops_there = Box::new(move |_, _, what: &str| {
+        if what == "half round trip, 16 B" {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    let near = connect_and_tell("shm://", far.address, KEY, stops_there);
+    let mut near = near.expect("it serves");
+    let names = ["integrity", "pingpong", "stream"].map(str::to_owned);
+    let entries = run::choose(&names, ("shm", true)).expect("experiments");
+    let plan = Plan { rounds: 1000, ..plan() };
+    let mut report = run::begin("shm://", &plan, json!({}));
+    let began = Instant::now();
+    let trouble = run::run(&mut near, &plan, &entries, &mut report).expect_err("it stopped");
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    let [integrity, pingpong, stream] = report.experiments.as_slice() else { panic!("three") };
+    assert_eq!(integrity.incomplete, "", "{trouble}");
+    assert!(!pingpong.incomplete.is_empty() && !pingpong.is_empty(), "{trouble}");
+    assert!(stream.incomplete.starts_with("not run"), "{}", stream.incomplete);
+}
+
+#[test]
+fn orders_that_make_no_sense_do_not_end_the_session() {
+    let _alone = alone();
+    let far = Far::start();
+    let mut near = connect("shm://", far.address, KEY).expect("it serves");
+    let nothing = near.trial("no-such-trial", &json!({})).expect_err("there is none");
+    assert!(nothing.to_string().contains("no trial"), "{nothing}");
+    let trouble = near.call("no-such-service", &json!({}), &mut |_| Ok(json!(null)));
+    let trouble = trouble.expect_err("there is none");
+    assert!(trouble.to_string().contains("no service"), "{trouble}");
+    assert!(!trouble.ends_session());
+    assert!(near.capabilities().expect("it opens").is_some());
+}
