@@ -15,7 +15,7 @@ ran=0
 for page in README.md docs/tutorial/*.md; do
   clone="$scratch/$(basename "$page" .md)"
   mkdir "$clone"
-  for name in Cargo.toml Cargo.lock crates formats examples docs; do
+  for name in Cargo.toml Cargo.lock crates formats examples docs scenarios; do
     ln -s "$root/$name" "$clone/$name"
   done
   if [ -d "$shared/captures" ]; then ln -s "$(realpath "$shared")" "$clone/shared"; fi

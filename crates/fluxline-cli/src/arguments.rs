@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fluxline_bench::real::{Link, LinkError};
 
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
@@ -50,15 +51,26 @@ pub enum Command {
         --payload-bytes 992")]
     Emulate(EmulateArguments),
     /// Say what in this host will lose packets, and the command that mends it
-    #[command(after_help = "Example: fluxline doctor")]
-    Doctor,
+    #[command(after_help = "Examples:\n  fluxline doctor\n  \
+        fluxline doctor --for experiment.toml --rate 100000\n  \
+        sudo fluxline doctor --for experiment.toml --apply\n  sudo fluxline doctor --undo")]
+    Doctor(DoctorArguments),
     /// Show the nodes on shared memory, and remove what dead ones left
     #[command(subcommand)]
     Shm(ShmCommand),
+    /// Simulate a link and its nodes in virtual time
+    #[command(subcommand)]
+    Sim(crate::commands::sim::SimCommand),
     /// Measure what a link reaches on this machine, beside what the machine can do at all
     #[command(after_help = "Examples:\n  fluxline bench shm://\n  \
-        fluxline bench shm:// --quick --json\n  fluxline bench shm:// --peers --rounds 3")]
-    Bench(BenchArguments),
+        fluxline bench shm:// --quick --json\n  fluxline bench peers --only ucx,iperf3 --rounds 5\n  \
+        fluxline bench udp://10.0.0.7 --key KEY   (there: fluxline bench --serve 10.0.0.7:14791)\n  \
+        fluxline bench udp://127.0.0.1 --only pingpong,load\n  \
+        fluxline bench tcp://127.0.0.1 --only pingpong --format netpipe\n  \
+        fluxline bench shm:// --only stores --save\n  \
+        fluxline bench udp://127.0.0.1 --only soak --seconds 3600 --seed 7\n  \
+        fluxline bench --compare before/report.json after/report.json")]
+    Bench(Box<BenchArguments>),
     /// Be the other process of a benchmark
     #[command(hide = true)]
     BenchOther(BenchOtherArguments),
@@ -81,35 +93,136 @@ pub enum ShmCommand {
 /// `fluxline bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
-    /// The link: shm:// (shared memory between two processes)
-    #[arg(value_parser = bench_link)]
-    pub link: BenchLink,
-    /// How often everything is measured; default: 5, or 1 with --quick
+    /// The link: shm://, udp://ADDRESS[:PORT] of the other side, sim:sci?KEYS in virtual time, or
+    /// tcp://ADDRESS as a reference; or `peers`: other programs that are installed, and ours, in
+    /// turns on this host
+    #[arg(value_parser = bench_of)]
+    #[arg(required_unless_present_any = ["serve", "compare", "list"])]
+    pub link: Option<BenchOf>,
+    /// How often everything is measured, in turns; default: 5, or fewer with --quick
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// A first look, in less than 10 s without --peers: fewer records, one round
+    /// A first look, in less than a minute: fewer sizes, fewer repetitions
     #[arg(long)]
     pub quick: bool,
-    /// Compare with other libraries that are installed, in the same rounds
+    /// Only these experiments, for example pingpong,load; or these peers, for example ucx,iperf3
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub only: Vec<String>,
+    /// List the experiments; or the peers, which of them are installed, and what brings the others
     #[arg(long)]
-    pub peers: bool,
+    pub list: bool,
+    /// The smallest and the largest message \[byte\]
+    #[arg(long, value_parser = bench_sizes, value_name = "FIRST..LAST")]
+    pub sizes: Option<[u64; 2]>,
+    /// By how much sizes are varied, as NetPIPE -p \[byte\]; 0: not; default: 3, or 0 with --quick
+    #[arg(long)]
+    pub perturbation: Option<u64>,
+    /// How long a trial of a loss-free search lasts \[s\]; RFC 2544 wants 60
+    #[arg(long, value_parser = bench_seconds, value_name = "SECONDS")]
+    pub trial_seconds: Option<f64>,
+    /// How long the experiment soak lasts \[s\]; default: 10, or 1 with --quick
+    #[arg(long, value_parser = bench_soak_seconds, value_name = "SECONDS")]
+    pub seconds: Option<f64>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Keep the crossover that the experiment stores finds, for programs that open the link;
+    /// default: the file fluxline/links.toml where the user's settings are
+    #[arg(long, num_args = 0..=1, value_name = "FILE")]
+    pub save: Option<Option<PathBuf>>,
+    /// The folder for report.html and report.json; default: the next number in `bench-reports`
+    #[arg(long, value_name = "FOLDER")]
+    pub report: Option<PathBuf>,
+    /// Print results in another program's format instead
+    #[arg(long, value_enum)]
+    pub format: Option<BenchFormat>,
+    /// Hold two report.json against each other
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
+    #[arg(conflicts_with_all = ["link", "serve", "list"])]
+    pub compare: Option<Vec<PathBuf>>,
+    /// Be the other side, for a benchmark on another machine
+    #[arg(long, num_args = 0..=1, default_missing_value = BENCH_LOOPBACK)]
+    #[arg(value_name = "ADDRESS:PORT", conflicts_with_all = ["link", "list"])]
+    pub serve: Option<std::net::SocketAddr>,
+    /// With --serve: end after one benchmark
+    #[arg(long, requires = "serve")]
+    pub once: bool,
+    /// What the other side was started with, or printed; with --serve: what to ask for
+    #[arg(long)]
+    pub key: Option<String>,
+    /// Where the other side serves, when not at the link's address and port 14791
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub peer: Option<std::net::SocketAddr>,
+    /// The core to measure on, and the other side's where it is on this host
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "NEAR,FAR")]
+    pub cores: Vec<usize>,
 }
 
-/// What can be measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BenchLink {
-    /// Shared memory.
-    Shm,
+/// Where `--serve` alone listens. Source: [`fluxline_bench::control::PORT`].
+const BENCH_LOOPBACK: &str = "127.0.0.1:14791";
+
+/// A link that can be measured, and how it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BenchLink {
+    /// As it was written.
+    pub url: String,
+    /// What it is.
+    pub link: Link,
 }
 
-fn bench_link(url: &str) -> Result<BenchLink, String> {
-    match url {
-        "shm://" => Ok(BenchLink::Shm),
-        _ if url.starts_with("shm://") => {
-            Err("write shm:// alone; the benchmark opens a group of its own".to_owned())
-        }
-        _ => Err("this names no link that can be measured; write shm://".to_owned()),
+/// Formats of other programs.
+#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
+pub enum BenchFormat {
+    /// NetPIPE's np.out: bytes, Mbps, seconds
+    Netpipe,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BenchOf {
+    /// A link.
+    Link(BenchLink),
+    /// Peers, beside ours.
+    Peers,
+}
+
+fn bench_of(text: &str) -> Result<BenchOf, LinkError> {
+    if text == "peers" {
+        return Ok(BenchOf::Peers);
     }
+    Link::parse(text).map(|link| BenchOf::Link(BenchLink { url: text.to_owned(), link }))
+}
+
+/// The largest message that can be asked for \[byte\]: NetPIPE's bound.
+const BENCH_BYTES_MAX: u64 = 10_000_000;
+
+fn bench_sizes(text: &str) -> Result<[u64; 2], String> {
+    let read = |text: &str| text.trim_matches(['.', '=']).trim().parse::<u64>().ok();
+    let sizes = text
+        .split_once("..")
+        .map_or([read(text), read(text)], |(first, last)| [read(first), read(last)]);
+    match sizes {
+        [Some(first), Some(last)] if 0 < first && first <= last && last <= BENCH_BYTES_MAX => {
+            Ok([first, last])
+        }
+        _ => Err(format!(
+            "write FIRST..LAST in bytes, for example 1..65536; at most {BENCH_BYTES_MAX}"
+        )),
+    }
+}
+
+/// The longest soak \[s\]: a month.
+const BENCH_SOAK_SECONDS_MAX: f64 = 31.0 * 86_400.0;
+
+fn bench_soak_seconds(text: &str) -> Result<f64, String> {
+    let right = |seconds: &f64| (0.01..=BENCH_SOAK_SECONDS_MAX).contains(seconds);
+    let seconds = text.parse::<f64>().ok().filter(right);
+    seconds.ok_or_else(|| format!("write seconds from 0.01 to {BENCH_SOAK_SECONDS_MAX}"))
+}
+
+fn bench_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.01..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "write seconds from 0.01 to 3600".to_owned())
 }
 
 /// `fluxline bench-other`, which `fluxline bench` starts.
@@ -119,6 +232,44 @@ pub struct BenchOtherArguments {
     pub group: String,
     /// The core to run on
     pub core: usize,
+}
+
+/// `fluxline doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// Say what each thing does to this experiment, and leave out what does not concern it
+    #[arg(long = "for", value_name = "EXPERIMENT")]
+    pub experiment: Option<PathBuf>,
+    /// Packets per second of each sender, where the experiment does not say
+    #[arg(long, requires = "experiment", value_name = "HZ")]
+    pub rate: Option<f64>,
+    /// How many sensors send to each source, where the experiment does not say
+    #[arg(long, requires = "experiment")]
+    pub senders: Option<u64>,
+    /// Payload of a packet \[byte\], where the experiment does not say
+    #[arg(long, requires = "experiment")]
+    pub packet_bytes: Option<u64>,
+    /// Mend what can be mended, and write down what was there before; needs root
+    #[arg(long, conflicts_with = "undo")]
+    pub apply: bool,
+    /// Bring back what was there before --apply; needs root
+    #[arg(long, conflicts_with = "experiment")]
+    pub undo: bool,
+    /// Only this check, by its name or its rule's; may be given more than once
+    #[arg(long, value_name = "NAME", conflicts_with = "undo")]
+    pub only: Vec<String>,
+    /// Also bring back what somebody else has changed since
+    #[arg(long, requires = "undo")]
+    pub force: bool,
+    /// Where changes are written down [default: /var/lib/fluxline/doctor.state]
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Read a host's /proc and /sys below this folder, of a captured host, instead of this one's
+    #[arg(long, value_name = "FOLDER", default_value = "/")]
+    pub root: PathBuf,
+    /// Print the table of all checks that docs/doctor.md holds
+    #[arg(long, hide = true)]
+    pub table: bool,
 }
 
 /// `fluxline run`.
@@ -394,5 +545,21 @@ mod tests {
     #[test]
     fn no_two_flags_collide() {
         super::Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_two_numbers_in_order_or_one() {
+        assert_eq!(super::bench_sizes("1..64"), Ok([1, 64]));
+        assert_eq!(super::bench_sizes("8"), Ok([8, 8]));
+        for wrong in ["", "0", "64..1", "a..b", "1..", "..", "-1..5", "1..99999999999"] {
+            assert!(super::bench_sizes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn serving_without_an_address_is_on_loopback_at_the_benchmarks_port() {
+        let address: std::net::SocketAddr = super::BENCH_LOOPBACK.parse().expect("an address");
+        assert!(address.ip().is_loopback());
+        assert_eq!(address.port(), fluxline_bench::control::PORT);
     }
 }

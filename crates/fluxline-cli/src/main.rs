@@ -5,6 +5,7 @@
 mod arguments;
 mod bench;
 mod commands;
+mod doctor;
 mod experiment;
 mod failure;
 mod formats;
@@ -51,9 +52,10 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Format(FormatCommand::Wireshark(to)) => commands::format::wireshark(&to, json),
         Command::Format(FormatCommand::Numpy(of)) => commands::format::numpy(&of, json),
         Command::Emulate(emulate) => commands::emulate::emulate(&emulate, json),
-        Command::Doctor => commands::doctor::doctor(json),
+        Command::Doctor(doctor) => commands::doctor::doctor(&doctor, json),
         Command::Shm(ShmCommand::List) => commands::shm::list(json),
         Command::Shm(ShmCommand::Clean) => commands::shm::clean(json),
+        Command::Sim(sim) => commands::sim::sim(&sim, json),
         Command::Bench(bench) => commands::bench::bench(&bench, json),
         Command::BenchOther(other) => Ok(bench::work(&other.group, other.core)?),
         Command::Counters => {

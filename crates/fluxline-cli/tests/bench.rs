@@ -187,3 +187,24 @@ fn one_core_alone_is_refused_with_what_to_do() {
     let message = refused(&output.output().expect("taskset starts"), FAILED);
     assert!(message.contains("two cores") && message.contains("taskset"), "{message}");
 }
+
+#[test]
+fn peers_are_listed_with_a_version_or_with_what_brings_them() {
+    let output = call(&["bench", "peers", "--list", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let list: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let list = list.as_array().expect("a list");
+    for name in ["iperf3", "sockperf", "netpipe", "ucx", "libfabric", "spead2", "openmpi"] {
+        let peer = list.iter().find(|peer| peer["name"] == name);
+        let peer = peer.unwrap_or_else(|| panic!("{name} is not listed"));
+        let absent = peer["absent"].as_str();
+        assert!(peer["version"].is_string() != absent.is_some(), "{peer}");
+        assert!(absent.is_none_or(|why| why.contains("install")), "{peer}");
+    }
+}
+
+#[test]
+fn a_peer_that_is_none_is_answered_with_those_that_are() {
+    let message = refused(&call(&["bench", "peers", "--only", "iperf2"]), FAILED);
+    assert!(message.contains("iperf2") && message.contains("iperf3"), "{message}");
+}

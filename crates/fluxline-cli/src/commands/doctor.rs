@@ -1,49 +1,79 @@
-//! `fluxline doctor`: what in this host will lose packets, and the command that mends it.
+//! `fluxline doctor`: what in this host will lose packets, and what mends it.
 
-use fluxline::doctor::{Verdict, checks};
-use serde_json::json;
+use fluxline::doctor::{self, Check, Files, HostFacts, Load};
 
+use crate::arguments::DoctorArguments;
+use crate::doctor::change::Place;
+use crate::doctor::{load, table};
+use crate::experiment::Experiment;
 use crate::failure::Failure;
-use crate::say;
+use crate::say_text;
 
-/// Prints the checks, worst first.
-pub fn doctor(json: bool) -> Result<(), Failure> {
-    let checks = checks();
-    let word = |verdict: &Verdict| match verdict {
-        Verdict::Good => "good",
-        Verdict::Warn => "warn",
-        Verdict::Bad => "bad",
-    };
-    if json {
-        let all: Vec<_> = checks
-            .iter()
-            .map(|check| {
-                json!({
-                    "name": check.name, "found": check.found, "wanted": check.wanted,
-                    "verdict": word(&check.verdict), "why": check.why, "remedy": check.remedy,
-                })
-            })
-            .collect();
-        super::print_json(&json!({ "checks": all }));
+/// Prints the checks, worst first; or changes what they advise, or takes that back.
+pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
+    if arguments.table {
+        say_text!("{}", doctor::table());
         return Ok(());
     }
-    let width = |text: fn(&fluxline::doctor::Check) -> &str| {
-        checks.iter().map(|check| text(check).chars().count()).max().unwrap_or(0)
+    if !arguments.root.is_dir() {
+        return Err(Failure::input(format_args!(
+            "--root {} is no folder.",
+            arguments.root.display()
+        )));
+    }
+    let state = arguments.state.as_ref();
+    if arguments.undo {
+        return Place::new(&arguments.root, state, json)?.undo(arguments.force);
+    }
+    check_names(&arguments.only)?;
+    let mut load = match &arguments.experiment {
+        Some(path) => Some(load::load_of(&Experiment::load(path)?, arguments)?),
+        None => None,
     };
-    let (names, found) = (width(|check| &check.name), width(|check| &check.found));
-    for check in &checks {
-        say!(
-            "{:<4}  {:<names$}  {:<found$}  wanted {}",
-            word(&check.verdict),
-            check.name,
-            check.found,
-            check.wanted
-        );
-        if check.verdict != Verdict::Good {
-            say!("      {}", check.why);
-            if let Some(remedy) = &check.remedy {
-                say!("      mend: {remedy}");
-            }
+    let place = match arguments.apply {
+        true => Some(Place::new(&arguments.root, state, json)?),
+        false => None,
+    };
+    let checks = judge(arguments, load.as_mut());
+    match place {
+        Some(place) => place.apply(&checks),
+        None if json => {
+            super::print_json(&table::document(&checks, load.as_ref()));
+            Ok(())
+        }
+        None => {
+            let with = arguments.experiment.as_ref();
+            let with = with.map_or(String::new(), |path| format!(" --for {}", path.display()));
+            table::print(&checks, load.as_ref(), &with);
+            Ok(())
+        }
+    }
+}
+
+fn judge(arguments: &DoctorArguments, mut load: Option<&mut Load>) -> Vec<Check> {
+    let facts = HostFacts::read(&Files::below(&arguments.root), load.as_deref());
+    if let Some(load) = load.as_deref_mut() {
+        load.assume(&facts);
+    }
+    let mut checks = facts.judge(load.as_deref());
+    let only = &arguments.only;
+    checks.retain(|check| {
+        only.is_empty() || only.iter().any(|name| *name == check.rule.name || *name == check.name)
+    });
+    checks
+}
+
+/// Whether each name is a rule's, or a rule's title with what it is about.
+fn check_names(names: &[String]) -> Result<(), Failure> {
+    let rules = doctor::rules();
+    let all: Vec<_> = rules.iter().flat_map(|(_, rules)| rules.iter()).collect();
+    for name in names {
+        if !all.iter().any(|rule| *name == rule.name || name.starts_with(rule.title)) {
+            let known: Vec<&str> = all.iter().map(|rule| rule.name).collect();
+            return Err(Failure::input(format_args!(
+                "--only {name}: there is no such check; write one of {}.",
+                known.join(", ")
+            )));
         }
     }
     Ok(())

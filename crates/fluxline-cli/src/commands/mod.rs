@@ -11,6 +11,7 @@ pub mod inspect;
 pub mod recover;
 pub mod run;
 pub mod shm;
+pub mod sim;
 use crate::say;
 
 /// Prints a JSON document to standard output, as `--json` asks.

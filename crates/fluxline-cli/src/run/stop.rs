@@ -42,6 +42,16 @@ impl Stop {
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
+    /// The same for the benchmark's engine; without the time limit.
+    pub fn for_bench(&self) -> fluxline_bench::Stop {
+        fluxline_bench::Stop::on(self.flag.clone())
+    }
+
+    /// Over when the benchmark's is.
+    pub fn of_bench(stop: &fluxline_bench::Stop) -> Stop {
+        Stop { flag: stop.flag(), deadline: None }
+    }
+
     /// Ends the run.
     pub fn now(&self) {
         self.flag.store(true, Ordering::Relaxed);

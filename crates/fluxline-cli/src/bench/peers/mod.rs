@@ -1,110 +1,60 @@
-//! Other libraries beside ours: the same work, the same cores, the same rounds, in turns.
+//! Contenders of `fluxline bench peers` on shared memory that are no programs of their own: our
+//! push ring, and libraries for which `tools/peers` has a program that is built here.
 //!
 //! Equal work: each side sends from a buffer of its own and gets what the other sent into memory
-//! where it can read it; nobody reads it. Puts without a notification are shown and not compared.
+//! where it can read it; nobody reads it.
 
-mod contender;
-mod process;
+mod build;
+mod iceoryx2;
+mod mpi;
+mod ring;
 mod scratch;
-mod table;
+mod zeromq;
 
-use std::time::Duration;
+use fluxline_bench::peers::{Cell, Contender, NoNumber, Number, Quantity};
 
-use super::{BenchError, Plan};
-use crate::run::Stop;
-
-pub use contender::{Contender, all};
-pub use table::Table;
-
-/// Sizes of messages \[byte\].
-pub const SIZES: [usize; 4] = [8, 64, 4 << 10, 1 << 20];
-/// As people write them.
-pub const SIZE_NAMES: [&str; 4] = ["8 B", "64 B", "4 KiB", "1 MiB"];
-/// How long a peer may take for one cell.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// What is measured of a size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    /// Half a round trip \[ns\].
-    Trip,
-    /// Messages per second.
-    Rate,
+/// All of them; ours first.
+pub fn contenders() -> Vec<Box<dyn Contender>> {
+    let mut all = ring::contenders();
+    all.push(Box::new(mpi::Mpi::default()));
+    all.push(Box::new(zeromq::Zeromq::default()));
+    all.push(Box::new(iceoryx2::Iceoryx2::default()));
+    all
 }
 
-/// Both.
-pub const QUANTITIES: [Quantity; 2] = [Quantity::Trip, Quantity::Rate];
-
-/// One thing to measure.
-#[derive(Clone, Copy, Debug)]
-pub struct Cell {
-    /// What.
-    pub quantity: Quantity,
-    /// Of messages of so many bytes.
-    pub bytes: usize,
-    /// How many messages.
-    pub count: u64,
+/// What the programs of `tools/peers` are asked for.
+fn task(cell: &Cell) -> &'static str {
+    if cell.quantity == Quantity::Trip { "trip" } else { "rate" }
 }
 
-/// Why a contender has no number.
-#[derive(Debug)]
-pub enum NoNumber {
-    /// It does not measure this.
-    NotOffered,
-    /// It failed, in a few words.
-    Failed(String),
-    /// The benchmark is over.
-    Over(BenchError),
+/// Half a round trip \[ns\], or messages a second: the first word that such a program prints.
+fn number(cell: &Cell, text: &str) -> Result<Number, NoNumber> {
+    let found = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
+    let missing = || NoNumber::Failed("its program printed no number".to_owned());
+    let found = found.filter(|value| value.is_finite() && *value > 0.0).ok_or_else(missing)?;
+    Ok(in_unit(cell, found))
 }
 
-impl From<BenchError> for NoNumber {
-    fn from(error: BenchError) -> NoNumber {
-        match error {
-            BenchError::Interrupted => NoNumber::Over(error),
-            error => NoNumber::Failed(error.to_string()),
-        }
+fn in_unit(cell: &Cell, value: f64) -> Number {
+    match cell.quantity {
+        Quantity::Trip => (value / 1e3).into(),
+        _ => cell.gigabits(value).into(),
     }
 }
 
-/// Measures all cells of all contenders; `step` is called with what is being done.
-pub fn measure(
-    plan: &Plan,
-    stop: &Stop,
-    contenders: Vec<Contender>,
-    step: impl Fn(&str),
-) -> Result<Table, BenchError> {
-    let mut table = Table::new(contenders);
-    for _ in 0..plan.rounds {
-        for quantity in QUANTITIES {
-            for (place, bytes) in SIZES.into_iter().enumerate() {
-                let cell = Cell { quantity, bytes, count: count(quantity, bytes, plan) };
-                for row in table.rows_mut() {
-                    step(&format!("{}, {}", row.contender.name, SIZE_NAMES[place]));
-                    match row.contender.measure(cell, plan.cores, stop) {
-                        Ok(value) => row.add(quantity, place, value),
-                        Err(NoNumber::NotOffered) => {}
-                        Err(NoNumber::Failed(why)) => row.note(why),
-                        Err(NoNumber::Over(error)) => return Err(error),
-                    }
-                }
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fluxline_bench::peers::Path;
+
+    #[test]
+    fn numbers_get_their_unit_and_garbage_is_none() {
+        let trip = Cell { quantity: Quantity::Trip, path: Path::Shm, bytes: 1000 };
+        assert_eq!(number(&trip, "250.0\n").expect("a number").value, 0.25);
+        let stream = Cell { quantity: Quantity::Stream, ..trip };
+        assert_eq!(number(&stream, "1000000 x").expect("a number").value, 8.0);
+        for text in ["", "x", "nan", "-1", "0", "inf"] {
+            assert!(number(&trip, text).is_err(), "{text}");
         }
     }
-    Ok(table)
-}
-
-/// How often `measure` calls its `step` in a round with so many contenders.
-pub fn steps(contenders: usize) -> u64 {
-    (contenders * QUANTITIES.len() * SIZES.len()) as u64
-}
-
-fn count(quantity: Quantity, bytes: usize, plan: &Plan) -> u64 {
-    plan.part(match (quantity, bytes) {
-        (Quantity::Trip, ..=64) => 20_000,
-        (Quantity::Trip, ..=4096) => 10_000,
-        (Quantity::Trip, _) => 1000,
-        (Quantity::Rate, ..=64) => 1_000_000,
-        (Quantity::Rate, ..=4096) => 200_000,
-        (Quantity::Rate, _) => 2000,
-    })
 }

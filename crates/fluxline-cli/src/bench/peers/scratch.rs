@@ -4,23 +4,23 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use super::super::BenchError;
+use fluxline_bench::peers::NoNumber;
 
 /// A folder of this user alone, removed when dropped.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes one; whoever made one of that name before is not trusted with it.
-    pub fn new() -> Result<Scratch, BenchError> {
-        let path = std::env::temp_dir().join(format!("fluxline-peers-{}", std::process::id()));
-        let host = |source| BenchError::Host { what: "making a temporary folder", source };
-        DirBuilder::new().mode(0o700).create(&path).map_err(host)?;
-        Ok(Scratch(path))
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
+    /// The one that is kept, made when there is none; whoever made one of that name before is not
+    /// trusted with it.
+    pub fn kept<'a>(kept: &'a mut Option<Scratch>, name: &str) -> Result<&'a Path, NoNumber> {
+        if kept.is_none() {
+            let name = format!("fluxline-peers-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let failed = |error| NoNumber::Failed(format!("{}: {error}", path.display()));
+            DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
+            *kept = Some(Scratch(path));
+        }
+        Ok(kept.as_ref().map_or(Path::new(""), |scratch| &scratch.0))
     }
 }
 

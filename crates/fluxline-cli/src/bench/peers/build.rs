@@ -1,0 +1,85 @@
+//! Builds a program when it is first needed, and remembers how that went.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use fluxline_bench::peers::program::{self, output};
+use fluxline_bench::peers::{NoNumber, Run};
+
+/// How long a compiler may take. Assumed: cargo fetches and builds some hundred crates at most.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// A program that is there, or why it is not; nothing before it was asked for.
+#[derive(Default)]
+pub struct Built(Option<Result<PathBuf, String>>);
+
+impl Built {
+    /// The program. Errors: it could not be built, now or before.
+    pub fn get(
+        &mut self,
+        build: impl FnOnce() -> Result<PathBuf, NoNumber>,
+    ) -> Result<PathBuf, NoNumber> {
+        if let Some(known) = &self.0 {
+            return known.clone().map_err(NoNumber::Failed);
+        }
+        let built = match build() {
+            Ok(program) => Ok(program),
+            Err(NoNumber::Failed(why)) => Err(why),
+            Err(over) => return Err(over),
+        };
+        self.0 = Some(built.clone());
+        built.map_err(NoNumber::Failed)
+    }
+}
+
+/// Compiles a C program into a folder. Errors: the compiler's last words.
+pub fn compile(
+    compiler: &str,
+    (source, name): (&str, &str),
+    last: &[&str],
+    folder: &Path,
+    run: &Run<'_>,
+) -> Result<PathBuf, NoNumber> {
+    let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
+    std::fs::write(&file, source)
+        .map_err(|error| NoNumber::Failed(format!("{}: {error}", file.display())))?;
+    let mut command = program::command(compiler, None);
+    command.args(["-O2", "-o"]).arg(&program).arg(&file).args(last);
+    long(compiler, &mut command, run).map(|()| program)
+}
+
+/// Runs a compiler. Errors: its last words.
+pub fn long(name: &str, command: &mut Command, run: &Run<'_>) -> Result<(), NoNumber> {
+    output(name, command, &Run { limit: LIMIT, ..*run }).map(|_| ())
+}
+
+/// Whether all of these are on the path; else what to install.
+pub fn need(programs: &[(&str, &str)]) -> Result<(), String> {
+    let missing = programs.iter().find(|(name, _)| program::on_path(name).is_none());
+    match missing {
+        Some((_, package)) => Err(format!("not installed: apt-get install {package}")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_once_is_not_tried_again() {
+        let mut built = Built::default();
+        let first = built.get(|| Err(NoNumber::Failed("no header".into())));
+        assert!(matches!(first, Err(NoNumber::Failed(why)) if why == "no header"));
+        let second = built.get(|| panic!("built again"));
+        assert!(matches!(second, Err(NoNumber::Failed(why)) if why == "no header"));
+    }
+
+    #[test]
+    fn what_is_missing_is_named_by_its_package() {
+        assert_eq!(need(&[("sh", "dash")]), Ok(()));
+        let why = need(&[("sh", "dash"), ("no-such-program", "a-package")]).expect_err("missing");
+        assert!(why.contains("apt-get install a-package"), "{why}");
+    }
+}

@@ -1,0 +1,237 @@
+//! `fluxline bench LINK`: runs the experiments, prints what they came to, writes the report.
+
+use fluxline::pin;
+use fluxline_bench::real::{Link, Local, Near, NearConfig};
+use fluxline_bench::registry::Entry;
+use fluxline_bench::result::Report;
+use fluxline_bench::stage::Plan;
+use fluxline_bench::timer::Timer;
+use fluxline_bench::{Trouble, environment, page, pingpong, run};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+
+use super::{files, rings, save, simulated};
+use crate::arguments::{BenchArguments, BenchLink};
+use crate::commands::print_json;
+use crate::failure::Failure;
+use crate::run::Stop;
+use crate::{say, say_text};
+
+/// Measures.
+pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
+    let stop = Stop::on_signal();
+    let plan = plan(arguments);
+    let (with_rings, entries) = choose(link, arguments)?;
+    let to_save = save::Place::of(link, arguments, &entries)?;
+    let quiet = json || arguments.format.is_some();
+    let rings = match with_rings {
+        true => Some(rings::measure(arguments, &stop, quiet)?),
+        false => None,
+    };
+    let mut report = run::begin(&link.url, &plan, json!({ "near": environment::describe() }));
+    report.environment["timer"] = json!(Timer::check());
+    report.environment["plan"] = json!(plan);
+    if let Some(rings) = &rings {
+        report.experiments.push(rings.experiment());
+    }
+    let bar = progress(0, quiet);
+    let ended = match entries.as_slice() {
+        [] => Ok(()),
+        entries if link.link == Link::Simulated => {
+            simulated::on_link(&link.url, (&plan, entries), &stop, &bar, &mut report)
+        }
+        entries => on_link(link, arguments, (&plan, entries), &stop, &bar, &mut report),
+    };
+    bar.finish_and_clear();
+    if report.is_empty()
+        && let Err(trouble) = ended
+    {
+        return Err(failure(&trouble, ""));
+    }
+    let mut document = serde_json::to_value(&report)
+        .map_err(|error| Failure::failed(format!("the report: {error}.")))?;
+    if let Some(rings) = &rings {
+        rings.add_to(&mut document);
+    }
+    // Whoever takes the document from standard output needs no files.
+    let wants_files = !quiet || arguments.report.is_some() || ended.is_err();
+    let folder = match wants_files {
+        true => Some(files::write(&report, &document, arguments.report.as_deref())?),
+        false => None,
+    };
+    let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
+    if let Err(trouble) = ended {
+        return Err(failure(&trouble, &place));
+    }
+    let saved = to_save.map(|place| place.keep(&report)).transpose()?;
+    if arguments.format.is_some() {
+        return netpipe(&report);
+    }
+    if json {
+        print_json(&document);
+        return Ok(());
+    }
+    print(&report, rings.as_ref());
+    saved.iter().for_each(|saved| say!("\n{saved}"));
+    say!("\n{place}/report.html and report.json have all of it");
+    Ok(())
+}
+
+fn plan(arguments: &BenchArguments) -> Plan {
+    let default = Plan::new(arguments.quick);
+    Plan {
+        rounds: arguments.rounds.unwrap_or(default.rounds),
+        seed: arguments.seed,
+        sizes: arguments.sizes.unwrap_or(default.sizes),
+        perturbation: arguments.perturbation.unwrap_or(default.perturbation),
+        trial_seconds: arguments.trial_seconds.unwrap_or(default.trial_seconds),
+        soak_seconds: arguments.seconds.unwrap_or(default.soak_seconds),
+        ..default
+    }
+}
+
+/// Whether the rings are measured, and which experiments of the registry.
+fn choose(
+    link: &BenchLink,
+    arguments: &BenchArguments,
+) -> Result<(bool, Vec<&'static Entry>), Failure> {
+    let scheme = link.link.scheme();
+    let (rings, others): (Vec<&String>, Vec<&String>) =
+        arguments.only.iter().partition(|name| *name == rings::NAME);
+    let is_shm = scheme == "shm";
+    if !is_shm && !rings.is_empty() {
+        return Err(Failure::failed("the experiment rings is on shm:// alone."));
+    }
+    let others: Vec<String> = others.into_iter().cloned().collect();
+    if others.is_empty() && !rings.is_empty() {
+        return Ok((true, Vec::new()));
+    }
+    let entries = run::choose(&others, (scheme, link.link.has_fabric()))
+        .map_err(|error| Failure::failed(format_args!("{error}.")))?;
+    Ok((!rings.is_empty() || is_shm && arguments.only.is_empty(), entries))
+}
+
+/// Cores of near and far, and a sentence about them.
+fn cores(link: &BenchLink, arguments: &BenchArguments) -> Result<([usize; 2], String), Failure> {
+    let allowed = pin::allowed_cores();
+    let is_local = arguments.peer.is_none() && link.link.control().is_none();
+    let [near, far] = match (arguments.cores.as_slice(), allowed.as_slice()) {
+        ([near, far], _) => [*near, *far],
+        ([near], [.., last]) => [*near, *last],
+        (_, [first, second, ..]) => [*first, *second],
+        (_, [only]) if !is_local => [*only, *only],
+        _ => {
+            return Err(Failure::failed(format_args!(
+                "both sides on this host need two cores, and this process may use {allowed:?} \
+                 only; allow it more (taskset, the container's cpuset)."
+            )));
+        }
+    };
+    if near == far && is_local {
+        return Err(Failure::failed("the two sides need two different cores (--cores)."));
+    }
+    let text = match is_local {
+        true => format!("Both sides on this host: near pinned to core {near}, far to core {far}"),
+        false => format!("Near pinned to core {near}; far to the last core that it may use"),
+    };
+    Ok(([near, far], text))
+}
+
+/// Runs experiments on the link, in a thread of its own, since it is pinned.
+fn on_link(
+    link: &BenchLink,
+    arguments: &BenchArguments,
+    (plan, entries): (&Plan, &[&'static Entry]),
+    stop: &Stop,
+    bar: &ProgressBar,
+    report: &mut Report,
+) -> Result<(), Trouble> {
+    let (cores, pinned) =
+        cores(link, arguments).map_err(|failure| Trouble::Input(failure.message))?;
+    report.environment["pinned"] = pinned.into();
+    let control = arguments.peer.or_else(|| link.link.control());
+    let mut local = match control {
+        Some(_) => None,
+        None => Some(Local::start(&stop.for_bench())?),
+    };
+    let (control, key) = match (&local, control) {
+        (Some(local), _) => (local.control, local.key.clone()),
+        (None, Some(control)) => (control, arguments.key.clone().unwrap_or_default()),
+        (None, None) => return Err(Trouble::Input("no other side".to_owned())),
+    };
+    let is_local = local.is_some();
+    let ended = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let bar = bar.clone();
+            let config = NearConfig {
+                link: link.link.clone(),
+                url: link.url.clone(),
+                control,
+                key,
+                cores: [Some(cores[0]), is_local.then_some(cores[1])],
+                progress: Box::new(move |done, all, what| {
+                    bar.set_length(all as u64);
+                    bar.set_position(done as u64);
+                    bar.set_message(what.to_owned());
+                }),
+                stop: stop.for_bench(),
+            };
+            let mut near = Near::connect(config)?;
+            report.environment["far"] = near.far_environment().clone();
+            run::run(&mut near, plan, entries, report)
+        });
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    ended.map_err(|trouble| match (&trouble, &mut local) {
+        // How a process ended that was started here is known better.
+        (Trouble::PeerGone { .. }, Some(local)) => local.died().unwrap_or(trouble),
+        _ => trouble,
+    })
+}
+
+/// The failure that a trouble is, and where what was measured before is; empty: nowhere.
+pub fn failure(trouble: &Trouble, place: &str) -> Failure {
+    let sentence = trouble.to_string();
+    let sentence = sentence.trim_end_matches('.');
+    let kept = match place {
+        "" => String::new(),
+        place => format!("; what was measured before is in {place}, marked incomplete"),
+    };
+    match trouble {
+        Trouble::NoPeer { .. } | Trouble::Refused(_) | Trouble::PeerFailed { .. } => {
+            Failure::link(format_args!("{sentence}{kept}."))
+        }
+        _ => Failure::failed(format_args!("{sentence}{kept}.")),
+    }
+}
+
+fn netpipe(report: &Report) -> Result<(), Failure> {
+    let wrong = "no experiment on NetPIPE's schedule was run; ask for one with --only pingpong.";
+    let text = pingpong::netpipe::text(report).ok_or_else(|| Failure::failed(wrong))?;
+    say_text!("{text}");
+    Ok(())
+}
+
+fn print(report: &Report, rings: Option<&rings::Rings>) {
+    if let Some(rings) = rings {
+        rings.print();
+    }
+    if let Some(pinned) = report.environment["pinned"].as_str() {
+        say!("{}{pinned}; medians of rounds, spread", if rings.is_some() { "\n" } else { "" });
+    }
+    let mut others = report.clone();
+    others.experiments.retain(|one| one.name != rings::NAME);
+    page::lines(&others).iter().for_each(|line| say!("{line}"));
+}
+
+/// A bar on standard error where that is a terminal and `quiet` is off; else silent.
+pub fn progress(steps: u64, quiet: bool) -> ProgressBar {
+    let bar = ProgressBar::new(steps);
+    if quiet {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} {bar:30} {pos}/{len}  {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,66 @@
+//! `fluxline bench`: measures a link, or peers beside ours, or is the other side, or compares two
+//! reports.
+
+mod compare;
+mod files;
+mod measure;
+mod peers;
+mod rings;
+mod save;
+mod serve;
+mod simulated;
+
+use fluxline_bench::registry;
+
+use crate::arguments::{BenchArguments, BenchOf};
+use crate::failure::Failure;
+use crate::run::Stop;
+use crate::say;
+
+/// Does what the arguments ask for.
+pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
+    if arguments.list {
+        match arguments.link {
+            Some(BenchOf::Peers) => peers::list(json),
+            _ => list(json),
+        }
+        return Ok(());
+    }
+    if let Some(paths) = &arguments.compare {
+        return compare::compare(paths, arguments.report.as_deref(), json);
+    }
+    if let Some(address) = arguments.serve {
+        return serve::serve(address, arguments, &Stop::on_signal());
+    }
+    match &arguments.link {
+        Some(BenchOf::Link(link)) => measure::measure(link, arguments, json),
+        Some(BenchOf::Peers) => peers::peers(arguments, json),
+        None => Err(Failure::failed("say which link to measure, for example shm://.")),
+    }
+}
+
+/// What `--list` shows of an experiment: name, about, links, by default or not.
+type Listed = (&'static str, &'static str, String, bool);
+
+fn list(json: bool) {
+    let rings: Listed = (rings::NAME, rings::ABOUT, "shm://".to_owned(), true);
+    let of =
+        |entry: &registry::Entry| (entry.name, entry.about, entry.links.text(), entry.by_default);
+    let all: Vec<Listed> = std::iter::once(rings).chain(registry::experiments().map(of)).collect();
+    if json {
+        let document: Vec<serde_json::Value> = all
+            .iter()
+            .map(|(name, about, links, by_default)| {
+                serde_json::json!({
+                    "name": name, "about": about, "links": links, "by_default": by_default,
+                })
+            })
+            .collect();
+        super::print_json(&document.into());
+        return;
+    }
+    for (name, about, links, by_default) in all {
+        let asked = if by_default { "" } else { ", when asked for" };
+        say!("{name} ({links}{asked})\n    {about}");
+    }
+}

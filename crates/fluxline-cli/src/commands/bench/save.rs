@@ -1,0 +1,70 @@
+//! `fluxline bench shm:// --only stores --save`: keeps the crossover for programs that open the
+//! link.
+
+use std::path::PathBuf;
+
+use fluxline::measured::{self, Measured, MeasuredError};
+use fluxline_bench::papers::stores;
+use fluxline_bench::registry::Entry;
+use fluxline_bench::result::Report;
+use fluxline_bench::statistics::median;
+
+use crate::arguments::{BenchArguments, BenchLink};
+use crate::failure::Failure;
+
+/// Where the crossover is to be kept, and what is there already.
+pub struct Place {
+    path: PathBuf,
+    link: &'static str,
+    measured: Measured,
+}
+
+impl Place {
+    /// What `--save` asks for; `None`: nothing. Before anything is measured, since a file that
+    /// cannot be read, also the one that the link heeds, or a link that has no crossover is told
+    /// best at once.
+    pub fn of(
+        link: &BenchLink,
+        arguments: &BenchArguments,
+        entries: &[&Entry],
+    ) -> Result<Option<Place>, Failure> {
+        let scheme = link.link.scheme();
+        if scheme == "shm" {
+            Measured::load().map_err(|error| input(&error))?;
+        }
+        let Some(given) = &arguments.save else { return Ok(None) };
+        if !entries.iter().any(|entry| entry.name == "stores") {
+            return Err(Failure::failed(
+                "--save keeps what the experiment stores finds; add --only stores.",
+            ));
+        }
+        if scheme != "shm" {
+            return Err(Failure::failed(format_args!(
+                "{scheme}:// maps no peer's memory, so there is no crossover to keep; measure \
+                 shm://."
+            )));
+        }
+        let path = given.clone().or_else(measured::default_path);
+        let path = path.ok_or_else(|| input(&MeasuredError::NoPlace))?;
+        let measured = Measured::read(&path).map_err(|error| input(&error))?;
+        Ok(Some(Place { path, link: scheme, measured }))
+    }
+
+    /// Keeps what the report says; returns a sentence about it.
+    pub fn keep(mut self, report: &Report) -> Result<String, Failure> {
+        let of_stores = report.experiments.iter().find(|one| one.name == "stores");
+        let fact =
+            of_stores.and_then(|one| one.facts.iter().find(|fact| fact.label == stores::CROSSOVER));
+        let Some(bytes) = fact.and_then(|fact| median(&fact.samples)) else {
+            return Err(Failure::failed("no crossover was found; nothing is kept."));
+        };
+        self.measured.set(self.link, bytes as u64);
+        self.measured.write(&self.path).map_err(|error| input(&error))?;
+        let place = self.path.display();
+        Ok(format!("{place} now says that stores take less up to {bytes} B on {}://", self.link))
+    }
+}
+
+fn input(error: &MeasuredError) -> Failure {
+    Failure::input(format_args!("{error}."))
+}

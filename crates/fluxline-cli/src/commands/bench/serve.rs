@@ -1,0 +1,43 @@
+//! `fluxline bench --serve`: the other side of a benchmark.
+
+use std::net::SocketAddr;
+
+use fluxline_bench::environment;
+use fluxline_bench::real::{KEY_VARIABLE, ServeError, Server};
+
+use crate::arguments::BenchArguments;
+use crate::failure::Failure;
+use crate::run::Stop;
+use crate::say;
+
+/// Serves until Ctrl-C, or one benchmark. The address is the last word of the first line: who
+/// starts this program as the other side reads it there.
+pub fn serve(address: SocketAddr, arguments: &BenchArguments, stop: &Stop) -> Result<(), Failure> {
+    let of_parent = std::env::var(KEY_VARIABLE).ok();
+    let is_child = of_parent.is_some();
+    let key = match arguments.key.clone().or(of_parent) {
+        Some(key) => key,
+        None => environment::random_key().map_err(|error| Failure::failed(format!("{error}.")))?,
+    };
+    let server = Server::bind(address, &key).map_err(failure)?;
+    let address = server.address();
+    if is_child {
+        say!("{address}");
+    } else {
+        say!(
+            "Serving. There: fluxline bench udp://{} --peer {address} --key {key}\n\
+             Who has the key may use this host's network and processors. Listening on {address}",
+            address.ip()
+        );
+    }
+    let tell = |how: &str| {
+        if !is_child {
+            say!("{how}");
+        }
+    };
+    server.serve(arguments.once, &stop.for_bench(), &tell).map_err(failure)
+}
+
+fn failure(error: ServeError) -> Failure {
+    Failure::link(format_args!("{error}."))
+}

@@ -1,0 +1,67 @@
+//! Experiments on a simulated link: both ends in this thread, in virtual time.
+//!
+//! Nothing of the result depends on this machine: it repeats to the byte.
+
+use fluxline_bench::registry::Entry;
+use fluxline_bench::result::Report;
+use fluxline_bench::stage::{Clock, Plan, Theatre};
+use fluxline_bench::{Trouble, run};
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::Fabric;
+use fluxline_sim::cluster::Cluster;
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use crate::run::Stop;
+
+/// Half of each end's arena \[byte\]; the largest transfer.
+const HALF_BYTES: u64 = 10 << 20;
+/// Turns without any deadline after which nothing will ever happen.
+const QUIET_TURNS_MAX: u32 = 100;
+
+/// Runs experiments between nodes 0 and 1 of the cluster that `url` describes.
+pub fn on_link(
+    url: &str,
+    (plan, entries): (&Plan, &[&'static Entry]),
+    stop: &Stop,
+    bar: &ProgressBar,
+    report: &mut Report,
+) -> Result<(), Trouble> {
+    let cluster = Cluster::open(url).map_err(|error| Trouble::Input(error.to_string()))?;
+    // A simulated link has no noise: every round would be the first again.
+    let plan = Plan { rounds: 1, ..plan.clone() };
+    report.environment["plan"] = json!(plan);
+    let pinned = "Both sides in virtual time, one round: nothing depends on this machine";
+    report.environment["pinned"] = pinned.into();
+    let fabrics: [Box<dyn Fabric>; 2] = [Box::new(cluster.node(0)), Box::new(cluster.node(1))];
+    let bar = bar.clone();
+    let mut stage = Theatre::open(url, fabrics, "1", clock(), HALF_BYTES)?
+        .stopped_by(stop.for_bench())
+        .telling(Box::new(move |done, all, what| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_owned());
+        }));
+    let ended = run::run(&mut stage, &plan, entries, report);
+    report.environment["fingerprint"] = cluster.fingerprint().to_string().into();
+    report.environment["virtual_ns"] = cluster.now().as_ns().into();
+    ended
+}
+
+/// Time stands still while somebody has something to do, and then jumps to what happens next.
+fn clock() -> Clock {
+    let mut now = Moment::default();
+    let mut quiet_turns = 0;
+    Box::new(move |idle| {
+        match idle {
+            None => quiet_turns = 0,
+            Some(Some(next)) => {
+                quiet_turns = 0;
+                // A deadline that has passed is looked at a nanosecond later, not for ever.
+                now = next.max(Moment::from_ns(now.as_ns() + 1));
+            }
+            Some(None) => quiet_turns += 1,
+        }
+        (quiet_turns <= QUIET_TURNS_MAX).then_some(now)
+    })
+}

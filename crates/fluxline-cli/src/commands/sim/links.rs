@@ -1,0 +1,135 @@
+//! Links in the order of their places, so that a picture shows where a network is full.
+
+use std::collections::BTreeMap;
+
+use fluxline_sim::scenario::{Kind, Scenario};
+use fluxline_sim::sweep::LinkUtilisation;
+
+use super::point::LinkGrid;
+
+/// The links of a network as grids, one for each direction. A link stands where it comes from.
+pub fn grids(scenario: &Scenario, links: &[LinkUtilisation]) -> Vec<LinkGrid> {
+    let part = &scenario.network;
+    let (side, dimensions) = match part.kind {
+        kind if kind.is_grid() => (part.side, part.dimensions),
+        Kind::SciSwitch => return vec![list(links)],
+        _ => (part.nodes, 1),
+    };
+    let mut directions: BTreeMap<(u32, bool), BTreeMap<u32, f64>> = BTreeMap::new();
+    for link in links {
+        let Some((dimension, is_up)) = direction(link.from, link.to, side, dimensions) else {
+            return vec![list(links)];
+        };
+        // Where two nodes are each other's neighbours on both sides, the second link goes down.
+        let taken = directions.get(&(dimension, is_up)).is_some_and(|d| d.contains_key(&link.from));
+        let of = directions.entry((dimension, is_up && !taken)).or_default();
+        of.insert(link.from, link.utilisation);
+    }
+    directions
+        .into_iter()
+        .rev()
+        .map(|((dimension, is_up), links)| {
+            let way = if is_up { "up" } else { "down" };
+            let title = match dimensions {
+                1 => format!("Links {way}"),
+                _ => format!("Links {way} dimension {dimension}"),
+            };
+            LinkGrid { title, rows: rows(side, dimensions, &links) }
+        })
+        .collect()
+}
+
+/// Along which dimension a link leads, and whether up; of a ring's end to its start too.
+fn direction(from: u32, to: u32, side: u32, dimensions: u32) -> Option<(u32, bool)> {
+    let (mut from, mut to, mut found) = (from, to, None);
+    for dimension in 0..dimensions {
+        let (here, there) = (from % side, to % side);
+        if here != there {
+            let is_up = (here + 1) % side == there;
+            let is_down = (there + 1) % side == here;
+            if found.is_some() || !(is_up || is_down) {
+                return None;
+            }
+            found = Some((dimension, is_up));
+        }
+        (from, to) = (from / side, to / side);
+    }
+    found
+}
+
+/// Nodes in rows of the first dimension; the row's name has the other coordinates.
+fn rows(side: u32, dimensions: u32, links: &BTreeMap<u32, f64>) -> Vec<(String, Vec<f64>)> {
+    let count = side.saturating_pow(dimensions - 1);
+    let share = |node: u32| links.get(&node).copied().unwrap_or(f64::NAN);
+    (0..count)
+        .map(|row| {
+            let name = (1..dimensions).map(|at| (row / side.pow(at - 1) % side).to_string());
+            let name: Vec<String> = name.collect();
+            (name.join(","), (0..side).map(|column| share(row * side + column)).collect())
+        })
+        .collect()
+}
+
+/// Links without a place in a grid, by the node that they come from.
+fn list(links: &[LinkUtilisation]) -> LinkGrid {
+    let mut from: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for link in links {
+        from.entry(link.from).or_default().push(link.utilisation);
+    }
+    let rows = from.into_iter().map(|(node, shares)| (node.to_string(), shares)).collect();
+    LinkGrid { title: "Links out of each node".to_string(), rows }
+}
+
+#[cfg(test)]
+mod tests {
+    use fluxline_sim::scenario::{Kind, Scenario};
+    use fluxline_sim::sweep::LinkUtilisation;
+
+    use super::grids;
+
+    fn scenario(kind: Kind, side: u32) -> Scenario {
+        let mut scenario = Scenario::default();
+        scenario.network.kind = kind;
+        (scenario.network.side, scenario.network.nodes) = (side, side);
+        scenario
+    }
+
+    fn link(from: u32, to: u32) -> LinkUtilisation {
+        LinkUtilisation { from, to, utilisation: f64::from(from) }
+    }
+
+    #[test]
+    fn every_link_stands_where_it_comes_from() {
+        let torus: Vec<_> = (0..9)
+            .flat_map(|node| {
+                let (x, y) = (node % 3, node / 3);
+                let right = link(node, (x + 1) % 3 + 3 * y);
+                let left = link(node, (x + 2) % 3 + 3 * y);
+                [right, left, link(node, x + 3 * ((y + 1) % 3)), link(node, x + 3 * ((y + 2) % 3))]
+            })
+            .collect();
+        let grids = grids(&scenario(Kind::Torus, 3), &torus);
+        assert_eq!(grids.len(), 4);
+        for grid in grids {
+            let numbers: Vec<f64> = grid.rows.iter().flat_map(|(_, row)| row.clone()).collect();
+            let expected: Vec<f64> = (0..9).map(f64::from).collect();
+            assert_eq!(numbers, expected, "{}", grid.title);
+        }
+    }
+
+    #[test]
+    fn a_mesh_has_gaps_at_its_edge() {
+        let mesh = [link(0, 1), link(1, 0), link(2, 3), link(3, 2), link(0, 2), link(2, 0)];
+        let grids = grids(&scenario(Kind::Mesh, 2), &mesh);
+        let all = grids.iter().flat_map(|grid| &grid.rows).flat_map(|(_, row)| row);
+        assert_eq!(all.filter(|share| share.is_finite()).count(), mesh.len());
+    }
+
+    #[test]
+    fn two_links_between_two_nodes_do_not_hide_each_other() {
+        let ring = [link(0, 1), link(0, 1), link(1, 0), link(1, 0)];
+        let grids = grids(&scenario(Kind::Ring, 2), &ring);
+        let all = grids.iter().flat_map(|grid| &grid.rows).flat_map(|(_, row)| row);
+        assert_eq!(all.filter(|share| share.is_finite()).count(), 4);
+    }
+}

@@ -1,0 +1,94 @@
+//! What came out of a scenario at one load, as plain numbers in the units of the report.
+
+use serde::Serialize;
+
+/// All points of a scenario.
+#[derive(Debug, Serialize)]
+pub struct Results {
+    /// The points, in the order of their loads; a closed loop has one.
+    pub points: Vec<Point>,
+    /// Where the network saturates, when that was asked for.
+    pub saturation: Option<Saturation>,
+    /// One hash of all that happened in all points.
+    pub fingerprint: String,
+}
+
+/// Where the network saturates.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Saturation {
+    /// Highest load that was still accepted, as a share of what a link carries.
+    pub stable: f64,
+    /// Lowest load that was not.
+    pub saturated: f64,
+}
+
+/// One load.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// Offered by each node, as a share of what a link carries; of a closed loop: what came of it.
+    pub load: f64,
+    /// Payload offered by a node, mean over nodes \[MB/s\].
+    pub offered_mb_s: f64,
+    /// Payload delivered of a node, mean over nodes \[MB/s\].
+    pub accepted_mb_s: f64,
+    /// From handing a message over to having all of it; `None`: nothing was delivered.
+    pub latency_us: Option<Latency>,
+    /// Messages of which the latency is.
+    pub messages: u64,
+    /// Messages that were given up, with the sender told.
+    pub lost: u64,
+    /// Payload delivered of each node \[MB/s\].
+    pub nodes_mb_s: Vec<f64>,
+    /// How evenly (Jain's index: 1 is evenly).
+    pub jain: f64,
+    /// Virtual time that was cut off at the start \[us\].
+    pub warm_up_us: f64,
+    /// Virtual time that was measured \[us\].
+    pub measured_us: f64,
+    /// Whether latency still rose at the end: there is no steady state.
+    pub is_rising: bool,
+    /// Share of its time that each link was busy, by place.
+    pub links: Vec<LinkGrid>,
+    /// Largest latency of a bin \[us\] and messages in it.
+    pub histogram: Vec<(f64, u64)>,
+    /// Entries of the agenda.
+    pub entries: u64,
+    /// Packets over links.
+    pub hops: u64,
+    /// A hash of all that happened.
+    pub fingerprint: String,
+}
+
+/// Latency \[us\].
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Latency {
+    /// Mean.
+    pub mean: f64,
+    /// Half of the mean's interval of 95 % confidence; `None`: too few messages.
+    pub half_width: Option<f64>,
+    /// Half of all are faster.
+    pub p50: f64,
+    /// 99 of 100 are faster.
+    pub p99: f64,
+    /// 999 of 1000 are faster.
+    pub p999: f64,
+    /// The slowest.
+    pub max: f64,
+}
+
+/// Links of one kind in a grid.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkGrid {
+    /// Which links.
+    pub title: String,
+    /// Name of each row, and for each column how busy the link is; NaN where there is none.
+    pub rows: Vec<(String, Vec<f64>)>,
+}
+
+impl Point {
+    /// The busiest link, as a share of its time; 0 without links.
+    pub fn busiest(&self) -> f64 {
+        let all = self.links.iter().flat_map(|grid| &grid.rows).flat_map(|(_, row)| row);
+        all.copied().filter(|share| share.is_finite()).fold(0.0, f64::max)
+    }
+}

@@ -1,0 +1,80 @@
+//! `fluxline sim presets`: the networks that a scenario can name.
+
+use fluxline_report::{Block, Cell, Page, Section, Table};
+use fluxline_sim::sci::Config;
+use serde_json::json;
+
+use crate::say_text;
+
+/// Name, what it is, and the configuration of a ring of 8.
+fn all() -> [(&'static str, &'static str, Config); 4] {
+    [
+        ("standard", "SCI at 1 GB/s, as in the standard", Config::ring(8)),
+        ("lc1", "Dolphin LC-1", Config::lc1(8)),
+        ("lc2", "Dolphin LC-2, cards D31x", Config::lc2(8)),
+        ("lc3", "Dolphin LC-3, cards D33x", Config::lc3(8)),
+    ]
+}
+
+fn mb_s(config: &Config) -> f64 {
+    config.clock.hertz() as f64 * 2.0 / 1e6
+}
+
+/// Nanoseconds of so many symbols.
+fn ns(config: &Config, symbols: u32) -> f64 {
+    config.clock.span(u64::from(symbols)).as_ps() as f64 / 1e3
+}
+
+/// Prints them.
+pub fn show(json: bool) {
+    if json {
+        let rows = all().map(|(name, what, config)| {
+            json!({
+                "preset": name, "is": what, "link_mb_s": mb_s(&config),
+                "pass_ns": ns(&config, config.pass_symbols),
+                "cable_ns": ns(&config, config.cable_symbols),
+                "send_queue": config.send_queue, "unacknowledged": config.unacknowledged,
+                "receive_queue": config.request_queue,
+            })
+        });
+        crate::commands::print_json(&json!({ "presets": rows }));
+        return;
+    }
+    let number = |value: String| Cell::Number(value);
+    let rows = all().map(|(name, what, config)| {
+        vec![
+            Cell::Text(name.to_string()),
+            Cell::Text(what.to_string()),
+            number(format!("{:.0}", mb_s(&config))),
+            number(format!("{:.1}", ns(&config, config.pass_symbols))),
+            number(format!("{:.1}", ns(&config, config.cable_symbols))),
+            number(config.send_queue.to_string()),
+            number(config.unacknowledged.to_string()),
+            number(config.request_queue.to_string()),
+        ]
+    });
+    let columns = [
+        "preset",
+        "is",
+        "link [MB/s]",
+        "pass [ns]",
+        "cable [ns]",
+        "send queue",
+        "unacknowledged",
+        "receive queue",
+    ];
+    let table = Table {
+        title: String::new(),
+        columns: columns.map(str::to_string).to_vec(),
+        rows: rows.to_vec(),
+    };
+    let section = Section {
+        title: "SCI".to_string(),
+        text: "Of kinds sci-ring, sci-torus and sci-switch; `pass` is from a node's input to its \
+               output. Generic routers have no presets: their keys say it all."
+            .to_string(),
+        blocks: vec![Block::Table(table)],
+    };
+    let title = "Presets of a scenario's [network]".to_string();
+    say_text!("{}", Page { title, sections: vec![section], ..Page::default() }.text());
+}

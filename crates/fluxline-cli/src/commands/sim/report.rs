@@ -1,0 +1,400 @@
+//! The results of a scenario as a page.
+
+use fluxline_report::{
+    Axis, Block, Cell, Curve, Headline, HeatMap, Page, Plot, Scale, Section, Style, Table,
+};
+use fluxline_sim::scenario::Scenario;
+
+use super::point::{Latency, Point, Results};
+
+/// Bins of the latency histogram in a decade.
+const BINS_A_DECADE: f64 = 16.0;
+/// Points whose histograms and nodes are shown: more of them hide each other.
+const SHOWN_MAX: usize = 3;
+
+/// The page of a scenario; `name` is the file's.
+pub fn page(name: &str, scenario: &Scenario, results: &Results) -> Page {
+    let title = if scenario.title.is_empty() { name } else { &scenario.title };
+    let points = &results.points;
+    Page {
+        title: title.to_string(),
+        subtitle: format!(
+            "simulated: {}, {} nodes, {} messages; seed {}, fingerprint {}; fluxline {}",
+            scenario.network.kind.name(),
+            scenario.network.node_count(),
+            sizes(scenario),
+            scenario.seed,
+            results.fingerprint,
+            env!("CARGO_PKG_VERSION"),
+        ),
+        headlines: headlines(results),
+        verdict: verdict(scenario, results),
+        sections: vec![
+            load_section(points),
+            points_section(points),
+            distribution_section(points),
+            nodes_section(scenario, points),
+            links_section(points),
+            how_section(scenario, points),
+        ],
+    }
+}
+
+fn sizes(scenario: &Scenario) -> String {
+    let sizes: Vec<String> =
+        scenario.sizes().iter().map(|size| format!("{} B", size.bytes)).collect();
+    sizes.join(", ")
+}
+
+fn headline(label: &str, value: String, note: String) -> Headline {
+    Headline { label: label.to_string(), value, note }
+}
+
+fn headlines(results: &Results) -> Vec<Headline> {
+    let mut all = Vec::new();
+    if let Some((point, latency)) = lightest(results) {
+        let note = format!("p99 {} us, load {:.3}", number(latency.p99), point.load);
+        all.push(headline("latency, lightest load", micros(latency.mean), note));
+    }
+    if let Some(best) = most_accepted(results) {
+        let note = format!("of {:.1} offered, load {:.3}", best.offered_mb_s, best.load);
+        all.push(headline(
+            "most accepted, a node",
+            format!("{:.1} MB/s", best.accepted_mb_s),
+            note,
+        ));
+    }
+    if let Some(found) = results.saturation {
+        let note = format!("not at {:.3} any more; shares of a link", found.saturated);
+        all.push(headline("carries", format!("{:.3}", found.stable), note));
+    }
+    if let Some(last) = results.points.last() {
+        let note = format!("Jain's index, load {:.3}; 1 is even", last.load);
+        all.push(headline("fairness, heaviest load", format!("{:.3}", last.jain), note));
+    }
+    all
+}
+
+fn lightest(results: &Results) -> Option<(&Point, Latency)> {
+    let first = results.points.first()?;
+    Some((first, first.latency_us?))
+}
+
+fn most_accepted(results: &Results) -> Option<&Point> {
+    results.points.iter().max_by(|a, b| a.accepted_mb_s.total_cmp(&b.accepted_mb_s))
+}
+
+/// A load counts as carried when at least so much of it is accepted.
+const CARRIED: f64 = 0.95;
+
+fn verdict(scenario: &Scenario, results: &Results) -> String {
+    let mut said = Vec::new();
+    let carried = |point: &&Point| point.accepted_mb_s < CARRIED * point.offered_mb_s;
+    match results.points.iter().find(carried) {
+        _ if scenario.traffic.window > 0 => said.push(format!(
+            "A closed loop: each node has {} messages under way.",
+            scenario.traffic.window
+        )),
+        Some(point) => said.push(format!(
+            "From load {:.3} on the network accepts less than {:.0} % of what is offered.",
+            point.load,
+            100.0 * CARRIED
+        )),
+        None => said.push("The network carries every load that was offered.".to_string()),
+    }
+    if let Some(last) = results.points.last() {
+        said.push(format!(
+            "At the heaviest the busiest link is busy {:.0} % of its time.",
+            100.0 * last.busiest()
+        ));
+    }
+    let lost: u64 = results.points.iter().map(|point| point.lost).sum();
+    if lost > 0 {
+        said.push(format!("{lost} messages were given up, and their senders told."));
+    }
+    said.join(" ")
+}
+
+fn axis(label: &str, unit: &str, scale: Scale) -> Axis {
+    Axis { label: label.to_string(), unit: unit.to_string(), scale }
+}
+
+fn curve(label: &str, style: Style, points: Vec<(f64, f64)>) -> Curve {
+    Curve { label: label.to_string(), points, style, band: Vec::new() }
+}
+
+fn load_section(points: &[Point]) -> Section {
+    let of = |value: fn(&Latency) -> f64| -> Vec<(f64, f64)> {
+        let y = |point: &Point| point.latency_us.as_ref().map_or(f64::NAN, value);
+        points.iter().map(|point| (point.load, y(point))).collect()
+    };
+    let half = |latency: &Latency| latency.half_width.unwrap_or(f64::NAN);
+    let band = |point: &Point| {
+        let latency = point.latency_us.as_ref();
+        latency.map_or((f64::NAN, f64::NAN), |of| (of.mean - half(of), of.mean + half(of)))
+    };
+    let mean = Curve {
+        band: points.iter().map(band).collect(),
+        ..curve("mean, 95 % confidence", Style::Line, of(|latency| latency.mean))
+    };
+    let latency = Plot {
+        title: "Latency".to_string(),
+        x: axis("load", "", Scale::Linear),
+        y: axis("latency", "us", Scale::Logarithmic),
+        curves: vec![
+            mean,
+            curve("p50", Style::Line, of(|latency| latency.p50)),
+            curve("p99", Style::Line, of(|latency| latency.p99)),
+            curve("p99.9", Style::Line, of(|latency| latency.p999)),
+            curve("max", Style::Points, of(|latency| latency.max)),
+        ],
+        marks: Vec::new(),
+    };
+    let of = |value: fn(&Point) -> f64| points.iter().map(|p| (p.load, value(p))).collect();
+    let throughput = Plot {
+        title: "Throughput of a node".to_string(),
+        x: axis("load", "", Scale::Linear),
+        y: axis("payload", "MB/s", Scale::Linear),
+        curves: vec![
+            curve("accepted", Style::Line, of(|point| point.accepted_mb_s)),
+            curve("offered", Style::Dashed, of(|point| point.offered_mb_s)),
+        ],
+        marks: Vec::new(),
+    };
+    Section {
+        title: "Load".to_string(),
+        text: "Load is the payload that each node offers, as a share of what a link carries. \
+               Latency is from handing a message over to having all of it, waiting included."
+            .to_string(),
+        blocks: vec![Block::Plot(latency), Block::Plot(throughput)],
+    }
+}
+
+fn points_section(points: &[Point]) -> Section {
+    let columns = [
+        "load",
+        "offered [MB/s]",
+        "accepted [MB/s]",
+        "mean [us]",
+        "± [us]",
+        "p50 [us]",
+        "p99 [us]",
+        "p99.9 [us]",
+        "max [us]",
+        "Jain",
+        "busiest link",
+        "messages",
+        "lost",
+        "steady after",
+    ];
+    let table = Table {
+        title: String::new(),
+        columns: columns.map(str::to_string).to_vec(),
+        rows: points.iter().map(point_row).collect(),
+    };
+    Section {
+        title: "Points".to_string(),
+        text: "Offered and accepted are payload of a node, mean over the nodes; ± is the mean's \
+               interval of 95 % confidence."
+            .to_string(),
+        blocks: vec![Block::Table(table)],
+    }
+}
+
+fn point_row(point: &Point) -> Vec<Cell> {
+    let number = |text: String| Cell::Number(text);
+    let latency = |value: fn(&Latency) -> f64| {
+        Cell::Number(
+            point.latency_us.as_ref().map_or("–".to_string(), |of| self::number(value(of))),
+        )
+    };
+    let steady = match point.is_rising {
+        true => Cell::Bad("never".to_string()),
+        false => Cell::Good(format!("{} us", self::number(point.warm_up_us))),
+    };
+    vec![
+        number(format!("{:.3}", point.load)),
+        number(format!("{:.2}", point.offered_mb_s)),
+        number(format!("{:.2}", point.accepted_mb_s)),
+        latency(|of| of.mean),
+        latency(|of| of.half_width.unwrap_or(f64::NAN)),
+        latency(|of| of.p50),
+        latency(|of| of.p99),
+        latency(|of| of.p999),
+        latency(|of| of.max),
+        number(format!("{:.4}", point.jain)),
+        number(format!("{:.1} %", 100.0 * point.busiest())),
+        number(point.messages.to_string()),
+        number(point.lost.to_string()),
+        steady,
+    ]
+}
+
+/// The first, the middle and the last point, as far as there are so many.
+fn shown(points: &[Point]) -> Vec<&Point> {
+    let last = points.len().saturating_sub(1);
+    let mut places = vec![0, last / 2, last];
+    places.dedup();
+    places.truncate(SHOWN_MAX);
+    places.into_iter().filter_map(|at| points.get(at)).collect()
+}
+
+fn distribution_section(points: &[Point]) -> Section {
+    let steps = |point: &&Point| {
+        let label = format!("load {:.3}", point.load);
+        curve(&label, Style::Steps, bins(&point.histogram))
+    };
+    let plot = Plot {
+        title: "Messages by latency".to_string(),
+        x: axis("latency", "us", Scale::Logarithmic),
+        y: axis("messages", "", Scale::Logarithmic),
+        curves: shown(points).iter().map(steps).collect(),
+        marks: Vec::new(),
+    };
+    Section {
+        title: "Latency, all of it".to_string(),
+        text: format!("{BINS_A_DECADE} bins a decade."),
+        blocks: vec![Block::Plot(plot)],
+    }
+}
+
+/// Counts in bins of equal width on a logarithmic axis, with the empty ones between: left edge
+/// and count, and a last edge with 0.
+fn bins(histogram: &[(f64, u64)]) -> Vec<(f64, f64)> {
+    let bin = |us: f64| (us.max(1e-6).log10() * BINS_A_DECADE).floor() as i64;
+    let (Some(first), Some(last)) = (histogram.first(), histogram.last()) else {
+        return Vec::new();
+    };
+    let (first, last) = (bin(first.0), bin(last.0));
+    let mut counts = vec![0_u64; (last - first + 1).max(1) as usize];
+    for &(us, count) in histogram {
+        counts[(bin(us) - first).clamp(0, last - first) as usize] += count;
+    }
+    let edge = |at: i64| 10_f64.powf((first + at) as f64 / BINS_A_DECADE);
+    let steps = (0_i64..).zip(&counts).map(|(at, &count)| (edge(at), count as f64));
+    steps.chain([(edge(counts.len() as i64), 0.0)]).collect()
+}
+
+/// SCI's models count by sender, whose turn on the ring is what may be unfair; routers by receiver.
+fn nodes_section(scenario: &Scenario, points: &[Point]) -> Section {
+    let (title, what) = match scenario.network.kind.is_sci() {
+        true => ("Delivered of what each node sent", "sends"),
+        false => ("Delivered to each node", "is sent"),
+    };
+    let dots = |point: &&Point| {
+        let nodes = point.nodes_mb_s.iter().enumerate();
+        let dots = nodes.map(|(node, &rate)| (node as f64, rate)).collect();
+        curve(&format!("load {:.3}", point.load), Style::Points, dots)
+    };
+    let plot = Plot {
+        title: title.to_string(),
+        x: axis("node", "", Scale::Linear),
+        y: axis("payload", "MB/s", Scale::Linear),
+        curves: shown(points).iter().map(dots).collect(),
+        marks: Vec::new(),
+    };
+    Section {
+        title: "Nodes".to_string(),
+        text: format!(
+            "Where the dots of a load lie on one height, what each node {what} gets its share."
+        ),
+        blocks: vec![Block::Plot(plot)],
+    }
+}
+
+fn links_section(points: &[Point]) -> Section {
+    let Some(last) = points.last() else { return Section::default() };
+    let map = |grid: &super::point::LinkGrid| {
+        let columns = grid.rows.iter().map(|(_, row)| row.len()).max().unwrap_or(0);
+        let percent = |row: &Vec<f64>| row.iter().map(|share| 100.0 * share).collect();
+        Block::HeatMap(HeatMap {
+            title: grid.title.clone(),
+            unit: "% of the time".to_string(),
+            columns: (0..columns).map(|at| at.to_string()).collect(),
+            rows: grid.rows.iter().map(|(name, row)| (name.clone(), percent(row))).collect(),
+        })
+    };
+    Section {
+        title: "Links".to_string(),
+        text: format!("How much of its time each link was busy at load {:.3}.", last.load),
+        blocks: last.links.iter().map(map).collect(),
+    }
+}
+
+fn how_section(scenario: &Scenario, points: &[Point]) -> Section {
+    let run = |point: &Point| {
+        vec![
+            Cell::Number(format!("{:.3}", point.load)),
+            Cell::Number(number(point.measured_us)),
+            Cell::Number(point.entries.to_string()),
+            Cell::Number(point.hops.to_string()),
+            Cell::Text(point.fingerprint.clone()),
+        ]
+    };
+    let columns = ["load", "measured [us]", "entries", "packets over links", "fingerprint"];
+    let runs = Table {
+        title: "What was computed".to_string(),
+        columns: columns.map(str::to_string).to_vec(),
+        rows: points.iter().map(run).collect(),
+    };
+    let keys = Table {
+        title: "The scenario, defaults included".to_string(),
+        columns: vec!["key".to_string(), "value".to_string()],
+        rows: keys(scenario),
+    };
+    Section {
+        title: "How it was simulated".to_string(),
+        text: "The same scenario and seed give the same fingerprints, on any machine and with any \
+               number of threads."
+            .to_string(),
+        blocks: vec![Block::Table(runs), Block::Table(keys)],
+    }
+}
+
+fn keys(scenario: &Scenario) -> Vec<Vec<Cell>> {
+    let document = serde_json::to_value(scenario).unwrap_or_default();
+    let mut rows = Vec::new();
+    let mut push = |key: String, value: &serde_json::Value| {
+        if !value.is_null() {
+            rows.push(vec![Cell::Text(key), Cell::Text(value.to_string())]);
+        }
+    };
+    for (key, value) in document.as_object().into_iter().flatten() {
+        match value.as_object() {
+            Some(part) => part.iter().for_each(|(name, of)| push(format!("{key}.{name}"), of)),
+            None => push(key.clone(), value),
+        }
+    }
+    rows
+}
+
+/// Four digits at most, as many as say something.
+fn number(value: f64) -> String {
+    match value.abs() {
+        _ if !value.is_finite() => "–".to_string(),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn micros(us: f64) -> String {
+    if us < 1.0 { format!("{} ns", number(us * 1e3)) } else { format!("{} us", number(us)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bins;
+
+    #[test]
+    fn bins_keep_every_message_and_close_with_nothing() {
+        let histogram = [(0.9, 5), (1.1, 7), (1.12, 1), (35.0, 2)];
+        let bins = bins(&histogram);
+        assert_eq!(bins.iter().map(|bin| bin.1).sum::<f64>(), 15.0);
+        assert_eq!(bins.last().map(|bin| bin.1), Some(0.0));
+        assert!(bins.first().is_some_and(|bin| bin.0 <= 0.9) && bins[0].1 == 5.0, "{bins:?}");
+        assert!(bins.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(super::bins(&[]).is_empty());
+    }
+}

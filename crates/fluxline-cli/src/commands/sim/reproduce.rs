@@ -1,0 +1,140 @@
+//! `fluxline sim reproduce`: published experiments on models of their machines, side by side.
+
+use fluxline_report::{
+    Axis, Block, Cell, Curve, Headline, Page, Plot, Scale, Section, Style, Table,
+};
+use fluxline_sim::reproduce::{self, Fact, Figure, Kind};
+use serde_json::json;
+
+use super::arguments::ReproduceArguments;
+use super::files;
+use crate::failure::Failure;
+use crate::{say, say_text};
+
+/// Runs the models of all papers on SCI, and prints or writes what they say.
+pub fn sci(arguments: &ReproduceArguments, json: bool) -> Result<(), Failure> {
+    let figures = reproduce::all()
+        .map_err(|problem| Failure::failed(format_args!("a machine's preset: {problem}.")))?;
+    let page = page(&figures);
+    if let Some(file) = &arguments.report {
+        files::write(file, page.html().as_bytes())?;
+    }
+    if json {
+        crate::commands::print_json(&document(&figures));
+    } else if let Some(file) = &arguments.report {
+        say!("{}\nreport: {}", page.verdict, file.display());
+    } else {
+        say_text!("{}", page.text());
+    }
+    Ok(())
+}
+
+fn page(figures: &[Figure]) -> Page {
+    let facts: Vec<&Fact> = figures.iter().flat_map(|figure| &figure.facts).collect();
+    let count = |of: fn(&Fact) -> bool| facts.iter().filter(|fact| of(fact)).count();
+    let held = count(|fact| fact.holds && !fact.calibrated);
+    let calibrated = count(|fact| fact.holds && fact.calibrated);
+    let missed = count(|fact| !fact.holds);
+    let headline = |label: &str, value: usize, note: &str| Headline {
+        label: label.to_string(),
+        value: value.to_string(),
+        note: note.to_string(),
+    };
+    Page {
+        title: "SCI: what was published, and what the models say".to_string(),
+        subtitle: format!(
+            "SCINET's figures 7 to 16 and Trams' comparison; fluxline {}",
+            env!("CARGO_PKG_VERSION")
+        ),
+        headlines: vec![
+            headline("held", held, "predicted: no constant was chosen from them"),
+            headline("calibrated", calibrated, "a constant was chosen from them"),
+            headline("missed", missed, "outside the tolerance"),
+        ],
+        verdict: format!(
+            "Of {} published facts {held} are predicted, {calibrated} are met by calibration, and \
+             {missed} are missed. A number holds within {:.0} % of the published range.",
+            facts.len(),
+            100.0 * reproduce::TOLERANCE
+        ),
+        sections: figures.iter().map(section).collect(),
+    }
+}
+
+fn section(figure: &Figure) -> Section {
+    let axis = |axis: &reproduce::Axis| Axis {
+        label: axis.label.to_string(),
+        unit: axis.unit.to_string(),
+        scale: if axis.log { Scale::Logarithmic } else { Scale::Linear },
+    };
+    let curve = |curve: &reproduce::Curve| Curve {
+        label: curve.name.clone(),
+        points: curve.points.clone(),
+        band: Vec::new(),
+        style: Style::Line,
+    };
+    let plot = Plot {
+        title: "The model".to_string(),
+        x: axis(&figure.x),
+        y: axis(&figure.y),
+        curves: figure.curves.iter().map(curve).collect(),
+        marks: Vec::new(),
+    };
+    let columns = ["fact", "published", "model", "off by", "holds"];
+    let table = Table {
+        title: "What was published".to_string(),
+        columns: columns.map(str::to_string).to_vec(),
+        rows: figure.facts.iter().map(row).collect(),
+    };
+    Section {
+        title: format!("{}: {}", figure.id, figure.title),
+        text: String::new(),
+        blocks: vec![Block::Plot(plot), Block::Table(table)],
+    }
+}
+
+fn row(fact: &Fact) -> Vec<Cell> {
+    let (least, most) = fact.paper;
+    let published = match most {
+        most if least == most => format!("{least}"),
+        most if most.is_infinite() => format!("≥ {least}"),
+        most => format!("{least} to {most}"),
+    };
+    let off = match fact.kind {
+        Kind::Number => format!("{:+.1} %", 100.0 * fact.deviation),
+        Kind::Shape => "shape".to_string(),
+    };
+    vec![
+        Cell::Text(fact.text.to_string()),
+        Cell::Number(published),
+        Cell::Number(format!("{:.2}", fact.model)),
+        Cell::Number(off),
+        match (fact.holds, fact.calibrated) {
+            (true, false) => Cell::Good("held".to_string()),
+            (true, true) => Cell::Text("calibrated".to_string()),
+            (false, _) => Cell::Bad("missed".to_string()),
+        },
+    ]
+}
+
+fn document(figures: &[Figure]) -> serde_json::Value {
+    let fact = |fact: &Fact| {
+        json!({
+            "fact": fact.text, "published": [fact.paper.0, fact.paper.1], "model": fact.model,
+            "deviation": fact.deviation, "holds": fact.holds, "calibrated": fact.calibrated,
+            "is": match fact.kind { Kind::Number => "number", Kind::Shape => "shape" },
+        })
+    };
+    let figure = |figure: &Figure| {
+        let curves = figure.curves.iter();
+        let curves = curves.map(|curve| json!({ "name": curve.name, "points": curve.points }));
+        json!({
+            "figure": figure.id, "title": figure.title,
+            "x": format!("{} [{}]", figure.x.label, figure.x.unit),
+            "y": format!("{} [{}]", figure.y.label, figure.y.unit),
+            "curves": curves.collect::<Vec<_>>(),
+            "facts": figure.facts.iter().map(fact).collect::<Vec<_>>(),
+        })
+    };
+    json!({ "figures": figures.iter().map(figure).collect::<Vec<_>>() })
+}

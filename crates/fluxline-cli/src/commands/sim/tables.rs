@@ -1,0 +1,103 @@
+//! The results of a scenario as tables for other programs.
+
+use super::parquet::{Column, table};
+use super::point::{Latency, Point, Results};
+use crate::failure::Failure;
+
+/// Every table: its file's name, and its bytes.
+pub fn all(results: &Results) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
+    let points = &results.points;
+    Ok(vec![
+        ("points.parquet", self::points(points)?),
+        ("nodes.parquet", nodes(points)?),
+        ("links.parquet", links(points)?),
+        ("latency.parquet", latency(points)?),
+    ])
+}
+
+fn points(points: &[Point]) -> Result<Vec<u8>, Failure> {
+    let float = |value: fn(&Point) -> f64| Column::Float(points.iter().map(value).collect());
+    let count = |value: fn(&Point) -> u64| Column::Count(points.iter().map(value).collect());
+    let of = |value: fn(&Latency) -> f64| {
+        let latency = |point: &Point| point.latency_us.as_ref().map_or(f64::NAN, value);
+        Column::Float(points.iter().map(latency).collect())
+    };
+    let prints = points.iter().map(|point| point.fingerprint.clone()).collect();
+    table(vec![
+        ("load", float(|point| point.load)),
+        ("offered_mb_s", float(|point| point.offered_mb_s)),
+        ("accepted_mb_s", float(|point| point.accepted_mb_s)),
+        ("mean_us", of(|latency| latency.mean)),
+        ("half_width_us", of(|latency| latency.half_width.unwrap_or(f64::NAN))),
+        ("p50_us", of(|latency| latency.p50)),
+        ("p99_us", of(|latency| latency.p99)),
+        ("p999_us", of(|latency| latency.p999)),
+        ("max_us", of(|latency| latency.max)),
+        ("jain", float(|point| point.jain)),
+        ("busiest_link", float(Point::busiest)),
+        ("warm_up_us", float(|point| point.warm_up_us)),
+        ("measured_us", float(|point| point.measured_us)),
+        ("messages", count(|point| point.messages)),
+        ("lost", count(|point| point.lost)),
+        ("entries", count(|point| point.entries)),
+        ("hops", count(|point| point.hops)),
+        ("fingerprint", Column::Text(prints)),
+    ])
+}
+
+fn nodes(points: &[Point]) -> Result<Vec<u8>, Failure> {
+    let (mut loads, mut numbers, mut rates) = (Vec::new(), Vec::new(), Vec::new());
+    for point in points {
+        for (node, &rate) in (0_u32..).zip(&point.nodes_mb_s) {
+            loads.push(point.load);
+            numbers.push(node);
+            rates.push(rate);
+        }
+    }
+    table(vec![
+        ("load", Column::Float(loads)),
+        ("node", Column::Index(numbers)),
+        ("accepted_mb_s", Column::Float(rates)),
+    ])
+}
+
+fn links(points: &[Point]) -> Result<Vec<u8>, Failure> {
+    let (mut loads, mut grids, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut columns, mut shares) = (Vec::new(), Vec::new());
+    for point in points {
+        for grid in &point.links {
+            for (name, row) in &grid.rows {
+                for (column, &share) in (0_u32..).zip(row) {
+                    loads.push(point.load);
+                    grids.push(grid.title.clone());
+                    rows.push(name.clone());
+                    columns.push(column);
+                    shares.push(share);
+                }
+            }
+        }
+    }
+    table(vec![
+        ("load", Column::Float(loads)),
+        ("links", Column::Text(grids)),
+        ("row", Column::Text(rows)),
+        ("column", Column::Index(columns)),
+        ("busy", Column::Float(shares)),
+    ])
+}
+
+fn latency(points: &[Point]) -> Result<Vec<u8>, Failure> {
+    let (mut loads, mut ends, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    for point in points {
+        for &(end, count) in &point.histogram {
+            loads.push(point.load);
+            ends.push(end);
+            counts.push(count);
+        }
+    }
+    table(vec![
+        ("load", Column::Float(loads)),
+        ("at_most_us", Column::Float(ends)),
+        ("messages", Column::Count(counts)),
+    ])
+}
