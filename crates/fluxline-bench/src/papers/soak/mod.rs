@@ -29,6 +29,9 @@ const WARM_SHARE: f64 = 0.2;
 /// own noise. Assumed: 2 % and 4 MiB, a thousandth of which an hour's leak would pass.
 const GROWTH_SHARE: f64 = 0.02;
 const GROWTH_BYTES: f64 = (4 << 20) as f64;
+/// From which length on a run judges memory \[s\]: before, what a process allocates once, or what
+/// else goes on in it, looks like a leak. Assumed.
+const JUDGED_SECONDS: f64 = 5.0;
 /// Slices kept for the curve at most: its points are thinned evenly beyond.
 const POINTS_MAX: usize = 400;
 
@@ -230,8 +233,16 @@ impl Course {
         }
     }
 
+    /// Whether it lasted long enough to say something of memory.
+    fn is_judged(&self) -> bool {
+        self.resident.last().is_some_and(|(last, _)| *last >= JUDGED_SECONDS)
+    }
+
     /// Errors: a process grew beyond the bound.
     fn check_growth(&self) -> Result<(), Trouble> {
+        if !self.is_judged() {
+            return Ok(());
+        }
         for (name, growth) in ["near", "far"].iter().zip(self.growth()) {
             if let Some((bytes, bound)) = growth.filter(|(bytes, bound)| bytes > bound) {
                 let (grew, bound) = (bytes / 1e6, bound / 1e6);
@@ -248,9 +259,13 @@ pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<
     let mut course = Course::default();
     let ended = go_on(stage, plan, &mut course);
     course.fill(into);
+    let memory = match course.is_judged() {
+        true => String::new(),
+        false => format!(" Shorter than {JUDGED_SECONDS} s: memory is shown, not judged."),
+    };
     into.limit = format!(
-        "Not a measurement of speed: {} of {} operations at a time, each compared.",
-        PLACES, course.operations
+        "Not a measurement of speed: {PLACES} of {} operations at a time, each compared.{memory}",
+        course.operations
     );
     ended.and_then(|()| course.check_growth())
 }
@@ -272,5 +287,35 @@ fn go_on(stage: &mut dyn Stage, plan: &Plan, course: &mut Course) -> Result<(), 
         };
         let resident = course.slice(stage, &slice)?;
         course.note(began.elapsed().as_secs_f64(), resident);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run whose far process has that much after each second \[MB\].
+    fn course(far_mb: impl IntoIterator<Item = u64>) -> Course {
+        let resident = far_mb.into_iter().enumerate();
+        let resident = resident.map(|(at, mb)| (at as f64, [50_000_000, mb * 1_000_000]));
+        Course { resident: resident.collect(), ..Course::default() }
+    }
+
+    #[test]
+    fn a_slow_leak_ends_a_soak_and_a_warm_up_does_not() {
+        let leak = course((0..100).map(|second| 50 + second / 5)).check_growth();
+        let said = leak.expect_err("20 MB in 100 s").to_string();
+        assert!(said.contains("far's memory grew by"), "{said}");
+        let warm = course((0..100).map(|second| if second < 10 { 50 + second } else { 60 }));
+        assert!(warm.check_growth().is_ok(), "it only filled its tables");
+    }
+
+    #[test]
+    fn a_run_of_a_moment_shows_memory_and_does_not_judge_it() {
+        let short = course([50, 50, 90]);
+        assert!(short.check_growth().is_ok());
+        assert_eq!(short.growth()[1].map(|(grew, _)| grew), Some(40e6));
+        let long = course([50; 5].into_iter().chain([90]));
+        assert!(long.check_growth().is_err(), "as much, and long enough");
     }
 }
