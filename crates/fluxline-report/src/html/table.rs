@@ -5,9 +5,13 @@ use std::fmt::Write as _;
 use super::escape::escape;
 use crate::page::{Cell, Table};
 
+/// Columns of a table that may stand beside a plot; more would be cut off there. By eye.
+const NARROW_COLUMNS_MAX: usize = 5;
+
 /// Writes a table.
 pub(super) fn push(out: &mut String, table: &Table) {
-    out.push_str("<figure>\n");
+    let is_wide = table.columns.len() > NARROW_COLUMNS_MAX;
+    out.push_str(if is_wide { "<figure class=\"wide\">\n" } else { "<figure>\n" });
     super::push_caption(out, &table.title);
     if table.rows.is_empty() {
         out.push_str("<div class=\"none\">No rows.</div>\n</figure>\n");

@@ -63,6 +63,9 @@ pub struct Fact {
     pub holds: bool,
     /// Whether a constant was chosen from it.
     pub calibrated: bool,
+    /// Where on the figure's horizontal axis the paper's number stands, in the vertical axis's
+    /// unit; `None`: it is not a point of the figure.
+    pub x: Option<f64>,
 }
 
 /// A published figure, from the model.
@@ -88,7 +91,8 @@ impl Fact {
     pub fn number(text: &'static str, paper: (f64, f64), model: f64) -> Fact {
         let deviation = deviation(paper, model);
         let holds = deviation.abs() <= TOLERANCE;
-        Fact { text, paper, model, deviation, kind: Kind::Number, holds, calibrated: false }
+        let kind = Kind::Number;
+        Fact { text, paper, model, deviation, kind, holds, calibrated: false, x: None }
     }
 
     /// A shape: the text says what number decides, `paper` between which ends it must lie.
@@ -96,13 +100,20 @@ impl Fact {
     pub fn shape(text: &'static str, paper: (f64, f64), model: f64) -> Fact {
         let holds = (paper.0..=paper.1).contains(&model);
         let deviation = deviation(paper, model);
-        Fact { text, paper, model, deviation, kind: Kind::Shape, holds, calibrated: false }
+        let kind = Kind::Shape;
+        Fact { text, paper, model, deviation, kind, holds, calibrated: false, x: None }
     }
 
     /// The same, as one that a constant was chosen from.
     #[must_use]
     pub fn calibrated(self) -> Fact {
         Fact { calibrated: true, ..self }
+    }
+
+    /// The same, as a number that is a point of the figure.
+    #[must_use]
+    pub fn at(self, x: u32) -> Fact {
+        Fact { x: Some(f64::from(x)), ..self }
     }
 }
 
@@ -131,6 +142,18 @@ impl Curve {
     pub fn first_at(&self, part: f64) -> f64 {
         let enough = part * self.most();
         self.points.iter().find(|point| point.1 >= enough).map_or(0.0, |point| point.0)
+    }
+}
+
+impl Figure {
+    /// The paper's numbers that are points of the figure, by x; both ends of a range.
+    #[must_use]
+    pub fn published(&self) -> Vec<(f64, f64)> {
+        let of = |fact: &Fact| fact.x.map(|x| [(x, fact.paper.0), (x, fact.paper.1)]);
+        let mut points: Vec<(f64, f64)> = self.facts.iter().filter_map(of).flatten().collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        points.dedup();
+        points
     }
 }
 

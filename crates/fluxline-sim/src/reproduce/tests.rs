@@ -35,6 +35,22 @@ fn figures() -> &'static [Figure] {
 }
 
 #[test]
+fn a_published_point_stands_where_some_curve_of_its_figure_passes() {
+    let figures = figures();
+    let points = |figure: &Figure| figure.facts.iter().filter(|fact| fact.x.is_some()).count();
+    assert!(figures.iter().map(points).sum::<usize>() >= 12, "most numbers are points");
+    for figure in figures {
+        for fact in &figure.facts {
+            let Some(x) = fact.x else { continue };
+            let passes = |at: &(f64, f64)| at.0 == x && (at.1 - fact.model).abs() <= 0.1 * at.1;
+            let is_met = figure.curves.iter().any(|curve| curve.points.iter().any(passes));
+            assert!(is_met, "{}: {} is not on a curve at {x}", figure.id, fact.text);
+        }
+        assert!(figure.published().is_sorted_by(|one, other| one.0 <= other.0), "{}", figure.id);
+    }
+}
+
+#[test]
 fn every_fact_is_where_it_was() {
     let figures = figures();
     let now: Vec<(&str, Vec<(f64, bool)>)> = figures

@@ -104,8 +104,8 @@ fn latency() -> Result<Figure, BadStand> {
     let spin = |way| dma_us(way, 4, Notice::Spin);
     let returned = spin(Way::KernelDma)? - spin(Way::UserDma)? - (kernel - user);
     let facts = vec![
-        Fact::number("DMA without data, user level, us", (7.0, 7.0), user).calibrated(),
-        Fact::number("DMA without data, kernel, us", (11.5, 11.5), kernel).calibrated(),
+        Fact::number("DMA without data, user level, us", (7.0, 7.0), user).at(4).calibrated(),
+        Fact::number("DMA without data, kernel, us", (11.5, 11.5), kernel).at(4).calibrated(),
         Fact::number("the kernel's way back, us", (3.0, 3.0), returned).calibrated(),
         Fact::shape(
             "stores over user-level DMA, no data: stores are faster, below 1",
@@ -123,7 +123,9 @@ fn bandwidth() -> Result<Figure, BadStand> {
     let curves = WAYS.iter().map(|(way, name)| curve(name, |bytes| rate(*way, bytes)));
     let curves: Vec<Curve> = curves.collect::<Result<_, _>>()?;
     let facts = vec![
-        Fact::number("stores, long messages, MB/s", (82.0, 82.0), curves[0].most()).calibrated(),
+        Fact::number("stores, long messages, MB/s", (82.0, 82.0), curves[0].most())
+            .at(65_536)
+            .calibrated(),
         Fact::shape(
             "kernel over user level at 64 KB: no difference for long messages, 0.98 or more",
             (0.98, 1.0),
@@ -164,7 +166,7 @@ fn bus() -> Result<Figure, BadStand> {
     let reads = curve("bus-master reads", |bytes| stream_rate(Way::UserDma, bytes))?;
     let gap = stores.at(65_536) - reads.at(65_536);
     let facts = vec![
-        Fact::number("streams of 64 B stores, MB/s", (82.0, 82.0), stores.at(64)),
+        Fact::number("streams of 64 B stores, MB/s", (82.0, 82.0), stores.at(64)).at(64),
         Fact::number("gap at 64 KB, MB/s", (30.0, 30.0), gap).calibrated(),
     ];
     let title = "The PCI bus: processor's stores against the card's reads of memory";

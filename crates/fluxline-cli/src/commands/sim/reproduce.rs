@@ -73,11 +73,18 @@ fn section(figure: &Figure) -> Section {
         band: Vec::new(),
         style: Style::Line,
     };
+    let published = Curve {
+        label: "published".to_string(),
+        points: figure.published(),
+        band: Vec::new(),
+        style: Style::Points,
+    };
+    let published = Some(published).filter(|curve| !curve.points.is_empty());
     let plot = Plot {
-        title: "The model".to_string(),
+        title: "The model, and the numbers of the paper".to_string(),
         x: axis(&figure.x),
         y: axis(&figure.y),
-        curves: figure.curves.iter().map(curve).collect(),
+        curves: figure.curves.iter().map(curve).chain(published).collect(),
         marks: Vec::new(),
     };
     let columns = ["fact", "published", "model", "off by", "holds"];
@@ -120,7 +127,8 @@ fn row(fact: &Fact) -> Vec<Cell> {
 fn document(figures: &[Figure]) -> serde_json::Value {
     let fact = |fact: &Fact| {
         json!({
-            "fact": fact.text, "published": [fact.paper.0, fact.paper.1], "model": fact.model,
+            "fact": fact.text, "published": [fact.paper.0, fact.paper.1], "x": fact.x,
+            "model": fact.model,
             "deviation": fact.deviation, "holds": fact.holds, "calibrated": fact.calibrated,
             "is": match fact.kind { Kind::Number => "number", Kind::Shape => "shape" },
         })

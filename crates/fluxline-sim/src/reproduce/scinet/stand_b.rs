@@ -128,13 +128,14 @@ fn figure_9(one: &Curve, checked: Curve) -> Figure {
     let from_64 = one.points.iter().filter(|point| point.0 >= 64.0 && point.0 % 64.0 == 0.0);
     let least = from_64.map(|point| point.1).fold(f64::INFINITY, f64::min);
     let facts = vec![
-        Fact::number("1 stream at 64 B, MB/s", (12.0, 12.0), one.at(64)).calibrated(),
+        Fact::number("1 stream at 64 B, MB/s", (12.0, 12.0), one.at(64)).at(64).calibrated(),
         Fact::shape(
             "1 stream, blocks of whole streams, least over most: flat, 0.9 or more",
             (0.9, 1.0),
             least / one.most(),
         ),
         Fact::number("1 stream checked, 64 KB, MB/s", (12.0, 12.0), checked.at(65_536))
+            .at(65_536)
             .calibrated(),
         Fact::shape(
             "smallest block that has 99 % of it when checked, B: 64 KB or more",
@@ -148,10 +149,10 @@ fn figure_9(one: &Curve, checked: Curve) -> Figure {
 
 fn figure_10(one: &Curve, checked: &Curve) -> Figure {
     let facts = vec![
-        Fact::number("1 stream, 4 B, us", (2.0, 3.0), one.at(4)),
-        Fact::number("1 stream, 16 B, us", (2.0, 3.0), one.at(16)),
-        Fact::number("1 stream checked, 4 B, us", (11.0, 12.0), checked.at(4)).calibrated(),
-        Fact::number("1 stream checked, 16 B, us", (11.0, 12.0), checked.at(16)),
+        Fact::number("1 stream, 4 B, us", (2.0, 3.0), one.at(4)).at(4),
+        Fact::number("1 stream, 16 B, us", (2.0, 3.0), one.at(16)).at(16),
+        Fact::number("1 stream checked, 4 B, us", (11.0, 12.0), checked.at(4)).at(4).calibrated(),
+        Fact::number("1 stream checked, 16 B, us", (11.0, 12.0), checked.at(16)).at(16),
     ];
     let title = "Time for a block, 1 stream, stand B";
     latency("scinet-10", title, vec![one.clone(), checked.clone()], facts)
@@ -200,9 +201,11 @@ fn figure_13(eight: Curve, four_most: f64) -> Figure {
             (0.95, 1.1),
             eight.most() / four_most,
         ),
-        Fact::number("blocks of 512 B, MB/s", (34.0, 34.0), eight.at(512)),
-        Fact::number("blocks of 1024 B, MB/s", (34.0, 34.0), eight.at(1024)).calibrated(),
-        Fact::number("blocks of 64 KB, MB/s", (34.0, 34.0), eight.at(65_536)).calibrated(),
+        Fact::number("blocks of 512 B, MB/s", (34.0, 34.0), eight.at(512)).at(512),
+        Fact::number("blocks of 1024 B, MB/s", (34.0, 34.0), eight.at(1024)).at(1024).calibrated(),
+        Fact::number("blocks of 64 KB, MB/s", (34.0, 34.0), eight.at(65_536))
+            .at(65_536)
+            .calibrated(),
     ];
     throughput("scinet-13", "8 streams combined, stand B", vec![eight], facts)
 }
