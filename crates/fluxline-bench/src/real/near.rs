@@ -72,8 +72,8 @@ impl Near {
         let stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT).map_err(no_peer)?;
         let local = stream.local_addr().map_err(no_peer)?.ip();
         let mut channel = Channel::new(stream)?;
-        let hello = Message::Hello { greeting: Greeting::ours(), key: config.key.clone() };
-        channel.send(&hello)?;
+        let (key, link) = (config.key.clone(), config.url.clone());
+        channel.send(&Message::Hello { greeting: Greeting::ours(), key, link })?;
         let environment = match channel.wait(ANSWER_LIMIT, &config.stop)? {
             Some(Message::Welcome { greeting, environment }) => {
                 greeting.check()?;

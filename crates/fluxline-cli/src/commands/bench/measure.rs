@@ -28,7 +28,8 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
         true => Some(rings::measure(arguments, &stop, quiet)?),
         false => None,
     };
-    let mut report = run::begin(&link.url, &plan, json!({ "near": environment::describe() }));
+    let near = environment::describe(link.link.through().as_ref());
+    let mut report = run::begin(&link.url, &plan, json!({ "near": near }));
     report.environment["timer"] = json!(Timer::check());
     report.environment["plan"] = json!(plan);
     if let Some(rings) = &rings {
