@@ -40,7 +40,8 @@ pub fn choose(
     Ok(chosen)
 }
 
-/// A report about nothing yet.
+/// A report about nothing yet. Its program is this library's version: who knows from which commit
+/// it was built puts that there instead.
 #[must_use]
 pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -48,21 +49,11 @@ pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
         schema: SCHEMA,
         link: link.to_owned(),
         command: std::env::args().collect(),
-        program: program(),
+        program: concat!("fluxline ", env!("CARGO_PKG_VERSION")).to_owned(),
         began_s: since.as_secs(),
         seed: plan.seed,
         environment,
         experiments: Vec::new(),
-    }
-}
-
-/// Version and, where the program was built from a repository that says so, commit.
-#[must_use]
-pub fn program() -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    match option_env!("FLUXLINE_COMMIT") {
-        Some(commit) => format!("fluxline {version} ({commit})"),
-        None => format!("fluxline {version}"),
     }
 }
 

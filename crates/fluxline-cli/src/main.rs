@@ -12,6 +12,7 @@ mod formats;
 mod host;
 mod output;
 mod run;
+mod version;
 
 use std::process::ExitCode;
 

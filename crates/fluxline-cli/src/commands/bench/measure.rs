@@ -5,7 +5,6 @@ use fluxline_bench::real::{Link, Local, Near, NearConfig};
 use fluxline_bench::registry::Entry;
 use fluxline_bench::result::Report;
 use fluxline_bench::stage::Plan;
-use fluxline_bench::timer::Timer;
 use fluxline_bench::{Trouble, environment, page, pingpong, run};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -29,8 +28,7 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
         false => None,
     };
     let near = environment::describe(link.link.through().as_ref());
-    let mut report = run::begin(&link.url, &plan, json!({ "near": near }));
-    report.environment["timer"] = json!(Timer::check());
+    let mut report = super::begin(&link.url, &plan, json!({ "near": near }));
     report.environment["plan"] = json!(plan);
     if let Some(rings) = &rings {
         report.experiments.push(rings.experiment());

@@ -8,8 +8,7 @@ use fluxline_bench::peers::rounds::Agenda;
 use fluxline_bench::peers::{self, Contender, OURS, Presence, Run, table};
 use fluxline_bench::result::Report;
 use fluxline_bench::stage::Plan;
-use fluxline_bench::timer::Timer;
-use fluxline_bench::{Trouble, environment, run};
+use fluxline_bench::{Trouble, environment};
 use serde_json::{Value, json};
 
 use super::{files, measure};
@@ -86,8 +85,7 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     let plan = Plan { rounds, seed: arguments.seed, ..Plan::new(quick) };
     // Peers are measured over memory and over loopback; the latter has more that limits it.
     let near = environment::describe(Some(&Through::Loopback));
-    let mut report = run::begin("peers", &plan, json!({ "near": near }));
-    report.environment["timer"] = json!(Timer::check());
+    let mut report = super::begin("peers", &plan, json!({ "near": near }));
     report.environment["peers"] = presences;
     let [here, there] = cores;
     let pinned =
