@@ -65,22 +65,31 @@ pub fn run(
     entries: &[&Entry],
     report: &mut Report,
 ) -> Result<(), Trouble> {
-    let mut over: Option<Trouble> = None;
-    for entry in entries {
+    for (at, entry) in entries.iter().enumerate() {
         let mut experiment = Experiment::new(entry.name, entry.about);
-        match &over {
-            Some(_) => experiment.incomplete = "not run: the benchmark had ended".to_owned(),
-            None => {
-                if let Err(trouble) = (entry.run)(stage, plan, &mut experiment) {
-                    experiment.incomplete = trouble.to_string();
-                    over = trouble.ends_session().then_some(trouble);
-                }
-            }
+        let ended = (entry.run)(stage, plan, &mut experiment);
+        if let Err(trouble) = &ended {
+            experiment.incomplete = trouble.to_string();
         }
         experiment.keep_numbers();
         report.experiments.push(experiment);
+        if let Err(trouble) = ended
+            && trouble.ends_session()
+        {
+            skip(&entries[at + 1..], report);
+            return Err(trouble);
+        }
     }
-    over.map_or(Ok(()), Err)
+    Ok(())
+}
+
+/// Puts experiments into the report that were not come to.
+pub fn skip(entries: &[&Entry], report: &mut Report) {
+    for entry in entries {
+        let mut experiment = Experiment::new(entry.name, entry.about);
+        experiment.incomplete = "not run: the benchmark had ended".to_owned();
+        report.experiments.push(experiment);
+    }
 }
 
 #[cfg(test)]

@@ -23,9 +23,9 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
     let (with_rings, entries) = choose(link, arguments)?;
     let to_save = save::Place::of(link, arguments, &entries)?;
     let quiet = json || arguments.format.is_some();
-    let rings = match with_rings {
-        true => Some(rings::measure(arguments, &stop, quiet)?),
-        false => None,
+    let (rings, rings_ended) = match with_rings {
+        true => rings::measure(arguments, &stop, quiet).map(|(rings, how)| (Some(rings), how))?,
+        false => (None, Ok(())),
     };
     let near = environment::describe(link.link.through().as_ref());
     let mut report = super::begin(&link.url, &plan, json!({ "near": near }));
@@ -33,19 +33,17 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
     if let Some(rings) = &rings {
         report.experiments.push(rings.experiment());
     }
-    let bar = progress(0, quiet);
-    let ended = match entries.as_slice() {
-        [] => Ok(()),
-        entries if link.link == Link::Simulated => {
-            simulated::on_link(&link.url, (&plan, entries), &stop, &bar, &mut report)
+    let ended = match rings_ended {
+        Ok(()) => experiments(link, arguments, (&plan, &entries), (&stop, quiet), &mut report),
+        Err(failure) => {
+            run::skip(&entries, &mut report);
+            Err(failure)
         }
-        entries => on_link(link, arguments, (&plan, entries), &stop, &bar, &mut report),
     };
-    bar.finish_and_clear();
     if report.is_empty()
-        && let Err(trouble) = ended
+        && let Err(failure) = ended
     {
-        return Err(failure(&trouble, ""));
+        return Err(failure);
     }
     let mut document = serde_json::to_value(&report)
         .map_err(|error| Failure::failed(format!("the report: {error}.")))?;
@@ -59,8 +57,8 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
         false => None,
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
-    if let Err(trouble) = ended {
-        return Err(failure(&trouble, &place));
+    if let Err(failure) = ended {
+        return Err(kept(failure, &place));
     }
     let saved = to_save.map(|place| place.keep(&report)).transpose()?;
     if arguments.format.is_some() {
@@ -74,6 +72,26 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
     saved.iter().for_each(|saved| say!("\n{saved}"));
     say!("\n{place}/report.html and report.json have all of it");
     Ok(())
+}
+
+/// The experiments of the registry, in real or virtual time.
+fn experiments(
+    link: &BenchLink,
+    arguments: &BenchArguments,
+    (plan, entries): (&Plan, &[&'static Entry]),
+    (stop, quiet): (&Stop, bool),
+    report: &mut Report,
+) -> Result<(), Failure> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let bar = progress(0, quiet);
+    let ended = match link.link {
+        Link::Simulated => simulated::on_link(&link.url, (plan, entries), stop, &bar, report),
+        _ => on_link(link, arguments, (plan, entries), stop, &bar, report),
+    };
+    bar.finish_and_clear();
+    ended.map_err(|trouble| failure(&trouble))
 }
 
 fn plan(arguments: &BenchArguments) -> Plan {
@@ -188,20 +206,26 @@ fn on_link(
     })
 }
 
-/// The failure that a trouble is, and where what was measured before is; empty: nowhere.
-pub fn failure(trouble: &Trouble, place: &str) -> Failure {
+/// The failure that a trouble is.
+pub fn failure(trouble: &Trouble) -> Failure {
     let sentence = trouble.to_string();
     let sentence = sentence.trim_end_matches('.');
-    let kept = match place {
-        "" => String::new(),
-        place => format!("; what was measured before is in {place}, marked incomplete"),
-    };
     match trouble {
         Trouble::NoPeer { .. } | Trouble::Refused(_) | Trouble::PeerFailed { .. } => {
-            Failure::link(format_args!("{sentence}{kept}."))
+            Failure::link(format_args!("{sentence}."))
         }
-        _ => Failure::failed(format_args!("{sentence}{kept}.")),
+        _ => Failure::failed(format_args!("{sentence}.")),
     }
+}
+
+/// The same, and where what was measured before is; empty: nowhere.
+pub fn kept(failure: Failure, place: &str) -> Failure {
+    if place.is_empty() {
+        return failure;
+    }
+    let sentence = failure.message.trim_end_matches('.');
+    let message = format!("{sentence}; what was measured before is in {place}, marked incomplete.");
+    Failure { message, ..failure }
 }
 
 fn netpipe(report: &Report) -> Result<(), Failure> {

@@ -163,7 +163,7 @@ fn finish(
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
     if let Err(trouble) = ended {
-        return Err(measure::failure(&trouble, &place));
+        return Err(measure::kept(measure::failure(&trouble), &place));
     }
     if json {
         print_json(&document);
