@@ -229,7 +229,12 @@ impl Session {
             // A link without a fabric: the core was all.
             return self.channel.send(&Message::Opened { peer: String::new() });
         }
-        let (fabric, joining) = player::open(url, (Side::Far, ""), half_bytes, key)?;
+        let opened = player::open(url, (Side::Far, ""), half_bytes, key);
+        // That is no reason to leave: the other side hears why, from who was not gone.
+        let (fabric, joining) = opened.map_err(|trouble| match trouble {
+            Trouble::Refused(_) => Trouble::Input(trouble.to_string()),
+            other => other,
+        })?;
         if url.starts_with("shm://") {
             self.other_node = url.strip_suffix("/far").map(|group| format!("{group}/near"));
         }

@@ -40,10 +40,8 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
             Err(failure)
         }
     };
-    if report.is_empty()
-        && let Err(failure) = ended
-    {
-        return Err(failure);
+    if report.is_empty() {
+        return Err(ended.err().unwrap_or_else(|| nothing(&report)));
     }
     let mut document = serde_json::to_value(&report)
         .map_err(|error| Failure::failed(format!("the report: {error}.")))?;
@@ -216,6 +214,13 @@ pub fn failure(trouble: &Trouble) -> Failure {
         }
         _ => Failure::failed(format_args!("{sentence}.")),
     }
+}
+
+/// Nothing was measured, though no side is gone: the first experiment says why.
+fn nothing(report: &Report) -> Failure {
+    let why = report.experiments.iter().map(|one| one.incomplete.as_str());
+    let why = why.into_iter().find(|why| !why.is_empty()).unwrap_or("nothing was measured");
+    Failure::failed(format_args!("{}.", why.trim_end_matches('.')))
 }
 
 /// The same, and where what was measured before is; empty: nowhere.
