@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::Trouble;
 
-pub(crate) mod link;
+pub mod link;
 
 /// Settings of the kernel that change what a network reaches, below /proc/sys.
 const SYSCTLS: &[&str] = &[

@@ -88,9 +88,8 @@ fn verdict(report: &Report) -> String {
         limits.take(2).map(|one| format!("{}: {}", one.name, one.limit)).collect();
     let broken = report.experiments.iter().filter(|one| !one.incomplete.is_empty());
     sentences.extend(broken.map(|one| format!("{} is incomplete: {}.", one.name, one.incomplete)));
-    if let Some(note) = report.environment["pinned"].as_str() {
-        sentences.push(format!("{note}."));
-    }
+    let notes = ["pinned", "interrupts"].map(|note| report.environment[note].as_str());
+    sentences.extend(notes.into_iter().flatten().map(|note| format!("{note}.")));
     sentences.extend(hosts::sentence(report));
     sentences.join(" ")
 }

@@ -45,7 +45,7 @@ pub use processor::{IdleState, Processor};
 pub use rule::{Needs, Rule, rules, table};
 pub use setting::{Action, Setting, Settings};
 pub use sockets::Sockets;
-pub use through::{Coalescing, Driver, Passage, Through};
+pub use through::{Coalescing, Driver, Passage, Through, interrupts_of};
 
 use crate::sys::host;
 

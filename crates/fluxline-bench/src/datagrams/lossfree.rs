@@ -327,6 +327,7 @@ mod tests {
                 received,
                 places: if lost > 0 { vec![place] } else { Vec::new() },
                 near_cores: Vec::new(),
+                near_card_cores: Vec::new(),
                 limit: "The receiver.".to_owned(),
                 warnings: Vec::new(),
             })

@@ -1,6 +1,8 @@
 //! What a link goes through on a host, and what there limits it: the card, its driver, offloads,
 //! rings and interrupts, and the findings of `fluxline doctor`.
 
+use std::collections::BTreeSet;
+
 use fluxline::doctor::{self, InUse, Interrupt, Passage, Row, Through};
 use serde_json::{Value, json};
 
@@ -69,6 +71,33 @@ fn interrupt((number, line): (&u64, &Interrupt)) -> Value {
     })
 }
 
+/// Which cores take the interrupts of both sides' cards, and whether near and far run on them:
+/// a sentence from the two descriptions. `None`: no card is between them.
+#[must_use]
+pub fn interrupts(environment: &Value, cores: [Option<usize>; 2]) -> Option<String> {
+    let sides = ["near", "far"].into_iter().zip(cores);
+    let words: Vec<String> =
+        sides.filter_map(|(side, core)| of_side(&environment[side]["link"], side, core)).collect();
+    (!words.is_empty()).then(|| format!("Interrupts may come: {}", words.join("; ")))
+}
+
+fn of_side(link: &Value, side: &str, core: Option<usize>) -> Option<String> {
+    let lines = link["interrupts"].as_array()?;
+    let allowed = lines.iter().filter_map(|line| line["cores_allowed"].as_array()).flatten();
+    let cores: BTreeSet<u64> = allowed.filter_map(Value::as_u64).collect();
+    if cores.is_empty() {
+        return None;
+    }
+    let runs = match core {
+        Some(core) if cores.contains(&(core as u64)) => format!(", where {side} runs ({core})"),
+        Some(core) => format!(", and {side} runs on {core}, apart from them"),
+        None => String::new(),
+    };
+    let name = link["interface"].as_str().unwrap_or_default();
+    let cores: Vec<String> = cores.iter().map(ToString::to_string).collect();
+    Some(format!("{side}'s {name} to core {}{runs}", cores.join(",")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +110,27 @@ mod tests {
         assert!(loopback["offloads"].as_array().is_some_and(|all| !all.is_empty()), "{loopback}");
         assert_eq!(loopback["ring"]["receive"], Value::Null, "it has none, and none is made up");
         assert_eq!(describe(&Through::Memory), Value::Null);
+    }
+
+    #[test]
+    fn interrupts_on_the_core_of_a_side_are_told_from_those_apart_from_it() {
+        let card = |cores: &[usize]| {
+            let line = Interrupt { allowed: cores.to_vec(), ..Interrupt::default() };
+            document("eth0", &Passage { interrupts: [(38, line)].into(), ..Passage::default() })
+        };
+        let both =
+            |near: Value, far: Value| json!({ "near": { "link": near }, "far": { "link": far } });
+        let on = both(card(&[0, 1]), card(&[3]));
+        assert_eq!(
+            interrupts(&on, [Some(0), Some(1)]).as_deref(),
+            Some(
+                "Interrupts may come: near's eth0 to core 0,1, where near runs (0); far's eth0 to \
+                 core 3, and far runs on 1, apart from them"
+            )
+        );
+        let loopback = describe(&Through::Loopback);
+        assert_eq!(interrupts(&both(loopback, Value::Null), [Some(0), None]), None);
+        assert_eq!(interrupts(&Value::Null, [None, None]), None);
     }
 
     #[test]

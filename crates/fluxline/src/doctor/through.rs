@@ -128,7 +128,7 @@ impl Passage {
         let files = Files::this_host();
         let mut card = Card::read(&files, name);
         card.ask_driver(name);
-        let interrupts = interrupts_of(&files, name, &card);
+        let interrupts = lines_of(&files, name, &card);
         let driver = ethtool::driver(name).ok();
         let driver = driver.map(|of| Driver {
             name: told(of.name),
@@ -155,8 +155,15 @@ impl Passage {
     }
 }
 
-/// Interrupts of an interface that ever came.
-fn interrupts_of(files: &Files, name: &str, card: &Card) -> BTreeMap<u64, Interrupt> {
+/// Interrupts of this host's interface of that name that ever came, by number; none of what is no
+/// card, as loopback. Cost: some dozens of small files.
+#[must_use]
+pub fn interrupts_of(name: &str) -> BTreeMap<u64, Interrupt> {
+    let files = Files::this_host();
+    lines_of(&files, name, &Card::read(&files, name))
+}
+
+fn lines_of(files: &Files, name: &str, card: &Card) -> BTreeMap<u64, Interrupt> {
     let all = Interrupts::read_lines(files);
     let of_card = all.of(name, card).map(|(number, line)| (number, line.clone()));
     of_card.collect()
@@ -186,6 +193,22 @@ mod tests {
         assert!(passage.card.mtu > 0, "{passage:?}");
         assert!(!passage.offloads.is_empty(), "{passage:?}");
         assert_eq!(passage.interrupts, BTreeMap::new(), "loopback has no card");
+    }
+
+    #[test]
+    fn interrupts_of_a_virtual_machines_card_are_found_by_its_device() {
+        let folder = tempfile::tempdir().unwrap();
+        for line in include_str!("hosts/vm.txt").lines() {
+            let Some((path, value)) = line.split_once(" = ") else { continue };
+            let path = folder.path().join(path.trim_start_matches('/'));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, value.replace("\\n", "\n")).unwrap();
+        }
+        let card = Card { device: Some("virtio2".into()), ..Card::default() };
+        let lines = lines_of(&Files::below(folder.path()), "eth0", &card);
+        let names: Vec<&str> = lines.values().map(|line| line.name.as_str()).collect();
+        assert_eq!(names, ["virtio2-input.0", "virtio2-output.0"], "config never came");
+        assert_eq!(lines[&38].allowed, [0, 1]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use fluxline_bench::result::Report;
 use fluxline_bench::stage::Plan;
 use fluxline_bench::{Trouble, environment, page, pingpong, run};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{files, rings, save, simulated};
 use crate::arguments::{BenchArguments, BenchLink};
@@ -193,6 +193,13 @@ fn on_link(
             };
             let mut near = Near::connect(config)?;
             report.environment["far"] = near.far_environment().clone();
+            let far_core = match is_local {
+                true => Some(cores[1]),
+                false => last_core(near.far_environment()),
+            };
+            let both = [Some(cores[0]), far_core];
+            let interrupts = environment::link::interrupts(&report.environment, both);
+            report.environment["interrupts"] = json!(interrupts);
             run::run(&mut near, plan, entries, report)
         });
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -202,6 +209,12 @@ fn on_link(
         (Trouble::PeerGone { .. }, Some(local)) => local.died().unwrap_or(trouble),
         _ => trouble,
     })
+}
+
+/// The core that a far side takes which nobody tells: the last that it may use.
+fn last_core(far: &Value) -> Option<usize> {
+    let last = far["cores_allowed"].as_array()?.last()?.as_u64()?;
+    usize::try_from(last).ok()
 }
 
 /// The failure that a trouble is.
