@@ -8,9 +8,11 @@ mod commands;
 mod doctor;
 mod experiment;
 mod failure;
+mod files;
 mod formats;
 mod host;
 mod output;
+mod progress;
 mod run;
 mod version;
 

@@ -286,7 +286,7 @@ impl<P: Waiting> Fabric for RoceNode<P> {
 
 #[cfg(test)]
 mod tests {
-    use fluxline_proto::port::Network;
+    use fluxline_proto::port::network::Network;
 
     use super::*;
 

@@ -6,15 +6,15 @@ use fluxline_bench::registry::Entry;
 use fluxline_bench::result::Report;
 use fluxline_bench::stage::Plan;
 use fluxline_bench::{Trouble, environment, page, pingpong, run};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::{files, rings, save, simulated};
+use super::{report, rings, save, simulated};
 use crate::arguments::{BenchArguments, BenchLink};
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::run::Stop;
-use crate::{say, say_text};
+use crate::{progress, say, say_text};
 
 /// Measures.
 pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
@@ -51,7 +51,7 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
     // Whoever takes the document from standard output needs no files.
     let wants_files = !quiet || arguments.report.is_some() || ended.is_err();
     let folder = match wants_files {
-        true => Some(files::write(&report, &document, arguments.report.as_deref())?),
+        true => Some(report::write(&report, &document, arguments.report.as_deref())?),
         false => None,
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
@@ -83,7 +83,7 @@ fn experiments(
     if entries.is_empty() {
         return Ok(());
     }
-    let bar = progress(0, quiet);
+    let bar = progress::bar(0, quiet);
     let ended = match link.link {
         Link::Simulated => simulated::on_link(&link.url, (plan, entries), stop, &bar, report),
         _ => on_link(link, arguments, (plan, entries), stop, &bar, report),
@@ -177,18 +177,13 @@ fn on_link(
     let is_local = local.is_some();
     let ended = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            let bar = bar.clone();
             let config = NearConfig {
                 link: link.link.clone(),
                 url: link.url.clone(),
                 control,
                 key,
                 cores: [Some(cores[0]), is_local.then_some(cores[1])],
-                progress: Box::new(move |done, all, what| {
-                    bar.set_length(all as u64);
-                    bar.set_position(done as u64);
-                    bar.set_message(what.to_owned());
-                }),
+                progress: Box::new(progress::telling(bar)),
                 stop: stop.for_bench(),
             };
             let mut near = Near::connect(config)?;
@@ -263,16 +258,4 @@ fn print(report: &Report, rings: Option<&rings::Rings>) {
     let mut others = report.clone();
     others.experiments.retain(|one| one.name != rings::NAME);
     page::lines(&others).iter().for_each(|line| say!("{line}"));
-}
-
-/// A bar on standard error where that is a terminal and `quiet` is off; else silent.
-pub fn progress(steps: u64, quiet: bool) -> ProgressBar {
-    let bar = ProgressBar::new(steps);
-    if quiet {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} {bar:30} {pos}/{len}  {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }

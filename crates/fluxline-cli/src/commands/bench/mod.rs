@@ -2,9 +2,9 @@
 //! reports.
 
 mod compare;
-mod files;
 mod measure;
 mod peers;
+mod report;
 mod rings;
 mod save;
 mod serve;

@@ -11,13 +11,13 @@ use fluxline_bench::stage::Plan;
 use fluxline_bench::{Trouble, environment};
 use serde_json::{Value, json};
 
-use super::{files, measure};
+use super::{measure, report};
 use crate::arguments::BenchArguments;
 use crate::bench;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::run::Stop;
-use crate::say;
+use crate::{progress, say};
 
 /// Rounds where none are asked for: the least number from which ours and a peer can be told apart
 /// is four. Source: `statistics::rank_sum`.
@@ -91,7 +91,7 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     let pinned =
         format!("Ours and peers pinned alike: core {here} sends and measures, {there} answers");
     report.environment["pinned"] = pinned.into();
-    let bar = measure::progress(u64::from(rounds) * agenda.steps() as u64, json);
+    let bar = progress::bar(u64::from(rounds) * agenda.steps() as u64, json);
     let bench_stop = stop.for_bench();
     let ended = agenda.run(rounds, &Run::new(cores, quick, &bench_stop), |what| {
         bar.set_message(what.to_owned());
@@ -158,7 +158,7 @@ fn finish(
         .map_err(|error| Failure::failed(format!("the report: {error}.")))?;
     let wants_files = !json || arguments.report.is_some() || ended.is_err();
     let folder = match wants_files && !report.is_empty() {
-        true => Some(files::write(&report, &document, arguments.report.as_deref())?),
+        true => Some(report::write(&report, &document, arguments.report.as_deref())?),
         false => None,
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();

@@ -3,12 +3,11 @@
 use fluxline_bench::result::{Experiment, Fact};
 use serde_json::{Value, json};
 
-use super::measure::progress;
 use crate::arguments::BenchArguments;
 use crate::bench::{self, Plan, Rows};
 use crate::failure::Failure;
 use crate::run::Stop;
-use crate::{host, say};
+use crate::{host, progress, say};
 
 /// Its name.
 pub const NAME: &str = "rings";
@@ -39,7 +38,7 @@ pub fn measure(
     let quick = arguments.quick;
     let rounds = arguments.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
     let plan = Plan::new(rounds, if quick { QUICK_SHARE } else { 1.0 })?;
-    let bar = progress(u64::from(rounds) * bench::STEPS, json);
+    let bar = progress::bar(u64::from(rounds) * bench::STEPS, json);
     let mut rows = Rows::new(bench::SHM);
     let ended = bench::measure(&plan, stop, &mut rows, |what| {
         bar.set_message(what.to_owned());
