@@ -60,9 +60,15 @@ pub fn watched(root: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What git prints, without the end of line; `None`: there is no git, or it refuses.
+/// What git prints, without the end of line; `None`: there is no git, or it refuses. It takes no
+/// locks, and heeds no other repository that a hook may have told it of.
 fn git(root: &Path, words: &[&str]) -> Option<String> {
-    let output = Command::new("git").arg("-C").arg(root).args(words).output().ok()?;
+    let mut command = Command::new("git");
+    command.arg("--no-optional-locks").arg("-C").arg(root).args(words);
+    for told in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        command.env_remove(told);
+    }
+    let output = command.output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.trim_end().to_owned()).filter(|text| output.status.success() && !text.is_empty())
 }
