@@ -6,9 +6,12 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use fluxline::doctor::Through;
 use serde_json::{Value, json};
 
 use crate::Trouble;
+
+pub mod link;
 
 /// Settings of the kernel that change what a network reaches, below /proc/sys.
 const SYSCTLS: &[&str] = &[
@@ -29,11 +32,22 @@ const SYSCTLS: &[&str] = &[
     "vm/nr_hugepages",
 ];
 
-/// Machine, processor, kernel, governor, clock, interfaces with their offloads, settings.
+/// Machine, processor, kernel, governor, clock, interfaces, settings; of what the measured link
+/// goes through also card, driver, offloads, rings, interrupts, and what limits it there. `None`:
+/// nothing here limits it, as in virtual time.
 ///
-/// What the host does not say is absent or null. Cost: some dozens of small files.
+/// What the host does not say is absent or null. Cost: some hundred small files.
 #[must_use]
-pub fn describe() -> Value {
+pub fn describe(through: Option<&Through>) -> Value {
+    let mut host = host();
+    if let Some(through) = through {
+        host["link"] = link::describe(through);
+        host["findings"] = link::findings(through);
+    }
+    host
+}
+
+fn host() -> Value {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let sysctls: BTreeMap<&str, Option<String>> =
         SYSCTLS.iter().map(|name| (*name, read(format!("/proc/sys/{name}")))).collect();
@@ -127,11 +141,14 @@ mod tests {
 
     #[test]
     fn a_host_says_what_it_is() {
-        let host = describe();
+        let host = describe(Some(&Through::Loopback));
         assert!(host["kernel"].as_str().is_some_and(|kernel| kernel.contains('.')), "{host}");
         assert!(host["cores"].as_u64().is_some_and(|cores| cores > 0), "{host}");
         assert!(host["interfaces"]["lo"]["mtu"].as_u64().is_some_and(|mtu| mtu > 0), "{host}");
         assert!(host["sysctls"].as_object().is_some_and(|all| all.len() == SYSCTLS.len()));
+        assert!(host["link"].is_object() && host["findings"].is_array(), "{host}");
+        let of_virtual_time = describe(None);
+        assert!(of_virtual_time.get("findings").is_none(), "{of_virtual_time}");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::peers::table;
 use crate::result::{Contest, Experiment, Fact, Report, Series};
 use crate::statistics::Summary;
 
+mod hosts;
+
 /// Which experiments' first facts are the headlines, by weight.
 const HEADLINES: &[&str] =
     &["pingpong", "lossfree", "load", "stream", "datagrams", "rings", "messages"];
@@ -24,7 +26,8 @@ const CURVES_MAX: usize = 8;
 #[must_use]
 pub fn page(report: &Report) -> Page {
     let mut sections: Vec<Section> = report.experiments.iter().map(section).collect();
-    sections.push(environment(report));
+    sections.extend(hosts::limits(report));
+    sections.push(hosts::machines(report));
     Page {
         title: format!("fluxline bench {}", report.link),
         subtitle: subtitle(report),
@@ -85,9 +88,9 @@ fn verdict(report: &Report) -> String {
         limits.take(2).map(|one| format!("{}: {}", one.name, one.limit)).collect();
     let broken = report.experiments.iter().filter(|one| !one.incomplete.is_empty());
     sentences.extend(broken.map(|one| format!("{} is incomplete: {}.", one.name, one.incomplete)));
-    if let Some(note) = report.environment["pinned"].as_str() {
-        sentences.push(format!("{note}."));
-    }
+    let notes = ["pinned", "interrupts"].map(|note| report.environment[note].as_str());
+    sentences.extend(notes.into_iter().flatten().map(|note| format!("{note}.")));
+    sentences.extend(hosts::sentence(report));
     sentences.join(" ")
 }
 
@@ -251,53 +254,6 @@ fn curve(name: &str, series: &Series) -> Curve {
         band: summaries.iter().map(|(_, summary)| (summary.low, summary.high)).collect(),
         style: Style::Line,
     }
-}
-
-fn environment(report: &Report) -> Section {
-    let sides = [&report.environment["near"], &report.environment["far"]];
-    let mut names = BTreeSet::new();
-    for side in sides {
-        names.extend(flat(side).into_iter().map(|(name, _)| name));
-    }
-    let of = |side: &Value, name: &str| {
-        let found = flat(side).into_iter().find(|(one, _)| one == name);
-        Cell::Text(found.map_or_else(String::new, |(_, value)| value))
-    };
-    let row =
-        |name: &String| vec![Cell::Text(name.clone()), of(sides[0], name), of(sides[1], name)];
-    let table = Table {
-        title: "Both sides".to_owned(),
-        columns: ["", "near", "far"].map(str::to_owned).to_vec(),
-        rows: names.iter().map(row).collect(),
-    };
-    let timer = &report.environment["timer"];
-    let text = format!(
-        "Command: {}. Seed {}. The clock costs {} ns a reading and resolves {} ns.",
-        report.command.join(" "),
-        report.seed,
-        timer["cost_ns"].as_f64().map_or_else(String::new, short),
-        timer["resolution_ns"],
-    );
-    Section { title: "Machines".to_owned(), text, blocks: vec![Block::Table(table)] }
-}
-
-/// The leaves of a document with their paths; what is null is left out.
-fn flat(value: &Value) -> Vec<(String, String)> {
-    let Value::Object(map) = value else { return Vec::new() };
-    let mut leaves = Vec::new();
-    for (name, value) in map {
-        match value {
-            Value::Null => {}
-            Value::Object(_) => {
-                leaves.extend(
-                    flat(value).into_iter().map(|(of, leaf)| (format!("{name} {of}"), leaf)),
-                );
-            }
-            Value::String(text) => leaves.push((name.clone(), text.clone())),
-            other => leaves.push((name.clone(), other.to_string())),
-        }
-    }
-    leaves
 }
 
 /// Three digits or more.

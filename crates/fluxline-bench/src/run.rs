@@ -40,7 +40,8 @@ pub fn choose(
     Ok(chosen)
 }
 
-/// A report about nothing yet.
+/// A report about nothing yet. Its program is this library's version: who knows from which commit
+/// it was built puts that there instead.
 #[must_use]
 pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -48,21 +49,11 @@ pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
         schema: SCHEMA,
         link: link.to_owned(),
         command: std::env::args().collect(),
-        program: program(),
+        program: concat!("fluxline ", env!("CARGO_PKG_VERSION")).to_owned(),
         began_s: since.as_secs(),
         seed: plan.seed,
         environment,
         experiments: Vec::new(),
-    }
-}
-
-/// Version and, where the program was built from a repository that says so, commit.
-#[must_use]
-pub fn program() -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    match option_env!("FLUXLINE_COMMIT") {
-        Some(commit) => format!("fluxline {version} ({commit})"),
-        None => format!("fluxline {version}"),
     }
 }
 
@@ -74,22 +65,31 @@ pub fn run(
     entries: &[&Entry],
     report: &mut Report,
 ) -> Result<(), Trouble> {
-    let mut over: Option<Trouble> = None;
-    for entry in entries {
+    for (at, entry) in entries.iter().enumerate() {
         let mut experiment = Experiment::new(entry.name, entry.about);
-        match &over {
-            Some(_) => experiment.incomplete = "not run: the benchmark had ended".to_owned(),
-            None => {
-                if let Err(trouble) = (entry.run)(stage, plan, &mut experiment) {
-                    experiment.incomplete = trouble.to_string();
-                    over = trouble.ends_session().then_some(trouble);
-                }
-            }
+        let ended = (entry.run)(stage, plan, &mut experiment);
+        if let Err(trouble) = &ended {
+            experiment.incomplete = trouble.to_string();
         }
         experiment.keep_numbers();
         report.experiments.push(experiment);
+        if let Err(trouble) = ended
+            && trouble.ends_session()
+        {
+            skip(&entries[at + 1..], report);
+            return Err(trouble);
+        }
     }
-    over.map_or(Ok(()), Err)
+    Ok(())
+}
+
+/// Puts experiments into the report that were not come to.
+pub fn skip(entries: &[&Entry], report: &mut Report) {
+    for entry in entries {
+        let mut experiment = Experiment::new(entry.name, entry.about);
+        experiment.incomplete = "not run: the benchmark had ended".to_owned();
+        report.experiments.push(experiment);
+    }
 }
 
 #[cfg(test)]

@@ -152,7 +152,8 @@ fn nobody_there_a_wrong_key_and_another_version_are_a_sentence_each() {
     let mut theirs =
         Channel::new(TcpStream::connect(far.address).expect("it still serves")).expect("a socket");
     let greeting = Greeting { protocol: 99, ..Greeting::ours() };
-    theirs.send(&Message::Hello { greeting, key: KEY.to_owned() }).expect("sent");
+    let link = "shm://".to_owned();
+    theirs.send(&Message::Hello { greeting, key: KEY.to_owned(), link }).expect("sent");
     let answer = theirs.wait(Duration::from_secs(5), &Stop::default()).expect("an answer");
     let Some(Message::Refused { why }) = answer else { panic!("{answer:?}") };
     assert!(why.contains("control 99") && why.contains("same release"), "{why}");

@@ -7,7 +7,7 @@ use fluxline_bench::real::{Link, LinkError};
 
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
-#[command(name = "fluxline", version, max_term_width = 110)]
+#[command(name = "fluxline", version = crate::version::VERSION, max_term_width = 110)]
 #[command(after_help = "Exit status: 0 done; 1 failed; 2 wrong command line; 3 wrong input file; \
     4 the ledger does not close; 5 recording stopped; 6 a link could not be opened.\n\n\
     Example: fluxline run --pcap capture.pcapng --format srs-vmm3")]

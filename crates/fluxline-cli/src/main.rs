@@ -8,10 +8,13 @@ mod commands;
 mod doctor;
 mod experiment;
 mod failure;
+mod files;
 mod formats;
 mod host;
 mod output;
+mod progress;
 mod run;
+mod version;
 
 use std::process::ExitCode;
 

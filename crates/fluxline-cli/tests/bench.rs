@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{call, fluxline, refused, sentence};
+use support::{call, fluxline, refused, sentence, text};
 
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
@@ -115,7 +115,8 @@ fn every_row_has_a_positive_number_and_nothing_is_left_in_shared_memory() {
 
 /// Disturbs a benchmark in the middle; what it says as its last sentence, with status 1.
 fn disturbed(disturb: impl FnOnce(&Child, u32)) -> String {
-    let mut bench = start(&["bench", "shm://", "--rounds", "100"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bench = start(&["bench", "shm://", "--rounds", "100", "--report", text(folder.path())]);
     let (process, other) = (bench.id(), other_of(&mut bench));
     disturb(&bench, other);
     let output = bench.wait_with_output().expect("it ends");
@@ -142,6 +143,39 @@ fn an_interrupt_ends_both_processes_and_cleans_up() {
         let message = disturbed(|bench, _| signal("INT", bench.id()));
         assert!(message.contains("interrupted"), "{message}");
     }
+}
+
+#[test]
+fn rings_that_were_interrupted_keep_the_rows_that_they_have() {
+    let _alone = alone();
+    if !has_two_cores() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["bench", "shm://", "--quick", "--rounds", "1000", "--only", "rings,pingpong"];
+    let mut bench = start(&[&arguments[..], &["--report", text(folder.path())]].concat());
+    // The second round has files of its own, so the first is over.
+    let second = format!("/bench-{}-1", bench.id());
+    let began = Instant::now();
+    while !left_of(bench.id()).iter().any(|path| path.display().to_string().ends_with(&second)) {
+        assert!(bench.try_wait().expect("waitable").is_none(), "it ended before its second round");
+        assert!(began.elapsed() < Duration::from_secs(300), "no second round");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal("INT", bench.id());
+    let output = bench.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let message = sentence(output.status.code(), &errors, FAILED);
+    assert!(message.contains("interrupted") && message.contains("incomplete"), "{message}");
+    let document = std::fs::read_to_string(folder.path().join("report.json")).expect("a report");
+    let document: Value = serde_json::from_str(&document).expect("JSON");
+    let [rings, pingpong] = [0, 1].map(|at| &document["experiments"][at]);
+    assert_eq!(rings["name"], "rings");
+    let facts = rings["facts"].as_array().expect("a list");
+    assert_eq!(facts.len(), document["rows"].as_array().expect("a list").len());
+    assert!(!facts.is_empty() && rings["incomplete"] != "", "{rings}");
+    let said = pingpong["incomplete"].as_str().expect("text");
+    assert!(said.contains("not run"), "{pingpong}");
 }
 
 #[test]

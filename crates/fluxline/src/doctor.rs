@@ -26,6 +26,7 @@ mod rule;
 mod setting;
 mod sockets;
 mod text;
+mod through;
 
 pub use card::{Card, InUse};
 pub use check::{Check, Verdict};
@@ -44,6 +45,7 @@ pub use processor::{IdleState, Processor};
 pub use rule::{Needs, Rule, rules, table};
 pub use setting::{Action, Setting, Settings};
 pub use sockets::Sockets;
+pub use through::{Coalescing, Driver, Passage, Through, interrupts_of};
 
 use crate::sys::host;
 
@@ -57,8 +59,12 @@ pub struct Row {
     pub name: String,
     /// What was found, with unit.
     pub found: String,
+    /// What is wanted, with unit.
+    pub wanted: String,
     /// `good`, `warn` or `bad`.
     pub verdict: &'static str,
+    /// The command that mends it; none where it is good or no command helps.
+    pub remedy: Option<String>,
 }
 
 /// Reads this host and judges it, worst first. Cost: some hundred small files.
@@ -67,12 +73,24 @@ pub fn checks() -> Vec<Check> {
     HostFacts::read(&Files::this_host(), None).judge(None)
 }
 
-/// This host as rows: what a benchmark puts down beside its numbers.
+/// This host as rows, worst first: what a benchmark puts down beside its numbers. Of what the
+/// measured link does not go through nothing is said. Cost: as [`checks`].
 #[must_use]
-pub fn document() -> Vec<Row> {
-    let row =
-        |check: Check| Row { name: check.name, found: check.found, verdict: check.verdict.word() };
-    checks().into_iter().map(row).collect()
+pub fn document(through: &Through) -> Vec<Row> {
+    let mut facts = HostFacts::read(&Files::this_host(), None);
+    through.narrow(&mut facts);
+    rows(through, facts.judge(None))
+}
+
+fn rows(through: &Through, checks: Vec<Check>) -> Vec<Row> {
+    let row = |check: Check| Row {
+        name: check.name,
+        found: check.found,
+        wanted: check.wanted,
+        verdict: check.verdict.word(),
+        remedy: check.remedy,
+    };
+    checks.into_iter().filter(|check| through.concerns(check)).map(row).collect()
 }
 
 /// Tells one start of the host from another; empty where it is not shown.

@@ -7,7 +7,7 @@ use fluxline_proto::fabric::{Fabric, Name, NameError};
 use fluxline_proto::roce::UDP_PORT;
 
 use crate::measured::{Measured, MeasuredError};
-use crate::roce::{RoceError, RoceNode, endpoint_config};
+use crate::roce::{RoceError, RoceNode, endpoint_config, long_enough};
 use crate::udp::UdpPortConfig;
 use crate::xdp::{XdpConfig, XdpError, XdpPort};
 
@@ -83,7 +83,7 @@ pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
     if url.starts_with("xdp://") {
         let (interface, name) = xdp_interface(url)?;
         let port = XdpPort::open(&interface)?;
-        return Ok(Box::new(RoceNode::on(port, endpoint_config(&name)?)));
+        return Ok(Box::new(RoceNode::on(long_enough(port)?, endpoint_config(&name)?)));
     }
     let (group, node) = shm_names(url)?;
     let default = ShmConfig::default();

@@ -124,9 +124,34 @@ pub enum RoceError {
     /// The socket.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// The interface's MTU is tiny.
+    #[error(
+        "the interface takes {frame_bytes} byte in a datagram, and a connection needs \
+         {FRAME_BYTES_MIN}; raise its MTU to {MTU_MIN} byte or more (`ip link set DEVICE mtu 1500`)"
+    )]
+    ShortFrames {
+        /// The longest frame that it takes \[byte\].
+        frame_bytes: usize,
+    },
     /// No random numbers.
     #[error("the host gives no random numbers: {0}")]
     Secret(io::Error),
+}
+
+/// The shortest longest frame that two nodes connect over \[byte\]. Source: the set-up frames of
+/// docs/wire.md; a test here holds it against the endpoint.
+const FRAME_BYTES_MIN: usize = 128;
+/// The least MTU \[byte\]: with heads of IPv6 and UDP. Source: RFC 8200, RFC 768.
+const MTU_MIN: usize = FRAME_BYTES_MIN + 48;
+
+/// The same port, when its frames are long enough that nodes can connect over it.
+///
+/// Errors: [`RoceError::ShortFrames`]; without this look, connecting to any peer would time out.
+pub fn long_enough<P: Port>(port: P) -> Result<P, RoceError> {
+    match port.limits().frame_bytes_max {
+        frame_bytes if frame_bytes < FRAME_BYTES_MIN => Err(RoceError::ShortFrames { frame_bytes }),
+        _ => Ok(port),
+    }
 }
 
 /// The defaults of a node called `name`, with a secret of the host's and mapped memory.
@@ -154,7 +179,7 @@ impl RoceNode<UdpPort> {
     ///
     /// Errors: [`RoceError`]. Cost: see [`UdpPort::bind`].
     pub fn open(name: &str, port: UdpPortConfig) -> Result<RoceNode, RoceError> {
-        Ok(RoceNode::on(UdpPort::bind(port)?, endpoint_config(name)?))
+        Ok(RoceNode::on(long_enough(UdpPort::bind(port)?)?, endpoint_config(name)?))
     }
 }
 
@@ -256,5 +281,49 @@ impl<P: Waiting> Fabric for RoceNode<P> {
 
     fn deadline(&self) -> Option<Moment> {
         self.node.deadline()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fluxline_proto::port::network::Network;
+
+    use super::*;
+
+    /// Whether two nodes connect over frames of that length within virtual seconds.
+    fn connects(frame_bytes: usize) -> bool {
+        let network = Network::new();
+        let ends = [1, 2].map(|last| SocketAddr::new([10, 0, 0, last].into(), 4791));
+        let mut nodes = ends.map(|at| {
+            let port = network.port(at, frame_bytes);
+            Node::new(port, EndpointConfig::new("node", [at.port() as u8; 16]))
+        });
+        let endpoint = nodes[0].connect(&ends[1].to_string(), Reliability::Reliable);
+        let endpoint = endpoint.expect("an address");
+        for step in 0..10_000 {
+            let now = Moment::from_ns(step * 1_000_000);
+            for node in &mut nodes {
+                while let Some(told) = node.poll(now) {
+                    match told {
+                        Completion::Connected { endpoint: of, .. } if of == endpoint => {
+                            return true;
+                        }
+                        Completion::Broken { .. } => return false,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn a_tiny_mtu_is_refused_exactly_where_no_connection_would_come_about() {
+        let at = SocketAddr::new([10, 0, 0, 1].into(), 4791);
+        let is_refused = |frame_bytes| long_enough(Network::new().port(at, frame_bytes)).is_err();
+        assert!(is_refused(FRAME_BYTES_MIN - 4) && !connects(FRAME_BYTES_MIN - 4));
+        assert!(!is_refused(FRAME_BYTES_MIN) && connects(FRAME_BYTES_MIN));
+        let error = RoceError::ShortFrames { frame_bytes: 40 }.to_string();
+        assert!(error.contains("40 byte") && error.contains("MTU to 176"), "{error}");
     }
 }

@@ -171,7 +171,11 @@ mod tests {
         let sent = long.clone();
         let thread = std::thread::spawn(move || {
             other.send(&sent).expect("sent");
-            let hello = Message::Hello { greeting: Greeting::ours(), key: "k".into() };
+            let hello = Message::Hello {
+                greeting: Greeting::ours(),
+                key: "k".into(),
+                link: "udp://10.0.0.7".into(),
+            };
             let body = serde_json::to_vec(&hello).expect("JSON");
             let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
             bytes.extend(body);

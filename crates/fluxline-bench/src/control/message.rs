@@ -62,6 +62,10 @@ pub enum Message {
         greeting: Greeting,
         /// What the far side was started with.
         key: String,
+        /// URL of the link that will be measured, so that the far side says what it goes through
+        /// there; empty: not told.
+        #[serde(default)]
+        link: String,
     },
     /// Far: welcome.
     Welcome {

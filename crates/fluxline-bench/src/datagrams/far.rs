@@ -6,6 +6,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use fluxline::doctor::Through;
+use fluxline::udp::interface_of;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -35,6 +37,8 @@ struct Running {
 /// The receiving side.
 pub struct Desk {
     address: IpAddr,
+    /// What datagrams to the address come through.
+    through: Through,
     running: Option<Running>,
 }
 
@@ -42,7 +46,8 @@ impl Desk {
     /// Receives on that address; each trial takes a port of its own.
     #[must_use]
     pub fn new(address: IpAddr) -> Desk {
-        Desk { address, running: None }
+        let through = interface_of(address).map_or(Through::Loopback, Through::Interface);
+        Desk { address, through, running: None }
     }
 
     /// Answers a request; what cannot be done is refused in a sentence.
@@ -57,13 +62,13 @@ impl Desk {
             }
             Request::Begin => match &mut self.running {
                 Some(running) => {
-                    running.before = Some(Reading::take());
+                    running.before = Some(Reading::take(&self.through));
                     Answer::Begun
                 }
                 None => Answer::Refused("nothing was prepared".to_owned()),
             },
             Request::End { sent } => match self.running.take() {
-                Some(running) => end(running, sent)
+                Some(running) => end(running, sent, &self.through)
                     .map_or_else(Answer::Refused, |received| Answer::Ended(Box::new(received))),
                 None => Answer::Refused("nothing was prepared".to_owned()),
             },
@@ -153,9 +158,9 @@ fn check(plan: &ReceivePlan) -> Result<(), String> {
 }
 
 /// Reads the counters at once, then waits for what is still on its way.
-fn end(running: Running, sent: u64) -> Result<Received, String> {
+fn end(running: Running, sent: u64, through: &Through) -> Result<Received, String> {
     let Running { progress, thread, before } = running;
-    let at_end = Reading::take();
+    let at_end = Reading::take(through);
     let start = Instant::now();
     let (mut arrived, mut changed) = (progress.arrived.load(Ordering::Relaxed), start);
     while arrived < sent && changed.elapsed() < SILENCE && start.elapsed() < REST_MAX {
@@ -168,10 +173,10 @@ fn end(running: Running, sent: u64) -> Result<Received, String> {
     progress.stop.store(true, Ordering::Relaxed);
     let received = thread.join().map_err(|_| "the receiving thread failed".to_owned())??;
     let before = before.unwrap_or_else(|| at_end.clone());
-    let cores = at_end.loads_since(&before);
+    let (cores, card_cores) = (at_end.loads_since(&before), at_end.interrupted_since(&before));
     let mut places = received.places;
-    places.extend(Reading::take().receiving_since(&before));
-    Ok(Received { cores, places, ..received })
+    places.extend(Reading::take(&Through::Loopback).receiving_since(&before));
+    Ok(Received { cores, card_cores, places, ..received })
 }
 
 #[cfg(test)]

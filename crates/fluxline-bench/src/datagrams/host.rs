@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 
+use fluxline::doctor::{self, Interrupt, Through};
 use fluxline::kernel::KernelSnapshot;
 
 use super::cpu::{self, CoreLoad, CoreTicks};
+
+/// From here on a core counts as one that takes a card's interrupts \[share of all of them\]:
+/// single ones come anywhere. (assumed)
+const TAKES: f64 = 0.05;
 
 /// A reading of one host. Cost: some thirty small files; not while datagrams flow.
 #[derive(Clone, Debug, Default)]
@@ -17,19 +22,41 @@ pub struct Reading {
     queue_drops: u64,
     /// Frames that interfaces did not send.
     transmit_drops: BTreeMap<String, u64>,
+    /// Interrupts of the card that leads to the other side.
+    interrupts: BTreeMap<u64, Interrupt>,
 }
 
 impl Reading {
-    /// Reads; what is hidden counts as zero.
+    /// Reads; what is hidden counts as zero. `through`: what the datagrams go through.
     #[must_use]
-    pub fn take() -> Reading {
+    pub fn take(through: &Through) -> Reading {
         let snmp = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
         Reading {
             cores: cpu::read_cores(),
             kernel: KernelSnapshot::take(),
             queue_drops: send_errors(&snmp),
             transmit_drops: transmit_drops(),
+            interrupts: match through {
+                Through::Interface(name) => doctor::interrupts_of(name),
+                _ => BTreeMap::new(),
+            },
         }
+    }
+
+    /// The cores that took the card's interrupts since an earlier reading, ascending.
+    #[must_use]
+    pub fn interrupted_since(&self, earlier: &Reading) -> Vec<usize> {
+        let mut taken: BTreeMap<usize, u64> = BTreeMap::new();
+        for (number, line) in &self.interrupts {
+            let then = earlier.interrupts.get(number).map_or(&[][..], |line| &line.counts);
+            for (core, now) in line.counts.iter().enumerate() {
+                let then = then.get(core).copied().unwrap_or(0);
+                *taken.entry(core).or_default() += now.saturating_sub(then);
+            }
+        }
+        let all: u64 = taken.values().sum();
+        taken.retain(|_, count| *count > 0 && *count as f64 >= TAKES * all as f64);
+        taken.into_keys().collect()
     }
 
     /// What the cores did since an earlier reading.
@@ -145,6 +172,20 @@ mod tests {
         for garbage in ["", "Udp:", "Udp: SndbufErrors\nUdp:", "Udp: SndbufErrors\nUdp: x"] {
             assert_eq!(send_errors(garbage), 0, "{garbage:?}");
         }
+    }
+
+    #[test]
+    fn cores_that_take_a_cards_interrupts_are_told_from_those_that_took_one_by_chance() {
+        let line = |counts: &[u64]| Interrupt { counts: counts.to_vec(), ..Interrupt::default() };
+        let before = Reading { interrupts: [(38, line(&[100, 7]))].into(), ..Reading::default() };
+        let mut after = before.clone();
+        assert_eq!(after.interrupted_since(&before), [0; 0], "nothing came");
+        // A queue that had been silent until then, and a core that came late.
+        after.interrupts = [(38, line(&[103, 1_007, 0])), (39, line(&[0, 0, 400]))].into();
+        assert_eq!(after.interrupted_since(&before), [1, 2]);
+        // Counters that went back are a card that was exchanged.
+        after.interrupts = [(38, line(&[0, 0]))].into();
+        assert_eq!(after.interrupted_since(&before), [0; 0]);
     }
 
     #[test]

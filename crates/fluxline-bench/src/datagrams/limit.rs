@@ -12,12 +12,14 @@ const DISTURBED: f64 = 0.05;
 const LINK_FULL: f64 = 0.95;
 
 /// One side: its core, and what its own thread used of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Side {
     /// The core's load; `None`: not pinned, or hidden.
     pub core: Option<CoreLoad>,
     /// Of that, the experiment's own threads \[share\].
     pub own: f64,
+    /// The host's cores that took the interrupts of its card; empty: there is none between.
+    pub card_cores: Vec<usize>,
 }
 
 impl Side {
@@ -61,10 +63,12 @@ fn parts(core: &CoreLoad) -> String {
     if words.is_empty() { "idle".to_owned() } else { words.join(", ") }
 }
 
-/// What limits it, in a sentence; what disturbed the measurement follows in a second one.
+/// What limits it, in a sentence; which cores took the cards' interrupts and what disturbed the
+/// measurement follow in others.
 #[must_use]
 pub fn name(evidence: &Evidence) -> String {
     let mut sentences = vec![bottleneck(evidence)];
+    sentences.extend(card_interrupts(evidence));
     sentences.extend(disturbance(evidence));
     sentences.join(" ")
 }
@@ -145,6 +149,26 @@ fn with_loss(evidence: &Evidence) -> String {
     }
 }
 
+/// Which cores take the cards' packets, and whether the experiment's threads are on them.
+fn card_interrupts(evidence: &Evidence) -> Option<String> {
+    let mut words = Vec::new();
+    for (side, of) in [("sender", &evidence.sender), ("receiver", &evidence.receiver)] {
+        if of.card_cores.is_empty() {
+            continue;
+        }
+        let cores: Vec<String> = of.card_cores.iter().map(ToString::to_string).collect();
+        let own = of.core.map(|core| core.core);
+        let where_it_is = match own {
+            Some(core) if of.card_cores == [core] => format!(", the {side}'s own"),
+            Some(core) if of.card_cores.contains(&core) => format!(", the {side}'s {core} too"),
+            Some(core) => format!(", apart from the {side}'s {core}"),
+            None => String::new(),
+        };
+        words.push(format!("the {side}'s card on core {}{where_it_is}", cores.join(",")));
+    }
+    (!words.is_empty()).then(|| format!("Interrupts: {}.", words.join("; ")))
+}
+
 fn disturbance(evidence: &Evidence) -> Option<String> {
     let mut words = Vec::new();
     for (side, of) in [("sender", &evidence.sender), ("receiver", &evidence.receiver)] {
@@ -171,7 +195,11 @@ mod tests {
     }
 
     fn evidence(sender: CoreLoad, receiver: CoreLoad, places: &[(&str, u64)]) -> Evidence {
-        let side = |core: CoreLoad| Side { core: Some(core), own: core.user + core.system };
+        let side = |core: CoreLoad| Side {
+            core: Some(core),
+            own: core.user + core.system,
+            card_cores: Vec::new(),
+        };
         let place = |&(name, datagrams): &(&str, u64)| Place { name: name.to_owned(), datagrams };
         Evidence {
             sender: side(sender),
@@ -217,6 +245,23 @@ mod tests {
         assert!(said.starts_with("A queue before the socket"), "{said}");
         let said = name(&evidence(sender, core(1, 0.1, 0.1, 0.1), &[("unknown", 5)]));
         assert!(said.starts_with("Not known"), "{said}");
+    }
+
+    #[test]
+    fn cores_that_take_interrupts_are_named_and_whether_they_are_the_experiments() {
+        let mut on = evidence(core(0, 0.0, 1.0, 0.0), core(1, 0.1, 0.1, 0.1), &[]);
+        assert!(!name(&on).contains("Interrupts"), "no card is between: {}", name(&on));
+        on.sender.card_cores = vec![0];
+        on.receiver.card_cores = vec![0, 1];
+        let said = name(&on);
+        let expected = "Interrupts: the sender's card on core 0, the sender's own; the receiver's \
+                        card on core 0,1, the receiver's 1 too.";
+        assert!(said.ends_with(expected), "{said}");
+        on.receiver.card_cores = vec![3];
+        on.sender.core = None;
+        let said = name(&on);
+        assert!(said.contains("the sender's card on core 0;"), "{said}");
+        assert!(said.contains("on core 3, apart from the receiver's 1."), "{said}");
     }
 
     #[test]

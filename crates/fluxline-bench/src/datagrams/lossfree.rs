@@ -40,9 +40,9 @@ pub fn run(
 }
 
 /// Each size with each path, and beside it the bare loop where that is asked.
-fn searches(setting: &Setting, extent: &Extent) -> Vec<(usize, Path)> {
+fn searches(setting: &Setting, extent: &Extent) -> Result<Vec<(usize, Path)>, Trouble> {
     let mut searches = Vec::new();
-    for bytes in setting.sizes(&extent.search_sizes) {
+    for bytes in setting.some_sizes(&extent.search_sizes)? {
         for path in setting.paths(&extent.paths) {
             searches.push((bytes, path));
             if NAMED_SIZES.contains(&bytes) && extent.bare_paths.contains(&path) {
@@ -50,7 +50,7 @@ fn searches(setting: &Setting, extent: &Extent) -> Vec<(usize, Path)> {
             }
         }
     }
-    searches
+    Ok(searches)
 }
 
 /// Below this share of what the sender did unpaced, a rate that it does not keep is not its limit:
@@ -140,7 +140,7 @@ impl Results {
         setting: &Setting,
         extent: &Extent,
     ) -> Result<(), Trouble> {
-        let searches = searches(setting, extent);
+        let searches = searches(setting, extent)?;
         let all = searches.len();
         for (done, &which) in searches.iter().enumerate() {
             self.take(&search(laboratory, setting, extent, which, (done, all))?);
@@ -327,6 +327,7 @@ mod tests {
                 received,
                 places: if lost > 0 { vec![place] } else { Vec::new() },
                 near_cores: Vec::new(),
+                near_card_cores: Vec::new(),
                 limit: "The receiver.".to_owned(),
                 warnings: Vec::new(),
             })

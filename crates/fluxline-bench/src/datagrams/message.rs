@@ -178,6 +178,9 @@ pub struct Received {
     pub places: Vec<(String, u64)>,
     /// The host's cores while the sender sent.
     pub cores: Vec<CoreLoad>,
+    /// The host's cores that took interrupts of the card that the datagrams came through.
+    #[serde(default)]
+    pub card_cores: Vec<usize>,
     /// The receiving thread's time.
     pub thread: ThreadTime,
 }

@@ -158,6 +158,26 @@ impl Setting {
         sizes
     }
 
+    /// The same, where there are any.
+    ///
+    /// Errors: [`Trouble::Input`], when nothing would be measured: what fits, and what was asked.
+    pub fn some_sizes(&self, wanted: &[usize]) -> Result<Vec<usize>, Trouble> {
+        let sizes = self.sizes(wanted);
+        if !sizes.is_empty() {
+            return Ok(sizes);
+        }
+        let (address, most) = (self.address, self.datagram_bytes_max);
+        Err(Trouble::Input(match wanted.iter().min() {
+            Some(least) => format!(
+                "the interface to {address} takes at most {most} byte in a datagram, and the \
+                 shortest asked for has {least}; raise its MTU (`ip link set DEVICE mtu 1500`)"
+            ),
+            None => "none of the sizes that are measured is between those asked for; give wider \
+                     --sizes, for example 64..1472"
+                .to_owned(),
+        }))
+    }
+
     /// The paths that can be tried.
     #[must_use]
     pub fn paths(&self, wanted: &[Path]) -> Vec<Path> {
@@ -263,6 +283,17 @@ mod tests {
         assert_eq!(setting.headline(&[8_972, 1_472, 64, 1_470]), Some(1_472));
         assert_eq!(setting.headline(&[900, 100]), Some(900));
         assert_eq!(setting.headline(&[9_000]), None);
+    }
+
+    #[test]
+    fn a_path_that_no_size_fits_is_told_with_what_fits_and_never_measured_as_nothing() {
+        let tiny = Setting { datagram_bytes_max: 40, ..here() };
+        let error = tiny.some_sizes(&[64, 1_472]).unwrap_err().to_string();
+        assert!(error.contains("at most 40 byte") && error.contains("has 64"), "{error}");
+        assert!(error.contains("MTU"), "{error}");
+        assert_eq!(tiny.some_sizes(&[8, 64]).unwrap(), [16]);
+        let error = tiny.some_sizes(&[]).unwrap_err().to_string();
+        assert!(error.contains("--sizes"), "{error}");
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Sweep {
         setting: &Setting,
         extent: &Extent,
     ) -> Result<(), Trouble> {
-        let (sizes, variants) = (setting.sizes(&extent.sizes), variants(setting, extent));
+        let (sizes, variants) = (setting.some_sizes(&extent.sizes)?, variants(setting, extent));
         let all = extent.rounds as usize * sizes.len() * variants.len();
         let mut done = 0;
         for _ in 0..extent.rounds {

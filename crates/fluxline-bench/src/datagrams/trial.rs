@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use fluxline::doctor::Through;
+
 use super::cpu::{CoreLoad, ThreadTime};
 use super::far::{DATAGRAM_BYTES_MAX, Desk};
 use super::host::{self, Reading};
@@ -54,6 +56,8 @@ pub struct Trial {
     pub places: Vec<Place>,
     /// The sending host's cores.
     pub near_cores: Vec<CoreLoad>,
+    /// Those of them that took interrupts of the card that the datagrams left through.
+    pub near_card_cores: Vec<usize>,
     /// What limits it, in words.
     pub limit: String,
     /// What is not as it was asked.
@@ -132,7 +136,9 @@ impl Trial {
         ]
     }
 
-    fn evidence(&self, link_speed: Option<f64>) -> Evidence {
+    /// `through`: what the datagrams left through; on loopback no card is between the ends,
+    /// whatever else came through one.
+    fn evidence(&self, link_speed: Option<f64>, through: &Through) -> Evidence {
         let seconds = self.plan.duration.as_secs_f64();
         let share = |time: ThreadTime| (time.sum_s() / seconds).min(1.0);
         let first = self.plan.sender_cores.first().copied().flatten();
@@ -146,9 +152,13 @@ impl Trial {
         let interrupts = self.received.cores.iter().max_by(busier).copied();
         let own = beside.map(|(sent, _)| share(sent.thread)).sum();
         let wire_bits = (self.plan.datagram_bytes + OVERHEAD_BYTES) as f64 * 8.0;
+        let [near_card_cores, card_cores] = match through {
+            Through::Loopback => Default::default(),
+            _ => [self.near_card_cores.clone(), self.received.card_cores.clone()],
+        };
         Evidence {
-            sender: Side { core: sender, own },
-            receiver: Side { core: receiver, own: share(self.received.thread) },
+            sender: Side { core: sender, own, card_cores: near_card_cores },
+            receiver: Side { core: receiver, own: share(self.received.thread), card_cores },
             interrupts,
             sender_at_most: self.plan.rate.is_none() || self.verdict() == Verdict::Slow,
             places: self.places.clone(),
@@ -216,13 +226,14 @@ pub fn run(
         rate: plan.rate,
         duration: plan.duration,
     };
+    let through = Through::toward(address).unwrap_or(Through::Anything);
     let mut before = Reading::default();
     let sent = transmit::run(&send, || {
         let begun = ask(far, &Request::Begin);
-        before = Reading::take();
+        before = Reading::take(&through);
         begun.map(|_| ())
     })?;
-    let after = Reading::take();
+    let after = Reading::take(&through);
     let count = sent.iter().flatten().map(|sent| sent.datagrams).sum();
     let received = match ask(far, &Request::End { sent: count })? {
         Answer::Ended(received) => *received,
@@ -230,10 +241,17 @@ pub fn run(
     };
     let sent = sent.map_err(Trouble::Input)?;
     let places = loss::places(&counted(&plan, count, &received, after.sending_since(&before)));
-    let near_cores = after.loads_since(&before);
-    let (limit, warnings) = (String::new(), ready.warnings);
-    let mut trial = Trial { plan, sent, received, places, near_cores, limit, warnings };
-    trial.limit = limit::name(&trial.evidence(host::link_speed(address)));
+    let mut trial = Trial {
+        plan,
+        sent,
+        received,
+        places,
+        near_cores: after.loads_since(&before),
+        near_card_cores: after.interrupted_since(&before),
+        limit: String::new(),
+        warnings: ready.warnings,
+    };
+    trial.limit = limit::name(&trial.evidence(host::link_speed(address), &through));
     Ok(trial)
 }
 

@@ -4,6 +4,8 @@ use super::*;
 use crate::result::Point;
 use crate::run;
 use crate::stage::Plan;
+use fluxline::doctor::{Coalescing, Interrupt, Passage, Through};
+use serde_json::Value;
 
 fn report() -> Report {
     let environment = serde_json::json!({
@@ -66,6 +68,52 @@ fn curves_of_the_same_axes_are_in_one_plot_with_bands_and_decades() {
     assert_eq!(plots[0].curves[0].band.len(), 12);
 }
 
+/// A card with all that one can have.
+fn card() -> Passage {
+    let interrupt = Interrupt { name: "eth0-rx-0".into(), counts: vec![0, 7], allowed: vec![0, 1] };
+    let mut passage = Passage {
+        coalescing: Some(Coalescing { receive_us: 50, ..Coalescing::default() }),
+        offloads: vec!["rx-gro".into(), "tx-udp-segmentation".into()],
+        interrupts: [(38, interrupt)].into(),
+        ..Passage::default()
+    };
+    let ring = Some(fluxline::doctor::InUse { now: 256, max: 4096 });
+    (passage.card.ring, passage.transmit_ring) = (ring, ring);
+    passage
+}
+
+fn finding(name: &str, verdict: &str) -> Value {
+    serde_json::json!({
+        "name": name, "found": "as it is", "wanted": "otherwise", "verdict": verdict,
+        "remedy": "a command",
+    })
+}
+
+#[test]
+fn what_limits_on_the_hosts_is_on_the_first_screen_once_and_worst_first() {
+    let mut report = report();
+    assert!(!page(&report).verdict.contains("Of the hosts"), "nothing was found");
+    let (shared, bad) = (finding("CPU governor", "warn"), finding("MTU of eth0", "bad"));
+    report.environment["near"]["findings"] = serde_json::json!([shared]);
+    report.environment["far"]["findings"] = serde_json::json!([bad, shared]);
+    let page = page(&report);
+    let expected = "Of the hosts, 1 will and 1 may limit it: MTU of eth0: as it is (far); CPU \
+                    governor: as it is (near, far).";
+    assert!(page.verdict.ends_with(expected), "{}", page.verdict);
+    let html = page.html();
+    assert_eq!(html.matches("a command").count(), 2, "one row each");
+}
+
+#[test]
+fn a_card_is_among_the_machines_with_offloads_and_interrupts() {
+    let mut report = report();
+    report.environment["near"]["link"] = crate::environment::link::document("eth0", &card());
+    let text = page(&report).html();
+    for said in ["rx-gro, tx-udp-segmentation", "link ring receive max", "interrupts eth0-rx-0"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
 #[test]
 fn every_key_of_the_document_is_in_its_manual() {
     let manual = std::fs::read_to_string(
@@ -73,8 +121,11 @@ fn every_key_of_the_document_is_in_its_manual() {
     )
     .expect("the manual");
     let mut document = serde_json::to_value(report()).expect("JSON");
+    let mut near = crate::environment::describe(Some(&Through::Loopback));
+    near["link"] = crate::environment::link::document("eth0", &card());
+    near["findings"] = serde_json::json!([finding("MTU of eth0", "warn")]);
     document["environment"] = serde_json::json!({
-        "near": crate::environment::describe(),
+        "near": near,
         "timer": crate::timer::Timer::check(),
         "plan": Plan::new(true),
     });

@@ -3,10 +3,12 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use fluxline::doctor::Through;
 use fluxline::pin;
 use serde_json::Value;
 
 use super::ANSWER_LIMIT;
+use super::link::Link;
 use super::player::{self, Player, Watch};
 use crate::control::{Channel, Greeting, Message, is_key};
 use crate::role::Side;
@@ -96,7 +98,7 @@ impl Server {
 
     fn greet(&self, mut channel: Channel, stop: &Stop) -> Result<Session, Trouble> {
         let hello = channel.wait(HELLO_LIMIT, stop)?;
-        let Some(Message::Hello { greeting, key }) = hello else {
+        let Some(Message::Hello { greeting, key, link }) = hello else {
             let what = "no greeting".to_owned();
             return Err(Trouble::Garbled { what });
         };
@@ -118,10 +120,19 @@ impl Server {
             channel.send(&Message::Refused { why })?;
             return Err(trouble);
         }
-        let environment = environment::describe();
+        let through = through(&link, &channel);
+        let environment = environment::describe(Some(&through));
         channel.send(&Message::Welcome { greeting: Greeting::ours(), environment })?;
         Ok(Session { channel, stop: stop.clone(), player: None, other_node: None })
     }
+}
+
+/// What the link goes through here; where that is not known, it may be anything.
+fn through(link: &str, channel: &Channel) -> Through {
+    let near = channel.stream().peer_addr().ok();
+    let known = Link::parse(link).ok().zip(near);
+    let through = known.and_then(|(link, near)| link.through_at_far(near.ip()));
+    through.unwrap_or(Through::Anything)
 }
 
 /// One benchmark, after the greeting.
@@ -218,7 +229,12 @@ impl Session {
             // A link without a fabric: the core was all.
             return self.channel.send(&Message::Opened { peer: String::new() });
         }
-        let (fabric, joining) = player::open(url, (Side::Far, ""), half_bytes, key)?;
+        let opened = player::open(url, (Side::Far, ""), half_bytes, key);
+        // That is no reason to leave: the other side hears why, from who was not gone.
+        let (fabric, joining) = opened.map_err(|trouble| match trouble {
+            Trouble::Refused(_) => Trouble::Input(trouble.to_string()),
+            other => other,
+        })?;
         if url.starts_with("shm://") {
             self.other_node = url.strip_suffix("/far").map(|group| format!("{group}/near"));
         }

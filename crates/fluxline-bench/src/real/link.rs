@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
+use fluxline::doctor::Through;
+use fluxline::udp::interface_of;
 use fluxline_proto::roce;
 
 use crate::Trouble;
@@ -101,6 +103,33 @@ impl Link {
         self.host().map(|host| SocketAddr::new(host, control::PORT))
     }
 
+    /// What it goes through on the near side's host; `None`: it is simulated. Nothing is sent.
+    #[must_use]
+    pub fn through(&self) -> Option<Through> {
+        match self {
+            Link::Shm => Some(Through::Memory),
+            // Without a route nothing will be measured: then everything may be the reason.
+            Link::Udp { address, .. } | Link::Tcp { address } => {
+                Some(Through::toward(*address).unwrap_or(Through::Anything))
+            }
+            Link::Simulated => None,
+        }
+    }
+
+    /// What it goes through on the far side's host, to which `near` is connected.
+    #[must_use]
+    pub fn through_at_far(&self, near: IpAddr) -> Option<Through> {
+        let (Link::Udp { address, .. } | Link::Tcp { address }) = self else {
+            return self.through();
+        };
+        let back = Through::toward(near).unwrap_or(Through::Anything);
+        if back == Through::Loopback || address.is_loopback() {
+            return Some(Through::Loopback);
+        }
+        // The control connection may go another way than the link.
+        Some(interface_of(*address).map_or(back, Through::Interface))
+    }
+
     /// The URLs of the nodes of near and far. `group` is this benchmark's alone.
     ///
     /// Errors: no port is free, or a link without nodes.
@@ -174,5 +203,20 @@ mod tests {
             let error = Link::parse(url).expect_err(url).to_string();
             assert!(error.contains(says), "{url}: {error}");
         }
+    }
+
+    #[test]
+    fn a_link_goes_through_memory_or_loopback_or_an_interface_on_both_sides() {
+        let loopback = "127.0.0.1".parse().expect("an address");
+        let at_both = |url: &str| {
+            let link = Link::parse(url).expect("a link");
+            (link.through(), link.through_at_far(loopback))
+        };
+        assert_eq!(at_both("shm://"), (Some(Through::Memory), Some(Through::Memory)));
+        let (near, far) = at_both("udp://127.0.0.1");
+        assert_eq!((near, far), (Some(Through::Loopback), Some(Through::Loopback)));
+        assert_eq!(at_both("sim:sci?nodes=2"), (None, None));
+        // Both on one host, whatever its address is called.
+        assert_eq!(at_both("tcp://203.0.113.7").1, Some(Through::Loopback));
     }
 }

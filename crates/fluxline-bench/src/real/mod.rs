@@ -2,12 +2,14 @@
 
 mod far;
 mod link;
+mod local;
 mod near;
 mod player;
 
 pub use far::{ServeError, Server};
 pub use link::{Link, LinkError};
-pub use near::{KEY_VARIABLE, Local, Near, NearConfig, Progress};
+pub use local::{KEY_VARIABLE, Local, how_it_ended};
+pub use near::{Near, NearConfig, Progress};
 
 use std::time::Duration;
 

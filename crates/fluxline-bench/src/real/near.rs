@@ -1,10 +1,7 @@
 //! The near side: connects to the far one, orders, measures.
 
-use std::io::Read;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
 
 use fluxline::pin;
 use fluxline_proto::fabric::Capabilities;
@@ -72,8 +69,8 @@ impl Near {
         let stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT).map_err(no_peer)?;
         let local = stream.local_addr().map_err(no_peer)?.ip();
         let mut channel = Channel::new(stream)?;
-        let hello = Message::Hello { greeting: Greeting::ours(), key: config.key.clone() };
-        channel.send(&hello)?;
+        let (key, link) = (config.key.clone(), config.url.clone());
+        channel.send(&Message::Hello { greeting: Greeting::ours(), key, link })?;
         let environment = match channel.wait(ANSWER_LIMIT, &config.stop)? {
             Some(Message::Welcome { greeting, environment }) => {
                 greeting.check()?;
@@ -308,103 +305,6 @@ fn garbled(what: &str) -> Trouble {
     Trouble::Garbled { what: what.to_owned() }
 }
 
-fn silent() -> Trouble {
+pub(super) fn silent() -> Trouble {
     Trouble::PeerGone { how: format!("no answer for {} s", ANSWER_LIMIT.as_secs()) }
-}
-
-/// The far side as another process on this host, started for one benchmark; killed when dropped.
-pub struct Local {
-    child: Child,
-    /// Where it serves.
-    pub control: SocketAddr,
-    /// The key that it wants to be shown.
-    pub key: String,
-}
-
-/// The environment variable that carries the key: a command line is for all to read.
-pub const KEY_VARIABLE: &str = "FLUXLINE_BENCH_KEY";
-
-impl Local {
-    /// Starts this program once more, as `bench --serve 127.0.0.1:0 --once`.
-    ///
-    /// Errors: it does not start, or does not say within some seconds where it serves.
-    pub fn start(stop: &Stop) -> Result<Local, Trouble> {
-        let host = || Trouble::host("starting the other side");
-        let key = crate::environment::random_key()?;
-        let child = Command::new(std::env::current_exe().map_err(host())?)
-            .args(["bench", "--serve", "127.0.0.1:0", "--once"])
-            .env(KEY_VARIABLE, &key)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(host())?;
-        let control = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-        let mut local = Local { child, control, key };
-        local.control = local.listens_at(stop)?;
-        Ok(local)
-    }
-
-    /// Its number.
-    #[must_use]
-    pub fn process(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Reads the first line that it prints: the address is its last word.
-    fn listens_at(&mut self, stop: &Stop) -> Result<SocketAddr, Trouble> {
-        let Some(mut out) = self.child.stdout.take() else { return Err(silent()) };
-        let (send, line) = std::sync::mpsc::channel();
-        // Ends with the child, which is killed when dropped.
-        std::thread::spawn(move || {
-            let (mut text, mut byte) = (String::new(), [0]);
-            while !text.ends_with('\n') && matches!(out.read(&mut byte), Ok(1)) {
-                text.push(char::from(byte[0]));
-            }
-            // Nobody waits any more: then it is of no interest either.
-            let _ = send.send(text);
-        });
-        let began = Instant::now();
-        while began.elapsed() < ANSWER_LIMIT {
-            stop.check()?;
-            if let Ok(text) = line.recv_timeout(Duration::from_millis(20)) {
-                let address = text.split_whitespace().last().and_then(|word| word.parse().ok());
-                return address.ok_or_else(|| self.died().unwrap_or_else(silent));
-            }
-        }
-        Err(silent())
-    }
-
-    /// How it ended, if it has.
-    pub fn died(&mut self) -> Option<Trouble> {
-        // A process that closes its connections needs a moment to be gone.
-        let began = Instant::now();
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => break status,
-                _ if began.elapsed() > Duration::from_millis(300) => return None,
-                _ => std::thread::sleep(Duration::from_millis(5)),
-            }
-        };
-        let mut said = String::new();
-        if let Some(errors) = &mut self.child.stderr {
-            // What it could not say is not known.
-            let _ = errors.read_to_string(&mut said);
-        }
-        let last = said.lines().last().unwrap_or_default();
-        let last = last.trim_start_matches("fluxline: ").trim_end_matches('.');
-        let how = match (status.signal(), last) {
-            (Some(signal), _) => format!("was killed by signal {signal}"),
-            (None, "") => format!("ended with {status}"),
-            (None, last) => format!("ended: {last}"),
-        };
-        Some(Trouble::PeerGone { how: format!("process {} {how}", self.child.id()) })
-    }
-}
-
-impl Drop for Local {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

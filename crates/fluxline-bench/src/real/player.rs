@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fluxline::clock;
-use fluxline::roce::{RoceError, RoceNode, endpoint_config};
+use fluxline::roce::{RoceError, RoceNode, endpoint_config, long_enough};
 use fluxline::udp::{UdpPort, UdpPortConfig};
 use fluxline_proto::Moment;
 use fluxline_proto::endpoint::EndpointConfig;
@@ -174,7 +174,7 @@ fn node(url: &str) -> Result<Box<dyn Fabric>, Trouble> {
     }
     let (local, name) = fluxline::udp_address(url)?;
     let open = || -> Result<RoceNode, RoceError> {
-        let port = UdpPort::bind(UdpPortConfig::new(local))?;
+        let port = long_enough(UdpPort::bind(UdpPortConfig::new(local))?)?;
         // More than there are is as many as there are.
         let config = EndpointConfig { endpoints_max: u32::MAX, ..endpoint_config(&name)? };
         Ok(RoceNode::on(port, config))

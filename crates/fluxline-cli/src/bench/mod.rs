@@ -20,7 +20,7 @@ use fluxline::pin;
 
 pub use error::BenchError;
 pub use other::work;
-pub use rows::Rows;
+pub use rows::{Rows, SHM};
 pub use shm::{STEPS, measure};
 
 /// Records between two publications.

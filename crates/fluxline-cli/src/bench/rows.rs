@@ -154,10 +154,11 @@ impl Rows {
         lines.iter().map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// For programs.
+    /// For programs; rows that were not come to are left out.
     pub fn documents(&self) -> Vec<Value> {
         let word = |better| if better == Better::Lower { "lower" } else { "higher" };
         self.results()
+            .filter(|row| !row.values.is_empty())
             .map(|row| {
                 let Kind { name, what, unit, better, floor, target } = row.kind;
                 let (of, limit) = match *target {
@@ -252,6 +253,15 @@ mod tests {
         }
         assert!(lines[1].ends_with("ratio at most 1.05: missed"), "{}", lines[1]);
         assert_eq!(rows.documents()[0]["meets_target"], false);
+    }
+
+    #[test]
+    fn rows_that_were_not_come_to_are_left_out_and_not_numbers_that_are_none() {
+        let mut rows = Rows::new(SHM);
+        assert!(rows.documents().is_empty());
+        rows.add("idle", 0.5, None);
+        let documents = rows.documents();
+        assert_eq!((documents.len(), &documents[0]["name"]), (1, &json!("idle")));
     }
 
     #[test]

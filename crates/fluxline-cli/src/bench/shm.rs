@@ -6,7 +6,7 @@ use super::floors::Floors;
 use super::node::SPIN;
 use super::order::{Order, Task, Way};
 use super::pair::Pair;
-use super::rows::{self, Rows, percentile};
+use super::rows::{Rows, percentile};
 use super::{BenchError, Plan};
 use crate::run::Stop;
 
@@ -18,19 +18,24 @@ const ASLEEP_AFTER: Duration = Duration::from_micros(300);
 /// How often `measure` calls `step` in a round.
 pub const STEPS: u64 = 7;
 
-/// Measures all rows; `step` is called with what is being done, [`STEPS`] times a round.
-pub fn measure(plan: &Plan, stop: &Stop, step: impl Fn(&str) + Sync) -> Result<Rows, BenchError> {
-    let mut rows = Rows::new(rows::SHM);
+/// Measures all rows into `rows`; `step` is called with what is being done, [`STEPS`] times a
+/// round. What was measured before an error stays there.
+pub fn measure(
+    plan: &Plan,
+    stop: &Stop,
+    rows: &mut Rows,
+    step: impl Fn(&str) + Sync,
+) -> Result<(), BenchError> {
     for number in 0..plan.rounds {
         let group = format!("bench-{}-{number}", std::process::id());
-        let mut round = Round { plan, rows: &mut rows, step: &step };
+        let mut round = Round { plan, rows: &mut *rows, step: &step };
         // In a thread of its own: it is pinned, and the next round's process must not inherit it.
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| round.measure(&group, stop));
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })?;
     }
-    Ok(rows)
+    Ok(())
 }
 
 struct Round<'a> {

@@ -1,10 +1,10 @@
 //! What a process looks at while it spins for the other: whether the other lives, and whether the
 //! user has had enough.
 
-use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
+
+use fluxline_bench::real::how_it_ended;
 
 use super::BenchError;
 use crate::run::Stop;
@@ -79,18 +79,7 @@ impl Watch {
     }
 
     fn died(&mut self, status: ExitStatus) -> BenchError {
-        let mut said = String::new();
-        if let Some(errors) = &mut self.child.stderr {
-            // What it could not say is not known.
-            let _ = errors.read_to_string(&mut said);
-        }
-        let last = said.lines().last().unwrap_or_default();
-        let last = last.trim_start_matches("fluxline: ").trim_end_matches('.');
-        let how = match (status.signal(), last) {
-            (Some(signal), _) => format!("was killed by signal {signal}"),
-            (None, "") => format!("ended with {status}"),
-            (None, last) => format!("failed: {last}"),
-        };
+        let how = how_it_ended(&mut self.child, status);
         BenchError::OtherDied { process: self.child.id(), how }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fluxline_daq::record::RecorderCounts;
-use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, HumanCount, ProgressBar};
+
+use crate::progress;
 
 /// How often the line is drawn anew.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -50,14 +52,7 @@ struct State {
 impl Live {
     /// A line on standard error where that is a terminal and `quiet` is off; else silent.
     pub fn new(quiet: bool) -> Live {
-        let bar = ProgressBar::new_spinner();
-        if quiet {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed:>4}  {msg}") {
-            bar.set_style(style);
-        }
-        Live { state: Arc::default(), bar, began: Instant::now() }
+        Live { state: Arc::default(), bar: progress::line(quiet), began: Instant::now() }
     }
 
     /// Keeps a problem for the report and shows it now; `None` is no problem.

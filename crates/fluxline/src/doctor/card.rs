@@ -59,7 +59,7 @@ impl Card {
         names.map(|name| (name.clone(), Card::read(files, &name))).collect()
     }
 
-    fn read(files: &Files, name: &str) -> Card {
+    pub(super) fn read(files: &Files, name: &str) -> Card {
         let at = |file: &str| format!("/sys/class/net/{name}/{file}");
         let state = files.text(&at("operstate")).unwrap_or_default();
         let carrier = files.number(&at("carrier")) == Some(1);

@@ -77,25 +77,30 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    pub(super) fn read(files: &Files) -> Interrupts {
+    /// The interrupts alone, without who moves them.
+    pub(super) fn read_lines(files: &Files) -> Interrupts {
         let mut lines = parse(&files.text("/proc/interrupts").unwrap_or_default());
         for (number, line) in &mut lines {
             let list = files.text(&format!("/proc/irq/{number}/smp_affinity_list"));
             line.allowed = cores_of(&list.unwrap_or_default());
         }
+        Interrupts { lines, ..Interrupts::default() }
+    }
+
+    pub(super) fn read(files: &Files) -> Interrupts {
         let is_balancer = |pid: &String| {
             pid.bytes().all(|byte| byte.is_ascii_digit())
                 && files.text(&format!("/proc/{pid}/comm")).as_deref() == Some("irqbalance")
         };
         Interrupts {
-            lines,
             balancer: files.names("/proc").iter().any(is_balancer),
             cores: cores_of(&files.text("/sys/devices/system/cpu/online").unwrap_or_default()),
+            ..Interrupts::read_lines(files)
         }
     }
 
     /// The interrupts of a card: by number where its bus says them, else by name.
-    fn of<'a>(
+    pub(super) fn of<'a>(
         &'a self,
         name: &'a str,
         card: &'a Card,

@@ -285,7 +285,7 @@ fn garbage_in_every_file_is_read_without_failing() {
 
 #[test]
 fn this_host_is_read_without_failing() {
-    let rows = document();
+    let rows = document(&Through::Anything);
     assert!(rows.len() > 5, "{rows:?}");
     for check in checks() {
         println!("{check:?}");
@@ -310,4 +310,32 @@ fn the_page_of_checks_is_fresh() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md");
     let page = fs::read_to_string(page).unwrap();
     assert!(page.ends_with(&table()), "docs/doctor.md is stale: `fluxline doctor --table` has it");
+}
+
+#[test]
+fn a_document_has_nothing_of_interfaces_that_the_link_does_not_go_through() {
+    let names = |through: Through| -> Vec<String> {
+        let mut facts = facts(LAPTOP);
+        facts.losses.kernel.interfaces.insert("enp0s31f6".into(), 12);
+        through.narrow(&mut facts);
+        rows(&through, facts.judge(None)).into_iter().map(|row| row.name).collect()
+    };
+    let is_of = |name: &str, all: &[String]| all.iter().any(|one| one.ends_with(name));
+    let all = names(Through::Anything);
+    assert_eq!(all, names_of(&facts(LAPTOP), "enp0s31f6"));
+    let card = names(Through::Interface("enp0s31f6".into()));
+    assert!(is_of("MTU of enp0s31f6", &card) && is_of("net.core.rmem_max", &card), "{card:?}");
+    let other = names(Through::Interface("wlan7".into()));
+    assert!(!is_of("enp0s31f6", &other) && is_of("net.core.rmem_max", &other), "{other:?}");
+    let loopback = names(Through::Loopback);
+    assert!(!is_of("enp0s31f6", &loopback) && is_of("net.core.rmem_max", &loopback));
+    let memory = names(Through::Memory);
+    assert!(!is_of("net.core.rmem_max", &memory) && is_of("CPU governor", &memory), "{memory:?}");
+}
+
+/// The names of all checks where that interface has lost packets.
+fn names_of(facts: &HostFacts, interface: &str) -> Vec<String> {
+    let mut facts = facts.clone();
+    facts.losses.kernel.interfaces.insert(interface.into(), 12);
+    facts.judge(None).into_iter().map(|check| check.name).collect()
 }

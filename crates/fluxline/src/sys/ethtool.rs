@@ -1,4 +1,5 @@
-//! What a card's driver says of itself and takes: rings, coalescing, GRO, channels, statistics.
+//! What a card's driver says of itself and takes: its name, rings, coalescing, offloads, channels,
+//! statistics.
 //!
 //! One ioctl with a structure of 32-bit words each; numbers and layouts: <linux/ethtool.h>.
 
@@ -9,6 +10,7 @@ use std::os::fd::AsRawFd;
 /// `SIOCETHTOOL`. Source: <linux/sockios.h>.
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 /// Commands. Source: <linux/ethtool.h>, `ETHTOOL_…` of the same names.
+const GDRVINFO: u32 = 0x03;
 const GCOALESCE: u32 = 0x0e;
 const SCOALESCE: u32 = 0x0f;
 const GRINGPARAM: u32 = 0x10;
@@ -19,20 +21,35 @@ const GSTATS: u32 = 0x1d;
 const GGRO: u32 = 0x2b;
 const SGRO: u32 = 0x2c;
 const GSSET_INFO: u32 = 0x37;
+const GFEATURES: u32 = 0x3a;
 const GCHANNELS: u32 = 0x3c;
-/// `ETH_SS_STATS`: the set of strings that names the statistics.
+/// `ETH_SS_STATS`, `ETH_SS_FEATURES`: the sets of strings that name statistics and offloads.
 const STRINGS_OF_STATISTICS: u32 = 1;
+const STRINGS_OF_FEATURES: u32 = 4;
 /// `ETH_GSTRING_LEN` \[byte\].
 const STRING_BYTES: usize = 32;
 /// Most statistics that are read; cards with hundreds of queues have some ten thousand.
 const STATISTICS_MAX: usize = 16_384;
-/// Words of `struct ethtool_ringparam`, `ethtool_coalesce`, `ethtool_channels`, `ethtool_value`.
+/// Most offloads that are read; Linux 6.12 has some 60.
+const FEATURES_MAX: usize = 1024;
+/// Words of `struct ethtool_drvinfo`, `ethtool_ringparam`, `ethtool_coalesce`, `ethtool_channels`,
+/// `ethtool_value`.
+const DRIVER_WORDS: usize = 49;
 const RING_WORDS: usize = 9;
 const COALESCE_WORDS: usize = 23;
 const CHANNEL_WORDS: usize = 9;
 const VALUE_WORDS: usize = 2;
 
-/// Descriptors of a card's receive rings.
+/// Who drives a card; empty: not told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Driver {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) firmware: String,
+    pub(crate) bus: String,
+}
+
+/// Descriptors of a card's rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
     pub(crate) now: u32,
@@ -45,6 +62,8 @@ pub(crate) struct Coalescing {
     pub(crate) us: u32,
     pub(crate) frames: u32,
     pub(crate) adaptive: bool,
+    pub(crate) transmit_us: u32,
+    pub(crate) transmit_frames: u32,
 }
 
 /// Calls the driver with a command and its structure, which the kernel reads and writes.
@@ -77,11 +96,26 @@ fn ask<const WORDS: usize>(interface: &str, command: u32) -> io::Result<[u32; WO
     Ok(words)
 }
 
+/// The driver, its firmware, and where on which bus the card is.
+pub(crate) fn driver(interface: &str) -> io::Result<Driver> {
+    let words = ask::<DRIVER_WORDS>(interface, GDRVINFO)?;
+    let mut names = words[1..].chunks_exact(STRING_BYTES / 4).map(name_of);
+    let mut next = || names.next().unwrap_or_default();
+    // In the order of the structure, which is the order in which fields are evaluated here.
+    Ok(Driver { name: next(), version: next(), firmware: next(), bus: next() })
+}
+
 /// Receive descriptors in use and possible.
 pub(crate) fn ring(interface: &str) -> io::Result<Ring> {
     // Command, four maxima (rx first), four values (rx first).
     let words = ask::<RING_WORDS>(interface, GRINGPARAM)?;
     Ok(Ring { now: words[5], max: words[1] })
+}
+
+/// Descriptors to send, in use and possible.
+pub(crate) fn transmit_ring(interface: &str) -> io::Result<Ring> {
+    let words = ask::<RING_WORDS>(interface, GRINGPARAM)?;
+    Ok(Ring { now: words[8], max: words[4] })
 }
 
 /// Sets the receive descriptors; the link may go down for a moment.
@@ -94,7 +128,13 @@ pub(crate) fn set_ring(interface: &str, descriptors: u32) -> io::Result<()> {
 /// How long packets are gathered before an interrupt.
 pub(crate) fn coalescing(interface: &str) -> io::Result<Coalescing> {
     let words = ask::<COALESCE_WORDS>(interface, GCOALESCE)?;
-    Ok(Coalescing { us: words[1], frames: words[2], adaptive: words[10] != 0 })
+    Ok(Coalescing {
+        us: words[1],
+        frames: words[2],
+        adaptive: words[10] != 0,
+        transmit_us: words[5],
+        transmit_frames: words[6],
+    })
 }
 
 /// Sets the time that packets are gathered \[us\].
@@ -126,33 +166,63 @@ pub(crate) fn channels(interface: &str) -> io::Result<Ring> {
     Ok(Ring { now: words[5].max(words[8]), max: words[1].max(words[4]) })
 }
 
+/// The names of the offloads that are on, as `ethtool -k` of the kernel's own names has them.
+pub(crate) fn features(interface: &str) -> io::Result<Vec<String>> {
+    /// Words that the kernel tells of 32 offloads: available, wanted, active, fixed.
+    const BLOCK_WORDS: usize = 4;
+    let count = count_of(interface, STRINGS_OF_FEATURES)?;
+    if count > FEATURES_MAX {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let names = strings(interface, STRINGS_OF_FEATURES, (count, FEATURES_MAX))?;
+    // The kernel writes as many blocks as it is told that there is room for, or fewer.
+    let mut words = vec![0_u32; 2 + count.div_ceil(32) * BLOCK_WORDS];
+    (words[0], words[1]) = (GFEATURES, count.div_ceil(32) as u32);
+    call(interface, &mut words)?;
+    let is_on = |at: usize| words[2 + at / 32 * BLOCK_WORDS + 2] >> (at % 32) & 1 == 1;
+    let on = names.into_iter().enumerate().filter(|(at, name)| is_on(*at) && !name.is_empty());
+    Ok(on.map(|(_, name)| name).collect())
+}
+
 /// The card's own statistics by name, in its order.
 pub(crate) fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
-    let count = statistics_count(interface)?;
+    let count = count_of(interface, STRINGS_OF_STATISTICS)?;
     if count > STATISTICS_MAX {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // The kernel writes as many as there are at the moment of the call, whatever we say: room for
-    // the most that we accept, four times over, so that new queues between two calls do no harm.
-    let room = 4 * STATISTICS_MAX;
-    let mut strings = vec![0_u32; 3 + room * STRING_BYTES / 4];
-    (strings[0], strings[1], strings[2]) = (GSTRINGS, STRINGS_OF_STATISTICS, count as u32);
-    call(interface, &mut strings)?;
-    let mut values = vec![0_u32; 2 + room * 2];
+    let names = strings(interface, STRINGS_OF_STATISTICS, (count, STATISTICS_MAX))?;
+    let mut values = vec![0_u32; 2 + room_for(STATISTICS_MAX) * 2];
     (values[0], values[1]) = (GSTATS, count as u32);
     call(interface, &mut values)?;
-    if strings[2] as usize != count || values[1] as usize != count {
+    if values[1] as usize != count {
         return Err(io::ErrorKind::Interrupted.into());
     }
-    let names = strings[3..].chunks_exact(STRING_BYTES / 4).map(name_of);
     let numbers = values[2..].chunks_exact(2).map(number_of);
-    Ok(names.zip(numbers).take(count).collect())
+    Ok(names.into_iter().zip(numbers).collect())
 }
 
-fn statistics_count(interface: &str) -> io::Result<usize> {
+/// The kernel writes as many as there are at the moment of the call, whatever we say: room for
+/// the most that we accept, four times over, so that new queues between two calls do no harm.
+fn room_for(most: usize) -> usize {
+    4 * most
+}
+
+/// The strings of a set that has `count` of at most `most`.
+fn strings(interface: &str, set: u32, (count, most): (usize, usize)) -> io::Result<Vec<String>> {
+    let mut words = vec![0_u32; 3 + room_for(most) * STRING_BYTES / 4];
+    (words[0], words[1], words[2]) = (GSTRINGS, set, count as u32);
+    call(interface, &mut words)?;
+    if words[2] as usize != count {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    Ok(words[3..].chunks_exact(STRING_BYTES / 4).map(name_of).take(count).collect())
+}
+
+/// How many strings a set has.
+fn count_of(interface: &str, set: u32) -> io::Result<usize> {
     // Command, reserved, a mask of 64 bits (asked and answered), one number per bit.
     let mut words = [GSSET_INFO, 0, 0, 0, 0];
-    words[2..4].copy_from_slice(&halves(1 << STRINGS_OF_STATISTICS));
+    words[2..4].copy_from_slice(&halves(1 << set));
     call(interface, &mut words)?;
     Ok(if number_of(&words[2..4]) == 0 { 0 } else { words[4] as usize })
 }
@@ -202,5 +272,15 @@ mod tests {
         assert!(statistics("flx-none").is_err());
         assert!(gro("a-name-longer-than-interfaces-have").is_err());
         assert!(gro("lo").is_ok());
+        assert!(driver("flx-none").is_err());
+        assert!(features("flx-none").is_err());
+    }
+
+    #[test]
+    fn loopback_says_which_offloads_are_on_and_ethtool_agrees_about_gro() {
+        let on = features("lo").expect("loopback has offloads");
+        assert!(!on.is_empty() && on.iter().all(|name| name.is_ascii()), "{on:?}");
+        let gro = gro("lo").expect("it is asked above, too");
+        assert_eq!(on.iter().any(|name| name == "rx-gro"), gro, "{on:?}");
     }
 }

@@ -6,10 +6,9 @@ use fluxline_bench::compare;
 use fluxline_bench::result::Report;
 use serde_json::json;
 
-use super::files;
 use crate::commands::print_json;
 use crate::failure::Failure;
-use crate::say;
+use crate::{files, say};
 
 /// Lines of differences printed at most; the page has all.
 const LINES_MAX: usize = 30;
@@ -31,8 +30,8 @@ pub fn compare(paths: &[PathBuf], folder: Option<&Path>, json: bool) -> Result<(
     if let Some(folder) = folder {
         let names = [one, other].map(|path| path.display().to_string());
         let page = compare::page([&names[0], &names[1]], &before, &after);
-        files::make(folder)?;
-        files::put(&folder.join("compare.html"), &page.html())?;
+        files::folder(folder)?;
+        files::write(&folder.join("compare.html"), page.html().as_bytes())?;
     }
     if json {
         print_json(&document(&rows, &before, &after));

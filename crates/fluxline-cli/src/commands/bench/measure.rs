@@ -5,17 +5,16 @@ use fluxline_bench::real::{Link, Local, Near, NearConfig};
 use fluxline_bench::registry::Entry;
 use fluxline_bench::result::Report;
 use fluxline_bench::stage::Plan;
-use fluxline_bench::timer::Timer;
 use fluxline_bench::{Trouble, environment, page, pingpong, run};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
 
-use super::{files, rings, save, simulated};
+use super::{report, rings, save, simulated};
 use crate::arguments::{BenchArguments, BenchLink};
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::run::Stop;
-use crate::{say, say_text};
+use crate::{progress, say, say_text};
 
 /// Measures.
 pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
@@ -24,29 +23,25 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
     let (with_rings, entries) = choose(link, arguments)?;
     let to_save = save::Place::of(link, arguments, &entries)?;
     let quiet = json || arguments.format.is_some();
-    let rings = match with_rings {
-        true => Some(rings::measure(arguments, &stop, quiet)?),
-        false => None,
+    let (rings, rings_ended) = match with_rings {
+        true => rings::measure(arguments, &stop, quiet).map(|(rings, how)| (Some(rings), how))?,
+        false => (None, Ok(())),
     };
-    let mut report = run::begin(&link.url, &plan, json!({ "near": environment::describe() }));
-    report.environment["timer"] = json!(Timer::check());
+    let near = environment::describe(link.link.through().as_ref());
+    let mut report = super::begin(&link.url, &plan, json!({ "near": near }));
     report.environment["plan"] = json!(plan);
     if let Some(rings) = &rings {
         report.experiments.push(rings.experiment());
     }
-    let bar = progress(0, quiet);
-    let ended = match entries.as_slice() {
-        [] => Ok(()),
-        entries if link.link == Link::Simulated => {
-            simulated::on_link(&link.url, (&plan, entries), &stop, &bar, &mut report)
+    let ended = match rings_ended {
+        Ok(()) => experiments(link, arguments, (&plan, &entries), (&stop, quiet), &mut report),
+        Err(failure) => {
+            run::skip(&entries, &mut report);
+            Err(failure)
         }
-        entries => on_link(link, arguments, (&plan, entries), &stop, &bar, &mut report),
     };
-    bar.finish_and_clear();
-    if report.is_empty()
-        && let Err(trouble) = ended
-    {
-        return Err(failure(&trouble, ""));
+    if report.is_empty() {
+        return Err(ended.err().unwrap_or_else(|| nothing(&report)));
     }
     let mut document = serde_json::to_value(&report)
         .map_err(|error| Failure::failed(format!("the report: {error}.")))?;
@@ -56,12 +51,12 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
     // Whoever takes the document from standard output needs no files.
     let wants_files = !quiet || arguments.report.is_some() || ended.is_err();
     let folder = match wants_files {
-        true => Some(files::write(&report, &document, arguments.report.as_deref())?),
+        true => Some(report::write(&report, &document, arguments.report.as_deref())?),
         false => None,
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
-    if let Err(trouble) = ended {
-        return Err(failure(&trouble, &place));
+    if let Err(failure) = ended {
+        return Err(kept(failure, &place));
     }
     let saved = to_save.map(|place| place.keep(&report)).transpose()?;
     if arguments.format.is_some() {
@@ -75,6 +70,26 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
     saved.iter().for_each(|saved| say!("\n{saved}"));
     say!("\n{place}/report.html and report.json have all of it");
     Ok(())
+}
+
+/// The experiments of the registry, in real or virtual time.
+fn experiments(
+    link: &BenchLink,
+    arguments: &BenchArguments,
+    (plan, entries): (&Plan, &[&'static Entry]),
+    (stop, quiet): (&Stop, bool),
+    report: &mut Report,
+) -> Result<(), Failure> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let bar = progress::bar(0, quiet);
+    let ended = match link.link {
+        Link::Simulated => simulated::on_link(&link.url, (plan, entries), stop, &bar, report),
+        _ => on_link(link, arguments, (plan, entries), stop, &bar, report),
+    };
+    bar.finish_and_clear();
+    ended.map_err(|trouble| failure(&trouble))
 }
 
 fn plan(arguments: &BenchArguments) -> Plan {
@@ -162,22 +177,24 @@ fn on_link(
     let is_local = local.is_some();
     let ended = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            let bar = bar.clone();
             let config = NearConfig {
                 link: link.link.clone(),
                 url: link.url.clone(),
                 control,
                 key,
                 cores: [Some(cores[0]), is_local.then_some(cores[1])],
-                progress: Box::new(move |done, all, what| {
-                    bar.set_length(all as u64);
-                    bar.set_position(done as u64);
-                    bar.set_message(what.to_owned());
-                }),
+                progress: Box::new(progress::telling(bar)),
                 stop: stop.for_bench(),
             };
             let mut near = Near::connect(config)?;
             report.environment["far"] = near.far_environment().clone();
+            let far_core = match is_local {
+                true => Some(cores[1]),
+                false => last_core(near.far_environment()),
+            };
+            let both = [Some(cores[0]), far_core];
+            let interrupts = environment::link::interrupts(&report.environment, both);
+            report.environment["interrupts"] = json!(interrupts);
             run::run(&mut near, plan, entries, report)
         });
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -189,20 +206,39 @@ fn on_link(
     })
 }
 
-/// The failure that a trouble is, and where what was measured before is; empty: nowhere.
-pub fn failure(trouble: &Trouble, place: &str) -> Failure {
+/// The core that a far side takes which nobody tells: the last that it may use.
+fn last_core(far: &Value) -> Option<usize> {
+    let last = far["cores_allowed"].as_array()?.last()?.as_u64()?;
+    usize::try_from(last).ok()
+}
+
+/// The failure that a trouble is.
+pub fn failure(trouble: &Trouble) -> Failure {
     let sentence = trouble.to_string();
     let sentence = sentence.trim_end_matches('.');
-    let kept = match place {
-        "" => String::new(),
-        place => format!("; what was measured before is in {place}, marked incomplete"),
-    };
     match trouble {
         Trouble::NoPeer { .. } | Trouble::Refused(_) | Trouble::PeerFailed { .. } => {
-            Failure::link(format_args!("{sentence}{kept}."))
+            Failure::link(format_args!("{sentence}."))
         }
-        _ => Failure::failed(format_args!("{sentence}{kept}.")),
+        _ => Failure::failed(format_args!("{sentence}.")),
     }
+}
+
+/// Nothing was measured, though no side is gone: the first experiment says why.
+fn nothing(report: &Report) -> Failure {
+    let why = report.experiments.iter().map(|one| one.incomplete.as_str());
+    let why = why.into_iter().find(|why| !why.is_empty()).unwrap_or("nothing was measured");
+    Failure::failed(format_args!("{}.", why.trim_end_matches('.')))
+}
+
+/// The same, and where what was measured before is; empty: nowhere.
+pub fn kept(failure: Failure, place: &str) -> Failure {
+    if place.is_empty() {
+        return failure;
+    }
+    let sentence = failure.message.trim_end_matches('.');
+    let message = format!("{sentence}; what was measured before is in {place}, marked incomplete.");
+    Failure { message, ..failure }
 }
 
 fn netpipe(report: &Report) -> Result<(), Failure> {
@@ -222,16 +258,4 @@ fn print(report: &Report, rings: Option<&rings::Rings>) {
     let mut others = report.clone();
     others.experiments.retain(|one| one.name != rings::NAME);
     page::lines(&others).iter().for_each(|line| say!("{line}"));
-}
-
-/// A bar on standard error where that is a terminal and `quiet` is off; else silent.
-pub fn progress(steps: u64, quiet: bool) -> ProgressBar {
-    let bar = ProgressBar::new(steps);
-    if quiet {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} {bar:30} {pos}/{len}  {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }

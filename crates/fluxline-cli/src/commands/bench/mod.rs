@@ -2,20 +2,24 @@
 //! reports.
 
 mod compare;
-mod files;
 mod measure;
 mod peers;
+mod report;
 mod rings;
 mod save;
 mod serve;
 mod simulated;
 
-use fluxline_bench::registry;
+use fluxline_bench::result::Report;
+use fluxline_bench::stage::Plan;
+use fluxline_bench::timer::Timer;
+use fluxline_bench::{registry, run};
+use serde_json::{Value, json};
 
 use crate::arguments::{BenchArguments, BenchOf};
 use crate::failure::Failure;
 use crate::run::Stop;
-use crate::say;
+use crate::{say, version};
 
 /// Does what the arguments ask for.
 pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
@@ -39,6 +43,14 @@ pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     }
 }
 
+/// A report about nothing yet, of this program and this clock.
+fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
+    let mut report = run::begin(link, plan, environment);
+    report.program = version::PROGRAM.to_owned();
+    report.environment["timer"] = json!(Timer::check());
+    report
+}
+
 /// What `--list` shows of an experiment: name, about, links, by default or not.
 type Listed = (&'static str, &'static str, String, bool);
 
@@ -48,10 +60,10 @@ fn list(json: bool) {
         |entry: &registry::Entry| (entry.name, entry.about, entry.links.text(), entry.by_default);
     let all: Vec<Listed> = std::iter::once(rings).chain(registry::experiments().map(of)).collect();
     if json {
-        let document: Vec<serde_json::Value> = all
+        let document: Vec<Value> = all
             .iter()
             .map(|(name, about, links, by_default)| {
-                serde_json::json!({
+                json!({
                     "name": name, "about": about, "links": links, "by_default": by_default,
                 })
             })

@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fluxline::doctor::Through;
 use fluxline::pin;
 use fluxline_bench::peers::rounds::Agenda;
 use fluxline_bench::peers::{self, Contender, OURS, Presence, Run, table};
 use fluxline_bench::result::Report;
 use fluxline_bench::stage::Plan;
-use fluxline_bench::timer::Timer;
-use fluxline_bench::{Trouble, environment, run};
+use fluxline_bench::{Trouble, environment};
 use serde_json::{Value, json};
 
-use super::{files, measure};
+use super::{measure, report};
 use crate::arguments::BenchArguments;
 use crate::bench;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::run::Stop;
-use crate::say;
+use crate::{progress, say};
 
 /// Rounds where none are asked for: the least number from which ours and a peer can be told apart
 /// is four. Source: `statistics::rank_sum`.
@@ -83,14 +83,15 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         return Err(Failure::failed(why));
     }
     let plan = Plan { rounds, seed: arguments.seed, ..Plan::new(quick) };
-    let mut report = run::begin("peers", &plan, json!({ "near": environment::describe() }));
-    report.environment["timer"] = json!(Timer::check());
+    // Peers are measured over memory and over loopback; the latter has more that limits it.
+    let near = environment::describe(Some(&Through::Loopback));
+    let mut report = super::begin("peers", &plan, json!({ "near": near }));
     report.environment["peers"] = presences;
     let [here, there] = cores;
     let pinned =
         format!("Ours and peers pinned alike: core {here} sends and measures, {there} answers");
     report.environment["pinned"] = pinned.into();
-    let bar = measure::progress(u64::from(rounds) * agenda.steps() as u64, json);
+    let bar = progress::bar(u64::from(rounds) * agenda.steps() as u64, json);
     let bench_stop = stop.for_bench();
     let ended = agenda.run(rounds, &Run::new(cores, quick, &bench_stop), |what| {
         bar.set_message(what.to_owned());
@@ -157,12 +158,12 @@ fn finish(
         .map_err(|error| Failure::failed(format!("the report: {error}.")))?;
     let wants_files = !json || arguments.report.is_some() || ended.is_err();
     let folder = match wants_files && !report.is_empty() {
-        true => Some(files::write(&report, &document, arguments.report.as_deref())?),
+        true => Some(report::write(&report, &document, arguments.report.as_deref())?),
         false => None,
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
     if let Err(trouble) = ended {
-        return Err(measure::failure(&trouble, &place));
+        return Err(measure::kept(measure::failure(&trouble), &place));
     }
     if json {
         print_json(&document);

@@ -3,12 +3,11 @@
 use fluxline_bench::result::{Experiment, Fact};
 use serde_json::{Value, json};
 
-use super::measure::progress;
 use crate::arguments::BenchArguments;
 use crate::bench::{self, Plan, Rows};
 use crate::failure::Failure;
 use crate::run::Stop;
-use crate::{host, say};
+use crate::{host, progress, say};
 
 /// Its name.
 pub const NAME: &str = "rings";
@@ -25,27 +24,36 @@ pub struct Rings {
     plan: Plan,
     quick: bool,
     rows: Rows,
+    /// Why it ended early; empty: it did not.
+    incomplete: String,
 }
 
-/// Measures. Errors: less than two cores, the other process died, interrupted.
-pub fn measure(arguments: &BenchArguments, stop: &Stop, json: bool) -> Result<Rings, Failure> {
+/// Measures; what was measured before the other process died or somebody interrupted is kept
+/// beside how it ended. Errors: less than two cores.
+pub fn measure(
+    arguments: &BenchArguments,
+    stop: &Stop,
+    json: bool,
+) -> Result<(Rings, Result<(), Failure>), Failure> {
     let quick = arguments.quick;
     let rounds = arguments.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
     let plan = Plan::new(rounds, if quick { QUICK_SHARE } else { 1.0 })?;
-    let bar = progress(u64::from(rounds) * bench::STEPS, json);
-    let rows = bench::measure(&plan, stop, |what| {
+    let bar = progress::bar(u64::from(rounds) * bench::STEPS, json);
+    let mut rows = Rows::new(bench::SHM);
+    let ended = bench::measure(&plan, stop, &mut rows, |what| {
         bar.set_message(what.to_owned());
         bar.inc(1);
     });
     bar.finish_and_clear();
-    let rows = rows?;
-    Ok(Rings { plan, quick, rows })
+    let incomplete = ended.as_ref().map_or_else(ToString::to_string, |()| String::new());
+    Ok((Rings { plan, quick, rows, incomplete }, ended.map_err(Failure::from)))
 }
 
 impl Rings {
     /// As an experiment of the report.
     pub fn experiment(&self) -> Experiment {
         let mut experiment = Experiment::new(NAME, ABOUT);
+        experiment.incomplete.clone_from(&self.incomplete);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for row in self.rows.documents() {
             let samples = row["values"].as_array().into_iter().flatten();

@@ -12,6 +12,7 @@ use fluxline_sim::cluster::Cluster;
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use crate::progress;
 use crate::run::Stop;
 
 /// Half of each end's arena \[byte\]; the largest transfer.
@@ -34,14 +35,9 @@ pub fn on_link(
     let pinned = "Both sides in virtual time, one round: nothing depends on this machine";
     report.environment["pinned"] = pinned.into();
     let fabrics: [Box<dyn Fabric>; 2] = [Box::new(cluster.node(0)), Box::new(cluster.node(1))];
-    let bar = bar.clone();
     let mut stage = Theatre::open(url, fabrics, "1", clock(), HALF_BYTES)?
         .stopped_by(stop.for_bench())
-        .telling(Box::new(move |done, all, what| {
-            bar.set_length(all as u64);
-            bar.set_position(done as u64);
-            bar.set_message(what.to_owned());
-        }));
+        .telling(Box::new(progress::telling(bar)));
     let ended = run::run(&mut stage, &plan, entries, report);
     report.environment["fingerprint"] = cluster.fingerprint().to_string().into();
     report.environment["virtual_ns"] = cluster.now().as_ns().into();

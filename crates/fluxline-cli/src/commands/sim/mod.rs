@@ -1,7 +1,6 @@
 //! `fluxline sim`: links and hosts in virtual time.
 
 mod arguments;
-mod files;
 mod links;
 mod parquet;
 mod point;

@@ -7,9 +7,8 @@ use fluxline_sim::reproduce::{self, Fact, Figure, Kind};
 use serde_json::json;
 
 use super::arguments::ReproduceArguments;
-use super::files;
 use crate::failure::Failure;
-use crate::{say, say_text};
+use crate::{files, say, say_text};
 
 /// Runs the models of all papers on SCI, and prints or writes what they say.
 pub fn sci(arguments: &ReproduceArguments, json: bool) -> Result<(), Failure> {

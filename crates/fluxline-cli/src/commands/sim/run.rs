@@ -7,14 +7,13 @@ use fluxline_sim::Fingerprint;
 use fluxline_sim::scenario::{Measured, Scenario};
 use fluxline_sim::sweep::{Progress, WarmUp, run_all};
 use fluxline_sim::trace::Trace;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use super::arguments::SimRunArguments;
 use super::point::{Latency, Point, Results, Saturation};
-use super::{files, links, report, tables};
+use super::{links, report, tables};
 use crate::failure::Failure;
-use crate::{say, say_text};
+use crate::{files, progress, say, say_text};
 
 /// Entries in a trace at most: some 80 MB.
 const TRACE_RECORDS_MAX: u64 = 1_000_000;
@@ -93,7 +92,7 @@ fn simulate(
         // A closed loop has one point, whatever the loads.
         _ => vec![1.0],
     };
-    let bar = progress(loads.len() as u64 + u64::from(scenario.run.saturation), quiet);
+    let bar = progress::bar(loads.len() as u64 + u64::from(scenario.run.saturation), quiet);
     let tell = |progress: Progress| bar.set_position(progress.done as u64);
     let measured = run_all(&loads, threads, |&load| scenario.measure(load), tell);
     let mut points = Vec::new();
@@ -115,18 +114,6 @@ fn simulate(
 
 fn fault(load: f64, problem: &dyn std::fmt::Display) -> Failure {
     Failure::failed(format_args!("at load {load}: {problem}"))
-}
-
-/// A bar on standard error where that is a terminal and `quiet` is off; else silent.
-fn progress(steps: u64, quiet: bool) -> ProgressBar {
-    let bar = ProgressBar::new(steps);
-    if quiet {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} {bar:30} {pos}/{len}  {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 fn point(scenario: &Scenario, load: f64, measured: &Measured) -> Point {

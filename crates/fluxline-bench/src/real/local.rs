@@ -1,0 +1,135 @@
+//! The far side as a process of its own on this host; and how a process that was started ended.
+
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::ANSWER_LIMIT;
+use super::near::silent;
+use crate::Trouble;
+use crate::stage::Stop;
+
+/// The far side as another process on this host, started for one benchmark; killed when dropped.
+pub struct Local {
+    child: Child,
+    /// Where it serves.
+    pub control: SocketAddr,
+    /// The key that it wants to be shown.
+    pub key: String,
+}
+
+/// The environment variable that carries the key: a command line is for all to read.
+pub const KEY_VARIABLE: &str = "FLUXLINE_BENCH_KEY";
+
+impl Local {
+    /// Starts this program once more, as `bench --serve 127.0.0.1:0 --once`.
+    ///
+    /// Errors: it does not start, or does not say within some seconds where it serves.
+    pub fn start(stop: &Stop) -> Result<Local, Trouble> {
+        let host = || Trouble::host("starting the other side");
+        let key = crate::environment::random_key()?;
+        let child = Command::new(std::env::current_exe().map_err(host())?)
+            .args(["bench", "--serve", "127.0.0.1:0", "--once"])
+            .env(KEY_VARIABLE, &key)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(host())?;
+        let control = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+        let mut local = Local { child, control, key };
+        local.control = local.listens_at(stop)?;
+        Ok(local)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Reads the first line that it prints: the address is its last word.
+    fn listens_at(&mut self, stop: &Stop) -> Result<SocketAddr, Trouble> {
+        let Some(mut out) = self.child.stdout.take() else { return Err(silent()) };
+        let (send, line) = std::sync::mpsc::channel();
+        // Ends with the child, which is killed when dropped.
+        std::thread::spawn(move || {
+            let (mut text, mut byte) = (String::new(), [0]);
+            while !text.ends_with('\n') && matches!(out.read(&mut byte), Ok(1)) {
+                text.push(char::from(byte[0]));
+            }
+            // Nobody waits any more: then it is of no interest either.
+            let _ = send.send(text);
+        });
+        let began = Instant::now();
+        while began.elapsed() < ANSWER_LIMIT {
+            stop.check()?;
+            if let Ok(text) = line.recv_timeout(Duration::from_millis(20)) {
+                let address = text.split_whitespace().last().and_then(|word| word.parse().ok());
+                return address.ok_or_else(|| self.died().unwrap_or_else(silent));
+            }
+        }
+        Err(silent())
+    }
+
+    /// How it ended, if it has.
+    pub fn died(&mut self) -> Option<Trouble> {
+        // A process that closes its connections needs a moment to be gone.
+        let began = Instant::now();
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status,
+                _ if began.elapsed() > Duration::from_millis(300) => return None,
+                _ => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        let how = how_it_ended(&mut self.child, status);
+        Some(Trouble::PeerGone { how: format!("process {} {how}", self.child.id()) })
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How a process of this program ended, as the rest of a sentence that begins with its name: by
+/// which signal, or with the last line that it said on standard error, which is piped.
+pub fn how_it_ended(child: &mut Child, status: ExitStatus) -> String {
+    let mut said = String::new();
+    if let Some(errors) = &mut child.stderr {
+        // What it could not say is not known.
+        let _ = errors.read_to_string(&mut said);
+    }
+    let last = said.lines().last().unwrap_or_default();
+    let last = last.trim_start_matches("fluxline: ").trim_end_matches('.');
+    match (status.signal(), last) {
+        (Some(signal), _) => format!("was killed by signal {signal}"),
+        (None, "") => format!("ended with {status}"),
+        (None, last) => format!("failed: {last}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_ended_is_told_by_signal_by_its_last_line_or_by_its_status() {
+        for (script, expected) in [
+            ("echo first >&2; echo 'fluxline: no room.' >&2; exit 1", "failed: no room"),
+            ("kill -9 $$", "was killed by signal 9"),
+            ("exit 3", "ended with exit status: 3"),
+        ] {
+            let mut command = Command::new("sh");
+            let mut child =
+                command.args(["-c", script]).stderr(Stdio::piped()).spawn().expect("sh starts");
+            let status = child.wait().expect("it ends");
+            assert_eq!(how_it_ended(&mut child, status), expected);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What a link goes through on this host: memory, loopback, or an interface; and everything that
+//! the kernel and the driver say of that interface.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, UdpSocket};
+
+use super::card::{Card, InUse};
+use super::check::Check;
+use super::facts::HostFacts;
+use super::files::Files;
+use super::interrupts::{Interrupt, Interrupts};
+use super::rule::Needs;
+use crate::sys::ethtool;
+use crate::udp::interface_of;
+
+/// What a link goes through on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Through {
+    /// Anything: what concerns some link concerns this one.
+    Anything,
+    /// Memory that processes share.
+    Memory,
+    /// The kernel's network stack, within this host.
+    Loopback,
+    /// The interface of that name.
+    Interface(String),
+}
+
+impl Through {
+    /// What leads to `peer`, by the kernel's routes; `None`: no route. Nothing is sent.
+    #[must_use]
+    pub fn toward(peer: IpAddr) -> Option<Through> {
+        /// Any port: none is asked. Source: RFC 863, discard.
+        const PORT: u16 = 9;
+        let any = if peer.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect((peer, PORT)).ok()?;
+        let own = socket.local_addr().ok()?.ip();
+        // To an own address the kernel sends from it, and over loopback.
+        if own == peer || own.is_loopback() {
+            return Some(Through::Loopback);
+        }
+        interface_of(own).map(Through::Interface)
+    }
+
+    /// The interface, where there is one.
+    #[must_use]
+    pub fn interface(&self) -> Option<&str> {
+        match self {
+            Through::Loopback => Some("lo"),
+            Through::Interface(name) => Some(name),
+            Through::Anything | Through::Memory => None,
+        }
+    }
+
+    /// Leaves out the facts that are about other interfaces.
+    pub(super) fn narrow(&self, facts: &mut HostFacts) {
+        if *self == Through::Anything {
+            return;
+        }
+        let is_it = |name: &String| self.interface() == Some(name);
+        facts.cards.retain(|name, _| is_it(name));
+        facts.losses.kernel.interfaces.retain(|name, _| is_it(name));
+    }
+
+    /// Whether a check is about something that it goes through.
+    pub(super) fn concerns(&self, check: &Check) -> bool {
+        match (self, check.rule.needs) {
+            (Through::Anything, _) | (_, Needs::Nothing) => true,
+            (Through::Memory, needs) => needs == Needs::Shared,
+            (Through::Loopback, needs) => needs == Needs::Sockets,
+            (Through::Interface(_), needs) => matches!(needs, Needs::Sockets | Needs::Cards),
+        }
+    }
+}
+
+/// An interface with all that a record of a measurement keeps of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passage {
+    /// What the doctor judges.
+    pub card: Card,
+    /// Who drives it.
+    pub driver: Driver,
+    /// Descriptors to send, in use and possible.
+    pub transmit_ring: Option<InUse>,
+    /// How long it gathers, both ways.
+    pub coalescing: Option<Coalescing>,
+    /// Offloads that are on, by the kernel's names for them.
+    pub offloads: Vec<String>,
+    /// Its interrupts that ever came, by number.
+    pub interrupts: BTreeMap<u64, Interrupt>,
+}
+
+/// Who drives an interface; empty: not told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Driver {
+    /// `ice`, `virtio_net`, `veth`.
+    pub name: String,
+    /// Of the driver; of those in the kernel's tree the kernel's.
+    pub version: String,
+    /// Of the card.
+    pub firmware: String,
+    /// Where on which bus it is.
+    pub bus: String,
+}
+
+/// How long an interface gathers before it interrupts; zero: not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coalescing {
+    /// What came \[us\].
+    pub receive_us: u32,
+    /// What came \[frame\].
+    pub receive_frames: u32,
+    /// What was sent \[us\].
+    pub transmit_us: u32,
+    /// What was sent \[frame\].
+    pub transmit_frames: u32,
+    /// It adapts the receiving times itself.
+    pub adaptive: bool,
+}
+
+impl Passage {
+    /// Reads this host's interface of that name; what nobody says is absent.
+    ///
+    /// Cost: some dozens of small files, some ten ioctls. Nothing is changed.
+    #[must_use]
+    pub fn read(name: &str) -> Passage {
+        let files = Files::this_host();
+        let mut card = Card::read(&files, name);
+        card.ask_driver(name);
+        let interrupts = lines_of(&files, name, &card);
+        let driver = ethtool::driver(name).ok();
+        let driver = driver.map(|of| Driver {
+            name: told(of.name),
+            version: told(of.version),
+            firmware: told(of.firmware),
+            bus: told(of.bus),
+        });
+        let coalescing = ethtool::coalescing(name).ok().map(|of| Coalescing {
+            receive_us: of.us,
+            receive_frames: of.frames,
+            transmit_us: of.transmit_us,
+            transmit_frames: of.transmit_frames,
+            adaptive: of.adaptive,
+        });
+        let ring = ethtool::transmit_ring(name).ok().filter(|ring| ring.max > 0);
+        Passage {
+            driver: driver.unwrap_or_default(),
+            transmit_ring: ring.map(|ring| InUse { now: ring.now, max: ring.max }),
+            coalescing,
+            offloads: ethtool::features(name).unwrap_or_default(),
+            interrupts,
+            card,
+        }
+    }
+}
+
+/// Interrupts of this host's interface of that name that ever came, by number; none of what is no
+/// card, as loopback. Cost: some dozens of small files.
+#[must_use]
+pub fn interrupts_of(name: &str) -> BTreeMap<u64, Interrupt> {
+    let files = Files::this_host();
+    lines_of(&files, name, &Card::read(&files, name))
+}
+
+fn lines_of(files: &Files, name: &str, card: &Card) -> BTreeMap<u64, Interrupt> {
+    let all = Interrupts::read_lines(files);
+    let of_card = all.of(name, card).map(|(number, line)| (number, line.clone()));
+    of_card.collect()
+}
+
+/// Drivers fill what they do not know with words. Source: Linux net/ethtool/ioctl.c and drivers.
+fn told(text: String) -> String {
+    if text == "N/A" { String::new() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_addresses_are_reached_through_loopback_and_no_interface_has_two_names() {
+        for own in ["127.0.0.1", "127.9.9.9"] {
+            assert_eq!(Through::toward(own.parse().unwrap()), Some(Through::Loopback), "{own}");
+        }
+        assert_eq!(Through::Loopback.interface(), Some("lo"));
+        assert_eq!(Through::Memory.interface(), None);
+    }
+
+    #[test]
+    fn loopback_is_read_although_the_doctor_does_not_judge_it() {
+        let passage = Passage::read("lo");
+        assert!(passage.card.mtu > 0, "{passage:?}");
+        assert!(!passage.offloads.is_empty(), "{passage:?}");
+        assert_eq!(passage.interrupts, BTreeMap::new(), "loopback has no card");
+    }
+
+    #[test]
+    fn interrupts_of_a_virtual_machines_card_are_found_by_its_device() {
+        let folder = tempfile::tempdir().unwrap();
+        for line in include_str!("hosts/vm.txt").lines() {
+            let Some((path, value)) = line.split_once(" = ") else { continue };
+            let path = folder.path().join(path.trim_start_matches('/'));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, value.replace("\\n", "\n")).unwrap();
+        }
+        let card = Card { device: Some("virtio2".into()), ..Card::default() };
+        let lines = lines_of(&Files::below(folder.path()), "eth0", &card);
+        let names: Vec<&str> = lines.values().map(|line| line.name.as_str()).collect();
+        assert_eq!(names, ["virtio2-input.0", "virtio2-output.0"], "config never came");
+        assert_eq!(lines[&38].allowed, [0, 1]);
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_nothing_and_no_panic() {
+        for name in ["flx-none", "", "..", "a-name-longer-than-interfaces-have"] {
+            let passage = Passage::read(name);
+            assert_eq!((passage.offloads.len(), passage.interrupts.len()), (0, 0), "{name}");
+            assert_eq!(passage.driver, Driver::default(), "{name}");
+        }
+    }
+}
