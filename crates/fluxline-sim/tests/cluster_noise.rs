@@ -21,6 +21,8 @@ const REGION_BYTES: u64 = 512;
 const OPERATIONS: u32 = 30;
 /// Virtual time of a look.
 const STEP: Span = Span::from_ns(20_000);
+/// When something breaks, in worlds in which something does: nobody is done by then.
+const BREAKS_AT: Moment = Moment::from_ns(1_000_000);
 /// Virtual time after which a world counts as hung: far above what all repetitions take.
 const HUNG: Span = Span::from_ms(20_000);
 
@@ -43,9 +45,15 @@ fn name(text: &str) -> Name {
 /// What an operation does to plain memory.
 #[derive(Clone, Debug)]
 enum Effect {
-    Put { offset: u64, data: Vec<u8> },
+    Put {
+        offset: u64,
+        data: Vec<u8>,
+    },
     /// To a word of the connection's own region.
-    Add { offset: u64, add: u64 },
+    Add {
+        offset: u64,
+        add: u64,
+    },
     /// One more in the word that all connections to this owner share.
     Count,
 }
@@ -71,6 +79,12 @@ impl Line {
         self.broken.is_some() || (self.left == 0 && self.waiting.is_empty())
     }
 
+    /// Its program has crashed: what it waits for may be done or not.
+    fn crash(&mut self) {
+        self.flushed.extend(self.waiting.drain(..).map(|of| of.1));
+        self.left = 0;
+    }
+
     fn word(&self, offset: u64) -> u64 {
         let bytes = self.model[offset as usize..].first_chunk::<8>().expect("inside");
         u64::from_le_bytes(*bytes)
@@ -80,6 +94,8 @@ impl Line {
 struct World {
     cluster: Cluster,
     nodes: Vec<Node>,
+    /// A node whose machine crashes.
+    dead: Option<usize>,
     lines: Vec<Line>,
     /// The shared word of each node: the values that counts brought back.
     counted: BTreeMap<usize, Vec<u64>>,
@@ -102,12 +118,13 @@ struct Tally {
 
 impl World {
     /// Each node connects to some of the others.
-    fn new(url: &str, seed: u64) -> World {
+    fn new(url: &str, seed: u64, dead: Option<usize>) -> World {
         let cluster = Cluster::open(url).expect("a right URL");
         let nodes: Vec<Node> = (0..cluster.nodes()).map(|place| cluster.node(place)).collect();
         let mut world = World {
             cluster,
             nodes,
+            dead,
             lines: Vec::new(),
             counted: BTreeMap::new(),
             counters: Vec::new(),
@@ -277,6 +294,10 @@ impl World {
 
     fn run(&mut self) {
         while !self.lines.iter().all(Line::is_over) {
+            if self.now >= BREAKS_AT {
+                let dead = self.dead;
+                self.lines.iter_mut().filter(|of| Some(of.from) == dead).for_each(Line::crash);
+            }
             for line in 0..self.lines.len() {
                 let of = &self.lines[line];
                 if of.left > 0 && of.broken.is_none() && self.draw.below(4) == 0 {
@@ -289,7 +310,7 @@ impl World {
         }
         // Whoever was given up learns of it within this time.
         let within = self.nodes[0].capabilities().death_noticed_within;
-        let until = self.now + within;
+        let until = self.now.max(BREAKS_AT) + within;
         while self.now < until {
             self.turn();
         }
@@ -306,14 +327,23 @@ impl World {
             .flat_map(|line| [(line.from, line.to), (line.to, line.from)])
             .collect();
         for (&(node, _), &(peer, is_broken)) in &self.passive {
+            if [node, peer].map(Some).contains(&self.dead) {
+                let knows = is_broken || Some(node) == self.dead;
+                assert!(knows, "node {node} does not know that its peer {peer} is dead");
+                continue;
+            }
             assert_eq!(is_broken, broken.contains(&(node, peer)), "node {node}, peer {peer}");
         }
         for line in &self.lines {
             let pair = (line.from, line.to);
-            assert_eq!(line.broken.is_some(), broken.contains(&pair), "{pair:?}");
+            Self::check_memory(line);
+            if Some(line.from) == self.dead {
+                continue;
+            }
+            let is_broken = broken.contains(&pair) || Some(line.to) == self.dead;
+            assert_eq!(line.broken.is_some(), is_broken, "{pair:?}");
             assert!(line.broken.is_none_or(|status| status == Status::PeerGone), "{pair:?}");
             assert!(line.broken.is_some() || line.flushed.is_empty(), "{pair:?}");
-            Self::check_memory(line);
             tally.broken += u64::from(line.broken.is_some());
             tally.flushed += line.flushed.len() as u64;
             tally.done += u64::from(OPERATIONS - line.left) - line.flushed.len() as u64;
@@ -359,13 +389,22 @@ impl World {
     }
 }
 
-fn run(url: &str, seed: u64) -> Tally {
+fn run(url: &str, seed: u64, dead: Option<usize>) -> Tally {
     println!("{url}");
-    let mut world = World::new(url, seed);
+    let mut world = World::new(url, seed, dead);
     world.run();
     let tally = world.check();
     println!("{tally:?}, at {:?}", world.now);
     tally
+}
+
+/// A cluster of `shape` with something wrong, drawn from a seed.
+fn url(draw: &mut Draw, seed: u64, shape: &str, faults: &str) -> String {
+    let model = ["lc1", "lc2", "lc3", "standard"][draw.below(4) as usize];
+    let rate = ["1e-4", "5e-4", "1e-3", "1e-3"][draw.below(4) as usize];
+    let crossover = [0, 128, 4096][draw.below(3) as usize];
+    let rest = format!("crossover={crossover}&fault=bits:{rate}{faults}&seed={seed}");
+    format!("sim:sci?{shape}&model={model}&{rest}")
 }
 
 #[test]
@@ -386,10 +425,22 @@ fn however_many_bits_are_wrong_all_is_done_or_told_as_broken() {
         println!("SEED={seed} COUNT=1");
         let mut draw = Draw::new(seed);
         let shape = shapes[draw.below(shapes.len() as u64) as usize];
-        let model = ["lc1", "lc2", "lc3", "standard"][draw.below(4) as usize];
-        let rate = ["1e-4", "5e-4", "1e-3", "1e-3"][draw.below(4) as usize];
-        let crossover = [0, 128, 4096][draw.below(3) as usize];
-        let rest = format!("crossover={crossover}&fault=bits:{rate}&seed={seed}");
-        run(&format!("sim:sci?{shape}&model={model}&{rest}"), seed);
+        run(&url(&mut draw, seed, shape, ""), seed, None);
+    }
+}
+
+#[test]
+fn a_break_on_a_ring_full_of_wrong_bits_is_told_to_both_sides() {
+    let first = seed();
+    for seed in first..first + count(4) {
+        println!("SEED={seed} COUNT=1");
+        let mut draw = Draw::new(seed);
+        let nodes = 2 + draw.below(4) as usize;
+        let node = draw.below(nodes as u64) as usize;
+        let what = ["host", "power", "cable"][draw.below(3) as usize];
+        let at = BREAKS_AT.as_ns();
+        let url =
+            url(&mut draw, seed, &format!("nodes={nodes}"), &format!(",{what}:{node}@{at}ns"));
+        run(&url, seed, (what != "cable").then_some(node));
     }
 }
