@@ -47,3 +47,4 @@ conformance!(by_stores_alone, pair("sim:sci?nodes=2&model=standard&crossover=167
 conformance!(by_engine_alone, pair("sim:sci?nodes=2&model=standard&crossover=0&host=stand-b"));
 conformance!(on_a_noisy_ring, noisy("1e-5"));
 conformance!(on_a_very_noisy_ring, noisy("2e-4"));
+conformance!(on_the_noisiest_ring, noisy("1e-3"));

@@ -50,7 +50,7 @@ fn record(number: u64) -> Vec<u8> {
 
 #[test]
 fn records_of_a_push_ring_come_whole_and_in_order_however_noisy_the_ring_is() {
-    for rate in ["0", "1e-5", "2e-4"] {
+    for rate in ["0", "1e-5", "2e-4", "1e-3"] {
         let url = format!("sim:sci?nodes=3&model=lc2&seed=11&fault=bits:{rate}");
         let cluster = Cluster::open(&url).expect("a right URL");
         let (mut left, mut right) = (cluster.node(0), cluster.node(2));

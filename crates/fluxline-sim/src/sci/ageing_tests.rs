@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::config::{Config, Retry};
 use super::link::{Entry, NodeIndex, Report};
+use super::random::Random;
 use super::{Command, Network, NodeId, Packet, Status};
 use crate::Agenda;
 
@@ -75,17 +76,21 @@ impl Hot {
 
 /// Generations at node 0 in a trace; how many were served, and how many of them were passed by one
 /// that was refused for the first time in a later generation.
+///
+/// Newcomers get the label of the generation that is being gathered, one after the other: where the
+/// label of newcomers changes, the next generation begins to gather. (Whom the receiver serves just
+/// then does not show: nobody of a generation need be accepted before the next one is gathered.)
 fn passed_by(trace: &[(u64, u32, char, u64)]) -> (u64, u64) {
     // Generation by send, from the first refusal on; even ones are A's.
     let mut waiting: BTreeMap<u64, u64> = BTreeMap::new();
-    let (mut serving, mut served, mut passed) = (0_u64, 0, 0);
+    let (mut gathering, mut serving, mut served, mut passed) = (0_u64, 0, 0, 0);
     for &(_, at, what, id) in trace {
         if at != 0 {
             continue;
         }
-        if what == 'A' || what == 'B' {
-            let generation = serving + u64::from((serving % 2 == 1) != (what == 'B'));
-            waiting.entry(id).or_insert(generation);
+        if (what == 'A' || what == 'B') && !waiting.contains_key(&id) {
+            gathering += u64::from((gathering % 2 == 1) != (what == 'B'));
+            waiting.insert(id, gathering);
         }
         if what == 'a' {
             let generation = waiting.remove(&id);
@@ -101,27 +106,57 @@ fn passed_by(trace: &[(u64, u32, char, u64)]) -> (u64, u64) {
 }
 
 /// Sends served after a refusal, and how many of them were passed.
-fn order(nodes: u32, unacknowledged: u32, service: u64) -> (u64, u64) {
-    let config = Config { request_queue: 2, unacknowledged, ..Config::ring(nodes) };
-    let mut hot = Hot::new(&config, service);
+fn order(config: &Config, service: u64) -> (u64, u64) {
+    let mut hot = Hot::new(config, service);
     hot.run(100_000);
     let mut trace = hot.network.rings.trace.clone();
     trace.sort_unstable();
     passed_by(&trace)
 }
 
-/// Expected: nobody is ever passed. It comes out so only while a try comes back sooner than the
-/// receiver serves two packets of all: two rounds may end while a refused try is on its way.
 #[test]
-fn a_later_generation_waits_for_an_earlier_one_where_tries_are_short_beside_rounds() {
-    for (nodes, unacknowledged, service) in [(8, 1, 60), (8, 2, 200), (8, 4, 60)] {
-        let (served, passed) = order(nodes, unacknowledged, service);
+fn a_later_generation_waits_for_an_earlier_one() {
+    for (nodes, unacknowledged, service) in [(8, 1, 60), (8, 2, 200), (8, 4, 60), (3, 1, 200)] {
+        let config = Config { request_queue: 2, unacknowledged, ..Config::ring(nodes) };
+        let (served, passed) = order(&config, service);
         println!("{nodes} nodes, {unacknowledged} at once, {service}: {served}, {passed} passed");
         assert!(served > 300 && passed == 0, "{nodes} {unacknowledged} {service}: {passed}");
     }
-    let (served, passed) = order(3, 1, 200);
-    println!("3 nodes, 1 at once, 200: {served} served, {passed} passed");
-    assert!(passed > 0, "it holds everywhere now: say so");
+}
+
+/// A ring drawn from a seed with a receiver that is too slow; how long it takes for a packet.
+fn random_ring(seed: u64, unacknowledged: u32) -> (Config, u64) {
+    let mut random = Random(seed);
+    let mut below = |limit: u64| random.next() % limit;
+    let mut config = Config { unacknowledged, ..Config::ring(3 + below(8) as u32) };
+    config.pass_symbols = [1, 2, 4, 12, 60][below(5) as usize];
+    config.request_queue = 1 + below(3) as u32;
+    (config, 1 + below(400))
+}
+
+#[test]
+fn on_no_ring_is_a_send_passed_while_each_node_has_one_unacknowledged() {
+    for seed in 0..60 {
+        let (config, service) = random_ring(seed, 1);
+        let (served, passed) = order(&config, service);
+        assert_eq!(passed, 0, "seed {seed}: {served} served, {service} each, {config:?}");
+    }
+}
+
+/// Expected: nobody is passed. The allocation toggle waits for one send of a port; its others may
+/// not have been tried again when two rounds are over.
+#[test]
+fn with_several_unacknowledged_some_are_passed() {
+    let (mut all_served, mut all_passed, mut rings) = (0, 0, 0);
+    for seed in 0..60 {
+        let (config, service) = random_ring(seed, 2 + seed as u32 % 3);
+        let (served, passed) = order(&config, service);
+        (all_served, all_passed) = (all_served + served, all_passed + passed);
+        rings += u32::from(passed > 0);
+    }
+    println!("{all_passed} of {all_served} were passed, on {rings} of 60 rings");
+    assert!(all_passed > 0, "it holds everywhere now: say so");
+    assert!(all_passed * 5 < all_served, "more than one in five: {all_passed} of {all_served}");
 }
 
 #[test]
