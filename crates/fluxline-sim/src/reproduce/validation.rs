@@ -152,7 +152,7 @@ fn knee() -> Result<Row, ConfigError> {
             best = (power, busy);
         }
     }
-    Ok(Row::new("V9", "link traffic at the knee, 8 nodes, reads [%]", (60.0, 70.0), 100.0 * best.1))
+    Ok(Row::new("V9", "link traffic at the knee, 8 nodes [%]", (60.0, 70.0), 100.0 * best.1))
 }
 
 #[cfg(test)]

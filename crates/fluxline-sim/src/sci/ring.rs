@@ -8,10 +8,10 @@
 //!
 //! Decided where the sources leave it open:
 //! * A port takes swallowed go bits as they come, without the extension that its output makes.
-//! * Idles made by stripping have no go bit. (As copies of the idle before, a port makes a new go bit
-//!   of the one that let it start, and whoever strips much sends more than his share.)
-//! * The idle behind an own packet lets out the go bits that came during that packet, whether others
-//!   wait behind it or not; those that come later are let out when the bypass FIFO is empty.
+//! * Idles made by stripping have no go bit. (As copies of the idle before, a port makes a new go
+//!   bit of the one that let it start, and whoever strips much sends more than his share.)
+//! * The idle behind an own packet lets out the go bits that came during that packet, whether
+//!   others wait behind it or not; those that come later are let out when the bypass FIFO is empty.
 //! * A low node that recovers sets the high go bit before a packet when it saw one before the
 //!   packet's head came.
 //! * A port's own send and a packet's head in the same tick: the send starts, the packet waits.
