@@ -139,7 +139,7 @@ fn cards() -> Result<Vec<Row>, ConfigError> {
 
 /// The knee: the window at which throughput over round-trip time is greatest (assumed; the source
 /// names none). Reads of 64 bytes, a node's whole window at once at the start: bursts. The source
-/// gives link traffic in MB/s, so only symbols of packets count, not the idle behind each (assumed).
+/// gives link traffic in MB/s: so only symbols of packets count, no idles (assumed).
 fn knee() -> Result<Row, ConfigError> {
     let mut best = (0.0, 0.0);
     for window in [1, 2, 3, 4, 6, 8, 12, 16] {
