@@ -33,7 +33,7 @@ fn a_uniform_load_without_flow_control_fills_the_ring_to_its_bound_and_never_bey
 }
 
 /// Expected (BACKGROUND): 5 to 10 % with four nodes, 10 to 30 % with sixteen. It comes out as 18 %
-/// for both.
+/// for both: what turns cost in which every node sends once.
 #[test]
 fn flow_control_costs_a_part_of_the_bound() {
     let shares: Vec<f64> = [2, 4, 8, 16].map(|nodes| saturated(nodes, true)).to_vec();
@@ -59,6 +59,22 @@ fn a_node_that_nobody_sends_to_starves_without_flow_control_and_not_with_it() {
     assert!(with.iter().all(|&one| (one as f64 / mean(&with) - 1.0).abs() < 0.01), "{with:?}");
 }
 
+/// Expected (BACKGROUND-M): nothing at light load, costs only near saturation (0.0054 a node).
+#[test]
+fn flow_control_costs_little_delay_below_saturation() {
+    let delay = |rate: f64, flow_control: bool| {
+        let config = wide(8, flow_control);
+        let mut load = Load::uniform(&config, Some(rate), Command::Move64, 5);
+        load.run(200_000);
+        (0..8).map(|node| load.mean_delay(node)).sum::<f64>() / 8.0
+    };
+    for (rate, most) in [(0.0002, 1.02), (0.001, 1.05), (0.003, 1.15)] {
+        let (without, with) = (delay(rate, false), delay(rate, true));
+        println!("rate {rate}: delay without flow control {without:.1}, with {with:.1} symbols");
+        assert!(with < without * most, "rate {rate}: {without:.1}, {with:.1}");
+    }
+}
+
 fn hot_sender(flow_control: bool) -> Vec<f64> {
     let nodes = 4;
     let mut sources = vec![Source { target: Target::Uniform, rate: Some(0.004) }; nodes];
@@ -74,7 +90,7 @@ fn a_hot_sender_hurts_its_downstream_neighbour_most_and_flow_control_evens_that_
     println!("mean delay behind a hot node 0 without flow control {without:.0?}, with {with:.0?}");
     assert!(without[1] > without[2] && without[2] > without[3], "{without:.1?}");
     let spread = |delays: &[f64]| delays[1] / delays[3];
-    assert!(spread(&with) < spread(&without), "{without:.1?} {with:.1?}");
+    assert!(spread(&with) < 1.3 && spread(&without) > 1.5, "{without:.1?} {with:.1?}");
 }
 
 fn hot_receiver(retry: Retry) -> (Vec<u64>, u64, u64) {

@@ -54,13 +54,17 @@ pub enum Clears {
 }
 
 impl Clears {
+    /// The bits that the node clears of one run, the other ones of another.
+    pub fn split(self, cleared: Go, other: Go) -> Go {
+        match self {
+            Clears::Low => Go { low: cleared.low, high: other.high },
+            Clears::Both => cleared,
+        }
+    }
+
     /// The run of the one idle at `tick` before a packet that came at `came`, in a node that
     /// recovers and saw go idles at `first`.
     pub fn recovering(self, first: Go, came: u64, tick: u64) -> Go {
-        let high = if first.high < came { tick } else { NEVER };
-        match self {
-            Clears::Low => Go { low: NEVER, high },
-            Clears::Both => Go::NEVER,
-        }
+        self.split(Go::NEVER, first.map(|first| if first < came { tick } else { NEVER }))
     }
 }

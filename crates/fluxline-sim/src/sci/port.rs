@@ -112,17 +112,21 @@ pub struct Port {
     pub input: VecDeque<Item>,
     /// First go idles behind the packet that came last.
     pub in_rise: Go,
-    /// Tick of the last own start: it uses up the go bits that came before.
-    pub started: u64,
-    /// Idles made by stripping: before this tick, with these go bits (0: go, [`NEVER`]: not).
-    pub created_until: u64,
-    pub created: Go,
     /// An echo that will take the place of the last symbols of what is being taken off.
     pub echo: Option<(u64, u32)>,
     /// Tick of the first idle behind the last packet that was put out, or is certain to be.
     pub free_at: u64,
-    /// First go idle that came since the last own start, or since the last packet passed.
+    /// First go idle that came since the last packet passed; in recovery, since the idle behind the
+    /// own packet, for the bits that the port clears.
     pub first_go: Go,
+    /// Tick of the idle behind the last own packet.
+    pub own_end: u64,
+    /// Packets wait behind the last own one, so its idle lets out what was saved until then.
+    pub owes: bool,
+    /// First go idle that came since the last own start.
+    pub saved: Go,
+    /// What the ports behind know of the idle at `own_end`, while the port owes it.
+    pub own_idle: Go,
     /// First go idles behind the last packet on the link behind this port.
     pub out_rise: Go,
     /// Set from an own start until the bypass FIFO is empty.
@@ -152,12 +156,13 @@ impl Port {
             cut: false,
             input: VecDeque::new(),
             in_rise: Go::at(0),
-            started: NEVER,
-            created_until: 0,
-            created: Go::at(0),
             echo: None,
             free_at: 0,
             first_go: Go::at(0),
+            own_end: 0,
+            owes: false,
+            saved: Go::NEVER,
+            own_idle: Go::NEVER,
             out_rise: Go::at(0),
             clears: None,
             lanes: Default::default(),
@@ -172,47 +177,47 @@ impl Port {
         }
     }
 
-    /// First go idle from `tick` on in what comes, as far as is known: at `tick` there must be an
-    /// idle or the head of a packet that is looked at afterwards.
-    pub fn go_from(&self, tick: u64) -> Go {
-        if tick < self.created_until {
-            let later = if self.echo.is_some() { Go::NEVER } else { self.in_rise };
-            return self.created.join(later, |made, later| if made == 0 { tick } else { later });
-        }
-        if self.echo.is_some() {
-            return Go::NEVER;
-        }
-        self.in_rise.from(tick)
-    }
-
-    /// An own send starts: the go bits seen so far are used up, and those saved from now on are
-    /// what comes.
+    /// An own send starts: the go bits saved from now on are what comes, as far as is known.
     pub fn start(&mut self, tick: u64, symbols: u64, clears: Clears) {
-        self.started = tick;
-        self.created = Go::NEVER;
-        self.first_go = self.go_from(tick);
+        self.first_go = if self.echo.is_some() { Go::NEVER } else { self.in_rise.from(tick) };
         self.clears = Some(clears);
         self.free_at = tick + symbols;
+        (self.own_end, self.owes) = (self.free_at, false);
         self.counters.symbols_made += symbols;
     }
 
-    /// The head of something that is taken off comes at `tick`: its symbols before `until` become
-    /// idles like the one before, unless an own start used that one up; `behind`: go bits after
-    /// them, when no echo follows.
-    pub fn strip(&mut self, tick: u64, until: u64, behind: Go) {
-        let before = if self.started == tick { Go::NEVER } else { self.in_rise };
-        self.created = before.map(|rise| if rise < tick { 0 } else { NEVER });
-        self.created_until = until;
-        let open = self.first_go;
-        let made = self.created;
-        self.first_go = Go {
-            low: settle(open.low, made.low, behind.low, tick),
-            high: settle(open.high, made.high, behind.high, tick),
-        };
+    /// The idles that came end before `tick`; the next go idles are those of `next`.
+    pub fn come(&mut self, tick: u64, next: Go) {
+        let after = |open: u64, next: u64| if open >= tick { next } else { open };
+        self.saved = self.saved.join(next, after);
+        self.first_go = self.first_go.join(next, after);
+        if let (true, Some(clears)) = (self.owes, self.clears) {
+            self.first_go = clears.split(self.first_go.from(self.own_end + 1), self.first_go);
+        }
     }
-}
 
-/// The first go idle, when that was open at `tick` and idles with bit `made` follow.
-fn settle(open: u64, made: u64, behind: u64, tick: u64) -> u64 {
-    if open >= tick && made != 0 { behind } else { open }
+    /// A packet whose head comes at `tick` has to wait, go bits `rise` behind it; what is then
+    /// known of the one idle before it. Behind an own packet, the go bits until `own_end` and those
+    /// after it are from here on kept apart.
+    pub fn wait_behind(&mut self, tick: u64, rise: Go) -> Go {
+        let clears = self.clears.unwrap_or(Clears::Both);
+        let idle = clears.recovering(self.first_go, tick, self.free_at);
+        if self.free_at != self.own_end || self.owes {
+            self.come(tick, rise);
+            return idle;
+        }
+        (self.owes, self.saved) = (true, self.first_go);
+        self.first_go = clears.split(Go::NEVER, self.first_go);
+        self.come(tick, rise);
+        self.own_idle = idle;
+        self.own_idle = self.idle_behind_own(clears);
+        self.own_idle
+    }
+
+    /// What is known of the idle behind the own packet when others wait behind that.
+    pub fn idle_behind_own(&self, clears: Clears) -> Go {
+        let at = self.own_end;
+        let saved = self.saved.map(|open| if open <= at { at } else { NEVER });
+        clears.split(saved, self.own_idle)
+    }
 }

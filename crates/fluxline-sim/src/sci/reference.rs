@@ -70,8 +70,7 @@ struct Station {
     save: (bool, bool),
     save_toggle: bool,
     last_out: Symbol,
-    /// The parser: idle that came last; what is being taken off.
-    last_idle: (bool, bool),
+    /// What the parser is taking off.
     stripping: Option<Option<Carried>>,
     sends: Vec<Waiting>,
     window_at: [u64; 4],
@@ -110,7 +109,6 @@ impl Reference {
             save: (false, false),
             save_toggle: false,
             last_out: GO,
-            last_idle: (true, true),
             stripping: None,
             sends: Vec::new(),
             window_at: [0; 4],
@@ -176,9 +174,6 @@ impl Reference {
 
     fn station(&mut self, node: usize, came: Symbol) -> Symbol {
         let starts = self.may_start(node);
-        if starts.is_some() {
-            self.stations[node].last_idle = (false, false);
-        }
         let (parsed, toggle) = self.parse(node, came);
         if let Some(packet) = starts {
             self.begin(node, packet);
@@ -202,11 +197,9 @@ impl Reference {
 
     /// What the parser makes of a symbol: packets for this node become idles, and an echo.
     fn parse(&mut self, node: usize, came: Symbol) -> (Symbol, bool) {
-        let (low, high) = self.stations[node].last_idle;
-        let made = Symbol::Idle { low, high, toggle: false };
+        let made = Symbol::Idle { low: false, high: false, toggle: false };
         match came {
             Symbol::Idle { low, high, toggle } => {
-                self.stations[node].last_idle = (low, high);
                 (Symbol::Idle { low, high, toggle: false }, toggle)
             }
             Symbol::Packet { packet, index } => {
@@ -416,8 +409,13 @@ impl Station {
                 self.mode = Mode::Pass;
                 return Symbol::Idle { low, high, toggle };
             }
-            self.mode = Mode::Recover;
             let high = self.bypass.front().is_some_and(|next| next.3) && !self.both;
+            if self.mode == Mode::Attached {
+                self.mode = Mode::Recover;
+                let low = std::mem::take(&mut self.save.0);
+                let high = if self.both { std::mem::take(&mut self.save.1) } else { high };
+                return Symbol::Idle { low, high, toggle };
+            }
             return Symbol::Idle { low: false, high, toggle };
         }
         let (symbol, came, toggle, _) = self.bypass.pop_front().expect("the rest of a packet");

@@ -8,9 +8,10 @@
 //!
 //! Decided where the sources leave it open:
 //! * A port takes swallowed go bits as they come, without the extension that its output makes.
-//! * An own start uses up the go bits that came before it: idles made by stripping copy the idle
-//!   before them only when that came after the last own start. (Copied all the same, a port makes a
-//!   new go bit of the one that let it start, and whoever strips much sends more than his share.)
+//! * Idles made by stripping have no go bit. (As copies of the idle before, a port makes a new go
+//!   bit of the one that let it start, and whoever strips much sends more than his share.)
+//! * The idle behind an own packet lets out the go bits that came during that packet, whether
+//!   others wait behind it or not; those that come later are let out when the bypass FIFO is empty.
 //! * A low node that recovers sets the high go bit before a packet when it saw one before the
 //!   packet's head came.
 //! * A port's own send and a packet's head in the same tick: the send starts, the packet waits.
@@ -185,25 +186,64 @@ impl Rings {
         let symbols = self.flights.get(handle).map_or(0, |flight| u64::from(flight.symbols));
         let port = &mut self.ports[at as usize];
         port.in_rise = rise;
-        let out = if tick > port.free_at {
+        let known = port.out_rise;
+        let (out, ended) = if tick > port.free_at {
             port.clears = None;
-            let ended = port.out_rise.until(tick);
-            self.revise(at, ended, tick);
-            let port = &mut self.ports[at as usize];
             port.first_go = rise;
-            tick
+            (tick, known.until(tick))
         } else {
-            let clears = port.clears.unwrap_or(Clears::Both);
-            let ended = clears.recovering(port.first_go, tick, port.free_at);
-            port.first_go =
-                port.first_go.join(rise, |open, rise| if open >= tick { rise } else { open });
-            self.revise(at, ended, tick);
-            self.ports[at as usize].free_at + 1
+            (port.free_at + 1, port.wait_behind(tick, rise))
         };
-        let port = &mut self.ports[at as usize];
         port.counters.bypass_max = port.counters.bypass_max.max(out - tick);
         port.free_at = out + symbols;
         self.put(at, out, handle);
+        if ended != known {
+            self.tell(at, out, ended, tick);
+        }
+        self.settle_own_idle(at, tick);
+    }
+
+    /// Tells what is now known of the idle behind the own packet, when others wait behind that.
+    fn settle_own_idle(&mut self, at: u32, now: u64) {
+        let port = &mut self.ports[at as usize];
+        let Some(clears) = port.clears.filter(|_| port.owes && now <= port.own_end) else { return };
+        let idle = port.idle_behind_own(clears);
+        if idle != port.own_idle {
+            port.own_idle = idle;
+            let before = port.own_end + 1;
+            self.tell(at, before, idle, now);
+        }
+    }
+
+    /// Says what is now known of the idles before the packet that goes out at `before`, all of them
+    /// in ticks after `now` and not yet seen by anybody, to all whom it concerns.
+    fn tell(&mut self, at: u32, before: u64, run: Go, now: u64) {
+        let port = &self.ports[at as usize];
+        if port.cut || !self.flow_control {
+            return;
+        }
+        let (next, reaches, arrives) = (port.downstream, before + self.hop, run.later(self.hop));
+        let input = self.ports[next as usize].input.iter_mut().rev();
+        let mut earlier = input.filter(|item| item.at < reaches);
+        if let Some(last) = earlier.find(|item| matches!(item.what, What::Packet(_))) {
+            last.rise = arrives;
+            return;
+        }
+        let out = self.come_later(next, arrives, now);
+        self.revise(next, out, now);
+        self.plan(next, now);
+    }
+
+    /// What comes at a port after `now` is found to be `arrives`: what its output makes of that.
+    fn come_later(&mut self, at: u32, arrives: Go, now: u64) -> Go {
+        let port = &mut self.ports[at as usize];
+        port.in_rise = arrives;
+        if port.echo.is_none() {
+            port.come(now + 1, arrives);
+        }
+        self.settle_own_idle(at, now);
+        let port = &self.ports[at as usize];
+        port.first_go.from(port.free_at)
     }
 
     /// Puts a packet on the link behind, from tick `out` on; `free_at` is set.
@@ -286,15 +326,11 @@ impl Rings {
                 last.rise = arrives;
                 return;
             }
-            port.in_rise = arrives;
             if at == first {
+                port.in_rise = arrives;
                 return;
             }
-            if port.echo.is_none() {
-                port.first_go =
-                    port.first_go.join(arrives, |open, new| if open > now { new } else { open });
-            }
-            rise = port.first_go.from(port.free_at);
+            rise = self.come_later(at, arrives, now);
         }
     }
 
@@ -347,14 +383,16 @@ impl Rings {
         let clears = if is_high(lane) && !spent { Clears::Both } else { Clears::Low };
         port.high_streak = if is_high(lane) && !spent { port.high_streak + 1 } else { 0 };
         port.last_response = is_response(lane);
-        let ended = port.out_rise.until(tick);
-        self.revise(at, ended, tick);
+        let known = port.out_rise;
         let Some(flight) = self.take_off(at, tick, lane, handle) else { return };
         let symbols = u64::from(flight.symbols);
         let is_event = flight.is_event;
         let flight = self.flights.add(flight);
         self.ports[at as usize].start(tick, symbols, clears);
         self.put(at, tick, flight);
+        if known.until(tick) != known {
+            self.tell(at, tick, known.until(tick), tick);
+        }
         if is_event {
             self.schedule(tick + symbols, handle, Kind::Ended);
         } else {
@@ -477,11 +515,8 @@ impl Rings {
         port.counters.echoes_made += 1;
         (flight.echo, flight.target, flight.old) = (Some(echo), flight.source, false);
         flight.symbols = ECHO_SYMBOLS;
-        port.strip(tick, begin, Go::NEVER);
-        port.in_rise = rise;
         port.echo = Some((begin, handle));
-        let out = port.first_go.from(port.free_at);
-        self.revise(at, out, tick);
+        self.strip(at, tick, rise);
         self.schedule(begin, at, Kind::Wake);
     }
 
@@ -493,9 +528,17 @@ impl Rings {
         }
         let port = &mut self.ports[at as usize];
         port.counters.symbols_stripped += u64::from(flight.symbols);
-        port.strip(tick, tick + u64::from(flight.symbols), rise);
+        self.strip(at, tick, rise);
+    }
+
+    /// What comes from `tick` on becomes idles without go bits, until those behind it (`rise`) or
+    /// the echo come.
+    fn strip(&mut self, at: u32, tick: u64, rise: Go) {
+        let port = &mut self.ports[at as usize];
         port.in_rise = rise;
+        port.come(tick, if port.echo.is_some() { Go::NEVER } else { rise });
         let out = port.first_go.from(port.free_at);
+        self.settle_own_idle(at, tick);
         self.revise(at, out, tick);
     }
 

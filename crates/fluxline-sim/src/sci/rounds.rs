@@ -142,7 +142,7 @@ impl Rings {
     pub fn lose_go_bits(&mut self) {
         for port in &mut self.ports {
             (port.in_rise, port.first_go, port.out_rise) = (Go::NEVER, Go::NEVER, Go::NEVER);
-            port.created = Go::NEVER;
+            port.saved = Go::NEVER;
             port.input.iter_mut().for_each(|item| item.rise = Go::NEVER);
         }
     }

@@ -83,10 +83,9 @@ impl Closed {
             .sum()
     }
 
-    /// Symbols of packets on all links so far, with the idle behind each.
+    /// Symbols of packets on all links so far, without the idle behind each.
     pub fn busy_symbols(&self) -> u64 {
-        let total = self.network.total();
-        total.symbols_out + total.packets_out
+        self.network.total().symbols_out
     }
 
     /// Runs to a tick.
