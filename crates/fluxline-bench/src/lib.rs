@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod child;
 pub mod compare;
 pub mod control;
 pub mod datagrams;

@@ -180,4 +180,6 @@ pub struct Received {
     pub cores: Vec<CoreLoad>,
     /// The receiving thread's time.
     pub thread: ThreadTime,
+    /// The cores that it was allowed.
+    pub affinity: Vec<usize>,
 }

@@ -10,6 +10,7 @@ use super::limit::{self, Evidence, Side};
 use super::loss::{self, Counted, Place};
 use super::message::{Answer, Path, ReceivePlan, Received, Request};
 use super::search::Verdict;
+use super::senders::{Senders, SentBy};
 use super::transmit::{self, SendPlan, Sent};
 use crate::Trouble;
 
@@ -187,9 +188,9 @@ pub(super) fn out_of_turn(answer: &Answer) -> Trouble {
 /// Errors: [`Trouble`]. Cost: the plan's time and some 10 ms; 160 ms more where datagrams are lost.
 pub fn run(
     far: &mut dyn Far,
-    address: IpAddr,
+    (address, number): (IpAddr, u32),
     plan: TrialPlan,
-    number: u32,
+    senders: &Senders,
 ) -> Result<Trial, Trouble> {
     let prepare = ReceivePlan {
         trial: number,
@@ -217,21 +218,22 @@ pub fn run(
         duration: plan.duration,
     };
     let mut before = Reading::default();
-    let sent = transmit::run(&send, || {
+    let sent = senders.run(&send, || {
         let begun = ask(far, &Request::Begin);
         before = Reading::take();
         begun.map(|_| ())
     })?;
     let after = Reading::take();
-    let count = sent.iter().flatten().map(|sent| sent.datagrams).sum();
+    let count = sent.iter().flat_map(|by| &by.sent).map(|sent| sent.datagrams).sum();
     let received = match ask(far, &Request::End { sent: count })? {
         Answer::Ended(received) => *received,
         other => return Err(out_of_turn(&other)),
     };
-    let sent = sent.map_err(Trouble::Input)?;
+    let SentBy { sent, mut warnings } = sent?;
+    warnings.extend(ready.warnings);
     let places = loss::places(&counted(&plan, count, &received, after.sending_since(&before)));
     let near_cores = after.loads_since(&before);
-    let (limit, warnings) = (String::new(), ready.warnings);
+    let limit = String::new();
     let mut trial = Trial { plan, sent, received, places, near_cores, limit, warnings };
     trial.limit = limit::name(&trial.evidence(host::link_speed(address)));
     Ok(trial)
@@ -272,7 +274,7 @@ mod tests {
     }
 
     fn trial(plan: TrialPlan) -> Trial {
-        run(&mut Desk::new(HERE.into()), HERE.into(), plan, 77).unwrap()
+        run(&mut Desk::new(HERE.into()), (HERE.into(), 77), plan, &Senders::default()).unwrap()
     }
 
     #[test]
@@ -335,7 +337,8 @@ mod tests {
         let path = Path::new(Sending::Single, Receiving::Napping);
         for bytes in [3, 70_000] {
             let desk = &mut Desk::new(HERE.into());
-            let error = run(desk, HERE.into(), plan(path, bytes, None), 1).unwrap_err();
+            let plan = plan(path, bytes, None);
+            let error = run(desk, (HERE.into(), 1), plan, &Senders::default()).unwrap_err();
             assert!(error.to_string().contains("datagrams"), "{error}");
         }
     }

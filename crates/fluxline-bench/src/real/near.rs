@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,9 +12,10 @@ use serde_json::Value;
 use super::ANSWER_LIMIT;
 use super::link::Link;
 use super::player::{self, Player, Watch};
+use crate::child::how_it_ended;
 use crate::control::{Channel, Greeting, Message};
 use crate::role::Side;
-use crate::stage::{NearEnd, Stage, Stop, Talk};
+use crate::stage::{NearEnd, Program, Stage, Stop, Talk};
 use crate::{Trouble, registry};
 
 /// Half an arena \[byte\]: NetPIPE's largest message with its pools of 10 MB for a cold cache.
@@ -45,6 +45,8 @@ pub struct NearConfig {
     pub progress: Progress,
     /// When it is over.
     pub stop: Stop,
+    /// How a process is started that sends datagrams; `None`: threads send.
+    pub sender: Option<Program>,
 }
 
 /// The near side of a benchmark on a real link.
@@ -250,7 +252,9 @@ impl Stage for Near {
 
     fn addresses(&self) -> Option<[IpAddr; 2]> {
         let far = match &self.config.link {
-            Link::Udp { address, .. } | Link::Tcp { address } => *address,
+            Link::Udp { address, .. } | Link::Xdp { address, .. } | Link::Tcp { address } => {
+                *address
+            }
             Link::Shm | Link::Simulated => return None,
         };
         let near = if far.is_loopback() { far } else { self.addresses[1] };
@@ -263,6 +267,10 @@ impl Stage for Near {
 
     fn stop(&self) -> &Stop {
         &self.config.stop
+    }
+
+    fn sender(&self) -> Option<&Program> {
+        self.config.sender.as_ref()
     }
 }
 
@@ -377,28 +385,7 @@ impl Local {
 
     /// How it ended, if it has.
     pub fn died(&mut self) -> Option<Trouble> {
-        // A process that closes its connections needs a moment to be gone.
-        let began = Instant::now();
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => break status,
-                _ if began.elapsed() > Duration::from_millis(300) => return None,
-                _ => std::thread::sleep(Duration::from_millis(5)),
-            }
-        };
-        let mut said = String::new();
-        if let Some(errors) = &mut self.child.stderr {
-            // What it could not say is not known.
-            let _ = errors.read_to_string(&mut said);
-        }
-        let last = said.lines().last().unwrap_or_default();
-        let last = last.trim_start_matches("fluxline: ").trim_end_matches('.');
-        let how = match (status.signal(), last) {
-            (Some(signal), _) => format!("was killed by signal {signal}"),
-            (None, "") => format!("ended with {status}"),
-            (None, last) => format!("ended: {last}"),
-        };
-        Some(Trouble::PeerGone { how: format!("process {} {how}", self.child.id()) })
+        how_it_ended(&mut self.child).map(|how| Trouble::PeerGone { how })
     }
 }
 

@@ -4,7 +4,7 @@ use fluxline::pin;
 use fluxline_bench::real::{Link, Local, Near, NearConfig};
 use fluxline_bench::registry::Entry;
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::Plan;
+use fluxline_bench::stage::{Plan, Program};
 use fluxline_bench::timer::Timer;
 use fluxline_bench::{Trouble, environment, page, pingpong, run};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -175,6 +175,7 @@ fn on_link(
                     bar.set_message(what.to_owned());
                 }),
                 stop: stop.for_bench(),
+                sender: sender(),
             };
             let mut near = Near::connect(config)?;
             report.environment["far"] = near.far_environment().clone();
@@ -187,6 +188,12 @@ fn on_link(
         (Trouble::PeerGone { .. }, Some(local)) => local.died().unwrap_or(trouble),
         _ => trouble,
     })
+}
+
+/// This program once more, as a sender; `None` where it does not know its own file.
+fn sender() -> Option<Program> {
+    let arguments = ["bench", "--send"].map(str::to_owned).to_vec();
+    std::env::current_exe().ok().map(|path| Program { path, arguments })
 }
 
 /// The failure that a trouble is, and where what was measured before is; empty: nowhere.
