@@ -49,7 +49,7 @@ fn sending(report: &Path, senders: usize) -> (Child, Vec<u32>) {
     let mut command = fluxline();
     command.args(BENCH).args(["--sizes", "64..64", "--trial-seconds"]);
     // The first trials have one sender, and have to be over soon.
-    command.arg(if senders == 1 { "600" } else { "0.5" }).args(["--report", text(report)]);
+    command.arg(if senders == 1 { "600" } else { "3" }).args(["--report", text(report)]);
     let bench = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let began = Instant::now();
     loop {

@@ -166,11 +166,11 @@ mod tests {
             ("exit 3", "exit status: 3"),
             ("echo broken >&2; exit 1", "ended: broken"),
             ("kill -KILL $$", "killed by signal 9"),
-            ("echo '{\"failed\":\"no route\"}'; cat", "no route"),
-            ("echo nonsense; cat", "nonsense"),
-            ("head -c 3000000 /dev/zero; cat", "is no word of a sender"),
+            ("echo '{\"failed\":\"no route\"}'; cat > /dev/null", "no route"),
+            ("echo nonsense; cat > /dev/null", "nonsense"),
+            ("head -c 3000000 /dev/zero; cat > /dev/null", "is no word of a sender"),
             ("echo '\"ready\"'; exit 4", "exit status: 4"),
-            ("echo '\"ready\"'; echo '\"ready\"'; cat", "out of turn"),
+            ("echo '\"ready\"'; echo '\"ready\"'; cat > /dev/null", "out of turn"),
         ] {
             let mut asked = false;
             let begin = || {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn an_interruption_is_heeded_while_processes_send() {
-        let mut senders = shell("echo '\"ready\"'; cat");
+        let mut senders = shell("echo '\"ready\"'; cat > /dev/null");
         let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         senders.stop = Stop::on(std::sync::Arc::clone(&over));
         let begin = || {

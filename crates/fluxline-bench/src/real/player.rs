@@ -5,7 +5,7 @@ use std::time::Duration;
 use fluxline::clock;
 use fluxline::roce::{RoceError, RoceNode, endpoint_config};
 use fluxline::udp::{UdpPort, UdpPortConfig};
-use fluxline::xdp::XdpPort;
+use fluxline::xdp::{Queues, XdpPort};
 use fluxline_proto::Moment;
 use fluxline_proto::endpoint::EndpointConfig;
 use fluxline_proto::fabric::Fabric;
@@ -182,7 +182,9 @@ fn node(url: &str) -> Result<Box<dyn Fabric>, Trouble> {
         return Ok(Box::new(open().map_err(fluxline::OpenError::from)?));
     }
     if url.starts_with("xdp://") {
-        let (interface, name) = fluxline::xdp_interface(url)?;
+        let (mut interface, name) = fluxline::xdp_interface(url)?;
+        // A card chooses the queue, and nobody has told it to take one.
+        interface.queues = Queues::All;
         let port = XdpPort::open(&interface).map_err(fluxline::OpenError::from)?;
         let config = config(&name).map_err(fluxline::OpenError::from)?;
         return Ok(Box::new(RoceNode::on(port, config)));
