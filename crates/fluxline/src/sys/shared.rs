@@ -36,8 +36,8 @@ pub(crate) fn unnamed_file(directory: &Path, bytes: u64, huge: bool) -> io::Resu
     }
 }
 
-/// Makes room for a part of a file that lies within its length: a full file system is told here, not
-/// by a signal later. Where it cannot be asked for room there is none to be told of.
+/// Makes room for a part of a file that lies within its length: a full file system is told here,
+/// not by a signal later. Where it cannot be asked for room there is none to be told of.
 pub(crate) fn make_room(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let number = |value| libc::off_t::try_from(value).map_err(|_| io::ErrorKind::FileTooLarge);
     let (offset, bytes) = (number(offset)?, number(bytes)?);
