@@ -1,11 +1,13 @@
 #!/bin/sh
-# Measures raw datagrams between two network namespaces of its own, joined by a veth pair: one
-# process on each side, as between two machines with a cable of that MTU.
+# Measures raw datagrams, or with the word xdp the experiments of a fabric past both kernels, between
+# two network namespaces of its own, joined by a veth pair: as between two machines with a cable of
+# that MTU.
 #
-#   tools/bench-veth.sh [MTU] [-- ARGUMENTS OF fluxline bench]
+#   tools/bench-veth.sh [MTU] [xdp] [-- ARGUMENTS OF fluxline bench]
 #
 #   tools/bench-veth.sh 1500 -- --quick
 #   tools/bench-veth.sh 9000 -- --trial-seconds 2
+#   tools/bench-veth.sh 1500 xdp -- --quick --only pingpong
 #
 # FLUXLINE in the environment: the program, else target/release/fluxline. Needs root and iproute2.
 # Whatever happens, Ctrl-C too, the namespaces are taken away again.
@@ -16,10 +18,12 @@ fail() { say "$*"; exit 2; }
 
 mtu=1500
 case "${1-}" in
-    --) ;;
+    --|xdp) ;;
     *[!0-9]*) fail "the MTU is a number of byte, not '$1': tools/bench-veth.sh 9000 -- --quick" ;;
     ?*) mtu=$1; shift ;;
 esac
+link=udp
+if [ "${1-}" = xdp ]; then link=xdp; shift; fi
 if [ "${1-}" = -- ]; then shift; fi
 [ "$mtu" -ge 576 ] && [ "$mtu" -le 65535 ] || fail "an MTU of $mtu: choose 576 to 65535 byte"
 [ "$(id -u)" = 0 ] || fail "network namespaces need root: run it with sudo"
@@ -69,9 +73,10 @@ until [ -n "$(ip netns exec "$far" ss -ltn 'sport = :14791' 2> /dev/null | grep 
     sleep 0.1
 done
 [ $# -gt 0 ] || set -- --quick
-say "MTU $mtu: fluxline bench udp://10.94.0.2 --only datagrams,lossfree $*"
+if [ "$link" = udp ]; then set -- --only datagrams,lossfree "$@"; fi
+say "MTU $mtu: fluxline bench $link://10.94.0.2 $*"
 # In the background, so that a signal is not held back until it ends.
-ip netns exec "$near" "$fluxline" bench udp://10.94.0.2 --only datagrams,lossfree \
+ip netns exec "$near" "$fluxline" bench "$link://10.94.0.2" \
     --key "$FLUXLINE_BENCH_KEY" "$@" &
 near_process=$!
 status=0

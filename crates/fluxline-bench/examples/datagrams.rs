@@ -48,6 +48,7 @@ fn connect(address: &str) -> Result<Near, Failure> {
         cores: [fluxline::pin::allowed_cores().first().copied(), None],
         progress: Box::new(|done, all, what| eprintln!("{done}/{all} {what}")),
         stop: Stop::default(),
+        sender: None,
     })?)
 }
 

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod child;
 pub mod compare;
 pub mod control;
 pub mod datagrams;
@@ -30,5 +31,6 @@ pub mod statistics;
 pub mod timer;
 pub mod trouble;
 
+pub use child::how_it_ended;
 pub use stage::Stop;
 pub use trouble::Trouble;

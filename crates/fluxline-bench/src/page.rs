@@ -9,7 +9,7 @@ use fluxline_report::{
 use serde_json::Value;
 
 use crate::peers::table;
-use crate::result::{Contest, Experiment, Fact, Report, Series};
+use crate::result::{Contest, Experiment, Fact, Placement, Report, Series};
 use crate::statistics::Summary;
 
 mod hosts;
@@ -109,6 +109,9 @@ fn section(experiment: &Experiment) -> Section {
     if !experiment.contests.is_empty() {
         blocks.push(Block::Table(contests(&experiment.contests)));
     }
+    if !experiment.placements.is_empty() {
+        blocks.push(Block::Table(placements(&experiment.placements)));
+    }
     blocks.extend(plots(&[("", &experiment.series)]).into_iter().map(Block::Plot));
     Section { title: experiment.name.clone(), text, blocks }
 }
@@ -136,6 +139,18 @@ fn facts(facts: &[Fact]) -> Table {
         title: String::new(),
         columns: columns.map(str::to_owned).to_vec(),
         rows: facts.iter().filter_map(row).collect(),
+    }
+}
+
+/// Who ran on which cores.
+fn placements(all: &[Placement]) -> Table {
+    let row = |one: &Placement| {
+        vec![Cell::Text(one.who.clone()), Cell::Text(one.what.clone()), Cell::Text(one.on())]
+    };
+    Table {
+        title: "Who ran where".to_owned(),
+        columns: ["", "is a", "allowed"].map(str::to_owned).to_vec(),
+        rows: all.iter().map(row).collect(),
     }
 }
 
@@ -289,6 +304,9 @@ pub fn lines(report: &Report) -> Vec<String> {
             });
             let (label, unit) = (&fact.label, &fact.unit);
             lines.push(format!("  {label:<widest$}  {value:>9} {unit:<6} {spread:>8}{beside}"));
+        }
+        for one in &experiment.placements {
+            lines.push(format!("  {} is a {} on {}", one.who, one.what, one.on()));
         }
         if !experiment.limit.is_empty() {
             lines.push(format!("  {}", experiment.limit));

@@ -94,6 +94,9 @@ pub struct Experiment {
     /// Numbers of several contenders, to be held against ours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contests: Vec<Contest>,
+    /// On which cores its senders and receivers ran, where it has such.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placements: Vec<Placement>,
     /// What limits the result; empty: not known.
     pub limit: String,
     /// Why it ended early; empty: it did not.
@@ -110,6 +113,7 @@ impl Experiment {
             series: Vec::new(),
             facts: Vec::new(),
             contests: Vec::new(),
+            placements: Vec::new(),
             limit: String::new(),
             incomplete: String::new(),
         }
@@ -178,6 +182,27 @@ pub struct Fact {
     pub samples: Vec<f64>,
     /// The floor or peer that was measured in the same run, and its name.
     pub beside: Option<(String, f64)>,
+}
+
+/// Where a part of an experiment ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// `sender 1 of 2`, `receiver`.
+    pub who: String,
+    /// `process` or `thread`.
+    pub what: String,
+    /// The cores that it was allowed while it ran.
+    pub cores: Vec<usize>,
+}
+
+impl Placement {
+    /// Its cores: `core 3`, `cores 0, 1`.
+    #[must_use]
+    pub fn on(&self) -> String {
+        let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
+        let plural = if cores.len() == 1 { "" } else { "s" };
+        format!("core{plural} {}", cores.join(", "))
+    }
 }
 
 /// What one contender measured of one cell, each round.

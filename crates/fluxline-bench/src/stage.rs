@@ -2,6 +2,7 @@
 
 mod theatre;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -40,6 +41,15 @@ impl Stop {
     pub fn check(&self) -> Result<(), Trouble> {
         if self.is_over() { Err(Trouble::Interrupted) } else { Ok(()) }
     }
+}
+
+/// How a process of a role is started: who uses the library knows which program plays it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The file.
+    pub path: PathBuf,
+    /// What it is told on its command line.
+    pub arguments: Vec<String>,
 }
 
 /// How much is measured. Experiments take from it what concerns them.
@@ -138,4 +148,10 @@ pub trait Stage {
 
     /// Whether it is over.
     fn stop(&self) -> &Stop;
+
+    /// How a process is started that sends datagrams
+    /// ([`crate::datagrams::sender::serve`]); `None`: threads send.
+    fn sender(&self) -> Option<&Program> {
+        None
+    }
 }

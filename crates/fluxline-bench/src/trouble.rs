@@ -15,6 +15,12 @@ pub enum Trouble {
         /// How that was noticed.
         how: String,
     },
+    /// A process that was started to send went away, or talks nonsense.
+    #[error("a sending process failed ({how}); what it sent is not known, measure again")]
+    SenderFailed {
+        /// How that was noticed.
+        how: String,
+    },
     /// The other side could not do its part, and says why.
     #[error("the other side: {why}")]
     PeerFailed {

@@ -71,6 +71,7 @@ fn connect_and_tell(
         cores: [None, cores.last().copied()],
         progress,
         stop: Stop::default(),
+        sender: None,
     })
 }
 

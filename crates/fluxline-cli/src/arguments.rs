@@ -156,6 +156,9 @@ pub struct BenchArguments {
     /// The core to measure on, and the other side's where it is on this host
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "NEAR,FAR")]
     pub cores: Vec<usize>,
+    /// Be a sender of datagrams, as the benchmark orders on standard input
+    #[arg(long, hide = true, exclusive = true)]
+    pub send: bool,
 }
 
 /// Where `--serve` alone listens. Source: [`fluxline_bench::control::PORT`].

@@ -8,7 +8,7 @@ use fluxline_proto::roce::UDP_PORT;
 
 use crate::measured::{Measured, MeasuredError};
 use crate::roce::{RoceError, RoceNode, endpoint_config, long_enough};
-use crate::udp::UdpPortConfig;
+use crate::udp::{UdpPortConfig, interface_of};
 use crate::xdp::{XdpConfig, XdpError, XdpPort};
 
 use crate::shm::{Shm, ShmConfig, ShmError};
@@ -40,6 +40,15 @@ pub enum OpenError {
         /// What was given.
         url: String,
     },
+    /// Its address is on no interface that frames could be taken from.
+    #[error(
+        "{url:?}: no interface of this host has that address, loopback apart; `ip address` shows \
+         those that there are, and udp:// works on any"
+    )]
+    Interface {
+        /// What was given.
+        url: String,
+    },
     /// The socket refused.
     #[error(transparent)]
     Roce(#[from] RoceError),
@@ -58,7 +67,8 @@ pub enum OpenError {
 }
 
 /// Opens a node on the link that `url` names: `shm://GROUP/NODE`, or `udp://ADDRESS[:PORT][/NAME]`
-/// with an own address, or `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel.
+/// with an own address, or `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel, where an
+/// own address names its interface, too.
 ///
 /// Nodes of one group reach each other by their names, nodes on UDP by their addresses. What was
 /// measured of shared memory on this machine is heeded: [`crate::measured`]. Errors: [`OpenError`],
@@ -113,9 +123,17 @@ pub fn udp_address(url: &str) -> Result<(SocketAddr, String), OpenError> {
     Ok((local, name))
 }
 
-/// Interface, with RoCEv2's port where none is given, and the node's name of an `xdp://` URL.
+/// Interface, with RoCEv2's port where none is given, and the node's name of an `xdp://` URL. Of an
+/// interface that is named by an own address, that address alone is used.
 pub fn xdp_interface(url: &str) -> Result<(XdpConfig, String), OpenError> {
     let rest = url.strip_prefix("xdp://").ok_or_else(|| OpenError::Link { url: url.to_owned() })?;
+    if let Ok((local, name)) = udp_address(&format!("udp://{rest}")) {
+        let none = || OpenError::Interface { url: url.to_owned() };
+        let interface = interface_of(local.ip()).ok_or_else(none)?;
+        let addresses = vec![local.ip()];
+        let config = XdpConfig { port: local.port(), addresses, ..XdpConfig::new(&interface) };
+        return Ok((config, name));
+    }
     let (interface, name) = rest.split_once('/').unwrap_or((rest, ""));
     let wrong = || OpenError::Address { url: url.to_owned() };
     let (interface, port) = match interface.split_once(':') {
@@ -138,6 +156,8 @@ mod tests {
             ("udp://here:4791", "write one of this host's"),
             ("xdp://no-such-interface", "`ip link` lists them"),
             ("xdp://lo:x", "write one of this host's"),
+            ("xdp://127.0.0.1:4791", "no interface of this host has that address"),
+            ("xdp://[2001:db8::7]", "no interface of this host has that address"),
             ("udp://127.0.0.1/a/b", "is not a name"),
             ("shm://lab", "for example shm://lab/builder"),
             ("shm://lab/", "is not a name"),

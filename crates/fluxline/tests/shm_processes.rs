@@ -433,6 +433,92 @@ fn memory_that_is_full_is_told_when_a_region_is_made_and_not_by_a_signal_later()
     assert!(refused.contains("fluxline shm clean"), "{refused}");
 }
 
+/// Connects as often as it goes, at most so often, and answers; why no more.
+fn crowd(owner: &mut Shm, node: &mut Shm, most: usize) -> (Vec<EndpointId>, Option<String>) {
+    let mut endpoints = Vec::new();
+    while endpoints.len() < most {
+        match node.connect("owner", Reliability::Reliable) {
+            Ok(endpoint) => endpoints.push(endpoint),
+            Err(refused) => return (endpoints, Some(refused.to_string())),
+        }
+        wait(owner, connected);
+        assert_eq!(Some(wait(node, connected)), endpoints.last().copied());
+    }
+    (endpoints, None)
+}
+
+#[test]
+fn a_thousand_connections_to_one_node_work_by_one_descriptor_and_their_places_come_again() {
+    let base = base();
+    let mut owner = open(base.path(), "owner").expect("opens");
+    let region = export(&mut owner);
+    let memory = owner.memory(region).expect("own");
+    let mut node = open(base.path(), "node").expect("opens");
+    // Twice: the second crowd finds nothing of the first one's.
+    for _ in 0..2 {
+        let before = descriptors();
+        let (endpoints, refused) = crowd(&mut owner, &mut node, 1_000);
+        assert_eq!((endpoints.len(), refused), (1_000, None));
+        assert!(descriptors() <= before + 2, "{} and {before}", descriptors());
+        for (endpoint, value) in endpoints.iter().zip(1..) {
+            let remote = node.import(*endpoint, name("counter"), KEY).expect("connected");
+            assert_eq!(wait(&mut node, imported), Status::Done);
+            let bytes = u32::to_le_bytes(value);
+            let work = Work::Put {
+                from: Local::Bytes(&bytes),
+                to: Target { remote, offset: 0 },
+                notify: Some(value),
+                complete_at: None,
+            };
+            node.post(*endpoint, 0, work).expect("room");
+            let told = wait(&mut owner, |what| match what {
+                Completion::Notified { value, .. } => Some(*value),
+                _ => None,
+            });
+            let mut found = [0; 4];
+            memory.read(0, &mut found).expect("inside");
+            assert_eq!((told, u32::from_le_bytes(found)), (value, value));
+        }
+        for endpoint in endpoints {
+            node.disconnect(endpoint).expect("open");
+            assert_eq!(wait(&mut owner, broken), Status::Disconnected);
+            assert_eq!(wait(&mut node, broken), Status::Done);
+        }
+    }
+}
+
+#[test]
+fn connections_that_memory_or_places_do_not_suffice_for_are_refused_in_words() {
+    let base = base();
+    let mut owner = open(base.path(), "owner").expect("opens");
+    let mut node = open(base.path(), "node").expect("opens");
+    let most = owner.capabilities().endpoints_max as usize;
+    let (endpoints, refused) = crowd(&mut owner, &mut node, most + 1);
+    assert_eq!(endpoints.len(), most);
+    assert!(refused.as_ref().is_some_and(|why| why.contains("1024")), "{refused:?}");
+    let mut other = open(base.path(), "other").expect("opens");
+    let refused = other.connect("owner", Reliability::Reliable).err().expect("no place");
+    assert!(refused.to_string().contains("room"), "{refused}");
+    drop((owner, node, other));
+
+    let small = base.path().join("small");
+    std::fs::create_dir(&small).expect("made");
+    let size = ["-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs"];
+    let mounted = Command::new("mount").args(size).arg(&small).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        println!("skipped: mounting a small tmpfs needs more rights");
+        return;
+    }
+    let mut owner = open(&small, "owner").expect("opens");
+    let mut node = open(&small, "node").expect("opens");
+    let (endpoints, refused) = crowd(&mut owner, &mut node, 100);
+    drop((owner, node));
+    let unmounted = Command::new("umount").arg(&small).status();
+    assert!(unmounted.is_ok_and(|status| status.success()));
+    assert!((2..16).contains(&endpoints.len()), "a slot is 64 KiB: {}", endpoints.len());
+    assert!(refused.as_ref().is_some_and(|why| why.contains("fluxline shm clean")), "{refused:?}");
+}
+
 /// What a node that asks for huge pages is given on a tmpfs that was mounted with `options`.
 fn granted(folder: &Path, options: &str) -> Option<(shm::HugePages, String)> {
     std::fs::create_dir(folder).expect("made");

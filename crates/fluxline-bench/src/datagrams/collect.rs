@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use fluxline::pin::repin_current_thread;
+use fluxline::pin::{allowed_cores, repin_current_thread};
 use fluxline::ring::{Consumer, Producer, RingConfig, SLOT_BYTES_ANY, ring};
 use fluxline::udp::{BareReceiver, ReceiverConfig, UdpReceiver, WhenEmpty};
 
@@ -114,6 +114,7 @@ impl Collector {
             tally: log.arrivals.tally(),
             seconds,
             thread: cpu::read_thread().since(&before),
+            affinity: allowed_cores(),
             ..counted
         })
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::far::{Desk, Parameters, SERVICE};
 use super::message::{Answer, Host, Request};
+use super::senders::Senders;
 use super::trial::{self, Far, Trial, TrialPlan, ask, out_of_turn};
 use crate::Trouble;
 use crate::stage::{Stage, Talk};
@@ -62,7 +63,7 @@ impl Laboratory for InProcess {
 
     fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
         self.number = self.number.wrapping_add(1);
-        trial::run(&mut self.desk, self.address, plan, self.number)
+        trial::run(&mut self.desk, (self.address, self.number), plan, &Senders::default())
     }
 
     fn progress(&mut self, _done: usize, _all: usize, _what: &str) {}
@@ -123,7 +124,9 @@ impl Laboratory for OnStage<'_> {
         self.stage.stop().check()?;
         self.number = self.number.wrapping_add(1);
         let (address, number) = (self.address, self.number);
-        self.with_far(&mut |far| trial::run(far, address, plan.clone(), number))
+        let senders =
+            Senders { program: self.stage.sender().cloned(), stop: self.stage.stop().clone() };
+        self.with_far(&mut |far| trial::run(far, (address, number), plan.clone(), &senders))
     }
 
     fn progress(&mut self, done: usize, all: usize, what: &str) {
@@ -179,6 +182,7 @@ mod tests {
                     cores: [fluxline::pin::allowed_cores().first().copied(), None],
                     progress: Box::new(|_, _, _| ()),
                     stop: Stop::default(),
+                    sender: None,
                 };
                 near(&mut Near::connect(config).unwrap());
             });

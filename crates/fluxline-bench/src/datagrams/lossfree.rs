@@ -8,6 +8,7 @@ use super::curves::Curves;
 use super::laboratory::Laboratory;
 use super::loss;
 use super::message::Path;
+use super::placed::Placed;
 use super::search::{Found, Search, SearchPlan, Verdict};
 use super::setting::{Extent, NAMED_SIZES, Setting};
 use super::sweep::median;
@@ -131,6 +132,7 @@ struct Results {
     /// A sentence for each search, with its size and whether its rate was confirmed.
     limits: Vec<(usize, bool, String)>,
     warnings: Vec<String>,
+    placed: Placed,
 }
 
 impl Results {
@@ -161,6 +163,7 @@ impl Results {
         let achieved = if achieved.is_empty() { vec![0.0] } else { achieved };
         self.curves.add(&path, ("loss-free, intended", "datagrams/s"), bytes, found.rate);
         for trial in &result.clean {
+            self.placed.add(trial);
             let late_us = trial.late_most_ns() as f64 / 1e3;
             self.curves.add(&path, ("latest batch at the loss-free rate", "us"), bytes, late_us);
         }
@@ -215,11 +218,14 @@ impl Results {
             100.0 * extent.resolution,
             extent.confirmations
         );
-        let mut about = vec![into.about.clone(), trials, setting.cores.clone()];
+        let placed = self.placed.sentence();
+        let mut about = vec![into.about.clone(), trials, setting.cores.clone(), placed];
+        about.retain(|part| !part.is_empty());
         about.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
         into.about = about.join(" ");
         into.series = self.curves.into_series();
         into.facts = self.facts;
+        into.placements = self.placed.into_all();
         let size = setting.headline(&extent.search_sizes);
         // What came to nothing is told at any size.
         let told = self.limits.into_iter().filter(|told| !told.1 || Some(told.0) == size);

@@ -183,4 +183,6 @@ pub struct Received {
     pub card_cores: Vec<usize>,
     /// The receiving thread's time.
     pub thread: ThreadTime,
+    /// The cores that it was allowed.
+    pub affinity: Vec<usize>,
 }

@@ -8,6 +8,7 @@ use crate::result::{Experiment, Fact};
 use super::curves::Curves;
 use super::laboratory::Laboratory;
 use super::message::{Path, Receiving};
+use super::placed::{self, Placed};
 use super::setting::{Extent, Setting};
 use super::trial::Trial;
 use crate::Trouble;
@@ -40,6 +41,7 @@ struct Sweep {
     /// Received rates by path, size and number of senders \[1/s\].
     rates: Vec<(Path, usize, usize, Vec<f64>)>,
     warnings: Vec<String>,
+    placed: Placed,
 }
 
 /// Paths as they are tried: each beside its bare loop, then with two senders.
@@ -90,6 +92,10 @@ impl Sweep {
         curves.add(&label, ("received", "Gb/s"), bytes, trial.gigabits(rate));
         curves.add(&label, ("received", "datagrams/s"), bytes, rate);
         curves.add(&label, ("lost", "%"), bytes, 100.0 * trial.loss());
+        if let Some(us) = placed::apart_us(&trial) {
+            curves.add(&label, ("first to last sender's beginning", "us"), bytes, us);
+        }
+        self.placed.add(&trial);
         if !path.bare {
             let [sending, receiving] = trial.core_loads();
             curves.add_loads("sending", &label, bytes, &sending);
@@ -145,12 +151,14 @@ impl Sweep {
     }
 
     fn fill(self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
-        let mut about = vec![into.about.clone(), setting.cores.clone()];
+        let mut about = vec![into.about.clone(), setting.cores.clone(), self.placed.sentence()];
+        about.retain(|part| !part.is_empty());
         about.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
         into.about = about.join(" ");
         into.facts = self.facts();
         into.limit = self.limits(setting.headline(&extent.sizes));
         into.series = self.curves.into_series();
+        into.placements = self.placed.into_all();
     }
 }
 

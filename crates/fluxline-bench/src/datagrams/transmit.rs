@@ -1,12 +1,13 @@
-//! The sending threads of a trial: unpaced, or busy-waiting between small batches.
+//! What a sender of a trial does: it sends unpaced, or busy-waits between small batches.
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use fluxline::pin::repin_current_thread;
+use fluxline::clock;
+use fluxline::pin::{allowed_cores, repin_current_thread};
 use fluxline::udp::{BareSender, SenderConfig, UdpSender};
+use serde::{Deserialize, Serialize};
 
 use super::arrivals::{STAMP_BYTES, Stamp};
 use super::cpu::{self, ThreadTime};
@@ -29,7 +30,7 @@ const BATCH_MAX: usize = TRAINS * TRAIN_MAX;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SendPlan {
     /// Where to.
     pub destination: SocketAddr,
@@ -68,7 +69,7 @@ impl SendPlan {
 }
 
 /// What one sender did.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sent {
     /// Datagrams that the kernel took.
     pub datagrams: u64,
@@ -80,51 +81,44 @@ pub struct Sent {
     pub late_most_ns: u64,
     /// The thread's time.
     pub thread: ThreadTime,
+    /// When it began, by the time of day \[ns since 1970\].
+    pub began_ns: u64,
+    /// The cores that it was allowed while it sent.
+    pub cores: Vec<usize>,
+    /// Its process, where that is one of its own.
+    pub process: Option<u32>,
 }
 
-/// Runs all senders for the plan's time. `begin` is called when all are ready, just before they
-/// begin.
-///
-/// Errors: a sentence of the first sender that failed.
-pub fn run<E>(
-    plan: &SendPlan,
-    begin: impl FnOnce() -> Result<(), E>,
-) -> Result<Result<Vec<Sent>, String>, E> {
-    let gates = [Barrier::new(plan.cores.len() + 1), Barrier::new(plan.cores.len() + 1)];
-    std::thread::scope(|scope| {
-        let start = |(index, &core): (usize, &Option<usize>)| {
-            let gates = &gates;
-            scope.spawn(move || one(plan, index, core, gates))
+/// A sender that is pinned and whose socket is open.
+pub(super) struct Sender<'a> {
+    plan: &'a SendPlan,
+    link: Either,
+    stamp: Stamp,
+}
+
+impl Sender<'_> {
+    /// Pins the calling thread to that sender's core, and opens its socket.
+    ///
+    /// Errors: a sentence.
+    pub(super) fn open(plan: &SendPlan, index: usize) -> Result<Sender<'_>, String> {
+        let bytes = plan.datagram_bytes;
+        if !(STAMP_BYTES..=DATAGRAM_BYTES_MAX as usize).contains(&bytes) {
+            return Err(format!("datagrams of {bytes} byte cannot be sent, or not stamped"));
+        }
+        let core = plan.cores.get(index).ok_or_else(|| format!("there is no sender {index}"))?;
+        let sender = u32::try_from(index).unwrap_or(u32::MAX);
+        let stamp = Stamp { trial: plan.trial, sender, number: 0 };
+        Ok(Sender { plan, link: open(plan, *core)?, stamp })
+    }
+
+    /// Sends for the plan's time. Errors: a sentence.
+    pub(super) fn send(&mut self) -> Result<Sent, String> {
+        let (began_ns, cores) = (clock::now().as_ns(), allowed_cores());
+        let sent = match &mut self.link {
+            Either::Fluxline(link) => stream(self.plan, link, self.stamp),
+            Either::Bare(link) => stream(self.plan, link, self.stamp),
         };
-        let threads: Vec<_> = plan.cores.iter().enumerate().map(start).collect();
-        gates[0].wait();
-        let begun = begin();
-        gates[1].wait();
-        let sent = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err("a sending thread failed".to_owned()))
-        });
-        let sent = sent.collect();
-        begun.map(|()| sent)
-    })
-}
-
-fn one(
-    plan: &SendPlan,
-    index: usize,
-    core: Option<usize>,
-    gates: &[Barrier; 2],
-) -> Result<Sent, String> {
-    let opened = open(plan, core);
-    // Also when it failed: the others wait.
-    gates.iter().for_each(|gate| {
-        gate.wait();
-    });
-    let mut link = opened?;
-    let sender = u32::try_from(index).unwrap_or(u32::MAX);
-    let stamp = Stamp { trial: plan.trial, sender, number: 0 };
-    match &mut link {
-        Either::Fluxline(link) => stream(plan, link, stamp),
-        Either::Bare(link) => stream(plan, link, stamp),
+        Ok(Sent { began_ns, cores, ..sent? })
     }
 }
 
@@ -245,6 +239,7 @@ fn stream(plan: &SendPlan, link: &mut impl Link, mut stamp: Stamp) -> Result<Sen
         waits: link.waits(),
         late_most_ns: schedule.late_most_ns(),
         thread: cpu::read_thread().since(&before),
+        ..Sent::default()
     })
 }
 
@@ -273,14 +268,5 @@ mod tests {
         assert_eq!(plan(Sending::Trains, None).batch(), (44, 4));
         assert_eq!(plan(Sending::Trains, Some(5.0)).batch(), (44, 1));
         assert_eq!([64, 1_472, 8_972, 65_507].map(train), [64, 44, 7, 1]);
-    }
-
-    #[test]
-    fn a_sender_that_cannot_begin_says_so_and_holds_nobody_up() {
-        let mut plan = plan(Sending::Single, Some(1_000.0));
-        plan.cores[1] = Some(100_000);
-        let sent = run(&plan, || Ok::<(), ()>(())).unwrap();
-        assert!(sent.unwrap_err().contains("100000"));
-        assert_eq!(run(&plan, || Err::<(), &str>("no")), Err("no"));
     }
 }

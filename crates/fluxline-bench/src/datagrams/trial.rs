@@ -12,6 +12,7 @@ use super::limit::{self, Evidence, Side};
 use super::loss::{self, Counted, Place};
 use super::message::{Answer, Path, ReceivePlan, Received, Request};
 use super::search::Verdict;
+use super::senders::{Senders, SentBy};
 use super::transmit::{self, SendPlan, Sent};
 use crate::Trouble;
 
@@ -197,9 +198,9 @@ pub(super) fn out_of_turn(answer: &Answer) -> Trouble {
 /// Errors: [`Trouble`]. Cost: the plan's time and some 10 ms; 160 ms more where datagrams are lost.
 pub fn run(
     far: &mut dyn Far,
-    address: IpAddr,
+    (address, number): (IpAddr, u32),
     plan: TrialPlan,
-    number: u32,
+    senders: &Senders,
 ) -> Result<Trial, Trouble> {
     let prepare = ReceivePlan {
         trial: number,
@@ -228,18 +229,19 @@ pub fn run(
     };
     let through = Through::toward(address).unwrap_or(Through::Anything);
     let mut before = Reading::default();
-    let sent = transmit::run(&send, || {
+    let sent = senders.run(&send, || {
         let begun = ask(far, &Request::Begin);
         before = Reading::take(&through);
         begun.map(|_| ())
     })?;
     let after = Reading::take(&through);
-    let count = sent.iter().flatten().map(|sent| sent.datagrams).sum();
+    let count = sent.iter().flat_map(|by| &by.sent).map(|sent| sent.datagrams).sum();
     let received = match ask(far, &Request::End { sent: count })? {
         Answer::Ended(received) => *received,
         other => return Err(out_of_turn(&other)),
     };
-    let sent = sent.map_err(Trouble::Input)?;
+    let SentBy { sent, mut warnings } = sent?;
+    warnings.extend(ready.warnings);
     let places = loss::places(&counted(&plan, count, &received, after.sending_since(&before)));
     let mut trial = Trial {
         plan,
@@ -249,7 +251,7 @@ pub fn run(
         near_cores: after.loads_since(&before),
         near_card_cores: after.interrupted_since(&before),
         limit: String::new(),
-        warnings: ready.warnings,
+        warnings,
     };
     trial.limit = limit::name(&trial.evidence(host::link_speed(address), &through));
     Ok(trial)
@@ -290,7 +292,7 @@ mod tests {
     }
 
     fn trial(plan: TrialPlan) -> Trial {
-        run(&mut Desk::new(HERE.into()), HERE.into(), plan, 77).unwrap()
+        run(&mut Desk::new(HERE.into()), (HERE.into(), 77), plan, &Senders::default()).unwrap()
     }
 
     #[test]
@@ -353,7 +355,8 @@ mod tests {
         let path = Path::new(Sending::Single, Receiving::Napping);
         for bytes in [3, 70_000] {
             let desk = &mut Desk::new(HERE.into());
-            let error = run(desk, HERE.into(), plan(path, bytes, None), 1).unwrap_err();
+            let plan = plan(path, bytes, None);
+            let error = run(desk, (HERE.into(), 1), plan, &Senders::default()).unwrap_err();
             assert!(error.to_string().contains("datagrams"), "{error}");
         }
     }

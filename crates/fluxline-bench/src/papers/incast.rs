@@ -25,8 +25,6 @@ use crate::stage::{Plan, Stage, Talk};
 pub const NAME: &str = "incast";
 /// Numbers of senders: with `--quick`, and without.
 const SENDERS: [&[u64]; 2] = [&[1, 2, 4, 8], &[1, 2, 4, 8, 16, 32]];
-/// Of shared memory: so many connections come to a node. Source: fluxline's shm, SLOTS.
-const SENDERS_MAX_SHM: u64 = 16;
 /// Bytes of a put: some frames of Ethernet.
 const BLOCK_BYTES: u64 = 16 << 10;
 /// Bytes of a trial, all senders together: with `--quick`, and without.
@@ -395,9 +393,7 @@ fn measure(
     gbps: &mut Samples,
     fairness: &mut Samples,
 ) -> Result<(), Trouble> {
-    let most = if stage.link().starts_with("shm://") { SENDERS_MAX_SHM } else { u64::MAX };
-    let all = SENDERS[usize::from(!plan.quick)].iter().copied();
-    let numbers: Vec<u64> = all.filter(|number| *number <= most).collect();
+    let numbers = SENDERS[usize::from(!plan.quick)];
     for round in 0..plan.rounds as usize {
         for (place, senders) in numbers.iter().enumerate() {
             let done = round * numbers.len() + place;

@@ -91,8 +91,9 @@ pub const EXPERIMENTS: &[Entry] = &[
     Entry {
         name: "incast",
         about: "All to one: 1, 2, 4, 8, ... nodes put into one at once, until all is there; \
-                throughput, and how evenly it is shared.",
-        links: Links::Fabrics,
+                throughput, and how evenly it is shared. Where one host has room for many nodes: \
+                past the kernel an interface has one.",
+        links: Links::Schemes(&["shm", "udp"]),
         by_default: false,
         seconds: [5, 30],
         run: incast::run,

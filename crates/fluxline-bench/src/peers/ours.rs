@@ -125,6 +125,7 @@ fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) -> Result<T, 
                 cores: run.cores.map(Some),
                 progress: Box::new(|_, _, _| {}),
                 stop: run.stop.clone(),
+                sender: None,
             })?;
             work(&mut near)
         });

@@ -21,6 +21,13 @@ pub enum Link {
         /// The other side's; `None`: RoCEv2's, or on this host any.
         port: Option<u16>,
     },
+    /// `xdp://ADDRESS[:PORT]`: the same past both kernels' network stacks (AF_XDP).
+    Xdp {
+        /// The other side's, on no loopback.
+        address: IpAddr,
+        /// The other side's; `None`: RoCEv2's.
+        port: Option<u16>,
+    },
     /// `tcp://ADDRESS`: plain TCP, as a reference; it has no fabric.
     Tcp {
         /// The other side's.
@@ -35,13 +42,22 @@ pub enum Link {
 pub enum LinkError {
     /// No such scheme.
     #[error(
-        "this names no link that can be measured; write shm://, udp://ADDRESS (other side: \
-         `fluxline bench --serve`), tcp://ADDRESS, or sim:sci?nodes=2&model=lc2"
+        "this names no link that can be measured; write shm://, udp://ADDRESS or xdp://ADDRESS \
+         (other side: `fluxline bench --serve`), tcp://ADDRESS, or sim:sci?nodes=2&model=lc2"
     )]
     Scheme,
     /// A group was given.
     #[error("write shm:// alone; the benchmark opens a group of its own")]
     Group,
+    /// Loopback has no interface past the kernel.
+    #[error(
+        "xdp:// is between two interfaces, and loopback has none; write the address of another \
+         host or network namespace, or udp://{address}"
+    )]
+    Loopback {
+        /// What was given.
+        address: IpAddr,
+    },
     /// The address is none.
     #[error("write the other side's address behind {scheme}, for example {scheme}10.0.0.7")]
     Address {
@@ -57,6 +73,13 @@ impl Link {
             let (address, port) = address("udp://", rest)?;
             return Ok(Link::Udp { address, port });
         }
+        if let Some(rest) = url.strip_prefix("xdp://") {
+            let (address, port) = address("xdp://", rest)?;
+            if address.is_loopback() {
+                return Err(LinkError::Loopback { address });
+            }
+            return Ok(Link::Xdp { address, port });
+        }
         if let Some(rest) = url.strip_prefix("tcp://") {
             let (address, _) = address("tcp://", rest)?;
             return Ok(Link::Tcp { address });
@@ -69,12 +92,13 @@ impl Link {
         }
     }
 
-    /// Its scheme: `shm`, `udp`, `tcp`.
+    /// Its scheme: `shm`, `udp`, `xdp`, `tcp`.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
         match self {
             Link::Shm => "shm",
             Link::Udp { .. } => "udp",
+            Link::Xdp { .. } => "xdp",
             Link::Tcp { .. } => "tcp",
             Link::Simulated => "sim",
         }
@@ -89,10 +113,16 @@ impl Link {
     /// The other side's address; `None`: it is this host.
     #[must_use]
     pub fn host(&self) -> Option<IpAddr> {
+        self.address().filter(|address| !address.is_loopback())
+    }
+
+    /// The address that it leads to; `None`: it has none.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
         match self {
             Link::Shm | Link::Simulated => None,
-            Link::Udp { address, .. } | Link::Tcp { address } => {
-                (!address.is_loopback()).then_some(*address)
+            Link::Udp { address, .. } | Link::Xdp { address, .. } | Link::Tcp { address } => {
+                Some(*address)
             }
         }
     }
@@ -106,28 +136,23 @@ impl Link {
     /// What it goes through on the near side's host; `None`: it is simulated. Nothing is sent.
     #[must_use]
     pub fn through(&self) -> Option<Through> {
-        match self {
-            Link::Shm => Some(Through::Memory),
+        match self.address() {
             // Without a route nothing will be measured: then everything may be the reason.
-            Link::Udp { address, .. } | Link::Tcp { address } => {
-                Some(Through::toward(*address).unwrap_or(Through::Anything))
-            }
-            Link::Simulated => None,
+            Some(address) => Some(Through::toward(address).unwrap_or(Through::Anything)),
+            None => (*self == Link::Shm).then_some(Through::Memory),
         }
     }
 
     /// What it goes through on the far side's host, to which `near` is connected.
     #[must_use]
     pub fn through_at_far(&self, near: IpAddr) -> Option<Through> {
-        let (Link::Udp { address, .. } | Link::Tcp { address }) = self else {
-            return self.through();
-        };
+        let Some(address) = self.address() else { return self.through() };
         let back = Through::toward(near).unwrap_or(Through::Anything);
         if back == Through::Loopback || address.is_loopback() {
             return Some(Through::Loopback);
         }
         // The control connection may go another way than the link.
-        Some(interface_of(*address).map_or(back, Through::Interface))
+        Some(interface_of(address).map_or(back, Through::Interface))
     }
 
     /// The URLs of the nodes of near and far. `group` is this benchmark's alone.
@@ -149,6 +174,12 @@ impl Link {
                 let near = SocketAddr::new(near, free_port(near)?);
                 let far = SocketAddr::new(*address, port);
                 Ok([near, far].map(|address| format!("udp://{address}")))
+            }
+            Link::Xdp { address, port } => {
+                // A port that the near kernel gives to nobody else: its datagrams come here.
+                let near = SocketAddr::new(near, free_port(near)?);
+                let far = SocketAddr::new(*address, port.unwrap_or(roce::UDP_PORT));
+                Ok([near, far].map(|address| format!("xdp://{address}")))
             }
             Link::Tcp { .. } | Link::Simulated => {
                 let (what, link) = ("a node".to_owned(), format!("{}:", self.scheme()));
@@ -188,6 +219,10 @@ mod tests {
         let nodes = link.nodes("g", "127.0.0.1".parse().expect("right")).expect("a port");
         assert_eq!(nodes[1], "udp://10.0.0.7:5000");
         assert!(nodes[0].starts_with("udp://127.0.0.1:"), "{nodes:?}");
+        let link = Link::parse("xdp://10.0.0.7").expect("right");
+        let nodes = link.nodes("g", "127.0.0.1".parse().expect("right")).expect("a port");
+        assert_eq!(nodes[1], "xdp://10.0.0.7:4791");
+        assert!(nodes[0].starts_with("xdp://127.0.0.1:"), "{nodes:?}");
         assert_eq!(Link::parse("udp://[::1]").expect("right").host(), None);
         assert_eq!(Link::parse("tcp://127.0.0.1").expect("right").host(), None);
         for (url, says) in [
@@ -198,6 +233,10 @@ mod tests {
             ("udp://here", "udp://10.0.0.7"),
             ("udp://0.0.0.0", "udp://10.0.0.7"),
             ("udp://1.2.3.4:99999", "udp://10.0.0.7"),
+            ("xdp://", "xdp://10.0.0.7"),
+            ("xdp://eth0", "xdp://10.0.0.7"),
+            ("xdp://127.0.0.1", "or udp://127.0.0.1"),
+            ("xdp://[::1]:4791", "loopback has none"),
             ("tcp://1.2.3", "tcp://10.0.0.7"),
         ] {
             let error = Link::parse(url).expect_err(url).to_string();

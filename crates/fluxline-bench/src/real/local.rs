@@ -1,15 +1,14 @@
-//! The far side as a process of its own on this host; and how a process that was started ended.
+//! The far side as a process of its own on this host.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::ANSWER_LIMIT;
 use super::near::silent;
-use crate::Trouble;
 use crate::stage::Stop;
+use crate::{Trouble, child};
 
 /// The far side as another process on this host, started for one benchmark; killed when dropped.
 pub struct Local {
@@ -76,17 +75,7 @@ impl Local {
 
     /// How it ended, if it has.
     pub fn died(&mut self) -> Option<Trouble> {
-        // A process that closes its connections needs a moment to be gone.
-        let began = Instant::now();
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => break status,
-                _ if began.elapsed() > Duration::from_millis(300) => return None,
-                _ => std::thread::sleep(Duration::from_millis(5)),
-            }
-        };
-        let how = how_it_ended(&mut self.child, status);
-        Some(Trouble::PeerGone { how: format!("process {} {how}", self.child.id()) })
+        child::gone(&mut self.child).map(|how| Trouble::PeerGone { how })
     }
 }
 
@@ -94,42 +83,5 @@ impl Drop for Local {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// How a process of this program ended, as the rest of a sentence that begins with its name: by
-/// which signal, or with the last line that it said on standard error, which is piped.
-pub fn how_it_ended(child: &mut Child, status: ExitStatus) -> String {
-    let mut said = String::new();
-    if let Some(errors) = &mut child.stderr {
-        // What it could not say is not known.
-        let _ = errors.read_to_string(&mut said);
-    }
-    let last = said.lines().last().unwrap_or_default();
-    let last = last.trim_start_matches("fluxline: ").trim_end_matches('.');
-    match (status.signal(), last) {
-        (Some(signal), _) => format!("was killed by signal {signal}"),
-        (None, "") => format!("ended with {status}"),
-        (None, last) => format!("failed: {last}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_that_ended_is_told_by_signal_by_its_last_line_or_by_its_status() {
-        for (script, expected) in [
-            ("echo first >&2; echo 'fluxline: no room.' >&2; exit 1", "failed: no room"),
-            ("kill -9 $$", "was killed by signal 9"),
-            ("exit 3", "ended with exit status: 3"),
-        ] {
-            let mut command = Command::new("sh");
-            let mut child =
-                command.args(["-c", script]).stderr(Stdio::piped()).spawn().expect("sh starts");
-            let status = child.wait().expect("it ends");
-            assert_eq!(how_it_ended(&mut child, status), expected);
-        }
     }
 }

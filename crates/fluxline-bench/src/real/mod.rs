@@ -8,7 +8,7 @@ mod player;
 
 pub use far::{ServeError, Server};
 pub use link::{Link, LinkError};
-pub use local::{KEY_VARIABLE, Local, how_it_ended};
+pub use local::{KEY_VARIABLE, Local};
 pub use near::{Near, NearConfig, Progress};
 
 use std::time::Duration;

@@ -12,7 +12,7 @@ use super::link::Link;
 use super::player::{self, Player, Watch};
 use crate::control::{Channel, Greeting, Message};
 use crate::role::Side;
-use crate::stage::{NearEnd, Stage, Stop, Talk};
+use crate::stage::{NearEnd, Program, Stage, Stop, Talk};
 use crate::{Trouble, registry};
 
 /// Half an arena \[byte\]: NetPIPE's largest message with its pools of 10 MB for a cold cache.
@@ -42,6 +42,8 @@ pub struct NearConfig {
     pub progress: Progress,
     /// When it is over.
     pub stop: Stop,
+    /// How a process is started that sends datagrams; `None`: threads send.
+    pub sender: Option<Program>,
 }
 
 /// The near side of a benchmark on a real link.
@@ -246,10 +248,7 @@ impl Stage for Near {
     }
 
     fn addresses(&self) -> Option<[IpAddr; 2]> {
-        let far = match &self.config.link {
-            Link::Udp { address, .. } | Link::Tcp { address } => *address,
-            Link::Shm | Link::Simulated => return None,
-        };
+        let far = self.config.link.address()?;
         let near = if far.is_loopback() { far } else { self.addresses[1] };
         Some([far, near])
     }
@@ -260,6 +259,10 @@ impl Stage for Near {
 
     fn stop(&self) -> &Stop {
         &self.config.stop
+    }
+
+    fn sender(&self) -> Option<&Program> {
+        self.config.sender.as_ref()
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fluxline::clock;
 use fluxline::roce::{RoceError, RoceNode, endpoint_config, long_enough};
 use fluxline::udp::{UdpPort, UdpPortConfig};
+use fluxline::xdp::{Queues, XdpPort};
 use fluxline_proto::Moment;
 use fluxline_proto::endpoint::EndpointConfig;
 use fluxline_proto::fabric::Fabric;
@@ -166,18 +167,29 @@ pub fn open(
     Ok((fabric, joining))
 }
 
-/// As [`fluxline::open`]; on UDP with room for as many connections as a node can have, since that
-/// is measured, too.
+/// As [`fluxline::open`]; on Ethernet with room for as many connections as a node can have, since
+/// that is measured, too.
 fn node(url: &str) -> Result<Box<dyn Fabric>, Trouble> {
-    if !url.starts_with("udp://") {
-        return Ok(fluxline::open(url)?);
-    }
-    let (local, name) = fluxline::udp_address(url)?;
-    let open = || -> Result<RoceNode, RoceError> {
-        let port = long_enough(UdpPort::bind(UdpPortConfig::new(local))?)?;
-        // More than there are is as many as there are.
-        let config = EndpointConfig { endpoints_max: u32::MAX, ..endpoint_config(&name)? };
-        Ok(RoceNode::on(port, config))
+    // More than there are is as many as there are.
+    let config = |name: &str| -> Result<EndpointConfig, RoceError> {
+        Ok(EndpointConfig { endpoints_max: u32::MAX, ..endpoint_config(name)? })
     };
-    Ok(Box::new(open().map_err(fluxline::OpenError::from)?))
+    if url.starts_with("udp://") {
+        let (local, name) = fluxline::udp_address(url)?;
+        let open = || -> Result<RoceNode, RoceError> {
+            let port = long_enough(UdpPort::bind(UdpPortConfig::new(local))?)?;
+            Ok(RoceNode::on(port, config(&name)?))
+        };
+        return Ok(Box::new(open().map_err(fluxline::OpenError::from)?));
+    }
+    if url.starts_with("xdp://") {
+        let (mut interface, name) = fluxline::xdp_interface(url)?;
+        // A card chooses the queue, and nobody has told it to take one.
+        interface.queues = Queues::All;
+        let port = XdpPort::open(&interface).map_err(fluxline::OpenError::from)?;
+        let port = long_enough(port).map_err(fluxline::OpenError::from)?;
+        let config = config(&name).map_err(fluxline::OpenError::from)?;
+        return Ok(Box::new(RoceNode::on(port, config)));
+    }
+    Ok(fluxline::open(url)?)
 }

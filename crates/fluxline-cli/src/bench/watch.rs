@@ -4,7 +4,7 @@
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use fluxline_bench::real::how_it_ended;
+use fluxline_bench::how_it_ended;
 
 use super::BenchError;
 use crate::run::Stop;

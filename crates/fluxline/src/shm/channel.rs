@@ -10,8 +10,9 @@ use std::sync::Arc;
 use crate::sys::map::SharedMap;
 use crate::sys::shim::Ordering;
 
-/// Bytes of records that a channel holds; few for loom, to which each word is an object.
-pub(super) const RING_BYTES: u64 = if cfg!(loom) { 48 } else { 32 << 10 };
+/// Bytes of records that a channel holds: two channels and the head of a slot are 64 KiB. Few for
+/// loom, to which each word is an object.
+pub(super) const RING_BYTES: u64 = if cfg!(loom) { 48 } else { (32 << 10) - 512 };
 /// A channel in memory \[byte\]: tail and head on lines of their own, then the ring.
 pub(super) const CHANNEL_BYTES: u64 = RING + RING_BYTES;
 /// The longest record \[byte\].

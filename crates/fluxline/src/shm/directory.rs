@@ -18,6 +18,8 @@ use crate::sys::shared::effective_user;
 const NODE_SUFFIX: &str = ".node";
 const REGION_SUFFIX: &str = ".region";
 const SEPARATOR: char = '~';
+/// What a file's blocks are counted in. Source: stat(2).
+const BLOCK_BYTES: u64 = 512;
 
 /// The directory of one group.
 #[derive(Clone, Debug)]
@@ -36,7 +38,7 @@ pub struct NodeEntry {
     pub alive: bool,
     /// Its exported regions: name and size of the file \[byte\].
     pub regions: Vec<(String, u64)>,
-    /// Its control file \[byte\].
+    /// The memory of its control file \[byte\].
     pub bytes: u64,
 }
 
@@ -127,7 +129,8 @@ pub fn list(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
         for path in entries(&group)? {
             let Some(file) = path.file_name().and_then(|name| name.to_str()) else { continue };
             let Some(node) = file.strip_suffix(NODE_SUFFIX) else { continue };
-            let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+            // Slots that nobody used have no memory.
+            let bytes = fs::metadata(&path).map_or(0, |found| found.blocks() * BLOCK_BYTES);
             found.push(NodeEntry {
                 group: group.file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 node: node.to_owned(),

@@ -10,7 +10,7 @@ use fluxline_proto::fabric::{
 };
 
 use super::endpoint::Endpoint;
-use super::node::{End, NodeFile};
+use super::node::End;
 use super::region::{Imported, OwnRegion};
 use super::{CAPABILITIES, Import, LIFE_PERIOD, QUEUE_MAX, Shm, reason};
 
@@ -82,13 +82,12 @@ impl Fabric for Shm {
             return Err(ConnectError::TooMany { max: CAPABILITIES.endpoints_max });
         }
         let host = |reason: String| ConnectError::Host { peer: peer.to_owned(), reason };
-        let path = self.directory.node(&name);
-        let node = NodeFile::open(&path).map_err(|error| host(error.to_string()))?;
+        let node = self.peer(&name).map_err(|error| host(error.to_string()))?;
         if !node.is_alive() {
             return Err(host("its process has died; start it again".to_owned()));
         }
         let slot = node.claim(&self.name, reliability == Reliability::Reliable);
-        let slot = slot.map_err(|status| host(status.to_string()))?;
+        let slot = slot.map_err(host)?;
         let named = (name.to_string(), reliability);
         Ok(self.add_endpoint(|id| Endpoint::new(id, named, node, (slot, End::Claimer))))
     }

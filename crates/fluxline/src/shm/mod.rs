@@ -44,7 +44,7 @@ use crate::push::{PushConsumer, PushOpenError, PushProducer};
 use crate::sys::push;
 
 /// Version of what is in the files; other versions are refused.
-const LAYOUT: u64 = 1;
+const LAYOUT: u64 = 2;
 /// How often the peers' lives are looked at.
 const LIFE_PERIOD: Span = Span::from_ms(50);
 /// A claim that is not completed for so long was left by a process that died over it.
@@ -57,7 +57,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     operation_bytes_max: 1 << 40,
     region_bytes_max: 1 << 40,
     regions_max: 1024,
-    endpoints_max: 64,
+    endpoints_max: SLOTS as u32,
     queue_max: QUEUE_MAX as u32,
     windows: true,
     atomics: true,
@@ -205,11 +205,14 @@ pub struct Shm {
     turn: usize,
     claims_seen: u64,
     lives_seen: Option<Moment>,
-    unfinished_claims: [u32; SLOTS as usize],
+    /// How often each slot was found in the middle of a claim.
+    unfinished_claims: Vec<u32>,
 }
 
 impl Shm {
-    /// Opens a node of a group. Errors: [`ShmError`]. Cost: maps some 1 MiB.
+    /// Opens a node of a group. Errors: [`ShmError`]. Cost: 64 KiB of shared memory,
+    /// and as much again for each connection that peers make to it, from the first use of its slot
+    /// until the node ends.
     pub fn open(group: &Name, node: &Name, config: ShmConfig) -> Result<Shm, ShmError> {
         let base = config.base.clone().unwrap_or_else(directory::default_base);
         let mut tries = 0;
@@ -236,7 +239,7 @@ impl Shm {
             turn: 0,
             claims_seen: 0,
             lives_seen: None,
-            unfinished_claims: [0; SLOTS as usize],
+            unfinished_claims: vec![0; SLOTS as usize],
         })
     }
 
@@ -320,6 +323,16 @@ impl Shm {
         id
     }
 
+    /// A peer's control file: as another connection to that living node has it, else newly opened.
+    /// A thousand connections to one peer take one descriptor.
+    fn peer(&self, name: &Name) -> Result<NodeFile, ShmError> {
+        let known = self.endpoints.iter().flatten().find(|of| of.peer_name == name.as_str());
+        match known {
+            Some(of) if of.peer.is_alive() => Ok(of.peer.clone()),
+            _ => NodeFile::open(&self.directory.node(name)),
+        }
+    }
+
     /// Takes up connections that peers have claimed slots for.
     fn accept(&mut self) {
         let claims = self.own.claims();
@@ -327,10 +340,14 @@ impl Shm {
             return;
         }
         self.claims_seen = claims;
-        let claimed: Vec<_> = self.own.slots(Phase::Claimed).collect();
-        for slot in claimed {
+        let claimed: Vec<_> = self.own.places(Phase::Claimed).collect();
+        for place in claimed {
+            let Ok(slot) = self.own.slot(place.clone()) else {
+                place.refuse(); // no memory is left to map it
+                continue;
+            };
             let claimer = slot.claimer();
-            let peer = claimer.as_ref().map(|(name, _)| NodeFile::open(&self.directory.node(name)));
+            let peer = claimer.as_ref().map(|(name, _)| self.peer(name));
             let (Some((name, reliable)), Some(Ok(peer))) = (claimer, peer) else {
                 slot.refuse(); // nobody is there, or no descriptor is left to reach it
                 continue;
@@ -372,9 +389,14 @@ impl Shm {
             return;
         }
         *since = now;
+        let mut last: Option<(NodeFile, bool)> = None;
         for number in 0..self.endpoints.len() {
-            let dead = self.endpoints[number].as_ref().is_some_and(|of| !of.peer.is_alive());
-            if dead {
+            let Some(of) = &self.endpoints[number] else { continue };
+            // Of many connections to one peer, the first is asked.
+            let known = last.take().filter(|(peer, _)| peer.is_same(&of.peer));
+            let (peer, alive) = known.unwrap_or_else(|| (of.peer.clone(), of.peer.is_alive()));
+            last = Some((peer, alive));
+            if !alive {
                 // What it sent before it died is still there.
                 if let Some(of) = &mut self.endpoints[number] {
                     while of.is_due() && of.turn(now, &self.regions, &mut self.told).is_ok() {
@@ -386,17 +408,17 @@ impl Shm {
                 self.end(number, Status::PeerGone);
             }
         }
-        let claiming: Vec<_> = self.own.slots(Phase::Claiming).collect();
-        for slot in &claiming {
-            let periods = &mut self.unfinished_claims[slot.number() as usize];
+        let claiming: Vec<_> = self.own.places(Phase::Claiming).collect();
+        for place in &claiming {
+            let periods = &mut self.unfinished_claims[place.number() as usize];
             *periods += 1;
             if *periods > CLAIM_PERIODS_MAX {
                 *periods = 0;
-                slot.take_back();
+                place.take_back();
             }
         }
         if claiming.is_empty() {
-            self.unfinished_claims = [0; SLOTS as usize];
+            self.unfinished_claims.fill(0);
         }
     }
 

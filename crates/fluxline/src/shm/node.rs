@@ -5,6 +5,9 @@
 //! may close; the second to do so frees the slot. The slot's state is one word, phase and
 //! generation, changed by compare-and-swap, so that a slot that was freed and claimed again is not
 //! taken for the old one.
+//!
+//! All states stand together in the file's head, so that looking through them touches no slot: a
+//! slot has memory only from its first claim on, and is mapped by its two ends alone.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -16,19 +19,24 @@ use fluxline_proto::fabric::{NAME_BYTES_MAX, Name, Status};
 
 use super::channel::{CHANNEL_BYTES, Receiver, Sender};
 use super::directory::{Directory, is_held, open_own};
-use super::{LAYOUT, ShmError};
+use super::{LAYOUT, ShmError, reason};
 use crate::sys::futex::{sleep_on, wake};
 use crate::sys::map::SharedMap;
+#[cfg(not(all(test, loom)))]
+use crate::sys::shared::make_room;
 use crate::sys::shared::{name_file, unnamed_file};
 use crate::sys::shim::{AtomicU64, Ordering, fence};
 
-/// Connections of one node at most; loom, to which each word is an object, has one.
-pub(super) const SLOTS: u64 = if cfg!(loom) { 1 } else { 16 };
+/// Connections to one node at most; loom, to which each word is an object, has one.
+pub(super) const SLOTS: u64 = if cfg!(loom) { 1 } else { 1024 };
 const MAGIC: u64 = u64::from_le_bytes(*b"FLXNODE\0");
-const PAGE_BYTES: u64 = if cfg!(loom) { 392 } else { 4096 };
+/// The head and a slot \[byte\]: what every kernel maps alone, pages of 64 KiB among them.
+const HEAD_BYTES: u64 = if cfg!(loom) { 400 } else { 64 << 10 };
+const SLOT_BYTES: u64 = SLOT_HEADER_BYTES + 2 * CHANNEL_BYTES;
 const SLOT_HEADER_BYTES: u64 = if cfg!(loom) { 264 } else { 512 };
-const SLOT_BYTES: u64 = (SLOT_HEADER_BYTES + 2 * CHANNEL_BYTES).next_multiple_of(PAGE_BYTES);
-const FILE_BYTES: u64 = PAGE_BYTES + SLOTS * SLOT_BYTES;
+const FILE_BYTES: u64 = HEAD_BYTES + SLOTS * SLOT_BYTES;
+const _: () = assert!(cfg!(loom) || SLOT_BYTES == HEAD_BYTES, "slots can be mapped alone");
+const _: () = assert!(at::STATES + 8 * SLOTS <= HEAD_BYTES, "the states fit the head");
 /// How often a name is tried for while others come and go.
 const TRIES: u32 = 20;
 
@@ -39,11 +47,12 @@ mod at {
     pub const CLAIMS: u64 = 128;
     pub const BELL: u64 = 256;
     pub const SLEEPERS: u64 = 384;
+    /// Those of all slots, a word each.
+    pub const STATES: u64 = if cfg!(loom) { 392 } else { 4096 };
 }
 
 /// Words of a slot's head \[byte\].
 mod in_slot {
-    pub const STATE: u64 = 0;
     pub const RELIABLE: u64 = 8;
     pub const NAME_BYTES: u64 = 16;
     pub const NAME: u64 = 24;
@@ -76,7 +85,11 @@ const PHASES: [Phase; 5] =
 #[derive(Clone, Debug)]
 pub(super) struct NodeFile {
     file: Arc<File>,
-    pub map: Arc<SharedMap>,
+    /// Its head.
+    map: Arc<SharedMap>,
+    /// Its slot, which a model has one of.
+    #[cfg(all(test, loom))]
+    slot: Arc<SharedMap>,
 }
 
 impl NodeFile {
@@ -85,15 +98,17 @@ impl NodeFile {
         let path = directory.node(node);
         let host = |error: &std::io::Error| ShmError::host(&path, error);
         let file =
-            unnamed_file(directory.path(), FILE_BYTES, false).map_err(|error| host(&error))?;
-        let map = SharedMap::of_file(file.as_fd(), FILE_BYTES as usize, true);
-        let map = Arc::new(map.map_err(|error| host(&error))?);
+            unnamed_file(directory.path(), HEAD_BYTES, false).map_err(|error| host(&error))?;
+        // Slots have no memory yet.
+        file.set_len(FILE_BYTES).map_err(|error| host(&error))?;
+        let map = SharedMap::of_file(file.as_fd(), HEAD_BYTES as usize, true);
+        let map = map.map_err(|error| host(&error))?;
         map.word(at::LAYOUT).store(LAYOUT, Ordering::Relaxed);
         map.word(at::MAGIC).store(MAGIC, Ordering::Release);
         file.try_lock().map_err(|_| ShmError::NameTaken { node: node.clone() })?;
         for _ in 0..TRIES {
             match name_file(&file, &path) {
-                Ok(()) => return Ok(NodeFile { file: Arc::new(file), map }),
+                Ok(()) => return Ok(NodeFile::new(file, map)),
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                     return Err(host(&error));
                 }
@@ -111,20 +126,48 @@ impl NodeFile {
         if length != FILE_BYTES {
             return Err(version());
         }
-        let map = SharedMap::of_file(file.as_fd(), FILE_BYTES as usize, true);
+        let map = SharedMap::of_file(file.as_fd(), HEAD_BYTES as usize, true);
         let map = map.map_err(|error| ShmError::host(path, &error))?;
         let word = |place| map.word(place).load(Ordering::Acquire);
         if word(at::MAGIC) != MAGIC || word(at::LAYOUT) != LAYOUT {
             return Err(version());
         }
-        Ok(NodeFile { file: Arc::new(file), map: Arc::new(map) })
+        Ok(NodeFile::new(file, map))
+    }
+
+    #[cfg(not(all(test, loom)))]
+    fn new(file: File, map: SharedMap) -> NodeFile {
+        NodeFile { file: Arc::new(file), map: Arc::new(map) }
+    }
+
+    #[cfg(all(test, loom))]
+    fn new(file: File, map: SharedMap) -> NodeFile {
+        let slot = Arc::new(SharedMap::for_test(SLOT_BYTES));
+        NodeFile { file: Arc::new(file), map: Arc::new(map), slot }
     }
 
     /// A control file that is memory alone, for a model of its slots and its bell.
     #[cfg(all(test, loom))]
     pub fn of_heap() -> NodeFile {
         let file = File::open("/dev/null").expect("always there");
-        NodeFile { file: Arc::new(file), map: Arc::new(SharedMap::for_test(FILE_BYTES)) }
+        NodeFile::new(file, SharedMap::for_test(HEAD_BYTES))
+    }
+
+    /// The slot at that place, with memory and mapped. Cost: two system calls.
+    ///
+    /// Errors: the file system is full, or this process has no room for a mapping.
+    #[cfg(not(all(test, loom)))]
+    pub fn slot(&self, place: Place) -> std::io::Result<Slot> {
+        let start = HEAD_BYTES + place.number * SLOT_BYTES;
+        make_room(&self.file, start, SLOT_BYTES)?;
+        let start = libc::off_t::try_from(start).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
+        let map = SharedMap::of_file_at(self.file.as_fd(), start, SLOT_BYTES as usize, true)?;
+        Ok(Slot { place, map: Arc::new(map) })
+    }
+
+    #[cfg(all(test, loom))]
+    pub fn slot(&self, place: Place) -> std::io::Result<Slot> {
+        Ok(Slot { place, map: Arc::clone(&self.slot) })
     }
 
     /// Whether its process lives. Cost: a system call or two.
@@ -132,38 +175,46 @@ impl NodeFile {
         is_held(&self.file)
     }
 
+    /// Whether both are one file as it was opened once.
+    pub fn is_same(&self, other: &NodeFile) -> bool {
+        Arc::ptr_eq(&self.file, &other.file)
+    }
+
     /// How many claims there ever were: when it changes, slots are worth looking at.
     pub fn claims(&self) -> u64 {
         self.map.word(at::CLAIMS).load(Ordering::Acquire) // SYNC claimed <- claim
     }
 
-    /// Claims a free slot for `name`.
-    pub fn claim(&self, name: &Name, reliable: bool) -> Result<Slot, Status> {
-        for number in 0..SLOTS {
-            let state = Slot::state_of(&self.map, number);
-            let slot = Slot { map: Arc::clone(&self.map), number, generation: state.1 };
-            if state.0 != Phase::Free || !slot.change(Phase::Free, Phase::Claiming) {
+    /// Claims a free slot for `name`. Errors: there is none, or no memory for it, in words.
+    pub fn claim(&self, name: &Name, reliable: bool) -> Result<Slot, String> {
+        for place in self.places(Phase::Free) {
+            if !place.change(Phase::Free, Phase::Claiming) {
                 continue;
             }
+            let slot = self.slot(place.clone()).map_err(|error| {
+                place.take_back();
+                reason(&error)
+            })?;
+            slot.clear();
             let text = name.as_str().as_bytes();
-            slot.word(in_slot::RELIABLE).store(reliable.into(), Ordering::Relaxed);
-            slot.word(in_slot::NAME_BYTES).store(text.len() as u64, Ordering::Relaxed);
-            self.map.write(slot.start() + in_slot::NAME, text);
-            if slot.change(Phase::Claiming, Phase::Claimed) {
+            slot.map.word(in_slot::RELIABLE).store(reliable.into(), Ordering::Relaxed);
+            slot.map.word(in_slot::NAME_BYTES).store(text.len() as u64, Ordering::Relaxed);
+            slot.map.write(in_slot::NAME, text);
+            if place.change(Phase::Claiming, Phase::Claimed) {
                 self.map.word(at::CLAIMS).fetch_add(1, Ordering::Release); // SYNC claimed -> claims
                 self.ring();
                 return Ok(slot);
             }
         }
-        Err(Status::NoRoom)
+        Err(Status::NoRoom.to_string())
     }
 
-    /// The slots in this phase.
-    pub fn slots(&self, phase: Phase) -> impl Iterator<Item = Slot> + '_ {
+    /// The places of slots in this phase.
+    pub fn places(&self, phase: Phase) -> impl Iterator<Item = Place> + '_ {
         (0..SLOTS).filter_map(move |number| {
-            let (found, generation) = Slot::state_of(&self.map, number);
-            let slot = Slot { map: Arc::clone(&self.map), number, generation };
-            (found == phase).then_some(slot)
+            let (found, generation) = Place::state_of(&self.map, number);
+            let place = || Place { head: Arc::clone(&self.map), number, generation };
+            (found == phase).then(place)
         })
     }
 
@@ -206,19 +257,18 @@ fn remove_dead(directory: &Directory, node: &Name) -> Result<(), ShmError> {
     Err(ShmError::NameTaken { node: node.clone() })
 }
 
-/// One connection's place in a control file.
+/// One connection's place in a control file: the state of its slot.
 #[derive(Clone, Debug)]
-pub(super) struct Slot {
-    map: Arc<SharedMap>,
+pub(super) struct Place {
+    head: Arc<SharedMap>,
     number: u64,
     generation: u64,
 }
 
-impl Slot {
-    fn state_of(map: &SharedMap, number: u64) -> (Phase, u64) {
-        let start = PAGE_BYTES + number * SLOT_BYTES;
+impl Place {
+    fn state_of(head: &SharedMap, number: u64) -> (Phase, u64) {
         // SYNC slot-state <- change
-        let state = map.word(start + in_slot::STATE).load(Ordering::Acquire);
+        let state = head.word(at::STATES + 8 * number).load(Ordering::Acquire);
         // Nonsense of another process is never free.
         let phase = PHASES.get((state & 0xFF) as usize).copied().unwrap_or(Phase::Freeing);
         (phase, state >> 8)
@@ -229,41 +279,85 @@ impl Slot {
         self.number
     }
 
-    fn start(&self) -> u64 {
-        PAGE_BYTES + self.number * SLOT_BYTES
-    }
-
-    fn word(&self, place: u64) -> &AtomicU64 {
-        self.map.word(self.start() + place)
+    fn state(&self) -> &AtomicU64 {
+        self.head.word(at::STATES + 8 * self.number)
     }
 
     /// The phase, as long as the slot is still this connection's.
     pub fn phase(&self) -> Option<Phase> {
-        let (phase, generation) = Slot::state_of(&self.map, self.number);
+        let (phase, generation) = Place::state_of(&self.head, self.number);
         (generation == self.generation).then_some(phase)
     }
 
     /// Changes the phase, unless somebody else has.
     pub fn change(&self, from: Phase, to: Phase) -> bool {
         let word = |phase| self.generation << 8 | phase as u64;
-        let state = self.word(in_slot::STATE);
         // SYNC slot-state -> state_of
-        state.compare_exchange(word(from), word(to), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        let changed = self.state().compare_exchange(
+            word(from),
+            word(to),
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        changed.is_ok()
+    }
+
+    /// Refuses a claim: its claimer finds the slot another's.
+    pub fn refuse(&self) {
+        self.free_from(Phase::Claimed);
+    }
+
+    /// Takes a claim back that its claimer did not complete.
+    pub fn take_back(&self) {
+        self.free_from(Phase::Claiming);
+    }
+
+    /// Who claims it next clears it.
+    fn free_from(&self, phase: Phase) {
+        if self.change(phase, Phase::Freeing) {
+            let next = (self.generation + 1) << 8 | Phase::Free as u64;
+            self.state().store(next, Ordering::Release); // SYNC slot-state -> state_of
+        }
+    }
+}
+
+/// One connection's slot in a control file.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    place: Place,
+    map: Arc<SharedMap>,
+}
+
+impl Slot {
+    /// What another connection left goes.
+    fn clear(&self) {
+        for place in (0..SLOT_BYTES).step_by(8) {
+            self.map.word(place).store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The phase, as long as the slot is still this connection's.
+    pub fn phase(&self) -> Option<Phase> {
+        self.place.phase()
+    }
+
+    /// Changes the phase, unless somebody else has.
+    pub fn change(&self, from: Phase, to: Phase) -> bool {
+        self.place.change(from, to)
     }
 
     /// Who claimed it; `None`: no name.
     pub fn claimer(&self) -> Option<(Name, bool)> {
-        let bytes = self.word(in_slot::NAME_BYTES).load(Ordering::Relaxed);
+        let bytes = self.map.word(in_slot::NAME_BYTES).load(Ordering::Relaxed);
         let mut text = vec![0; usize::try_from(bytes).ok().filter(|&b| b <= NAME_BYTES_MAX)?];
-        self.map.read(self.start() + in_slot::NAME, &mut text);
+        self.map.read(in_slot::NAME, &mut text);
         let name = Name::parse(std::str::from_utf8(&text).ok()?).ok()?;
-        Some((name, self.word(in_slot::RELIABLE).load(Ordering::Relaxed) != 0))
+        Some((name, self.map.word(in_slot::RELIABLE).load(Ordering::Relaxed) != 0))
     }
 
     /// The two channels as `end` has them.
     pub fn channels(&self, end: End) -> (Sender, Receiver) {
-        let [to_owner, to_claimer] =
-            [0, CHANNEL_BYTES].map(|place| self.start() + SLOT_HEADER_BYTES + place);
+        let [to_owner, to_claimer] = [0, CHANNEL_BYTES].map(|place| SLOT_HEADER_BYTES + place);
         match end {
             End::Claimer => {
                 (Sender::new(&self.map, to_owner), Receiver::new(&self.map, to_claimer))
@@ -275,48 +369,34 @@ impl Slot {
     /// Whether `end` has closed.
     pub fn is_closed(&self, end: End) -> bool {
         // SYNC closed <- close
-        self.word(in_slot::CLOSED[end as usize]).load(Ordering::Acquire) != 0
+        self.map.word(in_slot::CLOSED[end as usize]).load(Ordering::Acquire) != 0
     }
 
-    /// Closes at `end`; the second to close frees the slot.
+    /// Closes at `end`; the second to close frees the slot. One that was refused is another's.
     pub fn close(&self, end: End) {
+        if self.phase().is_none() {
+            return;
+        }
         // SYNC closed -> is_closed
-        self.word(in_slot::CLOSED[end as usize]).store(1, Ordering::Release);
+        self.map.word(in_slot::CLOSED[end as usize]).store(1, Ordering::Release);
         fence(Ordering::SeqCst); // of two that close at once, at least one sees the other
         let other = match end {
             End::Claimer => End::Owner,
             End::Owner => End::Claimer,
         };
-        if self.is_closed(other) && self.change(Phase::Open, Phase::Freeing) {
-            self.free();
+        if self.is_closed(other) {
+            self.place.free_from(Phase::Open);
         }
     }
 
     /// Frees a slot whose claimer died: it closes nothing any more.
     pub fn close_for_dead(&self) {
-        self.word(in_slot::CLOSED[End::Claimer as usize]).store(1, Ordering::Release);
+        self.map.word(in_slot::CLOSED[End::Claimer as usize]).store(1, Ordering::Release);
         self.close(End::Owner);
     }
 
     /// Refuses a claim: its claimer finds the slot another's.
     pub fn refuse(&self) {
-        if self.change(Phase::Claimed, Phase::Freeing) {
-            self.free();
-        }
-    }
-
-    /// Takes a claim back that its claimer did not complete.
-    pub fn take_back(&self) {
-        if self.change(Phase::Claiming, Phase::Freeing) {
-            self.free();
-        }
-    }
-
-    fn free(&self) {
-        for place in (0..SLOT_HEADER_BYTES + 2 * CHANNEL_BYTES).step_by(8).skip(1) {
-            self.word(place).store(0, Ordering::Relaxed);
-        }
-        let next = (self.generation + 1) << 8 | Phase::Free as u64;
-        self.word(in_slot::STATE).store(next, Ordering::Release); // SYNC slot-state -> state_of
+        self.place.refuse();
     }
 }

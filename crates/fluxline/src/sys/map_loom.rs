@@ -31,6 +31,15 @@ impl SharedMap {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    pub(crate) fn of_file_at(
+        _: BorrowedFd<'_>,
+        _: libc::off_t,
+        _: usize,
+        _: bool,
+    ) -> io::Result<SharedMap> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Zeroed memory of a multiple of 8 bytes; to be made inside a model.
     #[cfg(test)]
     pub(crate) fn for_test(bytes: u64) -> SharedMap {

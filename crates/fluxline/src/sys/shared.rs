@@ -1,6 +1,7 @@
 //! System calls of shared memory: files without a name, names for them, room.
 //!
-//! Source: Linux man-pages open(2) (O_TMPFILE), linkat(2), posix_fallocate(3), madvise(2).
+//! Source: Linux man-pages open(2) (O_TMPFILE), linkat(2), posix_fallocate(3), fallocate(2),
+//! madvise(2).
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -32,6 +33,25 @@ pub(crate) fn unnamed_file(directory: &Path, bytes: u64, huge: bool) -> io::Resu
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
         0 => Ok(file),
         error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Makes room for a part of a file that lies within its length: a full file system is told here,
+/// not by a signal later. Where it cannot be asked for room there is none to be told of.
+pub(crate) fn make_room(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    let number = |value| libc::off_t::try_from(value).map_err(|_| io::ErrorKind::FileTooLarge);
+    let (offset, bytes) = (number(offset)?, number(bytes)?);
+    loop {
+        // SAFETY: takes numbers alone; the descriptor is open.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, bytes) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP) => return Ok(()),
+            _ => return Err(error),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use fluxline::pin;
 use fluxline_bench::real::{Link, Local, Near, NearConfig};
 use fluxline_bench::registry::Entry;
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::Plan;
+use fluxline_bench::stage::{Plan, Program};
 use fluxline_bench::{Trouble, environment, page, pingpong, run};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -185,6 +185,7 @@ fn on_link(
                 cores: [Some(cores[0]), is_local.then_some(cores[1])],
                 progress: Box::new(progress::telling(bar)),
                 stop: stop.for_bench(),
+                sender: sender(),
             };
             let mut near = Near::connect(config)?;
             report.environment["far"] = near.far_environment().clone();
@@ -210,6 +211,12 @@ fn on_link(
 fn last_core(far: &Value) -> Option<usize> {
     let last = far["cores_allowed"].as_array()?.last()?.as_u64()?;
     usize::try_from(last).ok()
+}
+
+/// This program once more, as a sender; `None` where it does not know its own file.
+fn sender() -> Option<Program> {
+    let arguments = ["bench", "--send"].map(str::to_owned).to_vec();
+    std::env::current_exe().ok().map(|path| Program { path, arguments })
 }
 
 /// The failure that a trouble is.

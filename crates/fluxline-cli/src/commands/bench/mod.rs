@@ -23,6 +23,9 @@ use crate::{say, version};
 
 /// Does what the arguments ask for.
 pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
+    if arguments.send {
+        return serve::send();
+    }
     if arguments.list {
         match arguments.link {
             Some(BenchOf::Peers) => peers::list(json),

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use fluxline_bench::datagrams::sender;
 use fluxline_bench::environment;
 use fluxline_bench::real::{KEY_VARIABLE, ServeError, Server};
 
@@ -36,6 +37,13 @@ pub fn serve(address: SocketAddr, arguments: &BenchArguments, stop: &Stop) -> Re
         }
     };
     server.serve(arguments.once, &stop.for_bench(), &tell).map_err(failure)
+}
+
+/// Sends datagrams as the process orders that has started this one for it.
+pub fn send() -> Result<(), Failure> {
+    let input = std::io::BufReader::new(std::io::stdin());
+    let sent = sender::serve(input, &mut std::io::stdout().lock());
+    sent.map_err(|why| Failure::failed(format_args!("{why}.")))
 }
 
 fn failure(error: ServeError) -> Failure {

@@ -101,7 +101,7 @@ fn loom_a_sleeping_node_is_woken_and_told_all_that_came_before_the_peer_closed()
         near.end(Status::Disconnected, &mut Told::new());
         writer.join().expect("the writer");
         assert_eq!(slot.phase(), None, "the slot is free for others");
-        assert_eq!(owner.slots(Phase::Free).count(), 1);
+        assert_eq!(owner.places(Phase::Free).count(), 1);
     });
 }
 
@@ -115,7 +115,7 @@ fn loom_a_slot_that_both_ends_close_at_once_is_freed_once() {
         slot.close(End::Owner);
         claimer.join().expect("the claimer");
         assert_eq!(slot.phase(), None, "the slot is free for others");
-        assert_eq!(owner.slots(Phase::Free).count(), 1);
+        assert_eq!(owner.places(Phase::Free).count(), 1);
     });
 }
 
@@ -128,9 +128,10 @@ fn loom_a_claim_wakes_the_owner_and_shows_a_whole_name() {
         while owner.claims() == 0 {
             owner.sleep(LONG, || owner.claims() != 0);
         }
-        let claimed: Vec<_> = owner.slots(Phase::Claimed).collect();
+        let claimed: Vec<_> = owner.places(Phase::Claimed).collect();
         assert_eq!(claimed.len(), 1);
-        assert_eq!(claimed[0].claimer(), Some((name(), true)));
+        let claimed = owner.slot(claimed[0].clone()).expect("of a model");
+        assert_eq!(claimed.claimer(), Some((name(), true)));
         claimer.join().expect("the claimer");
     });
 }
@@ -143,8 +144,8 @@ fn loom_a_claim_seen_before_it_is_counted_shows_a_whole_name() {
         let claimer = thread::spawn(move || drop(file.claim(&name(), true).expect("free")));
         // As an owner does that another's claim has made look.
         let claimed = loop {
-            match owner.slots(Phase::Claimed).next() {
-                Some(slot) => break slot,
+            match owner.places(Phase::Claimed).next() {
+                Some(place) => break owner.slot(place).expect("of a model"),
                 None => thread::yield_now(),
             }
         };

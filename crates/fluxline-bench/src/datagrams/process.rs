@@ -1,0 +1,221 @@
+//! Senders as processes, as the one that measures sees them: started, led, heard, never left alone.
+//!
+//! A process is told what to send on its standard input and answers on its standard output, a line
+//! of JSON each. It holds its input open: when the one that started it is gone, however that came
+//! about, the input ends, and the sender with it ([`super::sender`]).
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use fluxline::clock;
+use fluxline::pin::repin_current_thread;
+use serde::{Deserialize, Serialize};
+
+use super::transmit::{SendPlan, Sent};
+use crate::Trouble;
+use crate::child::gone;
+use crate::stage::{Program, Stop};
+
+/// What a process is asked first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// What all send.
+    pub plan: SendPlan,
+    /// Which of the senders it is.
+    pub index: usize,
+}
+
+/// What it is asked next: begin at that time of day.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Begin {
+    /// \[ns since 1970\]
+    pub at_ns: u64,
+}
+
+/// What it answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Word {
+    /// Its socket is open.
+    Ready,
+    /// It has sent.
+    Done(Box<Sent>),
+    /// A sentence: why not.
+    Failed(String),
+}
+
+/// From the order to begin to the beginning: what it takes a process to wake up and read the order,
+/// several times over, so that all begin at one moment. (assumed; a wake-up is some 50 us)
+const LEAD: Duration = Duration::from_millis(2);
+/// How long a process may take beyond its time of sending.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often the one that measures looks whether it is over: rarely, since it shares a core with
+/// the first sender.
+const LOOK: Duration = Duration::from_millis(100);
+/// The longest line of a sender \[byte\]: a thousand cores in `Sent` are 5 KiB. (assumed)
+const LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// A line of the process of that number; `None`: that was its last.
+type Heard = (usize, Option<String>);
+
+/// A sending process; killed when dropped.
+struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    /// It says nothing more.
+    is_closed: bool,
+}
+
+impl Process {
+    /// Tells it a line. What cannot be told is noticed when nothing is heard from it.
+    fn tell(&mut self, what: &impl Serialize) {
+        let Some(input) = &mut self.input else { return };
+        let text = serde_json::to_string(what).unwrap_or_default();
+        let _ = writeln!(input, "{text}").and_then(|()| input.flush());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The sending processes of a trial.
+pub(super) struct Processes {
+    processes: Vec<Process>,
+    heard: Receiver<Heard>,
+}
+
+impl Processes {
+    /// Starts one for each core of the plan, on that core from its first instruction, and tells
+    /// each what it will send.
+    ///
+    /// Errors: a sentence; the program does not start.
+    pub fn start(program: &Program, plan: &SendPlan) -> Result<Processes, String> {
+        let (tell, heard) = mpsc::channel();
+        let mut processes = Vec::new();
+        for (index, core) in plan.cores.iter().enumerate() {
+            let mut child = spawn(program, *core)?;
+            let (input, output) = (child.stdin.take(), child.stdout.take());
+            let mut process = Process { child, input, is_closed: false };
+            process.tell(&Order { plan: plan.clone(), index });
+            processes.push(process);
+            if let Some(output) = output {
+                let tell = tell.clone();
+                // Ends with the process, which is killed when dropped.
+                std::thread::spawn(move || listen(BufReader::new(output), index, &tell));
+            }
+        }
+        Ok(Processes { processes, heard })
+    }
+
+    /// Waits until all are ready. Errors: [`Trouble`] of the first that is not.
+    pub fn ready(&mut self, stop: &Stop) -> Result<(), Trouble> {
+        let is_ready = |word: &Word| matches!(word, Word::Ready).then_some(());
+        self.hear(PATIENCE, stop, is_ready).map(|_| ())
+    }
+
+    /// Has all begin at one moment, and waits until all have sent. Errors: [`Trouble`] of the first
+    /// that has not.
+    pub fn send(&mut self, duration: Duration, stop: &Stop) -> Result<Vec<Sent>, Trouble> {
+        let lead = u64::try_from(LEAD.as_nanos()).unwrap_or(u64::MAX);
+        let begin = Begin { at_ns: clock::now().as_ns().saturating_add(lead) };
+        self.processes.iter_mut().for_each(|process| process.tell(&begin));
+        let sent = |word: &Word| match word {
+            Word::Done(sent) => Some(Sent::clone(sent)),
+            _ => None,
+        };
+        let mut sent = self.hear(duration + PATIENCE, stop, sent)?;
+        for (sent, process) in sent.iter_mut().zip(&self.processes) {
+            sent.process = Some(process.child.id());
+        }
+        Ok(sent)
+    }
+
+    /// Waits for a word of each, of which `take` makes something.
+    fn hear<T>(
+        &mut self,
+        limit: Duration,
+        stop: &Stop,
+        take: impl Fn(&Word) -> Option<T>,
+    ) -> Result<Vec<T>, Trouble> {
+        let began = Instant::now();
+        let mut words: Vec<Option<T>> = self.processes.iter().map(|_| None).collect();
+        while let Some(missing) = words.iter().position(Option::is_none) {
+            stop.check()?;
+            let is_gone =
+                |index: &usize| words[*index].is_none() && self.processes[*index].is_closed;
+            if let Some(index) = (0..words.len()).find(is_gone) {
+                let how = gone(&mut self.processes[index].child);
+                return Err(self.failed(index, how.as_deref().unwrap_or("it says nothing more")));
+            }
+            if began.elapsed() > limit {
+                let how = format!("no word for {} s", limit.as_secs());
+                return Err(self.failed(missing, &how));
+            }
+            match self.heard.recv_timeout(LOOK) {
+                Ok((index, Some(line))) => {
+                    let word = serde_json::from_str(&line).map_err(|_| {
+                        let start: String = line.trim_end().chars().take(40).collect();
+                        self.failed(index, &format!("{start:?} is no word of a sender"))
+                    })?;
+                    words[index] = Some(match (take(&word), word) {
+                        (Some(taken), _) => taken,
+                        (None, Word::Failed(why)) => return Err(Trouble::Input(why)),
+                        (None, word) => {
+                            return Err(self.failed(index, &format!("{word:?} out of turn")));
+                        }
+                    });
+                }
+                Ok((index, None)) => self.processes[index].is_closed = true,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.processes.iter_mut().for_each(|process| process.is_closed = true);
+                }
+            }
+        }
+        Ok(words.into_iter().flatten().collect())
+    }
+
+    fn failed(&self, index: usize, how: &str) -> Trouble {
+        let how = format!("sender {} of {}: {how}", index + 1, self.processes.len());
+        Trouble::SenderFailed { how }
+    }
+}
+
+/// Starts a process on that core: it inherits the core of the thread that starts it.
+fn spawn(program: &Program, core: Option<usize>) -> Result<Child, String> {
+    let start = || {
+        if let Some(core) = core {
+            repin_current_thread(core).map_err(|error| error.to_string())?;
+        }
+        Command::new(&program.path)
+            .args(&program.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C is for the one that measures, which ends its senders.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| error.to_string())
+    };
+    std::thread::scope(|scope| scope.spawn(start).join())
+        .unwrap_or_else(|_| Err("a starting thread failed".to_owned()))
+}
+
+/// Hands on what a process says, line by line, until it says nothing more.
+fn listen(mut output: impl BufRead, index: usize, tell: &Sender<Heard>) {
+    let mut line = String::new();
+    while matches!(output.by_ref().take(LINE_BYTES_MAX).read_line(&mut line), Ok(1..)) {
+        if tell.send((index, Some(std::mem::take(&mut line)))).is_err() {
+            return;
+        }
+    }
+    // Nobody waits any more: then it is of no interest either.
+    let _ = tell.send((index, None));
+}
