@@ -187,6 +187,11 @@ fn scenario(seed: u64, also: Also) -> (Config, Vec<Offer>, u64) {
     config.flow_control = below(4) != 0;
     config.unacknowledged = 1 + below(4) as u32;
     config.send_queue = 1000;
+    if also.events {
+        // The obvious model has no circulation toggle, which may end a send to nobody before its
+        // "none" echo is back: after two of the up to three rounds that this takes.
+        config.circulations = 1000;
+    }
     let slots = if also.busy { 1 + below(3) as u32 } else { 1000 };
     (config.request_queue, config.response_queue) = (slots, slots);
     config.retry = if below(2) == 0 { Retry::Aged } else { Retry::Plain { delay: below(3) * 40 } };
