@@ -33,7 +33,8 @@ pub struct Config {
     pub correction: Correction,
     /// What nodes make of strobes.
     pub discipline: Discipline,
-    /// A node for which no strobe comes for so many periods says so.
+    /// A node for which no strobe comes for so many periods says so; at least 2, because a fast
+    /// clock counts a period before the next strobe is there.
     pub patience_periods: u32,
     /// How often in a period the error of each node is taken.
     pub samples: u32,
@@ -98,13 +99,13 @@ impl Config {
             let ppm = self.drift_ppb_max / 1000;
             return fail(format!("a drift of {ppm} ppm is no clock: give at most 1000 ppm"));
         }
-        for (name, value) in [
-            ("the tick of a clock", self.tick.as_ps()),
-            ("patience_periods", u64::from(self.patience_periods)),
-            ("samples", u64::from(self.samples)),
+        for (name, value, least) in [
+            ("the tick of a clock [ps]", self.tick.as_ps(), 1),
+            ("patience_periods", u64::from(self.patience_periods), 2),
+            ("samples", u64::from(self.samples), 1),
         ] {
-            if value == 0 {
-                return fail(format!("{name} is 0: give at least 1"));
+            if value < least {
+                return fail(format!("{name} is {value}: give at least {least}"));
             }
         }
         Ok(())

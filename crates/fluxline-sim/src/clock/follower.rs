@@ -7,8 +7,8 @@ use super::local::{GlobalTime, LocalTime};
 pub enum Discipline {
     /// It counts on from the last strobe at its own clock's rate. Its error grows until the next.
     Step,
-    /// It counts on at the rate between the last two strobes. A drift that does not change leaves no
-    /// error; a wrong stamp costs up to twice its error.
+    /// It counts on at the rate between the last two strobes. A drift that does not change leaves
+    /// no error; a wrong stamp costs up to twice its error.
     #[default]
     Rate,
 }

@@ -1,11 +1,11 @@
 //! A global clock on a ringlet: the strobes of a master, and nodes that keep time by them.
 //!
 //! The problem: nodes stamp their data, each by its own clock, which began somewhere and drifts.
-//! The idea: a master sends a [strobe](crate::sci::Command::Strobe) at a period; each node notes what
-//! its own clock shows when the strobe comes, and adds what the way takes. The way of an idle ringlet
-//! is measured: the strobe comes back to its master, and a node has its share of the shortest round
-//! seen so far. What makes a strobe late is traffic: it waits at its master, and in bypass FIFOs.
-//! [`Correction`] says which of these delays are known to nodes.
+//! The idea: a master sends a [strobe](crate::sci::Command::Strobe) at a period; each node notes
+//! what its own clock shows when the strobe comes, and adds what the way takes. The way of an idle
+//! ringlet is measured: the strobe comes back to its master, and a node has its share of the
+//! shortest round seen so far. What makes a strobe late is traffic: it waits at its master, and in
+//! bypass FIFOs. [`Correction`] says which of these delays are known to nodes.
 //!
 //! That SCI has clock strobes is known; how they go round and what goes with them is a
 //! reconstruction (docs/simulation/clock.md).
@@ -129,6 +129,8 @@ pub struct GlobalClock {
     /// The shortest round of a strobe so far, delays that are known taken off \[symbols\].
     round: Option<u64>,
     next: u64,
+    /// The number of the first strobe, and when the clock began.
+    first: u64,
     began: Instant,
     open: BTreeSet<SendId>,
     counters: Counters,
@@ -158,6 +160,7 @@ impl GlobalClock {
             nodes: network.addresses.iter().map(node).collect(),
             round: None,
             next: 0,
+            first: 0,
             began: Instant::START,
             open: BTreeSet::new(),
             counters: Counters::default(),
@@ -169,6 +172,7 @@ impl GlobalClock {
     pub fn begin<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>) {
         self.began = agenda.now();
         self.next = agenda.now().as_ps().div_ceil(self.config.period.as_ps());
+        self.first = self.next;
         agenda.schedule(self.planned(self.next), Entry::Strobe);
         agenda.schedule(self.planned(self.next), Entry::Sample);
         for node in 0..self.nodes.len() as u32 {
@@ -268,7 +272,8 @@ impl GlobalClock {
     fn hear<A: From<Entry>>(&mut self, number: u32, strobe: u64, agenda: &mut Agenda<A>) {
         let node = &mut self.nodes[number as usize];
         let last = node.heard.replace(Heard { number: strobe, at: agenda.now() });
-        let skipped = last.map_or(0, |last| strobe.saturating_sub(last.number + 1));
+        let expected = last.map_or(self.first, |last| last.number + 1);
+        let skipped = strobe.saturating_sub(expected);
         if std::mem::take(&mut node.is_missing) {
             self.reports.push_back(Report::Back { node: number, skipped });
         }

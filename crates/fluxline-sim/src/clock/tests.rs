@@ -167,6 +167,28 @@ fn strobes_lost_to_bit_errors_are_counted_and_cost_only_what_the_drift_makes_of_
 }
 
 #[test]
+fn strobes_that_come_again_are_told_after_each_gap_and_only_then() {
+    let faults = sci::Faults { bit_error_rate: 3e-4, seed: 8 };
+    let network = sci::Config { faults, ..ring() };
+    let config = Config { patience_periods: 2, ..exact() };
+    let measured = measure(&network, &config, 0.0, Duration::from_us(30_000)).expect("fits");
+    let mut is_missing = [false; NODES as usize];
+    for report in &measured.reports {
+        let (node, now_missing) = match report {
+            Report::Missing { node, .. } => (*node, true),
+            Report::Back { node, skipped } => {
+                assert!(*skipped > 0, "{report:?}");
+                (*node, false)
+            }
+        };
+        assert_ne!(std::mem::replace(&mut is_missing[node as usize], now_missing), now_missing);
+    }
+    let missing = measured.reports.iter().filter(|it| matches!(it, Report::Missing { .. }));
+    assert_eq!(missing.count() as u64, measured.counters.missing);
+    assert!(measured.counters.missing > 10, "{:?}", measured.counters);
+}
+
+#[test]
 fn a_clock_that_cannot_be_is_refused_in_one_sentence() {
     let torus = sci::Config::lc3(2).joined(sci::Topology::Torus { sizes: vec![2, 2] });
     let good = exact();
@@ -176,8 +198,8 @@ fn a_clock_that_cannot_be_is_refused_in_one_sentence() {
         (Config { period: Duration::from_ps(80_000), ..good }, ring(), "is too short"),
         (Config { drift_ppb_max: 2_000_000, ..good }, ring(), "a drift of 2000 ppm is no clock"),
         (Config { samples: 0, ..good }, ring(), "samples is 0: give at least 1"),
-        (Config { tick: Duration::ZERO, ..good }, ring(), "the tick of a clock is 0"),
-        (Config { patience_periods: 0, ..good }, ring(), "patience_periods is 0"),
+        (Config { tick: Duration::ZERO, ..good }, ring(), "the tick of a clock [ps] is 0"),
+        (Config { patience_periods: 1, ..good }, ring(), "patience_periods is 1: give at least 2"),
     ];
     for (config, network, expected) in cases {
         let error = measure(&network, &config, 0.0, Duration::from_us(100)).expect_err(expected);

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The second is what Dolphin's cards did for a store through a "conditional interrupt" map \[S3\];
-//! that the first is a register, and where both lie, is a choice of this model. A trigger that comes
-//! while its interrupt is on its way to the processor raises no second one; it is counted, and the
-//! program is told how many triggers an interrupt stands for. So none is lost.
+//! that the first is a register, and where both lie, is a choice of this model. A trigger that
+//! comes while its interrupt is on its way to the processor raises no second one; it is counted,
+//! and the program is told how many triggers an interrupt stands for. So none is lost.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,8 +26,8 @@ const WORD_AT: u64 = 8;
 /// When a trigger raises an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Unless one of the same number is on its way to the processor. When the answer to a trigger is
-    /// lost it is repeated, and counts twice.
+    /// Unless one of the same number is on its way to the processor. When the answer to a trigger
+    /// is lost it is repeated, and counts twice.
     Always,
     /// When the program has taken all triggers of this kind that came before. Each counts once,
     /// whatever is lost.

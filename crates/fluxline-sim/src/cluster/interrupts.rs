@@ -8,8 +8,8 @@ use super::world::World;
 
 /// The interrupts of one node: those that others trigger here, and those it triggers elsewhere.
 ///
-/// Time moves by polling the node, or by [`Cluster::drive`](super::Cluster::drive), which looks at a
-/// program again when it was interrupted.
+/// Time moves by polling the node, or by [`Cluster::drive`](super::Cluster::drive), which looks at
+/// a program again when it was interrupted.
 pub struct Interrupts {
     world: Rc<RefCell<World>>,
     place: usize,

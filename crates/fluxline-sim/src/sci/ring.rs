@@ -14,8 +14,8 @@
 //! * A low node that recovers sets the high go bit before a packet when it saw one before the
 //!   packet's head came.
 //! * A port's own send and a packet's head in the same tick: the send starts, the packet waits.
-//! * Events go before a port's other sends, wait for the low go bit as these do, and take no part in
-//!   turns between classes and priorities.
+//! * Events go before a port's other sends, wait for the low go bit as these do, and take no part
+//!   in turns between classes and priorities.
 //! * A packet offered during a tick may start in the next; a slot freed in a tick counts from the
 //!   next. So nothing depends on the order of entries of the same tick.
 

@@ -27,7 +27,7 @@ pub struct Passage {
 }
 
 impl Rings {
-    /// A strobe's head comes to a port: it is told of when all of it is in, unless its CRC is wrong.
+    /// A strobe's head comes to a port: it is told of when all of it is in, if its CRC is right.
     pub(super) fn take_note(&mut self, at: u32, tick: u64, flight: &Flight) {
         let Some(number) = flight.strobe.filter(|_| !flight.bad) else { return };
         let source = self.sends.get(flight.send).map_or(NodeId::default(), |send| send.source);
