@@ -277,6 +277,61 @@ fn events_that_flood_a_bus_are_delivered_or_reported_dropped_one_by_one() {
     assert_eq!((came + dropped, network.pending()), (sent, 0));
 }
 
+/// Events, strobes and requests, wrong bits, and a cable or a node that goes in the middle.
+fn broken_world_with_events(seed: u64) {
+    let faults = Faults { bit_error_rate: [0.0, 1e-4][(seed % 2) as usize], seed };
+    let is_torus = seed % 4 == 3;
+    let base = if is_torus { torus(&[3, 3], true) } else { Config::ring(2 + (seed % 7) as u32) };
+    let queues = Config { request_queue: 1000, response_queue: 1000, send_queue: 200, ..base };
+    let config = Config { faults, ..queues };
+    let nodes = config.addresses.len() as u64;
+    let mut network = Network::new(&config).expect("a network");
+    let mut agenda: Agenda<Entry> = Agenda::default();
+    let mut draw = fluxline_proto::random::Draw::new(seed);
+    let commands = [
+        Command::Event00,
+        Command::Strobe,
+        Command::Event256,
+        Command::Event16,
+        Command::Move64,
+        Command::Response16,
+    ];
+    let (mut open, mut ended) = (0, 0);
+    for step in 0..200 {
+        let from = draw.below(nodes);
+        let to = (from + 1 + draw.below(nodes - 1)) % nodes;
+        let command = commands[draw.below(6) as usize];
+        let sent = network.send(
+            NodeIndex(from as u32),
+            packet(from as u16, to as u16, command),
+            &mut agenda,
+        );
+        open += usize::from(sent.is_ok());
+        let node = NodeIndex(draw.below(nodes) as u32);
+        match (step, seed % 3) {
+            (100, 0) => network.kill_node(node, &mut agenda),
+            (100, 1) => network.cut_cable(node, 0, &mut agenda),
+            _ => {}
+        }
+        let until = config.clock.at(step * 15);
+        while let Some(entry) = agenda.take(until) {
+            network.handle(entry, &mut agenda);
+        }
+        network.check_conservation().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+    let rest = to_the_end(&mut network, &mut agenda).into_iter().map(|(_, report)| report);
+    let told = rest.chain(std::iter::from_fn(|| network.next_report()));
+    for report in told {
+        ended += usize::from(matches!(report, Report::Done { .. } | Report::Lost { .. }));
+    }
+    assert_eq!((ended, network.pending()), (open, 0), "seed {seed}");
+}
+
+#[test]
+fn with_events_among_them_every_send_still_ends_once_and_all_is_accounted_for() {
+    (0..90).for_each(broken_world_with_events);
+}
+
 #[test]
 fn a_strobe_is_noted_by_every_node_it_passes_and_by_its_sender_at_last() {
     let mut network = Network::new(&Config::ring(5)).expect("a ring");
