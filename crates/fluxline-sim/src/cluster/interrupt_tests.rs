@@ -93,15 +93,15 @@ fn storm(url: &str, seed: u64) -> (u64, u64, u64, super::Cluster) {
     let (mut now, mut open, mut sent, mut sure) = (cluster.now(), 0_u32, [0_u64; 2], 0_u64);
     let mut told = 0;
     while sent[0] + sent[1] < 300 || open > 0 {
-        for from in 0..2 {
+        for near in &mut hands[..2] {
             if sent[0] + sent[1] < 300 && draw.below(3) == 0 {
                 let kind = draw.below(2) as usize;
                 let condition = [Condition::Always, Condition::WhenNull][kind];
                 let number = draw.below(4) as u32;
-                hands[from].trigger(2, number, condition).expect("it exists");
+                near.trigger(2, number, condition).expect("it exists");
                 (sent[kind], open) = (sent[kind] + 1, open + 1);
             }
-            while let Some(end) = hands[from].next_told() {
+            while let Some(end) = near.next_told() {
                 open -= 1;
                 sure += u64::from(matches!(end, Told::Triggered { result: Ok(()), .. }));
             }
