@@ -235,6 +235,139 @@ fn events_reach_their_node_past_full_queues_and_end_without_an_echo() {
     assert_eq!(network.pending(), 0);
 }
 
+/// Every node one event to every other; each arrives once, also where its way turns.
+#[test]
+fn events_find_their_way_across_tori_and_switches() {
+    let switch = Topology::Switch { ports: 3, per_ringlet: 2 };
+    for topology in [Topology::Torus { sizes: vec![3, 3] }, switch] {
+        let hosts: u16 = if matches!(topology, Topology::Torus { .. }) { 9 } else { 6 };
+        let config = Config { send_queue: 16, ..Config::ring(2).joined(topology) };
+        let mut network = Network::new(&config).expect("a network");
+        let mut agenda = Agenda::default();
+        for (from, to) in (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to))) {
+            if from != to {
+                let event = packet(from, to, Command::Event64);
+                network.send(NodeIndex(from.into()), event, &mut agenda).expect("space");
+            }
+        }
+        let mut came: Vec<(u32, u16)> = Vec::new();
+        for (_, report) in to_the_end(&mut network, &mut agenda) {
+            match report {
+                Report::Event { node, packet } => came.push((node.0, packet.source.0)),
+                Report::Done { .. } | Report::Space { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        came.sort_unstable();
+        let all = (0..hosts).flat_map(|to| (0..hosts).map(move |from| (u32::from(to), from)));
+        let expected: Vec<(u32, u16)> = all.filter(|pair| pair.0 != u32::from(pair.1)).collect();
+        assert_eq!(came, expected);
+        assert_eq!(network.pending(), 0);
+    }
+}
+
+/// A slow bus and a flood: what finds no place is dropped, and that is told of each.
+#[test]
+fn events_that_flood_a_bus_are_delivered_or_reported_dropped_one_by_one() {
+    let bus = Some(Bus { bytes_per_second: 1_000_000, delay: 10 });
+    let topology = Topology::Torus { sizes: vec![4, 2] };
+    let config = Config { bus, send_queue: 200, ..Config::ring(2).joined(topology) };
+    let mut network = Network::new(&config).expect("a torus");
+    let mut agenda: Agenda<Entry> = Agenda::default();
+    // Three nodes flood one, whose bus is as slow as each of theirs.
+    let mut sent = 0;
+    for _ in 0..150 {
+        for from in [0, 1, 3_u16] {
+            let event = packet(from, 2, Command::Event00);
+            sent += u64::from(network.send(NodeIndex(from.into()), event, &mut agenda).is_ok());
+        }
+    }
+    let reports = to_the_end(&mut network, &mut agenda);
+    let count = |what: fn(&Report) -> bool| {
+        reports.iter().filter(|(_, report)| what(report)).count() as u64
+    };
+    let came = count(|report| matches!(report, Report::Event { .. }));
+    let dropped = count(|report| matches!(report, Report::Dropped { why: Loss::NoPlace, .. }));
+    println!("{sent} events sent, {came} came, {dropped} dropped");
+    assert!(dropped > 0 && came > 0);
+    assert_eq!((came + dropped, network.pending()), (sent, 0));
+}
+
+/// Events, strobes and requests, wrong bits, and a cable or a node that goes in the middle.
+fn broken_world_with_events(seed: u64) {
+    let faults = Faults { bit_error_rate: [0.0, 1e-4][(seed % 2) as usize], seed };
+    let is_torus = seed % 4 == 3;
+    let base = if is_torus { torus(&[3, 3], true) } else { Config::ring(2 + (seed % 7) as u32) };
+    let queues = Config { request_queue: 1000, response_queue: 1000, send_queue: 200, ..base };
+    let config = Config { faults, ..queues };
+    let nodes = config.addresses.len() as u64;
+    let mut network = Network::new(&config).expect("a network");
+    let mut agenda: Agenda<Entry> = Agenda::default();
+    let mut draw = fluxline_proto::random::Draw::new(seed);
+    let commands = [
+        Command::Event00,
+        Command::Strobe,
+        Command::Event256,
+        Command::Event16,
+        Command::Move64,
+        Command::Response16,
+    ];
+    let (mut open, mut ended) = (0, 0);
+    for step in 0..200 {
+        let from = draw.below(nodes);
+        let to = (from + 1 + draw.below(nodes - 1)) % nodes;
+        let command = commands[draw.below(6) as usize];
+        let sent = network.send(
+            NodeIndex(from as u32),
+            packet(from as u16, to as u16, command),
+            &mut agenda,
+        );
+        open += usize::from(sent.is_ok());
+        let node = NodeIndex(draw.below(nodes) as u32);
+        match (step, seed % 3) {
+            (100, 0) => network.kill_node(node, &mut agenda),
+            (100, 1) => network.cut_cable(node, 0, &mut agenda),
+            _ => {}
+        }
+        let until = config.clock.at(step * 15);
+        while let Some(entry) = agenda.take(until) {
+            network.handle(entry, &mut agenda);
+        }
+        network.check_conservation().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+    let rest = to_the_end(&mut network, &mut agenda).into_iter().map(|(_, report)| report);
+    let told = rest.chain(std::iter::from_fn(|| network.next_report()));
+    for report in told {
+        ended += usize::from(matches!(report, Report::Done { .. } | Report::Lost { .. }));
+    }
+    assert_eq!((ended, network.pending()), (open, 0), "seed {seed}");
+}
+
+#[test]
+fn with_events_among_them_every_send_still_ends_once_and_all_is_accounted_for() {
+    (0..90).for_each(broken_world_with_events);
+}
+
+#[test]
+fn a_strobe_is_noted_by_every_node_it_passes_and_by_its_sender_at_last() {
+    let mut network = Network::new(&Config::ring(5)).expect("a ring");
+    let mut agenda = Agenda::default();
+    let strobe = Packet { offset: 77, ..packet(3, 0, Command::Strobe) };
+    network.send(NodeIndex(3), strobe, &mut agenda).expect("space");
+    let mut noted = Vec::new();
+    for (_, report) in to_the_end(&mut network, &mut agenda) {
+        if let Report::Strobe { node, passage } = report {
+            assert_eq!((passage.source, passage.number), (NodeId(3), 77));
+            assert_eq!((passage.delayed, passage.waited), (0, 0));
+            noted.push((node.0, passage.arrived));
+        }
+    }
+    // It starts in symbol 1; a hop has 4.
+    assert_eq!(noted, [(4, 5), (0, 9), (1, 13), (2, 17), (3, 21)]);
+    let total = network.total();
+    assert_eq!((total.events, total.events_taken, total.stale_sends), (1, 1, 0));
+}
+
 #[test]
 fn whatever_breaks_when_every_send_ends_in_one_report() {
     for seed in 0..40_u64 {

@@ -14,6 +14,7 @@ use fluxline_proto::fabric::{
 };
 
 use super::endpoint::{Check, Endpoint, Import, Phase, QUEUE_MAX, Receive};
+use super::interrupt::{self, Condition, Told};
 use super::message::{Message, SLOTS};
 use super::mover::{Action, Job, Mover};
 use super::requester::Repeat;
@@ -61,6 +62,8 @@ pub struct Driver {
     jobs: BTreeMap<u64, Purpose>,
     next_job: u64,
     gone: BTreeSet<NodeId>,
+    /// Triggers that are over.
+    triggered: VecDeque<Told>,
     /// What was done for the program so far: told, or brought to its end in silence.
     progress: u64,
 }
@@ -88,6 +91,8 @@ enum Then {
 enum Purpose {
     Work(EndpointId),
     Message(NodeId, u32, Then),
+    /// A trigger of another node's interrupt.
+    Trigger,
 }
 
 impl Driver {
@@ -107,6 +112,7 @@ impl Driver {
             jobs: BTreeMap::new(),
             next_job: 1,
             gone: BTreeSet::new(),
+            triggered: VecDeque::new(),
             progress: 0,
         }
     }
@@ -361,6 +367,32 @@ impl Driver {
         let job = Job { number, to, offset, action, repeat };
         hands.mover.submit(job, hands.host, hands.agenda);
         number
+    }
+
+    /// Triggers an interrupt of another node; the trigger's number is its job's.
+    pub fn trigger(
+        &mut self,
+        hands: &mut Hands<'_>,
+        to: NodeId,
+        number: u32,
+        condition: Condition,
+    ) -> u64 {
+        let action = match condition {
+            Condition::Always => Action::Write(vec![1, 0, 0, 0]),
+            Condition::WhenNull => Action::FetchAdd(1),
+        };
+        let at = (to, interrupt::offset_of(number, condition));
+        self.submit(hands, Purpose::Trigger, at, action, Repeat::Yes)
+    }
+
+    /// The next trigger that is over.
+    pub fn next_triggered(&mut self) -> Option<Told> {
+        self.triggered.pop_front()
+    }
+
+    /// The program was interrupted: it is to be looked at.
+    pub fn interrupted(&mut self) {
+        self.progress += 1;
     }
 
     /// What a node is called.

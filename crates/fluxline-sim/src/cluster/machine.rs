@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::driver::{Driver, Hands};
+use super::interrupt::{InterruptCounts, Lines, Told};
 use super::mover::Mover;
 use super::requester;
 use super::requester::{Repeat, Request, Requester, RequesterCounts, Ticket, Times};
@@ -138,6 +139,22 @@ impl Machine {
         let Machine { driver, space, mover, host, .. } = self;
         driver.set_now(agenda.now());
         (driver, Hands { space, mover, host, agenda })
+    }
+
+    /// What others can interrupt it with.
+    pub fn interrupts(&mut self) -> &mut Lines {
+        &mut self.space.interrupts
+    }
+
+    /// What happened to the triggers that came.
+    #[must_use]
+    pub fn interrupt_counts(&self) -> InterruptCounts {
+        self.space.interrupts.counts()
+    }
+
+    /// The next interrupt for the program, or the next trigger of its own that is over.
+    pub fn next_interrupt(&mut self) -> Option<Told> {
+        self.space.interrupts.next_raised().or_else(|| self.driver.next_triggered())
     }
 
     /// Charges the processor for stores through windows.
@@ -283,6 +300,10 @@ impl Machine {
             active = true;
             match report {
                 Report::Serve(incoming) => self.serve(incoming, agenda),
+                Report::Interrupted { number } => {
+                    self.space.interrupts.seen(number as u32);
+                    self.driver.interrupted();
+                }
                 report => {
                     let moved = self.mover.report(report, &mut self.host, agenda);
                     if let Some(moved) = moved {
@@ -300,6 +321,9 @@ impl Machine {
         let request = incoming.request;
         let Some(packet) = self.serving.get(&request) else { return };
         let answer = self.responder.handle(packet, &mut self.space);
+        while let Some(number) = self.space.interrupts.next_signal() {
+            self.host.interrupt(u64::from(number), agenda);
+        }
         let (status, data) = match answer {
             Some(answer) => (answer.status, answer.data),
             None => (Status::Normal, Vec::new()),

@@ -7,6 +7,7 @@
 //!   host         stores or DMA, and what they cost .............. mover.rs, crate::host
 //!   adapter      transactions: ids, answers, repetition ......... requester.rs, responder.rs
 //!   memory       48 bits of address, who may touch what ......... space.rs
+//!   interrupts   numbers that other nodes raise ................. interrupt.rs, interrupts.rs
 //!   network      packets on ringlets ............................ wire.rs, crate::sci
 //! ```
 //!
@@ -17,6 +18,10 @@
 mod drive;
 mod driver;
 mod endpoint;
+mod interrupt;
+#[cfg(test)]
+mod interrupt_tests;
+mod interrupts;
 mod machine;
 mod message;
 mod mover;
@@ -33,6 +38,10 @@ mod world;
 
 pub use drive::{Seat, Stalled, Step};
 pub use endpoint::OPERATION_BYTES_MAX;
+pub use interrupt::{
+    Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, Told, TriggerError,
+};
+pub use interrupts::Interrupts;
 pub use machine::Counts;
 pub use node::Node;
 
@@ -180,6 +189,16 @@ impl Cluster {
     pub fn node(&self, place: usize) -> Node {
         assert!(place < self.nodes(), "node {place} of {}", self.nodes());
         Node::new(Rc::clone(&self.world), place, node::capabilities(self.crossover_bytes))
+    }
+
+    /// Remote interrupts of a node, by its place: what its program uses beside the node.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    #[must_use]
+    pub fn interrupts(&self, place: usize) -> Interrupts {
+        assert!(place < self.nodes(), "node {place} of {}", self.nodes());
+        Interrupts::new(Rc::clone(&self.world), place)
     }
 
     /// Virtual time.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use fluxline_proto::fabric::memory::Words;
 use fluxline_proto::fabric::{AccessError, Grant, Name, RegionId, Rights, Slice};
 
+use super::interrupt::Lines;
 use super::message::{MAILBOX_BYTES, Mailbox};
 use super::responder::Space;
 use crate::sci::packet::Lock;
@@ -24,6 +25,8 @@ const PAGE_BYTES: u64 = 4096;
 pub const MAIL_AT: u64 = 0xE000_0000_0000;
 /// Where the credits lie, one word for each source. A choice.
 pub const CREDIT_AT: u64 = 0xE100_0000_0000;
+/// Where the interrupts lie. A choice.
+pub const INTERRUPTS_AT: u64 = 0xE200_0000_0000;
 /// Control and status registers. Source: Numascale's firmware (top 2^28 of the 48 bits).
 pub const REGISTERS_AT: u64 = 0xFFFF_F000_0000;
 /// The end of what regions may occupy.
@@ -66,6 +69,8 @@ pub struct NodeSpace {
     rung: BTreeSet<NodeId>,
     /// Sources that are not answered any more.
     deaf: BTreeSet<NodeId>,
+    /// What others can interrupt the processor with.
+    pub interrupts: Lines,
 }
 
 impl NodeSpace {
@@ -231,6 +236,9 @@ impl NodeSpace {
 
 impl Space for NodeSpace {
     fn write(&mut self, source: NodeId, offset: u64, data: &[u8]) -> Result<(), Status> {
+        if Lines::holds(offset) {
+            return self.interrupts.write(offset);
+        }
         if offset >= REGIONS_END {
             return self.write_control(source, offset, data);
         }
@@ -258,6 +266,9 @@ impl Space for NodeSpace {
         kind: Lock,
         arguments: [u64; 2],
     ) -> Result<u64, Status> {
+        if Lines::holds(offset) {
+            return self.interrupts.lock(offset, kind, arguments[0]);
+        }
         let (words, at) = self.reach(source, offset, 8, |rights| rights.atomic)?;
         let [first, second] = arguments;
         let before = match kind {

@@ -115,7 +115,9 @@ impl Wire {
                         Told::Lost { node: node.0 as usize, send: send.0 }
                     }
                     // Nobody here sends events; what a switch dropped is noticed by time-out.
-                    Report::Event { .. } | Report::Dropped { .. } => continue,
+                    Report::Event { .. } | Report::Strobe { .. } | Report::Dropped { .. } => {
+                        continue;
+                    }
                 });
             },
         }

@@ -193,9 +193,7 @@ impl Host {
             Command::Event00 => {
                 let number = incoming.offset;
                 self.card.serving.remove(&request);
-                self.cpu_steal(self.config.software.interrupt);
-                let seen = self.now + self.config.software.interrupt;
-                return self.schedule(seen, Step::Interrupt(number));
+                return self.card_signal(number);
             }
             Command::ReadSelected => self.bus.read(self.now, incoming.bytes),
             Command::Read64 => self.bus.read(self.now, 64),
@@ -207,6 +205,13 @@ impl Host {
             _ => self.bus.write(self.now, length),
         };
         self.schedule(over, Step::Crossed(request));
+    }
+
+    /// The card interrupts the processor.
+    pub(super) fn card_signal(&mut self, number: u64) {
+        self.cpu_steal(self.config.software.interrupt);
+        let seen = self.now + self.config.software.interrupt;
+        self.schedule(seen, Step::Interrupt(number));
     }
 
     /// The bus has carried a request: memory is the composer's.

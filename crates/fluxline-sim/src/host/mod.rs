@@ -424,6 +424,12 @@ impl Host {
         self.at(agenda, |host| host.card_incoming(request));
     }
 
+    /// A request that the composer did on memory interrupts the processor: reported as
+    /// [`Report::Interrupted`] after the operating system's share, which it takes from the program.
+    pub fn interrupt<A: From<Entry>>(&mut self, number: u64, agenda: &mut Agenda<A>) {
+        self.at(agenda, |host| host.card_signal(number));
+    }
+
     /// The composer has done a request on memory; `data` is what it read. The response leaves
     /// later; moves and events have none. Unknown requests are ignored.
     pub fn served<A: From<Entry>>(

@@ -311,7 +311,7 @@ impl Loaded {
                     self.ended(u32::from(source.0), agenda);
                 }
                 Report::Space { node, .. } => self.send_waiting(node.0, agenda),
-                Report::Event { .. } => {}
+                Report::Event { .. } | Report::Strobe { .. } => {}
             }
         }
     }

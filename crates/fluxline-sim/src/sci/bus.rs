@@ -2,14 +2,17 @@
 //!
 //! One transfer at a time. The sources take turns: the host's four lanes, each port's two receive
 //! queues; a source is passed over while there is no place for its oldest packet behind. Requests
-//! and responses never wait for each other.
+//! and responses never wait for each other. Events go first, and are dropped when too many wait.
 
 use std::collections::VecDeque;
 
 use super::Packet;
-use super::lane::{LANES, is_response};
-use super::link::{Kind, NodeIndex, Report, SendId};
+use super::lane::{EVENTS, LANES, is_response};
+use super::link::{Kind, Loss, NodeIndex, Report, SendId};
 use super::network::Network;
+
+/// Events that wait in a node for its bus. Assumed: far more than come in the time of a packet.
+const EVENTS_HELD: usize = 64;
 
 /// A packet on its way through a node.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub struct NodeBus {
     /// Slots of the host's receive queues in use, those of parcels on their way among them.
     pub held: [u32; 2],
     pub packets: [VecDeque<Packet>; 2],
+    /// Events from the ringlets.
+    pub events: VecDeque<Packet>,
     pub moving: Option<Parcel>,
     /// Behind the bus, before the delay is over.
     pub passing: VecDeque<Parcel>,
@@ -54,17 +59,47 @@ impl Network {
         let ports = self.ports_of(NodeIndex(node));
         let sources = LANES + 2 * ports.len();
         let first = self.buses[node as usize].turn;
-        for source in (0..sources).map(|step| (first + step) % sources) {
-            let Some(parcel) = self.pick(node, ports.start, source, tick) else { continue };
+        let in_turn = |step| (first + step) % sources;
+        let parcel = self.pick_event(node).or_else(|| {
+            (0..sources).map(in_turn).find_map(|source| self.pick(node, ports.start, source, tick))
+        });
+        if let Some(parcel) = parcel {
             let bus = &mut self.buses[node as usize];
-            bus.turn = (source + 1) % sources;
             let symbols = u128::from(parcel.packet.command.symbols());
             let rate = self.config.bus.map_or(1, |bus| bus.bytes_per_second);
             let hertz = u128::from(self.config.clock.hertz());
             let cost = (2 * symbols * hertz).div_ceil(u128::from(rate)) as u64;
             bus.moving = Some(parcel);
-            return self.rings.schedule(tick + cost.max(1), node, Kind::Bus);
+            self.rings.schedule(tick + cost.max(1), node, Kind::Bus);
         }
+    }
+
+    /// An event from a ringlet waits for the bus, or is dropped: nothing holds it back.
+    pub(super) fn event_to_bus(&mut self, node: u32, packet: Packet, tick: u64) {
+        let events = &mut self.buses[node as usize].events;
+        if events.len() < EVENTS_HELD {
+            events.push_back(packet);
+            return self.kick_bus(node, tick);
+        }
+        let (at, why) = (NodeIndex(node), Loss::NoPlace);
+        let (source, target) = (packet.source, packet.target);
+        self.reports.push_back(Report::Dropped { at, source, target, why });
+    }
+
+    /// The oldest event, unless the queue behind is full.
+    fn pick_event(&mut self, node: u32) -> Option<Parcel> {
+        let target = self.buses[node as usize].events.front()?.target;
+        let to = if self.address(NodeIndex(node)) == target {
+            Place::Host
+        } else {
+            let (port, taker) = self.way(node, target);
+            Place::Port(port, taker)
+        };
+        if to != Place::Host && !self.reserve(node, to, EVENTS) {
+            return None;
+        }
+        let packet = self.buses[node as usize].events.pop_front()?;
+        Some(Parcel { packet, lane: EVENTS, id: None, to, at: 0 })
     }
 
     /// Takes the oldest packet of a source when there is a place for it behind.
@@ -105,6 +140,8 @@ impl Network {
                 (packet, None)
             }
         };
+        let ports = self.ports_of(NodeIndex(node)).len();
+        self.buses[node as usize].turn = (source + 1) % (LANES + 2 * ports);
         Some(Parcel { packet, lane, id, to, at: 0 })
     }
 
@@ -143,6 +180,10 @@ impl Network {
             Place::Port(port, taker) => {
                 self.rings.ports[port as usize].lanes[parcel.lane].held -= 1;
                 self.queue(port, taker, parcel.packet, parcel.lane, parcel.id, tick);
+            }
+            Place::Host if parcel.lane == EVENTS => {
+                self.reports
+                    .push_back(Report::Event { node: NodeIndex(node), packet: parcel.packet });
             }
             Place::Host => {
                 let response = is_response(parcel.lane);

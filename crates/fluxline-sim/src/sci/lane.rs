@@ -1,11 +1,11 @@
-//! Sends that wait at a ring port: one lane for each class and priority.
+//! Sends that wait at a ring port: one lane for each class and priority, and one for events.
 
 use std::collections::VecDeque;
 
 use super::ageing::Phase;
 use super::go::NEVER;
 use super::link::{Loss, Priority, SendId};
-use super::{NodeId, Packet};
+use super::{Command, NodeId, Packet};
 
 /// A send from its acceptance by the port until its end.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub struct Send {
     pub lane: usize,
     pub symbols: u32,
     pub is_event: bool,
+    /// What nodes that it passes take note of.
+    pub strobe: Option<u64>,
     /// Whether it came from another ringlet: then its end is not reported to a sender.
     pub passing: bool,
     pub phase: Phase,
@@ -37,11 +39,17 @@ pub struct Send {
     pub loss: Option<Loss>,
 }
 
-/// Lanes of a port: requests and responses, low and high.
-pub const LANES: usize = 4;
+/// Lanes of a port: requests and responses, low and high; events.
+pub const LANES: usize = 5;
+/// Events have one priority: they need the low go bit. They wait for no echo, so their lane's
+/// window is never used up.
+pub const EVENTS: usize = 4;
 
-pub fn lane_of(response: bool, priority: Priority) -> usize {
-    usize::from(response) + 2 * usize::from(priority == Priority::High)
+pub fn lane_of(command: Command, priority: Priority) -> usize {
+    if command.is_event() {
+        return EVENTS;
+    }
+    usize::from(command.is_response()) + 2 * usize::from(priority == Priority::High)
 }
 
 pub fn is_response(lane: usize) -> bool {
@@ -49,7 +57,7 @@ pub fn is_response(lane: usize) -> bool {
 }
 
 pub fn is_high(lane: usize) -> bool {
-    lane >= 2
+    lane >= 2 && lane != EVENTS
 }
 
 /// Sends of one class and priority at one port, by their handles in the pool.

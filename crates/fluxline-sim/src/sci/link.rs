@@ -7,7 +7,7 @@
 //! network.take_request(node, agenda)          frees the slot in the receive queue
 //! ```
 
-use super::{NodeId, Packet};
+use super::{NodeId, Packet, Passage};
 use crate::model;
 
 /// A node by its place in the configuration.
@@ -60,6 +60,8 @@ pub enum Loss {
     Circulation,
     /// Its ringlet is dead; the packet may have arrived.
     Dead,
+    /// An event found no place in a node between ringlets: nothing holds events back.
+    NoPlace,
 }
 
 /// What the network tells.
@@ -81,6 +83,13 @@ pub enum Report {
         node: NodeIndex,
         /// What came.
         packet: Packet,
+    },
+    /// A clock strobe passed a node, or is back at its sender. Told when its last symbol is in.
+    Strobe {
+        /// Where.
+        node: NodeIndex,
+        /// When, and after which delays.
+        passage: Passage,
     },
     /// The echo says that the packet was accepted: by its target, or by the switch on the way.
     /// An event packet is done when its last symbol has left.
@@ -146,6 +155,8 @@ pub(super) enum Kind {
     Passed,
     /// Looks for old sends on a ringlet; `at` is the ringlet.
     Watch,
+    /// The last symbol of a clock strobe is in.
+    Strobe,
 }
 
 impl Entry {
@@ -159,6 +170,7 @@ impl Entry {
             (Kind::Bus, "bus free"),
             (Kind::Passed, "packet through the bus"),
             (Kind::Watch, "look for lost sends"),
+            (Kind::Strobe, "clock strobe passed"),
         ];
         kinds.iter().find(|(of, _)| *of as u8 == kind).map_or("unknown", |(_, name)| name)
     }

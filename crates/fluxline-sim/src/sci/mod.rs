@@ -26,6 +26,7 @@ mod reference_tests;
 mod ring;
 mod rounds;
 mod route;
+pub mod strobe;
 
 pub use config::{Bus, Config, ConfigError, Faults, Retry, Topology};
 pub use conserve::Unbalanced;
@@ -33,3 +34,4 @@ pub use counters::Counters;
 pub use link::{Entry, Loss, NodeIndex, Priority, Refusal, Refused, Report, SendId};
 pub use network::Network;
 pub use packet::{Command, NodeId, Packet, Status};
+pub use strobe::Passage;

@@ -118,15 +118,18 @@ impl Network {
         self.send_at(node, packet, Priority::Low, agenda)
     }
 
-    /// The same at a priority.
+    /// The same at a priority; events have none.
     pub fn send_at<A: From<Entry>>(
         &mut self,
         node: NodeIndex,
-        packet: Packet,
+        mut packet: Packet,
         priority: Priority,
         agenda: &mut Agenda<A>,
     ) -> Result<SendId, Refused> {
         let tick = self.ticks.running(agenda.now());
+        if packet.command == Command::Strobe {
+            packet.target = self.address(node);
+        }
         if packet.command.symbols() > self.config.bypass_symbols {
             return Err(Refused { packet, why: Refusal::TooLong });
         }
@@ -134,7 +137,7 @@ impl Network {
         if self.rings.ports[first as usize].dead {
             return Err(Refused { packet, why: Refusal::Dead });
         }
-        let lane = lane_of(packet.command.is_response(), priority);
+        let lane = lane_of(packet.command, priority);
         let id = SendId(self.next_id);
         if let Some(bus) = self.buses.get_mut(node.0 as usize) {
             if bus.out[lane].len() >= self.config.send_queue as usize {
@@ -185,7 +188,8 @@ impl Network {
             port: target,
             lane,
             symbols: packet.command.symbols(),
-            is_event: packet.command == Command::Event00,
+            is_event: packet.command.is_event(),
+            strobe: (packet.command == Command::Strobe).then_some(packet.offset),
             passing,
             phase: super::ageing::Phase::default(),
             ready: tick + 1,
@@ -217,6 +221,7 @@ impl Network {
             Kind::Bus => self.bus_is_free(entry.at, tick),
             Kind::Passed => self.passed(entry.at, tick),
             Kind::Watch => self.rings.look_for_old(entry.at, tick),
+            Kind::Strobe => self.strobe(entry.at),
         }
         self.flush(agenda);
     }
@@ -235,9 +240,9 @@ impl Network {
         let (node, response) = (NodeIndex(port.node), super::lane::is_response(arriving.lane));
         let intake = &mut port.intake[usize::from(response)];
         match arriving.packet {
-            Some(packet) if arriving.is_event => {
-                self.reports.push_back(Report::Event { node, packet });
-            }
+            // Its sender was told by `Report::Strobe`.
+            Some(packet) if packet.command == Command::Strobe => {}
+            Some(packet) if arriving.is_event => self.event(node, packet, tick),
             None if arriving.is_event => {}
             // The CRC is wrong, or the send was given up: the place is free again.
             None => intake.free(tick),
@@ -249,6 +254,15 @@ impl Network {
                     self.kick_bus(node.0, tick);
                 }
             }
+        }
+    }
+
+    /// An event is in, past all receive queues.
+    fn event(&mut self, node: NodeIndex, packet: Packet, tick: u64) {
+        if self.buses.is_empty() {
+            self.reports.push_back(Report::Event { node, packet });
+        } else {
+            self.event_to_bus(node.0, packet, tick);
         }
     }
 

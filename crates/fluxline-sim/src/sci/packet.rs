@@ -32,8 +32,20 @@ pub enum Command {
     Move64,
     /// Move 256 bytes; not answered, done with its echo.
     Move256,
-    /// An event without data (clock strobe, interrupt): not answered, not refused, no echo.
+    /// An event without data (an interrupt): not answered, not refused, no echo. It goes before
+    /// other sends of its node (assumed), and may be lost without anybody being told.
     Event00,
+    /// An event of 16 bytes.
+    Event16,
+    /// An event of 64 bytes.
+    Event64,
+    /// An event of 256 bytes.
+    Event256,
+    /// The broadcast form of an event without data, on one ringlet: each node that it passes takes
+    /// note of it ([`Report::Strobe`](super::Report::Strobe)), and its sender, to whom it is
+    /// addressed, takes it off. That there are clock strobes and broadcasts: reference of SCI, 1.4;
+    /// that they go round to their sender: assumed.
+    Strobe,
     /// An answer without data.
     Response00,
     /// An answer with 16 bytes.
@@ -108,14 +120,16 @@ impl Command {
             | Command::Read64
             | Command::Read256
             | Command::Event00
+            | Command::Strobe
             | Command::Response00 => 0,
             Command::WriteSelected
             | Command::Lock(_)
             | Command::Write16
             | Command::Move16
+            | Command::Event16
             | Command::Response16 => 16,
-            Command::Write64 | Command::Move64 | Command::Response64 => 64,
-            Command::Write256 | Command::Move256 | Command::Response256 => 256,
+            Command::Write64 | Command::Move64 | Command::Event64 | Command::Response64 => 64,
+            Command::Write256 | Command::Move256 | Command::Event256 | Command::Response256 => 256,
         }
     }
 
@@ -123,6 +137,19 @@ impl Command {
     #[must_use]
     pub const fn symbols(self) -> u32 {
         HEADER_SYMBOLS + self.data_bytes() / 2
+    }
+
+    /// Whether this is an event: neither echoed nor refused.
+    #[must_use]
+    pub const fn is_event(self) -> bool {
+        matches!(
+            self,
+            Command::Event00
+                | Command::Event16
+                | Command::Event64
+                | Command::Event256
+                | Command::Strobe
+        )
     }
 
     /// Whether this answers a request.
@@ -157,6 +184,10 @@ mod tests {
     fn packets_have_the_sizes_of_the_table() {
         let sizes = [
             (Command::Event00, 8),
+            (Command::Strobe, 8),
+            (Command::Event16, 16),
+            (Command::Event64, 40),
+            (Command::Event256, 136),
             (Command::Read64, 8),
             (Command::Response00, 8),
             (Command::WriteSelected, 16),

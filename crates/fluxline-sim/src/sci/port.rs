@@ -7,6 +7,7 @@ use super::ageing::{Ageing, Phase};
 use super::counters::Counters;
 use super::go::{Clears, Go, NEVER};
 use super::lane::{LANES, Lane};
+use super::strobe::Passage;
 
 /// What travels on a link, by the tick at which it reaches the port behind.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,11 @@ pub struct Flight {
     pub phase: Phase,
     pub lane: usize,
     pub is_event: bool,
+    /// A clock strobe: its number.
+    pub strobe: Option<u64>,
+    /// How long it waited, first at its sender, then in bypass FIFOs \[symbols\].
+    pub delayed: u64,
+    pub waited: u64,
     /// `None`: a send.
     pub echo: Option<Echo>,
     /// The scrubber's mark.
@@ -143,6 +149,8 @@ pub struct Port {
     pub sent_since_allocation: bool,
     pub intake: [Intake; 2],
     pub arriving: VecDeque<Arriving>,
+    /// Clock strobes whose last symbol is not in yet.
+    pub strobes: VecDeque<Passage>,
     pub counters: Counters,
 }
 
@@ -173,6 +181,7 @@ impl Port {
             sent_since_allocation: false,
             intake: Default::default(),
             arriving: VecDeque::new(),
+            strobes: VecDeque::new(),
             counters: Counters::default(),
         }
     }

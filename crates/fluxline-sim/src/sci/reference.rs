@@ -1,12 +1,13 @@
 //! The obvious model of a ringlet: every port does every symbol. Slow; the engine must agree.
 //!
 //! One symbol per link and tick; the mux follows the rules of bandwidth allocation line by line.
-//! Toggles are left out except the allocation toggle, which ageing needs.
+//! Toggles are left out except the allocation toggle, which ageing needs. Port 0 is the scrubber.
 
 use std::collections::VecDeque;
 
 use super::ageing::{Ageing, Answer, Phase};
 use super::config::{Config, Retry};
+use super::port::Echo;
 
 /// One symbol on a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,17 +32,32 @@ pub struct Carried {
     pub length: u32,
     pub response: bool,
     pub phase: Phase,
+    pub event: bool,
+    pub strobe: bool,
+    /// It passed the scrubber; right in its first symbol.
+    pub old: bool,
+    /// Waits at its sender and in bypass FIFOs; right in its first symbol.
+    pub delayed: u64,
+    pub waited: u64,
     /// Echo: what it says.
-    pub echo: Option<Answer>,
+    pub echo: Option<Echo>,
 }
 
+/// What is sent, and where to; `target`: a node that does not exist is nobody.
 #[derive(Clone, Copy, Debug)]
-pub struct Waiting {
+pub struct Offered {
     pub id: u64,
     pub target: usize,
     pub length: u32,
     pub response: bool,
     pub high: bool,
+    pub event: bool,
+    pub strobe: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    pub what: Offered,
     ready: u64,
     phase: Phase,
     /// Sent at least once.
@@ -73,7 +89,7 @@ struct Station {
     /// What the parser is taking off.
     stripping: Option<Option<Carried>>,
     sends: Vec<Waiting>,
-    window_at: [u64; 4],
+    window_at: [u64; 5],
     last_response: bool,
     streak: u32,
     held: [u32; 2],
@@ -91,6 +107,10 @@ pub struct Reference {
     pub trace: Vec<(u64, u32, char, u64)>,
     /// Accepted packets: tick behind the last symbol, node, class.
     pub received: Vec<(u64, usize, usize)>,
+    /// Events: tick behind the last symbol, node, number.
+    pub events: Vec<(u64, usize, u64)>,
+    /// Strobes: tick of the first symbol, node, number, waits.
+    pub strobes: Vec<(u64, usize, u64, [u64; 2])>,
     ageing: u32,
     allocating: bool,
     launch_at: u64,
@@ -111,7 +131,7 @@ impl Reference {
             last_out: GO,
             stripping: None,
             sends: Vec::new(),
-            window_at: [0; 4],
+            window_at: [0; 5],
             last_response: true,
             streak: 0,
             held: [0; 2],
@@ -127,6 +147,8 @@ impl Reference {
             tick: 0,
             trace: Vec::new(),
             received: Vec::new(),
+            events: Vec::new(),
+            strobes: Vec::new(),
             ageing: 0,
             allocating: false,
             launch_at: u64::MAX,
@@ -134,21 +156,10 @@ impl Reference {
     }
 
     /// Offered during the tick that was stepped last.
-    pub fn send(&mut self, node: usize, id: u64, target: usize, length: u32, class: (bool, bool)) {
-        let (response, high) = class;
+    pub fn send(&mut self, node: usize, what: Offered) {
         let (ready, phase) = (self.tick + 1, Phase::DoTry);
         let (sent, flying) = (false, false);
-        self.stations[node].sends.push(Waiting {
-            id,
-            target,
-            length,
-            response,
-            high,
-            ready,
-            phase,
-            sent,
-            flying,
-        });
+        self.stations[node].sends.push(Waiting { what, ready, phase, sent, flying });
     }
 
     pub fn take(&mut self, node: usize, class: usize) {
@@ -203,14 +214,23 @@ impl Reference {
                 (Symbol::Idle { low, high, toggle: false }, toggle)
             }
             Symbol::Packet { packet, index } => {
+                let mut packet = packet;
                 if index == 0 {
-                    self.stations[node].stripping = None;
-                    if packet.target == node {
-                        self.stations[node].stripping = Some(self.head(node, packet));
+                    if packet.strobe {
+                        let waits = [packet.delayed, packet.waited];
+                        self.strobes.push((self.tick, node, packet.id, waits));
                     }
+                    self.stations[node].stripping = if packet.target == node {
+                        Some(self.head(node, packet))
+                    } else if node == 0 && packet.old {
+                        Some(stale(packet))
+                    } else {
+                        packet.old |= node == 0;
+                        None
+                    };
                 }
                 let symbol = match self.stations[node].stripping {
-                    None => came,
+                    None => Symbol::Packet { packet, index },
                     Some(Some(echo)) if index + 4 >= packet.length => {
                         Symbol::Packet { packet: echo, index: index + 4 - packet.length }
                     }
@@ -227,6 +247,13 @@ impl Reference {
         if let Some(answer) = packet.echo {
             self.trace.push((tick, node as u32, 'h', packet.id));
             self.echo(node, packet, answer);
+            return None;
+        }
+        if packet.event {
+            self.trace.push((tick, node as u32, 'a', packet.id));
+            if !packet.strobe {
+                self.events.push((tick + u64::from(packet.length), node, packet.id));
+            }
             return None;
         }
         let class = usize::from(packet.response);
@@ -257,25 +284,29 @@ impl Reference {
         if let Answer::Busy(phase) = answer {
             self.trace.push((tick, node as u32, phase.letter(), packet.id));
         }
-        let (source, target) = (node, packet.source);
-        Some(Carried { source, target, length: 4, echo: Some(answer), ..packet })
+        let echo = match answer {
+            Answer::Accepted => Echo::Accepted,
+            Answer::Busy(phase) => Echo::Busy(phase),
+        };
+        Some(echo_of(packet, echo))
     }
 
-    fn echo(&mut self, node: usize, packet: Carried, answer: Answer) {
+    fn echo(&mut self, node: usize, packet: Carried, echo: Echo) {
         let end = self.tick + 4;
         let window = self.config.unacknowledged as usize;
         let station = &mut self.stations[node];
-        let place = station.sends.iter().position(|send| send.id == packet.id).expect("a send");
+        let place =
+            station.sends.iter().position(|send| send.what.id == packet.id).expect("a send");
         let send = station.sends[place];
         let mine = |other: &&Waiting| lane(other) == lane(&send) && other.sent;
-        match answer {
-            Answer::Accepted => {
+        match echo {
+            Echo::Accepted | Echo::None => {
                 if station.sends.iter().filter(mine).count() >= window {
                     station.window_at[lane(&send)] = end;
                 }
                 station.sends.remove(place);
             }
-            Answer::Busy(phase) => {
+            Echo::Busy(phase) => {
                 let send = &mut station.sends[place];
                 let delay = if let Retry::Plain { delay } = self.config.retry { delay } else { 0 };
                 (send.phase, send.ready, send.flying) = (phase, end + delay, false);
@@ -290,9 +321,9 @@ impl Reference {
         let is_ready = |send: &&Waiting| {
             let mut same = station.sends.iter().filter(|other| lane(other) == lane(send));
             let sent = same.clone().filter(|other| other.sent).count();
-            let first_unsent = same.find(|other| !other.sent).map(|other| other.id);
+            let first_unsent = same.find(|other| !other.sent).map(|other| other.what.id);
             let in_turn = send.sent
-                || (first_unsent == Some(send.id)
+                || (first_unsent == Some(send.what.id)
                     && sent < window
                     && station.window_at[lane(send)] <= self.tick);
             !send.flying && send.ready <= self.tick && in_turn
@@ -307,21 +338,43 @@ impl Reference {
             return None;
         }
         let spent = station.streak >= 9;
-        let goes = |send: &&&Waiting| if send.high && !spent { high } else { low };
+        let goes = |send: &&&Waiting| if send.what.high && !spent { high } else { low };
         let key = |send: &&Waiting| {
-            (send.high == spent, send.response == station.last_response, send.high, send.id)
+            let Offered { response, high, event, id, .. } = send.what;
+            (!event, high == spent, response == station.last_response, high, id)
         };
         let ready = self.ready(node);
         let send = **ready.iter().filter(goes).min_by_key(|send| key(send))?;
+        let Offered { id, target, length, response, high, event, strobe } = send.what;
+        let tick = self.tick;
         let station = &mut self.stations[node];
-        let acts_high = send.high && !spent;
+        let acts_high = high && !spent;
         station.both = acts_high;
-        station.streak = if acts_high { station.streak + 1 } else { 0 };
-        station.last_response = send.response;
-        let mine = station.sends.iter_mut().find(|other| other.id == send.id).expect("found");
-        (mine.sent, mine.flying) = (true, true);
-        let Waiting { id, target, length, response, phase, .. } = send;
-        Some(Carried { id, source: node, target, length, response, phase, echo: None })
+        let place = station.sends.iter().position(|other| other.what.id == id).expect("found");
+        if event {
+            station.sends.remove(place);
+        } else {
+            station.streak = if acts_high { station.streak + 1 } else { 0 };
+            station.last_response = response;
+            let mine = &mut station.sends[place];
+            (mine.sent, mine.flying) = (true, true);
+        }
+        let (source, phase, delayed) = (node, send.phase, tick - send.ready);
+        let (old, waited, echo) = (false, 0, None);
+        Some(Carried {
+            id,
+            source,
+            target,
+            length,
+            response,
+            phase,
+            event,
+            strobe,
+            old,
+            delayed,
+            waited,
+            echo,
+        })
     }
 
     fn begin(&mut self, node: usize, packet: Carried) {
@@ -418,13 +471,29 @@ impl Station {
             }
             return Symbol::Idle { low: false, high, toggle };
         }
-        let (symbol, came, toggle, _) = self.bypass.pop_front().expect("the rest of a packet");
+        let (mut symbol, came, toggle, _) = self.bypass.pop_front().expect("the rest of a packet");
         self.bypass_max = self.bypass_max.max(tick - came);
+        if let Symbol::Packet { packet, .. } = &mut symbol {
+            packet.waited += tick - came;
+        }
         self.save_toggle |= toggle;
         symbol
     }
 }
 
 fn lane(send: &Waiting) -> usize {
-    usize::from(send.response) + 2 * usize::from(send.high)
+    let Offered { response, high, event, .. } = send.what;
+    if event { 4 } else { usize::from(response) + 2 * usize::from(high) }
+}
+
+/// The echo that takes the place of a packet's last symbols.
+fn echo_of(packet: Carried, echo: Echo) -> Carried {
+    let (source, target) = (packet.target, packet.source);
+    Carried { source, target, length: 4, strobe: false, old: false, echo: Some(echo), ..packet }
+}
+
+/// What the scrubber makes of a packet that it sees again.
+fn stale(packet: Carried) -> Option<Carried> {
+    let is_send = packet.echo.is_none() && !packet.event;
+    is_send.then(|| echo_of(packet, Echo::None))
 }

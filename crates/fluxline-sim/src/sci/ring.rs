@@ -15,13 +15,15 @@
 //! * A low node that recovers sets the high go bit before a packet when it saw one before the
 //!   packet's head came.
 //! * A port's own send and a packet's head in the same tick: the send starts, the packet waits.
+//! * Events go before a port's other sends, wait for the low go bit as these do, and take no part
+//!   in turns between classes and priorities.
 //! * A packet offered during a tick may start in the next; a slot freed in a tick counts from the
 //!   next. So nothing depends on the order of entries of the same tick.
 
 use super::ageing::{Answer, Phase};
 use super::config::{Config, Retry};
 use super::go::{Clears, Go, NEVER};
-use super::lane::{Lane, Pool, Send, is_high, is_response};
+use super::lane::{EVENTS, Lane, Pool, Send, is_high, is_response};
 use super::link::{Entry, Kind, Loss};
 use super::packet::{ECHO_SYMBOLS, Packet};
 use super::port::{Arriving, Echo, Flight, Item, Port, What};
@@ -162,6 +164,8 @@ impl Rings {
             port.counters.crc_errors += 1;
         }
         let flight = *flight;
+        self.take_note(at, tick, &flight);
+        let port = &mut self.ports[at as usize];
         let is_scrubber = self.ringlets[port.ring as usize].ports[0] == at;
         if is_scrubber && port.in_rise.low < tick {
             self.ringlets[port.ring as usize].go_seen = true;
@@ -195,6 +199,9 @@ impl Rings {
             (port.free_at + 1, port.wait_behind(tick, rise))
         };
         port.counters.bypass_max = port.counters.bypass_max.max(out - tick);
+        if let Some(flight) = self.flights.get_mut(handle) {
+            flight.waited += out - tick;
+        }
         port.free_at = out + symbols;
         self.put(at, out, handle);
         if ended != known {
@@ -338,7 +345,7 @@ impl Rings {
     fn next_start(&self, at: u32, now: u64) -> Option<(u64, usize, u32)> {
         let port = &self.ports[at as usize];
         let spent = port.high_streak >= HIGH_STREAK;
-        let mut best: Option<((u64, bool, bool), usize, u32)> = None;
+        let mut best: Option<((u64, u32, bool), usize, u32)> = None;
         for (number, lane) in port.lanes.iter().enumerate() {
             let needs =
                 if is_high(number) && !spent { port.out_rise.high } else { port.out_rise.low };
@@ -348,8 +355,9 @@ impl Rings {
             }
             let from = (go + 1).max(port.free_at + 1).max(now);
             let Some((send, ready)) = lane.first(&self.sends, self.window, from) else { continue };
-            let later_priority = is_high(number) == spent;
-            let key = (ready, later_priority, is_response(number) == port.last_response);
+            let later_priority = 1 + u32::from(is_high(number) == spent);
+            let rank = if number == EVENTS { 0 } else { later_priority };
+            let key = (ready, rank, is_response(number) == port.last_response);
             if best.is_none_or(|(other, ..)| key < other) {
                 best = Some((key, number, send));
             }
@@ -381,8 +389,10 @@ impl Rings {
         let port = &mut self.ports[at as usize];
         let spent = port.high_streak >= HIGH_STREAK;
         let clears = if is_high(lane) && !spent { Clears::Both } else { Clears::Low };
-        port.high_streak = if is_high(lane) && !spent { port.high_streak + 1 } else { 0 };
-        port.last_response = is_response(lane);
+        if lane != EVENTS {
+            port.high_streak = if is_high(lane) && !spent { port.high_streak + 1 } else { 0 };
+            port.last_response = is_response(lane);
+        }
         let known = port.out_rise;
         let Some(flight) = self.take_off(at, tick, lane, handle) else { return };
         let symbols = u64::from(flight.symbols);
@@ -410,6 +420,7 @@ impl Rings {
         let send = self.sends.get_mut(handle)?;
         let port = &mut self.ports[at as usize];
         let lane = &mut port.lanes[number];
+        let delayed = tick - send.ready;
         (send.ready, send.started, send.age) = (NEVER, tick, 0);
         if lane.unsent.front() == Some(&handle) {
             lane.unsent.pop_front();
@@ -433,6 +444,9 @@ impl Rings {
             phase: send.phase,
             lane: number,
             is_event: send.is_event,
+            strobe: send.strobe,
+            delayed,
+            waited: 0,
             echo: None,
             old: false,
             bad: false,

@@ -225,7 +225,7 @@ impl Load {
                     self.feed(node.0);
                 }
                 Report::Space { node, .. } => self.feed(node.0),
-                Report::Dropped { .. } | Report::Event { .. } => {}
+                Report::Dropped { .. } | Report::Event { .. } | Report::Strobe { .. } => {}
             }
         }
     }

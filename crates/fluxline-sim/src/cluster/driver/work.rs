@@ -8,6 +8,7 @@ use fluxline_proto::fabric::{Completion, EndpointId, Level, Reliability, Status}
 use super::{Driver, Hands, Purpose, Then};
 use crate::Duration;
 use crate::cluster::endpoint::{Act, Queued, Running};
+use crate::cluster::interrupt::{Told, TriggerError};
 use crate::cluster::message::Message;
 use crate::cluster::mover::{Action, Failure, Moved};
 use crate::cluster::requester::Repeat;
@@ -169,6 +170,14 @@ impl Driver {
                         self.end_running(hands, endpoint, ended);
                     }
                     self.write_mail(hands, peer);
+                }
+                Some(Purpose::Trigger) => {
+                    self.progress += 1;
+                    let result = result.map(|_| ()).map_err(|failure| match failure {
+                        Failure::Refused(_) => TriggerError::NoSuchInterrupt,
+                        Failure::Lost => TriggerError::NoAnswer,
+                    });
+                    self.triggered.push_back(Told::Triggered { trigger: job, result });
                 }
                 // A message that could not be written: its peer is about to be given up.
                 Some(Purpose::Message(..)) | None => {}

@@ -1,0 +1,112 @@
+//! How a node makes the global time of its own clock, from what strobes told it.
+
+use super::local::{GlobalTime, LocalTime};
+
+/// What a node makes of strobes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Discipline {
+    /// It counts on from the last strobe at its own clock's rate. Its error grows until the next.
+    Step,
+    /// It counts on at the rate between the last two strobes. A drift that does not change leaves
+    /// no error; a wrong stamp costs up to twice its error.
+    #[default]
+    Rate,
+}
+
+/// One moment in both times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// As the node's own clock showed it.
+    pub local: LocalTime,
+    /// As the strobe told it.
+    pub global: GlobalTime,
+}
+
+/// One node's idea of the global time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Follower {
+    discipline: Discipline,
+    last: Option<Fix>,
+    before: Option<Fix>,
+}
+
+impl Follower {
+    /// One that knows nothing yet.
+    #[must_use]
+    pub fn new(discipline: Discipline) -> Follower {
+        Follower { discipline, last: None, before: None }
+    }
+
+    /// A strobe tells the time. One whose local time is not later than the last one's is ignored.
+    pub fn set(&mut self, fix: Fix) {
+        if self.last.is_none_or(|last| last.local < fix.local) {
+            self.before = self.last.replace(fix);
+        }
+    }
+
+    /// Whether it follows as well as it can.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        match self.discipline {
+            Discipline::Step => self.last.is_some(),
+            Discipline::Rate => self.before.is_some(),
+        }
+    }
+
+    /// The global time when the own clock shows `local`; `None` before the first strobe.
+    #[must_use]
+    pub fn global(&self, local: LocalTime) -> Option<GlobalTime> {
+        let last = self.last?;
+        let counted_ps = local.ps - last.local.ps;
+        let passed_ps = match self.before.filter(|_| self.discipline == Discipline::Rate) {
+            None => counted_ps,
+            Some(before) => {
+                let (counts_ps, is_ps) =
+                    (last.local.ps - before.local.ps, last.global.ps - before.global.ps);
+                (counted_ps * is_ps).div_euclid(counts_ps)
+            }
+        };
+        Some(GlobalTime { ps: last.global.ps + passed_ps })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Discipline, Fix, Follower};
+    use crate::clock::local::{GlobalTime, LocalTime};
+
+    fn fix(local_ps: i128, global_ps: i128) -> Fix {
+        Fix { local: LocalTime { ps: local_ps }, global: GlobalTime { ps: global_ps } }
+    }
+
+    fn global(follower: &Follower, local_ps: i128) -> Option<i128> {
+        follower.global(LocalTime { ps: local_ps }).map(|time| time.ps)
+    }
+
+    #[test]
+    fn nobody_knows_the_time_before_the_first_strobe() {
+        assert_eq!(global(&Follower::new(Discipline::Step), 5), None);
+    }
+
+    #[test]
+    fn the_rate_of_two_strobes_carries_a_clock_that_is_a_tenth_fast() {
+        let mut follower = Follower::new(Discipline::Rate);
+        follower.set(fix(100, 1000));
+        assert_eq!((global(&follower, 150), follower.is_settled()), (Some(1050), false));
+        follower.set(fix(1200, 2000));
+        assert_eq!((global(&follower, 2300), follower.is_settled()), (Some(3000), true));
+        let mut follower = Follower::new(Discipline::Step);
+        follower.set(fix(100, 1000));
+        follower.set(fix(1200, 2000));
+        assert_eq!(global(&follower, 2300), Some(3100));
+    }
+
+    #[test]
+    fn a_strobe_that_is_not_later_than_the_last_changes_nothing() {
+        let mut follower = Follower::new(Discipline::Rate);
+        follower.set(fix(100, 1000));
+        follower.set(fix(100, 9000));
+        follower.set(fix(50, 9000));
+        assert_eq!(global(&follower, 101), Some(1001));
+    }
+}

@@ -1,0 +1,91 @@
+//! A node's own clock, as it was built: it began at some number and runs a little too fast or slow.
+
+use crate::{Duration, Instant};
+
+/// What a node's own clock shows. Another node's shows something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LocalTime {
+    /// \[ps\]
+    pub ps: i128,
+}
+
+/// The time of the whole ringlet: what the master's clock shows, which is the simulation's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GlobalTime {
+    /// \[ps\]
+    pub ps: i128,
+}
+
+impl GlobalTime {
+    /// How much it is ahead of `now` \[ps\].
+    #[must_use]
+    pub fn ahead_of(self, now: Instant) -> i128 {
+        self.ps - i128::from(now.as_ps())
+    }
+}
+
+/// Parts of a whole in which drifts are given.
+const BILLION: i128 = 1_000_000_000;
+
+/// A clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalClock {
+    /// What it showed at the start \[ps\].
+    pub start_ps: u64,
+    /// How much too fast it runs \[parts in 10^9\]; above -10^9.
+    pub drift_ppb: i64,
+    /// It shows whole multiples of this \[ps\]; at least 1.
+    pub tick_ps: u64,
+}
+
+impl LocalClock {
+    /// What it shows at `now`.
+    #[must_use]
+    pub fn read(&self, now: Instant) -> LocalTime {
+        let now_ps = i128::from(now.as_ps());
+        let gained_ps = (now_ps * i128::from(self.drift_ppb)).div_euclid(BILLION);
+        let exact_ps = i128::from(self.start_ps) + now_ps + gained_ps;
+        let tick_ps = i128::from(self.tick_ps);
+        LocalTime { ps: exact_ps.div_euclid(tick_ps) * tick_ps }
+    }
+
+    /// How long it takes to count so much.
+    #[must_use]
+    pub fn takes(&self, counted: Duration) -> Duration {
+        let rate = (BILLION + i128::from(self.drift_ppb)).max(1);
+        let ps = (i128::from(counted.as_ps()) * BILLION + rate - 1) / rate;
+        Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LocalClock;
+    use crate::{Duration, Instant};
+
+    #[test]
+    fn a_clock_that_is_50_ppm_fast_has_gained_50_us_after_a_second_and_a_slow_one_lost_them() {
+        let second = Instant::from_ps(1_000_000_000_000);
+        for (drift_ppb, gained_ps) in [(50_000, 50_000_000), (-50_000, -50_000_000), (0, 0)] {
+            let clock = LocalClock { start_ps: 77, drift_ppb, tick_ps: 1 };
+            assert_eq!(clock.read(second).ps, 1_000_000_000_077 + gained_ps);
+        }
+    }
+
+    #[test]
+    fn a_coarse_clock_shows_the_last_whole_tick() {
+        let clock = LocalClock { start_ps: 3, drift_ppb: 0, tick_ps: 10 };
+        let shown = [0, 6, 7, 16, 17].map(|ps| clock.read(Instant::from_ps(ps)).ps);
+        assert_eq!(shown, [0, 0, 10, 10, 20]);
+    }
+
+    #[test]
+    fn what_a_clock_counts_in_a_span_is_at_least_what_it_was_to_count() {
+        for drift_ppb in [-999_999, -1, 0, 1, 999_999] {
+            let clock = LocalClock { start_ps: 0, drift_ppb, tick_ps: 1 };
+            let took = clock.takes(Duration::from_us(1000));
+            let counted = clock.read(Instant::START + took).ps;
+            assert!((1_000_000_000..1_000_000_003).contains(&counted), "{drift_ppb}: {counted}");
+        }
+    }
+}

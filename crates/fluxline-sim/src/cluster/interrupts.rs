@@ -1,0 +1,77 @@
+//! Remote interrupts, as a program of a node uses them beside its [`Node`](super::Node).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::interrupt::{Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, Told};
+use super::world::World;
+
+/// The interrupts of one node: those that others trigger here, and those it triggers elsewhere.
+///
+/// Time moves by polling the node, or by [`Cluster::drive`](super::Cluster::drive), which looks at
+/// a program again when it was interrupted.
+pub struct Interrupts {
+    world: Rc<RefCell<World>>,
+    place: usize,
+}
+
+impl Interrupts {
+    pub(super) fn new(world: Rc<RefCell<World>>, place: usize) -> Interrupts {
+        Interrupts { world, place }
+    }
+
+    /// Makes an interrupt that other nodes can trigger; `number` is below [`INTERRUPTS_MAX`].
+    ///
+    /// # Errors
+    /// [`InterruptError`]: the number is too large or taken.
+    pub fn create(&mut self, number: u32) -> Result<(), InterruptError> {
+        let mut world = self.world.borrow_mut();
+        world.act(self.place, |machine, _| machine.interrupts().create(number))
+    }
+
+    /// Ends an interrupt: later triggers are refused, those not told are forgotten. Says whether
+    /// there was one.
+    pub fn remove(&mut self, number: u32) -> bool {
+        let mut world = self.world.borrow_mut();
+        world.act(self.place, |machine, _| machine.interrupts().remove(number))
+    }
+
+    /// Triggers an interrupt of another node; returns the number by which [`Told::Triggered`] names
+    /// it. It costs the processor a store and a check, or a lock; the other one what its machine's
+    /// `Software::interrupt` says.
+    ///
+    /// # Errors
+    /// [`InterruptError`]: there is no such node or number.
+    pub fn trigger(
+        &mut self,
+        node: usize,
+        number: u32,
+        condition: Condition,
+    ) -> Result<u64, InterruptError> {
+        let mut world = self.world.borrow_mut();
+        let nodes = world.nodes();
+        if node >= nodes || node == self.place {
+            return Err(InterruptError::Node { node, last: nodes - 1 });
+        }
+        if number >= INTERRUPTS_MAX {
+            return Err(InterruptError::Number { number });
+        }
+        let to = world.address(node);
+        Ok(world.act(self.place, |machine, agenda| {
+            let (driver, mut hands) = machine.hands(agenda);
+            driver.trigger(&mut hands, to, number, condition)
+        }))
+    }
+
+    /// What happened, oldest first: interrupts, then ends of triggers.
+    pub fn next_told(&mut self) -> Option<Told> {
+        let mut world = self.world.borrow_mut();
+        world.act(self.place, |machine, _| machine.next_interrupt())
+    }
+
+    /// What happened to the triggers that came here.
+    #[must_use]
+    pub fn counts(&self) -> InterruptCounts {
+        self.world.borrow().machine(self.place).interrupt_counts()
+    }
+}
