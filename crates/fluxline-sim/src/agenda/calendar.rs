@@ -30,7 +30,7 @@ const LOOK_EVERY: u64 = 4096;
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     pushes: u64,
-    /// Went beside an open day.
+    /// Went beside an open day, due later than at once: shorter days would part these.
     late: u64,
     /// Went beyond the ring.
     far: u64,
@@ -56,6 +56,8 @@ pub struct Calendar<E> {
     late: BinaryHeap<Slot<E>>,
     /// Number of the open day.
     day: u64,
+    /// When the entry that was taken last was due.
+    taken_at: Instant,
     /// The days after it; day d is at d modulo their number.
     days: Vec<Vec<Slot<E>>>,
     /// A bit for each day that has entries.
@@ -75,6 +77,7 @@ impl<E> Default for Calendar<E> {
             open: Vec::new(),
             late: BinaryHeap::new(),
             day: 0,
+            taken_at: Instant::START,
             days: std::iter::repeat_with(Vec::new).take(DAYS_MIN).collect(),
             filled: vec![0; DAYS_MIN / 64],
             in_days: 0,
@@ -107,6 +110,12 @@ impl<E> Calendar<E> {
         if self.open.is_empty() && self.late.is_empty() {
             self.open_next()?;
         }
+        let slot = self.ready_by(until)?;
+        self.taken_at = slot.at;
+        Some(slot)
+    }
+
+    fn ready_by(&mut self, until: Instant) -> Option<Slot<E>> {
         match (self.open.last(), self.late.peek()) {
             (Some(open), late) if late.is_none_or(|late| late < open) => {
                 if open.at <= until {
@@ -118,6 +127,11 @@ impl<E> Calendar<E> {
             (_, Some(late)) if late.at <= until => self.late.pop(),
             _ => None,
         }
+    }
+
+    /// What is left of the open day, earliest first, without what was pushed since it was opened.
+    pub fn opened(&self) -> impl ExactSizeIterator<Item = &Slot<E>> {
+        self.open.iter().rev()
     }
 
     /// When the earliest is due. Looks through one day where none is open.
@@ -154,7 +168,7 @@ impl<E> Calendar<E> {
     fn place(&mut self, slot: Slot<E>) {
         let day = slot.at.as_ps() >> self.shift;
         if day <= self.day {
-            self.tally.late += 1;
+            self.tally.late += u64::from(slot.at > self.taken_at);
             self.late.push(slot);
         } else if day - self.day < self.days.len() as u64 {
             let place = self.place_of(day);

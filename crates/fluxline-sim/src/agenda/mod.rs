@@ -66,6 +66,12 @@ impl<E> Agenda<E> {
         Some(slot.entry)
     }
 
+    /// The entries that are next as far as they are in order already: those of the open day, without
+    /// what was scheduled for it since.
+    pub fn upcoming(&self) -> impl ExactSizeIterator<Item = &E> {
+        self.queue.opened().map(|slot| &slot.entry)
+    }
+
     /// Moves now on to `to` where nothing is due before.
     pub fn idle_until(&mut self, to: Instant) {
         let to = self.next_at().map_or(to, |next| next.min(to));

@@ -26,6 +26,7 @@ mod reference_tests;
 mod ring;
 mod rounds;
 mod route;
+mod touch;
 
 pub use config::{Bus, Config, ConfigError, Faults, Retry, Topology};
 pub use conserve::Unbalanced;

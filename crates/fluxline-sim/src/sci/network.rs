@@ -196,10 +196,11 @@ impl Network {
             packet: Some(packet),
         };
         let handle = self.rings.sends.add(send);
-        let lane = &mut self.rings.ports[port as usize].lanes[lane];
-        lane.unsent.push_back(handle);
-        lane.held += 1;
-        let ring = self.rings.ports[port as usize].ring;
+        let sender = &mut self.rings.ports[port as usize];
+        sender.may_start |= 1 << lane;
+        sender.lanes[lane].unsent.push_back(handle);
+        sender.lanes[lane].held += 1;
+        let ring = sender.ring;
         if self.rings.ringlets[ring as usize].dead {
             return self.rings.end_send(port, handle, tick + 1, Some(Loss::Dead));
         }

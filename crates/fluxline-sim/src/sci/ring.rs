@@ -20,7 +20,7 @@
 use super::ageing::{Answer, Phase};
 use super::config::{Config, Retry};
 use super::go::{Clears, Go, NEVER};
-use super::lane::{Lane, Pool, Send, is_high, is_response};
+use super::lane::{Pool, Send, is_high, is_response};
 use super::link::{Entry, Kind, Loss};
 use super::packet::{ECHO_SYMBOLS, Packet};
 use super::port::{Arriving, Echo, Flight, Item, Port, What};
@@ -161,7 +161,7 @@ impl Rings {
             port.counters.crc_errors += 1;
         }
         let flight = *flight;
-        let is_scrubber = self.ringlets[port.ring as usize].ports[0] == at;
+        let is_scrubber = port.is_scrubber;
         if is_scrubber && port.in_rise.low < tick {
             self.ringlets[port.ring as usize].go_seen = true;
         }
@@ -304,6 +304,9 @@ impl Rings {
         let spent = port.high_streak >= HIGH_STREAK;
         let mut best: Option<((u64, bool, bool), usize, u32)> = None;
         for (number, lane) in port.lanes.iter().enumerate() {
+            if port.may_start & (1 << number) == 0 {
+                continue;
+            }
             let needs =
                 if is_high(number) && !spent { port.out_rise.high } else { port.out_rise.low };
             let go = if self.flow_control { needs } else { 0 };
@@ -323,7 +326,7 @@ impl Rings {
 
     /// Makes an entry for the next own start, unless there is one as early.
     pub fn plan(&mut self, at: u32, now: u64) {
-        if self.ports[at as usize].lanes.iter().all(Lane::is_idle) {
+        if self.ports[at as usize].may_start == 0 {
             return;
         }
         let Some((tick, ..)) = self.next_start(at, now + 1) else { return };
@@ -335,7 +338,7 @@ impl Rings {
 
     /// Starts a send of the port's own, if one may start in this tick.
     fn start_own(&mut self, at: u32, tick: u64) {
-        if self.ports[at as usize].lanes.iter().all(Lane::is_idle) {
+        if self.ports[at as usize].may_start == 0 {
             return;
         }
         let Some((start, lane, handle)) = self.next_start(at, tick) else { return };
@@ -386,27 +389,29 @@ impl Rings {
         } else {
             port.counters.tries += 1;
         }
-        Some(Flight {
+        let flight = Flight {
             target: send.port,
             source: at,
             symbols: send.symbols,
             send: handle,
             id: send.id.0,
             phase: send.phase,
-            lane: number,
+            lane: number as u8,
             is_event: send.is_event,
             echo: None,
             old: false,
             bad: false,
             logged: false,
-        })
+        };
+        port.note_lane(number, &self.sends);
+        Some(flight)
     }
 
     /// A send for this port: it is taken off, and an echo takes the place of its last symbols.
     fn take(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
         let Some(flight) = self.flights.get(handle).copied() else { return };
         let end = tick + u64::from(flight.symbols);
-        let class = usize::from(is_response(flight.lane));
+        let class = usize::from(is_response(flight.lane.into()));
         let answer = if flight.is_event { Answer::Accepted } else { self.answer(at, tick, flight) };
         let accepted = answer == Answer::Accepted;
         let counters = &mut self.ports[at as usize].counters;
@@ -420,7 +425,7 @@ impl Rings {
             let packet = self.packet_of(flight).filter(|_| !flight.bad);
             let port = &mut self.ports[at as usize];
             port.intake[class].held += u32::from(!flight.is_event);
-            let (is_event, lane) = (flight.is_event, flight.lane);
+            let (is_event, lane) = (flight.is_event, usize::from(flight.lane));
             port.arriving.push_back(Arriving { end, packet, is_event, lane });
             self.note(tick, at, 'a', flight.id);
             self.schedule(end, at, Kind::Stripped);
@@ -450,7 +455,7 @@ impl Rings {
     }
 
     fn answer(&mut self, at: u32, tick: u64, flight: Flight) -> Answer {
-        let class = usize::from(is_response(flight.lane));
+        let class = usize::from(is_response(flight.lane.into()));
         let slots = self.slots[class];
         let intake = &mut self.ports[at as usize].intake[class];
         let space = intake.has_space(tick, slots);
@@ -534,6 +539,8 @@ impl Rings {
                 send.phase = phase;
                 let delay = if let Retry::Plain { delay } = self.retry { delay } else { 0 };
                 send.ready = end + delay;
+                let lane = send.lane;
+                self.ports[at as usize].may_start |= 1 << lane;
             }
             Some(Echo::None) => {
                 counters.nones += 1;
