@@ -1,5 +1,7 @@
 //! How fast ringlets are simulated: packet-link-hops (sends and echoes, each link of their way one
-//! hop) a second of CPU time, one thread. `cargo bench -p fluxline-sim --bench sci_ring`
+//! hop) a second of CPU time, one thread; with a fingerprint of all entries, by which two versions
+//! can be seen to do the same. `cargo bench -p fluxline-sim --bench sci_ring`
+//! Parts: `-- ring-8 ring-64 8x8 8x8x8 64x64 16x16x16`.
 #[path = "../tests/sci_load/mod.rs"]
 mod sci_load;
 
@@ -43,7 +45,7 @@ fn measure(name: &str, config: &Config, rate: f64, ticks: u64) {
     );
 }
 
-/// The same links in all dimensions, half busy but for the first, whose packets turn away.
+/// A torus that is loaded so that its links are about half busy.
 fn torus(name: &str, sizes: &[u32], rate: f64) {
     let topology = Topology::Torus { sizes: sizes.to_vec() };
     let nodes = sizes.iter().product::<u32>();

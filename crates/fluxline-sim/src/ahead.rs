@@ -50,26 +50,25 @@ mod tests {
     use crate::{Agenda, Instant};
 
     #[test]
-    fn every_entry_of_a_crowded_moment_is_named_before_its_turn_and_a_lone_one_never() {
+    fn an_entry_is_named_twice_before_its_turn_in_a_crowd_never_after_it_and_never_alone() {
         let mut agenda: Agenda<usize> = Agenda::default();
         let count = 5 * GROUP;
         (0..count).for_each(|entry| agenda.schedule(Instant::from_ps(7_000_000), entry));
         agenda.schedule(Instant::from_ps(9_000_000), count);
-        let (mut ahead, mut soon, mut next) = (Ahead::default(), vec![], vec![]);
-        let mut taken = vec![];
-        loop {
-            ahead.step(&agenda, |&entry, nearness| match nearness {
-                Nearness::Soon => soon.push(entry),
-                Nearness::Next => next.push(entry),
+        let mut ahead = Ahead::default();
+        let (mut soon, mut next) = (vec![], vec![]);
+        for taken in 0..=count {
+            ahead.step(&agenda, |&entry, nearness| {
+                assert!(entry >= taken, "{entry} was taken before {taken}");
+                match nearness {
+                    Nearness::Soon => soon.push(entry),
+                    Nearness::Next => next.push(entry),
+                }
             });
-            assert!(next.iter().chain(&soon).all(|entry| !taken.contains(entry)));
-            let Some(entry) = agenda.take(Instant::NEVER) else { break };
-            taken.push(entry);
-            next.clear();
-            if soon.len() > GROUP {
-                soon.drain(..GROUP);
-            }
+            assert_eq!(agenda.take(Instant::NEVER), Some(taken));
         }
-        assert_eq!(taken, (0..=count).collect::<Vec<_>>());
+        // The day is opened by its first entry; its last group is less than one.
+        assert_eq!(next, (1..=4 * GROUP).collect::<Vec<_>>());
+        assert_eq!(soon, (GROUP + 1..count).collect::<Vec<_>>());
     }
 }

@@ -48,6 +48,7 @@ impl<E> Agenda<E> {
     }
 
     /// Adds an entry at `at`, which counts as now when it is past.
+    #[inline]
     pub fn schedule(&mut self, at: Instant, entry: impl Into<E>) {
         let at = at.max(self.now);
         self.queue.push(at, self.number, entry.into());

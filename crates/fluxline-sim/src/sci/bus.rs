@@ -43,12 +43,15 @@ pub struct NodeBus {
     pub passing: VecDeque<Parcel>,
     /// The source that is asked first.
     pub turn: usize,
+    /// Packets that all sources together hold.
+    pub waiting: u32,
 }
 
 impl Network {
     /// Begins the next transfer over a node's bus, when it is free and somebody can go.
     pub(super) fn kick_bus(&mut self, node: u32, tick: u64) {
-        if self.buses[node as usize].moving.is_some() {
+        let bus = &self.buses[node as usize];
+        if bus.moving.is_some() || bus.waiting == 0 {
             return;
         }
         let ports = self.ports_of(NodeIndex(node));
@@ -57,6 +60,7 @@ impl Network {
         for source in (0..sources).map(|step| (first + step) % sources) {
             let Some(parcel) = self.pick(node, ports.start, source, tick) else { continue };
             let bus = &mut self.buses[node as usize];
+            bus.waiting -= 1;
             bus.turn = (source + 1) % sources;
             let symbols = u128::from(parcel.packet.command.symbols());
             let rate = self.config.bus.map_or(1, |bus| bus.bytes_per_second);

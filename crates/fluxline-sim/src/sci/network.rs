@@ -141,6 +141,7 @@ impl Network {
                 return Err(Refused { packet, why: Refusal::Full });
             }
             bus.out[lane].push_back((packet, id));
+            bus.waiting += 1;
             self.kick_bus(node.0, tick);
         } else {
             if self.rings.ports[first as usize].lanes[lane].held >= self.config.send_queue {
@@ -223,9 +224,12 @@ impl Network {
     }
 
     fn flush<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>) {
-        for entry in self.rings.due.drain(..) {
-            agenda.schedule(self.ticks.at(entry.tick), entry);
+        // Field by field: they were written so just now, and a processor that reads them as one
+        // waits until all writes before have reached its cache.
+        for &Entry { tick, at, kind } in &self.rings.due {
+            agenda.schedule(self.ticks.at(tick), Entry { tick, at, kind });
         }
+        self.rings.due.clear();
     }
 
     /// A packet was taken off: all of it is in.
@@ -247,6 +251,7 @@ impl Network {
                 if self.buses.is_empty() {
                     self.reports.push_back(Report::Received { node, response });
                 } else {
+                    self.buses[node.0 as usize].waiting += 1;
                     self.kick_bus(node.0, tick);
                 }
             }
@@ -389,6 +394,7 @@ impl Network {
         }
         if let Some(bus) = self.buses.get_mut(node.0 as usize) {
             for (_, send) in bus.out.iter_mut().flat_map(|lane| lane.drain(..)) {
+                bus.waiting -= 1;
                 self.reports.push_back(Report::Lost { node, send, why: Loss::Dead });
             }
         }

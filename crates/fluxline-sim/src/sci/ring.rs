@@ -225,10 +225,10 @@ impl Rings {
             self.ports[at as usize].counters.symbols_destroyed += symbols;
             return self.destroy(at, handle);
         }
-        let item =
-            Item { at: out + self.hop, what: What::Packet(handle), rise: rise.later(self.hop) };
+        let (arrives, rise) = (out + self.hop, rise.later(self.hop));
+        let item = Item { at: arrives, what: What::Packet(handle), rise };
         self.ports[downstream as usize].input.push_back(item);
-        self.schedule(item.at, downstream, Kind::Wake);
+        self.schedule(arrives, downstream, Kind::Wake);
     }
 
     pub fn destroy(&mut self, at: u32, handle: u32) {
