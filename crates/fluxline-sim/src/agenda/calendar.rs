@@ -129,21 +129,19 @@ impl<E> Calendar<E> {
         if self.open.is_empty() && self.late.is_empty() {
             self.open_next()?;
         }
-        let slot = self.ready_by(until)?;
-        self.taken_at = slot.at;
-        Some(slot)
-    }
-
-    fn ready_by(&mut self, until: Instant) -> Option<Slot<E>> {
         match (self.open.last(), self.late.peek()) {
             (Some(open), late) if late.is_none_or(|late| late < open) => {
                 if open.at <= until {
+                    self.taken_at = open.at;
                     self.open.pop()
                 } else {
                     None
                 }
             }
-            (_, Some(late)) if late.at <= until => self.late.pop(),
+            (_, Some(late)) if late.at <= until => {
+                self.taken_at = late.at;
+                self.late.pop()
+            }
             _ => None,
         }
     }

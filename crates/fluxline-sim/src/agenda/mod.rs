@@ -67,8 +67,8 @@ impl<E> Agenda<E> {
         Some(slot.entry)
     }
 
-    /// The entries that are next as far as they are in order already: those of the open day, without
-    /// what was scheduled for it since.
+    /// The entries that are next as far as they are in order already: those of the open day,
+    /// without what was scheduled for it since.
     pub fn upcoming(&self) -> impl ExactSizeIterator<Item = &E> {
         self.queue.opened().map(|slot| &slot.entry)
     }
