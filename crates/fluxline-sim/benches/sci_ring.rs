@@ -1,5 +1,7 @@
 //! How fast ringlets are simulated: packet-link-hops (sends and echoes, each link of their way one
-//! hop) a second of CPU time, one thread. `cargo bench -p fluxline-sim --bench sci_ring`
+//! hop) a second of CPU time, one thread; with a fingerprint of all entries, by which two versions
+//! can be seen to do the same. `cargo bench -p fluxline-sim --bench sci_ring`
+//! Parts: `-- ring-8 ring-64 8x8 8x8x8 64x64 16x16x16`.
 #[path = "../tests/sci_load/mod.rs"]
 mod sci_load;
 
@@ -33,25 +35,45 @@ fn measure(name: &str, config: &Config, rate: f64, ticks: u64) {
     let links = config.addresses.len() as f64 * ports;
     println!(
         "{name}: {:.2} M hops/s ({:.2} M of sends), link load {:.1} %, {:.2} entries a hop, \
-         {} bytes a node",
+         {} bytes a node, fingerprint {}",
         hops / seconds / 1e6,
         sends / seconds / 1e6,
         100.0 * symbols / (links * (ticks - ticks / 10) as f64),
         (load.entries - entries) as f64 / hops,
         load.network.bytes() / config.addresses.len(),
+        load.fingerprint,
     );
 }
 
+/// A torus that is loaded so that its links are about half busy.
+fn torus(name: &str, sizes: &[u32], rate: f64) {
+    let topology = Topology::Torus { sizes: sizes.to_vec() };
+    let nodes = sizes.iter().product::<u32>();
+    let addresses = (0..nodes).map(|node| NodeId(node as u16)).collect();
+    let bus = Some(fluxline_sim::sci::Bus { bytes_per_second: 100_000_000_000, delay: 0 });
+    let config = Config { topology, addresses, bus, ..wide(2, true) };
+    let ticks = 40_960_000 / u64::from(nodes);
+    measure(name, &config, rate, ticks);
+}
+
 fn main() {
+    let parts: Vec<String> = std::env::args().skip(1).filter(|part| part != "--bench").collect();
+    let is_wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     for nodes in [8, 64] {
         // A node's sends take (41 + 5) / 2 symbols of each link, for every node of the ring.
         let rate = LOAD * 2.0 / 46.0 / f64::from(nodes);
         let ticks = 64_000_000 / u64::from(nodes);
-        measure(&format!("ring of {nodes}"), &wide(nodes, true), rate, ticks);
+        let name = format!("ring-{nodes}");
+        if is_wanted(&name) {
+            measure(&name, &wide(nodes, true), rate, ticks);
+        }
     }
-    let topology = Topology::Torus { sizes: vec![16, 16, 16] };
-    let addresses = (0..4096).map(NodeId).collect();
-    let bus = Some(fluxline_sim::sci::Bus { bytes_per_second: 100_000_000_000, delay: 0 });
-    let config = Config { topology, addresses, bus, ..wide(2, true) };
-    measure("torus of 4,096", &config, 0.0012, 10_000);
+    for sizes in [&[8, 8][..], &[8, 8, 8], &[64, 64], &[16, 16, 16]] {
+        // As on a ring: a packet goes once around each dimension, its send and its echo together.
+        let side = f64::from(sizes[0]);
+        let name = sizes.iter().map(u32::to_string).collect::<Vec<_>>().join("x");
+        if is_wanted(&name) {
+            torus(&name, sizes, LOAD * 2.0 / 46.0 / side);
+        }
+    }
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agenda;
+pub mod ahead;
 pub mod clock;
 pub mod cluster;
 pub mod fingerprint;

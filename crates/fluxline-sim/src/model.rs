@@ -1,5 +1,6 @@
 //! What a model is, and how it is run.
 
+use crate::ahead::{Ahead, Nearness};
 use crate::{Agenda, Fingerprint, Instant};
 
 /// Something on the agenda. Called *entry*, because an *event* is what a detector measures.
@@ -20,6 +21,13 @@ pub trait Model {
 
     /// Does what is due now ([`Agenda::now`]) and schedules what follows.
     fn handle(&mut self, entry: Self::Entry, agenda: &mut Agenda<Self::Entry>);
+
+    /// Reads what `entry` will need, whose turn is near: worth it where a model is larger than the
+    /// near caches. Must not matter to any result.
+    #[inline]
+    fn touch(&self, entry: &Self::Entry, nearness: Nearness) {
+        let _ = (entry, nearness);
+    }
 }
 
 /// Handles all entries that are due by `until`; returns how many there were.
@@ -30,10 +38,12 @@ pub fn run<M: Model>(
     until: Instant,
 ) -> u64 {
     let mut count = 0;
-    while let Some(entry) = agenda.take(until) {
+    let mut ahead = Ahead::default();
+    loop {
+        ahead.step(agenda, |entry, nearness| model.touch(entry, nearness));
+        let Some(entry) = agenda.take(until) else { return count };
         fingerprint.add(agenda.now(), entry.component(), entry.kind());
         model.handle(entry, agenda);
         count += 1;
     }
-    count
 }

@@ -30,7 +30,7 @@ const LOOK_EVERY: u64 = 4096;
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     pushes: u64,
-    /// Went beside an open day.
+    /// Went beside an open day, due later than at once: shorter days would part these.
     late: u64,
     /// Went beyond the ring.
     far: u64,
@@ -56,8 +56,13 @@ pub struct Calendar<E> {
     late: BinaryHeap<Slot<E>>,
     /// Number of the open day.
     day: u64,
+    /// When the entry that was taken last was due.
+    taken_at: Instant,
     /// The days after it; day d is at d modulo their number.
     days: Vec<Vec<Slot<E>>>,
+    /// Memory of days that are over, the last on top: it is still in a near cache, and a day that
+    /// gets its first entry takes it. Left with its day it would be cold when the ring is round.
+    spare: Vec<Vec<Slot<E>>>,
     /// A bit for each day that has entries.
     filled: Vec<u64>,
     in_days: usize,
@@ -75,7 +80,9 @@ impl<E> Default for Calendar<E> {
             open: Vec::new(),
             late: BinaryHeap::new(),
             day: 0,
+            taken_at: Instant::START,
             days: std::iter::repeat_with(Vec::new).take(DAYS_MIN).collect(),
+            spare: Vec::new(),
             filled: vec![0; DAYS_MIN / 64],
             in_days: 0,
             far: BinaryHeap::new(),
@@ -89,9 +96,24 @@ impl<E> Default for Calendar<E> {
 
 impl<E> Calendar<E> {
     /// Adds an entry. `number` must be larger than all before.
+    ///
+    /// Inline, so that a new entry goes from registers to its day. Passed on in memory it would be
+    /// read as a whole where it was just written in parts, which waits until all writes before have
+    /// reached the cache (docs/simulation/sci.md, "Cost").
+    #[inline(always)]
     pub fn push(&mut self, at: Instant, number: u64, entry: E) {
         self.tally.pushes += 1;
-        self.place(Slot { at, number, entry });
+        let day = at.as_ps() >> self.shift;
+        let place = self.place_of(day);
+        let is_ahead = day.wrapping_sub(self.day).wrapping_sub(1) < self.days.len() as u64 - 1;
+        let has_room = self.days[place].len() < self.days[place].capacity();
+        if is_ahead && has_room {
+            self.filled[place / 64] |= 1 << (place % 64);
+            self.in_days += 1;
+            self.days[place].push(Slot { at, number, entry });
+        } else {
+            self.place(Slot { at, number, entry });
+        }
         if self.tally.pushes >= self.look_every {
             self.look();
         }
@@ -110,14 +132,23 @@ impl<E> Calendar<E> {
         match (self.open.last(), self.late.peek()) {
             (Some(open), late) if late.is_none_or(|late| late < open) => {
                 if open.at <= until {
+                    self.taken_at = open.at;
                     self.open.pop()
                 } else {
                     None
                 }
             }
-            (_, Some(late)) if late.at <= until => self.late.pop(),
+            (_, Some(late)) if late.at <= until => {
+                self.taken_at = late.at;
+                self.late.pop()
+            }
             _ => None,
         }
+    }
+
+    /// What is left of the open day, earliest first, without what was pushed since it was opened.
+    pub fn opened(&self) -> impl ExactSizeIterator<Item = &Slot<E>> {
+        self.open.iter().rev()
     }
 
     /// When the earliest is due. Looks through one day where none is open.
@@ -150,17 +181,21 @@ impl<E> Calendar<E> {
         day as usize & (self.days.len() - 1)
     }
 
-    #[inline]
+    #[inline(never)]
     fn place(&mut self, slot: Slot<E>) {
         let day = slot.at.as_ps() >> self.shift;
         if day <= self.day {
-            self.tally.late += 1;
+            self.tally.late += u64::from(slot.at > self.taken_at);
             self.late.push(slot);
         } else if day - self.day < self.days.len() as u64 {
             let place = self.place_of(day);
             self.filled[place / 64] |= 1 << (place % 64);
             self.in_days += 1;
-            self.days[place].push(slot);
+            let day = &mut self.days[place];
+            if day.capacity() == 0 {
+                *day = self.spare.pop().unwrap_or_default();
+            }
+            day.push(slot);
         } else {
             self.tally.far += 1;
             self.far.push(slot);
@@ -193,7 +228,11 @@ impl<E> Calendar<E> {
         let day = self.next_filled().into_iter().chain(far).min()?;
         self.day = day;
         let place = self.place_of(day);
-        std::mem::swap(&mut self.open, &mut self.days[place]);
+        let day = std::mem::take(&mut self.days[place]);
+        let over = std::mem::replace(&mut self.open, day);
+        if over.capacity() > 0 {
+            self.spare.push(over);
+        }
         self.filled[place / 64] &= !(1 << (place % 64));
         self.in_days -= self.open.len();
         self.draw_in();
@@ -226,6 +265,7 @@ impl<E> Calendar<E> {
     }
 
     /// Lengthens the day when many entries lie beyond the ring, shortens it when days are crowded.
+    #[cold]
     fn look(&mut self) {
         let tally = std::mem::take(&mut self.tally);
         let per_day = tally.entries_opened / tally.days_opened.max(1);

@@ -48,6 +48,7 @@ impl<E> Agenda<E> {
     }
 
     /// Adds an entry at `at`, which counts as now when it is past.
+    #[inline]
     pub fn schedule(&mut self, at: Instant, entry: impl Into<E>) {
         let at = at.max(self.now);
         self.queue.push(at, self.number, entry.into());
@@ -64,6 +65,12 @@ impl<E> Agenda<E> {
         let slot = self.queue.pop_by(until)?;
         self.now = slot.at;
         Some(slot.entry)
+    }
+
+    /// The entries that are next as far as they are in order already: those of the open day,
+    /// without what was scheduled for it since.
+    pub fn upcoming(&self) -> impl ExactSizeIterator<Item = &E> {
+        self.queue.opened().map(|slot| &slot.entry)
     }
 
     /// Moves now on to `to` where nothing is due before.

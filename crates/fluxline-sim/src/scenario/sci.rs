@@ -7,6 +7,7 @@ use std::io::Write;
 use super::network::{Preset, RetryName};
 use super::run::{Measured, SOURCE_MESSAGES, refused};
 use super::{CommandName, Kind, Refused, Scenario};
+use crate::ahead::Nearness;
 use crate::sci::{
     self, Bus, Command, Config, Faults, Network, NodeId, NodeIndex, Packet, Refusal, Report, Retry,
     SendId, Status, Topology,
@@ -358,6 +359,12 @@ impl Model for Loaded {
             Entry::Network(entry) => self.network.handle(entry, agenda),
         }
         self.follow_reports(agenda);
+    }
+
+    fn touch(&self, entry: &Entry, nearness: Nearness) {
+        if let Entry::Network(entry) = entry {
+            self.network.touch(entry, nearness);
+        }
     }
 }
 

@@ -48,12 +48,15 @@ pub struct NodeBus {
     pub passing: VecDeque<Parcel>,
     /// The source that is asked first.
     pub turn: usize,
+    /// Packets that all sources together hold.
+    pub waiting: u32,
 }
 
 impl Network {
     /// Begins the next transfer over a node's bus, when it is free and somebody can go.
     pub(super) fn kick_bus(&mut self, node: u32, tick: u64) {
-        if self.buses[node as usize].moving.is_some() {
+        let bus = &self.buses[node as usize];
+        if bus.moving.is_some() || bus.waiting == 0 {
             return;
         }
         let ports = self.ports_of(NodeIndex(node));
@@ -65,6 +68,7 @@ impl Network {
         });
         if let Some(parcel) = parcel {
             let bus = &mut self.buses[node as usize];
+            bus.waiting -= 1;
             let symbols = u128::from(parcel.packet.command.symbols());
             let rate = self.config.bus.map_or(1, |bus| bus.bytes_per_second);
             let hertz = u128::from(self.config.clock.hertz());
@@ -76,9 +80,10 @@ impl Network {
 
     /// An event from a ringlet waits for the bus, or is dropped: nothing holds it back.
     pub(super) fn event_to_bus(&mut self, node: u32, packet: Packet, tick: u64) {
-        let events = &mut self.buses[node as usize].events;
-        if events.len() < EVENTS_HELD {
-            events.push_back(packet);
+        let bus = &mut self.buses[node as usize];
+        if bus.events.len() < EVENTS_HELD {
+            bus.events.push_back(packet);
+            bus.waiting += 1;
             return self.kick_bus(node, tick);
         }
         let (at, why) = (NodeIndex(node), Loss::NoPlace);

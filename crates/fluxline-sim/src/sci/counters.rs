@@ -2,7 +2,23 @@
 
 /// Of one ring port, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Counters {
+    /// Packets of any kind put on the link behind: hops.
+    pub packets_out: u64,
+    /// Sends and events among them.
+    pub sends_out: u64,
+    /// Symbols of packets put on the link behind, the idles after them not counted.
+    pub symbols_out: u64,
+    /// Symbols of packets that came.
+    pub symbols_in: u64,
+    /// Symbols taken off (of sends, echoes, events), echoes that replaced them not counted.
+    pub symbols_stripped: u64,
+    /// Symbols of own sends and of echoes made here, when they were put out.
+    pub symbols_made: u64,
+    /// Longest wait of a packet in the bypass FIFO \[symbols\]: its greatest filling, the one idle
+    /// behind each packet counted.
+    pub bypass_max: u64,
     /// Tries: send packets started, retries among them.
     pub tries: u64,
     /// Tries after a busy echo.
@@ -43,24 +59,12 @@ pub struct Counters {
     pub gos_injected: u64,
     /// Sends given up because their echo did not come.
     pub lost: u64,
-    /// Packets of any kind put on the link behind: hops.
-    pub packets_out: u64,
-    /// Sends and events among them.
-    pub sends_out: u64,
-    /// Symbols of packets put on the link behind, the idles after them not counted.
-    pub symbols_out: u64,
-    /// Symbols of packets that came.
-    pub symbols_in: u64,
-    /// Symbols taken off (of sends, echoes, events), echoes that replaced them not counted.
-    pub symbols_stripped: u64,
-    /// Symbols of own sends and of echoes made here, when they were put out.
-    pub symbols_made: u64,
-    /// Longest wait of a packet in the bypass FIFO \[symbols\]: its greatest filling, the one idle
-    /// behind each packet counted.
-    pub bypass_max: u64,
 }
 
 impl Counters {
+    /// Bytes at the start that hold what a passing packet changes.
+    pub(super) const PASSING_BYTES: usize = std::mem::offset_of!(Counters, tries);
+
     /// Adds those of another port; the largest filling is the larger of both.
     pub fn add(&mut self, other: &Counters) {
         macro_rules! sum {

@@ -24,6 +24,9 @@ pub struct Send {
     pub is_event: bool,
     /// What nodes that it passes take note of.
     pub strobe: Option<u64>,
+    /// Of a strobe on its way: how long it waited, first here, then in bypass FIFOs \[symbols\].
+    pub delayed: u64,
+    pub waited: u64,
     /// Whether it came from another ringlet: then its end is not reported to a sender.
     pub passing: bool,
     pub phase: Phase,
@@ -121,9 +124,11 @@ impl<T> Pool<T> {
 }
 
 impl Lane {
-    /// Whether nothing is waiting or on its way.
-    pub fn is_idle(&self) -> bool {
-        self.unsent.is_empty() && self.unacknowledged.is_empty()
+    /// Whether a send waits for its first start or, refused, for the next one: while all are on
+    /// their way, [`first`](Lane::first) finds none.
+    pub fn may_start(&self, sends: &Pool<Send>) -> bool {
+        let refused = |&handle| sends.get(handle).is_some_and(|send| send.ready != NEVER);
+        !self.unsent.is_empty() || self.unacknowledged.iter().any(refused)
     }
 
     /// The send that may start first, with its earliest tick: of those that may start by `now` the

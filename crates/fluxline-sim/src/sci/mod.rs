@@ -27,6 +27,7 @@ mod ring;
 mod rounds;
 mod route;
 pub mod strobe;
+mod touch;
 
 pub use config::{Bus, Config, ConfigError, Faults, Retry, Topology};
 pub use conserve::Unbalanced;

@@ -144,6 +144,7 @@ impl Network {
                 return Err(Refused { packet, why: Refusal::Full });
             }
             bus.out[lane].push_back((packet, id));
+            bus.waiting += 1;
             self.kick_bus(node.0, tick);
         } else {
             if self.rings.ports[first as usize].lanes[lane].held >= self.config.send_queue {
@@ -190,6 +191,8 @@ impl Network {
             symbols: packet.command.symbols(),
             is_event: packet.command.is_event(),
             strobe: (packet.command == Command::Strobe).then_some(packet.offset),
+            delayed: 0,
+            waited: 0,
             passing,
             phase: super::ageing::Phase::default(),
             ready: tick + 1,
@@ -200,10 +203,11 @@ impl Network {
             packet: Some(packet),
         };
         let handle = self.rings.sends.add(send);
-        let lane = &mut self.rings.ports[port as usize].lanes[lane];
-        lane.unsent.push_back(handle);
-        lane.held += 1;
-        let ring = self.rings.ports[port as usize].ring;
+        let sender = &mut self.rings.ports[port as usize];
+        sender.may_start |= 1 << lane;
+        sender.lanes[lane].unsent.push_back(handle);
+        sender.lanes[lane].held += 1;
+        let ring = sender.ring;
         if self.rings.ringlets[ring as usize].dead {
             return self.rings.end_send(port, handle, tick + 1, Some(Loss::Dead));
         }
@@ -227,9 +231,12 @@ impl Network {
     }
 
     fn flush<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>) {
-        for entry in self.rings.due.drain(..) {
-            agenda.schedule(self.ticks.at(entry.tick), entry);
+        // Field by field: they were written so just now, and a processor that reads them as one
+        // waits until all writes before have reached its cache.
+        for &Entry { tick, at, kind } in &self.rings.due {
+            agenda.schedule(self.ticks.at(tick), Entry { tick, at, kind });
         }
+        self.rings.due.clear();
     }
 
     /// A packet was taken off: all of it is in.
@@ -251,6 +258,7 @@ impl Network {
                 if self.buses.is_empty() {
                     self.reports.push_back(Report::Received { node, response });
                 } else {
+                    self.buses[node.0 as usize].waiting += 1;
                     self.kick_bus(node.0, tick);
                 }
             }
@@ -402,6 +410,7 @@ impl Network {
         }
         if let Some(bus) = self.buses.get_mut(node.0 as usize) {
             for (_, send) in bus.out.iter_mut().flat_map(|lane| lane.drain(..)) {
+                bus.waiting -= 1;
                 self.reports.push_back(Report::Lost { node, send, why: Loss::Dead });
             }
         }

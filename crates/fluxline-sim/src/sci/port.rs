@@ -6,7 +6,7 @@ use super::Packet;
 use super::ageing::{Ageing, Phase};
 use super::counters::Counters;
 use super::go::{Clears, Go, NEVER};
-use super::lane::{LANES, Lane};
+use super::lane::{LANES, Lane, Pool, Send};
 use super::strobe::Passage;
 
 /// What travels on a link, by the tick at which it reaches the port behind.
@@ -41,13 +41,10 @@ pub struct Flight {
     /// The send's number, in case it was given up and its handle used again.
     pub id: u64,
     pub phase: Phase,
-    pub lane: usize,
+    pub lane: u8,
     pub is_event: bool,
-    /// A clock strobe: its number.
-    pub strobe: Option<u64>,
-    /// How long it waited, first at its sender, then in bypass FIFOs \[symbols\].
-    pub delayed: u64,
-    pub waited: u64,
+    /// Nodes that it passes take note of it.
+    pub is_strobe: bool,
     /// `None`: a send.
     pub echo: Option<Echo>,
     /// The scrubber's mark.
@@ -56,6 +53,9 @@ pub struct Flight {
     /// The CRC error was logged: the CRC is a stomped one.
     pub logged: bool,
 }
+
+// Two to a cache line: every hop reads its flight.
+const _: () = assert!(std::mem::size_of::<Option<Flight>>() == 32);
 
 /// What an echo says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,52 +107,66 @@ pub struct Arriving {
     pub lane: usize,
 }
 
+/// The fields stand in the order of their use: a packet that passes needs the first
+/// [`HOT_BYTES`] only. In a large network nothing of a port is in a near cache when its turn comes,
+/// and each line of 64 bytes costs a wait for memory.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Port {
-    pub node: u32,
-    pub ring: u32,
+    /// Tick of the earliest entry that was made for an own start.
+    pub woken_for: u64,
+    /// Tick of the first idle behind the last packet that was put out, or is certain to be.
+    pub free_at: u64,
+    /// An echo that will take the place of the last symbols of what is being taken off.
+    pub echo: Option<(u64, u32)>,
     pub downstream: u32,
+    pub ring: u32,
+    pub node: u32,
+    /// High sends since the last one that needed the low go bit.
+    pub high_streak: u32,
     pub dead: bool,
     pub cut: bool,
+    /// The first port of its ringlet: it marks what passes and takes off what passes twice.
+    pub is_scrubber: bool,
+    /// A bit for each lane with a send that waits, or was refused: no other lane can start one.
+    pub may_start: u8,
+    /// Set from an own start until the bypass FIFO is empty.
+    pub clears: Option<Clears>,
+    /// Packets wait behind the last own one, so its idle lets out what was saved until then.
+    pub owes: bool,
+    /// The allocation toggle waits here until a send has started.
+    pub holds_allocation: bool,
+    pub sent_since_allocation: bool,
     /// On the link before this port, in order.
     pub input: VecDeque<Item>,
     /// First go idles behind the packet that came last.
     pub in_rise: Go,
-    /// An echo that will take the place of the last symbols of what is being taken off.
-    pub echo: Option<(u64, u32)>,
-    /// Tick of the first idle behind the last packet that was put out, or is certain to be.
-    pub free_at: u64,
     /// First go idle that came since the last packet passed; in recovery, since the idle behind the
     /// own packet, for the bits that the port clears.
     pub first_go: Go,
+    /// First go idles behind the last packet on the link behind this port.
+    pub out_rise: Go,
     /// Tick of the idle behind the last own packet.
     pub own_end: u64,
-    /// Packets wait behind the last own one, so its idle lets out what was saved until then.
-    pub owes: bool,
     /// First go idle that came since the last own start.
     pub saved: Go,
     /// What the ports behind know of the idle at `own_end`, while the port owes it.
     pub own_idle: Go,
-    /// First go idles behind the last packet on the link behind this port.
-    pub out_rise: Go,
-    /// Set from an own start until the bypass FIFO is empty.
-    pub clears: Option<Clears>,
-    pub lanes: [Lane; LANES],
+    /// Those of passing come first.
+    pub counters: Counters,
     /// For turns between the classes: whether the last own send was a response.
     pub last_response: bool,
-    /// High sends since the last one that needed the low go bit.
-    pub high_streak: u32,
-    /// Tick of the earliest entry that was made for an own start.
-    pub woken_for: u64,
-    /// The allocation toggle waits here until a send has started.
-    pub holds_allocation: bool,
-    pub sent_since_allocation: bool,
-    pub intake: [Intake; 2],
     pub arriving: VecDeque<Arriving>,
     /// Clock strobes whose last symbol is not in yet.
     pub strobes: VecDeque<Passage>,
-    pub counters: Counters,
+    pub intake: [Intake; 2],
+    pub lanes: [Lane; LANES],
 }
+
+/// Of a port, what a passing packet needs.
+pub const HOT_BYTES: usize = 4 * 64;
+const _: () = assert!(std::mem::offset_of!(Port, input) == 64);
+const _: () = assert!(std::mem::offset_of!(Port, counters) + Counters::PASSING_BYTES <= HOT_BYTES);
 
 impl Port {
     pub fn new(node: u32, ring: u32, downstream: u32) -> Port {
@@ -162,6 +176,8 @@ impl Port {
             downstream,
             dead: false,
             cut: false,
+            is_scrubber: false,
+            may_start: 0,
             input: VecDeque::new(),
             in_rise: Go::at(0),
             echo: None,
@@ -184,6 +200,12 @@ impl Port {
             strobes: VecDeque::new(),
             counters: Counters::default(),
         }
+    }
+
+    /// Looks anew whether a lane has a send that may start.
+    pub fn note_lane(&mut self, lane: usize, sends: &Pool<Send>) {
+        let bit = u8::from(self.lanes[lane].may_start(sends)) << lane;
+        self.may_start = self.may_start & !(1 << lane) | bit;
     }
 
     /// An own send starts: the go bits saved from now on are what comes, as far as is known.

@@ -23,7 +23,7 @@
 use super::ageing::{Answer, Phase};
 use super::config::{Config, Retry};
 use super::go::{Clears, Go, NEVER};
-use super::lane::{EVENTS, Lane, Pool, Send, is_high, is_response};
+use super::lane::{EVENTS, Pool, Send, is_high, is_response};
 use super::link::{Entry, Kind, Loss};
 use super::packet::{ECHO_SYMBOLS, Packet};
 use super::port::{Arriving, Echo, Flight, Item, Port, What};
@@ -164,9 +164,9 @@ impl Rings {
             port.counters.crc_errors += 1;
         }
         let flight = *flight;
+        let is_scrubber = port.is_scrubber;
         self.take_note(at, tick, &flight);
-        let port = &mut self.ports[at as usize];
-        let is_scrubber = self.ringlets[port.ring as usize].ports[0] == at;
+        let port = &self.ports[at as usize];
         if is_scrubber && port.in_rise.low < tick {
             self.ringlets[port.ring as usize].go_seen = true;
         }
@@ -199,8 +199,9 @@ impl Rings {
             (port.free_at + 1, port.wait_behind(tick, rise))
         };
         port.counters.bypass_max = port.counters.bypass_max.max(out - tick);
-        if let Some(flight) = self.flights.get_mut(handle) {
-            flight.waited += out - tick;
+        let strobe = self.flights.get(handle).filter(|flight| flight.is_strobe);
+        if let Some(send) = strobe.and_then(|flight| self.sends.get_mut(flight.send)) {
+            send.waited += out - tick;
         }
         port.free_at = out + symbols;
         self.put(at, out, handle);
@@ -272,10 +273,10 @@ impl Rings {
             self.ports[at as usize].counters.symbols_destroyed += symbols;
             return self.destroy(at, handle);
         }
-        let item =
-            Item { at: out + self.hop, what: What::Packet(handle), rise: rise.later(self.hop) };
+        let (arrives, rise) = (out + self.hop, rise.later(self.hop));
+        let item = Item { at: arrives, what: What::Packet(handle), rise };
         self.ports[downstream as usize].input.push_back(item);
-        self.schedule(item.at, downstream, Kind::Wake);
+        self.schedule(arrives, downstream, Kind::Wake);
     }
 
     pub fn destroy(&mut self, at: u32, handle: u32) {
@@ -347,6 +348,9 @@ impl Rings {
         let spent = port.high_streak >= HIGH_STREAK;
         let mut best: Option<((u64, u32, bool), usize, u32)> = None;
         for (number, lane) in port.lanes.iter().enumerate() {
+            if port.may_start & (1 << number) == 0 {
+                continue;
+            }
             let needs =
                 if is_high(number) && !spent { port.out_rise.high } else { port.out_rise.low };
             let go = if self.flow_control { needs } else { 0 };
@@ -367,7 +371,7 @@ impl Rings {
 
     /// Makes an entry for the next own start, unless there is one as early.
     pub fn plan(&mut self, at: u32, now: u64) {
-        if self.ports[at as usize].lanes.iter().all(Lane::is_idle) {
+        if self.ports[at as usize].may_start == 0 {
             return;
         }
         let Some((tick, ..)) = self.next_start(at, now + 1) else { return };
@@ -379,7 +383,7 @@ impl Rings {
 
     /// Starts a send of the port's own, if one may start in this tick.
     fn start_own(&mut self, at: u32, tick: u64) {
-        if self.ports[at as usize].lanes.iter().all(Lane::is_idle) {
+        if self.ports[at as usize].may_start == 0 {
             return;
         }
         let Some((start, lane, handle)) = self.next_start(at, tick) else { return };
@@ -420,7 +424,7 @@ impl Rings {
         let send = self.sends.get_mut(handle)?;
         let port = &mut self.ports[at as usize];
         let lane = &mut port.lanes[number];
-        let delayed = tick - send.ready;
+        (send.delayed, send.waited) = (tick - send.ready, 0);
         (send.ready, send.started, send.age) = (NEVER, tick, 0);
         if lane.unsent.front() == Some(&handle) {
             lane.unsent.pop_front();
@@ -435,30 +439,30 @@ impl Rings {
         } else {
             port.counters.tries += 1;
         }
-        Some(Flight {
+        let flight = Flight {
             target: send.port,
             source: at,
             symbols: send.symbols,
             send: handle,
             id: send.id.0,
             phase: send.phase,
-            lane: number,
+            lane: number as u8,
             is_event: send.is_event,
-            strobe: send.strobe,
-            delayed,
-            waited: 0,
+            is_strobe: send.strobe.is_some(),
             echo: None,
             old: false,
             bad: false,
             logged: false,
-        })
+        };
+        port.note_lane(number, &self.sends);
+        Some(flight)
     }
 
     /// A send for this port: it is taken off, and an echo takes the place of its last symbols.
     fn take(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
         let Some(flight) = self.flights.get(handle).copied() else { return };
         let end = tick + u64::from(flight.symbols);
-        let class = usize::from(is_response(flight.lane));
+        let class = usize::from(is_response(flight.lane.into()));
         let answer = if flight.is_event { Answer::Accepted } else { self.answer(at, tick, flight) };
         let accepted = answer == Answer::Accepted;
         let counters = &mut self.ports[at as usize].counters;
@@ -472,7 +476,7 @@ impl Rings {
             let packet = self.packet_of(flight).filter(|_| !flight.bad);
             let port = &mut self.ports[at as usize];
             port.intake[class].held += u32::from(!flight.is_event);
-            let (is_event, lane) = (flight.is_event, flight.lane);
+            let (is_event, lane) = (flight.is_event, usize::from(flight.lane));
             port.arriving.push_back(Arriving { end, packet, is_event, lane });
             self.note(tick, at, 'a', flight.id);
             self.schedule(end, at, Kind::Stripped);
@@ -502,7 +506,7 @@ impl Rings {
     }
 
     fn answer(&mut self, at: u32, tick: u64, flight: Flight) -> Answer {
-        let class = usize::from(is_response(flight.lane));
+        let class = usize::from(is_response(flight.lane.into()));
         let slots = self.slots[class];
         let intake = &mut self.ports[at as usize].intake[class];
         let space = intake.has_space(tick, slots);
@@ -591,6 +595,8 @@ impl Rings {
                 send.phase = phase;
                 let delay = if let Retry::Plain { delay } = self.retry { delay } else { 0 };
                 send.ready = end + delay;
+                let lane = send.lane;
+                self.ports[at as usize].may_start |= 1 << lane;
             }
             Some(Echo::None) => {
                 counters.nones += 1;

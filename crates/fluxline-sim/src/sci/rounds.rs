@@ -64,11 +64,11 @@ impl Rings {
 
     /// Toggles that the scrubber puts out of its own accord in this tick.
     pub fn launch(&mut self, at: u32, tick: u64) {
-        let ring = self.ports[at as usize].ring as usize;
-        let ringlet = &mut self.ringlets[ring];
-        if ringlet.ports[0] != at {
+        if !self.ports[at as usize].is_scrubber {
             return;
         }
+        let ring = self.ports[at as usize].ring as usize;
+        let ringlet = &mut self.ringlets[ring];
         if ringlet.toggle_at == tick {
             ringlet.toggle_at = NEVER;
             self.pass_toggle(at, tick, What::Circulation);
@@ -108,7 +108,7 @@ impl Rings {
             }
         }
         let ring = self.ports[at as usize].ring;
-        if self.ringlets[ring as usize].ports[0] == at {
+        if self.ports[at as usize].is_scrubber {
             self.look_for_go(at, tick);
             let patience = self.ringlets[ring as usize].patience;
             let old = self.oldest(ring).is_some_and(|since| since + patience <= tick);
@@ -171,7 +171,7 @@ impl Rings {
             let after = ageing.is_serving();
             self.ringlets[ring].ageing -= u32::from(before && !after);
         }
-        if self.ringlets[ring].ports[0] == at && self.ringlets[ring].ageing == 0 {
+        if self.ports[at as usize].is_scrubber && self.ringlets[ring].ageing == 0 {
             self.ringlets[ring].allocating = false;
             return;
         }
@@ -199,12 +199,15 @@ impl Rings {
         let Some(send) = self.sends.get_mut(handle).filter(|send| !send.ended) else { return };
         (send.loss, send.ended) = (loss, true);
         send.ready = NEVER;
-        let lane = &mut self.ports[at as usize].lanes[send.lane];
+        let number = send.lane;
+        let port = &mut self.ports[at as usize];
+        let lane = &mut port.lanes[number];
         if lane.unacknowledged.len() >= window {
             lane.window_at = end;
         }
         lane.unacknowledged.retain(|&other| other != handle);
         lane.unsent.retain(|&other| other != handle);
+        port.note_lane(number, &self.sends);
         self.schedule(end, handle, Kind::Ended);
     }
 

@@ -95,7 +95,8 @@ pub(super) fn build(config: &Config) -> (Vec<Port>, Vec<Ringlet>) {
     for (number, ring) in (0..).zip(&rings) {
         for (place, &(port, node)) in ring.iter().enumerate() {
             let downstream = ring[(place + 1) % ring.len()].0;
-            ports.push((port, Port::new(node, number, downstream)));
+            let is_scrubber = place == 0;
+            ports.push((port, Port { is_scrubber, ..Port::new(node, number, downstream) }));
         }
         let circuit = hop * ring.len() as u64;
         ringlets.push(Ringlet {

@@ -29,9 +29,12 @@ pub struct Passage {
 impl Rings {
     /// A strobe's head comes to a port: it is told of when all of it is in, if its CRC is right.
     pub(super) fn take_note(&mut self, at: u32, tick: u64, flight: &Flight) {
-        let Some(number) = flight.strobe.filter(|_| !flight.bad) else { return };
-        let source = self.sends.get(flight.send).map_or(NodeId::default(), |send| send.source);
-        let (delayed, waited) = (flight.delayed, flight.waited);
+        if !flight.is_strobe || flight.bad {
+            return;
+        }
+        let Some(send) = self.sends.get(flight.send) else { return };
+        let (source, delayed, waited) = (send.source, send.delayed, send.waited);
+        let Some(number) = send.strobe else { return };
         let passage = Passage { source, number, arrived: tick, delayed, waited };
         self.ports[at as usize].strobes.push_back(passage);
         self.schedule(tick + u64::from(flight.symbols), at, Kind::Strobe);

@@ -4,10 +4,12 @@
 
 use std::collections::VecDeque;
 
+use fluxline_sim::ahead::Ahead;
+use fluxline_sim::model::Entry as _;
 use fluxline_sim::sci::{
     Command, Config, Entry, Network, NodeIndex, Packet, Report, Retry, Status,
 };
-use fluxline_sim::{Agenda, Instant};
+use fluxline_sim::{Agenda, Fingerprint, Instant};
 
 /// Whom a source sends to.
 #[derive(Clone, Debug)]
@@ -63,6 +65,8 @@ pub struct Load {
     pub delay_max: Vec<u64>,
     pub lost: u64,
     pub entries: u64,
+    /// Of the network's entries, in their order.
+    pub fingerprint: Fingerprint,
 }
 
 impl Load {
@@ -85,6 +89,7 @@ impl Load {
             delay_max: vec![0; nodes],
             lost: 0,
             entries: 0,
+            fingerprint: Fingerprint::default(),
             sources,
         };
         for node in 0..load.sources.len() as u32 {
@@ -157,10 +162,20 @@ impl Load {
     /// Runs to tick `end`.
     pub fn run(&mut self, end: u64) {
         let until = self.network.config().clock.at(end);
-        while let Some(due) = self.agenda.take(until) {
+        let mut ahead = Ahead::default();
+        loop {
+            ahead.step(&self.agenda, |due, nearness| {
+                if let Due::Net(entry) = due {
+                    self.network.touch(entry, nearness);
+                }
+            });
+            let Some(due) = self.agenda.take(until) else { break };
             self.entries += 1;
             match due {
-                Due::Net(entry) => self.network.handle(entry, &mut self.agenda),
+                Due::Net(entry) => {
+                    self.fingerprint.add(self.agenda.now(), entry.component(), entry.kind());
+                    self.network.handle(entry, &mut self.agenda);
+                }
                 Due::Take(node, response) => self.take(node, response),
                 Due::Arrive(node) => {
                     let now = self.now();
