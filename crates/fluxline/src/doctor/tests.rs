@@ -47,7 +47,7 @@ fn boards() -> Load {
         is_size_assumed: false,
         sockets: 1,
         buffer_bytes: 64 << 20,
-        listen: vec!["0.0.0.0".parse().unwrap()],
+        listen: vec!["0.0.0.0:6006".parse().unwrap()],
         peers: Vec::new(),
         interface: None,
         busy_poll_us: 0,
@@ -134,7 +134,7 @@ fn buffers_that_last_long_enough_for_an_experiment_are_good() {
 fn only_what_concerns_an_experiment_is_shown() {
     let facts = facts(LAPTOP);
     let mut load = boards();
-    load.streams[0].listen = vec!["127.0.0.1".parse().unwrap()];
+    load.streams[0].listen = vec!["127.0.0.1:6006".parse().unwrap()];
     let names = |load: &Load| -> Vec<&str> {
         facts.judge(Some(load)).iter().map(|check| check.rule.name).collect()
     };
