@@ -350,20 +350,25 @@ fn listen() {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+    let mut wrong = Vec::new();
     for (rules, passes, words) in RULES {
         let rules = rules.replace("; ", ";\n").replace("{ type", "{\ntype");
         nft(&format!("flush ruleset\ntable inet t {{\n{rules}\n}}\n"));
         let check = check("firewall", &load(PORT, 500.0));
         let effect = check.effect.clone().unwrap_or_else(|| "nothing".into());
-        assert_eq!(arrives(&socket), *passes, "the kernel: {rules}: {effect}");
-        assert!(effect.contains(words), "{rules}: {effect}");
         let is_sure = !effect.contains("depends") && !effect.contains("not understood");
         let wanted = match (is_sure, passes) {
             (false, _) => Verdict::Warn,
             (true, true) => Verdict::Good,
             (true, false) => Verdict::Bad,
         };
-        assert_eq!(check.verdict, wanted, "{rules}: {effect}");
+        let arrived = arrives(&socket);
+        if arrived != *passes || check.verdict != wanted || !effect.contains(words) {
+            let found = format!("{rules}\narrives {arrived}, {:?}: {effect}", check.verdict);
+            println!("{found}\n");
+            wrong.push(found);
+            continue;
+        }
         // What it advises lets them through, where a rule of these chains kept them.
         if check.verdict == Verdict::Bad && !words.contains("elsewhere") {
             let remedy = check.remedy.expect("a remedy");
@@ -372,6 +377,7 @@ fn listen() {
             assert!(arrives(&socket), "{rules}: {command}");
         }
     }
+    assert!(wrong.is_empty(), "{} of {} are judged wrongly", wrong.len(), RULES.len());
     tracking();
     println!("all met");
 }

@@ -1,6 +1,6 @@
 //! A host's files as a folder, so that somebody else can judge it: what is read of it, no more.
 //!
-//! Left out: hardware addresses, the host's name, names of processes but irqbalance's, and what
+//! Left out: hardware addresses, the host's name, names of processes but irqbalance's and the kernel's own, and what
 //! only the kernel says, but for the firewall's rules, where it shows them: those hold addresses.
 
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ fn is_kept(path: &str, what: &Seen, seen: &BTreeMap<String, Seen>) -> bool {
         rest.starts_with(|first: char| first.is_ascii_digit()) && !rest.starts_with("self")
     });
     match what {
-        Seen::Text(text) => !is_process || text == "irqbalance",
+        Seen::Text(text) => !is_process || text == "irqbalance" || text.contains("napi/"),
         Seen::Link(_) => true,
         Seen::Name => {
             let below = format!("{path}/");

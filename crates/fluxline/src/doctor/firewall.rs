@@ -131,7 +131,10 @@ impl Firewall {
                 let tables = self.old_tables.join(", ");
                 format!("Not understood: the older iptables ({tables}) may drop its ports.")
             }),
-            _ => met.filter(|_| count > Some(0)).map(|met| met.effect.clone()),
+            _ => {
+                let says = |_: &&Met| count > Some(0) || of_ports > Verdict::Good;
+                met.filter(says).map(|met| met.effect.clone())
+            }
         };
         let check = Check::new(&RULESET, found).verdict(few.max(of_ports)).effect(effect);
         if let Some(remedy) = met.and_then(|met| met.remedy.clone()) {

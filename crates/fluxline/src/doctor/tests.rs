@@ -236,6 +236,27 @@ fn a_virtual_machine_is_read_as_it_was_captured() {
 }
 
 #[test]
+fn threads_that_take_packets_harm_only_where_a_reader_is_pinned_beside_them() {
+    let threads = |cores: &str| {
+        format!(
+            "{LAPTOP}/sys/class/net/enp0s31f6/threaded = 1\n/proc/77/comm = napi/enp0s31f6-\n\
+             /proc/77/status = Name:\tnapi/enp0s31f6-\\nCpus_allowed_list:\t{cores}\n"
+        )
+    };
+    let of = |text: &str, load: Option<&Load>| {
+        find(&facts(text).judge(load), "threaded NAPI of enp0s31f6").clone()
+    };
+    let beside = of(&threads("0-3"), Some(&boards()));
+    assert_eq!(beside.verdict, Verdict::Warn);
+    assert!(beside.effect.unwrap().starts_with("They may run on core 0,1, where"));
+    assert!(beside.remedy.unwrap().contains("taskset -pc 2,3 $thread"));
+    assert_eq!(of(&threads("2-3"), Some(&boards())).verdict, Verdict::Good, "kept apart");
+    assert_eq!(of(&threads("0-3"), None).verdict, Verdict::Good, "nothing is pinned");
+    let unseen = of(&format!("{LAPTOP}/sys/class/net/enp0s31f6/threaded = 1\n"), Some(&boards()));
+    assert_eq!(unseen.verdict, Verdict::Warn, "nobody knows where they run: {unseen:?}");
+}
+
+#[test]
 fn drops_since_boot_name_their_place() {
     let mut facts = facts(LAPTOP);
     facts.losses.kernel.drops.softnet_dropped = 3;
