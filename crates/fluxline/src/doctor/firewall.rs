@@ -70,6 +70,12 @@ pub struct Firewall {
 }
 
 impl Firewall {
+    /// How many rules of nf_tables there are; none: not known.
+    #[must_use]
+    pub fn rule_count(&self) -> Option<u64> {
+        self.rules.as_ref().map(Ruleset::count)
+    }
+
     pub(super) fn read(files: &Files) -> Firewall {
         let of = |name: &str| files.number(&format!("/proc/sys/net/netfilter/nf_conntrack_{name}"));
         let tables = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"];
@@ -109,7 +115,7 @@ impl Firewall {
     }
 
     fn judge_rules(&self, load: Option<&Load>, met: Option<&Met>) -> Check {
-        let count = self.rules.as_ref().map(Ruleset::count);
+        let count = self.rule_count();
         let mut found = match (count, &self.unread) {
             (_, Some(why)) => why.clone(),
             (Some(0), None) => "none".to_owned(),
