@@ -228,7 +228,7 @@ const RULES: &[(&str, bool, &str)] = &[
     ),
     (
         "chain in { type filter hook input priority 0; socket wildcard 1 drop; }",
-        false,
+        true,
         "not understood: `socket`",
     ),
 ];

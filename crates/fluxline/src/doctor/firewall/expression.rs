@@ -69,6 +69,8 @@ pub(super) enum Expression {
     Range { from: Register, outside: bool, low: Vec<u8>, high: Vec<u8> },
     /// `(register & mask) ^ flip`.
     Bits { from: Register, to: Register, mask: Vec<u8>, flip: Vec<u8> },
+    /// Turns the bytes of each number round, where the host has the lowest first.
+    Turn { from: Register, to: Register, length: usize, size: usize },
     /// Goes on where the set has it, or with `absent` where not; loads what it maps to.
     Lookup { set: String, from: Register, absent: bool, to: Option<Register> },
     /// The state of the connection is one of these bits (`NF_CT_STATE_BIT`), or with `none` not.
@@ -138,6 +140,12 @@ fn expression(name: &str, data: &[u8]) -> Option<Expression> {
             high: value(find(data, 4)?)?,
         }),
         "bitwise" => bits(data),
+        "byteorder" => Some(Expression::Turn {
+            from: to(1)?,
+            to: to(2)?,
+            length: number(data, 4)? as usize,
+            size: number(data, 5).filter(|size| [2, 4, 8].contains(size))? as usize,
+        }),
         "lookup" => Some(Expression::Lookup {
             set: text(data, 1)?,
             from: to(2)?,

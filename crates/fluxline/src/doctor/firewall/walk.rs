@@ -316,6 +316,13 @@ impl Walk<'_> {
                 let cells = masked(registers.read(*from, mask.len()), mask, flip);
                 registers.load(*to, &cells);
             }
+            Expression::Turn { from, to, length, size } => {
+                let mut cells = registers.read(*from, *length).to_vec();
+                if cfg!(target_endian = "little") {
+                    cells.chunks_mut(*size).for_each(<[Cell]>::reverse);
+                }
+                registers.load(*to, &cells);
+            }
             Expression::State { bits, none } => return known((self.state() & bits != 0) != *none),
             Expression::Port { ranges, outside } => {
                 let Some(port) = datagram.port else {
