@@ -269,7 +269,8 @@ pub struct DoctorArguments {
     pub root: PathBuf,
     /// Copy what is read of this host into this folder, for somebody else's --root; it holds no
     /// hardware addresses and no host name, but the firewall's rules where they can be read
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["experiment", "apply", "undo", "root"])]
+    #[arg(long, value_name = "FOLDER")]
+    #[arg(conflicts_with_all = ["experiment", "apply", "undo", "root"])]
     pub capture: Option<PathBuf>,
     /// Print the table of all checks that docs/doctor.md holds
     #[arg(long, hide = true)]

@@ -110,7 +110,8 @@ const RULES: &[(&str, bool, &str)] = &[
         "",
     ),
     (
-        "chain sub { udp dport 6006 return; accept; }; chain in { type filter hook input priority 0; \
+        "chain sub { udp dport 6006 return; accept; }; \
+         chain in { type filter hook input priority 0; \
       policy drop; meta l4proto udp jump sub; }",
         false,
         "",
@@ -162,12 +163,14 @@ const RULES: &[(&str, bool, &str)] = &[
         "",
     ),
     (
-        "chain in { type filter hook input priority 0; policy drop; ip daddr 10.93.0.0/24 accept; }",
+        "chain in { type filter hook input priority 0; policy drop; \
+         ip daddr 10.93.0.0/24 accept; }",
         true,
         "",
     ),
     (
-        "chain in { type filter hook input priority 0; policy drop; ip daddr != 10.93.0.2 accept; }",
+        "chain in { type filter hook input priority 0; policy drop; \
+         ip daddr != 10.93.0.2 accept; }",
         false,
         "",
     ),
@@ -212,7 +215,8 @@ const RULES: &[(&str, bool, &str)] = &[
         "depends on the sender's address",
     ),
     (
-        "chain in { type filter hook input priority 0; policy drop; limit rate 1000000/second accept; }",
+        "chain in { type filter hook input priority 0; policy drop; \
+         limit rate 1000000/second accept; }",
         true,
         "depends on its rate",
     ),

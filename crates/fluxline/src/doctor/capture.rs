@@ -1,7 +1,8 @@
 //! A host's files as a folder, so that somebody else can judge it: what is read of it, no more.
 //!
-//! Left out: hardware addresses, the host's name, names of processes but irqbalance's and the kernel's own, and what
-//! only the kernel says, but for the firewall's rules, where it shows them: those hold addresses.
+//! Left out: hardware addresses, the host's name, names of processes but of irqbalance and of the
+//! kernel's own, and what only the kernel says, but for the firewall's rules, where it shows them:
+//! those may hold addresses.
 
 use std::collections::BTreeMap;
 use std::io;
