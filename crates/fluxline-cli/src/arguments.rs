@@ -270,6 +270,11 @@ pub struct DoctorArguments {
     /// Read a host's /proc and /sys below this folder, of a captured host, instead of this one's
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     pub root: PathBuf,
+    /// Copy what is read of this host into this folder, for somebody else's --root; it holds no
+    /// hardware addresses and no host name, but the firewall's rules where they can be read
+    #[arg(long, value_name = "FOLDER")]
+    #[arg(conflicts_with_all = ["experiment", "apply", "undo", "root"])]
+    pub capture: Option<PathBuf>,
     /// Print the table of all checks that docs/doctor.md holds
     #[arg(long, hide = true)]
     pub table: bool,

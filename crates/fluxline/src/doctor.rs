@@ -7,6 +7,7 @@
 //! Nothing is changed but by [`apply`], which writes down what it found, so that [`undo`] can bring
 //! it back. docs/doctor.md has all checks; it is made from the rows in the code ([`table()`]).
 
+mod capture;
 mod card;
 mod card_judge;
 mod check;
@@ -28,11 +29,12 @@ mod sockets;
 mod text;
 mod through;
 
+pub use capture::capture;
 pub use card::{Card, InUse};
 pub use check::{Check, Verdict};
 pub use facts::HostFacts;
 pub use files::Files;
-pub use firewall::Firewall;
+pub use firewall::{Firewall, Ruleset};
 pub use interrupts::{Interrupt, Interrupts};
 pub use journal::{Changed, Journal, JournalError};
 pub use limits::Limits;

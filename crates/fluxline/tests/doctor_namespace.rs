@@ -63,9 +63,10 @@ fn inside() {
     assert_eq!(card.gro, Some(false), "ethtool switched it off");
     assert_eq!(card.ring, None, "a pair of interfaces has no descriptors");
     assert_eq!(card.channels.map(|queues| queues.now >= 1), Some(true));
-    assert_eq!(facts.firewall.rules, Some(1), "the rule that nft made");
+    assert_eq!(facts.firewall.rule_count(), Some(1), "the rule that nft made");
     assert!(facts.judge(None).iter().any(|check| check.name == "MTU of veB"));
     change_and_back();
+    somebody_else_changed_it();
     println!("all was as before");
 }
 
@@ -96,5 +97,26 @@ fn change_and_back() {
     journal.close().expect("closed");
     let of = |facts: &HostFacts| (facts.cards["veB"].mtu, facts.cards["veB"].gro);
     assert_eq!(of(&read()), of(&before));
+    assert!(!state.exists());
+}
+
+/// A value that somebody set after it was applied is said and left; forced, the first comes back.
+fn somebody_else_changed_it() {
+    let mtu = Setting::File("/sys/class/net/veB/mtu".into());
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = folder.path().join("state");
+    let host = Files::this_host();
+    let mut journal = Journal::open(&state, "boot").expect("a journal");
+    let actions = [Action { setting: mtu, value: "9000".into() }];
+    apply(&host, &mut journal, &actions).expect("written down");
+    let by_hand = Command::new("ip").args(["link", "set", "veB", "mtu", "1300"]).status();
+    assert!(by_hand.expect("ip").success());
+    let steps = undo(&host, &mut journal, false).expect("tried");
+    assert!(matches!(&steps[0].outcome, Outcome::Foreign(now) if now == "1300"), "{steps:?}");
+    assert_eq!(read().cards["veB"].mtu, 1300, "left alone");
+    let steps = undo(&host, &mut journal, true).expect("undone");
+    assert!(matches!(steps[0].outcome, Outcome::Set), "{steps:?}");
+    assert_eq!(read().cards["veB"].mtu, 1400);
+    journal.close().expect("closed");
     assert!(!state.exists());
 }

@@ -1,19 +1,25 @@
 //! `fluxline doctor`: what in this host will lose packets, and what mends it.
 
+use std::path::Path;
+
 use fluxline::doctor::{self, Check, Files, HostFacts, Load};
+use serde_json::json;
 
 use crate::arguments::DoctorArguments;
 use crate::doctor::change::Place;
 use crate::doctor::{load, table};
 use crate::experiment::Experiment;
 use crate::failure::Failure;
-use crate::say_text;
+use crate::{say, say_text};
 
 /// Prints the checks, worst first; or changes what they advise, or takes that back.
 pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
     if arguments.table {
         say_text!("{}", doctor::table());
         return Ok(());
+    }
+    if let Some(folder) = &arguments.capture {
+        return capture(folder, json);
     }
     if !arguments.root.is_dir() {
         return Err(Failure::input(format_args!(
@@ -48,6 +54,21 @@ pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// Copies this host's files, and says what to do with them.
+fn capture(folder: &Path, json: bool) -> Result<(), Failure> {
+    let shown = folder.display();
+    let files = doctor::capture(folder).map_err(|error| {
+        Failure::input(format_args!("--capture {shown}: {error}; name a folder that is not there."))
+    })?;
+    if json {
+        super::print_json(&json!({ "folder": shown.to_string(), "files": files }));
+    } else {
+        say!("{files} files of this host are in {shown}; look through them before you send them");
+        say!("judge them anywhere with: fluxline doctor --root {shown}");
+    }
+    Ok(())
 }
 
 fn judge(arguments: &DoctorArguments, mut load: Option<&mut Load>) -> Vec<Check> {

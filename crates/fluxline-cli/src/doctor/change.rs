@@ -61,11 +61,16 @@ impl Place {
                 self.state.display()
             )));
         };
+        let is_void = journal.is_void();
         let steps = doctor::undo(&self.files, &mut journal, force).map_err(failed)?;
         for step in &steps {
             self.print(step, None);
         }
         journal.close().map_err(failed)?;
+        if is_void && !self.json {
+            say!("the host was restarted since: that has taken the changes back");
+            return Ok(());
+        }
         self.end(&steps)
     }
 

@@ -122,7 +122,7 @@ fn stream_of(source: &Source, sizes: &mut Sizes, arguments: &DoctorArguments) ->
             stream.link = Link::Udp;
             stream.sockets = 1;
             stream.buffer_bytes = Udp::default().receive_buffer_bytes as u64;
-            stream.listen = vec![Ipv4Addr::LOCALHOST.into()];
+            stream.listen = vec![(Ipv4Addr::LOCALHOST, 0).into()];
         }
         return stream;
     }
@@ -142,9 +142,10 @@ fn stream_of(source: &Source, sizes: &mut Sizes, arguments: &DoctorArguments) ->
 }
 
 fn take_udp(stream: &mut Stream, udp: &Udp) {
-    // Names are not looked up here: a name stands for every interface.
+    // Names are not looked up here: a name stands for every interface; its port is its port.
     let address = |text: &String| {
-        text.parse().map_or(Ipv4Addr::UNSPECIFIED.into(), |address: SocketAddr| address.ip())
+        let port = || text.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(0);
+        text.parse().unwrap_or_else(|_| (Ipv4Addr::UNSPECIFIED, port()).into())
     };
     stream.link = Link::Udp;
     stream.sockets = udp.listen.len() as u64;
@@ -155,12 +156,12 @@ fn take_udp(stream: &mut Stream, udp: &Udp) {
 }
 
 fn take_roce(stream: &mut Stream, roce: &Roce) {
-    let ip = |text: &String| text.parse().ok().map(|address: SocketAddr| address.ip());
+    let address = |text: &String| text.parse::<SocketAddr>().ok();
     stream.link = Link::Roce;
     stream.sockets = 1;
     stream.buffer_bytes = roce.receive_buffer_bytes.into();
-    stream.listen = ip(&roce.listen).into_iter().collect();
-    stream.peers = roce.senders.iter().filter_map(|sender| ip(&sender.address)).collect();
+    stream.listen = address(&roce.listen).into_iter().collect();
+    stream.peers = roce.senders.iter().filter_map(|of| Some(address(&of.address)?.ip())).collect();
     stream.peers.sort_unstable();
     stream.peers.dedup();
 }

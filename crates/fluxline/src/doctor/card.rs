@@ -9,6 +9,8 @@ use crate::sys::{ethtool, interface};
 /// One network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {
+    /// Its number, as rules and routes know it.
+    pub index: Option<u32>,
     /// Its MTU \[byte\].
     pub mtu: u64,
     /// Its operational state is `up`, or unknown with a carrier (as of veth and tunnels).
@@ -67,6 +69,7 @@ impl Card {
         let device = files.link_name(&at("device"));
         let numbers = files.names(&at("device/msi_irqs"));
         Card {
+            index: files.number(&at("ifindex")).and_then(|index| index.try_into().ok()),
             mtu: files.number(&at("mtu")).unwrap_or(0),
             up: state == "up" || (state == "unknown" && carrier),
             // -1 or nothing where the link is down or has no speed.

@@ -75,13 +75,13 @@ static CHECKSUM: Rule = Rule {
     remedy: "ethtool -K",
     needs: Needs::Cards,
 };
-static THREADED: Rule = Rule {
+pub(super) static THREADED: Rule = Rule {
     name: "threaded-napi",
     title: "threaded NAPI",
-    why: "Receive work in its own threads can be kept off the cores that read sockets.",
-    limit: "either",
+    why: "A thread per queue takes the packets: it competes with a pinned reader on its core.",
+    limit: "off, or its threads on other cores than the experiment is pinned to",
     source: "Linux Documentation/networking/napi.rst",
-    remedy: "/sys/class/net/…/threaded",
+    remedy: "taskset of the threads napi/…, or /sys/class/net/…/threaded",
     needs: Needs::Cards,
 };
 
@@ -98,10 +98,6 @@ impl Card {
             checks.extend(self.judge_gro(name));
             checks.extend(self.judge_checksum(name));
         }
-        checks.extend(self.threaded.map(|threaded| {
-            let word = if threaded { "on" } else { "off" };
-            Check::new(&THREADED, word).of(name)
-        }));
     }
 
     fn judge_speed(&self, name: &str, load: Option<&Load>) -> Option<Check> {

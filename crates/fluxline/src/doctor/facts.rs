@@ -1,6 +1,7 @@
 //! What was read of a host, before judgement. Absent: the host does not say.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use super::card::Card;
 use super::check::Check;
@@ -8,7 +9,7 @@ use super::files::Files;
 use super::firewall::Firewall;
 use super::interrupts::Interrupts;
 use super::limits::Limits;
-use super::load::Load;
+use super::load::{Load, Stream};
 use super::losses::Losses;
 use super::memory::Memory;
 use super::path::Paths;
@@ -81,7 +82,7 @@ impl HostFacts {
         }
         self.sockets.judge(load, &mut checks);
         self.paths.judge(load, &mut checks);
-        self.firewall.judge(load, &mut checks);
+        self.firewall.judge(self, load, &mut checks);
         self.losses.judge(self, load, &mut checks);
         self.processor.judge(load, &mut checks);
         self.memory.judge(load, &mut checks);
@@ -95,23 +96,24 @@ impl HostFacts {
     /// Whether an experiment's packets may come through that interface.
     pub(super) fn concerns(&self, name: &str, load: Option<&Load>) -> bool {
         let Some(load) = load else { return true };
-        let Some(card) = self.cards.get(name) else { return false };
         load.card_streams().any(|stream| {
-            let by_name = stream.interface.as_deref();
-            let own = |address| card.addresses.contains(address);
-            let elsewhere = |address| {
-                self.cards
-                    .iter()
-                    .any(|(other, card)| other.as_str() != name && card.addresses.contains(address))
-            };
-            match by_name {
-                Some(interface) => interface == name,
-                // An address that no interface is known to have may be this one's.
-                None => stream.listen.iter().any(|at| {
-                    !at.is_loopback() && (at.is_unspecified() || own(at) || !elsewhere(at))
-                }),
-            }
+            stream.listen.iter().any(|at| self.carries(name, stream, at.ip()))
+                || (stream.listen.is_empty() && stream.interface.as_deref() == Some(name))
         })
+    }
+
+    /// Whether packets to that address may come through that interface.
+    pub(super) fn carries(&self, name: &str, stream: &Stream, to: IpAddr) -> bool {
+        let Some(card) = self.cards.get(name) else { return false };
+        if to.is_loopback() {
+            return false;
+        }
+        if let Some(interface) = &stream.interface {
+            return interface == name;
+        }
+        // An address that no interface is known to have may be this one's.
+        let has_it = |card: &Card| card.addresses.contains(&to);
+        to.is_unspecified() || has_it(card) || !self.cards.values().any(has_it)
     }
 }
 

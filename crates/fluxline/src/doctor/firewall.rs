@@ -1,17 +1,29 @@
 //! What looks at packets between the card and the socket: rules, connection tracking.
 
+mod attribute;
+mod expression;
+mod judge;
+mod packet;
+mod ruleset;
+mod walk;
+
 use super::check::{Check, Verdict};
+use super::facts::HostFacts;
 use super::files::Files;
 use super::load::Load;
 use super::rule::{Needs, Rule};
 use super::setting::Action;
 use super::text;
-use crate::sys::netfilter;
+use judge::Met;
+pub use ruleset::Ruleset;
 
 /// From this share of the table on, new senders may find no room \[percent\]. Assumed.
 const FULL_PERCENT: u64 = 80;
 /// Rules that a packet may pass without harm. Assumed: each costs some ten nanoseconds.
 const RULES_FEW: u64 = 50;
+/// From this rate on, looking each packet up costs the core that takes them too much \[Hz\].
+/// Assumed: some hundred nanoseconds each, a hundredth of a core.
+const TRACKED_HZ_MAX: f64 = 100_000.0;
 /// Entries a table is given where it is too full, at least.
 const ENTRIES_WANTED: u64 = 262_144;
 
@@ -19,7 +31,7 @@ static TRACKING: Rule = Rule {
     name: "conntrack",
     title: "connection tracking",
     why: "Each packet is looked up in a table; when it is full, new senders are dropped.",
-    limit: "off for sensors' ports; the table less than 80 % full",
+    limit: "off for sensors' ports from 100 kHz on; the table less than 80 % full",
     source: "Linux Documentation/networking/nf_conntrack-sysctl.rst",
     remedy: "sysctl net.netfilter.nf_conntrack_max; a `notrack` rule",
     needs: Needs::Sockets,
@@ -36,71 +48,120 @@ static RULESET: Rule = Rule {
 
 pub(super) const RULES: &[&Rule] = &[&RULESET, &TRACKING];
 
+/// Where a captured host has its rules: the kernel's messages, one a line.
+pub(super) const RULES_FILE: &str = "/fluxline/nf_tables";
+
+/// The rules of this host for that file; none where they are not shown.
+pub(super) fn rules_as_text() -> Option<String> {
+    ruleset::messages().ok().map(|messages| ruleset::to_text(&messages))
+}
+
 /// Rules and connection tracking.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Firewall {
     /// Connections tracked now, and most possible; none: not loaded.
     pub tracked: Option<(u64, u64)>,
     /// Rules of nf_tables; none: not known.
-    pub rules: Option<u64>,
-    /// The rules could not be read without root.
-    pub needs_root: bool,
+    pub rules: Option<Ruleset>,
+    /// Why the rules are not known, where they should be.
+    pub unread: Option<String>,
     /// Tables of the older iptables that are loaded.
     pub old_tables: Vec<String>,
 }
 
 impl Firewall {
+    /// How many rules of nf_tables there are; none: not known.
+    #[must_use]
+    pub fn rule_count(&self) -> Option<u64> {
+        self.rules.as_ref().map(Ruleset::count)
+    }
+
     pub(super) fn read(files: &Files) -> Firewall {
         let of = |name: &str| files.number(&format!("/proc/sys/net/netfilter/nf_conntrack_{name}"));
         let tables = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"];
         let old = tables.iter().filter_map(|path| files.text(path));
-        Firewall {
+        let mut firewall = Firewall {
             tracked: of("count").zip(of("max")),
             old_tables: old
                 .flat_map(|text| text.lines().map(ToOwned::to_owned).collect::<Vec<_>>())
                 .collect(),
             ..Firewall::default()
+        };
+        if let Some(text) = files.text(RULES_FILE).filter(|_| !files.is_this_host()) {
+            firewall.rules = ruleset::from_text(&text).map(|messages| Ruleset::of(&messages));
+            if firewall.rules.is_none() {
+                firewall.unread = Some(format!("{RULES_FILE} is not understood"));
+            }
         }
+        firewall
     }
 
     pub(super) fn ask_kernel(&mut self) {
-        match netfilter::rules() {
+        match Ruleset::ask() {
             Ok(rules) => self.rules = Some(rules),
-            Err(error) => self.needs_root = error.kind() == std::io::ErrorKind::PermissionDenied,
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                self.unread = Some("cannot be read without root".into());
+            }
+            // A kernel without nf_tables has none of its rules.
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {}
+            Err(error) => self.unread = Some(format!("cannot be read: {error}")),
         }
     }
 
-    pub(super) fn judge(&self, load: Option<&Load>, checks: &mut Vec<Check>) {
-        checks.push(self.judge_rules(load));
-        checks.extend(self.judge_tracking(load));
+    pub(super) fn judge(&self, facts: &HostFacts, load: Option<&Load>, checks: &mut Vec<Check>) {
+        let met = self.rules.as_ref().zip(load).map(|(of, load)| judge::meet(of, facts, load));
+        checks.push(self.judge_rules(load, met.as_ref()));
+        checks.extend(self.judge_tracking(load, met.as_ref()));
     }
 
-    fn judge_rules(&self, load: Option<&Load>) -> Check {
-        let mut found = match (self.rules, self.needs_root) {
-            (Some(0), _) => "none".to_owned(),
-            (Some(rules), _) => format!("{rules} of nf_tables"),
-            (None, true) => "cannot be read without root".to_owned(),
-            (None, false) => "none shown by this host".to_owned(),
+    fn judge_rules(&self, load: Option<&Load>, met: Option<&Met>) -> Check {
+        let count = self.rule_count();
+        let mut found = match (count, &self.unread) {
+            (_, Some(why)) => why.clone(),
+            (Some(0), None) => "none".to_owned(),
+            (Some(count), None) => format!("{count} of nf_tables"),
+            (None, None) => "none shown by this host".to_owned(),
         };
         if !self.old_tables.is_empty() {
             found.push_str(&format!("; iptables: {}", self.old_tables.join(", ")));
         }
-        let rules = self.rules.unwrap_or(0);
-        let effect = load.filter(|_| rules > 0).map(|load| {
-            let rate = text::hertz(load.packets_per_second());
-            format!("Up to {rules} rules are asked for each of its packets, {rate}.")
-        });
-        let there = rules > RULES_FEW || !self.old_tables.is_empty();
-        Check::new(&RULESET, found)
-            .warn_if(there || (self.needs_root && self.rules.is_none()))
-            .effect(effect)
-            .advise("sudo nft list ruleset  # do the experiment's ports get through?")
+        let of_ports = met.and_then(|met| met.verdict).unwrap_or(Verdict::Good);
+        let asked = met.map_or(count.unwrap_or(0), |met| met.asked);
+        let unknown = self.unread.is_some() || !self.old_tables.is_empty();
+        let few = if asked > RULES_FEW || unknown { Verdict::Warn } else { Verdict::Good };
+        let effect = match (of_ports, self.unread.is_some(), self.old_tables.as_slice()) {
+            (Verdict::Good, true, _) => {
+                load.map(|_| "Whether its ports get through is not known.".to_owned())
+            }
+            (Verdict::Good, false, [_, ..]) => load.map(|_| {
+                let tables = self.old_tables.join(", ");
+                format!("Not understood: the older iptables ({tables}) may drop its ports.")
+            }),
+            _ => {
+                let says = |_: &&Met| count > Some(0) || of_ports > Verdict::Good;
+                met.filter(says).map(|met| met.effect.clone())
+            }
+        };
+        let check = Check::new(&RULESET, found).verdict(few.max(of_ports)).effect(effect);
+        if let Some(remedy) = met.and_then(|met| met.remedy.clone()) {
+            return check.advise(remedy);
+        }
+        match self.old_tables.is_empty() {
+            true => check.advise("sudo nft -a list ruleset  # do the ports get through?"),
+            false => check.advise("sudo iptables-legacy-save -c  # which counters grow?"),
+        }
     }
 
-    fn judge_tracking(&self, load: Option<&Load>) -> Option<Check> {
+    fn judge_tracking(&self, load: Option<&Load>, met: Option<&Met>) -> Option<Check> {
         let (count, max) = self.tracked?;
-        if max == 0 || count == 0 {
+        let is_used = self.rules.as_ref().is_some_and(Ruleset::uses_tracking);
+        if max == 0 || (count == 0 && !is_used) {
             return Some(Check::new(&TRACKING, "loaded, tracks nothing"));
+        }
+        let check = Check::new(&TRACKING, format!("{count} of {max} entries"));
+        if met.is_some_and(|met| met.untracked) {
+            let effect = "Its datagrams are kept out of it (notrack).";
+            return Some(check.effect(Some(effect.to_owned())));
         }
         let percent = count.saturating_mul(100) / max;
         let senders: u64 =
@@ -110,14 +171,24 @@ impl Firewall {
             format!("{senders} senders more in the table; {rate} look-ups.")
         });
         let full = percent >= FULL_PERCENT || count.saturating_add(senders) > max;
+        let busy = load.is_none_or(|load| load.packets_per_second() >= TRACKED_HZ_MAX);
         let wanted = ENTRIES_WANTED.max(max.saturating_mul(4));
         let action = Action::sysctl("net.netfilter.nf_conntrack_max", wanted);
-        Some(
-            Check::new(&TRACKING, format!("{count} of {max} entries"))
-                .verdict(if full { Verdict::Bad } else { Verdict::Warn })
-                .effect(effect)
-                .mend(if full { vec![action] } else { Vec::new() })
-                .advise("nft add rule inet raw prerouting udp dport PORT notrack"),
-        )
+        let check = check.warn_if(busy).effect(effect);
+        let check = if full { check.verdict(Verdict::Bad).mend(vec![action]) } else { check };
+        Some(check.advise(notrack(load)))
     }
+}
+
+/// The commands that keep an experiment's ports out of connection tracking.
+fn notrack(load: Option<&Load>) -> String {
+    let ports = load.map(judge::ports_of).unwrap_or_default();
+    let ports = match ports.is_empty() {
+        true => "PORT".to_owned(),
+        false => judge::ports_of_nft(&ports).replace('\'', ""),
+    };
+    format!(
+        "sudo nft 'add table inet fluxline; add chain inet fluxline early {{ type filter hook \
+         prerouting priority raw; }}; add rule inet fluxline early udp dport {ports} notrack'"
+    )
 }

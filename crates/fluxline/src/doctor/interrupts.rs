@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::card::Card;
+use super::card_judge::THREADED;
 use super::check::Check;
 use super::facts::HostFacts;
 use super::files::{Files, cores_of};
@@ -74,6 +75,8 @@ pub struct Interrupts {
     pub balancer: bool,
     /// Cores that are there.
     pub cores: Vec<usize>,
+    /// Threads that take packets (threaded NAPI): name, and the cores that they may run on.
+    pub receivers: Vec<(String, Vec<usize>)>,
 }
 
 impl Interrupts {
@@ -88,14 +91,24 @@ impl Interrupts {
     }
 
     pub(super) fn read(files: &Files) -> Interrupts {
-        let is_balancer = |pid: &String| {
-            pid.bytes().all(|byte| byte.is_ascii_digit())
-                && files.text(&format!("/proc/{pid}/comm")).as_deref() == Some("irqbalance")
-        };
-        Interrupts {
-            balancer: files.names("/proc").iter().any(is_balancer),
+        let mut facts = Interrupts {
             cores: cores_of(&files.text("/sys/devices/system/cpu/online").unwrap_or_default()),
             ..Interrupts::read_lines(files)
+        };
+        let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
+        for process in files.names("/proc").into_iter().filter(is_number) {
+            facts.read_process(files, &process);
+        }
+        facts
+    }
+
+    fn read_process(&mut self, files: &Files, process: &str) {
+        let name = files.text(&format!("/proc/{process}/comm")).unwrap_or_default();
+        self.balancer |= name == "irqbalance";
+        if name.starts_with("napi/") {
+            let status = files.text(&format!("/proc/{process}/status")).unwrap_or_default();
+            let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            self.receivers.push((name, cores_of(list.unwrap_or_default())));
         }
     }
 
@@ -132,6 +145,7 @@ impl Interrupts {
     ) {
         checks.extend(self.judge_affinity(name, card, load));
         checks.extend(self.judge_queues(name, card, load));
+        checks.extend(self.judge_threads(name, card, load));
         if card.is_device {
             checks.extend(self.judge_rps(name, card, facts, load));
         }
@@ -175,6 +189,50 @@ impl Interrupts {
                 .warn_if(!shared.is_empty())
                 .effect(effect)
                 .mend(actions),
+        )
+    }
+
+    fn judge_threads(&self, name: &str, card: &Card, load: Option<&Load>) -> Option<Check> {
+        /// Of a longer name a thread's name has no more. Source: TASK_COMM_LEN, less `napi/`.
+        const NAME_BYTES: usize = 10;
+        if !card.threaded? {
+            let check = Check::new(&THREADED, "off").of(name);
+            let effect = "The cores of its interrupts take its packets (see `interrupts`).";
+            return Some(check.effect(load.map(|_| effect.to_owned())));
+        }
+        let begin: String = format!("napi/{name}-").chars().take(5 + NAME_BYTES).collect();
+        let own = self.receivers.iter().filter(|(of, _)| of.starts_with(&begin));
+        let mut on: Vec<usize> = own.clone().flat_map(|(_, cores)| cores.clone()).collect();
+        on.sort_unstable();
+        on.dedup();
+        let pinned: &[usize] = load.map_or(&[], |load| &load.cores);
+        let shared: Vec<usize> = on.iter().copied().filter(|core| pinned.contains(core)).collect();
+        let free: Vec<usize> =
+            self.cores.iter().copied().filter(|core| !pinned.contains(core)).collect();
+        let effect = match (shared.is_empty(), on.is_empty(), pinned.is_empty()) {
+            (false, _, _) => format!(
+                "They may run on core {}, where threads of the experiment are pinned: each waits \
+                 for the other.",
+                list(&shared)
+            ),
+            (_, true, _) => "Its threads are not seen here: they may run anywhere.".to_owned(),
+            (_, _, true) => "The scheduler places them; nothing is pinned beside them.".to_owned(),
+            _ => {
+                "They are kept off the pinned cores, which leaves those to the readers.".to_owned()
+            }
+        };
+        let unknown = on.is_empty() && !pinned.is_empty();
+        let apart = format!(
+            "for thread in $(pgrep '^napi/{name}-'); do sudo taskset -pc {} $thread; done",
+            list(&free)
+        );
+        let off = format!("echo 0 | sudo tee /sys/class/net/{name}/threaded");
+        Some(
+            Check::new(&THREADED, format!("on, {} threads", own.count()))
+                .of(name)
+                .warn_if(!shared.is_empty() || unknown)
+                .effect(load.map(|_| effect))
+                .advise(if free.is_empty() { off } else { apart }),
         )
     }
 

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::setting::Setting;
@@ -51,6 +52,8 @@ pub struct Changed {
     pub old: String,
     /// Values that it was given, the last one last; more than one where the host rounded.
     pub ours: Vec<String>,
+    /// What came of the last change was not written down: a crash was between.
+    pub is_open: bool,
 }
 
 /// The state file, open and locked.
@@ -62,6 +65,7 @@ pub struct Journal {
     /// In the order of the first change of each.
     order: Vec<Setting>,
     changed: BTreeMap<Setting, Changed>,
+    is_void: bool,
 }
 
 impl Journal {
@@ -92,6 +96,11 @@ impl Journal {
         if file.try_lock().is_err() {
             return Err(JournalError::Busy { path: path.to_owned() });
         }
+        // Another doctor may have removed it after it was opened here: nobody would find it.
+        let here = file.metadata().map_err(failed)?.ino();
+        if fs::metadata(path).map_or(0, |at_path| at_path.ino()) != here {
+            return Err(JournalError::Busy { path: path.to_owned() });
+        }
         let mut text = Vec::new();
         (&file).take(BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -100,8 +109,14 @@ impl Journal {
             return Err(JournalError::Foreign { path: path.to_owned(), line: 1 });
         }
         let (order, changed) = (Vec::new(), BTreeMap::new());
-        let mut journal =
-            Journal { path: path.to_owned(), file, boot: boot.to_owned(), order, changed };
+        let mut journal = Journal {
+            path: path.to_owned(),
+            file,
+            boot: boot.to_owned(),
+            order,
+            changed,
+            is_void: false,
+        };
         let foreign = |line| JournalError::Foreign { path: path.to_owned(), line };
         let lines = std::str::from_utf8(&text[..whole]).map_err(|_| foreign(1))?;
         let same_boot = journal.read(lines).map_err(foreign)?;
@@ -125,6 +140,7 @@ impl Journal {
             self.take(line).ok_or(number + 1)?;
         }
         if !same_boot {
+            self.is_void = !self.changed.is_empty();
             self.order.clear();
             self.changed.clear();
         }
@@ -137,20 +153,33 @@ impl Journal {
         let (kind, setting) = (parts.next()?, Setting::parse(parts.next()?)?);
         match kind {
             "change" => self.note_change(setting, parts.next()?.into(), parts.next()?.into()),
-            "became" => self.changed.get_mut(&setting)?.ours.push(parts.next()?.into()),
+            "became" => self.note_became(&setting, parts.next()?)?,
             "undone" => self.forget(&setting),
             _ => return None,
         }
         parts.next().is_none().then_some(())
     }
 
+    /// A value that is not ours was set by somebody else: then that one is to come back. After a
+    /// crash it may be ours, rounded by the host: then the first one is.
     fn note_change(&mut self, setting: Setting, old: String, new: String) {
-        let entry = self.changed.entry(setting.clone());
-        let is_new = matches!(entry, std::collections::btree_map::Entry::Vacant(_));
-        entry.or_insert(Changed { old, ours: Vec::new() }).ours.push(new);
-        if is_new {
-            self.order.push(setting);
+        if !self.changed.contains_key(&setting) {
+            self.order.push(setting.clone());
         }
+        let first = || Changed { old: old.clone(), ours: Vec::new(), is_open: true };
+        let known = self.changed.entry(setting).or_insert_with(first);
+        if !known.is_open && old != known.old && !known.ours.contains(&old) {
+            *known = first();
+        }
+        known.ours.push(new);
+        known.is_open = true;
+    }
+
+    fn note_became(&mut self, setting: &Setting, value: &str) -> Option<()> {
+        let known = self.changed.get_mut(setting)?;
+        known.ours.push(value.into());
+        known.is_open = false;
+        Some(())
     }
 
     fn forget(&mut self, setting: &Setting) {
@@ -185,13 +214,11 @@ impl Journal {
         Ok(())
     }
 
-    /// The host made another value of it than was written (a rounded size).
+    /// The value that the host made of it; another one than was written where it rounds.
     pub fn became(&mut self, setting: &Setting, value: &str) -> Result<(), JournalError> {
         let line = format!("became\t{setting}\t{value}\n");
         self.append(&line).map_err(|source| self.failed(source))?;
-        if let Some(changed) = self.changed.get_mut(setting) {
-            changed.ours.push(value.into());
-        }
+        self.note_became(setting, value);
         Ok(())
     }
 
@@ -209,11 +236,33 @@ impl Journal {
         self.order.iter().rev().filter_map(of).collect()
     }
 
+    /// It held changes, which a restart of the host has taken back.
+    #[must_use]
+    pub fn is_void(&self) -> bool {
+        self.is_void
+    }
+
     /// Removes the file when nothing is changed any more.
     pub fn close(self) -> Result<(), JournalError> {
         if self.changed.is_empty() {
             return fs::remove_file(&self.path).map_err(|source| self.failed(source));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_another_doctor_removed_meanwhile_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let first = Journal::open(&path, "boot").unwrap();
+        let late = OpenOptions::new().read(true).append(true).open(&path).unwrap();
+        first.close().unwrap();
+        let refused = Journal::with(late, &path, "boot");
+        assert!(matches!(refused, Err(JournalError::Busy { .. })), "{refused:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! What an experiment asks of a host, as far as a check needs it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::facts::HostFacts;
 use super::text;
@@ -41,8 +41,9 @@ pub struct Stream {
     pub sockets: u64,
     /// Receive buffer that each socket asks for, or size of the shared ring \[byte\].
     pub buffer_bytes: u64,
-    /// Own addresses; an unspecified one stands for all interfaces.
-    pub listen: Vec<IpAddr>,
+    /// Own addresses and ports; an unspecified address stands for all interfaces, port 0 for one
+    /// that is not known before.
+    pub listen: Vec<SocketAddr>,
     /// The senders' addresses, as far as known.
     pub peers: Vec<IpAddr>,
     /// The interface by name, where the experiment says it.
@@ -76,7 +77,7 @@ impl Stream {
     /// Whether it may come from another host.
     #[must_use]
     pub fn uses_cards(&self) -> bool {
-        let inside = !self.listen.is_empty() && self.listen.iter().all(IpAddr::is_loopback);
+        let inside = !self.listen.is_empty() && self.listen.iter().all(|at| at.ip().is_loopback());
         self.uses_sockets() && !inside
     }
 

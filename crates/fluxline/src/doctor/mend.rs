@@ -89,13 +89,15 @@ fn apply_one(
     let written = host.write(setting, new);
     let now = host.read(setting).unwrap_or_else(|_| new.clone());
     if now == *new {
+        journal.became(setting, &now)?;
         return Ok(step(&old, Outcome::Set));
     }
     if now == old {
         // Nothing happened; the first value stays in the journal if an earlier change is.
         let first = journal.newest_first().into_iter().find(|(other, _)| other == setting);
-        if first.is_some_and(|(_, changed)| changed.old == old) {
-            journal.undone(setting)?;
+        match first.is_some_and(|(_, changed)| changed.old == old) {
+            true => journal.undone(setting)?,
+            false => journal.became(setting, &now)?,
         }
         let refused = || io::Error::other("the host kept its value");
         return Ok(step(&old, Outcome::Failed(written.err().unwrap_or_else(refused))));
@@ -124,6 +126,9 @@ pub fn undo(
         };
         if matches!(outcome, Outcome::Set | Outcome::Already) {
             journal.undone(&setting)?;
+        }
+        if let Outcome::Became(now) = &outcome {
+            journal.became(&setting, now)?;
         }
         steps.push(Step { setting, old, new, outcome });
     }

@@ -47,7 +47,7 @@ fn boards() -> Load {
         is_size_assumed: false,
         sockets: 1,
         buffer_bytes: 64 << 20,
-        listen: vec!["0.0.0.0".parse().unwrap()],
+        listen: vec!["0.0.0.0:6006".parse().unwrap()],
         peers: Vec::new(),
         interface: None,
         busy_poll_us: 0,
@@ -134,7 +134,7 @@ fn buffers_that_last_long_enough_for_an_experiment_are_good() {
 fn only_what_concerns_an_experiment_is_shown() {
     let facts = facts(LAPTOP);
     let mut load = boards();
-    load.streams[0].listen = vec!["127.0.0.1".parse().unwrap()];
+    load.streams[0].listen = vec!["127.0.0.1:6006".parse().unwrap()];
     let names = |load: &Load| -> Vec<&str> {
         facts.judge(Some(load)).iter().map(|check| check.rule.name).collect()
     };
@@ -233,6 +233,27 @@ fn a_virtual_machine_is_read_as_it_was_captured() {
     assert!(interrupts.found.starts_with("2 on core"), "input and output: {interrupts:?}");
     assert_eq!(find(&checks, "clock source").verdict, Verdict::Good);
     assert_eq!(find(&checks, "idle states").verdict, Verdict::Good);
+}
+
+#[test]
+fn threads_that_take_packets_harm_only_where_a_reader_is_pinned_beside_them() {
+    let threads = |cores: &str| {
+        format!(
+            "{LAPTOP}/sys/class/net/enp0s31f6/threaded = 1\n/proc/77/comm = napi/enp0s31f6-\n\
+             /proc/77/status = Name:\tnapi/enp0s31f6-\\nCpus_allowed_list:\t{cores}\n"
+        )
+    };
+    let of = |text: &str, load: Option<&Load>| {
+        find(&facts(text).judge(load), "threaded NAPI of enp0s31f6").clone()
+    };
+    let beside = of(&threads("0-3"), Some(&boards()));
+    assert_eq!(beside.verdict, Verdict::Warn);
+    assert!(beside.effect.unwrap().starts_with("They may run on core 0,1, where"));
+    assert!(beside.remedy.unwrap().contains("taskset -pc 2,3 $thread"));
+    assert_eq!(of(&threads("2-3"), Some(&boards())).verdict, Verdict::Good, "kept apart");
+    assert_eq!(of(&threads("0-3"), None).verdict, Verdict::Good, "nothing is pinned");
+    let unseen = of(&format!("{LAPTOP}/sys/class/net/enp0s31f6/threaded = 1\n"), Some(&boards()));
+    assert_eq!(unseen.verdict, Verdict::Warn, "nobody knows where they run: {unseen:?}");
 }
 
 #[test]
