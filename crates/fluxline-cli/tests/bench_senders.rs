@@ -50,15 +50,20 @@ fn sending(report: &Path, senders: usize) -> (Child, Vec<u32>) {
     command.args(BENCH).args(["--sizes", "64..64", "--trial-seconds"]);
     // The first trials have one sender, and have to be over soon.
     command.arg(if senders == 1 { "600" } else { "3" }).args(["--report", text(report)]);
-    let bench = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut bench = command.spawn().expect("it starts");
     let began = Instant::now();
-    loop {
+    let found = loop {
         let found = senders_of(bench.id());
         if found.len() == senders {
-            return (bench, found);
+            break found;
         }
-        assert!(began.elapsed() < PATIENCE, "no {senders} senders: {found:?}");
-    }
+        if began.elapsed() > PATIENCE {
+            bench.kill().and_then(|()| bench.wait()).expect("it is gone");
+            panic!("no {senders} senders: {found:?}");
+        }
+    };
+    (bench, found)
 }
 
 fn kill(process: u32) {
