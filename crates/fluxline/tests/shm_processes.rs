@@ -497,7 +497,7 @@ fn connections_that_memory_or_places_do_not_suffice_for_are_refused_in_words() {
     assert_eq!(endpoints.len(), most);
     assert!(refused.as_ref().is_some_and(|why| why.contains("1024")), "{refused:?}");
     let mut other = open(base.path(), "other").expect("opens");
-    let refused = other.connect("owner", Reliability::Reliable).err().expect("no place");
+    let refused = other.connect("owner", Reliability::Reliable).expect_err("no place");
     assert!(refused.to_string().contains("room"), "{refused}");
     drop((owner, node, other));
 
