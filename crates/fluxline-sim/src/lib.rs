@@ -8,6 +8,7 @@
 
 pub mod agenda;
 pub mod cluster;
+pub mod dump;
 pub mod fingerprint;
 pub mod host;
 pub mod model;

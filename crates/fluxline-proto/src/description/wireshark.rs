@@ -25,12 +25,51 @@ const SHOWN_MAX: u32 = 64;
 /// How the function of a record ends when there is no room for a field.
 const LEAVE_RECORD: &str = "return nil";
 
-/// The Lua source of a dissector, registered for UDP port `udp_port`.
+/// What the packets of a description stand in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// UDP datagrams to this port.
+    UdpPort(u16),
+    /// Nothing: they are frames of link type LINKTYPE_USER0 and this number, at most 15.
+    UserLink(u8),
+}
+
+/// Link type LINKTYPE_USER0; there are 16. Source: tcpdump.org, "Link-Layer Header Types".
+pub const LINK_TYPE_USER0: u16 = 147;
+
+impl Carrier {
+    /// The frames of a link type, by tcpdump.org's numbers; `None`: it is not for private use.
+    #[must_use]
+    pub fn link_type(number: u16) -> Option<Carrier> {
+        let user = number.checked_sub(LINK_TYPE_USER0).filter(|&user| user < 16)?;
+        Some(Carrier::UserLink(user as u8))
+    }
+
+    /// The line of Lua that registers `proto`. Link types have numbers of Wireshark's own there.
+    fn register(self) -> String {
+        match self {
+            Carrier::UdpPort(port) => {
+                format!("DissectorTable.get(\"udp.port\"):add({port}, proto)")
+            }
+            Carrier::UserLink(user) => {
+                format!("DissectorTable.get(\"wtap_encap\"):add(wtap.USER{user}, proto)")
+            }
+        }
+    }
+}
+
+/// The Lua source of a dissector, registered for UDP port `udp_port`; see [`dissector_on`].
+#[must_use]
+pub fn dissector(description: &Description, udp_port: u16) -> String {
+    dissector_on(description, Carrier::UdpPort(udp_port))
+}
+
+/// The Lua source of a dissector.
 ///
 /// Done when: put into Wireshark's plugin folder, or given as `tshark -X lua_script:FILE`. Check
 /// sums are shown, not checked. Cost: some tens of microseconds.
 #[must_use]
-pub fn dissector(description: &Description, udp_port: u16) -> String {
+pub fn dissector_on(description: &Description, carrier: Carrier) -> String {
     let format = description.name();
     let proto = format!("fluxline_{}", format.replace('-', "_"));
     let mut writer = Writer { out: String::new(), fields: String::new(), proto };
@@ -73,7 +112,7 @@ pub fn dissector(description: &Description, udp_port: u16) -> String {
     out.push_str("local select, dissect, record = {}, {}, {}\n");
     out.push_str(&body);
     let _ = write!(out, "{}", MAIN.replace("FORMAT", &quote(format)));
-    let _ = writeln!(out, "\nDissectorTable.get(\"udp.port\"):add({udp_port}, proto)");
+    let _ = writeln!(out, "\n{}", carrier.register());
     out
 }
 

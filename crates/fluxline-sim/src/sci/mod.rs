@@ -26,6 +26,8 @@ mod reference_tests;
 mod ring;
 mod rounds;
 mod route;
+mod tap;
+mod wire;
 
 pub use config::{Bus, Config, ConfigError, Faults, Retry, Topology};
 pub use conserve::Unbalanced;
