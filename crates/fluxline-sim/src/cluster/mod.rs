@@ -212,9 +212,9 @@ impl Cluster {
         self.world.borrow().check_conservation()
     }
 
-    /// Puts every packet of every link into a new pcapng file from now on, at most `limit_bytes`. It
-    /// is written while time goes on, and whole after [`Cluster::end_dump`] or when the cluster and
-    /// its nodes are dropped. `false`: a plain link has no packets to show.
+    /// Puts every packet of every link into a new pcapng file from now on, at most `limit_bytes`.
+    /// It is written while time goes on, and whole after [`Cluster::end_dump`] or when the cluster
+    /// and its nodes are dropped. `false`: a plain link has no packets to show.
     ///
     /// # Errors
     /// When the file exists, or cannot be made.

@@ -227,8 +227,8 @@ impl Network {
         self.hops
     }
 
-    /// Puts a header of every packet that leaves a router into `dump` from now on, one interface for
-    /// each link; see `docs/simulation/dumps.md`. Without a dump it costs nothing that can be
+    /// Puts a header of every packet that leaves a router into `dump` from now on, one interface
+    /// for each link; see `docs/simulation/dumps.md`. Without a dump it costs nothing that can be
     /// measured.
     pub fn begin_dump(&mut self, dump: Dump) {
         let bits_per_s = (self.config.link_bytes_per_s() * 8.0) as u64;

@@ -360,9 +360,9 @@ impl Network {
         total
     }
 
-    /// Puts every packet of every link into `dump` from now on, one interface for each ring port: the
-    /// link behind it, by the port's number. Costs a copy of each packet's bytes a hop; without a dump,
-    /// nothing that can be measured (`docs/simulation/dumps.md`).
+    /// Puts every packet of every link into `dump` from now on, one interface for each ring port:
+    /// the link behind it, by the port's number. Costs a copy of each packet's bytes a hop; without
+    /// a dump, nothing that can be measured (`docs/simulation/dumps.md`).
     pub fn begin_dump(&mut self, dump: Dump) {
         self.rings.tap = Some(Box::new(Tap::new(dump, &self.rings, &self.config, self.ticks)));
     }

@@ -1,7 +1,7 @@
 //! Packets as bytes, for dumps: the order of the symbols and the fields in them.
 //!
-//! The layout is `docs/simulation/dumps.md`'s: order of symbols [S5], widths of fields BACKGROUND-M,
-//! places of bits BACKGROUND-L. What the model does not have (time of death, transaction priority,
+//! The layout is `docs/simulation/dumps.md`'s: order of symbols \[S5\], widths of fields
+//! BACKGROUND-M, places of bits BACKGROUND-L. What the model does not have (time of death, transaction priority,
 //! trace, ring priority, extended headers) is 0. No conformance is claimed, and nothing reads these
 //! bytes back into the model. Symbols are written with their upper byte first.
 
@@ -81,7 +81,7 @@ fn answer_code(says: Echo) -> u16 {
 }
 
 /// The seven bits of a command. Selected-byte commands name the last byte of their block of 16
-/// [S5]; all other numbers are this model's own: those of the standard were not available.
+/// \[S5\]; all other numbers are this model's own: those of the standard were not available.
 fn command_code(packet: &Packet) -> u16 {
     match packet.command {
         Command::ReadSelected => last_byte(packet, packet.data.first().copied()),
@@ -149,7 +149,7 @@ pub fn send(packet: &Packet, flow: Flow, crc: Crc) -> Vec<u8> {
 }
 
 /// The data part; what is shorter has zeros behind it. Selected bytes stand at their place in the
-/// block, as the packets of [S5] have them; in a response, which has no address, at the start.
+/// block, as the packets of \[S5\] have them; in a response, which has no address, at the start.
 fn put_data(packet: &Packet, part: &mut [u8]) {
     let selected = packet.command == Command::WriteSelected;
     let start = if selected { packet.offset as usize % 16 } else { 0 };
