@@ -9,8 +9,9 @@ use std::process::{Command, Output};
 use fluxline_daq::capture::CaptureReader;
 use support::{call, fluxline, refused, text};
 
-const RING: &str = "[network]\nnodes = 4\nreceive-queue = 1\n[traffic]\n\
-    pattern = \"hot-receiver\"\ncommand = \"write\"\n[run]\nloads = [0.1, 0.2]\nsaturation = false\nwarm-up-us = 1.0\n\
+const RING: &str = "[network]\nnodes = 4\nreceive-queue = 1\n\
+    [traffic]\npattern = \"hot-receiver\"\ncommand = \"write\"\n\
+    [run]\nloads = [0.1, 0.2]\nsaturation = false\nwarm-up-us = 1.0\n\
     warm-up-max-us = 4.0\nduration-us = 4.0\n";
 const TORUS: &str = "[network]\nkind = \"torus\"\nside = 3\n[run]\nloads = [0.05]\n\
     saturation = false\nwarm-up-us = 1.0\nwarm-up-max-us = 4.0\nduration-us = 4.0\n";

@@ -90,14 +90,14 @@ fn read_and_count(network: &mut Network) -> Vec<Seen> {
     unique.sort();
     unique.dedup();
     assert_eq!(unique.len(), names.len(), "{names:?}");
-    for port in 0..names.len() {
+    for (port, name) in names.iter().enumerate() {
         let on_link = seen.iter().filter(|packet| packet.interface == port);
         let (echoes, sends): (Vec<_>, Vec<_>) = on_link.partition(|packet| packet.is_echo());
         let counters = network.counters(port as u32);
         let all = [sends.len() as u64, (sends.len() + echoes.len()) as u64];
-        assert_eq!(all, [counters.sends_out, counters.packets_out], "{}", names[port]);
+        assert_eq!(all, [counters.sends_out, counters.packets_out], "{}", name);
         let bytes = sends.iter().chain(&echoes).map(|packet| packet.bytes.len() as u64);
-        assert_eq!(bytes.sum::<u64>(), 2 * counters.symbols_out, "{}", names[port]);
+        assert_eq!(bytes.sum::<u64>(), 2 * counters.symbols_out, "{}", name);
     }
     seen
 }

@@ -1,9 +1,10 @@
 //! Packets as bytes, for dumps: the order of the symbols and the fields in them.
 //!
 //! The layout is `docs/simulation/dumps.md`'s: order of symbols \[S5\], widths of fields
-//! BACKGROUND-M, places of bits BACKGROUND-L. What the model does not have (time of death, transaction priority,
-//! trace, ring priority, extended headers) is 0. No conformance is claimed, and nothing reads these
-//! bytes back into the model. Symbols are written with their upper byte first.
+//! BACKGROUND-M, places of bits BACKGROUND-L. What the model does not have (time of death,
+//! transaction priority, trace, ring priority, extended headers) is 0. No conformance is claimed,
+//! and nothing reads these bytes back into the model. Symbols are written with their upper byte
+//! first.
 
 use super::ageing::Phase;
 use super::packet::Lock;
