@@ -408,7 +408,8 @@ pub enum FormatCommand {
     /// Write a Wireshark dissector
     #[command(
         after_help = "Example: fluxline format wireshark srs-vmm3 --port 6006 > srs.lua\n         \
-        tshark -X lua_script:srs.lua -r example.pcapng"
+        tshark -X lua_script:srs.lua -r example.pcapng\n         \
+        fluxline format wireshark sci --link-type 147 > sci.lua"
     )]
     Wireshark(WiresharkArguments),
     /// Write the NumPy dtype of the packet and its records
@@ -447,8 +448,11 @@ pub struct WiresharkArguments {
     #[command(flatten)]
     pub format: FormatArguments,
     /// The UDP port that the dissector is registered on
-    #[arg(long)]
-    pub port: u16,
+    #[arg(long, required_unless_present = "link_type", conflicts_with = "link_type")]
+    pub port: Option<u16>,
+    /// Instead of a port: the link type of frames without UDP, 147 to 162 (dumps of simulations)
+    #[arg(long, value_parser = clap::value_parser!(u16).range(147..=162), value_name = "NUMBER")]
+    pub link_type: Option<u16>,
 }
 
 /// `fluxline emulate`.

@@ -128,7 +128,10 @@ fn without_permission_there_is_a_sentence_that_says_what_works_without() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = namespaces.inside_a(&nobody);
     let output = command.current_dir(folder.path()).output().expect("it starts");
-    let message = refused(&output, LINK);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(LINK), "{errors}");
+    let said: Value = serde_json::from_str(errors.trim()).expect("one JSON document");
+    let message = said["error"].as_str().expect("a sentence");
     assert!(message.contains("no permission to") && message.contains("udp://"), "{message}");
     // The far side goes on: who may, can.
     let again = namespaces.inside_a(&far.bench(&["--only", "integrity"])).output();

@@ -10,6 +10,7 @@ pub mod agenda;
 pub mod ahead;
 pub mod clock;
 pub mod cluster;
+pub mod dump;
 pub mod fingerprint;
 pub mod host;
 pub mod model;

@@ -1,7 +1,10 @@
 //! A simulated link by its URL: `sim:sci?nodes=8&model=lc2`.
 
+use std::path::Path;
+
 use crate::cluster::requester::Times;
 use crate::cluster::{Cluster, ClusterError, Config, Fault, Link, Misfortune};
+use crate::dump;
 use crate::host::{self, preset};
 use crate::sci::{self, NodeId, Topology};
 use crate::{Duration, Instant};
@@ -40,12 +43,20 @@ pub enum OpenError {
         /// What to write.
         expected: &'static str,
     },
+    /// The file of a dump exists, or cannot be made.
+    #[error("dump={file} cannot be written: {problem}; name a file that does not exist yet")]
+    Dump {
+        /// Which.
+        file: String,
+        /// What the operating system says.
+        problem: String,
+    },
     /// The parts do not fit.
     #[error("the simulated link cannot be: {0}")]
     Cluster(#[from] ClusterError),
 }
 
-const KEYS: &str = "nodes, model, topology, host, seed, crossover, fault";
+const KEYS: &str = "nodes, model, topology, host, seed, crossover, fault, dump";
 /// Nodes, where a URL does not say how many. A choice.
 const NODES: usize = 8;
 /// The internal bus of a card with several link controllers. BACKGROUND-M: 64 bits at 50 MHz.
@@ -69,6 +80,7 @@ impl Cluster {
     /// | `seed` | what faults are drawn from | 1 |
     /// | `crossover` | puts and gets of more bytes go by the DMA engine | the host's |
     /// | `fault` | `bits:1e-6`, `host:3@1ms`, `power:3@1ms`, `cable:3@1ms`, with commas | none |
+    /// | `dump` | a new file for every packet of every link ([`Cluster::begin_dump`]) | none |
     ///
     /// Errors: [`OpenError`].
     ///
@@ -81,19 +93,25 @@ impl Cluster {
     /// # Ok::<(), fluxline_sim::open::OpenError>(())
     /// ```
     pub fn open(url: &str) -> Result<Cluster, OpenError> {
-        Ok(Cluster::new(&config(url)?)?)
+        let cluster = Cluster::new(&config(url)?)?;
+        let keys = keys_of(url)?;
+        if let Some(file) = keys.find("dump") {
+            let begun = cluster.begin_dump(Path::new(file), dump::LIMIT_BYTES);
+            let begun = begun.map_err(|error| OpenError::Dump {
+                file: file.to_owned(),
+                problem: error.to_string(),
+            })?;
+            if !begun {
+                return Err(keys.refused("dump", "no dump with model=plain: it has no links"));
+            }
+        }
+        Ok(cluster)
     }
 }
 
 /// What a URL describes.
 pub fn config(url: &str) -> Result<Config, OpenError> {
-    let wrong = || OpenError::Link { url: url.to_owned() };
-    let rest = url.strip_prefix("sim:sci").ok_or_else(wrong)?;
-    let keys = match rest.strip_prefix('?') {
-        Some(keys) => Keys::parse(keys)?,
-        None if rest.is_empty() => Keys::default(),
-        None => return Err(wrong()),
-    };
+    let keys = keys_of(url)?;
     let topology = keys.topology()?;
     let nodes = keys.nodes(&topology)?;
     let seed = keys.number("seed", 1, "a whole number")?;
@@ -108,6 +126,16 @@ pub fn config(url: &str) -> Result<Config, OpenError> {
     let link = keys.link(nodes, &topology, seed, &faults)?;
     let times = Times::default();
     Ok(Config { nodes, host, link, seed, crossover_bytes, times, faults: faults.list })
+}
+
+fn keys_of(url: &str) -> Result<Keys<'_>, OpenError> {
+    let wrong = || OpenError::Link { url: url.to_owned() };
+    let rest = url.strip_prefix("sim:sci").ok_or_else(wrong)?;
+    match rest.strip_prefix('?') {
+        Some(keys) => Keys::parse(keys),
+        None if rest.is_empty() => Ok(Keys::default()),
+        None => Err(wrong()),
+    }
 }
 
 /// The parts behind the `?`.
@@ -328,6 +356,9 @@ mod tests {
             ("sim:sci?fault=bits:NaN", "bits:1e-6"),
             ("sim:sci?fault=fire:3@1ms", "cable:3@1ms"),
             ("sim:sci?fault=host:3@1", "host:3@1ms"),
+            ("sim:sci?model=plain&dump=x.pcapng", "no dump with model=plain"),
+            ("sim:sci?dump=no/such/folder/x.pcapng", "name a file that does not exist yet"),
+            ("sim:sci?dump=Cargo.toml", "dump=Cargo.toml cannot be written: File exists"),
             ("sim:sci?fault=host:8@1ms", "nodes are 0 to 7"),
         ] {
             let error = Cluster::open(url).err().map(|error| error.to_string());

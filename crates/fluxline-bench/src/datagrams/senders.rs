@@ -164,7 +164,7 @@ mod tests {
     fn whatever_a_sending_process_does_wrong_is_a_sentence_and_nothing_hangs() {
         for (script, says) in [
             ("exit 3", "exit status: 3"),
-            ("echo broken >&2; exit 1", "ended: broken"),
+            ("echo broken >&2; exit 1", "failed: broken"),
             ("kill -KILL $$", "killed by signal 9"),
             ("echo '{\"failed\":\"no route\"}'; cat > /dev/null", "no route"),
             ("echo nonsense; cat > /dev/null", "nonsense"),

@@ -1,6 +1,7 @@
 //! `fluxline format list|show|wireshark|numpy`: what follows from a description.
 
 use fluxline_proto::description::diagram::Diagram;
+use fluxline_proto::description::wireshark::Carrier;
 use fluxline_proto::description::{Description, numpy, shipped, wireshark};
 use serde_json::json;
 
@@ -43,7 +44,10 @@ pub fn show(arguments: &FormatArguments, json: bool) -> Result<(), Failure> {
 
 /// Writes a Wireshark dissector.
 pub fn wireshark(arguments: &WiresharkArguments, json: bool) -> Result<(), Failure> {
-    print_text("lua", &wireshark::dissector(&load(&arguments.format)?, arguments.port), json)
+    let link = arguments.link_type.and_then(Carrier::link_type);
+    // The command line gives one of the two.
+    let carrier = link.unwrap_or(Carrier::UdpPort(arguments.port.unwrap_or_default()));
+    print_text("lua", &wireshark::dissector_on(&load(&arguments.format)?, carrier), json)
 }
 
 /// Writes the NumPy dtypes.

@@ -5,6 +5,7 @@
 //! allocating. The same model yields the byte diagram, the Wireshark dissector, the NumPy dtype,
 //! the typed columns and the emulator's packets.
 
+mod carrier;
 mod compile;
 mod compile_items;
 mod compile_roles;

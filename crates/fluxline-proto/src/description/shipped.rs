@@ -6,7 +6,7 @@
 use super::names;
 
 /// Name and text of each shipped format, sorted by name.
-const SHIPPED: [(&str, &str); 16] = [
+const SHIPPED: [(&str, &str); 18] = [
     ("chdr", include_str!("../../../../formats/chdr.toml")),
     ("chdr-old", include_str!("../../../../formats/chdr-old.toml")),
     ("counter", include_str!("../../../../formats/counter.toml")),
@@ -19,6 +19,8 @@ const SHIPPED: [(&str, &str); 16] = [
     ("ouster", include_str!("../../../../formats/ouster.toml")),
     ("panoseti", include_str!("../../../../formats/panoseti.toml")),
     ("piraq", include_str!("../../../../formats/piraq.toml")),
+    ("sci", include_str!("../../../../formats/sci.toml")),
+    ("sim-network", include_str!("../../../../formats/sim-network.toml")),
     ("sls", include_str!("../../../../formats/sls.toml")),
     ("spead", include_str!("../../../../formats/spead.toml")),
     ("srs-vmm3", include_str!("../../../../formats/srs-vmm3.toml")),

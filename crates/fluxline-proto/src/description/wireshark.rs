@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use super::Description;
+pub use super::carrier::{Carrier, dissector};
 use super::diagram::{bits, rules_text};
 use super::expression::Expr;
 use super::layout::{
@@ -25,12 +26,12 @@ const SHOWN_MAX: u32 = 64;
 /// How the function of a record ends when there is no room for a field.
 const LEAVE_RECORD: &str = "return nil";
 
-/// The Lua source of a dissector, registered for UDP port `udp_port`.
+/// The Lua source of a dissector.
 ///
 /// Done when: put into Wireshark's plugin folder, or given as `tshark -X lua_script:FILE`. Check
 /// sums are shown, not checked. Cost: some tens of microseconds.
 #[must_use]
-pub fn dissector(description: &Description, udp_port: u16) -> String {
+pub fn dissector_on(description: &Description, carrier: Carrier) -> String {
     let format = description.name();
     let proto = format!("fluxline_{}", format.replace('-', "_"));
     let mut writer = Writer { out: String::new(), fields: String::new(), proto };
@@ -73,7 +74,7 @@ pub fn dissector(description: &Description, udp_port: u16) -> String {
     out.push_str("local select, dissect, record = {}, {}, {}\n");
     out.push_str(&body);
     let _ = write!(out, "{}", MAIN.replace("FORMAT", &quote(format)));
-    let _ = writeln!(out, "\nDissectorTable.get(\"udp.port\"):add({udp_port}, proto)");
+    let _ = writeln!(out, "\n{}", carrier.register());
     out
 }
 

@@ -371,7 +371,43 @@ fn lidars() -> Vec<Expected> {
     ]
 }
 
+/// A packet of a simulated network.
+fn dump(format: &'static str, kind: &'static str, packet: &'static str) -> Expected {
+    let payload = match kind {
+        "echo" => (8, 0),
+        "response" => (14, 16),
+        "request" => (14, 0),
+        _ => (28, 0),
+    };
+    let label = if format == "sci" { "source=9" } else { "source=258" };
+    Expected {
+        format,
+        packet,
+        kind,
+        label,
+        sequence: None,
+        event: None,
+        part: WHOLE,
+        time_ns: None,
+        payload,
+    }
+}
+
+/// Packets of simulated networks; their check sums are shown, not checked.
+fn dumps() -> Vec<Expected> {
+    vec![
+        dump("sci", "echo", "0102 0dc5 0009 1a2b"),
+        dump("sci", "response", "0102 0661 0009 0005 0004 0000 0000 aa*16 1a2b"),
+        dump("sci", "request", "0102 0440 0009 003f 123456789abc 1a2b"),
+        dump(
+            "sim-network",
+            "packet",
+            "01 01 0000 00000102 00000007 0000000b 00000048 00000100 00000003",
+        ),
+    ]
+}
+
 /// All of them.
 pub fn all() -> Vec<Expected> {
-    [instruments(), segments(), radios(), lidars()].into_iter().flatten().collect()
+    [instruments(), segments(), radios(), lidars(), dumps()].into_iter().flatten().collect()
 }

@@ -17,6 +17,7 @@
 
 mod drive;
 mod driver;
+mod dump_file;
 mod endpoint;
 mod interrupt;
 #[cfg(test)]
@@ -46,10 +47,13 @@ pub use machine::Counts;
 pub use node::Node;
 
 use std::cell::RefCell;
+use std::io;
+use std::path::Path;
 use std::rc::Rc;
 
 use fluxline_proto::Moment;
 
+use crate::dump::{self, Dump};
 use crate::host::{self, Host};
 use crate::sci::{self, ConfigError, Network, NodeId};
 use crate::{Duration, Fingerprint, Instant};
@@ -225,6 +229,24 @@ impl Cluster {
     /// Whether every packet of the network is in exactly one place: `sci::Network`'s own equations.
     pub fn check_conservation(&self) -> Result<(), sci::Unbalanced> {
         self.world.borrow().check_conservation()
+    }
+
+    /// Puts every packet of every link into a new pcapng file from now on, at most `limit_bytes`.
+    /// It is written while time goes on, and whole after [`Cluster::end_dump`] or when the cluster
+    /// and its nodes are dropped. `false`: a plain link has no packets to show.
+    ///
+    /// # Errors
+    /// When the file exists, or cannot be made.
+    pub fn begin_dump(&self, file: &Path, limit_bytes: u64) -> io::Result<bool> {
+        self.world.borrow_mut().begin_dump(file, Dump::new(limit_bytes))
+    }
+
+    /// Ends the dump; `None`: there is none.
+    ///
+    /// # Errors
+    /// The first write that failed.
+    pub fn end_dump(&self) -> io::Result<Option<dump::Written>> {
+        self.world.borrow_mut().end_dump()
     }
 
     /// Requests that are not over, of all nodes.

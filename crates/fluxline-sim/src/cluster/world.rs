@@ -5,7 +5,8 @@
 //! on, node by node in a fixed order.
 
 use std::collections::BTreeSet;
-
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use fluxline_proto::Moment;
@@ -13,10 +14,12 @@ use fluxline_proto::fabric::Completion;
 use fluxline_proto::fabric::memory::Words;
 
 use super::Misfortune;
+use super::dump_file::DumpFile;
 use super::machine::Machine;
 use super::node::moment;
 use super::plain_link;
 use super::wire::{self, Told, Wire};
+use crate::dump::{Dump, Written};
 use crate::host;
 use crate::sci::{NodeId, Unbalanced, link};
 use crate::{Agenda, Duration, Fingerprint, Instant};
@@ -107,6 +110,8 @@ pub struct World {
     machines: Vec<Machine>,
     /// Nodes for which something may follow from what has just happened.
     touched: BTreeSet<usize>,
+    /// Where the packets go that the network dumps.
+    dump: Option<DumpFile>,
 }
 
 impl World {
@@ -119,6 +124,7 @@ impl World {
             wire,
             machines,
             touched: BTreeSet::new(),
+            dump: None,
         }
     }
 
@@ -153,8 +159,28 @@ impl World {
             self.fingerprint.add(self.agenda.now(), component, kind);
             self.handle(entry);
             self.settle();
+            if let (Some(file), Wire::Network(network)) = (&mut self.dump, &mut self.wire) {
+                file.follow(network);
+            }
         }
         self.agenda.idle_until(until);
+    }
+
+    /// Puts the network's packets into a new file from now on; `false`: there is no network.
+    pub fn begin_dump(&mut self, file: &Path, dump: Dump) -> io::Result<bool> {
+        let Wire::Network(network) = &mut self.wire else { return Ok(false) };
+        self.dump = Some(DumpFile::create(file)?);
+        network.begin_dump(dump);
+        Ok(true)
+    }
+
+    /// Ends the dump, if there is one.
+    pub fn end_dump(&mut self) -> io::Result<Option<Written>> {
+        let Wire::Network(network) = &mut self.wire else { return Ok(None) };
+        match (self.dump.take(), network.end_dump()) {
+            (Some(file), Some(dump)) => file.finish(dump).map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn handle(&mut self, entry: Entry) {
@@ -271,5 +297,13 @@ impl World {
     #[must_use]
     pub fn address(&self, node: usize) -> NodeId {
         self.machines[node].id
+    }
+}
+
+impl Drop for World {
+    /// A dump is whole also when nobody ended it; that it could not be written is told only to who
+    /// ends it.
+    fn drop(&mut self) {
+        let _ = self.end_dump();
     }
 }

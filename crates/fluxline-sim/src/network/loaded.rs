@@ -1,6 +1,7 @@
 //! A network under traffic: what an experiment measures.
 
 use super::{Network, NetworkConfig, NetworkError};
+use crate::dump::Dump;
 use crate::sweep::{Detail, Experiment, LinkUse, Observer};
 use crate::traffic::{Arrivals, Message, Plan, Traffic};
 use crate::{Agenda, Instant, Model};
@@ -88,6 +89,16 @@ impl Loaded {
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// As [`Network::begin_dump`].
+    pub fn begin_dump(&mut self, dump: Dump) {
+        self.network.begin_dump(dump);
+    }
+
+    /// As [`Network::end_dump`].
+    pub fn end_dump(&mut self) -> Option<Dump> {
+        self.network.end_dump()
     }
 
     fn plan_next(&mut self, source: u32, agenda: &mut Agenda<Entry>) {

@@ -18,6 +18,7 @@ mod audit;
 mod credit;
 mod motion;
 mod state;
+mod tap;
 
 pub use config::{CreditUnit, Dateline, Dimension, NetworkConfig, NetworkError, Ways, Wrap};
 pub use deadlock::Deadlock;
@@ -27,8 +28,10 @@ use std::collections::VecDeque;
 
 use credit::Later;
 use state::{Buffer, Coming, NONE, Output, Packet, Pending, Slab};
+use tap::Tap;
 use topology::Topology;
 
+use crate::dump::Dump;
 use crate::traffic::Message;
 use crate::{Agenda, Clock, Duration, Instant};
 
@@ -153,6 +156,8 @@ pub struct Network {
     /// Bytes of messages handed over, and delivered.
     bytes_in: u64,
     bytes_out: u64,
+    /// Listens to the links, where somebody wants a dump.
+    tap: Option<Box<Tap>>,
 }
 
 impl Network {
@@ -196,6 +201,7 @@ impl Network {
             hops: 0,
             bytes_in: 0,
             bytes_out: 0,
+            tap: None,
             config,
             topology,
             ports,
@@ -219,6 +225,19 @@ impl Network {
     #[must_use]
     pub fn hops(&self) -> u64 {
         self.hops
+    }
+
+    /// Puts a header of every packet that leaves a router into `dump` from now on, one interface
+    /// for each link; see `docs/simulation/dumps.md`. Without a dump it costs nothing that can be
+    /// measured.
+    pub fn begin_dump(&mut self, dump: Dump) {
+        let bits_per_s = (self.config.link_bytes_per_s() * 8.0) as u64;
+        self.tap = Some(Box::new(Tap::new(dump, &self.topology, bits_per_s)));
+    }
+
+    /// Stops dumping, and gives the dump back.
+    pub fn end_dump(&mut self) -> Option<Dump> {
+        self.tap.take().map(|tap| tap.dump)
     }
 
     /// Messages that are not delivered yet.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use super::state::{Buffer, Coming, NEVER, NONE};
+use super::tap::Left;
 use super::topology::Class;
 use super::{AHEAD, CreditUnit, Entry, Network};
 use crate::Agenda;
@@ -184,6 +185,10 @@ impl Network {
         let packet = queue.head;
         let sent = self.packets.get_mut(packet);
         let bytes = sent.bytes;
+        if let Some(tap) = &mut self.tap {
+            let left = Left { at: self.ticks.at(now), output, channel };
+            tap.left(left, sent, self.messages.get(sent.message));
+        }
         queue.head = std::mem::replace(&mut sent.next, NONE);
         queue.packets -= 1;
         let (place, node) = (u32::from(queue.place), queue.router);

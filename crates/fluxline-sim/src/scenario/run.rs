@@ -3,11 +3,12 @@
 use std::io::Write;
 
 use super::{Arrivals, Kind, NetworkPart, OrderName, PatternName, Refused, Scenario};
+use crate::dump::Dump;
 use crate::network::{CreditUnit, Dateline, Dimension, Loaded, NetworkConfig, Ways, Wrap};
 use crate::sweep::{Criterion, Detail, Experiment, Limits, Outcome, measure, saturation};
 use crate::trace::{self, Trace};
 use crate::traffic::{self, BuildOrder, Pattern, Plan, Size};
-use crate::{Agenda, Clock, Duration, Fingerprint, Instant};
+use crate::{Agenda, Clock, Duration, Fingerprint, Instant, model};
 
 /// Messages that wait at a node before those of an open loop are thrown away. Assumed: far more
 /// than wait below saturation.
@@ -89,6 +90,25 @@ impl Scenario {
         let print = &mut Fingerprint::default();
         trace::run(&mut model, &mut agenda, print, until, trace, name);
         Ok(())
+    }
+
+    /// Puts every packet of every link in the first `us` microseconds at one load into a dump of at
+    /// most `limit_bytes`; [`Dump::finish`] ends it.
+    ///
+    /// # Errors
+    /// When the scenario cannot be built.
+    pub fn dump(&self, load: f64, us: f64, limit_bytes: u64) -> Result<Dump, Refused> {
+        let (plan, until) = (self.plan(load), Instant::START + span(us));
+        let dump = Dump::new(limit_bytes);
+        if self.network.kind.is_sci() {
+            return self.dump_sci(plan, until, dump);
+        }
+        let mut agenda = Agenda::default();
+        let mut model = Loaded::new(self.network.routers(), plan, Detail::Full, &mut agenda)
+            .map_err(|error| refused(&error))?;
+        model.begin_dump(dump);
+        model::run(&mut model, &mut agenda, &mut Fingerprint::default(), until);
+        Ok(model.end_dump().expect("begun above"))
     }
 
     /// Finds the load at which the network saturates: less than 95 % of what is offered is

@@ -8,6 +8,7 @@ use super::network::{Preset, RetryName};
 use super::run::{Measured, SOURCE_MESSAGES, refused};
 use super::{CommandName, Kind, Refused, Scenario};
 use crate::ahead::Nearness;
+use crate::dump::Dump;
 use crate::sci::{
     self, Bus, Command, Config, Faults, Network, NodeId, NodeIndex, Packet, Refusal, Report, Retry,
     SendId, Status, Topology,
@@ -15,7 +16,7 @@ use crate::sci::{
 use crate::sweep::{Detail, Experiment, LinkUse, Observer};
 use crate::trace::{self, Trace};
 use crate::traffic::{Arrivals, Message, Plan, Traffic};
-use crate::{Agenda, Clock, Fingerprint, Instant, Model};
+use crate::{Agenda, Clock, Fingerprint, Instant, Model, model};
 
 /// Symbols a plain retry waits. Assumed: at once, as far as the next symbol.
 const RETRY_SYMBOLS: u64 = 1;
@@ -85,6 +86,14 @@ impl Scenario {
         let print = &mut Fingerprint::default();
         trace::run(&mut model, &mut agenda, print, until, trace, name);
         Ok(())
+    }
+
+    /// Dumps the packets of the entries by `until`.
+    pub(super) fn dump_sci(&self, plan: Plan, until: Instant, dump: Dump) -> Result<Dump, Refused> {
+        let (mut model, mut agenda) = self.sci_model(plan)?;
+        model.network.begin_dump(dump);
+        model::run(&mut model, &mut agenda, &mut Fingerprint::default(), until);
+        Ok(model.network.end_dump().expect("begun above"))
     }
 
     fn sci_model(&self, plan: Plan) -> Result<(Loaded, Agenda<Entry>), Refused> {

@@ -36,6 +36,8 @@ pub struct Send {
     pub started: u64,
     /// Circulations that ended since.
     pub age: u32,
+    /// How often it was started.
+    pub attempts: u32,
     /// Its end is known, or was told already (an event that is still on its way).
     pub ended: bool,
     /// How it failed, when its end is near.

@@ -27,7 +27,9 @@ mod ring;
 mod rounds;
 mod route;
 pub mod strobe;
+mod tap;
 mod touch;
+mod wire;
 
 pub use config::{Bus, Config, ConfigError, Faults, Retry, Topology};
 pub use conserve::Unbalanced;

@@ -9,7 +9,9 @@ use super::link::{Entry, Kind, Loss, NodeIndex, Priority, Refusal, Refused, Repo
 use super::port::{NOBODY, Port};
 use super::ring::Rings;
 use super::route::{self, Routes};
+use super::tap::Tap;
 use super::{Command, Counters, NodeId, Packet};
+use crate::dump::Dump;
 use crate::{Agenda, Clock, Instant};
 
 /// All ringlets and their nodes.
@@ -27,7 +29,7 @@ pub struct Network {
 
 /// Ticks of a clock as moments, without a division where a tick is a whole number of picoseconds.
 #[derive(Clone, Copy, Debug)]
-struct Ticks {
+pub(super) struct Ticks {
     clock: Clock,
     whole_ps: Option<u64>,
 }
@@ -39,7 +41,7 @@ impl Ticks {
         Ticks { clock, whole_ps: whole.then(|| ps_per_s / clock.hertz()) }
     }
 
-    fn at(self, tick: u64) -> Instant {
+    pub fn at(self, tick: u64) -> Instant {
         match self.whole_ps {
             Some(ps) => Instant::from_ps(tick * ps),
             None => self.clock.at(tick),
@@ -198,6 +200,7 @@ impl Network {
             ready: tick + 1,
             started: tick + 1,
             age: 0,
+            attempts: 0,
             ended: false,
             loss: None,
             packet: Some(packet),
@@ -377,6 +380,23 @@ impl Network {
         let mut total = Counters::default();
         self.rings.ports.iter().for_each(|port| total.add(&port.counters));
         total
+    }
+
+    /// Puts every packet of every link into `dump` from now on, one interface for each ring port:
+    /// the link behind it, by the port's number. Costs a copy of each packet's bytes a hop; without
+    /// a dump, nothing that can be measured (`docs/simulation/dumps.md`).
+    pub fn begin_dump(&mut self, dump: Dump) {
+        self.rings.tap = Some(Box::new(Tap::new(dump, &self.rings, &self.config, self.ticks)));
+    }
+
+    /// The dump so far, where there is one.
+    pub fn dump_mut(&mut self) -> Option<&mut Dump> {
+        self.rings.tap.as_mut().map(|tap| &mut tap.dump)
+    }
+
+    /// Stops dumping, and gives the dump back.
+    pub fn end_dump(&mut self) -> Option<Dump> {
+        self.rings.tap.take().map(|tap| tap.dump)
     }
 
     /// Sends that are waiting or on their way, those between ringlets among them.

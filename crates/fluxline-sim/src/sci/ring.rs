@@ -28,6 +28,7 @@ use super::link::{Entry, Kind, Loss};
 use super::packet::{ECHO_SYMBOLS, Packet};
 use super::port::{Arriving, Echo, Flight, Item, Port, What};
 use super::random::Errors;
+use super::tap::{Put, Tap};
 
 /// High sends that follow one another; the next waits like a low one. "About 10 % stays for low
 /// priority": BACKGROUND-M; that it is counted in sends is a simplification.
@@ -80,6 +81,8 @@ pub(super) struct Rings {
     errors: Errors,
     /// Entries to be made, in order.
     pub due: Vec<Entry>,
+    /// Listens to the links, where somebody wants a dump.
+    pub tap: Option<Box<Tap>>,
     #[cfg(test)]
     pub trace: Trace,
 }
@@ -100,6 +103,7 @@ impl Rings {
             sends: Pool::default(),
             errors: Errors::new(config.faults),
             due: Vec::new(),
+            tap: None,
             #[cfg(test)]
             trace: Trace::new(),
         }
@@ -204,7 +208,7 @@ impl Rings {
             send.waited += out - tick;
         }
         port.free_at = out + symbols;
-        self.put(at, out, handle);
+        self.put(at, tick, out, handle);
         if ended != known {
             self.tell(at, out, ended, tick);
         }
@@ -254,8 +258,8 @@ impl Rings {
         port.first_go.from(port.free_at)
     }
 
-    /// Puts a packet on the link behind, from tick `out` on; `free_at` is set.
-    fn put(&mut self, at: u32, out: u64, handle: u32) {
+    /// Puts a packet on the link behind, from tick `out` on, known at `now`; `free_at` is set.
+    fn put(&mut self, at: u32, now: u64, out: u64, handle: u32) {
         let port = &mut self.ports[at as usize];
         let rise = port.first_go.from(port.free_at);
         port.out_rise = rise;
@@ -267,6 +271,9 @@ impl Rings {
         flight.bad |= self.errors.hit(flight.symbols);
         let id = flight.id;
         let (downstream, cut) = (port.downstream, port.cut);
+        if let Some(tap) = &mut self.tap {
+            tap.put(Put { at, now, out, handle, is_cut: cut }, flight);
+        }
         self.note(out, at, if is_send { 's' } else { 'e' }, id);
         if cut {
             let symbols = self.flights.get(handle).map_or(0, |flight| u64::from(flight.symbols));
@@ -403,7 +410,10 @@ impl Rings {
         let is_event = flight.is_event;
         let flight = self.flights.add(flight);
         self.ports[at as usize].start(tick, symbols, clears);
-        self.put(at, tick, flight);
+        if let (Some(tap), Some(send)) = (&mut self.tap, self.sends.get(handle)) {
+            tap.start(flight, send);
+        }
+        self.put(at, tick, tick, flight);
         if known.until(tick) != known {
             self.tell(at, tick, known.until(tick), tick);
         }
@@ -426,6 +436,7 @@ impl Rings {
         let lane = &mut port.lanes[number];
         (send.delayed, send.waited) = (tick - send.ready, 0);
         (send.ready, send.started, send.age) = (NEVER, tick, 0);
+        send.attempts = send.attempts.saturating_add(1);
         if lane.unsent.front() == Some(&handle) {
             lane.unsent.pop_front();
             if !send.is_event {

@@ -41,6 +41,13 @@ pub fn on_link(
     let ended = run::run(&mut stage, &plan, entries, report);
     report.environment["fingerprint"] = cluster.fingerprint().to_string().into();
     report.environment["virtual_ns"] = cluster.now().as_ns().into();
+    match cluster.end_dump() {
+        Ok(Some(written)) if written.left_out > 0 => eprintln!("fluxline: {written}."),
+        Ok(_) => {}
+        Err(error) => {
+            return ended.and(Err(Trouble::host("the dump could not be written whole")(error)));
+        }
+    }
     ended
 }
 

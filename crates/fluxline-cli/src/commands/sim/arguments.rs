@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use fluxline_sim::dump::LIMIT_BYTES;
 
 /// `fluxline sim`.
 #[derive(Debug, Subcommand)]
@@ -11,7 +12,8 @@ pub enum SimCommand {
     #[command(
         after_help = "Examples:\n  fluxline sim run scenarios/sci-ring.toml --report ring\n  \
         fluxline sim run scenarios/torus.toml --quick --json\n  \
-        fluxline sim run scenarios/sci-ring.toml --quick --trace ring.json"
+        fluxline sim run scenarios/sci-ring.toml --quick --trace ring.json\n  \
+        fluxline sim run scenarios/sci-ring.toml --quick --dump ring.pcapng"
     )]
     Run(SimRunArguments),
     /// Run published experiments on models of their machines, and compare
@@ -48,6 +50,17 @@ pub struct SimRunArguments {
     /// How much of it: from the start, in virtual time \[us\]
     #[arg(long, requires = "trace", default_value_t = 20.0, value_name = "US")]
     pub trace_us: f64,
+    /// Write the packets on all links at the first load into this new file, for Wireshark; into a
+    /// folder: at each load
+    #[arg(long, value_name = "FILE_OR_DIR")]
+    pub dump: Option<PathBuf>,
+    /// How much of them: from the start, in virtual time \[us\]
+    #[arg(long, requires = "dump", default_value_t = 100.0, value_name = "US")]
+    pub dump_us: f64,
+    /// The largest dump \[byte\]; packets beyond it are counted
+    #[arg(long, requires = "dump", default_value_t = LIMIT_BYTES, value_name = "BYTES",
+          value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub dump_limit: u64,
 }
 
 /// `fluxline sim reproduce`.

@@ -1,6 +1,7 @@
 //! `fluxline sim`: links and hosts in virtual time.
 
 mod arguments;
+mod dump;
 mod links;
 mod parquet;
 mod point;

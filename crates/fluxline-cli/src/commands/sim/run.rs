@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::arguments::SimRunArguments;
 use super::point::{Latency, Point, Results, Saturation};
-use super::{links, report, tables};
+use super::{dump, links, report, tables};
 use crate::failure::Failure;
 use crate::{files, progress, say, say_text};
 
@@ -29,6 +29,7 @@ pub fn run(arguments: &SimRunArguments, json: bool) -> Result<(), Failure> {
     if let Some(file) = &arguments.trace {
         trace(&scenario, arguments.trace_us, file)?;
     }
+    let dumped = dump::write(&scenario, arguments)?;
     let threads = arguments.threads.and_then(|count| NonZeroUsize::new(count as usize));
     let results = simulate(&scenario, threads, json)?;
     let page = report::page(&name, &scenario, &results);
@@ -46,6 +47,7 @@ pub fn run(arguments: &SimRunArguments, json: bool) -> Result<(), Failure> {
     if let Some(folder) = &arguments.report {
         say!("\nreport: {}", folder.join("report.html").display());
     }
+    dumped.iter().for_each(dump::Dumped::say);
     Ok(())
 }
 

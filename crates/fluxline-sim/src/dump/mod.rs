@@ -1,0 +1,227 @@
+//! Packets of a simulated network as a pcapng file, for Wireshark and everything else that reads
+//! captures.
+//!
+//! A model says what is on which link, and from when on; a [`Dump`] puts it into the order of time
+//! and keeps the bytes of the file in memory, up to a limit. Times are picoseconds of virtual time.
+//! Models that were told to dump have the methods for it: [`sci::Network`](crate::sci::Network),
+//! [`network::Network`](crate::network::Network), a [`Cluster`](crate::cluster::Cluster) by its URL
+//! and a [`Scenario`](crate::scenario::Scenario).
+//!
+//! The writer of captures in `fluxline-daq` is for UDP in Ethernet frames, and out of reach: this
+//! crate stands on `fluxline-proto` alone.
+
+mod pcapng;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt;
+
+use crate::Instant;
+
+/// Bytes of a dump where nobody says: some 400,000 packets of 64 bytes. A choice.
+pub const LIMIT_BYTES: u64 = 64 << 20;
+
+/// Link type of SCI packets: LINKTYPE_USER0. Source: tcpdump.org, "Link-Layer Header Types"; no
+/// number is assigned to SCI.
+pub const LINK_TYPE_SCI: u16 = 147;
+/// Link type of packets of the generic network: LINKTYPE_USER1.
+pub const LINK_TYPE_NETWORK: u16 = 148;
+
+/// A link, as readers list it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface<'a> {
+    /// Short, and unique in the file.
+    pub name: &'a str,
+    /// What it joins.
+    pub about: &'a str,
+    /// What its packets are, by the numbers of tcpdump.org.
+    pub link_type: u16,
+    /// Its rate.
+    pub bits_per_s: u64,
+}
+
+/// What is put on a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// When its first byte is.
+    pub at: Instant,
+    /// On which link: what [`Dump::interface`] returned.
+    pub interface: u32,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// What cannot be seen in them; empty: nothing.
+    pub comment: String,
+    /// Whether its check sum is wrong.
+    pub is_damaged: bool,
+}
+
+/// A pcapng file under way, in memory.
+///
+/// Costs: a copy of each packet's bytes and some 60 bytes besides, as long as there is room.
+#[derive(Clone, Debug)]
+pub struct Dump {
+    bytes: Vec<u8>,
+    /// Bytes that were taken out of `bytes` already.
+    taken: u64,
+    limit_bytes: u64,
+    interfaces: Vec<Counts>,
+    /// Told before their time.
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    told: u64,
+    last: Instant,
+    is_full: bool,
+}
+
+/// How a dump ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Packets in the file.
+    pub packets: u64,
+    /// Packets that came after the limit was reached.
+    pub left_out: u64,
+    /// The limit.
+    pub limit_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    written: u64,
+    left_out: u64,
+}
+
+/// A packet in the order of time; at one moment, in the order in which they were told.
+#[derive(Clone, Debug)]
+struct Waiting {
+    number: u64,
+    packet: Packet,
+}
+
+impl Waiting {
+    fn key(&self) -> (Instant, u64) {
+        (self.packet.at, self.number)
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// The sentence for a dump that does not have everything.
+impl fmt::Display for Written {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Written { packets, left_out, limit_bytes } = self;
+        write!(
+            out,
+            "the dump has the first {packets} packets; {left_out} more did not fit into its limit \
+             of {limit_bytes} bytes"
+        )
+    }
+}
+
+impl Dump {
+    /// Begins a file that grows up to `limit_bytes`. What describes the links is written in any
+    /// case; after the first packet that does not fit, none is.
+    #[must_use]
+    pub fn new(limit_bytes: u64) -> Dump {
+        let mut bytes = Vec::new();
+        pcapng::section(&mut bytes);
+        Dump {
+            bytes,
+            taken: 0,
+            limit_bytes,
+            interfaces: Vec::new(),
+            waiting: BinaryHeap::new(),
+            told: 0,
+            last: Instant::START,
+            is_full: false,
+        }
+    }
+
+    /// Adds a link; all of them before the first packet.
+    pub fn interface(&mut self, interface: &Interface<'_>) -> u32 {
+        pcapng::interface(&mut self.bytes, interface);
+        self.interfaces.push(Counts::default());
+        (self.interfaces.len() - 1) as u32
+    }
+
+    /// Puts a packet down. It is `now`: nothing that is told later is earlier than that.
+    ///
+    /// # Panics
+    /// When there is no such interface.
+    pub fn packet(&mut self, now: Instant, packet: Packet) {
+        self.write_until(now);
+        self.told += 1;
+        self.waiting.push(Reverse(Waiting { number: self.told, packet }));
+    }
+
+    /// What of the file has not been taken so far; it begins with the file's first byte, and
+    /// grows.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        self.taken += self.bytes.len() as u64;
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// How many bytes [`Dump::take_bytes`] would give.
+    #[must_use]
+    pub fn untaken_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Ends the file: its last bytes, those that were not taken before. A last record for each
+    /// link says how many packets it carried, and how many of them are not in the file.
+    #[must_use]
+    pub fn finish(mut self) -> (Vec<u8>, Written) {
+        self.write_until(Instant::from_ps(u64::MAX));
+        let sum = |of: fn(&Counts) -> u64| self.interfaces.iter().map(of).sum();
+        let (packets, left_out) = (sum(|of| of.written), sum(|of| of.left_out));
+        let written = Written { packets, left_out, limit_bytes: self.limit_bytes };
+        let comment = if left_out > 0 { written.to_string() } else { String::new() };
+        for (interface, counts) in (0..).zip(&self.interfaces) {
+            let carried = counts.written + counts.left_out;
+            let statistics =
+                pcapng::Statistics { interface, at: self.last, carried, left_out: counts.left_out };
+            pcapng::statistics(&mut self.bytes, &statistics, &comment);
+        }
+        (self.bytes, written)
+    }
+
+    fn write_until(&mut self, now: Instant) {
+        while self.waiting.peek().is_some_and(|Reverse(first)| first.packet.at <= now) {
+            let Some(Reverse(Waiting { packet, .. })) = self.waiting.pop() else { return };
+            self.last = packet.at;
+            self.is_full |= !self.has_room(&packet);
+            let counts = &mut self.interfaces[packet.interface as usize];
+            if self.is_full {
+                counts.left_out += 1;
+                continue;
+            }
+            counts.written += 1;
+            pcapng::packet(&mut self.bytes, &packet);
+        }
+    }
+
+    /// Whether a packet fits, with the last records behind it.
+    fn has_room(&self, packet: &Packet) -> bool {
+        let end = self.interfaces.len() as u64 * pcapng::STATISTICS_BYTES_MAX;
+        let before = self.taken + self.bytes.len() as u64;
+        before + pcapng::packet_bytes(packet) + end <= self.limit_bytes
+    }
+}

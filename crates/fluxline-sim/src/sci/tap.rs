@@ -1,0 +1,163 @@
+//! Shows what is put on the links of a network to a [`Dump`].
+//!
+//! A packet is shown once for each link that it crosses: from when its first symbol is put on, with
+//! the bytes that come out at the other end. A send's bytes are kept from its start on, because the
+//! model hands its packet over when it is accepted, while its echo is still on the way.
+
+use std::fmt::Write;
+
+use super::ageing::Phase;
+use super::lane::{self, Send};
+use super::network::Ticks;
+use super::port::{Echo, Flight};
+use super::wire::{self, Crc, EchoHead, Flow};
+use super::{Config, NodeId, Packet, ring::Rings};
+use crate::dump::{self, Dump, Interface, LINK_TYPE_SCI};
+
+/// What listens to the links.
+#[derive(Debug)]
+pub(super) struct Tap {
+    pub dump: Dump,
+    ticks: Ticks,
+    /// Address of each ring port's node.
+    addresses: Vec<NodeId>,
+    /// What is on its way, by its flight.
+    images: Vec<Option<Image>>,
+}
+
+/// A send as it started, for it and its echo.
+#[derive(Debug)]
+struct Image {
+    packet: Packet,
+    id: u64,
+    attempt: u32,
+    is_passing: bool,
+    /// The port that made the echo, once there is one.
+    echoed_by: Option<u32>,
+}
+
+/// A packet that is put on a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Put {
+    /// The port before the link.
+    pub at: u32,
+    /// The tick that is done.
+    pub now: u64,
+    /// Tick of the first symbol.
+    pub out: u64,
+    pub handle: u32,
+    pub is_cut: bool,
+}
+
+impl Tap {
+    /// One interface for each ring port: the link behind it, by the port's number.
+    pub fn new(mut dump: Dump, rings: &Rings, config: &Config, ticks: Ticks) -> Tap {
+        let address = |node: u32| config.addresses[node as usize];
+        for port in &rings.ports {
+            let (from, to) = (port.node, rings.ports[port.downstream as usize].node);
+            let name = format!("ringlet{}:{from}-{to}", port.ring);
+            let about = format!(
+                "ringlet {}, link from node {from} (address {:#06x}) to node {to} ({:#06x})",
+                port.ring,
+                address(from).0,
+                address(to).0
+            );
+            let bits_per_s = config.clock.hertz() * 16;
+            let (name, about, link_type) = (&name, &about, LINK_TYPE_SCI);
+            dump.interface(&Interface { name, about, link_type, bits_per_s });
+        }
+        let addresses = rings.ports.iter().map(|port| address(port.node)).collect();
+        Tap { dump, ticks, addresses, images: Vec::new() }
+    }
+
+    /// A send starts.
+    #[cold]
+    pub fn start(&mut self, handle: u32, send: &Send) {
+        let place = handle as usize;
+        if self.images.len() <= place {
+            self.images.resize_with(place + 1, || None);
+        }
+        self.images[place] = send.packet.clone().map(|packet| Image {
+            packet,
+            id: send.id.0,
+            attempt: send.attempts,
+            is_passing: send.passing,
+            echoed_by: None,
+        });
+    }
+
+    /// A packet is put on a link.
+    #[cold]
+    pub fn put(&mut self, put: Put, flight: &Flight) {
+        let Some(Some(image)) = self.images.get_mut(put.handle as usize) else { return };
+        let crc = match (flight.bad, flight.logged) {
+            (false, _) => Crc::Right,
+            (true, false) => Crc::Damaged,
+            (true, true) => Crc::Stomped,
+        };
+        let (is_high, phase) = (lane::is_high(flight.lane.into()), flight.phase);
+        let flow = Flow { is_high, phase, is_old: flight.old };
+        let bytes = match flight.echo {
+            None => wire::send(&image.packet, flow, crc),
+            Some(says) => {
+                let by = *image.echoed_by.get_or_insert(put.at);
+                let head = EchoHead {
+                    target: image.packet.source,
+                    source: self.addresses[by as usize],
+                    says,
+                    is_response: lane::is_response(flight.lane.into()),
+                    transaction: image.packet.transaction,
+                    flow,
+                };
+                wire::echo(&head, crc)
+            }
+        };
+        let packet = dump::Packet {
+            at: self.ticks.at(put.out),
+            interface: put.at,
+            bytes,
+            comment: comment(image, flight, crc, put.is_cut),
+            is_damaged: crc != Crc::Right,
+        };
+        self.dump.packet(self.ticks.at(put.now), packet);
+    }
+}
+
+/// What cannot be seen in the bytes.
+fn comment(image: &Image, flight: &Flight, crc: Crc, is_cut: bool) -> String {
+    let mut text = String::new();
+    let of = if flight.echo.is_some() { "echo of send" } else { "send" };
+    // Writing into a string cannot fail.
+    let _ = write!(text, "{of} {}, try {}", image.id, image.attempt);
+    let mut add = |what: &str| {
+        text.push_str("; ");
+        text.push_str(what);
+    };
+    match flight.phase {
+        Phase::DoTry => {}
+        Phase::RetryA => add("of generation A"),
+        Phase::RetryB => add("of generation B"),
+    }
+    if image.is_passing {
+        add("comes from another ringlet");
+    }
+    match flight.echo {
+        None | Some(Echo::Accepted) => {}
+        Some(Echo::Busy(Phase::DoTry)) => add("refused"),
+        Some(Echo::Busy(Phase::RetryA)) => add("refused into generation A"),
+        Some(Echo::Busy(Phase::RetryB)) => add("refused into generation B"),
+        Some(Echo::None) => add("scrubbed: nobody took the send"),
+    }
+    if flight.old {
+        add("marked old by the scrubber");
+    }
+    match crc {
+        Crc::Right => {}
+        Crc::Damaged => add("damaged on this link"),
+        Crc::Stomped => add("damaged before, CRC stomped"),
+    }
+    if is_cut {
+        add("destroyed: this cable is cut");
+    }
+    text
+}
