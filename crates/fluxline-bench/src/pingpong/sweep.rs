@@ -323,7 +323,9 @@ pub fn check(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Resul
             }
         }
     }
-    let megabytes = compared as f64 / 1e6;
-    into.facts.push(fact("compared and found equal".to_owned(), "MB", vec![megabytes]));
+    if compared > 0 {
+        let megabytes = compared as f64 / 1e6;
+        into.facts.push(fact("compared and found equal".to_owned(), "MB", vec![megabytes]));
+    }
     ended
 }
