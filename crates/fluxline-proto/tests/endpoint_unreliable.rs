@@ -98,7 +98,8 @@ fn a_lost_frame_takes_only_its_own_bytes_with_it() {
         let placed = found.iter().filter(|&&byte| byte == 7).count();
         let lost = 60_000 - placed;
         let frame = 300 - 12 - 16 - 4;
-        assert!((3000..10_000).contains(&lost), "{lost} byte of 60,000 with a tenth lost");
+        // Of 224 frames 22 +- 4.5 are lost: none, or 50, comes once in some billion seeds.
+        assert!((frame..50 * frame).contains(&lost), "{lost} byte of 60,000 with a tenth lost");
         assert!(found.chunks(frame).all(|of| of.iter().all(|&byte| byte == of[0])), "by frames");
         let mut came = 0;
         for what in &world.told[1] {
