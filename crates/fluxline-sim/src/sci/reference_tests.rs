@@ -86,6 +86,7 @@ fn engine(config: &Config, offers: &[Offer], service: u64) -> Outcome {
     }
     assert_eq!(done, offers.len(), "not every send was done, once: {config:?} {offers:?}");
     network.check_conservation().expect("all is accounted for");
+    assert_eq!(network.total().gos_injected, 0, "no go bit was lost: {config:?} {offers:?}");
     let mut trace = network.rings.trace.clone();
     trace.sort_unstable();
     received.sort_unstable();
@@ -123,7 +124,8 @@ fn reference(config: &Config, offers: &[Offer], service: u64, last: u64) -> Outc
     Outcome { trace, received, bypass: model.bypass_max(), last }
 }
 
-fn agree(seed: u64, config: &Config, offers: &[Offer], service: u64) {
+/// Where engine and model part, if they do.
+fn part(config: &Config, offers: &[Offer], service: u64) -> Option<String> {
     let fast = engine(config, offers, service);
     let slow = reference(config, offers, service, fast.last + 10);
     let differs = fast.trace.iter().zip(&slow.trace).position(|(fast, slow)| fast != slow);
@@ -131,11 +133,18 @@ fn agree(seed: u64, config: &Config, offers: &[Offer], service: u64) {
         let from = at.saturating_sub(6);
         let fast = &fast.trace[from..(at + 4).min(fast.trace.len())];
         let slow = &slow.trace[from..(at + 4).min(slow.trace.len())];
-        panic!("seed {seed}: {config:?}\n{offers:?}\nengine    {fast:?}\nreference {slow:?}");
+        return Some(format!("{config:?}\n{offers:?}\nengine    {fast:?}\nreference {slow:?}"));
     }
-    assert_eq!(fast.trace.len(), slow.trace.len(), "seed {seed}");
-    assert_eq!(fast.received, slow.received, "seed {seed}");
-    assert_eq!(fast.bypass, slow.bypass, "seed {seed}");
+    let same = fast.trace.len() == slow.trace.len()
+        && fast.received == slow.received
+        && fast.bypass == slow.bypass;
+    (!same).then(|| "the same trace, but not the same number, packets or queues".to_owned())
+}
+
+fn agree(seed: u64, config: &Config, offers: &[Offer], service: u64) {
+    if let Some(difference) = part(config, offers, service) {
+        panic!("seed {seed}: {difference}");
+    }
 }
 
 /// A small ring and some sends: what is drawn from a seed.
@@ -229,11 +238,65 @@ fn no_ring_of_one_priority_with_a_hot_receiver_that_ages_stops() {
     }
 }
 
-/// Expected: no ring stops. Presumably a low send, for which the receiver or the allocation toggle
-/// waits, gets no turn between high ones that are refused and tried on and on.
 #[test]
-#[should_panic(expected = "not every send was done")]
-fn with_two_priorities_a_ring_with_a_hot_receiver_that_ages_may_stop() {
-    let (config, offers, service) = hot_scenario(2081, true);
-    engine(&config, &offers, service);
+fn with_two_priorities_a_ring_with_a_hot_receiver_that_ages_does_not_stop_either() {
+    for seed in 6000..6300 {
+        let (config, offers, service) = hot_scenario(seed, true);
+        agree(seed, &config, &offers, service);
+    }
+}
+
+/// On these rings the scrubber took a go bit that a port held back, to empty its bypass FIFO, for a
+/// lost one and put a second one in. The others went on with that; the first three rings stopped.
+#[test]
+fn a_go_bit_that_a_port_holds_back_is_not_taken_for_a_lost_one() {
+    for seed in [2078, 2158, 2380, 2081, 2503] {
+        let (config, offers, service) = hot_scenario(seed, true);
+        agree(seed, &config, &offers, service);
+    }
+    for seed in [2185, 2503, 2545] {
+        let (config, offers, service) = hot_scenario(seed, false);
+        agree(seed, &config, &offers, service);
+    }
+    for seed in [31690, 31702, 32354] {
+        let (config, offers, service) = scenario(seed, true, seed % 2 == 0);
+        agree(seed, &config, &offers, service);
+    }
+}
+
+/// Outside the suite: `KIND=hot2 SEED=0 COUNT=20000 cargo test --release -p fluxline-sim --lib
+/// campaign_of_rings -- --ignored --nocapture`.
+#[test]
+#[ignore = "a campaign"]
+fn campaign_of_rings() {
+    let number = |name: &str, without: u64| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(without)
+    };
+    let kind = std::env::var("KIND").unwrap_or_else(|_| "hot2".to_owned());
+    let (first, count) = (number("SEED", 0), number("COUNT", 1000));
+    let (mut parted, mut stopped) = (Vec::new(), Vec::new());
+    std::panic::set_hook(Box::new(|info| {
+        println!("{}", info.to_string().chars().take(300).collect::<String>())
+    }));
+    for seed in first..first + count {
+        let (config, offers, service) = match kind.as_str() {
+            "plain" => scenario(seed, false, false),
+            "busy" => scenario(seed, false, true),
+            "two" => scenario(seed, true, seed % 2 == 0),
+            "hot1" => hot_scenario(seed, false),
+            "hot2" => hot_scenario(seed, true),
+            other => panic!("no kind {other}"),
+        };
+        match std::panic::catch_unwind(|| part(&config, &offers, service)) {
+            Ok(None) => {}
+            Ok(Some(how)) => {
+                println!("seed {seed}: {how}");
+                parted.push(seed);
+            }
+            Err(_) => stopped.push(seed),
+        }
+    }
+    drop(std::panic::take_hook());
+    println!("{kind} {first}+{count}: parted {parted:?}, stopped or panicked {stopped:?}");
+    assert!(parted.is_empty() && stopped.is_empty());
 }

@@ -47,10 +47,10 @@ pub(super) struct Ringlet {
     pub toggled_at: Option<u64>,
     /// When the scrubber will put one out.
     pub toggle_at: u64,
-    /// Whether the scrubber saw a low go idle since the toggle came last.
-    pub go_seen: bool,
-    /// Circulations without one, in a row.
-    pub goless: u32,
+    /// Whether a packet came to the scrubber since the toggle came last.
+    pub alive: bool,
+    /// Circulations with neither a packet nor a low go idle, in a row.
+    pub silent: u32,
     /// Receive queues that serve a generation.
     pub ageing: u32,
     pub allocating: bool,
@@ -163,8 +163,8 @@ impl Rings {
         }
         let flight = *flight;
         let is_scrubber = self.ringlets[port.ring as usize].ports[0] == at;
-        if is_scrubber && port.in_rise.low < tick {
-            self.ringlets[port.ring as usize].go_seen = true;
+        if is_scrubber {
+            self.ringlets[port.ring as usize].alive = true;
         }
         if flight.target == at {
             return match flight.echo {

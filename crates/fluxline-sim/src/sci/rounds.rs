@@ -11,9 +11,10 @@ use super::link::{Kind, Loss};
 use super::port::{Item, What};
 use super::ring::Rings;
 
-/// Circulations without a low go idle after which the scrubber puts one in. That there is such a
-/// time-out: names of errors in Numascale's LC4 firmware; its length: assumed.
-const GOLESS_CIRCULATIONS: u32 = 4;
+/// Circulations with neither a packet nor a low go idle after which the scrubber puts one in. That
+/// there is such a time-out: names of errors in Numascale's LC4 firmware; its length, and that
+/// packets put it off: assumed.
+const SILENT_CIRCULATIONS: u32 = 4;
 
 impl Rings {
     /// Sees to it that old sends of a ringlet are looked for.
@@ -120,17 +121,22 @@ impl Rings {
         self.pass_toggle(at, tick, What::Circulation);
     }
 
-    /// The scrubber puts a go bit in when it saw none for some circulations: one was lost.
+    /// The scrubber puts a go bit in when for some circulations nothing came: one was lost.
+    ///
+    /// While packets come, a port that empties its bypass FIFO may hold the go bit back, for as
+    /// long as it takes. A second one would let the others fill the link before that port, which
+    /// then never comes to its end. When the low go bit is lost, packets cease: even high sends
+    /// need it after some.
     fn look_for_go(&mut self, at: u32, tick: u64) {
         let ring = self.ports[at as usize].ring as usize;
         let port = &mut self.ports[at as usize];
         let ringlet = &mut self.ringlets[ring];
-        let seen = std::mem::take(&mut ringlet.go_seen) || port.in_rise.low <= tick;
-        ringlet.goless = if seen { 0 } else { ringlet.goless + 1 };
-        if !self.flow_control || ringlet.goless < GOLESS_CIRCULATIONS {
+        let is_fine = std::mem::take(&mut ringlet.alive) || port.in_rise.low <= tick;
+        ringlet.silent = if is_fine { 0 } else { ringlet.silent + 1 };
+        if !self.flow_control || ringlet.silent < SILENT_CIRCULATIONS {
             return;
         }
-        ringlet.goless = 0;
+        ringlet.silent = 0;
         port.counters.gos_injected += 1;
         port.in_rise = Go::at(tick);
         port.first_go = port.first_go.map(|open| open.min(tick));
