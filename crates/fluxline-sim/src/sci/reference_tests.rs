@@ -246,6 +246,14 @@ fn with_two_priorities_a_ring_with_a_hot_receiver_that_ages_does_not_stop_either
     }
 }
 
+/// Node 1 began to serve a generation in the very tick in which the scrubber took the toggle of the
+/// last one off: what came of it depended on the order of the two.
+#[test]
+fn a_generation_that_begins_when_the_rounds_end_has_rounds_of_its_own() {
+    let (config, offers, service) = scenario(105_050, true, true);
+    agree(105_050, &config, &offers, service);
+}
+
 /// On these rings the scrubber took a go bit that a port held back, to empty its bypass FIFO, for a
 /// lost one and put a second one in. The others went on with that; the first three rings stopped.
 #[test]

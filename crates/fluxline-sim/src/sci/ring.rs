@@ -53,6 +53,9 @@ pub(super) struct Ringlet {
     pub silent: u32,
     /// Receive queues that serve a generation.
     pub ageing: u32,
+    /// How many of them began in tick `begun_at`: they count from the next tick on.
+    pub begun: u32,
+    pub begun_at: u64,
     pub allocating: bool,
     pub allocation_at: u64,
 }

@@ -156,13 +156,38 @@ impl Rings {
     /// A receive queue begins to serve a generation: rounds of allocation must be told.
     pub fn begin_ageing(&mut self, at: u32, tick: u64) {
         let ringlet = &mut self.ringlets[self.ports[at as usize].ring as usize];
+        if ringlet.begun_at != tick {
+            (ringlet.begun_at, ringlet.begun) = (tick, 0);
+        }
+        ringlet.begun += 1;
         ringlet.ageing += 1;
         if !ringlet.allocating {
-            ringlet.allocating = true;
-            ringlet.allocation_at = tick + 1;
-            let scrubber = ringlet.ports[0];
-            self.schedule(tick + 1, scrubber, Kind::Wake);
+            self.begin_rounds(at, tick);
         }
+    }
+
+    /// The scrubber will put an allocation toggle out.
+    fn begin_rounds(&mut self, at: u32, tick: u64) {
+        let ringlet = &mut self.ringlets[self.ports[at as usize].ring as usize];
+        ringlet.allocating = true;
+        ringlet.allocation_at = tick + 1;
+        let scrubber = ringlet.ports[0];
+        self.schedule(tick + 1, scrubber, Kind::Wake);
+    }
+
+    /// Whether the allocation toggle ends at the scrubber: no receive queue served a generation
+    /// before this tick. For one that begins in this tick, another toggle is put out.
+    fn ends_rounds(&mut self, at: u32, tick: u64) -> bool {
+        let ringlet = &mut self.ringlets[self.ports[at as usize].ring as usize];
+        let begun = if ringlet.begun_at == tick { ringlet.begun } else { 0 };
+        if ringlet.ports[0] != at || ringlet.ageing > begun {
+            return false;
+        }
+        ringlet.allocating = false;
+        if begun > 0 {
+            self.begin_rounds(at, tick);
+        }
+        true
     }
 
     /// The allocation toggle comes: it waits for a send of this port that is ready and has not had
@@ -177,8 +202,7 @@ impl Rings {
             let after = ageing.is_serving();
             self.ringlets[ring].ageing -= u32::from(before && !after);
         }
-        if self.ringlets[ring].ports[0] == at && self.ringlets[ring].ageing == 0 {
-            self.ringlets[ring].allocating = false;
+        if self.ends_rounds(at, tick) {
             return;
         }
         let port = &self.ports[at as usize];

@@ -108,6 +108,8 @@ pub(super) fn build(config: &Config) -> (Vec<Port>, Vec<Ringlet>) {
             alive: true,
             silent: 0,
             ageing: 0,
+            begun: 0,
+            begun_at: NEVER,
             allocating: false,
             allocation_at: NEVER,
         });
