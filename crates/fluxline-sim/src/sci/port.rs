@@ -132,8 +132,9 @@ pub struct Port {
     /// Set from an own start until the bypass FIFO is empty.
     pub clears: Option<Clears>,
     pub lanes: [Lane; LANES],
-    /// For turns between the classes: whether the last own send was a response.
-    pub last_response: bool,
+    /// For turns between the classes, of low sends and of high ones: whether the last own send was a
+    /// response.
+    pub last_response: [bool; 2],
     /// High sends since the last one that needed the low go bit.
     pub high_streak: u32,
     /// Tick of the earliest entry that was made for an own start.
@@ -166,7 +167,7 @@ impl Port {
             out_rise: Go::at(0),
             clears: None,
             lanes: Default::default(),
-            last_response: true,
+            last_response: [true; 2],
             high_streak: 0,
             woken_for: NEVER,
             holds_allocation: false,

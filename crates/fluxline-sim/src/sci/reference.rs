@@ -74,7 +74,8 @@ struct Station {
     stripping: Option<Option<Carried>>,
     sends: Vec<Waiting>,
     window_at: [u64; 4],
-    last_response: bool,
+    /// Of low sends, of high sends.
+    last_response: [bool; 2],
     streak: u32,
     held: [u32; 2],
     freed: Vec<(u64, usize)>,
@@ -112,7 +113,7 @@ impl Reference {
             stripping: None,
             sends: Vec::new(),
             window_at: [0; 4],
-            last_response: true,
+            last_response: [true; 2],
             streak: 0,
             held: [0; 2],
             freed: Vec::new(),
@@ -309,7 +310,8 @@ impl Reference {
         let spent = station.streak >= 9;
         let goes = |send: &&&Waiting| if send.high && !spent { high } else { low };
         let key = |send: &&Waiting| {
-            (send.high == spent, send.response == station.last_response, send.high, send.id)
+            let last_response = station.last_response[usize::from(send.high)];
+            (send.high == spent, send.response == last_response, send.high, send.id)
         };
         let ready = self.ready(node);
         let send = **ready.iter().filter(goes).min_by_key(|send| key(send))?;
@@ -317,7 +319,7 @@ impl Reference {
         let acts_high = send.high && !spent;
         station.both = acts_high;
         station.streak = if acts_high { station.streak + 1 } else { 0 };
-        station.last_response = send.response;
+        station.last_response[usize::from(send.high)] = send.response;
         let mine = station.sends.iter_mut().find(|other| other.id == send.id).expect("found");
         (mine.sent, mine.flying) = (true, true);
         let Waiting { id, target, length, response, phase, .. } = send;

@@ -14,6 +14,8 @@
 //!   others wait behind it or not; those that come later are let out when the bypass FIFO is empty.
 //! * A low node that recovers sets the high go bit before a packet when it saw one before the
 //!   packet's head came.
+//! * Requests and responses take turns, among low and among high sends apart. (With turns in common,
+//!   nine high sends between two low ones make the low ones all of the same class.)
 //! * A port's own send and a packet's head in the same tick: the send starts, the packet waits.
 //! * A packet offered during a tick may start in the next; a slot freed in a tick counts from the
 //!   next. So nothing depends on the order of entries of the same tick.
@@ -352,7 +354,8 @@ impl Rings {
             let from = (go + 1).max(port.free_at + 1).max(now);
             let Some((send, ready)) = lane.first(&self.sends, self.window, from) else { continue };
             let later_priority = is_high(number) == spent;
-            let key = (ready, later_priority, is_response(number) == port.last_response);
+            let last_response = port.last_response[usize::from(is_high(number))];
+            let key = (ready, later_priority, is_response(number) == last_response);
             if best.is_none_or(|(other, ..)| key < other) {
                 best = Some((key, number, send));
             }
@@ -385,7 +388,7 @@ impl Rings {
         let spent = port.high_streak >= HIGH_STREAK;
         let clears = if is_high(lane) && !spent { Clears::Both } else { Clears::Low };
         port.high_streak = if is_high(lane) && !spent { port.high_streak + 1 } else { 0 };
-        port.last_response = is_response(lane);
+        port.last_response[usize::from(is_high(lane))] = is_response(lane);
         let known = port.out_rise;
         let Some(flight) = self.take_off(at, tick, lane, handle) else { return };
         let symbols = u64::from(flight.symbols);
