@@ -191,6 +191,7 @@ impl Network {
             ready: tick + 1,
             started: tick + 1,
             age: 0,
+            owed: false,
             ended: false,
             loss: None,
             packet: Some(packet),

@@ -139,8 +139,10 @@ pub struct Port {
     pub high_streak: u32,
     /// Tick of the earliest entry that was made for an own start.
     pub woken_for: u64,
-    /// The allocation toggle waits here until a send has started.
+    /// The allocation toggle waits here until a send has started, and all that are owed a try.
     pub holds_allocation: bool,
+    /// Sends that were waiting, refused, when the toggle came, and have not been tried again since.
+    pub owed: u32,
     pub sent_since_allocation: bool,
     pub intake: [Intake; 2],
     pub arriving: VecDeque<Arriving>,
@@ -171,6 +173,7 @@ impl Port {
             high_streak: 0,
             woken_for: NEVER,
             holds_allocation: false,
+            owed: 0,
             sent_since_allocation: false,
             intake: Default::default(),
             arriving: VecDeque::new(),

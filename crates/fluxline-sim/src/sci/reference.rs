@@ -47,6 +47,8 @@ pub struct Waiting {
     /// Sent at least once.
     sent: bool,
     flying: bool,
+    /// Was waiting for its next try when the toggle came.
+    owed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,7 +140,7 @@ impl Reference {
     pub fn send(&mut self, node: usize, id: u64, target: usize, length: u32, class: (bool, bool)) {
         let (response, high) = class;
         let (ready, phase) = (self.tick + 1, Phase::DoTry);
-        let (sent, flying) = (false, false);
+        let (sent, flying, owed) = (false, false, false);
         self.stations[node].sends.push(Waiting {
             id,
             target,
@@ -149,6 +151,7 @@ impl Reference {
             phase,
             sent,
             flying,
+            owed,
         });
     }
 
@@ -311,7 +314,8 @@ impl Reference {
         let goes = |send: &&&Waiting| if send.high && !spent { high } else { low };
         let key = |send: &&Waiting| {
             let last_response = station.last_response[usize::from(send.high)];
-            (send.high == spent, send.response == last_response, send.high, send.id)
+            let class = (send.high == spent, send.response == last_response, send.high);
+            (class, !send.owed, send.id)
         };
         let ready = self.ready(node);
         let send = **ready.iter().filter(goes).min_by_key(|send| key(send))?;
@@ -321,7 +325,7 @@ impl Reference {
         station.streak = if acts_high { station.streak + 1 } else { 0 };
         station.last_response[usize::from(send.high)] = send.response;
         let mine = station.sends.iter_mut().find(|other| other.id == send.id).expect("found");
-        (mine.sent, mine.flying) = (true, true);
+        (mine.sent, mine.flying, mine.owed) = (true, true, false);
         let Waiting { id, target, length, response, phase, .. } = send;
         Some(Carried { id, source: node, target, length, response, phase, echo: None })
     }
@@ -331,7 +335,8 @@ impl Reference {
         station.mode = Mode::Transmit { packet, next: 0 };
         station.save = (false, false);
         station.sent_since = true;
-        if std::mem::take(&mut station.holds) {
+        let owed = station.sends.iter().any(|send| send.owed);
+        if !owed && std::mem::take(&mut station.holds) {
             station.sent_since = false;
             station.save_toggle = true;
         }
@@ -350,7 +355,10 @@ impl Reference {
         }
         let waits = self.config.flow_control && !self.ready(node).is_empty();
         let station = &mut self.stations[node];
-        if waits && !station.sent_since {
+        let refused = station.sends.iter_mut().filter(|send| send.sent && !send.flying);
+        refused.for_each(|send| send.owed = self.config.flow_control);
+        let owed = station.sends.iter().any(|send| send.owed);
+        if owed || (waits && !station.sent_since) {
             station.holds = true;
             return true;
         }

@@ -17,8 +17,12 @@
 //! * Requests and responses take turns, among low and among high sends apart. (With turns in common,
 //!   nine high sends between two low ones make the low ones all of the same class.)
 //! * A port's own send and a packet's head in the same tick: the send starts, the packet waits.
+//! * The allocation toggle waits at a port until its refused sends are tried again; these go first.
+//! * The scrubber puts a go bit in when for some circulations neither a packet nor a low go idle
+//!   came. (While packets come, a port may hold the bit back to empty its bypass FIFO.)
 //! * A packet offered during a tick may start in the next; a slot freed in a tick counts from the
-//!   next. So nothing depends on the order of entries of the same tick.
+//!   next, and so does a generation, for the scrubber. So nothing depends on the order of entries of
+//!   the same tick.
 
 use super::ageing::{Answer, Phase};
 use super::config::{Config, Retry};
@@ -406,7 +410,7 @@ impl Rings {
         }
         let port = &mut self.ports[at as usize];
         port.sent_since_allocation = true;
-        if std::mem::take(&mut port.holds_allocation) {
+        if port.owed == 0 && std::mem::take(&mut port.holds_allocation) {
             self.pass_allocation(at, tick);
         }
     }
@@ -417,6 +421,7 @@ impl Rings {
         let port = &mut self.ports[at as usize];
         let lane = &mut port.lanes[number];
         (send.ready, send.started, send.age) = (NEVER, tick, 0);
+        port.owed -= u32::from(std::mem::take(&mut send.owed));
         if lane.unsent.front() == Some(&handle) {
             lane.unsent.pop_front();
             if !send.is_event {

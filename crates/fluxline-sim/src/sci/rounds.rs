@@ -190,9 +190,10 @@ impl Rings {
         true
     }
 
-    /// The allocation toggle comes: it waits for a send of this port that is ready and has not had
-    /// its turn since the toggle was here. Without flow control it never waits: the turn may not
-    /// come, because retries of sends that wait for this very round to end fill the link.
+    /// The allocation toggle comes: it waits until each refused send of this port has been tried
+    /// again, and for a send that is ready when none has had its turn since the toggle was here.
+    /// Without flow control it never waits: the turn may not come, because retries of sends that
+    /// wait for this very round to end fill the link.
     pub fn allocation(&mut self, at: u32, tick: u64) {
         let ring = self.ports[at as usize].ring as usize;
         for class in 0..2 {
@@ -205,16 +206,31 @@ impl Rings {
         if self.ends_rounds(at, tick) {
             return;
         }
+        self.owe_tries(at);
         let port = &self.ports[at as usize];
         let window = self.window();
         let waits = |lane: &super::lane::Lane| {
             lane.first(&self.sends, window, tick).is_some_and(|(_, ready)| ready <= tick)
         };
-        let may_wait = self.flow_control && !port.sent_since_allocation;
-        if may_wait && port.lanes.iter().any(waits) {
+        let has_turn = self.flow_control && !port.sent_since_allocation;
+        if port.owed > 0 || (has_turn && port.lanes.iter().any(waits)) {
             self.ports[at as usize].holds_allocation = true;
         } else {
             self.pass_allocation(at, tick);
+        }
+    }
+
+    /// Marks the refused sends of a port that wait for their next try.
+    fn owe_tries(&mut self, at: u32) {
+        if !self.flow_control {
+            return;
+        }
+        let port = &mut self.ports[at as usize];
+        for &handle in port.lanes.iter().flat_map(|lane| &lane.unacknowledged) {
+            let Some(send) = self.sends.get_mut(handle) else { continue };
+            if send.ready != NEVER && !std::mem::replace(&mut send.owed, true) {
+                port.owed += 1;
+            }
         }
     }
 
@@ -229,7 +245,9 @@ impl Rings {
         let Some(send) = self.sends.get_mut(handle).filter(|send| !send.ended) else { return };
         (send.loss, send.ended) = (loss, true);
         send.ready = NEVER;
-        let lane = &mut self.ports[at as usize].lanes[send.lane];
+        let port = &mut self.ports[at as usize];
+        port.owed -= u32::from(std::mem::take(&mut send.owed));
+        let lane = &mut port.lanes[send.lane];
         if lane.unacknowledged.len() >= window {
             lane.window_at = end;
         }
