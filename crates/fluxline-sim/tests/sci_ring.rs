@@ -218,6 +218,40 @@ fn high_sends_go_first_and_leave_a_tenth_to_the_low_ones() {
     assert!((0.05..0.2).contains(&share), "{done:?}");
 }
 
+/// Node 0 always has sends of both priorities and classes; node 1 takes what comes.
+#[test]
+fn no_class_starves_behind_high_sends() {
+    let config = Config { send_queue: 8, ..wide(3, true) };
+    let mut network = Network::new(&config).expect("a ring");
+    let mut agenda: Agenda<Entry> = Agenda::default();
+    let end = network.config().clock.at(50_000);
+    let kinds = [Priority::Low, Priority::High]
+        .map(|priority| [Command::Move64, Command::Response64].map(|command| (priority, command)));
+    let (mut sends, mut done) = (std::collections::BTreeMap::new(), [0_u32; 4]);
+    loop {
+        for (kind, &(priority, command)) in kinds.iter().flatten().enumerate() {
+            let packet = packet(0, 1, command);
+            let sent = network.send_at(NodeIndex(0), packet, priority, &mut agenda);
+            sends.extend(sent.ok().map(|send| (send, kind)));
+        }
+        let Some(entry) = agenda.take(end) else { break };
+        network.handle(entry, &mut agenda);
+        while let Some(report) = network.next_report() {
+            match report {
+                Report::Done { send, .. } => done[sends[&send]] += 1,
+                Report::Received { node, response: false } => {
+                    drop(network.take_request(node, &mut agenda));
+                }
+                Report::Received { node, .. } => drop(network.take_response(node, &mut agenda)),
+                _ => {}
+            }
+        }
+    }
+    println!("low requests and responses, high requests and responses done: {done:?}");
+    assert!(done[0].abs_diff(done[1]) <= 2 && done[0] > 30, "{done:?}");
+    assert!(done[2].abs_diff(done[3]) <= 2, "{done:?}");
+}
+
 #[test]
 fn events_reach_their_node_past_full_queues_and_end_without_an_echo() {
     let config = Config { request_queue: 1, ..Config::ring(4) };

@@ -134,29 +134,39 @@ fn random_ring(seed: u64, unacknowledged: u32) -> (Config, u64) {
     (config, 1 + below(400))
 }
 
-#[test]
-fn on_no_ring_is_a_send_passed_while_each_node_has_one_unacknowledged() {
-    for seed in 0..60 {
-        let (config, service) = random_ring(seed, 1);
+/// Random rings on which a send was passed by one of a later generation, and how many in all.
+fn rings_with_passed(seeds: std::ops::Range<u64>) -> (Vec<u64>, u64) {
+    let (mut rings, mut all_served) = (Vec::new(), 0);
+    for seed in seeds {
+        let (config, service) = random_ring(seed, 1 + seed as u32 % 4);
         let (served, passed) = order(&config, service);
-        assert_eq!(passed, 0, "seed {seed}: {served} served, {service} each, {config:?}");
+        all_served += served;
+        if passed > 0 {
+            println!("seed {seed}: {passed} of {served} passed, {service} each, {config:?}");
+            rings.push(seed);
+        }
     }
+    (rings, all_served)
 }
 
-/// Expected: nobody is passed. The allocation toggle waits for one send of a port; its others may
-/// not have been tried again when two rounds are over.
 #[test]
-fn with_several_unacknowledged_some_are_passed() {
-    let (mut all_served, mut all_passed, mut rings) = (0, 0, 0);
-    for seed in 0..60 {
-        let (config, service) = random_ring(seed, 2 + seed as u32 % 3);
-        let (served, passed) = order(&config, service);
-        (all_served, all_passed) = (all_served + served, all_passed + passed);
-        rings += u32::from(passed > 0);
-    }
-    println!("{all_passed} of {all_served} were passed, on {rings} of 60 rings");
-    assert!(all_passed > 0, "it holds everywhere now: say so");
-    assert!(all_passed * 5 < all_served, "more than one in five: {all_passed} of {all_served}");
+fn on_no_ring_is_a_send_passed_by_one_of_a_later_generation() {
+    let (rings, served) = rings_with_passed(0..120);
+    assert!(rings.is_empty() && served > 20_000, "{served} served, passed on {rings:?}");
+}
+
+/// Outside the suite: `SEED=1000 COUNT=2000 cargo test --release -p fluxline-sim --lib
+/// campaign_of_generations -- --ignored --nocapture`.
+#[test]
+#[ignore = "a campaign"]
+fn campaign_of_generations() {
+    let number = |name: &str, without: u64| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(without)
+    };
+    let (first, count) = (number("SEED", 0), number("COUNT", 1000));
+    let (rings, served) = rings_with_passed(first..first + count);
+    println!("rings {first}+{count}: {served} served after a refusal, passed on {rings:?}");
+    assert!(rings.is_empty());
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub struct Send {
     pub age: u32,
     /// How often it was started.
     pub attempts: u32,
+    /// Refused, and the allocation toggle waits at its port until it is tried again.
+    pub owed: bool,
     /// Its end is known, or was told already (an event that is still on its way).
     pub ended: bool,
     /// How it failed, when its end is near.
@@ -133,14 +135,14 @@ impl Lane {
         !self.unsent.is_empty() || self.unacknowledged.iter().any(refused)
     }
 
-    /// The send that may start first, with its earliest tick: of those that may start by `now` the
-    /// oldest, else the one that is ready first.
+    /// The send that may start first, with its earliest tick: of those that may start by `now` one
+    /// that the allocation toggle waits for, else the oldest; else the one that is ready first.
     pub fn first(&self, sends: &Pool<Send>, window: usize, now: u64) -> Option<(u32, u64)> {
-        let mut best: Option<(u64, u64, u32)> = None;
+        let mut best: Option<(u64, bool, u64, u32)> = None;
         let mut look = |handle: u32, from: u64| {
             let Some(send) = sends.get(handle) else { return };
             let ready = send.ready.max(from);
-            let key = (ready.max(now), send.id.0, handle);
+            let key = (ready.max(now), !send.owed, send.id.0, handle);
             if ready != NEVER && best.is_none_or(|best| key < best) {
                 best = Some(key);
             }
@@ -150,6 +152,6 @@ impl Lane {
         if let Some(&handle) = unsent {
             look(handle, self.window_at);
         }
-        best.map(|(ready, _, handle)| (handle, ready))
+        best.map(|(ready, _, _, handle)| (handle, ready))
     }
 }

@@ -11,6 +11,7 @@ pub mod coherence;
 pub mod config;
 mod conserve;
 pub mod counters;
+mod foresight;
 mod go;
 mod lane;
 pub mod link;

@@ -201,6 +201,7 @@ impl Network {
             started: tick + 1,
             age: 0,
             attempts: 0,
+            owed: false,
             ended: false,
             loss: None,
             packet: Some(packet),

@@ -134,7 +134,7 @@ pub struct Port {
     pub clears: Option<Clears>,
     /// Packets wait behind the last own one, so its idle lets out what was saved until then.
     pub owes: bool,
-    /// The allocation toggle waits here until a send has started.
+    /// The allocation toggle waits here until a send has started, and all that are owed a try.
     pub holds_allocation: bool,
     pub sent_since_allocation: bool,
     /// On the link before this port, in order.
@@ -154,8 +154,11 @@ pub struct Port {
     pub own_idle: Go,
     /// Those of passing come first.
     pub counters: Counters,
-    /// For turns between the classes: whether the last own send was a response.
-    pub last_response: bool,
+    /// For turns between the classes, of low sends and of high ones: whether the last own send was a
+    /// response.
+    pub last_response: [bool; 2],
+    /// Sends that were waiting, refused, when the toggle came, and have not been tried again since.
+    pub owed: u32,
     pub arriving: VecDeque<Arriving>,
     /// Clock strobes whose last symbol is not in yet.
     pub strobes: VecDeque<Passage>,
@@ -190,10 +193,11 @@ impl Port {
             out_rise: Go::at(0),
             clears: None,
             lanes: Default::default(),
-            last_response: true,
+            last_response: [true; 2],
             high_streak: 0,
             woken_for: NEVER,
             holds_allocation: false,
+            owed: 0,
             sent_since_allocation: false,
             intake: Default::default(),
             arriving: VecDeque::new(),

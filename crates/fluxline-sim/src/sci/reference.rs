@@ -63,6 +63,8 @@ pub struct Waiting {
     /// Sent at least once.
     sent: bool,
     flying: bool,
+    /// Was waiting for its next try when the toggle came.
+    owed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,7 +92,8 @@ struct Station {
     stripping: Option<Option<Carried>>,
     sends: Vec<Waiting>,
     window_at: [u64; 5],
-    last_response: bool,
+    /// Of low sends, of high sends.
+    last_response: [bool; 2],
     streak: u32,
     held: [u32; 2],
     freed: Vec<(u64, usize)>,
@@ -132,7 +135,7 @@ impl Reference {
             stripping: None,
             sends: Vec::new(),
             window_at: [0; 5],
-            last_response: true,
+            last_response: [true; 2],
             streak: 0,
             held: [0; 2],
             freed: Vec::new(),
@@ -158,8 +161,8 @@ impl Reference {
     /// Offered during the tick that was stepped last.
     pub fn send(&mut self, node: usize, what: Offered) {
         let (ready, phase) = (self.tick + 1, Phase::DoTry);
-        let (sent, flying) = (false, false);
-        self.stations[node].sends.push(Waiting { what, ready, phase, sent, flying });
+        let (sent, flying, owed) = (false, false, false);
+        self.stations[node].sends.push(Waiting { what, ready, phase, sent, flying, owed });
     }
 
     pub fn take(&mut self, node: usize, class: usize) {
@@ -341,7 +344,9 @@ impl Reference {
         let goes = |send: &&&Waiting| if send.what.high && !spent { high } else { low };
         let key = |send: &&Waiting| {
             let Offered { response, high, event, id, .. } = send.what;
-            (!event, high == spent, response == station.last_response, high, id)
+            let last_response = station.last_response[usize::from(high)];
+            let class = (!event, high == spent, response == last_response, high);
+            (class, !send.owed, id)
         };
         let ready = self.ready(node);
         let send = **ready.iter().filter(goes).min_by_key(|send| key(send))?;
@@ -355,9 +360,9 @@ impl Reference {
             station.sends.remove(place);
         } else {
             station.streak = if acts_high { station.streak + 1 } else { 0 };
-            station.last_response = response;
+            station.last_response[usize::from(high)] = response;
             let mine = &mut station.sends[place];
-            (mine.sent, mine.flying) = (true, true);
+            (mine.sent, mine.flying, mine.owed) = (true, true, false);
         }
         let (source, phase, delayed) = (node, send.phase, tick - send.ready);
         let (old, waited, echo) = (false, 0, None);
@@ -382,7 +387,8 @@ impl Reference {
         station.mode = Mode::Transmit { packet, next: 0 };
         station.save = (false, false);
         station.sent_since = true;
-        if std::mem::take(&mut station.holds) {
+        let owed = station.sends.iter().any(|send| send.owed);
+        if !owed && std::mem::take(&mut station.holds) {
             station.sent_since = false;
             station.save_toggle = true;
         }
@@ -401,7 +407,10 @@ impl Reference {
         }
         let waits = self.config.flow_control && !self.ready(node).is_empty();
         let station = &mut self.stations[node];
-        if waits && !station.sent_since {
+        let refused = station.sends.iter_mut().filter(|send| send.sent && !send.flying);
+        refused.for_each(|send| send.owed = self.config.flow_control);
+        let owed = station.sends.iter().any(|send| send.owed);
+        if owed || (waits && !station.sent_since) {
             station.holds = true;
             return true;
         }

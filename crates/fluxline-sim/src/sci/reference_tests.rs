@@ -52,8 +52,6 @@ struct Outcome {
     events: Vec<(u64, usize, u64)>,
     strobes: Vec<(u64, usize, u64, [u64; 2])>,
     bypass: Vec<u64>,
-    /// Go bits that the scrubber put in, which the obvious model's does not do.
-    gos_injected: u64,
     last: u64,
 }
 
@@ -101,6 +99,7 @@ fn engine(config: &Config, offers: &[Offer], service: u64) -> Outcome {
     }
     assert_eq!(ended, offers.len(), "not every send ended, once: {config:?} {offers:?}");
     network.check_conservation().expect("all is accounted for");
+    assert_eq!(network.total().gos_injected, 0, "no go bit was lost: {config:?} {offers:?}");
     let mut trace = network.rings.trace.clone();
     trace.sort_unstable();
     received.sort_unstable();
@@ -108,8 +107,7 @@ fn engine(config: &Config, offers: &[Offer], service: u64) -> Outcome {
     strobes.sort_unstable();
     let bypass = (0..network.nodes()).map(|port| network.counters(port).bypass_max).collect();
     let last = clock.tick_from(agenda.now());
-    let gos_injected = network.total().gos_injected;
-    Outcome { trace, received, events, strobes, bypass, gos_injected, last }
+    Outcome { trace, received, events, strobes, bypass, last }
 }
 
 fn reference(config: &Config, offers: &[Offer], service: u64, last: u64) -> Outcome {
@@ -139,8 +137,8 @@ fn reference(config: &Config, offers: &[Offer], service: u64, last: u64) -> Outc
     model.events.sort_unstable();
     model.strobes.sort_unstable();
     let bypass = model.bypass_max();
-    let (events, strobes, gos_injected) = (model.events, model.strobes, 0);
-    Outcome { trace, received, events, strobes, bypass, gos_injected, last }
+    let (events, strobes) = (model.events, model.strobes);
+    Outcome { trace, received, events, strobes, bypass, last }
 }
 
 /// A strobe goes to its sender, whatever it says.
@@ -157,24 +155,29 @@ fn offered(offer: &Offer) -> Offered {
     }
 }
 
-fn agree(seed: u64, config: &Config, offers: &[Offer], service: u64) {
-    compare(seed, config, offers, service, &engine(config, offers, service));
-}
-
-fn compare(seed: u64, config: &Config, offers: &[Offer], service: u64, fast: &Outcome) {
+/// Where engine and model part, if they do.
+fn part(config: &Config, offers: &[Offer], service: u64) -> Option<String> {
+    let fast = engine(config, offers, service);
     let slow = reference(config, offers, service, fast.last + 10);
     let differs = fast.trace.iter().zip(&slow.trace).position(|(fast, slow)| fast != slow);
     if let Some(at) = differs {
         let from = at.saturating_sub(6);
         let fast = &fast.trace[from..(at + 4).min(fast.trace.len())];
         let slow = &slow.trace[from..(at + 4).min(slow.trace.len())];
-        panic!("seed {seed}: {config:?}\n{offers:?}\nengine    {fast:?}\nreference {slow:?}");
+        return Some(format!("{config:?}\n{offers:?}\nengine    {fast:?}\nreference {slow:?}"));
     }
-    assert_eq!(fast.trace.len(), slow.trace.len(), "seed {seed}");
-    assert_eq!(fast.received, slow.received, "seed {seed}");
-    assert_eq!(fast.events, slow.events, "seed {seed}");
-    assert_eq!(fast.strobes, slow.strobes, "seed {seed}");
-    assert_eq!(fast.bypass, slow.bypass, "seed {seed}");
+    let same = fast.trace.len() == slow.trace.len()
+        && fast.received == slow.received
+        && fast.events == slow.events
+        && fast.strobes == slow.strobes
+        && fast.bypass == slow.bypass;
+    (!same).then(|| "the same trace, but not the same number, packets or queues".to_owned())
+}
+
+fn agree(seed: u64, config: &Config, offers: &[Offer], service: u64) {
+    if let Some(difference) = part(config, offers, service) {
+        panic!("seed {seed}: {difference}");
+    }
 }
 
 /// What a scenario has besides requests and responses of low priority.
@@ -296,13 +299,77 @@ fn no_ring_of_one_priority_with_a_hot_receiver_that_ages_stops() {
     }
 }
 
-/// Expected: no ring stops. Presumably a low send, for which the receiver or the allocation toggle
-/// waits, gets no turn between high ones that are refused and tried on and on.
 #[test]
-#[should_panic(expected = "not every send ended")]
-fn with_two_priorities_a_ring_with_a_hot_receiver_that_ages_may_stop() {
-    let (config, offers, service) = hot_scenario(2081, true);
-    engine(&config, &offers, service);
+fn with_two_priorities_a_ring_with_a_hot_receiver_that_ages_does_not_stop_either() {
+    for seed in 6000..6300 {
+        let (config, offers, service) = hot_scenario(seed, true);
+        agree(seed, &config, &offers, service);
+    }
+}
+
+/// Node 1 began to serve a generation in the very tick in which the scrubber took the toggle of the
+/// last one off: what came of it depended on the order of the two.
+#[test]
+fn a_generation_that_begins_when_the_rounds_end_has_rounds_of_its_own() {
+    let (config, offers, service) =
+        scenario(105_050, Also { high: true, busy: true, ..Also::default() });
+    agree(105_050, &config, &offers, service);
+}
+
+/// On these rings the scrubber took a go bit that a port held back, to empty its bypass FIFO, for a
+/// lost one and put a second one in. The others went on with that; the first three rings stopped.
+#[test]
+fn a_go_bit_that_a_port_holds_back_is_not_taken_for_a_lost_one() {
+    for seed in [2078, 2158, 2380, 2081, 2503] {
+        let (config, offers, service) = hot_scenario(seed, true);
+        agree(seed, &config, &offers, service);
+    }
+    for seed in [2185, 2503, 2545] {
+        let (config, offers, service) = hot_scenario(seed, false);
+        agree(seed, &config, &offers, service);
+    }
+    for seed in [31690, 31702, 32354] {
+        let (config, offers, service) =
+            scenario(seed, Also { high: true, busy: seed % 2 == 0, ..Also::default() });
+        agree(seed, &config, &offers, service);
+    }
+}
+
+/// Outside the suite: `KIND=hot2 SEED=0 COUNT=20000 cargo test --release -p fluxline-sim --lib
+/// campaign_of_rings -- --ignored --nocapture`.
+#[test]
+#[ignore = "a campaign"]
+fn campaign_of_rings() {
+    let number = |name: &str, without: u64| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(without)
+    };
+    let kind = std::env::var("KIND").unwrap_or_else(|_| "hot2".to_owned());
+    let (first, count) = (number("SEED", 0), number("COUNT", 1000));
+    let (mut parted, mut stopped) = (Vec::new(), Vec::new());
+    std::panic::set_hook(Box::new(|info| {
+        println!("{}", info.to_string().chars().take(300).collect::<String>())
+    }));
+    for seed in first..first + count {
+        let (config, offers, service) = match kind.as_str() {
+            "plain" => scenario(seed, Also::default()),
+            "busy" => scenario(seed, Also { busy: true, ..Also::default() }),
+            "two" => scenario(seed, Also { high: true, busy: seed % 2 == 0, ..Also::default() }),
+            "hot1" => hot_scenario(seed, false),
+            "hot2" => hot_scenario(seed, true),
+            other => panic!("no kind {other}"),
+        };
+        match std::panic::catch_unwind(|| part(&config, &offers, service)) {
+            Ok(None) => {}
+            Ok(Some(how)) => {
+                println!("seed {seed}: {how}");
+                parted.push(seed);
+            }
+            Err(_) => stopped.push(seed),
+        }
+    }
+    drop(std::panic::take_hook());
+    println!("{kind} {first}+{count}: parted {parted:?}, stopped or panicked {stopped:?}");
+    assert!(parted.is_empty() && stopped.is_empty());
 }
 
 #[test]
@@ -315,21 +382,13 @@ fn so_it_does_with_events_and_strobes() {
     }
 }
 
-/// What nobody takes is looked after by circulations, and these also look for go bits: where the
-/// scrubber found none for a while and put one in, the obvious model goes another way.
+/// What nobody takes goes round until the scrubber takes it off.
 #[test]
-fn so_it_does_with_packets_to_nobody_as_long_as_no_go_bit_is_put_in() {
-    let mut compared = 0_u32;
+fn so_it_does_with_packets_to_nobody() {
     for seed in 4000..4300 {
         let (high, busy) = (seed % 3 == 0, seed % 2 == 0);
         let (config, offers, service) =
             scenario(seed, Also { high, busy, events: true, nobody: true });
-        let fast = engine(&config, &offers, service);
-        if fast.gos_injected == 0 {
-            compare(seed, &config, &offers, service, &fast);
-            compared += 1;
-        }
+        agree(seed, &config, &offers, service);
     }
-    println!("{compared} of 300 worlds had no go bit put in");
-    assert!(compared > 200, "{compared}");
 }

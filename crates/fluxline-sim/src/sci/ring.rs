@@ -14,11 +14,17 @@
 //!   others wait behind it or not; those that come later are let out when the bypass FIFO is empty.
 //! * A low node that recovers sets the high go bit before a packet when it saw one before the
 //!   packet's head came.
+//! * Requests and responses take turns, among low and among high sends apart. (With turns in common,
+//!   nine high sends between two low ones make the low ones all of the same class.)
 //! * A port's own send and a packet's head in the same tick: the send starts, the packet waits.
 //! * Events go before a port's other sends, wait for the low go bit as these do, and take no part
 //!   in turns between classes and priorities.
+//! * The allocation toggle waits at a port until its refused sends are tried again; these go first.
+//! * The scrubber puts a go bit in when for some circulations neither a packet nor a low go idle
+//!   came. (While packets come, a port may hold the bit back to empty its bypass FIFO.)
 //! * A packet offered during a tick may start in the next; a slot freed in a tick counts from the
-//!   next. So nothing depends on the order of entries of the same tick.
+//!   next, and so does a generation, for the scrubber. So nothing depends on the order of entries of
+//!   the same tick.
 
 use super::ageing::{Answer, Phase};
 use super::config::{Config, Retry};
@@ -50,12 +56,15 @@ pub(super) struct Ringlet {
     pub toggled_at: Option<u64>,
     /// When the scrubber will put one out.
     pub toggle_at: u64,
-    /// Whether the scrubber saw a low go idle since the toggle came last.
-    pub go_seen: bool,
-    /// Circulations without one, in a row.
-    pub goless: u32,
+    /// Whether a packet came to the scrubber since the toggle came last.
+    pub alive: bool,
+    /// Circulations with neither a packet nor a low go idle, in a row.
+    pub silent: u32,
     /// Receive queues that serve a generation.
     pub ageing: u32,
+    /// How many of them began in tick `begun_at`: they count from the next tick on.
+    pub begun: u32,
+    pub begun_at: u64,
     pub allocating: bool,
     pub allocation_at: u64,
 }
@@ -171,8 +180,8 @@ impl Rings {
         let is_scrubber = port.is_scrubber;
         self.take_note(at, tick, &flight);
         let port = &self.ports[at as usize];
-        if is_scrubber && port.in_rise.low < tick {
-            self.ringlets[port.ring as usize].go_seen = true;
+        if is_scrubber {
+            self.ringlets[port.ring as usize].alive = true;
         }
         if flight.target == at {
             return match flight.echo {
@@ -213,49 +222,6 @@ impl Rings {
             self.tell(at, out, ended, tick);
         }
         self.settle_own_idle(at, tick);
-    }
-
-    /// Tells what is now known of the idle behind the own packet, when others wait behind that.
-    fn settle_own_idle(&mut self, at: u32, now: u64) {
-        let port = &mut self.ports[at as usize];
-        let Some(clears) = port.clears.filter(|_| port.owes && now <= port.own_end) else { return };
-        let idle = port.idle_behind_own(clears);
-        if idle != port.own_idle {
-            port.own_idle = idle;
-            let before = port.own_end + 1;
-            self.tell(at, before, idle, now);
-        }
-    }
-
-    /// Says what is now known of the idles before the packet that goes out at `before`, all of them
-    /// in ticks after `now` and not yet seen by anybody, to all whom it concerns.
-    fn tell(&mut self, at: u32, before: u64, run: Go, now: u64) {
-        let port = &self.ports[at as usize];
-        if port.cut || !self.flow_control {
-            return;
-        }
-        let (next, reaches, arrives) = (port.downstream, before + self.hop, run.later(self.hop));
-        let input = self.ports[next as usize].input.iter_mut().rev();
-        let mut earlier = input.filter(|item| item.at < reaches);
-        if let Some(last) = earlier.find(|item| matches!(item.what, What::Packet(_))) {
-            last.rise = arrives;
-            return;
-        }
-        let out = self.come_later(next, arrives, now);
-        self.revise(next, out, now);
-        self.plan(next, now);
-    }
-
-    /// What comes at a port after `now` is found to be `arrives`: what its output makes of that.
-    fn come_later(&mut self, at: u32, arrives: Go, now: u64) -> Go {
-        let port = &mut self.ports[at as usize];
-        port.in_rise = arrives;
-        if port.echo.is_none() {
-            port.come(now + 1, arrives);
-        }
-        self.settle_own_idle(at, now);
-        let port = &self.ports[at as usize];
-        port.first_go.from(port.free_at)
     }
 
     /// Puts a packet on the link behind, from tick `out` on, known at `now`; `free_at` is set.
@@ -316,39 +282,6 @@ impl Rings {
         }
     }
 
-    /// Says what is now known of the idles behind the last packet of port `at`, all of them in
-    /// ticks after `now`, to all whom it concerns.
-    pub fn revise(&mut self, first: u32, mut rise: Go, now: u64) {
-        if !self.flow_control {
-            return;
-        }
-        let mut at = first;
-        while self.ports[at as usize].out_rise != rise {
-            let port = &mut self.ports[at as usize];
-            port.out_rise = rise;
-            let (cut, downstream) = (port.cut, port.downstream);
-            if at != first {
-                self.plan(at, now);
-            }
-            if cut {
-                return;
-            }
-            at = downstream;
-            let arrives = rise.later(self.hop);
-            let port = &mut self.ports[at as usize];
-            let mut coming = port.input.iter_mut().rev();
-            if let Some(last) = coming.find(|item| matches!(item.what, What::Packet(_))) {
-                last.rise = arrives;
-                return;
-            }
-            if at == first {
-                port.in_rise = arrives;
-                return;
-            }
-            rise = self.come_later(at, arrives, now);
-        }
-    }
-
     /// The next send of a port and its earliest start as far as is known.
     fn next_start(&self, at: u32, now: u64) -> Option<(u64, usize, u32)> {
         let port = &self.ports[at as usize];
@@ -368,7 +301,8 @@ impl Rings {
             let Some((send, ready)) = lane.first(&self.sends, self.window, from) else { continue };
             let later_priority = 1 + u32::from(is_high(number) == spent);
             let rank = if number == EVENTS { 0 } else { later_priority };
-            let key = (ready, rank, is_response(number) == port.last_response);
+            let last_response = port.last_response[usize::from(is_high(number))];
+            let key = (ready, rank, is_response(number) == last_response);
             if best.is_none_or(|(other, ..)| key < other) {
                 best = Some((key, number, send));
             }
@@ -402,7 +336,7 @@ impl Rings {
         let clears = if is_high(lane) && !spent { Clears::Both } else { Clears::Low };
         if lane != EVENTS {
             port.high_streak = if is_high(lane) && !spent { port.high_streak + 1 } else { 0 };
-            port.last_response = is_response(lane);
+            port.last_response[usize::from(is_high(lane))] = is_response(lane);
         }
         let known = port.out_rise;
         let Some(flight) = self.take_off(at, tick, lane, handle) else { return };
@@ -424,7 +358,7 @@ impl Rings {
         }
         let port = &mut self.ports[at as usize];
         port.sent_since_allocation = true;
-        if std::mem::take(&mut port.holds_allocation) {
+        if port.owed == 0 && std::mem::take(&mut port.holds_allocation) {
             self.pass_allocation(at, tick);
         }
     }
@@ -437,6 +371,7 @@ impl Rings {
         (send.delayed, send.waited) = (tick - send.ready, 0);
         (send.ready, send.started, send.age) = (NEVER, tick, 0);
         send.attempts = send.attempts.saturating_add(1);
+        port.owed -= u32::from(std::mem::take(&mut send.owed));
         if lane.unsent.front() == Some(&handle) {
             lane.unsent.pop_front();
             if !send.is_event {

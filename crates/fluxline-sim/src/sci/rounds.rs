@@ -11,9 +11,10 @@ use super::link::{Kind, Loss};
 use super::port::{Item, What};
 use super::ring::Rings;
 
-/// Circulations without a low go idle after which the scrubber puts one in. That there is such a
-/// time-out: names of errors in Numascale's LC4 firmware; its length: assumed.
-const GOLESS_CIRCULATIONS: u32 = 4;
+/// Circulations with neither a packet nor a low go idle after which the scrubber puts one in. That
+/// there is such a time-out: names of errors in Numascale's LC4 firmware; its length, and that
+/// packets put it off: assumed.
+const SILENT_CIRCULATIONS: u32 = 4;
 
 impl Rings {
     /// Sees to it that old sends of a ringlet are looked for.
@@ -120,17 +121,22 @@ impl Rings {
         self.pass_toggle(at, tick, What::Circulation);
     }
 
-    /// The scrubber puts a go bit in when it saw none for some circulations: one was lost.
+    /// The scrubber puts a go bit in when for some circulations nothing came: one was lost.
+    ///
+    /// While packets come, a port that empties its bypass FIFO may hold the go bit back, for as
+    /// long as it takes. A second one would let the others fill the link before that port, which
+    /// then never comes to its end. When the low go bit is lost, packets cease: even high sends
+    /// need it after some.
     fn look_for_go(&mut self, at: u32, tick: u64) {
         let ring = self.ports[at as usize].ring as usize;
         let port = &mut self.ports[at as usize];
         let ringlet = &mut self.ringlets[ring];
-        let seen = std::mem::take(&mut ringlet.go_seen) || port.in_rise.low <= tick;
-        ringlet.goless = if seen { 0 } else { ringlet.goless + 1 };
-        if !self.flow_control || ringlet.goless < GOLESS_CIRCULATIONS {
+        let is_fine = std::mem::take(&mut ringlet.alive) || port.in_rise.low <= tick;
+        ringlet.silent = if is_fine { 0 } else { ringlet.silent + 1 };
+        if !self.flow_control || ringlet.silent < SILENT_CIRCULATIONS {
             return;
         }
-        ringlet.goless = 0;
+        ringlet.silent = 0;
         port.counters.gos_injected += 1;
         port.in_rise = Go::at(tick);
         port.first_go = port.first_go.map(|open| open.min(tick));
@@ -150,18 +156,44 @@ impl Rings {
     /// A receive queue begins to serve a generation: rounds of allocation must be told.
     pub fn begin_ageing(&mut self, at: u32, tick: u64) {
         let ringlet = &mut self.ringlets[self.ports[at as usize].ring as usize];
+        if ringlet.begun_at != tick {
+            (ringlet.begun_at, ringlet.begun) = (tick, 0);
+        }
+        ringlet.begun += 1;
         ringlet.ageing += 1;
         if !ringlet.allocating {
-            ringlet.allocating = true;
-            ringlet.allocation_at = tick + 1;
-            let scrubber = ringlet.ports[0];
-            self.schedule(tick + 1, scrubber, Kind::Wake);
+            self.begin_rounds(at, tick);
         }
     }
 
-    /// The allocation toggle comes: it waits for a send of this port that is ready and has not had
-    /// its turn since the toggle was here. Without flow control it never waits: the turn may not
-    /// come, because retries of sends that wait for this very round to end fill the link.
+    /// The scrubber will put an allocation toggle out.
+    fn begin_rounds(&mut self, at: u32, tick: u64) {
+        let ringlet = &mut self.ringlets[self.ports[at as usize].ring as usize];
+        ringlet.allocating = true;
+        ringlet.allocation_at = tick + 1;
+        let scrubber = ringlet.ports[0];
+        self.schedule(tick + 1, scrubber, Kind::Wake);
+    }
+
+    /// Whether the allocation toggle ends at the scrubber: no receive queue served a generation
+    /// before this tick. For one that begins in this tick, another toggle is put out.
+    fn ends_rounds(&mut self, at: u32, tick: u64) -> bool {
+        let ringlet = &mut self.ringlets[self.ports[at as usize].ring as usize];
+        let begun = if ringlet.begun_at == tick { ringlet.begun } else { 0 };
+        if ringlet.ports[0] != at || ringlet.ageing > begun {
+            return false;
+        }
+        ringlet.allocating = false;
+        if begun > 0 {
+            self.begin_rounds(at, tick);
+        }
+        true
+    }
+
+    /// The allocation toggle comes: it waits until each refused send of this port has been tried
+    /// again, and for a send that is ready when none has had its turn since the toggle was here.
+    /// Without flow control it never waits: the turn may not come, because retries of sends that
+    /// wait for this very round to end fill the link.
     pub fn allocation(&mut self, at: u32, tick: u64) {
         let ring = self.ports[at as usize].ring as usize;
         for class in 0..2 {
@@ -171,20 +203,34 @@ impl Rings {
             let after = ageing.is_serving();
             self.ringlets[ring].ageing -= u32::from(before && !after);
         }
-        if self.ports[at as usize].is_scrubber && self.ringlets[ring].ageing == 0 {
-            self.ringlets[ring].allocating = false;
+        if self.ends_rounds(at, tick) {
             return;
         }
+        self.owe_tries(at);
         let port = &self.ports[at as usize];
         let window = self.window();
         let waits = |lane: &super::lane::Lane| {
             lane.first(&self.sends, window, tick).is_some_and(|(_, ready)| ready <= tick)
         };
-        let may_wait = self.flow_control && !port.sent_since_allocation;
-        if may_wait && port.lanes.iter().any(waits) {
+        let has_turn = self.flow_control && !port.sent_since_allocation;
+        if port.owed > 0 || (has_turn && port.lanes.iter().any(waits)) {
             self.ports[at as usize].holds_allocation = true;
         } else {
             self.pass_allocation(at, tick);
+        }
+    }
+
+    /// Marks the refused sends of a port that wait for their next try.
+    fn owe_tries(&mut self, at: u32) {
+        if !self.flow_control {
+            return;
+        }
+        let port = &mut self.ports[at as usize];
+        for &handle in port.lanes.iter().flat_map(|lane| &lane.unacknowledged) {
+            let Some(send) = self.sends.get_mut(handle) else { continue };
+            if send.ready != NEVER && !std::mem::replace(&mut send.owed, true) {
+                port.owed += 1;
+            }
         }
     }
 
@@ -201,6 +247,7 @@ impl Rings {
         send.ready = NEVER;
         let number = send.lane;
         let port = &mut self.ports[at as usize];
+        port.owed -= u32::from(std::mem::take(&mut send.owed));
         let lane = &mut port.lanes[number];
         if lane.unacknowledged.len() >= window {
             lane.window_at = end;

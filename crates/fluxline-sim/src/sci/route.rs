@@ -106,9 +106,11 @@ pub(super) fn build(config: &Config) -> (Vec<Port>, Vec<Ringlet>) {
             watched: false,
             toggled_at: None,
             toggle_at: NEVER,
-            go_seen: true,
-            goless: 0,
+            alive: true,
+            silent: 0,
             ageing: 0,
+            begun: 0,
+            begun_at: NEVER,
             allocating: false,
             allocation_at: NEVER,
         });

@@ -1,0 +1,84 @@
+//! What ports know ahead of the idles that will come: where it changes, all are told whom it
+//! concerns, so that no idle needs an entry of its own.
+
+use super::go::Go;
+use super::port::What;
+use super::ring::Rings;
+
+impl Rings {
+    /// Tells what is now known of the idle behind the own packet, when others wait behind that.
+    pub(super) fn settle_own_idle(&mut self, at: u32, now: u64) {
+        let port = &mut self.ports[at as usize];
+        let Some(clears) = port.clears.filter(|_| port.owes && now <= port.own_end) else { return };
+        let idle = port.idle_behind_own(clears);
+        if idle != port.own_idle {
+            port.own_idle = idle;
+            let before = port.own_end + 1;
+            self.tell(at, before, idle, now);
+        }
+    }
+
+    /// Says what is now known of the idles before the packet that goes out at `before`, all of them
+    /// in ticks after `now` and not yet seen by anybody, to all whom it concerns.
+    pub(super) fn tell(&mut self, at: u32, before: u64, run: Go, now: u64) {
+        let port = &self.ports[at as usize];
+        if port.cut || !self.flow_control {
+            return;
+        }
+        let (next, reaches, arrives) = (port.downstream, before + self.hop, run.later(self.hop));
+        let input = self.ports[next as usize].input.iter_mut().rev();
+        let mut earlier = input.filter(|item| item.at < reaches);
+        if let Some(last) = earlier.find(|item| matches!(item.what, What::Packet(_))) {
+            last.rise = arrives;
+            return;
+        }
+        let out = self.come_later(next, arrives, now);
+        self.revise(next, out, now);
+        self.plan(next, now);
+    }
+
+    /// What comes at a port after `now` is found to be `arrives`: what its output makes of that.
+    fn come_later(&mut self, at: u32, arrives: Go, now: u64) -> Go {
+        let port = &mut self.ports[at as usize];
+        port.in_rise = arrives;
+        if port.echo.is_none() {
+            port.come(now + 1, arrives);
+        }
+        self.settle_own_idle(at, now);
+        let port = &self.ports[at as usize];
+        port.first_go.from(port.free_at)
+    }
+
+    /// Says what is now known of the idles behind the last packet of port `at`, all of them in
+    /// ticks after `now`, to all whom it concerns.
+    pub(super) fn revise(&mut self, first: u32, mut rise: Go, now: u64) {
+        if !self.flow_control {
+            return;
+        }
+        let mut at = first;
+        while self.ports[at as usize].out_rise != rise {
+            let port = &mut self.ports[at as usize];
+            port.out_rise = rise;
+            let (cut, downstream) = (port.cut, port.downstream);
+            if at != first {
+                self.plan(at, now);
+            }
+            if cut {
+                return;
+            }
+            at = downstream;
+            let arrives = rise.later(self.hop);
+            let port = &mut self.ports[at as usize];
+            let mut coming = port.input.iter_mut().rev();
+            if let Some(last) = coming.find(|item| matches!(item.what, What::Packet(_))) {
+                last.rise = arrives;
+                return;
+            }
+            if at == first {
+                port.in_rise = arrives;
+                return;
+            }
+            rise = self.come_later(at, arrives, now);
+        }
+    }
+}
