@@ -132,8 +132,8 @@ pub struct Port {
     /// Set from an own start until the bypass FIFO is empty.
     pub clears: Option<Clears>,
     pub lanes: [Lane; LANES],
-    /// For turns between the classes, of low sends and of high ones: whether the last own send was a
-    /// response.
+    /// For turns between the classes, of low sends and of high ones: whether the last own send was
+    /// a response.
     pub last_response: [bool; 2],
     /// High sends since the last one that needed the low go bit.
     pub high_streak: u32,
