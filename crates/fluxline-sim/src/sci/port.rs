@@ -154,8 +154,8 @@ pub struct Port {
     pub own_idle: Go,
     /// Those of passing come first.
     pub counters: Counters,
-    /// For turns between the classes, of low sends and of high ones: whether the last own send was a
-    /// response.
+    /// For turns between the classes, of low sends and of high ones: whether the last own send was
+    /// a response.
     pub last_response: [bool; 2],
     /// Sends that were waiting, refused, when the toggle came, and have not been tried again since.
     pub owed: u32,

@@ -14,8 +14,8 @@
 //!   others wait behind it or not; those that come later are let out when the bypass FIFO is empty.
 //! * A low node that recovers sets the high go bit before a packet when it saw one before the
 //!   packet's head came.
-//! * Requests and responses take turns, among low and among high sends apart. (With turns in common,
-//!   nine high sends between two low ones make the low ones all of the same class.)
+//! * Requests and responses take turns, among low and high sends apart. (With turns in common, nine
+//!   high sends between two low ones make the low ones all of the same class.)
 //! * A port's own send and a packet's head in the same tick: the send starts, the packet waits.
 //! * Events go before a port's other sends, wait for the low go bit as these do, and take no part
 //!   in turns between classes and priorities.
@@ -23,8 +23,8 @@
 //! * The scrubber puts a go bit in when for some circulations neither a packet nor a low go idle
 //!   came. (While packets come, a port may hold the bit back to empty its bypass FIFO.)
 //! * A packet offered during a tick may start in the next; a slot freed in a tick counts from the
-//!   next, and so does a generation, for the scrubber. So nothing depends on the order of entries of
-//!   the same tick.
+//!   next, and so does a generation, for the scrubber. So nothing depends on the order of entries
+//!   of the same tick.
 
 use super::ageing::{Answer, Phase};
 use super::config::{Config, Retry};
