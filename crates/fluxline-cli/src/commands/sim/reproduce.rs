@@ -80,7 +80,10 @@ fn section(figure: &Figure) -> Section {
     };
     let published = Some(published).filter(|curve| !curve.points.is_empty());
     let plot = Plot {
-        title: "The model, and the numbers of the paper".to_string(),
+        title: match published {
+            Some(_) => "The model, and the numbers of the paper".to_string(),
+            None => "The model".to_string(),
+        },
         x: axis(&figure.x),
         y: axis(&figure.y),
         curves: figure.curves.iter().map(curve).chain(published).collect(),
