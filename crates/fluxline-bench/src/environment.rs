@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use fluxline::doctor::Through;
+use fluxline_doctor::Through;
 use serde_json::{Value, json};
 
 use crate::Trouble;

@@ -55,7 +55,9 @@ impl KernelSnapshot {
         KernelSnapshot::read(Path::new("/"))
     }
 
-    pub(crate) fn read(root: &Path) -> KernelSnapshot {
+    /// Reads the same files below `root`: a copy of another host's.
+    #[must_use]
+    pub fn read(root: &Path) -> KernelSnapshot {
         let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
         let mut snapshot = KernelSnapshot::default();
         let drops = &mut snapshot.drops;

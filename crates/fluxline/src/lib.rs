@@ -28,7 +28,7 @@
 
 pub mod clock;
 #[cfg(not(loom))]
-pub mod doctor;
+pub mod host;
 pub mod kernel;
 #[cfg(not(loom))] // Its memory is no part of the models; nor is that of `roce`.
 pub mod landing;

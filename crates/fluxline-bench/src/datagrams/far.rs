@@ -6,8 +6,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use fluxline::doctor::Through;
 use fluxline::udp::interface_of;
+use fluxline_doctor::Through;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

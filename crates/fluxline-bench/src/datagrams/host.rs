@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 
-use fluxline::doctor::{self, Interrupt, Through};
 use fluxline::kernel::KernelSnapshot;
+use fluxline_doctor::{self, Interrupt, Through};
 
 use super::cpu::{self, CoreLoad, CoreTicks};
 

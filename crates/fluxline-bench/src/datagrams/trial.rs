@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use fluxline::doctor::Through;
+use fluxline_doctor::Through;
 
 use super::cpu::{CoreLoad, ThreadTime};
 use super::far::{DATAGRAM_BYTES_MAX, Desk};

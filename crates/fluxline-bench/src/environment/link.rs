@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use fluxline::doctor::{self, InUse, Interrupt, Passage, Row, Through};
+use fluxline_doctor::{self, InUse, Interrupt, Passage, Row, Through};
 use serde_json::{Value, json};
 
 /// The interface that a link goes through; null for memory.

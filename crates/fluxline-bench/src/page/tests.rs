@@ -4,7 +4,7 @@ use super::*;
 use crate::result::Point;
 use crate::run;
 use crate::stage::Plan;
-use fluxline::doctor::{Coalescing, Interrupt, Passage, Through};
+use fluxline_doctor::{Coalescing, Interrupt, Passage, Through};
 use serde_json::Value;
 
 fn report() -> Report {
@@ -77,7 +77,7 @@ fn card() -> Passage {
         interrupts: [(38, interrupt)].into(),
         ..Passage::default()
     };
-    let ring = Some(fluxline::doctor::InUse { now: 256, max: 4096 });
+    let ring = Some(fluxline_doctor::InUse { now: 256, max: 4096 });
     (passage.card.ring, passage.transmit_ring) = (ring, ring);
     passage
 }

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use fluxline::doctor::Through;
 use fluxline::pin;
+use fluxline_doctor::Through;
 use serde_json::Value;
 
 use super::ANSWER_LIMIT;

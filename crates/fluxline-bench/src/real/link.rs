@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
-use fluxline::doctor::Through;
 use fluxline::udp::interface_of;
+use fluxline_doctor::Through;
 use fluxline_proto::roce;
 
 use crate::Trouble;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fluxline::doctor::{self, Check, Files, HostFacts, Load};
+use fluxline_doctor::{self, Check, Files, HostFacts, Load};
 use serde_json::json;
 
 use crate::arguments::DoctorArguments;

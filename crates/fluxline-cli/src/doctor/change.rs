@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fluxline::doctor::{
+use fluxline_doctor::{
     self, Action, Check, Files, Journal, JournalError, Outcome, Step, boot_of, is_root,
 };
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use fluxline::doctor::{Link, Load, Stream};
+use fluxline_doctor::{Link, Load, Stream};
 
 use crate::arguments::DoctorArguments;
 use crate::experiment::{EmulatorLink, Experiment, Roce, Source, Udp};

@@ -1,6 +1,6 @@
 //! The checks for people, worst first, and for programs.
 
-use fluxline::doctor::{Check, Load, Verdict};
+use fluxline_doctor::{Check, Load, Verdict};
 use serde_json::{Value, json};
 
 use crate::say;
@@ -98,7 +98,7 @@ pub fn document(checks: &[Check], load: Option<&Load>) -> Value {
 }
 
 fn row(check: &Check) -> Value {
-    let action = |action: &fluxline::doctor::Action| {
+    let action = |action: &fluxline_doctor::Action| {
         json!({
             "setting": action.setting.to_string(),
             "value": action.value,

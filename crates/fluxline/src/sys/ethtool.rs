@@ -40,30 +40,41 @@ const COALESCE_WORDS: usize = 23;
 const CHANNEL_WORDS: usize = 9;
 const VALUE_WORDS: usize = 2;
 
-/// Who drives a card; empty: not told.
+/// The driver of a card. A field is empty where the driver leaves it so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Driver {
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) firmware: String,
-    pub(crate) bus: String,
+pub struct Driver {
+    /// The driver's name, such as `mlx5_core`.
+    pub name: String,
+    /// The driver's version.
+    pub version: String,
+    /// The version of the card's firmware.
+    pub firmware: String,
+    /// The card's place on the bus, such as `0000:3b:00.0`.
+    pub bus: String,
 }
 
 /// Descriptors of a card's rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ring {
-    pub(crate) now: u32,
-    pub(crate) max: u32,
+pub struct Ring {
+    /// Descriptors in use.
+    pub now: u32,
+    /// Descriptors possible.
+    pub max: u32,
 }
 
 /// How long a card gathers before it interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Coalescing {
-    pub(crate) us: u32,
-    pub(crate) frames: u32,
-    pub(crate) adaptive: bool,
-    pub(crate) transmit_us: u32,
-    pub(crate) transmit_frames: u32,
+pub struct Coalescing {
+    /// Longest delay of a receive interrupt \[us\].
+    pub us: u32,
+    /// Most received frames before an interrupt.
+    pub frames: u32,
+    /// The card adapts the delay to the traffic.
+    pub adaptive: bool,
+    /// Longest delay of a transmit interrupt \[us\].
+    pub transmit_us: u32,
+    /// Most transmitted frames before an interrupt.
+    pub transmit_frames: u32,
 }
 
 /// Calls the driver with a command and its structure, which the kernel reads and writes.
@@ -97,7 +108,7 @@ fn ask<const WORDS: usize>(interface: &str, command: u32) -> io::Result<[u32; WO
 }
 
 /// The driver, its firmware, and where on which bus the card is.
-pub(crate) fn driver(interface: &str) -> io::Result<Driver> {
+pub fn driver(interface: &str) -> io::Result<Driver> {
     let words = ask::<DRIVER_WORDS>(interface, GDRVINFO)?;
     let mut names = words[1..].chunks_exact(STRING_BYTES / 4).map(name_of);
     let mut next = || names.next().unwrap_or_default();
@@ -106,27 +117,27 @@ pub(crate) fn driver(interface: &str) -> io::Result<Driver> {
 }
 
 /// Receive descriptors in use and possible.
-pub(crate) fn ring(interface: &str) -> io::Result<Ring> {
+pub fn ring(interface: &str) -> io::Result<Ring> {
     // Command, four maxima (rx first), four values (rx first).
     let words = ask::<RING_WORDS>(interface, GRINGPARAM)?;
     Ok(Ring { now: words[5], max: words[1] })
 }
 
 /// Descriptors to send, in use and possible.
-pub(crate) fn transmit_ring(interface: &str) -> io::Result<Ring> {
+pub fn transmit_ring(interface: &str) -> io::Result<Ring> {
     let words = ask::<RING_WORDS>(interface, GRINGPARAM)?;
     Ok(Ring { now: words[8], max: words[4] })
 }
 
 /// Sets the receive descriptors; the link may go down for a moment.
-pub(crate) fn set_ring(interface: &str, descriptors: u32) -> io::Result<()> {
+pub fn set_ring(interface: &str, descriptors: u32) -> io::Result<()> {
     let mut words = ask::<RING_WORDS>(interface, GRINGPARAM)?;
     (words[0], words[5]) = (SRINGPARAM, descriptors);
     call(interface, &mut words)
 }
 
 /// How long packets are gathered before an interrupt.
-pub(crate) fn coalescing(interface: &str) -> io::Result<Coalescing> {
+pub fn coalescing(interface: &str) -> io::Result<Coalescing> {
     let words = ask::<COALESCE_WORDS>(interface, GCOALESCE)?;
     Ok(Coalescing {
         us: words[1],
@@ -138,36 +149,36 @@ pub(crate) fn coalescing(interface: &str) -> io::Result<Coalescing> {
 }
 
 /// Sets the time that packets are gathered \[us\].
-pub(crate) fn set_coalescing(interface: &str, us: u32) -> io::Result<()> {
+pub fn set_coalescing(interface: &str, us: u32) -> io::Result<()> {
     let mut words = ask::<COALESCE_WORDS>(interface, GCOALESCE)?;
     (words[0], words[1]) = (SCOALESCE, us);
     call(interface, &mut words)
 }
 
 /// Whether GRO is on.
-pub(crate) fn gro(interface: &str) -> io::Result<bool> {
+pub fn gro(interface: &str) -> io::Result<bool> {
     Ok(ask::<VALUE_WORDS>(interface, GGRO)?[1] != 0)
 }
 
 /// Switches GRO.
-pub(crate) fn set_gro(interface: &str, on: bool) -> io::Result<()> {
+pub fn set_gro(interface: &str, on: bool) -> io::Result<()> {
     call(interface, &mut [SGRO, u32::from(on)])
 }
 
 /// Whether the card checks the checksums of what it receives.
-pub(crate) fn receive_checksum(interface: &str) -> io::Result<bool> {
+pub fn receive_checksum(interface: &str) -> io::Result<bool> {
     Ok(ask::<VALUE_WORDS>(interface, GRXCSUM)?[1] != 0)
 }
 
 /// Queues that receive, in use and possible.
-pub(crate) fn channels(interface: &str) -> io::Result<Ring> {
+pub fn channels(interface: &str) -> io::Result<Ring> {
     // Command, four maxima and four values: rx, tx, other, combined.
     let words = ask::<CHANNEL_WORDS>(interface, GCHANNELS)?;
     Ok(Ring { now: words[5].max(words[8]), max: words[1].max(words[4]) })
 }
 
 /// The names of the offloads that are on, as `ethtool -k` of the kernel's own names has them.
-pub(crate) fn features(interface: &str) -> io::Result<Vec<String>> {
+pub fn features(interface: &str) -> io::Result<Vec<String>> {
     /// Words that the kernel tells of 32 offloads: available, wanted, active, fixed.
     const BLOCK_WORDS: usize = 4;
     let count = count_of(interface, STRINGS_OF_FEATURES)?;
@@ -185,7 +196,7 @@ pub(crate) fn features(interface: &str) -> io::Result<Vec<String>> {
 }
 
 /// The card's own statistics by name, in its order.
-pub(crate) fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
+pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
     let count = count_of(interface, STRINGS_OF_STATISTICS)?;
     if count > STATISTICS_MAX {
         return Err(io::ErrorKind::Unsupported.into());

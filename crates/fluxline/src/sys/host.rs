@@ -91,14 +91,14 @@ pub(crate) fn index_of_address_v4(address: Ipv4Addr) -> Option<u32> {
 
 /// Whether this process acts as root.
 #[cfg(not(loom))]
-pub(crate) fn is_root() -> bool {
+pub fn is_root() -> bool {
     // SAFETY: no pointers, never fails.
     unsafe { libc::geteuid() == 0 }
 }
 
 /// Free bytes of the file system that holds `path`, for anybody.
 #[cfg(not(loom))]
-pub(crate) fn free_bytes(path: &CStr) -> io::Result<u64> {
+pub fn free_bytes(path: &CStr) -> io::Result<u64> {
     // SAFETY: statvfs is a C structure of integers: all zeros are valid.
     let mut answer: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: `path` ends with a zero; `answer` is writable for its size.
@@ -111,7 +111,7 @@ pub(crate) fn free_bytes(path: &CStr) -> io::Result<u64> {
 /// What the kernel knows of the way to `peer`: the longest packet that passes whole \[byte\];
 /// `None` without a route. Nothing is sent.
 #[cfg(not(loom))]
-pub(crate) fn path_mtu(peer: IpAddr) -> Option<u32> {
+pub fn path_mtu(peer: IpAddr) -> Option<u32> {
     /// Any port: none is asked. Source: RFC 863, discard.
     const PORT: u16 = 9;
     let (any, level, option) = match peer {

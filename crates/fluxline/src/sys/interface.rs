@@ -9,15 +9,19 @@ use super::socket::Socket;
 
 /// An address of an interface.
 #[derive(Clone, Debug)]
-pub(crate) struct InterfaceAddress {
-    pub(crate) name: String,
-    pub(crate) address: IpAddr,
-    pub(crate) loopback: bool,
-    pub(crate) up: bool,
+pub struct InterfaceAddress {
+    /// The interface's name.
+    pub name: String,
+    /// One of its addresses.
+    pub address: IpAddr,
+    /// The interface is a loopback.
+    pub loopback: bool,
+    /// The interface is up.
+    pub up: bool,
 }
 
 /// All addresses of all interfaces; one interface comes once per address.
-pub(crate) fn addresses() -> io::Result<Vec<InterfaceAddress>> {
+pub fn addresses() -> io::Result<Vec<InterfaceAddress>> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: `first` is writable; on success it heads a list that is freed below.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
@@ -62,7 +66,7 @@ fn address_of(node: &libc::ifaddrs) -> Option<IpAddr> {
 }
 
 /// The MTU of the interface of that name \[byte\]; `None` when there is none.
-pub(crate) fn mtu(name: &str) -> Option<u32> {
+pub fn mtu(name: &str) -> Option<u32> {
     let socket = Socket::new(Ipv4Addr::UNSPECIFIED.into()).ok()?;
     // SAFETY: ifreq is a C structure of integers, bytes and pointers: all zeros are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -7,19 +7,17 @@ pub(crate) mod bare;
 #[cfg(not(loom))]
 pub(crate) mod bpf;
 #[cfg(not(loom))]
-pub(crate) mod ethtool;
+pub mod ethtool;
 #[cfg_attr(loom, path = "futex_loom.rs")]
 pub(crate) mod futex;
 pub(crate) mod host;
-pub(crate) mod interface;
+pub mod interface;
 #[cfg(not(loom))]
 pub(crate) mod landing;
 #[cfg(not(loom))]
 pub(crate) mod landing_ring;
 #[cfg_attr(loom, path = "map_loom.rs")]
 pub(crate) mod map;
-#[cfg(not(loom))]
-pub(crate) mod netfilter;
 #[cfg(not(loom))]
 pub(crate) mod netlink;
 pub(crate) mod port_socket;

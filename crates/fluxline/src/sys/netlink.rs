@@ -18,11 +18,6 @@ impl KernelSocket {
         KernelSocket::open(libc::NETLINK_ROUTE)
     }
 
-    /// About packet filters.
-    pub(crate) fn netfilter() -> io::Result<KernelSocket> {
-        KernelSocket::open(libc::NETLINK_NETFILTER)
-    }
-
     fn open(protocol: libc::c_int) -> io::Result<KernelSocket> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers.

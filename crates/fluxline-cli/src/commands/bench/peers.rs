@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fluxline::doctor::Through;
 use fluxline::pin;
 use fluxline_bench::peers::rounds::Agenda;
 use fluxline_bench::peers::{self, Contender, OURS, Presence, Run, table};
 use fluxline_bench::result::Report;
 use fluxline_bench::stage::Plan;
 use fluxline_bench::{Trouble, environment};
+use fluxline_doctor::Through;
 use serde_json::{Value, json};
 
 use super::{measure, report};

@@ -1,15 +1,15 @@
 //! What was read of a host, before judgement. Absent: the host does not say.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use super::card::Card;
 use super::check::Check;
+use super::concern;
 use super::files::Files;
 use super::firewall::Firewall;
-use super::interrupts::Interrupts;
+use super::interrupts::{Backlog, Interrupts};
 use super::limits::Limits;
-use super::load::{Load, Stream};
+use super::load::Load;
 use super::losses::Losses;
 use super::memory::Memory;
 use super::path::Paths;
@@ -75,15 +75,17 @@ impl HostFacts {
     pub fn judge(&self, load: Option<&Load>) -> Vec<Check> {
         let mut checks = Vec::new();
         for (name, card) in self.cards.iter().filter(|(_, card)| card.up) {
-            if self.concerns(name, load) {
+            if concern::concerns(&self.cards, name, load) {
                 card.judge(name, load, &mut checks);
-                self.interrupts.judge(name, card, self, load, &mut checks);
+                self.interrupts.judge(name, card, load, &mut checks);
+                checks.extend(self.interrupts.judge_rps(name, card, self.backlog(), load));
             }
         }
         self.sockets.judge(load, &mut checks);
         self.paths.judge(load, &mut checks);
-        self.firewall.judge(self, load, &mut checks);
-        self.losses.judge(self, load, &mut checks);
+        self.firewall.judge(load, &mut checks);
+        self.losses.judge(&self.sockets, &mut checks);
+        self.losses.judge_cards(&self.cards, load, &mut checks);
         self.processor.judge(load, &mut checks);
         self.memory.judge(load, &mut checks);
         self.limits.judge(load, &mut checks);
@@ -93,27 +95,13 @@ impl HostFacts {
         checks
     }
 
-    /// Whether an experiment's packets may come through that interface.
-    pub(super) fn concerns(&self, name: &str, load: Option<&Load>) -> bool {
-        let Some(load) = load else { return true };
-        load.card_streams().any(|stream| {
-            stream.listen.iter().any(|at| self.carries(name, stream, at.ip()))
-                || (stream.listen.is_empty() && stream.interface.as_deref() == Some(name))
-        })
-    }
-
-    /// Whether packets to that address may come through that interface.
-    pub(super) fn carries(&self, name: &str, stream: &Stream, to: IpAddr) -> bool {
-        let Some(card) = self.cards.get(name) else { return false };
-        if to.is_loopback() {
-            return false;
+    /// Whether the kernel's backlog has overflowed since boot.
+    fn backlog(&self) -> Backlog {
+        let dropped = self.losses.softnet.iter().any(|core| core.dropped > 0);
+        match self.sockets.squeezed > 0 || dropped {
+            true => Backlog::Overflowed,
+            false => Backlog::Sufficed,
         }
-        if let Some(interface) = &stream.interface {
-            return interface == name;
-        }
-        // An address that no interface is known to have may be this one's.
-        let has_it = |card: &Card| card.addresses.contains(&to);
-        to.is_unspecified() || has_it(card) || !self.cards.values().any(has_it)
     }
 }
 

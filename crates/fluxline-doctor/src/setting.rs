@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 
 use super::files::Files;
-use crate::sys::ethtool;
+use fluxline::host::ethtool;
 
 /// Something of a host that has a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

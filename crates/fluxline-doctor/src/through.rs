@@ -10,8 +10,8 @@ use super::facts::HostFacts;
 use super::files::Files;
 use super::interrupts::{Interrupt, Interrupts};
 use super::rule::Needs;
-use crate::sys::ethtool;
-use crate::udp::interface_of;
+use fluxline::host::ethtool;
+use fluxline::udp::interface_of;
 
 /// What a link goes through on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::load::Load;
 use super::rule::{Needs, Rule};
 use super::setting::Action;
 use super::text;
-use crate::sys::host;
+use fluxline::host;
 
 /// Shared rings from this size on gain by huge pages \[byte\]. Source: docs/benchmarks.md (copies
 /// of some MiB); assumed as a limit.

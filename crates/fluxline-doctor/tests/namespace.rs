@@ -1,12 +1,13 @@
 //! The doctor inside a network namespace of its own: what drivers and the kernel answer is read
 //! right, and what is changed there comes back. Nothing of the host's own is touched.
 
+#[path = "../../fluxline/tests/namespaces/mod.rs"]
 mod namespaces;
 
 use std::process::Command;
 use std::time::Duration;
 
-use fluxline::doctor::{Action, Files, HostFacts, Journal, Outcome, Setting, apply, undo};
+use fluxline_doctor::{Action, Files, HostFacts, Journal, Outcome, Setting, apply, undo};
 use namespaces::{Namespaces, is_installed};
 
 /// Set in the process that runs inside.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::card::Card;
 use super::card_judge::THREADED;
 use super::check::Check;
-use super::facts::HostFacts;
 use super::files::{Files, cores_of};
 use super::load::Load;
 use super::rule::{Needs, Rule};
@@ -79,6 +78,15 @@ pub struct Interrupts {
     pub receivers: Vec<(String, Vec<usize>)>,
 }
 
+/// Whether the kernel's per-core backlog of packets was long enough since boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backlog {
+    /// Every packet found room and time.
+    Sufficed,
+    /// Packets were dropped, or the kernel ran out of its time for them.
+    Overflowed,
+}
+
 impl Interrupts {
     /// The interrupts alone, without who moves them.
     pub(super) fn read_lines(files: &Files) -> Interrupts {
@@ -139,16 +147,12 @@ impl Interrupts {
         &self,
         name: &str,
         card: &Card,
-        facts: &HostFacts,
         load: Option<&Load>,
         checks: &mut Vec<Check>,
     ) {
         checks.extend(self.judge_affinity(name, card, load));
         checks.extend(self.judge_queues(name, card, load));
         checks.extend(self.judge_threads(name, card, load));
-        if card.is_device {
-            checks.extend(self.judge_rps(name, card, facts, load));
-        }
     }
 
     fn judge_affinity(&self, name: &str, card: &Card, load: Option<&Load>) -> Option<Check> {
@@ -259,18 +263,18 @@ impl Interrupts {
         )
     }
 
-    fn judge_rps(
+    /// Judges receive packet steering of a device; interfaces made by the kernel have no queues.
+    pub(super) fn judge_rps(
         &self,
         name: &str,
         card: &Card,
-        facts: &HostFacts,
+        backlog: Backlog,
         load: Option<&Load>,
     ) -> Option<Check> {
-        let first = card.rps.first()?;
+        let first = card.rps.first().filter(|_| card.is_device)?;
         let is_off = |mask: &String| mask.chars().all(|digit| digit == '0' || digit == ',');
         let off = card.rps.iter().all(is_off);
-        let busy =
-            facts.sockets.squeezed > 0 || facts.losses.softnet.iter().any(|of| of.dropped > 0);
+        let busy = backlog == Backlog::Overflowed;
         let alone = card.rps.len() == 1 && self.cores.len() >= CORES_TO_SPREAD;
         let pinned: &[usize] = load.map_or(&[], |load| &load.cores);
         let free: Vec<usize> =

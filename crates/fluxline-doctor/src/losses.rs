@@ -4,13 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use super::card::Card;
 use super::check::Check;
-use super::facts::HostFacts;
+use super::concern;
 use super::files::Files;
 use super::load::Load;
 use super::rule::{Needs, Rule};
 use super::setting::Action;
-use crate::kernel::KernelSnapshot;
+use super::sockets::Sockets;
+use fluxline::kernel::KernelSnapshot;
 
 /// Ten times what is wanted at first: it was not enough. Source: kernel.rs, softnet_dropped.
 const BACKLOG_AFTER_DROPS: u64 = 250_000;
@@ -123,9 +125,9 @@ impl Losses {
         }
     }
 
-    pub(super) fn judge(&self, facts: &HostFacts, load: Option<&Load>, checks: &mut Vec<Check>) {
+    pub(super) fn judge(&self, sockets: &Sockets, checks: &mut Vec<Check>) {
         let drops = &self.kernel.drops;
-        let limit = facts.sockets.sysctl.get("core.netdev_max_backlog").copied().unwrap_or(0);
+        let limit = sockets.sysctl.get("core.netdev_max_backlog").copied().unwrap_or(0);
         let backlog = Action::sysctl("net.core.netdev_max_backlog", BACKLOG_AFTER_DROPS);
         let backlog = if limit < BACKLOG_AFTER_DROPS { vec![backlog] } else { Vec::new() };
         let cores = self.softnet.iter().enumerate().filter(|(_, core)| core.dropped > 0);
@@ -135,7 +137,7 @@ impl Losses {
             softnet.found = format!("{} on core {}", softnet.found, on.join(", "));
         }
         checks.push(softnet.mend(backlog));
-        let limit = facts.sockets.sysctl.get("core.rmem_max").copied().unwrap_or(u64::MAX);
+        let limit = sockets.sysctl.get("core.rmem_max").copied().unwrap_or(u64::MAX);
         let buffer = Action::sysctl("net.core.rmem_max", RMEM_MAX_WANTED);
         let buffer = if limit < RMEM_MAX_WANTED { vec![buffer] } else { Vec::new() };
         checks.push(
@@ -151,12 +153,17 @@ impl Losses {
             since_boot(&REASSEMBLY, self.reassembly_failed)
                 .advise("nstat -az IpReasmFails IpReasmTimeout"),
         );
-        self.judge_cards(facts, load, checks);
     }
 
-    fn judge_cards(&self, facts: &HostFacts, load: Option<&Load>, checks: &mut Vec<Check>) {
+    /// Judges the drops of each interface.
+    pub(super) fn judge_cards(
+        &self,
+        cards: &BTreeMap<String, Card>,
+        load: Option<&Load>,
+        checks: &mut Vec<Check>,
+    ) {
         let none = BTreeMap::new();
-        for (name, card) in facts.cards.iter().filter(|(name, _)| facts.concerns(name, load)) {
+        for (name, card) in cards.iter().filter(|(name, _)| concern::concerns(cards, name, load)) {
             let dropped = self.kernel.interfaces.get(name).copied().unwrap_or(0);
             let own = if card.up { &card.drops } else { &none };
             if dropped == 0 && own.is_empty() {

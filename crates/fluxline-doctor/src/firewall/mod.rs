@@ -1,14 +1,11 @@
 //! What looks at packets between the card and the socket: rules, connection tracking.
 
-mod attribute;
-mod expression;
 mod judge;
-mod packet;
 mod ruleset;
-mod walk;
+
+use std::io;
 
 use super::check::{Check, Verdict};
-use super::facts::HostFacts;
 use super::files::Files;
 use super::load::Load;
 use super::rule::{Needs, Rule};
@@ -48,12 +45,12 @@ static RULESET: Rule = Rule {
 
 pub(super) const RULES: &[&Rule] = &[&RULESET, &TRACKING];
 
-/// Where a captured host has its rules: the kernel's messages, one a line.
-pub(super) const RULES_FILE: &str = "/fluxline/nf_tables";
+/// Where a captured host has its rules: the output of `nft -j list ruleset`.
+pub(super) const RULES_FILE: &str = "/fluxline/nft.json";
 
 /// The rules of this host for that file; none where they are not shown.
 pub(super) fn rules_as_text() -> Option<String> {
-    ruleset::messages().ok().map(|messages| ruleset::to_text(&messages))
+    ruleset::list().ok()
 }
 
 /// Rules and connection tracking.
@@ -88,28 +85,33 @@ impl Firewall {
             ..Firewall::default()
         };
         if let Some(text) = files.text(RULES_FILE).filter(|_| !files.is_this_host()) {
-            firewall.rules = ruleset::from_text(&text).map(|messages| Ruleset::of(&messages));
-            if firewall.rules.is_none() {
-                firewall.unread = Some(format!("{RULES_FILE} is not understood"));
-            }
+            firewall.take(&text, RULES_FILE);
         }
         firewall
     }
 
     pub(super) fn ask_kernel(&mut self) {
-        match Ruleset::ask() {
-            Ok(rules) => self.rules = Some(rules),
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                self.unread = Some("cannot be read without root".into());
+        match ruleset::list() {
+            Ok(text) => self.take(&text, "the output of `nft -j list ruleset`"),
+            Err(error) => {
+                self.unread = Some(match error.kind() {
+                    io::ErrorKind::PermissionDenied => "cannot be read without root".into(),
+                    io::ErrorKind::NotFound => "cannot be read: nft is not installed".into(),
+                    _ => format!("cannot be read: {error}"),
+                });
             }
-            // A kernel without nf_tables has none of its rules.
-            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {}
-            Err(error) => self.unread = Some(format!("cannot be read: {error}")),
         }
     }
 
-    pub(super) fn judge(&self, facts: &HostFacts, load: Option<&Load>, checks: &mut Vec<Check>) {
-        let met = self.rules.as_ref().zip(load).map(|(of, load)| judge::meet(of, facts, load));
+    fn take(&mut self, json: &str, origin: &str) {
+        self.rules = Ruleset::parse(json);
+        if self.rules.is_none() {
+            self.unread = Some(format!("{origin} is not understood"));
+        }
+    }
+
+    pub(super) fn judge(&self, load: Option<&Load>, checks: &mut Vec<Check>) {
+        let met = self.rules.as_ref().zip(load).map(|(rules, load)| judge::meet(rules, load));
         checks.push(self.judge_rules(load, met.as_ref()));
         checks.extend(self.judge_tracking(load, met.as_ref()));
     }
@@ -125,10 +127,9 @@ impl Firewall {
         if !self.old_tables.is_empty() {
             found.push_str(&format!("; iptables: {}", self.old_tables.join(", ")));
         }
-        let of_ports = met.and_then(|met| met.verdict).unwrap_or(Verdict::Good);
-        let asked = met.map_or(count.unwrap_or(0), |met| met.asked);
+        let of_ports = met.map_or(Verdict::Good, |met| met.verdict);
         let unknown = self.unread.is_some() || !self.old_tables.is_empty();
-        let few = if asked > RULES_FEW || unknown { Verdict::Warn } else { Verdict::Good };
+        let few = if count > Some(RULES_FEW) || unknown { Verdict::Warn } else { Verdict::Good };
         let effect = match (of_ports, self.unread.is_some(), self.old_tables.as_slice()) {
             (Verdict::Good, true, _) => {
                 load.map(|_| "Whether its ports get through is not known.".to_owned())

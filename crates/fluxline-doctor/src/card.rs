@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::files::Files;
-use crate::sys::{ethtool, interface};
+use fluxline::host::{ethtool, interface};
 
 /// One network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::check::{Check, Verdict};
 use super::files::Files;
 use super::load::Load;
 use super::rule::{Needs, Rule};
-use crate::sys::host;
+use fluxline::host;
 
 /// Heads of IPv4 and UDP \[byte\]; IPv6's is 20 longer. Source: RFC 791, RFC 8200, RFC 768.
 const HEADS_BYTES: u64 = 28;

@@ -1,5 +1,5 @@
-//! What in this host will lose packets or add latency, what it does to an experiment, and what
-//! mends it.
+//! Finds settings of this host that lose packets or add latency, says what each does to an
+//! experiment, and changes or restores them.
 //!
 //! Kernel defaults are made for web servers, not for boards that push at line rate and never
 //! repeat. Each check compares one fact with what a DAQ wants. Reading ([`HostFacts::read`]) and
@@ -7,10 +7,12 @@
 //! Nothing is changed but by [`apply`], which writes down what it found, so that [`undo`] can bring
 //! it back. docs/doctor.md has all checks; it is made from the rows in the code ([`table()`]).
 
+mod assume;
 mod capture;
 mod card;
 mod card_judge;
 mod check;
+mod concern;
 mod facts;
 mod files;
 mod firewall;
@@ -24,6 +26,7 @@ mod mend;
 mod path;
 mod processor;
 mod rule;
+mod rules;
 mod setting;
 mod sockets;
 mod text;
@@ -44,12 +47,13 @@ pub use memory::Memory;
 pub use mend::{Outcome, Step, apply, plan, undo};
 pub use path::Paths;
 pub use processor::{IdleState, Processor};
-pub use rule::{Needs, Rule, rules, table};
+pub use rule::{Needs, Rule};
+pub use rules::{rules, table};
 pub use setting::{Action, Setting, Settings};
 pub use sockets::Sockets;
 pub use through::{Coalescing, Driver, Passage, Through, interrupts_of};
 
-use crate::sys::host;
+use fluxline::host;
 
 /// Where changes are written down where no other file is named.
 pub const STATE_FILE: &str = "/var/lib/fluxline/doctor.state";

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::doctor::files::Files;
+use crate::files::Files;
 
 const RMEM: &str = "net.core.rmem_max";
 const BACKLOG: &str = "net.core.netdev_max_backlog";

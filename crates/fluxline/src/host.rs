@@ -1,0 +1,6 @@
+//! What only system calls say of this host: interfaces, their drivers, paths, free memory.
+//!
+//! Safe functions without state; each opens what it needs and closes it again. Linux only.
+
+pub use crate::sys::host::{free_bytes, is_root, path_mtu};
+pub use crate::sys::{ethtool, interface};
