@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 
 use fluxline::kernel::KernelSnapshot;
-use fluxline_doctor::{self, Interrupt, Through};
+use fluxline_doctor::{Interrupt, Through};
 
 use super::cpu::{self, CoreLoad, CoreTicks};
 
@@ -37,7 +37,7 @@ impl Reading {
             queue_drops: send_errors(&snmp),
             transmit_drops: transmit_drops(),
             interrupts: match through {
-                Through::Interface(name) => doctor::interrupts_of(name),
+                Through::Interface(name) => fluxline_doctor::interrupts_of(name),
                 _ => BTreeMap::new(),
             },
         }

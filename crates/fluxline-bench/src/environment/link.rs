@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use fluxline_doctor::{self, InUse, Interrupt, Passage, Row, Through};
+use fluxline_doctor::{InUse, Interrupt, Passage, Row, Through};
 use serde_json::{Value, json};
 
 /// The interface that a link goes through; null for memory.
@@ -18,7 +18,7 @@ pub fn describe(through: &Through) -> Value {
 /// What `fluxline doctor` finds of what the link goes through and is not good, worst first.
 #[must_use]
 pub fn findings(through: &Through) -> Value {
-    let rows = doctor::document(through);
+    let rows = fluxline_doctor::document(through);
     rows.iter().filter(|row| row.verdict != "good").map(finding).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fluxline_doctor::{self, Check, Files, HostFacts, Load};
+use fluxline_doctor::{Check, Files, HostFacts, Load};
 use serde_json::json;
 
 use crate::arguments::DoctorArguments;
@@ -15,7 +15,7 @@ use crate::{say, say_text};
 /// Prints the checks, worst first; or changes what they advise, or takes that back.
 pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
     if arguments.table {
-        say_text!("{}", doctor::table());
+        say_text!("{}", fluxline_doctor::table());
         return Ok(());
     }
     if let Some(folder) = &arguments.capture {
@@ -59,7 +59,7 @@ pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
 /// Copies this host's files, and says what to do with them.
 fn capture(folder: &Path, json: bool) -> Result<(), Failure> {
     let shown = folder.display();
-    let files = doctor::capture(folder).map_err(|error| {
+    let files = fluxline_doctor::capture(folder).map_err(|error| {
         Failure::input(format_args!("--capture {shown}: {error}; name a folder that is not there."))
     })?;
     if json {
@@ -86,7 +86,7 @@ fn judge(arguments: &DoctorArguments, mut load: Option<&mut Load>) -> Vec<Check>
 
 /// Whether each name is a rule's, or a rule's title with what it is about.
 fn check_names(names: &[String]) -> Result<(), Failure> {
-    let rules = doctor::rules();
+    let rules = fluxline_doctor::rules();
     let all: Vec<_> = rules.iter().flat_map(|(_, rules)| rules.iter()).collect();
     for name in names {
         if !all.iter().any(|rule| *name == rule.name || name.starts_with(rule.title)) {

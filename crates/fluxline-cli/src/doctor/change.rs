@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fluxline_doctor::{
-    self, Action, Check, Files, Journal, JournalError, Outcome, Step, boot_of, is_root,
+    Action, Check, Files, Journal, JournalError, Outcome, Step, boot_of, is_root,
 };
 use serde_json::{Value, json};
 
@@ -35,14 +35,15 @@ impl Place {
 
     /// Does what these checks advise.
     pub fn apply(&self, checks: &[Check]) -> Result<(), Failure> {
-        let plan = doctor::plan(checks);
+        let plan = fluxline_doctor::plan(checks);
         if plan.is_empty() {
             return self.end(&[]);
         }
         let mut journal = Journal::open(&self.state, &boot_of(&self.files)).map_err(failed)?;
         let mut steps = Vec::new();
         for action in &plan {
-            let done = doctor::apply(&self.files, &mut journal, std::slice::from_ref(action));
+            let done =
+                fluxline_doctor::apply(&self.files, &mut journal, std::slice::from_ref(action));
             for step in done.map_err(failed)? {
                 self.print(&step, Some(action));
                 steps.push(step);
@@ -62,7 +63,7 @@ impl Place {
             )));
         };
         let is_void = journal.is_void();
-        let steps = doctor::undo(&self.files, &mut journal, force).map_err(failed)?;
+        let steps = fluxline_doctor::undo(&self.files, &mut journal, force).map_err(failed)?;
         for step in &steps {
             self.print(step, None);
         }
