@@ -29,8 +29,7 @@ fn listen_to(extra: &str, datagrams: &[Vec<u8>]) -> Live {
          listen = ['127.0.0.1:0']\ngro = false\ndatagram-bytes-max = 64\n"
     );
     std::fs::write(&file, experiment).expect("written");
-    let running =
-        Running::start(&["run", text(&file), "--folder", text(&folder)], "memory ");
+    let running = Running::start(&["run", text(&file), "--folder", text(&folder)], "memory ");
     let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     for datagram in datagrams {
         sender.send_to(datagram, ("127.0.0.1", running.port())).expect("sent");
@@ -55,8 +54,7 @@ fn assert_rows_add_up(text: &str, document: &Value) {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("received "));
     let received = number(cells(lines.next().expect("the first row"))[1]);
     let ends = lines.by_ref().take_while(|line| line.starts_with("  ")).map(cells);
-    let ends: u64 =
-        ends.filter(|row| !row[1].ends_with("frames")).map(|row| number(row[1])).sum();
+    let ends: u64 = ends.filter(|row| !row[1].ends_with("frames")).map(|row| number(row[1])).sum();
     assert_eq!(received, ends, "{text}");
     assert_eq!(document["received"], received);
     let heads = cells(lines.next().expect("heads"));
@@ -152,7 +150,10 @@ fn run_that_records_nothing_says_so_in_its_headline() {
     let folder = scratch.path().join("run");
     let (status, errors, printed) = emulate(&folder, experiment, &["--no-record"]);
     assert_eq!(status, Some(0), "{errors}");
-    assert!(printed.starts_with("Received 100 datagrams: 0 recorded, 100 counted only"), "{printed}");
+    assert!(
+        printed.starts_with("Received 100 datagrams: 0 recorded, 100 counted only"),
+        "{printed}"
+    );
 }
 
 /// A capture of an emulated board, with its file.

@@ -166,7 +166,7 @@ fn builder_config(
         },
     };
     let expectation = match &events.require {
-        Require::Count(0) => Expectation::Learned { after_events: 16 },
+        Require::Count(0) => Expectation::Joined,
         Require::Count(count) => Expectation::Count(*count),
         Require::Labels(labels) => Expectation::Sources(labels.clone()),
     };

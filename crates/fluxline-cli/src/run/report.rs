@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::end::InputEnd;
 use super::input::OpenInput;
 use super::record::Recorded;
-use super::silence::Silence;
+use super::silence::{Silence, SilentSource};
 use super::verdict::Evidence;
 use crate::experiment::Experiment;
 use crate::failure::{self, Failure, FailureKind};
@@ -134,8 +134,7 @@ impl RunReport {
         document["headline"] = ledger.headline().into();
         document["received"] = ledger.received().into();
         document["outcomes"] = ledger.outcomes().iter().map(outcome_document).collect();
-        document["silent_sources"] =
-            silence.sources.iter().map(|source| source.words().into()).collect();
+        document["silent_sources"] = silence.sources.iter().map(SilentSource::words).collect();
         document["closes"] = ledger.closes().into();
         document["laws"] = json!(ledger.check());
         document["lost_places"] = json!(ledger.lost_places());

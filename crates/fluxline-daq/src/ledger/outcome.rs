@@ -62,7 +62,7 @@ pub const OUTCOMES: &[OutcomeRow] = &[
     datagrams("source.event_duplicate", "duplicate in its event", Fate::Duplicate),
     datagrams("source.late", "too old", Fate::Dropped),
     datagrams("source.held", "held", Fate::Dropped),
-    datagrams("source.event_late", "late", Fate::Dropped),
+    datagrams("source.late_dropped", "late dropped", Fate::Dropped),
     datagrams("source.builder_full", "builder full", Fate::Dropped),
     datagrams("source.inconsistent", "inconsistent", Fate::Dropped),
     datagrams("source.write_failed", "write failed", Fate::Dropped),
@@ -140,7 +140,11 @@ impl Ledger {
         let received = self.received();
         let mut out = match received {
             0 => "Nothing was received".to_owned(),
-            _ => format!("Received {}: {} recorded", of_unit(received, "datagram"), sum(Fate::Recorded)),
+            _ => format!(
+                "Received {}: {} recorded",
+                of_unit(received, "datagram"),
+                sum(Fate::Recorded)
+            ),
         };
         if sum(Fate::Unwanted) > 0 {
             let _ = write!(out, ", {} counted only", sum(Fate::Unwanted));
@@ -184,8 +188,9 @@ impl Ledger {
 
     fn event_sentence(&self) -> String {
         let (events, incomplete) = (self.events(), self.events_incomplete());
-        let late = self.source_totals().event_late;
-        let late = if late > 0 { format!(", {}", of_unit(late, "late fragment")) } else { String::new() };
+        let late = self.source_totals().in_late;
+        let late =
+            if late > 0 { format!(", {}", of_unit(late, "late fragment")) } else { String::new() };
         format!("Events: {events}, {incomplete} incomplete{late}")
     }
 
@@ -199,10 +204,7 @@ impl Ledger {
     #[must_use]
     pub fn events_incomplete(&self) -> u64 {
         let builder = &self.builder;
-        builder.events_timed_out
-            + builder.events_window_closed
-            + builder.events_stopped
-            + builder.events_restarted
+        builder.events_incomplete + builder.events_stopped
     }
 }
 

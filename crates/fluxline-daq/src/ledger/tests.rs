@@ -157,8 +157,9 @@ fn law_of_what_was_received_names_every_end_of_datagrams() {
     for law in LAWS.iter().filter(|law| law.needs == Needs::Nothing) {
         for counter in law.right.iter().filter(|counter| !counter.starts_with("remote.")) {
             let is_sum = LAWS.iter().any(|law| law.left.contains(counter));
-            let is_quality = ["source.in_order", "source.reordered", "source.unsequenced",
-                "source.lost"].contains(counter);
+            let is_quality =
+                ["source.in_order", "source.reordered", "source.unsequenced", "source.lost"]
+                    .contains(counter);
             let is_end = OUTCOMES.iter().any(|row| row.counter == *counter);
             assert!(is_sum || is_quality || is_end, "{counter} is shown nowhere");
         }
@@ -182,8 +183,7 @@ fn any_ledger(random: &mut u64, sources: u32) -> Ledger {
             assert!(input.set(row.name(), draw(random) % 1000));
         }
     }
-    input.datagrams =
-        input.rejected + input.truncated + input.sources_refused + input.ring_full;
+    input.datagrams = input.rejected + input.truncated + input.sources_refused + input.ring_full;
     let ends: Vec<_> = OUTCOMES.iter().filter(|row| row.counter.starts_with("source.")).collect();
     let shown: Vec<bool> = ends.iter().map(|_| draw(random) % 2 == 0).collect();
     for number in 0..sources {
@@ -209,7 +209,10 @@ fn cells(line: &str) -> Vec<&str> {
 }
 
 fn number(cell: &str) -> u64 {
-    cell.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{cell}"))
+    cell.split(' ')
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("{cell}"))
 }
 
 /// Adds the printed rows up; returns what was received and what was parsed.
@@ -217,11 +220,8 @@ fn add_up(text: &str) -> (u64, u64) {
     let mut lines = text.lines();
     let received = number(cells(lines.next().unwrap())[1]);
     let ends = lines.by_ref().take_while(|line| line.starts_with("  "));
-    let ends: u64 = ends
-        .map(|line| cells(line)[1])
-        .filter(|cell| !cell.ends_with("frames"))
-        .map(number)
-        .sum();
+    let ends: u64 =
+        ends.map(|line| cells(line)[1]).filter(|cell| !cell.ends_with("frames")).map(number).sum();
     assert_eq!(received, ends, "{text}");
     let heads = cells(lines.next().unwrap());
     assert_eq!(heads[..2], ["source", "parsed"]);

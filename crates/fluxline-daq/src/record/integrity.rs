@@ -158,7 +158,9 @@ impl Integrity {
                 recorded.batches, recorded.events, recorded.packets
             ),
             None if batches > 0 => format!("recorded batches that cannot be read: {batches}"),
-            Some(_) => "all recorded batches can be read, but the files are not as recorded".to_owned(),
+            Some(_) => {
+                "all recorded batches can be read, but the files are not as recorded".to_owned()
+            }
             None => "how much was recorded is not known".to_owned(),
         };
         let shown = self.faults.iter().take(FAULTS_SHOWN_MAX).map(String::as_str);
