@@ -14,7 +14,7 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
         "name = \"demo\"\n\
          [[source]]\nname = \"front-ends\"\nformat = \"counter\"\n\
          [source.emulator]\nsources = {sources}\nrate = {rate:?}\npackets = {packets}\n\
-         payload-bytes = 4096\nseed = {seed}\n\
+         payload-bytes = 4096\nseed = {seed}\nin-flight-max = 32\n\
          [source.emulator.faults]\ndrop = {drop:?}\n\
          [events]\nbuild = \"key\"\nrequire = {sources}\ntimeout-ms = 200\n"
     );

@@ -17,7 +17,10 @@ pub fn failure(run: &Path, integrity: &Integrity) -> Option<Failure> {
 
 /// As part of a JSON document.
 pub fn document(integrity: &Integrity) -> Value {
-    let held = |held: &Held| json!({ "batches": held.batches, "events": held.events, "packets": held.packets });
+    let held = |held: &Held| {
+        let Held { batches, events, packets } = held;
+        json!({ "batches": batches, "events": events, "packets": packets })
+    };
     json!({
         "end": word(integrity.end),
         "recorded": integrity.recorded.as_ref().map(held),

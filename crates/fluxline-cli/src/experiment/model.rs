@@ -245,6 +245,9 @@ pub struct Emulator {
     /// Most packets in one send call that the kernel cuts; 1: single datagrams, as an FPGA sends.
     #[serde(default = "one")]
     pub train: u32,
+    /// Most datagrams on the way to the run's own socket; 0: sensors do not wait.
+    #[serde(default)]
+    pub in_flight_max: u32,
     /// Faults, by probability per packet.
     #[serde(default)]
     pub faults: Faults,

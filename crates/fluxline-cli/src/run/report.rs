@@ -7,7 +7,7 @@ use fluxline::landing::RingKeeper;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Outcome, Truth};
-use fluxline_daq::record::{DIRECT_MEMORY_BYTES, Recorder, RunFolder};
+use fluxline_daq::record::{Recorder, RunFolder};
 use fluxline_proto::Moment;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
@@ -21,6 +21,11 @@ use crate::experiment::Experiment;
 use crate::failure::{self, Failure, FailureKind};
 use crate::host;
 
+/// Tables of sources and rejects, stacks of threads, and what the allocator keeps \[byte\].
+const REST_BYTES: u64 = 24 << 20;
+/// A capture that is read: its buffer, and IP datagrams whose fragments wait \[byte\].
+const CAPTURE_BYTES: u64 = 20 << 20;
+
 /// Memory that a run's configuration bounds \[byte\].
 pub struct Memory {
     /// Push rings.
@@ -29,21 +34,37 @@ pub struct Memory {
     pub events: u64,
     /// Batches between readout and disk.
     pub batches: u64,
+    /// Files that are read, tables, the threads' stacks.
+    pub rest: u64,
+    /// What the program had in memory before the run.
+    before: u64,
 }
 
 impl Memory {
     /// What this configuration allows.
-    pub fn of(experiment: &Experiment, inputs: &[OpenInput], builder: &BuilderConfig) -> Memory {
+    pub fn of(
+        experiment: &Experiment,
+        inputs: &[OpenInput],
+        builder: &BuilderConfig,
+        before: u64,
+    ) -> Memory {
+        let files = experiment.sources.iter().filter(|source| source.pcap.is_some()).count();
         Memory {
             rings: inputs.iter().map(|input| input.ring_bytes).sum(),
-            events: builder.bytes_open_max,
-            batches: experiment.record.batch_bytes * u64::from(experiment.record.batches_max + 1)
-                + DIRECT_MEMORY_BYTES as u64,
+            events: builder.memory_bytes_max(),
+            batches: super::batch_bounds(experiment).memory_bytes_max(),
+            rest: REST_BYTES + files as u64 * CAPTURE_BYTES,
+            before,
         }
     }
 
     fn total(&self) -> u64 {
-        self.rings + self.events + self.batches
+        self.rings + self.events + self.batches + self.rest
+    }
+
+    /// What the run added to the program's memory at its fullest.
+    fn most(&self) -> u64 {
+        host::resident_most().saturating_sub(self.before)
     }
 }
 
@@ -64,11 +85,12 @@ pub fn announce(
         None => eprintln!("folder   none: events are counted, not recorded"),
     }
     eprintln!(
-        "memory   at most {}: rings {}, events {}, batches {}",
+        "memory   at most {}: rings {}, events {}, batches {}, the rest {}",
         HumanBytes(memory.total()),
         HumanBytes(memory.rings),
         HumanBytes(memory.events),
-        HumanBytes(memory.batches)
+        HumanBytes(memory.batches),
+        HumanBytes(memory.rest)
     );
 }
 
@@ -151,6 +173,7 @@ impl RunReport {
             "fault": ended.recorded.fault.as_ref().map(ToString::to_string),
         });
         document["memory_bytes_max"] = memory.total().into();
+        document["memory_bytes_most"] = memory.most().into();
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
         if let Some(error) = folder.as_ref().and_then(|of| of.write_run(&document).err()) {

@@ -11,6 +11,10 @@ use crate::experiment::Require;
 
 /// The word of `accept` for required sources that are silent.
 const SILENT: &str = "silent";
+/// The word for inputs that ended before the run did.
+const INPUT_FAULTS: &str = "input_faults";
+/// The word for senders and producers that vanished: their counter's name.
+const GONE: &str = "producers_gone";
 
 /// What a verdict is made of.
 pub struct Evidence<'a> {
@@ -45,7 +49,13 @@ impl Evidence<'_> {
             let count: u64 = frames.iter().map(|outcome| outcome.count).sum();
             reasons.push(format!("{count} frames gave no datagram ({})", listed(frames.iter())));
         }
-        reasons.extend(self.faults.iter().map(|fault| fault.trim_end_matches('.').to_owned()));
+        if !self.accepts(INPUT_FAULTS) {
+            reasons.extend(self.faults.iter().map(|fault| fault.trim_end_matches('.').to_owned()));
+        }
+        let gone = self.ledger.remote_totals().producers_gone;
+        if gone > 0 && !self.accepts(GONE) {
+            reasons.push(format!("senders or producers that vanished during the run: {gone}"));
+        }
         if !self.accepts(SILENT) {
             reasons.extend(self.absent_sources());
         }
@@ -115,7 +125,7 @@ pub fn check_accept(accept: &[String]) -> Result<(), String> {
 
 fn acceptable() -> impl Iterator<Item = &'static str> {
     let dropped = OUTCOMES.iter().filter(|row| row.fate == Fate::Dropped);
-    dropped.map(|row| row.name()).chain([SILENT])
+    dropped.map(|row| row.name()).chain([SILENT, INPUT_FAULTS, GONE])
 }
 
 /// Counters are written with `_`, keys of experiments with `-`: either will do.

@@ -28,6 +28,50 @@ pub fn call_json(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON document")
 }
 
+/// Runs it with `--json`; it must end with this status, and its document says so too.
+pub fn call_json_ending(arguments: &[&str], status: i32) -> Value {
+    let output = fluxline().arg("--json").args(arguments).output().expect("the program starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {errors}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(document["status"], status, "{arguments:?}");
+    document
+}
+
+/// Runs an acquisition with `--json`; its status must be what its counters deserve.
+pub fn run_json(arguments: &[&str]) -> Value {
+    let output = fluxline().arg("--json").args(arguments).output().expect("the program starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let document = serde_json::from_slice(&output.stdout);
+    let document: Value = document.unwrap_or_else(|_| panic!("one JSON document: {errors}"));
+    assert_status_is_true(&document, output.status.code());
+    document
+}
+
+/// Status 0 means that everything that this host received is in the files; 7 that it is not.
+pub fn assert_status_is_true(document: &Value, status: Option<i32>) {
+    let total = |name: &str| number(&document["totals"], name);
+    let received = total("datagrams") + total("socket_dropped");
+    let kept = ["recorded", "not_recorded", "duplicate", "event_duplicate"].map(total);
+    let frames = [
+        "frames_unusable",
+        "frames_wrong_check",
+        "frames_unknown_pair",
+        "frames_wrong_sender",
+        "frames_out_of_bounds",
+        "frames_overrun",
+        "frames_broken_off",
+        "frames_other",
+        "frames_unannounced",
+        "producers_gone",
+    ];
+    let all = kept.iter().sum::<u64>() == received && frames.map(total) == [0; 10];
+    let expected = if all { 0 } else { 7 };
+    assert_eq!(status, Some(expected), "{} {}", document["headline"], document["sentence"]);
+    assert_eq!(document["status"], expected);
+    assert_eq!(document["sentence"].is_string(), !all);
+}
+
 /// Asserts an exit status and one clear sentence at the end of standard error; returns it.
 pub fn refused(output: &Output, status: i32) -> String {
     sentence(output.status.code(), &String::from_utf8_lossy(&output.stderr), status)

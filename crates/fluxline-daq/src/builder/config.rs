@@ -2,6 +2,8 @@
 
 use fluxline_proto::Span;
 
+use super::growth::with_growth;
+
 /// How packets become events, when events close, and the bounds of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuilderConfig {
@@ -18,7 +20,7 @@ pub struct BuilderConfig {
     /// What becomes of packets that come after their event was closed.
     pub late: Late,
     /// How much the packets of open events and of the batch not yet taken may take, rows and tables
-    /// included \[byte\]. Vectors grow by doubling, so up to twice as much may be allocated.
+    /// included \[byte\]. [`Self::memory_bytes_max`] says what may be allocated for it.
     pub bytes_open_max: u64,
     /// How many packets an event may have; also the largest count that a fragment may announce.
     pub packets_per_event_max: u32,
@@ -29,6 +31,24 @@ pub struct BuilderConfig {
     pub batch_bytes: usize,
     /// A batch is due when its first event is so old.
     pub batch_age: Span,
+}
+
+impl BuilderConfig {
+    /// The most memory that a builder allocates \[byte\]: events in vectors that grow by a quarter,
+    /// a slot for each open event, and the tables of open and closed keys.
+    #[must_use]
+    pub fn memory_bytes_max(&self) -> u64 {
+        /// A slot in a vector that doubles, and its place in the table of keys.
+        const OPEN_BYTES: u64 = 640;
+        /// A place in the table of keys and in the ring of closed events.
+        const CLOSED_BYTES: u64 = 160;
+        /// The sets of sources of closed events, while they are widened.
+        const SETS_BYTES: u64 = 16 << 20;
+        with_growth(self.bytes_open_max)
+            + u64::from(self.events_open_max) * OPEN_BYTES
+            + u64::from(self.closed_keys_max) * CLOSED_BYTES
+            + SETS_BYTES
+    }
 }
 
 impl Default for BuilderConfig {

@@ -14,6 +14,7 @@ mod closed;
 mod closing;
 mod config;
 mod coverage;
+mod growth;
 mod keys;
 mod lacking;
 mod slab;
@@ -31,14 +32,15 @@ use arrival::{Arrival, Compared};
 use batch::Gathering;
 pub use config::{BuilderConfig, Expectation, Late, Mode, Placement, Scope, WindowClock};
 use coverage::{Coverage, Meets};
+use growth::make_room;
+pub use growth::with_growth;
 use keys::{EventId, KeyState, Keys, SCOPE_ALL};
 use slab::{Fragment, Slab, Waiting};
 use sources::Sources;
 
 /// The event builder. Time is an argument; it should not go back (if it does, the latest counts).
 ///
-/// Memory: [`BuilderConfig::bytes_open_max`] (up to twice that, and once again in free slots) and
-/// about 60 bytes per remembered key. Cost: one look-up, at most, and two copies per packet;
+/// Memory: [`BuilderConfig::memory_bytes_max`]. Cost: one look-up, at most, and two copies per packet;
 /// nothing is allocated once the vectors have grown to the size of the events.
 #[derive(Clone, Debug)]
 pub struct Builder {
@@ -69,7 +71,7 @@ impl Builder {
             clock: Moment::default(),
             sources: Sources::new(config.expectation.clone()),
             keys: if keyed { Keys::new(open, closed) } else { Keys::new(0, 1) },
-            slab: Slab::new(config.bytes_open_max),
+            slab: Slab::new(with_growth(config.bytes_open_max)),
             gathering: Gathering::default(),
             last: None,
             bytes_open: 0,
@@ -358,6 +360,8 @@ impl Builder {
         let (source, part) = (arrival.accepted.source, arrival.parsed.part);
         let cost = arrival.cost(place.is_none());
         let event = self.slab.event_mut(slot);
+        let fragment = place.unwrap_or(event.sources.len());
+        let before = event.memory_with(fragment);
         let place = place.unwrap_or_else(|| {
             let place = event.add_fragment(source);
             match arrival.stream {
@@ -366,7 +370,9 @@ impl Builder {
             }
             place
         });
+        make_room(&mut event.packets, 1);
         event.packets.push(arrival.row());
+        make_room(&mut event.bytes, arrival.datagram.bytes.len());
         event.bytes.extend_from_slice(arrival.datagram.bytes);
         event.first = event.first.min(arrival.datagram.time);
         event.last = event.last.max(arrival.datagram.time);
@@ -375,6 +381,8 @@ impl Builder {
         coverage.add(part, arrival.parsed.payload_bytes);
         let completes = !*complete && coverage.is_complete();
         *complete |= completes;
+        let grown = event.memory_with(fragment) - before;
+        self.slab.grew(grown);
         self.bytes_open += cost;
         let bytes_open = self.bytes_open();
         self.counters.bytes_open_most = self.counters.bytes_open_most.max(bytes_open);

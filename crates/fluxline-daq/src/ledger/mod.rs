@@ -1,8 +1,8 @@
 //! The ledger: where every packet went, by source, by input and by host; kept in run.json.
 //!
 //! Stages count for themselves (`counters.rs`); the ledger gathers their counts at the end of a
-//! run, or for a live view, checks that they close (`laws.rs`), says what became of what was received
-//! (`outcome.rs`) and shows it (`table.rs`).
+//! run, or for a live view, checks that they close (`laws.rs`), says what became of the data that
+//! was received (`outcome.rs`) and shows it (`table.rs`).
 
 mod counters;
 mod laws;
