@@ -40,8 +40,8 @@ use sources::Sources;
 
 /// The event builder. Time is an argument; it should not go back (if it does, the latest counts).
 ///
-/// Memory: [`BuilderConfig::memory_bytes_max`]. Cost: one look-up, at most, and two copies per packet;
-/// nothing is allocated once the vectors have grown to the size of the events.
+/// Memory: [`BuilderConfig::memory_bytes_max`]. Cost: one look-up, at most, and two copies per
+/// packet; nothing is allocated once the vectors have grown to the size of the events.
 #[derive(Clone, Debug)]
 pub struct Builder {
     config: BuilderConfig,
