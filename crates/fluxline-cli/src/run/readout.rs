@@ -114,8 +114,13 @@ impl Working {
                 let read = records.read(SLOTS_PER_TURN, now, |datagram| {
                     acquisition.take(input as u16, now, datagram);
                 });
-                self.live.note(read.err());
-                return read.is_ok_and(|count| count > 0);
+                return match read {
+                    Ok(count) => count > 0,
+                    Err(error) => {
+                        self.live.fault(error);
+                        false
+                    }
+                };
             }
         };
         let mut slots = 0;

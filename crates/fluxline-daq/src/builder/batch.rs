@@ -2,6 +2,7 @@
 
 use fluxline_proto::Moment;
 
+use super::growth::make_room;
 use super::keys::EventId;
 use super::slab::OpenEvent;
 use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
@@ -33,6 +34,7 @@ impl Gathering {
         (built, missing_bytes): (Moment, u32),
     ) {
         self.begun.get_or_insert(built);
+        make_room(&mut self.batch.events, 1);
         self.batch.events.push(EventRow {
             key: Some(key),
             generation: event.id.position.generation,
@@ -44,7 +46,9 @@ impl Gathering {
             packets: event.packets.len() as u32,
             missing_bytes,
         });
+        make_room(&mut self.batch.packets, event.packets.len());
         self.batch.packets.extend_from_slice(&event.packets);
+        make_room(&mut self.batch.bytes, event.bytes.len());
         self.batch.bytes.extend_from_slice(&event.bytes);
     }
 
@@ -68,6 +72,7 @@ impl Gathering {
 
     fn add_alone(&mut self, event: EventRow, Alone { row, bytes, built }: Alone<'_>) {
         self.begun.get_or_insert(built);
+        make_room(&mut self.batch.events, 1);
         self.batch.events.push(EventRow {
             first: row.time,
             last: row.time,
@@ -75,7 +80,9 @@ impl Gathering {
             packets: 1,
             ..event
         });
+        make_room(&mut self.batch.packets, 1);
         self.batch.packets.push(row);
+        make_room(&mut self.batch.bytes, bytes.len());
         self.batch.bytes.extend_from_slice(bytes);
     }
 
@@ -98,13 +105,11 @@ impl Gathering {
 
     /// Whether it is as large as a batch should get.
     pub(super) fn is_large(&self, bytes: usize) -> bool {
-        self.batch.bytes.len() >= bytes || self.batch.packets.len() >= PACKETS_MAX
+        self.cost() >= bytes as u64 || self.batch.packets.len() >= PACKETS_MAX
     }
 
     /// What it takes \[byte\].
     pub(super) fn cost(&self) -> u64 {
-        let rows = self.batch.packets.len() * size_of::<PacketRow>()
-            + self.batch.events.len() * size_of::<EventRow>();
-        (self.batch.bytes.len() + self.batch.missing.len() + rows) as u64
+        self.batch.cost()
     }
 }

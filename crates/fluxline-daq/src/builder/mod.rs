@@ -16,6 +16,7 @@ mod config;
 mod coverage;
 mod frontier;
 mod generations;
+mod growth;
 mod inputs;
 mod judge;
 mod keys;
@@ -44,6 +45,8 @@ use batch::Gathering;
 pub use config::{BuilderConfig, Expectation, Late, Mode, Placement, Scope, WindowClock};
 use coverage::{Coverage, Meets};
 use generations::{Generations, Now};
+use growth::make_room;
+pub use growth::with_growth;
 use inputs::Inputs;
 use judge::Blocker;
 use keys::{EventId, KeyState, Keys, SCOPE_ALL};
@@ -58,9 +61,9 @@ pub use summary::{Amendment, EventKey, ExpectedBy, SourceState, SourceSummary};
 
 /// The event builder. Time is an argument; it should not go back (if it does, the latest counts).
 ///
-/// Memory: [`BuilderConfig::bytes_open_max`] (up to twice that, and once again in free slots),
-/// about 60 bytes per remembered key and 8 KiB per source. Cost: one look-up, at most, and two
-/// copies per packet; nothing is allocated once the vectors have grown to the size of the events.
+/// Memory: [`BuilderConfig::memory_bytes_max`], and about 8 KiB per source. Cost: one look-up, at
+/// most, and two copies per packet; nothing is allocated once the vectors have grown to the size
+/// of the events.
 #[derive(Clone, Debug)]
 pub struct Builder {
     config: BuilderConfig,
@@ -119,7 +122,7 @@ impl Builder {
             inputs: Inputs::default(),
             generations: Generations::default(),
             keys: Keys::new(if keyed { config.closed_keys_max as usize } else { 1 }),
-            slab: Slab::new(config.bytes_open_max),
+            slab: Slab::new(with_growth(config.bytes_open_max)),
             lanes: Lanes::default(),
             gathering: Gathering::default(),
             last: None,
@@ -475,6 +478,8 @@ impl Builder {
         let (source, part) = (arrival.accepted.source, arrival.parsed.part);
         let cost = arrival.cost(place.is_none());
         let event = self.slab.event_mut(slot);
+        let fragment = place.unwrap_or(event.sources.len());
+        let before = event.memory_with(fragment);
         let place = place.unwrap_or_else(|| {
             let place = event.add_fragment(source);
             match arrival.stream {
@@ -483,7 +488,9 @@ impl Builder {
             }
             place
         });
+        make_room(&mut event.packets, 1);
         event.packets.push(arrival.row());
+        make_room(&mut event.bytes, arrival.datagram.bytes.len());
         event.bytes.extend_from_slice(arrival.datagram.bytes);
         event.first = event.first.min(arrival.datagram.time);
         event.last = event.last.max(arrival.datagram.time);
@@ -494,6 +501,8 @@ impl Builder {
             *complete = true;
             event.set_whole(source);
         }
+        let grown = event.memory_with(fragment) - before;
+        self.slab.grew(grown);
         self.bytes_open += cost;
         self.rate.add(cost);
         let bytes_open = self.bytes_open();

@@ -69,6 +69,15 @@ pub struct Damage {
     pub reason: &'static str,
 }
 
+/// A file that cannot be read, or not to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Which file.
+    pub file: PathBuf,
+    /// Why, in words that name the file.
+    pub reason: String,
+}
+
 /// What a reader came across.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {
@@ -86,6 +95,8 @@ pub struct ReadReport {
     pub damages: Vec<Damage>,
     /// Torn tails.
     pub tails: Vec<Tail>,
+    /// Files that the operating system does not let us read, or that are no regular files.
+    pub unreadable: Vec<Unreadable>,
     /// Files without the mark of a proper end; one that is being written has none.
     pub unfinished_files: Vec<PathBuf>,
 }
@@ -147,12 +158,21 @@ impl RunReader {
         loop {
             let Some(scan) = &mut self.scan else {
                 let Some((_, path)) = self.files.next() else { return Ok(None) };
-                let scan = Scan::open(&path, self.last_batch)
-                    .map_err(|reason| FolderError::explain(&path, reason))?;
-                self.scan = Some(scan);
+                match Scan::open(&path, self.last_batch) {
+                    Ok(scan) => self.scan = Some(scan),
+                    Err(error) => self.report.unreadable.push(unreadable(&path, &error)),
+                }
                 continue;
             };
-            let found = scan.next_batch().map_err(|fault| explain(scan.path(), fault))?;
+            let found = match scan.next_batch() {
+                Err(ScanFault::Io(reason)) => {
+                    // The rest of this file is out of reach; the others may be sound.
+                    let error = FolderError::explain(scan.path(), reason);
+                    self.report.unreadable.push(unreadable(scan.path(), &error));
+                    None
+                }
+                found => found.map_err(|fault| explain(scan.path(), fault))?,
+            };
             if self.metadata.is_empty() {
                 self.metadata.clone_from(scan.metadata());
             }
@@ -206,6 +226,10 @@ impl Iterator for RunReader {
     fn next(&mut self) -> Option<Self::Item> {
         self.next_batch().transpose()
     }
+}
+
+pub(super) fn unreadable(file: &Path, error: &FolderError) -> Unreadable {
+    Unreadable { file: file.to_path_buf(), reason: error.to_string() }
 }
 
 pub(super) fn damage(file: &Path, bad: &Bad) -> Damage {

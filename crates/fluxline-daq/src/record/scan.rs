@@ -19,7 +19,9 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::reader::RecordBatchDecoder;
 use arrow_ipc::{FieldNode, Message, MessageHeader, MetadataVersion};
 
+use super::folder::FolderError;
 use super::message::{CONTINUATION, END_OF_STREAM, PREFIX_BYTES, metadata_value, verified_message};
+use super::regular::{Access, open_regular};
 use super::schema::{
     BUFFERS, EVENT_NODES, KEY_BATCH, KEY_CRC, KEY_LAYOUT, LAYOUT_VERSION, NODES, event_fields,
     event_schema,
@@ -87,9 +89,10 @@ pub(super) struct Scan {
 
 impl Scan {
     /// Opens a file; its size now is where the walk ends. Batches up to `last_batch` came before.
-    pub fn open(path: &Path, last_batch: Option<u64>) -> io::Result<Scan> {
-        let file = File::open(path)?;
-        let size = file.metadata()?.len();
+    pub fn open(path: &Path, last_batch: Option<u64>) -> Result<Scan, FolderError> {
+        let file = open_regular(path, Access::Read)?;
+        let metadata = file.metadata().map_err(|reason| FolderError::explain(path, reason))?;
+        let size = metadata.len();
         Ok(Scan {
             file,
             path: path.to_path_buf(),
