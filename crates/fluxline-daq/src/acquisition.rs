@@ -6,7 +6,7 @@
 use fluxline_proto::description::{Description, Parsed, Program, Reject};
 use fluxline_proto::{Datagram, Moment};
 
-use crate::builder::{Builder, BuilderConfig};
+use crate::builder::{Builder, BuilderConfig, Said};
 use crate::event::EventBatch;
 use crate::ledger::SourceCounters;
 use crate::readout::sequence::SequenceRule;
@@ -43,16 +43,8 @@ struct Input {
     description: Description,
     program: Program,
     taken: InputTaken,
-    newest: Newest,
-}
-
-/// How far an input has come.
-#[derive(Clone, Copy, Debug, Default)]
-struct Newest {
     /// The time of its newest datagram; the zero moment before the first.
-    time: Moment,
-    ended: bool,
-    has_unread: bool,
+    newest: Moment,
 }
 
 /// Takes datagrams of several inputs, each with its description.
@@ -83,7 +75,7 @@ impl Acquisition {
                     program: description.program().clone(),
                     description,
                     taken: InputTaken::default(),
-                    newest: Newest::default(),
+                    newest: Moment::default(),
                 })
                 .collect(),
             readout: Readout::new(rules, limits),
@@ -102,7 +94,7 @@ impl Acquisition {
         let Some(of) = self.inputs.get_mut(usize::from(input)) else { return };
         of.taken.datagrams += 1;
         of.taken.bytes += datagram.bytes.len() as u64;
-        of.newest.time = of.newest.time.max(datagram.time);
+        of.newest = of.newest.max(datagram.time);
         let parsed = match of.program.parse(datagram) {
             Ok(parsed) => parsed,
             Err(reject) => {
@@ -140,30 +132,50 @@ impl Acquisition {
         }
     }
 
-    /// The input, of those in `candidates`, whose next packet lets most events go on: the one that
-    /// holds the events of all others back. An input that gave nothing yet comes first; ties go to
-    /// the earlier time of arrival, then to the lower number. `None`: there are no candidates.
+    /// The input, of those in `candidates`, that holds the events of all others back: whose newest
+    /// position is lowest. An input that gave no key yet comes first; ties go to the earlier time
+    /// of arrival, then to the one that gave less, then to the lower number. Where events are not
+    /// of keys that sources share, only the times count. `None`: there are no candidates.
     ///
-    /// Cost: a pass over the candidates; no allocation.
+    /// Cost: a pass over the candidates and the sources; no allocation.
     #[must_use]
     pub fn most_wanted(&self, candidates: &[u16]) -> Option<u16> {
-        let of = |&input: &u16| self.inputs.get(usize::from(input)).map(|of| of.newest.time);
-        candidates.iter().copied().min_by_key(|input| (of(input), *input))
+        let rank = |input: &u16| {
+            let of = self.inputs.get(usize::from(*input))?;
+            let reached = self.builder.reached(*input);
+            Some((reached, of.newest, of.taken.datagrams, *input))
+        };
+        candidates.iter().copied().min_by_key(rank)
     }
 
     /// Input `input` will give no more packets: no event waits for its sources from now on.
     pub fn end_input(&mut self, input: u16) {
-        if let Some(of) = self.inputs.get_mut(usize::from(input)) {
-            of.newest.ended = true;
-        }
+        self.builder.end_input(input);
     }
 
-    /// Says whether datagrams of input `input` wait to be taken. While they do, silence of its
-    /// sources is the reader's, and no source of it is taken for idle.
+    /// Says whether datagrams of input `input` wait to be taken. While they do, silence is measured
+    /// by the times of arrival of what was taken: a reader that stalls makes no source silent.
+    /// Inputs that are read on demand, as files are, always have some until they end.
     pub fn note_backlog(&mut self, input: u16, has_unread: bool) {
-        if let Some(of) = self.inputs.get_mut(usize::from(input)) {
-            of.newest.has_unread = has_unread;
-        }
+        self.builder.note_backlog(input, has_unread);
+    }
+
+    /// Whether a datagram of `bytes` would still be taken. Where not, take a batch first: the inputs
+    /// that can be held back are not to lose anything.
+    #[must_use]
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.builder.has_room(bytes)
+    }
+
+    /// Changes that a user should know, that are due at `now`: each once, and at most one a second
+    /// of each kind.
+    pub fn reports(&mut self, now: Moment) -> impl Iterator<Item = Said> + '_ {
+        self.builder.reports(now)
+    }
+
+    /// The changes that are left at the end of the run.
+    pub fn last_reports(&mut self) -> impl Iterator<Item = Said> + '_ {
+        self.builder.last_reports()
     }
 
     /// Closes events whose time is over at `now`.
@@ -263,6 +275,9 @@ fn rules_of(description: &Description) -> FormatRules {
             sequence,
             sequence_class: class.unwrap_or(packets.len()) as u8,
             event_bits: packet.event.as_ref().map_or(0, |event| event.bits),
+            spill_bits: packet.event.as_ref().map_or(0, |event| {
+                event.spill.as_ref().map_or(0, |spill| spill.bits)
+            }),
         });
     }
     FormatRules { packets }

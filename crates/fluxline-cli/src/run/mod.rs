@@ -177,7 +177,6 @@ fn builder_config(
         mode,
         expectation,
         time_out: Span::from_ms(events.timeout_ms),
-        optional_wait: Span::from_ms(events.optional_wait_ms),
         events_open_max: events.open_max,
         bytes_open_max: events.bytes_max,
         batch_bytes: experiment.record.batch_bytes as usize,
