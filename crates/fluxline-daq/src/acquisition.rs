@@ -6,7 +6,7 @@
 use fluxline_proto::description::{Description, Parsed, Program, Reject};
 use fluxline_proto::{Datagram, Moment};
 
-use crate::builder::{Builder, BuilderConfig};
+use crate::builder::{Builder, BuilderConfig, Said};
 use crate::event::EventBatch;
 use crate::ledger::SourceCounters;
 use crate::readout::sequence::SequenceRule;
@@ -43,6 +43,8 @@ struct Input {
     description: Description,
     program: Program,
     taken: InputTaken,
+    /// The time of its newest datagram; the zero moment before the first.
+    newest: Moment,
 }
 
 /// Takes datagrams of several inputs, each with its description.
@@ -73,6 +75,7 @@ impl Acquisition {
                     program: description.program().clone(),
                     description,
                     taken: InputTaken::default(),
+                    newest: Moment::default(),
                 })
                 .collect(),
             readout: Readout::new(rules, limits),
@@ -91,6 +94,7 @@ impl Acquisition {
         let Some(of) = self.inputs.get_mut(usize::from(input)) else { return };
         of.taken.datagrams += 1;
         of.taken.bytes += datagram.bytes.len() as u64;
+        of.newest = of.newest.max(datagram.time);
         let parsed = match of.program.parse(datagram) {
             Ok(parsed) => parsed,
             Err(reject) => {
@@ -126,6 +130,52 @@ impl Acquisition {
             of.taken.bytes += bytes as u64;
             of.taken.truncated += 1;
         }
+    }
+
+    /// The input, of those in `candidates`, that holds the events of all others back: whose newest
+    /// position is lowest. An input that gave no key yet comes first; ties go to the earlier time
+    /// of arrival, then to the one that gave less, then to the lower number. Where events are not
+    /// of keys that sources share, only the times count. `None`: there are no candidates.
+    ///
+    /// Cost: a pass over the candidates and the sources; no allocation.
+    #[must_use]
+    pub fn most_wanted(&self, candidates: &[u16]) -> Option<u16> {
+        let rank = |input: &u16| {
+            let of = self.inputs.get(usize::from(*input))?;
+            let reached = self.builder.reached(*input);
+            Some((reached, of.newest, of.taken.datagrams, *input))
+        };
+        candidates.iter().copied().min_by_key(rank)
+    }
+
+    /// Input `input` will give no more packets: no event waits for its sources from now on.
+    pub fn end_input(&mut self, input: u16) {
+        self.builder.end_input(input);
+    }
+
+    /// Says whether datagrams of input `input` wait to be taken. While they do, silence is measured
+    /// by the times of arrival of what was taken: a reader that stalls makes no source silent.
+    /// Inputs that are read on demand, as files are, always have some until they end.
+    pub fn note_backlog(&mut self, input: u16, has_unread: bool) {
+        self.builder.note_backlog(input, has_unread);
+    }
+
+    /// Whether a datagram of `bytes` would still be taken. Where not, take a batch first: the inputs
+    /// that can be held back are not to lose anything.
+    #[must_use]
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.builder.has_room(bytes)
+    }
+
+    /// Changes that a user should know, that are due at `now`: each once, and at most one a second
+    /// of each kind.
+    pub fn reports(&mut self, now: Moment) -> impl Iterator<Item = Said> + '_ {
+        self.builder.reports(now)
+    }
+
+    /// The changes that are left at the end of the run.
+    pub fn last_reports(&mut self) -> impl Iterator<Item = Said> + '_ {
+        self.builder.last_reports()
     }
 
     /// Closes events whose time is over at `now`.
@@ -225,6 +275,10 @@ fn rules_of(description: &Description) -> FormatRules {
             sequence,
             sequence_class: class.unwrap_or(packets.len()) as u8,
             event_bits: packet.event.as_ref().map_or(0, |event| event.bits),
+            spill_bits: packet
+                .event
+                .as_ref()
+                .map_or(0, |event| event.spill.as_ref().map_or(0, |spill| spill.bits)),
         });
     }
     FormatRules { packets }

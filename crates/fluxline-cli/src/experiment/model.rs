@@ -27,6 +27,9 @@ pub struct Experiment {
     /// Most sources that the run tells apart; packets of further ones are refused and counted.
     #[serde(default = "sources_max")]
     pub sources_max: u32,
+    /// Ends of received data that do not make the exit status: names of counters, or `silent`.
+    #[serde(default)]
+    pub accept: Vec<String>,
     /// Where packets come from.
     #[serde(rename = "source")]
     pub sources: Vec<Source>,
@@ -242,6 +245,9 @@ pub struct Emulator {
     /// Most packets in one send call that the kernel cuts; 1: single datagrams, as an FPGA sends.
     #[serde(default = "one")]
     pub train: u32,
+    /// Most datagrams on the way to the run's own socket; 0: sensors do not wait.
+    #[serde(default)]
+    pub in_flight_max: u32,
     /// Faults, by probability per packet.
     #[serde(default)]
     pub faults: Faults,
@@ -301,17 +307,15 @@ pub struct Events {
     pub build: Build,
     /// How many sources an event of all sources needs: a number, or their labels.
     pub require: Require,
-    /// An event is closed so long after its first packet \[ms\].
+    /// How long a source may be silent before events go on without it \[ms\].
     pub timeout_ms: u64,
-    /// How long a complete event waits for sources that are not required \[ms\].
-    pub optional_wait_ms: u64,
     /// Width of a time window \[µs\], for `build = "window"`.
     pub window_us: u64,
     /// How long a time window stays open after its end \[µs\].
     pub lateness_us: u64,
     /// Which clock time windows use.
     pub window_clock: WindowClock,
-    /// Most events under construction.
+    /// Most events under construction; 0: follows from `bytes-max`.
     pub open_max: u32,
     /// Most bytes under construction.
     pub bytes_max: u64,
@@ -323,11 +327,10 @@ impl Default for Events {
             build: Build::Auto,
             require: Require::Count(0),
             timeout_ms: 500,
-            optional_wait_ms: 0,
             window_us: 1000,
             lateness_us: 10_000,
             window_clock: WindowClock::Arrival,
-            open_max: 16_384,
+            open_max: 0,
             bytes_max: 256 << 20,
         }
     }
@@ -354,7 +357,7 @@ pub enum Build {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(untagged)]
 pub enum Require {
-    /// So many; 0: those seen in the first events.
+    /// So many; 0: all that join.
     Count(u32),
     /// These, by label.
     Labels(Vec<String>),

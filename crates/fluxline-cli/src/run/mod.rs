@@ -18,7 +18,10 @@ mod roce_push;
 mod sensors;
 mod sensors_roce;
 mod shared;
+mod silence;
 mod stop;
+mod verdict;
+mod window;
 
 use std::path::PathBuf;
 use std::thread::JoinHandle;
@@ -35,6 +38,7 @@ use fluxline_proto::description::layout::Fragment;
 use crate::experiment::{self, Build, Experiment, Require, SyncWord};
 use crate::failure::Failure;
 use crate::formats::{self, LoadedFormat};
+use crate::host;
 
 use end::InputEnd;
 use input::OpenInput;
@@ -45,6 +49,7 @@ use ring::Ring;
 pub use sensors::{Sensors, SensorsTruth};
 pub use sensors_roce::{RoceSensors, RoceSensorsConfig};
 pub use stop::Stop;
+pub use verdict::check_accept;
 
 /// What to run.
 pub struct RunRequest {
@@ -59,6 +64,7 @@ pub struct RunRequest {
 /// Runs an experiment to its end.
 pub fn run(request: RunRequest) -> Result<RunReport, Failure> {
     let RunRequest { experiment, folder, quiet } = request;
+    let resident = host::resident();
     let stop = Stop::on_signal();
     let loaded: Vec<LoadedFormat> = experiment
         .sources
@@ -71,7 +77,7 @@ pub fn run(request: RunRequest) -> Result<RunReport, Failure> {
         true => Some(open_recorder(&experiment, folder, &loaded)?),
         false => None,
     };
-    let memory = report::Memory::of(&experiment, &inputs, &builder);
+    let memory = report::Memory::of(&experiment, &inputs, &builder, resident);
     if !quiet {
         report::announce(&experiment, &inputs, recorder.as_ref(), &memory);
     }
@@ -163,7 +169,7 @@ fn builder_config(
         },
     };
     let expectation = match &events.require {
-        Require::Count(0) => Expectation::Learned { after_events: 16 },
+        Require::Count(0) => Expectation::Joined,
         Require::Count(count) => Expectation::Count(*count),
         Require::Labels(labels) => Expectation::Sources(labels.clone()),
     };
@@ -171,7 +177,6 @@ fn builder_config(
         mode,
         expectation,
         time_out: Span::from_ms(events.timeout_ms),
-        optional_wait: Span::from_ms(events.optional_wait_ms),
         events_open_max: events.open_max,
         bytes_open_max: events.bytes_max,
         batch_bytes: experiment.record.batch_bytes as usize,
@@ -207,7 +212,7 @@ impl Running {
         }
         let (queue, recording) = record::start(
             recorder,
-            experiment.record.batches_max,
+            batch_bounds(experiment),
             experiment.recorder_core,
             live.clone(),
         );
@@ -242,6 +247,7 @@ impl Running {
             recorded: joined(recording, "recorder")?,
             host: KernelSnapshot::take().since(&before),
             notes: live.notes(),
+            faults: live.faults(),
         };
         Ok(RunReport::close(&self.experiment, folder, &self.memory, ended))
     }
@@ -269,6 +275,11 @@ impl Running {
             false => EventClock::Wall,
         }
     }
+}
+
+fn batch_bounds(experiment: &Experiment) -> record::BatchBounds {
+    let record = &experiment.record;
+    record::BatchBounds { batches: record.batches_max, batch_bytes: record.batch_bytes }
 }
 
 fn joined<T>(thread: JoinHandle<T>, name: &str) -> Result<T, Failure> {

@@ -114,8 +114,13 @@ impl Working {
                 let read = records.read(SLOTS_PER_TURN, now, |datagram| {
                     acquisition.take(input as u16, now, datagram);
                 });
-                self.live.note(read.err());
-                return read.is_ok_and(|count| count > 0);
+                return match read {
+                    Ok(count) => count > 0,
+                    Err(error) => {
+                        self.live.fault(error);
+                        false
+                    }
+                };
             }
         };
         let mut slots = 0;
@@ -134,6 +139,8 @@ impl Working {
             }
         }
         ring.release(slots);
+        let has_unread = ring.peek().next().is_some();
+        acquisition.note_backlog(input as u16, has_unread);
         self.ring_most = self.ring_most.max(slots * 100 / ring.slots());
         slots > 0
     }
@@ -153,6 +160,9 @@ impl Working {
             self.ticked = now;
             self.ticks += 1;
             acquisition.poll(now);
+            for said in acquisition.reports(now) {
+                self.live.note(Some(said));
+            }
             if acquisition.batch_is_due(now) {
                 self.hand_on();
             }
@@ -178,10 +188,14 @@ impl Working {
     /// Nothing came: sleeps at the only ring, or for a moment; notices rings that have ended.
     fn rest(&mut self, open: &mut [bool]) {
         let count = open.len();
-        for (ring, open) in self.readout.rings.iter_mut().zip(open.iter_mut()) {
+        let Readout { rings, acquisition, .. } = &mut self.readout;
+        for (input, (ring, open)) in rings.iter_mut().zip(open.iter_mut()).enumerate() {
             if *open {
                 let timeout = if count == 1 { SLEEP } else { Duration::ZERO };
                 *open = ring.wait(timeout);
+                if !*open {
+                    acquisition.end_input(input as u16);
+                }
             }
         }
         if count > 1 {
@@ -202,10 +216,7 @@ impl Working {
         }
         numbers.rejected = acquisition.readout().rejected();
         let events = acquisition.builder().counters();
-        numbers.incomplete = events.events_timed_out
-            + events.events_window_closed
-            + events.events_stopped
-            + events.events_restarted;
+        numbers.incomplete = events.events_incomplete + events.events_stopped;
         numbers.events = events.events_complete + numbers.incomplete;
         self.live.numbers(numbers);
     }
@@ -213,6 +224,9 @@ impl Working {
     fn finish(mut self) -> Acquisition {
         let now = self.now();
         self.readout.acquisition.finish(now);
+        for said in self.readout.acquisition.last_reports() {
+            self.live.note(Some(said));
+        }
         self.hand_on();
         self.publish();
         self.readout.acquisition

@@ -2,6 +2,8 @@
 
 use fluxline_proto::Moment;
 
+use super::growth::make_room;
+use super::keys::EventId;
 use super::slab::OpenEvent;
 use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 
@@ -10,6 +12,13 @@ use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 pub(super) struct Gathering {
     batch: EventBatch,
     begun: Option<Moment>,
+}
+
+/// A packet that has a row of its own.
+pub(super) struct Alone<'a> {
+    pub(super) row: PacketRow,
+    pub(super) bytes: &'a [u8],
+    pub(super) built: Moment,
 }
 
 /// Rows from which on a batch is due, so that its offsets stay in 32 bits.
@@ -25,8 +34,11 @@ impl Gathering {
         (built, missing_bytes): (Moment, u32),
     ) {
         self.begun.get_or_insert(built);
+        make_room(&mut self.batch.events, 1);
         self.batch.events.push(EventRow {
             key: Some(key),
+            generation: event.id.position.generation,
+            source: event.id.source(),
             status,
             first: event.first,
             last: event.last,
@@ -34,23 +46,43 @@ impl Gathering {
             packets: event.packets.len() as u32,
             missing_bytes,
         });
+        make_room(&mut self.batch.packets, event.packets.len());
         self.batch.packets.extend_from_slice(&event.packets);
+        make_room(&mut self.batch.bytes, event.bytes.len());
         self.batch.bytes.extend_from_slice(&event.bytes);
     }
 
     /// Adds a packet that is an event of its own.
-    pub(super) fn add_packet(&mut self, row: PacketRow, bytes: &[u8], built: Moment) {
+    pub(super) fn add_packet(&mut self, packet: Alone<'_>) {
+        let event = EventRow { source: Some(packet.row.source), ..EventRow::default() };
+        self.add_alone(event, packet);
+    }
+
+    /// Adds a packet that came after its event `id` was closed.
+    pub(super) fn add_late(&mut self, id: EventId, key: u64, packet: Alone<'_>) {
+        let event = EventRow {
+            key: Some(key),
+            generation: id.position.generation,
+            source: id.source(),
+            status: EventStatus::Late,
+            ..EventRow::default()
+        };
+        self.add_alone(event, packet);
+    }
+
+    fn add_alone(&mut self, event: EventRow, Alone { row, bytes, built }: Alone<'_>) {
         self.begun.get_or_insert(built);
+        make_room(&mut self.batch.events, 1);
         self.batch.events.push(EventRow {
-            key: None,
-            status: EventStatus::Complete,
             first: row.time,
             last: row.time,
             built,
             packets: 1,
-            missing_bytes: 0,
+            ..event
         });
+        make_room(&mut self.batch.packets, 1);
         self.batch.packets.push(row);
+        make_room(&mut self.batch.bytes, bytes.len());
         self.batch.bytes.extend_from_slice(bytes);
     }
 
@@ -73,13 +105,11 @@ impl Gathering {
 
     /// Whether it is as large as a batch should get.
     pub(super) fn is_large(&self, bytes: usize) -> bool {
-        self.batch.bytes.len() >= bytes || self.batch.packets.len() >= PACKETS_MAX
+        self.cost() >= bytes as u64 || self.batch.packets.len() >= PACKETS_MAX
     }
 
     /// What it takes \[byte\].
     pub(super) fn cost(&self) -> u64 {
-        let rows = self.batch.packets.len() * size_of::<PacketRow>()
-            + self.batch.events.len() * size_of::<EventRow>();
-        (self.batch.bytes.len() + self.batch.missing.len() + rows) as u64
+        self.batch.cost()
     }
 }

@@ -2,6 +2,8 @@
 
 use fluxline_proto::Span;
 
+use super::growth::with_growth;
+
 /// How packets become events, when events close, and the bounds of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuilderConfig {
@@ -9,19 +11,29 @@ pub struct BuilderConfig {
     pub mode: Mode,
     /// Which sources an event must have; counts in [`Scope::Global`] and windows only.
     pub expectation: Expectation,
-    /// An event closes so long after its first packet, whatever is missing.
+    /// How long a source may be silent before events go on without it.
     pub time_out: Span,
-    /// So long an event waits for optional sources after everything required came.
-    pub optional_wait: Span,
-    /// How many events may be open.
+    /// How long events wait for a source that sends and lags.
+    pub lag_max: Span,
+    /// How long packets may come out of order. It is raised when packets come later, up to half
+    /// the time-out.
+    pub lateness: Span,
+    /// So long after a source joined, events wait a lateness for others that may join. Zero where
+    /// all sources are known to come in order of time, as from files.
+    pub settling: Span,
+    /// What becomes of packets that come after their event was closed.
+    pub late: Late,
+    /// When three quarters of so many events are open, the oldest is closed; 0: follows from
+    /// `bytes_open_max`.
     pub events_open_max: u32,
     /// How much the packets of open events and of the batch not yet taken may take, rows and tables
-    /// included \[byte\]. Vectors grow by doubling, so up to twice as much may be allocated.
+    /// included \[byte\]. When open events take half of it, the oldest is closed.
+    /// [`Self::memory_bytes_max`] says what may be allocated for it.
     pub bytes_open_max: u64,
     /// How many packets an event may have; also the largest count that a fragment may announce.
     pub packets_per_event_max: u32,
-    /// So many closed keys are remembered, of all sources together; packets of older ones are late.
-    /// Keys should grow, as counters and time stamps do.
+    /// So many closed keys are remembered, of all sources together; packets of older ones are late
+    /// even if they came before.
     pub closed_keys_max: u32,
     /// A batch is due when it has so many bytes of packets.
     pub batch_bytes: usize,
@@ -29,14 +41,46 @@ pub struct BuilderConfig {
     pub batch_age: Span,
 }
 
+/// One event may be open for so many bytes, where its number is not given \[byte\].
+const BYTES_PER_EVENT: u64 = 4096;
+
+impl BuilderConfig {
+    /// How many events may be open.
+    pub(super) fn events_max(&self) -> u64 {
+        match self.events_open_max {
+            0 => (self.bytes_open_max / BYTES_PER_EVENT).max(4),
+            events => u64::from(events),
+        }
+    }
+
+    /// The most memory that a builder allocates \[byte\]: events in vectors that grow by a quarter,
+    /// a slot for each open event, and the tables of open and closed keys.
+    #[must_use]
+    pub fn memory_bytes_max(&self) -> u64 {
+        /// A slot in a vector that doubles, and its place in the table of keys.
+        const OPEN_BYTES: u64 = 640;
+        /// A place in the table of keys and in the ring of closed events.
+        const CLOSED_BYTES: u64 = 160;
+        /// The sets of sources of closed events, while they are widened.
+        const SETS_BYTES: u64 = 16 << 20;
+        with_growth(self.bytes_open_max)
+            + self.events_max() * OPEN_BYTES
+            + u64::from(self.closed_keys_max) * CLOSED_BYTES
+            + SETS_BYTES
+    }
+}
+
 impl Default for BuilderConfig {
     fn default() -> BuilderConfig {
         BuilderConfig {
             mode: Mode::Packet,
-            expectation: Expectation::Learned { after_events: 16 },
-            time_out: Span::from_ms(1000),
-            optional_wait: Span::ZERO,
-            events_open_max: 4096,
+            expectation: Expectation::Joined,
+            time_out: Span::from_ms(500),
+            lag_max: Span::from_ms(10_000),
+            lateness: Span::from_ms(10),
+            settling: Span::from_ms(2000),
+            late: Late::Record,
+            events_open_max: 0,
             bytes_open_max: 256 << 20,
             packets_per_event_max: 1 << 16,
             closed_keys_max: 1 << 16,
@@ -87,13 +131,19 @@ pub enum WindowClock {
 pub enum Expectation {
     /// So many, whichever they are.
     Count(u32),
-    /// Those with these labels; others are optional.
+    /// Those with these labels; others are waited for while they send, and not missed.
     Sources(Vec<String>),
-    /// All that sent anything until so many events were begun; later ones are optional.
-    Learned {
-        /// How many events.
-        after_events: u32,
-    },
+    /// All that sent anything before; a source that appears joins.
+    Joined,
+}
+
+/// What becomes of packets that come after their event was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// They are recorded in rows of their own, with the event's key and generation.
+    Record,
+    /// They are dropped and counted.
+    Drop,
 }
 
 /// Where the builder put a packet.
@@ -101,8 +151,10 @@ pub enum Expectation {
 pub enum Placement {
     /// Into an event; it will come out in a batch.
     Stored,
-    /// Nowhere: its event is closed, and was not whole.
-    EventLate,
+    /// Into a row of its own, as late: its event is closed. It will come out in a batch.
+    Late,
+    /// Nowhere: its event is closed, and [`Late::Drop`] was asked for.
+    LateDropped,
     /// Nowhere: its part of the event is there already.
     EventDuplicate,
     /// Nowhere: it contradicts the other packets of its fragment.

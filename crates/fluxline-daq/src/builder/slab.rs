@@ -1,14 +1,13 @@
-//! Open events: slots that are used again with the memory of their vectors, and the order in which
-//! their time runs out.
-//!
-//! Two lists run through the slots: events that wait for something required, and events that
-//! only wait for optional sources. Each list is in the order of its deadlines, so that the next
-//! time-out is at its head, and an event that completes leaves it at once.
+//! Open events: slots that are used again with the memory of their vectors, in the order in which
+//! the events were opened.
 
 use fluxline_proto::Moment;
 
 use super::coverage::Coverage;
+use super::growth::make_room;
 use super::keys::{EventId, SCOPE_ALL};
+use super::line::Has;
+use super::position::Position;
 use crate::event::PacketRow;
 
 /// No slot.
@@ -25,39 +24,32 @@ pub(super) struct Fragment {
 #[derive(Clone, Debug)]
 pub(super) struct OpenEvent {
     pub(super) id: EventId,
+    /// When it was opened.
+    pub(super) opened: Moment,
+    /// A window of time closes then.
+    pub(super) deadline: Moment,
     pub(super) first: Moment,
     pub(super) last: Moment,
-    pub(super) deadline: Moment,
     pub(super) packets: Vec<PacketRow>,
     pub(super) bytes: Vec<u8>,
     /// The sources that have a fragment; `fragments` has one at the same place.
     pub(super) sources: Vec<u32>,
     /// Fragments; those beyond `sources` are memory from earlier events.
     pub(super) fragments: Vec<Fragment>,
-    pub(super) complete_fragments: u32,
-    /// Required fragments that are not complete; `None` while sources are learned.
-    pub(super) required_left: Option<u32>,
+    /// The set of sources with their whole fragment, one bit each ([`EventId::bit_of`]).
+    pub(super) whole: Vec<u64>,
     /// What it was charged for \[byte\].
     pub(super) cost: u64,
-    list: Waiting,
     previous: u32,
     next: u32,
 }
 
-/// What an event waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
-    /// Something required.
-    Required,
-    /// Optional sources only.
-    Optional,
-}
-
-/// Ends of a list.
+/// When an event begins, and when it must end.
 #[derive(Clone, Copy, Debug)]
-struct Ends {
-    head: u32,
-    tail: u32,
+pub(super) struct Begin {
+    pub(super) opened: Moment,
+    pub(super) arrival: Moment,
+    pub(super) deadline: Moment,
 }
 
 /// All slots.
@@ -65,24 +57,26 @@ struct Ends {
 pub(super) struct Slab {
     slots: Vec<OpenEvent>,
     free: Vec<u32>,
-    /// Memory of the free slots \[byte\].
-    free_bytes: u64,
-    free_bytes_max: u64,
-    required: Ends,
-    optional: Ends,
+    /// So many slots at the bottom of `free` keep no memory.
+    bare: usize,
+    /// Memory of all slots, open and free \[byte\].
+    memory_bytes: u64,
+    memory_bytes_max: u64,
+    head: u32,
+    tail: u32,
 }
 
 impl Slab {
-    /// Free slots keep at most `free_bytes_max` of memory.
-    pub(super) fn new(free_bytes_max: u64) -> Slab {
-        let empty = Ends { head: NONE, tail: NONE };
+    /// All slots together keep at most `memory_bytes_max` of memory, unless open events need more.
+    pub(super) fn new(memory_bytes_max: u64) -> Slab {
         Slab {
             slots: Vec::new(),
             free: Vec::new(),
-            free_bytes: 0,
-            free_bytes_max,
-            required: empty,
-            optional: empty,
+            bare: 0,
+            memory_bytes: 0,
+            memory_bytes_max,
+            head: NONE,
+            tail: NONE,
         }
     }
 
@@ -91,11 +85,11 @@ impl Slab {
         (self.slots.len() - self.free.len()) as u32
     }
 
-    /// A slot for a new event, at the end of the list for what is required.
-    pub(super) fn take(&mut self, id: EventId, first: Moment, deadline: Moment) -> u32 {
+    /// A slot for a new event.
+    pub(super) fn take(&mut self, id: EventId, begin: Begin) -> u32 {
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.free_bytes -= self.slots[slot as usize].memory_bytes();
+                self.bare = self.bare.min(self.free.len());
                 slot
             }
             None => {
@@ -105,94 +99,84 @@ impl Slab {
         };
         let event = &mut self.slots[slot as usize];
         event.id = id;
-        event.first = first;
-        event.last = first;
-        event.deadline = deadline;
-        self.link(slot, Waiting::Required);
+        event.opened = begin.opened;
+        event.deadline = begin.deadline;
+        event.first = begin.arrival;
+        event.last = begin.arrival;
+        self.link(slot);
         slot
     }
 
     /// The event in `slot` is over.
     pub(super) fn give_back(&mut self, slot: u32) {
         self.unlink(slot);
-        let free_bytes = self.free_bytes;
-        let event = &mut self.slots[slot as usize];
-        event.clear();
-        if free_bytes + event.memory_bytes() > self.free_bytes_max {
-            *event = OpenEvent::empty();
-        }
-        self.free_bytes += event.memory_bytes();
+        self.slots[slot as usize].clear();
         self.free.push(slot);
     }
 
-    /// The event in `slot` has all that is required and waits for the rest until `deadline`, or
-    /// until its own, if that is earlier (then it may close as late as the event before it).
-    pub(super) fn wait_for_optional(&mut self, slot: u32, deadline: Moment) {
-        self.unlink(slot);
-        let event = &mut self.slots[slot as usize];
-        event.deadline = deadline.min(event.deadline);
-        self.link(slot, Waiting::Optional);
-    }
-
-    /// The first event of a list, and its deadline.
-    pub(super) fn head(&self, list: Waiting) -> Option<(u32, Moment)> {
-        let head = self.ends(list).head;
-        self.slots.get(head as usize).map(|event| (head, event.deadline))
-    }
-
-    /// Writes the slots of all open events of `list` into `out`, oldest first.
-    pub(super) fn slots(&self, list: Waiting, out: &mut Vec<u32>) {
-        let mut slot = self.ends(list).head;
-        while let Some(event) = self.slots.get(slot as usize) {
-            out.push(slot);
-            slot = event.next;
+    /// An open event took so much more memory \[byte\].
+    pub(super) fn grew(&mut self, bytes: u64) {
+        self.memory_bytes += bytes;
+        if self.memory_bytes > self.memory_bytes_max {
+            self.reclaim();
         }
     }
 
+    /// Frees what free slots keep, the longest unused first; then what small events hold in slots
+    /// of large ones. The second is rare: a quarter of all memory must have grown in between.
+    fn reclaim(&mut self) {
+        while self.memory_bytes > self.memory_bytes_max && self.bare < self.free.len() {
+            let event = &mut self.slots[self.free[self.bare] as usize];
+            self.memory_bytes -= event.memory_bytes();
+            *event = OpenEvent::empty();
+            self.bare += 1;
+        }
+        if self.memory_bytes <= self.memory_bytes_max {
+            return;
+        }
+        for event in &mut self.slots {
+            event.shrink();
+        }
+        self.memory_bytes = self.slots.iter().map(OpenEvent::memory_bytes).sum();
+    }
+
+    /// The slot of the event that was opened first.
+    #[inline]
+    pub(super) fn oldest(&self) -> Option<u32> {
+        (self.head != NONE).then_some(self.head)
+    }
+
+    #[inline]
     pub(super) fn event(&self, slot: u32) -> &OpenEvent {
         &self.slots[slot as usize]
     }
 
+    #[inline]
     pub(super) fn event_mut(&mut self, slot: u32) -> &mut OpenEvent {
         &mut self.slots[slot as usize]
     }
 
-    fn ends(&self, list: Waiting) -> Ends {
-        match list {
-            Waiting::Required => self.required,
-            Waiting::Optional => self.optional,
-        }
-    }
-
-    fn ends_mut(&mut self, list: Waiting) -> &mut Ends {
-        match list {
-            Waiting::Required => &mut self.required,
-            Waiting::Optional => &mut self.optional,
-        }
-    }
-
-    fn link(&mut self, slot: u32, list: Waiting) {
-        let tail = self.ends(list).tail;
+    fn link(&mut self, slot: u32) {
+        let tail = self.tail;
         let event = &mut self.slots[slot as usize];
-        event.list = list;
         event.previous = tail;
         event.next = NONE;
         match self.slots.get_mut(tail as usize) {
             Some(last) => last.next = slot,
-            None => self.ends_mut(list).head = slot,
+            None => self.head = slot,
         }
-        self.ends_mut(list).tail = slot;
+        self.tail = slot;
     }
 
     fn unlink(&mut self, slot: u32) {
-        let OpenEvent { list, previous, next, .. } = self.slots[slot as usize];
+        let OpenEvent { previous, next, .. } = self.slots[slot as usize];
         match self.slots.get_mut(previous as usize) {
             Some(event) => event.next = next,
-            None => self.ends_mut(list).head = next,
+            None => self.head = next,
         }
         match self.slots.get_mut(next as usize) {
             Some(event) => event.previous = previous,
-            None => self.ends_mut(list).tail = previous,
+            None => self.tail = previous,
         }
     }
 }
@@ -200,18 +184,17 @@ impl Slab {
 impl OpenEvent {
     fn empty() -> OpenEvent {
         OpenEvent {
-            id: EventId { scope: SCOPE_ALL, epoch: 0, key: 0 },
+            id: EventId { scope: SCOPE_ALL, position: Position::default() },
+            opened: Moment::default(),
+            deadline: Moment::default(),
             first: Moment::default(),
             last: Moment::default(),
-            deadline: Moment::default(),
             packets: Vec::new(),
             bytes: Vec::new(),
             sources: Vec::new(),
             fragments: Vec::new(),
-            complete_fragments: 0,
-            required_left: None,
+            whole: Vec::new(),
             cost: 0,
-            list: Waiting::Required,
             previous: NONE,
             next: NONE,
         }
@@ -221,26 +204,41 @@ impl OpenEvent {
         self.packets.clear();
         self.bytes.clear();
         self.sources.clear();
-        self.complete_fragments = 0;
-        self.required_left = None;
+        self.whole.clear();
         self.cost = 0;
     }
 
-    /// About how much memory it keeps while free \[byte\].
+    /// How much memory it keeps \[byte\].
     fn memory_bytes(&self) -> u64 {
-        let rows = self.packets.capacity() * size_of::<PacketRow>();
-        let fragments = self.fragments.capacity() * size_of::<Fragment>();
         let coverage: usize = self.fragments.iter().map(|its| its.coverage.memory_bytes()).sum();
-        let sources = self.sources.capacity() * size_of::<u32>();
-        (self.bytes.capacity() + rows + fragments + coverage + sources) as u64
+        self.vectors_bytes() + coverage as u64
     }
 
-    /// Whether everything required came, and the rest is waited for.
-    pub(super) fn waits_for_optional(&self) -> bool {
-        self.list == Waiting::Optional
+    /// How much memory it keeps \[byte\], of its fragments' coverage only that of `place`.
+    pub(super) fn memory_with(&self, place: usize) -> u64 {
+        let coverage = self.fragments.get(place).map_or(0, |its| its.coverage.memory_bytes());
+        self.vectors_bytes() + coverage as u64
+    }
+
+    fn vectors_bytes(&self) -> u64 {
+        let rows = self.packets.capacity() * size_of::<PacketRow>();
+        let fragments = self.fragments.capacity() * size_of::<Fragment>();
+        let sources = self.sources.capacity() * size_of::<u32>();
+        let whole = self.whole.capacity() * size_of::<u64>();
+        (self.bytes.capacity() + rows + fragments + sources + whole) as u64
+    }
+
+    /// Gives back memory that it does not use.
+    fn shrink(&mut self) {
+        self.packets.shrink_to_fit();
+        self.bytes.shrink_to_fit();
+        self.fragments.truncate(self.sources.len());
+        self.fragments.shrink_to_fit();
+        self.sources.shrink_to_fit();
     }
 
     /// The place of the fragment of `source`; `hint` is where it was in the event before.
+    #[inline]
     pub(super) fn fragment_of(&self, source: u32, hint: usize) -> Option<usize> {
         if self.sources.get(hint) == Some(&source) {
             return Some(hint);
@@ -251,12 +249,48 @@ impl OpenEvent {
     /// Begins a fragment of `source`; its coverage is yet to be begun.
     pub(super) fn add_fragment(&mut self, source: u32) -> usize {
         let place = self.sources.len();
+        make_room(&mut self.sources, 1);
         self.sources.push(source);
         match self.fragments.get_mut(place) {
             Some(fragment) => fragment.complete = false,
-            None => self.fragments.push(Fragment::default()),
+            None => {
+                make_room(&mut self.fragments, 1);
+                self.fragments.push(Fragment::default());
+            }
         }
         place
+    }
+
+    /// Notes that the fragment of `source` is whole.
+    #[inline]
+    pub(super) fn set_whole(&mut self, source: u32) {
+        let bit = self.id.bit_of(source);
+        let word = bit as usize / 64;
+        if self.whole.len() <= word {
+            self.whole.resize(word + 1, 0);
+        }
+        self.whole[word] |= 1 << (bit % 64);
+    }
+
+    /// Whether the fragment of `source` is whole.
+    #[inline]
+    pub(super) fn has_whole(&self, source: u32) -> bool {
+        let bit = self.id.bit_of(source);
+        self.whole.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    }
+
+    /// What it has of `source`.
+    pub(super) fn has(&self, source: u32) -> Has {
+        match self.fragment_of(source, 0) {
+            Some(_) if self.has_whole(source) => Has::Whole,
+            Some(_) => Has::Part,
+            None => Has::Nothing,
+        }
+    }
+
+    /// How many sources have their whole fragment.
+    pub(super) fn whole_count(&self) -> u32 {
+        self.whole.iter().map(|word| word.count_ones()).sum()
     }
 
     /// Fragments with their sources.

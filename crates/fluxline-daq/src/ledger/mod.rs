@@ -1,10 +1,13 @@
 //! The ledger: where every packet went, by source, by input and by host; kept in run.json.
 //!
 //! Stages count for themselves (`counters.rs`); the ledger gathers their counts at the end of a
-//! run, or for a live view, checks that they close (`laws.rs`) and shows them (`table.rs`).
+//! run, or for a live view, checks that they close (`laws.rs`), says what became of the data that
+//! was received (`outcome.rs`) and shows it (`table.rs`).
 
 mod counters;
 mod laws;
+mod outcome;
+mod page;
 mod places;
 mod table;
 #[cfg(test)]
@@ -12,6 +15,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::builder::{Amendment, SourceSummary};
 use crate::event::EventBatch;
 use crate::readout::sequence::MissingRange;
 
@@ -19,8 +23,9 @@ pub use counters::{
     BuilderCounters, HostCounters, InputCounters, RemoteWriteCounters, SourceCounters,
 };
 pub use laws::{LAWS, Law, LawResult, Needs};
+pub use outcome::{Counted, Fate, OUTCOMES, Outcome, OutcomeRow, listed};
+pub use page::counters_page;
 pub use places::LostPlaces;
-pub use table::counters_page;
 
 /// Where every packet of a run went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +43,8 @@ pub struct Ledger {
     pub rejects: Vec<RejectEntry>,
     /// What an emulator knows that it sent.
     pub truth: Option<Truth>,
+    /// Where sources were silent, and proved later that they had sent nothing.
+    pub amendments: Vec<Amendment>,
 }
 
 /// One input of the ledger.
@@ -70,6 +77,8 @@ pub struct SourceEntry {
     pub last_sequence: Option<u64>,
     /// Where its packets went.
     pub counters: SourceCounters,
+    /// What events saw of it, and its state at the end.
+    pub events: SourceSummary,
     /// The missing numbers.
     pub missing: Vec<MissingRange>,
     /// How many missing packets `missing` does not name.
