@@ -275,9 +275,10 @@ fn rules_of(description: &Description) -> FormatRules {
             sequence,
             sequence_class: class.unwrap_or(packets.len()) as u8,
             event_bits: packet.event.as_ref().map_or(0, |event| event.bits),
-            spill_bits: packet.event.as_ref().map_or(0, |event| {
-                event.spill.as_ref().map_or(0, |spill| spill.bits)
-            }),
+            spill_bits: packet
+                .event
+                .as_ref()
+                .map_or(0, |event| event.spill.as_ref().map_or(0, |spill| spill.bits)),
         });
     }
     FormatRules { packets }

@@ -1,7 +1,7 @@
 //! One packet on its way into an event: its row, its price, and how it compares with what came.
 
-use fluxline_proto::{Datagram, Moment};
 use fluxline_proto::description::{Parsed, Part};
+use fluxline_proto::{Datagram, Moment};
 
 use super::batch::Alone;
 use super::slab::{Fragment, OpenEvent};
@@ -38,7 +38,8 @@ pub(super) enum Compared {
 impl Arrival<'_> {
     /// The packet in a row of its own.
     pub(super) fn alone(&self, built: Moment) -> Alone<'_> {
-        Alone { row: self.row(), bytes: self.datagram.bytes, built }
+        let part = if self.stream { Part::Whole } else { self.parsed.part };
+        Alone { row: self.row(), part, bytes: self.datagram.bytes, built }
     }
 
     /// Its row in a batch.

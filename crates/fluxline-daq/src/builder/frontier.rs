@@ -152,7 +152,8 @@ impl Gaps {
     /// Forgets lost ranges that end before `horizon`, where no event is open, if there are many.
     pub(super) fn forget_before(&mut self, horizon: Position) {
         while self.lost.len() > LOST_MAX / 2
-            && self.lost.front().is_some_and(|gap| gap.after <= horizon) {
+            && self.lost.front().is_some_and(|gap| gap.after <= horizon)
+        {
             self.lost.pop_front();
         }
     }

@@ -171,9 +171,6 @@ impl Builder {
     }
 
     pub(super) fn event_key(&self, position: Position) -> EventKey {
-        EventKey {
-            generation: position.generation,
-            key: self.anchor.key(position.ordinal),
-        }
+        EventKey { generation: position.generation, key: self.anchor.key(position.ordinal) }
     }
 }

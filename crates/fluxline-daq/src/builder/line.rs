@@ -222,12 +222,7 @@ impl Line {
     }
 
     /// The first packet after the counter began anew.
-    fn begin_again(
-        &mut self,
-        keyed: Keyed,
-        counted: Counted,
-        around: &mut Around<'_>,
-    ) -> Located {
+    fn begin_again(&mut self, keyed: Keyed, counted: Counted, around: &mut Around<'_>) -> Located {
         let Some(newest) = self.newest else { return self.begin(keyed, Some(counted), around) };
         let raw = keyed.raw;
         let known = around.generations.newest();
@@ -459,8 +454,8 @@ impl Line {
         if anew && goes_on && from_newest.ordinal > newest.ordinal {
             let distance = |at| around.generations.distance(at, around.now).unwrap_or(Span::ZERO);
             let (there, back) = (distance(from_suspect), distance(from_newest));
-            let shorter = from_newest.ordinal - newest.ordinal
-                < from_suspect.ordinal - position.ordinal;
+            let shorter =
+                from_newest.ordinal - newest.ordinal < from_suspect.ordinal - position.ordinal;
             let as_near = back.as_ns() <= there.as_ns() + around.lateness.as_ns();
             goes_on = if as_near && there.as_ns() <= back.as_ns() + around.lateness.as_ns() {
                 !shorter

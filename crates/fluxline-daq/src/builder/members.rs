@@ -168,9 +168,11 @@ impl Member {
 
     /// Where it is now, for the time it falls silent.
     pub(super) fn leaving(&self) -> Option<Left> {
-        let line = self.lines.iter().filter(|line| line.newest().is_some()).max_by_key(|line| {
-            line.newest()
-        })?;
+        let line = self
+            .lines
+            .iter()
+            .filter(|line| line.newest().is_some())
+            .max_by_key(|line| line.newest())?;
         Some(Left {
             position: line.newest()?,
             class: line.class,
@@ -235,9 +237,12 @@ impl Members {
 
     /// The live sources without their whole fragment in an event, by the event's set.
     pub(super) fn live_without<'a>(&'a self, whole: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
-        bits(self.live.iter().enumerate().map(|(at, live)| {
-            (at, live & !whole.get(at).copied().unwrap_or(0))
-        }))
+        bits(
+            self.live
+                .iter()
+                .enumerate()
+                .map(|(at, live)| (at, live & !whole.get(at).copied().unwrap_or(0))),
+        )
     }
 
     /// All sources without their whole fragment in an event, by the event's set.

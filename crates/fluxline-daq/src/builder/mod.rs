@@ -200,9 +200,10 @@ impl Builder {
     pub fn end_input(&mut self, input: u16) {
         self.inputs.end(input);
         for number in 0..self.members.count() {
-            let seen = self.members.get(number).is_some_and(|its| {
-                its.input == input && its.state != SourceState::Unseen
-            });
+            let seen = self
+                .members
+                .get(number)
+                .is_some_and(|its| its.input == input && its.state != SourceState::Unseen);
             if seen {
                 self.members.set_state(number, SourceState::Ended);
             }
@@ -312,14 +313,11 @@ impl Builder {
     }
 
     fn push_keyed(&mut self, arrival: &Arrival<'_>, scope: Scope, key: u64) -> Placement {
-        let raw = RawKey {
-            ordinal: self.anchor.ordinal(key),
-            bits: arrival.accepted.event_bits,
-        };
-        let spill = arrival.parsed.spill.map(|spill| RawKey {
-            ordinal: spill,
-            bits: arrival.accepted.spill_bits,
-        });
+        let raw = RawKey { ordinal: self.anchor.ordinal(key), bits: arrival.accepted.event_bits };
+        let spill = arrival
+            .parsed
+            .spill
+            .map(|spill| RawKey { ordinal: spill, bits: arrival.accepted.spill_bits });
         let scope = match scope {
             Scope::Global => SCOPE_ALL,
             Scope::PerSource => arrival.accepted.source,

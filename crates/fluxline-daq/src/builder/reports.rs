@@ -224,7 +224,9 @@ mod tests {
         }
         reports.say(Report::Silent { source: "board=2".to_owned(), key: 4999 });
         let texts = |reports: &mut Reports, ms, ended| {
-            std::iter::from_fn(|| reports.next(at(ms), ended)).map(|said| said.to_string()).collect()
+            std::iter::from_fn(|| reports.next(at(ms), ended))
+                .map(|said| said.to_string())
+                .collect()
         };
         let first: Vec<String> = texts(&mut reports, 5000, Ended::No);
         let silent = "board=2 silent since key 4999: events go on without it";

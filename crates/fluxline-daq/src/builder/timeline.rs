@@ -84,7 +84,9 @@ impl Timeline {
     /// How far `time` is from the time at which a key was, or would have been, seen.
     pub(super) fn distance(&self, ordinal: u64, time: Moment) -> Span {
         let expected = self.time_of(ordinal);
-        Span::from_ns(u64::try_from(expected.abs_diff(i128::from(time.as_ns()))).unwrap_or(u64::MAX))
+        Span::from_ns(
+            u64::try_from(expected.abs_diff(i128::from(time.as_ns()))).unwrap_or(u64::MAX),
+        )
     }
 
     /// How long after `from` the key `to` was seen.

@@ -43,7 +43,11 @@ fn a_board_that_lags_is_late_at_the_start_only() {
         assert_eq!((out.complete(), out.late(), out.open_most), (2000, late, open));
         assert_eq!(out.sizes(), sizes([(8, 2000)]));
         let behind = format!("board=7 is {latency} ms behind board=0: events wait for it");
-        let behind = if latency == 200 { behind.replace("200 ms", "0.2 s") } else { behind.replace("700 ms", "0.7 s") };
+        let behind = if latency == 200 {
+            behind.replace("200 ms", "0.2 s")
+        } else {
+            behind.replace("700 ms", "0.7 s")
+        };
         assert!(out.reports.contains(&behind), "{:?}", out.reports);
     }
 }
@@ -72,7 +76,10 @@ fn a_board_that_is_off_for_two_seconds_is_missed_only_then() {
     assert_eq!((out.rows.len() - out.late(), out.late()), (5000, 2));
     assert_eq!((out.complete(), out.count(EventStatus::Incomplete)), (2998, 2002));
     assert_eq!(out.sizes(), sizes([(3, 2000), (4, 3000)]));
-    let said = ["board=3 silent since key 999: events go on without it", "board=3 sends again from key 3000 on: events wait for it"];
+    let said = [
+        "board=3 silent since key 999: events go on without it",
+        "board=3 sends again from key 3000 on: events wait for it",
+    ];
     assert_eq!(out.reports, said);
 }
 
@@ -98,12 +105,13 @@ fn a_prescaled_board_at_1_hz_is_amended_and_never_dead_again() {
     assert_eq!(silent, 1, "{:?}", out.reports);
     // What is called incomplete is amended: the board had sent nothing there.
     let amended = |key: u64| {
-        out.amendments.iter().any(|its| {
-            its.source == 1 && its.after.key < key && key < its.before.key
-        })
+        out.amendments
+            .iter()
+            .any(|its| its.source == 1 && its.after.key < key && key < its.before.key)
     };
     for row in out.rows.iter().filter(|row| row.status == EventStatus::Incomplete) {
-        let filled = out.rows.iter().any(|its| its.key == row.key && its.status == EventStatus::Late);
+        let filled =
+            out.rows.iter().any(|its| its.key == row.key && its.status == EventStatus::Late);
         assert!(amended(row.key) || filled, "{row:?}");
     }
 }
@@ -263,7 +271,8 @@ fn a_board_that_comes_a_second_late_is_recorded() {
 #[test]
 fn one_board_of_ten_times_the_rate_makes_no_event_incomplete() {
     let mut packets = Board { source: 0, period: 100 * US, latency: 0 }.send(0..10_000);
-    packets.extend(Board { source: 1, period: 100 * US, latency: US }.send((0..10_000).step_by(10)));
+    packets
+        .extend(Board { source: 1, period: 100 * US, latency: US }.send((0..10_000).step_by(10)));
     let out = run(packets);
     assert_eq!((out.count(EventStatus::Incomplete), out.complete()), (0, 10_000));
 }

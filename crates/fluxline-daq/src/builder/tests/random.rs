@@ -93,7 +93,8 @@ struct Habit {
 
 fn habit(random: &mut Random, limits: Limits, end: u64) -> Habit {
     let constant = limits.constant;
-    let spread = |random: &mut Random, list: &[u64]| if constant { list[0] } else { random.of(list) };
+    let spread =
+        |random: &mut Random, list: &[u64]| if constant { list[0] } else { random.of(list) };
     Habit {
         latency: random.of(limits.latencies),
         jitter: random.of(limits.jitters),
@@ -191,7 +192,8 @@ fn check_join(made: &Made, out: &Outcome) {
     let mask = u64::MAX >> (64 - made.key_bits);
     // Which wrap the run began in, and how spills are numbered, nobody can know.
     let found = parts_of(out).into_iter().map(|((_, key), parts)| (key & mask, parts));
-    let wanted = made.arrived.iter().map(|(&trigger, parts)| (made.keys[trigger] & mask, parts.clone()));
+    let wanted =
+        made.arrived.iter().map(|(&trigger, parts)| (made.keys[trigger] & mask, parts.clone()));
     let (mut found, mut wanted): (Vec<_>, Vec<_>) = (found.collect(), wanted.collect());
     found.sort();
     wanted.sort();
@@ -273,25 +275,60 @@ fn debug_one() {
     let seed: u64 = std::env::var("SEED").unwrap_or("0".into()).parse().unwrap();
     let source: u32 = std::env::var("SRC").unwrap_or("0".into()).parse().unwrap();
     let key: u64 = std::env::var("KEY").unwrap_or("0".into()).parse().unwrap();
-    let limits = if std::env::var("NOCOUNT").is_ok() { Limits { counters: false, latencies: &[0, US, 200 * US, 30 * MS], jitters: &[0, US, 3 * MS], ..ANYTHING } } else { ANYTHING };
+    let limits = if std::env::var("NOCOUNT").is_ok() {
+        Limits {
+            counters: false,
+            latencies: &[0, US, 200 * US, 30 * MS],
+            jitters: &[0, US, 3 * MS],
+            ..ANYTHING
+        }
+    } else {
+        ANYTHING
+    };
     let made = make(seed, limits);
     let out = run_with(config_of(&made), widths_of(&made), made.packets.clone());
-    println!("spills {} bits {} triggers {} reports {:?}", made.spills, made.key_bits, made.keys.len(), out.reports);
-    for its in &out.summary { println!("{its:?}"); }
+    println!(
+        "spills {} bits {} triggers {} reports {:?}",
+        made.spills,
+        made.key_bits,
+        made.keys.len(),
+        out.reports
+    );
+    for its in &out.summary {
+        println!("{its:?}");
+    }
     println!("{}", out.ledger.table());
-    for packet in made.packets.iter().filter(|its| its.source == source && its.key.abs_diff(key) < 4) {
+    for packet in
+        made.packets.iter().filter(|its| its.source == source && its.key.abs_diff(key) < 4)
+    {
         println!("{packet:?}");
     }
-    for row in out.rows.iter().filter(|its| its.key.abs_diff(key) < 4 || its.key.abs_diff(key) % 65536 < 3) {
+    for row in
+        out.rows.iter().filter(|its| its.key.abs_diff(key) < 4 || its.key.abs_diff(key) % 65536 < 3)
+    {
         println!("{row:?}");
     }
     let mask = u64::MAX >> (64 - made.key_bits);
-    let found: BTreeMap<_, _> = parts_of(&out).into_iter().map(|((g, key), parts)| ((g, key & mask), parts)).collect();
-    println!("generations {:?}", out.rows.iter().map(|row| row.generation).collect::<BTreeSet<_>>());
+    let found: BTreeMap<_, _> =
+        parts_of(&out).into_iter().map(|((g, key), parts)| ((g, key & mask), parts)).collect();
+    println!(
+        "generations {:?}",
+        out.rows.iter().map(|row| row.generation).collect::<BTreeSet<_>>()
+    );
     let mut shown = 0;
     for (trigger, parts) in &made.arrived {
-        let g = if made.spills > 1 { (*trigger / (made.keys.len() / made.spills as usize)) as u32 } else { 0 };
+        let g = if made.spills > 1 {
+            (*trigger / (made.keys.len() / made.spills as usize)) as u32
+        } else {
+            0
+        };
         let its = found.get(&(g, made.keys[*trigger] & mask));
-        if its != Some(parts) && shown < 6 { shown += 1; println!("trigger {trigger} gen {g} key {} at {}: {its:?} wanted {parts:?}", made.keys[*trigger], made.times[*trigger]); }
+        if its != Some(parts) && shown < 6 {
+            shown += 1;
+            println!(
+                "trigger {trigger} gen {g} key {} at {}: {its:?} wanted {parts:?}",
+                made.keys[*trigger], made.times[*trigger]
+            );
+        }
     }
 }
