@@ -32,7 +32,10 @@ pub(super) struct Keyed {
 /// What a line needs to know of the rest.
 pub(super) struct Around<'a> {
     pub(super) generations: &'a mut Generations,
+    /// The time of the run, which all inputs share.
     pub(super) now: Now,
+    /// The time of the source's input: up to then everything that arrived was taken.
+    pub(super) clock: Moment,
     pub(super) lateness: Span,
     /// What an event has of the source.
     pub(super) has: &'a dyn Fn(Position) -> Has,
@@ -186,7 +189,7 @@ impl Line {
         counted: Option<Counted>,
         around: &mut Around<'_>,
     ) -> Located {
-        let now = around.now.time;
+        let now = around.clock;
         let located = match (self.newest, counted) {
             (None, _) => self.begin(keyed, counted, around),
             (Some(_), Some(counted)) if counted.restarts != self.restarts => {
@@ -245,7 +248,7 @@ impl Line {
                 }
             }
         };
-        self.restart(counted, Some(position), around.now.time);
+        self.restart(counted, Some(position), around.clock);
         self.advance(position, around);
         Located { position, anew: around.generations.newest() != known, lateness: None }
     }
@@ -268,7 +271,7 @@ impl Line {
         newest: Position,
         around: &mut Around<'_>,
     ) -> Located {
-        let now = around.now.time;
+        let now = around.clock;
         let first = self.first.unwrap_or(newest);
         let sent = self.gaps.around(counted.count);
         let position = match (keyed.spill, sent) {
@@ -311,7 +314,7 @@ impl Line {
     ) -> Located {
         let ordinal = keyed.raw.near(newest.ordinal);
         let step = ordinal.wrapping_sub(newest.ordinal);
-        let quiet = around.now.time.since(self.last) >= around.now.time_out;
+        let quiet = around.clock.since(self.last) >= around.now.time_out;
         let usual = step <= STEP_BELIEVED.min(keyed.raw.step_max());
         let same = |spill: RawKey| {
             spill.near(u64::from(newest.generation)) == u64::from(newest.generation)
@@ -327,7 +330,7 @@ impl Line {
             if counted.missing > 0 {
                 let between = Neighbours { before: self.newest, after: located.position };
                 let first = counted.count - counted.missing;
-                self.gaps.open(first, counted.count - 1, around.now.time, between);
+                self.gaps.open(first, counted.count - 1, around.clock, between);
             }
             self.newest_count = counted.count;
         }
@@ -358,7 +361,7 @@ impl Line {
             let anew = anew || position.generation > newest.generation;
             if position.generation == newest.generation && position.ordinal < newest.ordinal {
                 self.ordered = false;
-                self.steps.note(around.now.time, newest, around.lateness);
+                self.steps.note(around.clock, newest, around.lateness);
             }
             self.suspect_jump(raw, position, newest, counted, around);
             return Located { position, anew, lateness: None };
@@ -376,7 +379,7 @@ impl Line {
         if ordinal < newest.ordinal || ordinal - newest.ordinal > raw.step_max() {
             return self.fall(raw, newest, anew, around);
         }
-        let quiet = around.now.time.since(self.last) >= around.now.time_out;
+        let quiet = around.clock.since(self.last) >= around.now.time_out;
         let mean = self.first.map_or(0, |first| newest.ordinal.saturating_sub(first.ordinal));
         let mean = (mean / self.keys.max(1)).max(1);
         if quiet && ordinal - newest.ordinal > mean.saturating_mul(2) {
@@ -397,7 +400,7 @@ impl Line {
     ) -> Located {
         let same = newest.with(raw.near(newest.ordinal));
         // A packet that was overtaken comes soon after the one that overtook it.
-        let recent = around.now.time.since(self.last) <= around.lateness;
+        let recent = around.clock.since(self.last) <= around.lateness;
         let near = newest.ordinal.wrapping_sub(same.ordinal);
         let disorder = DISORDER_MAX.saturating_mul(self.step_largest.max(1));
         let soon = around.generations.between(same, newest) <= around.lateness;
@@ -405,7 +408,7 @@ impl Line {
         let twice = soon && self.class.is_none();
         if recent && (new && (soon || near <= disorder) || twice) {
             self.ordered = false;
-            self.steps.note(around.now.time, newest, around.lateness);
+            self.steps.note(around.clock, newest, around.lateness);
             return Located { position: same, anew, lateness: None };
         }
         let position = around.generations.place(raw, around.now, newest.generation + 1);
@@ -498,7 +501,7 @@ impl Line {
             self.gap_is_endless = false;
         }
         if !self.ordered {
-            self.steps.note(now, position, around.lateness);
+            self.steps.note(around.clock, position, around.lateness);
         }
     }
 }

@@ -305,7 +305,7 @@ impl Builder {
     fn push_keyless(&mut self, arrival: &Arrival<'_>) -> Placement {
         let Accepted { source, counted, .. } = *arrival.accepted;
         self.meet(arrival);
-        let clock = self.clock;
+        let clock = self.inputs.clock(arrival.accepted.input);
         let member = self.members.know(source);
         let line = member.line(counted.map(|counted| counted.class));
         member.lines[line].pass(counted, clock);
@@ -364,7 +364,7 @@ impl Builder {
     #[inline]
     fn locate(&mut self, arrival: &Arrival<'_>, scope: u32, keyed: Keyed) -> Located {
         let Accepted { source, counted, .. } = *arrival.accepted;
-        let Builder { members, generations, keys, slab, config, clock, lateness, .. } = self;
+        let Builder { members, inputs, generations, keys, slab, config, clock, lateness, .. } = self;
         let member = members.know(source);
         let line = member.line(counted.map(|counted| counted.class));
         let generations = match scope {
@@ -382,7 +382,8 @@ impl Builder {
             }
         };
         let now = Now { time: *clock, time_out: config.time_out };
-        let mut around = Around { generations, now, lateness: *lateness, has: &has };
+        let clock = inputs.clock(arrival.accepted.input);
+        let mut around = Around { generations, now, clock, lateness: *lateness, has: &has };
         let line = &mut member.lines[line];
         let located = line.locate(keyed, counted, &mut around);
         if counted.is_some_and(|counted| counted.missing > 0) {
