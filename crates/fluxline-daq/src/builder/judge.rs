@@ -88,7 +88,9 @@ impl Builder {
                 None
             }
             Some(_) if pressed => Some(Why::Memory),
-            Some(_) => awaited.iter().all(|&source| self.gave_up(source, slot)).then_some(Why::Time),
+            Some(_) => {
+                awaited.iter().all(|&source| self.gave_up(source, slot)).then_some(Why::Time)
+            }
         };
         if matches!(why, Some(Why::Memory | Why::Time)) {
             let silence = if pressed { self.lateness } else { self.config.time_out };
