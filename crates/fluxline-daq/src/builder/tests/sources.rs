@@ -149,7 +149,10 @@ fn lost_packets_close_an_event_of_one_source_when_the_counter_shows_it() {
             let missing = u64::from(key == 3 && index == 3);
             let at = key * 20 * MS + u64::from(index) * US;
             if !lost {
-                push(&mut builder, Given { part: part(index), missing, ..given(at, 7, count, key) });
+                push(
+                    &mut builder,
+                    Given { part: part(index), missing, ..given(at, 7, count, key) },
+                );
             }
             count += 1;
         }
@@ -190,7 +193,8 @@ fn a_restarted_board_whose_keys_begin_anew_alone_loses_nothing() {
     }
     let board = Board { source: 2, period: MS, latency: 2 * US };
     packets.extend(board.send(0..5500));
-    packets.extend(board.send(0..2000).into_iter().map(|its| Sent { at: its.at + 7000 * MS, ..its }));
+    packets
+        .extend(board.send(0..2000).into_iter().map(|its| Sent { at: its.at + 7000 * MS, ..its }));
     let out = run(packets);
     assert_eq!(out.total("recorded"), out.pushed);
     assert_eq!((out.total("duplicate"), out.total("event_duplicate")), (0, 0));
