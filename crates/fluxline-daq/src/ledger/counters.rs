@@ -55,9 +55,12 @@ fluxline_proto::counters! {
         frames_unannounced [Sum "frame"] "Frames placed without an immediate; nobody reads them"
             => "Let the sender use RDMA WRITE ONLY with immediate.";
         frames_expected [Sum "frame"] "Frames that the PSN says were sent" => "";
-        frames_lost [Sum "frame"] "Frames that the PSN says are missing; with a wrong CRC, too"
+        frames_lost [Sum "frame"]
+            "Frames that the PSN says are missing; with a wrong CRC or out of bounds, too"
             => "See where they were lost, below the table; pace the sender.";
         frames_late [Sum "frame"] "Frames that came after a later one; kept" => "";
+        sender_restarts [Sum "restart"] "Times that a sender's PSNs started anew"
+            => "Ask why the sender restarted; losses across a restart cannot be counted.";
         records [Sum "record"] "Records handed to the readout" => "";
         records_taken [Sum "record"] "Records that the readout took" => "";
         puts_refused [Sum "put"] "Puts of producers into what was not read yet; they end it"

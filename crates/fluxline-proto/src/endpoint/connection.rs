@@ -191,6 +191,12 @@ impl Connection {
         Ok(())
     }
 
+    /// Nothing more will come: what waits for another frame is decided.
+    pub fn settle(&mut self, now: Moment, regions: &Regions, telling: &mut Telling) {
+        let Connection { responder, granted, counters, .. } = self;
+        responder.settle(&mut Around { now, regions, granted, telling, counters });
+    }
+
     /// What time brings. `Err`: the connection is over.
     pub fn on_time(
         &mut self,

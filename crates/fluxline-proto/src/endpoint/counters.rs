@@ -13,9 +13,13 @@ crate::counters! {
         frames_ahead [Sum "frame"] "Request frames that came before one that was missing" => "";
         frames_expected [Sum "frame"]
             "Request frames that the PSN says were sent (unreliable connections)" => "";
-        frames_lost [Sum "frame"] "Request frames that never came (unreliable connections)"
+        frames_lost [Sum "frame"]
+            "Request frames that never came, or could not be believed (unreliable connections)"
             => "Look for drops on the way; pace the sender.";
         frames_late [Sum "frame"] "Request frames that came after a later one (unreliable)" => "";
+        restarts [Sum "restart"]
+            "Times that the peer's PSNs started anew (unreliable, configured peers)"
+            => "Ask why the sender restarted; losses across a restart cannot be counted.";
         frames_out_of_message [Sum "frame"]
             "Request frames of an operation another part of which was lost (unreliable)" => "";
         frames_refused [Sum "frame"] "Request frames that key, right or bounds forbade"

@@ -168,6 +168,18 @@ impl<P: Port> Node<P> {
         }
     }
 
+    /// Does what waits for another frame of an unreliable peer that is configured: a frame that may
+    /// be the first after a restart. To be called when nothing more will be received; completions
+    /// may follow.
+    pub fn settle(&mut self, now: Moment) {
+        let Core { slots, regions, telling, .. } = &mut self.core;
+        for slot in slots {
+            if let Slot::Open(open) = slot {
+                open.settle(now, regions, telling);
+            }
+        }
+    }
+
     /// Ends all connections and says so to their peers once, without waiting for an answer: for a
     /// program that ends.
     pub fn leave(&mut self, now: Moment) {

@@ -121,6 +121,12 @@ pub trait Memory: Send + Sync {
     /// Copies `from` to `offset`. Errors: [`AccessError::OutOfRegion`], [`AccessError::Rights`].
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError>;
 
+    /// Whether a write of so many bytes at `offset` can be taken, now or later: a memory may have
+    /// bounds of its own within the region. Changes nothing.
+    fn admits(&self, offset: u64, bytes: u64) -> bool {
+        offset <= self.bytes() && bytes <= self.bytes() - offset
+    }
+
     /// The aligned word at `offset`, with acquire order. Errors: as `read`, and
     /// [`AccessError::Unaligned`].
     fn load(&self, offset: u64) -> Result<u64, AccessError>;
