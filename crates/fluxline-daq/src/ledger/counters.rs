@@ -65,8 +65,16 @@ fluxline_proto::counters! {
         records_taken [Sum "record"] "Records that the readout took" => "";
         puts_refused [Sum "put"] "Puts of producers into what was not read yet; they end it"
             => "The producer has a defect, or another version.";
-        producers_gone [Sum "producer"] "Senders and producers that vanished during the run"
+        producers_gone [Sum "producer"] "Producers that vanished or were disconnected"
             => "The notes name them.";
+        rings_renewed [Sum "ring"]
+            "Times that a producer wrote what no ring can hold; the ring was emptied"
+            => "The producer has a defect, or another version.";
+        keys_refused [Sum "key"] "Wrong keys that were shown"
+            => "Somebody guesses, or a producer has an old key.";
+        connections_refused [Sum "connection"]
+            "Connections refused: not allowed, too many, or without the key for too long"
+            => "The notes say from where; see `allow` of [source.roce].";
     }
 }
 

@@ -47,6 +47,10 @@ crate::counters! {
             => "";
         not_allowed [Sum "frame"] "Set-up frames from addresses that are not allowed"
             => "Add the peer's address to those that are allowed.";
+        keys_wrong [Sum "key"] "Wrong keys that peers showed for regions"
+            => "Somebody guesses, or a peer has an old key.";
+        keys_put_off [Sum "frame"]
+            "Imports that were not looked at, since their address had shown wrong keys" => "";
         cookies_sent [Sum "frame"] "Set-up frames answered without keeping anything" => "";
         refused [Sum "connection"] "Connections refused" => "";
     }

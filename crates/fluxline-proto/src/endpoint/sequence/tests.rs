@@ -173,7 +173,8 @@ fn random_lives_are_counted_so_that_the_sums_hold() {
             restarts += u64::from(life > 0);
             for psn in 0..count {
                 // The first frames arrive, so that each life is seen.
-                let copies = if psn < 100 || draw.below(50) > 0 { 1 + draw.below(100) / 99 } else { 0 };
+                let copies =
+                    if psn < 100 || draw.below(50) > 0 { 1 + draw.below(100) / 99 } else { 0 };
                 sent += u64::from(copies > 0);
                 for _ in 0..copies {
                     shown += 1;
