@@ -12,16 +12,26 @@ const MOMENT: Duration = Duration::from_millis(300);
 ///
 /// Cost: waits for 300 ms at most.
 pub(crate) fn gone(child: &mut Child) -> Option<String> {
+    let status = ended(child)?;
+    let how = how_it_ended(child, status);
+    Some(format!("process {} {how}", child.id()))
+}
+
+/// As [`gone`], for a process that did not end well; `None`: it lives, or did.
+pub(crate) fn failed(child: &mut Child) -> Option<String> {
+    let status = ended(child)?;
+    if status.success() { None } else { gone(child) }
+}
+
+fn ended(child: &mut Child) -> Option<ExitStatus> {
     let began = Instant::now();
-    let status = loop {
+    loop {
         match child.try_wait() {
-            Ok(Some(status)) => break status,
+            Ok(Some(status)) => return Some(status),
             _ if began.elapsed() > MOMENT => return None,
             _ => std::thread::sleep(Duration::from_millis(5)),
         }
-    };
-    let how = how_it_ended(child, status);
-    Some(format!("process {} {how}", child.id()))
+    }
 }
 
 /// How a process of this program ended, as the rest of a sentence that begins with its name: by
