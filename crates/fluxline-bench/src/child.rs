@@ -71,4 +71,15 @@ mod tests {
             assert_eq!(how_it_ended(&mut child, status), expected);
         }
     }
+
+    #[test]
+    fn a_process_that_ended_well_is_no_reason_of_a_failure() {
+        for (script, fails) in [("exit 0", false), ("exit 3", true), ("kill -9 $$", true)] {
+            let mut command = Command::new("sh");
+            let mut child =
+                command.args(["-c", script]).stderr(Stdio::piped()).spawn().expect("sh starts");
+            child.wait().expect("it ends");
+            assert_eq!(failed(&mut child).is_some(), fails, "{script}");
+        }
+    }
 }

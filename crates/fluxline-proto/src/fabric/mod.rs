@@ -32,8 +32,9 @@ use crate::{Moment, Span};
 
 /// A node's access to one link. Object-safe on purpose: docs/adr/0007 has the measured cost.
 ///
-/// No call blocks. Identifiers are this fabric's own and are never used again. What is done in
-/// which order, and who notices a failure: docs/model.md.
+/// No call blocks. Identifiers are this fabric's own and are not used again (a link may begin anew
+/// after a million at one place). What is done in which order, and who notices a failure:
+/// docs/model.md.
 pub trait Fabric {
     /// What this link can do; does not change.
     fn capabilities(&self) -> &Capabilities;
