@@ -12,16 +12,26 @@ const MOMENT: Duration = Duration::from_millis(300);
 ///
 /// Cost: waits for 300 ms at most.
 pub(crate) fn gone(child: &mut Child) -> Option<String> {
+    let status = ended(child)?;
+    let how = how_it_ended(child, status);
+    Some(format!("process {} {how}", child.id()))
+}
+
+/// As [`gone`], for a process that did not end well; `None`: it lives, or did.
+pub(crate) fn failed(child: &mut Child) -> Option<String> {
+    let status = ended(child)?;
+    if status.success() { None } else { gone(child) }
+}
+
+fn ended(child: &mut Child) -> Option<ExitStatus> {
     let began = Instant::now();
-    let status = loop {
+    loop {
         match child.try_wait() {
-            Ok(Some(status)) => break status,
+            Ok(Some(status)) => return Some(status),
             _ if began.elapsed() > MOMENT => return None,
             _ => std::thread::sleep(Duration::from_millis(5)),
         }
-    };
-    let how = how_it_ended(child, status);
-    Some(format!("process {} {how}", child.id()))
+    }
 }
 
 /// How a process of this program ended, as the rest of a sentence that begins with its name: by
@@ -59,6 +69,17 @@ mod tests {
                 command.args(["-c", script]).stderr(Stdio::piped()).spawn().expect("sh starts");
             let status = child.wait().expect("it ends");
             assert_eq!(how_it_ended(&mut child, status), expected);
+        }
+    }
+
+    #[test]
+    fn a_process_that_ended_well_is_no_reason_of_a_failure() {
+        for (script, fails) in [("exit 0", false), ("exit 3", true), ("kill -9 $$", true)] {
+            let mut command = Command::new("sh");
+            let mut child =
+                command.args(["-c", script]).stderr(Stdio::piped()).spawn().expect("sh starts");
+            child.wait().expect("it ends");
+            assert_eq!(failed(&mut child).is_some(), fails, "{script}");
         }
     }
 }

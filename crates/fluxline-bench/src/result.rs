@@ -56,6 +56,20 @@ pub enum ReadError {
     },
 }
 
+/// Why bytes are no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// Not JSON, or of another shape.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// Of another release.
+    #[error("version {found} of the report")]
+    Schema {
+        /// What it has.
+        found: u64,
+    },
+}
+
 impl Report {
     /// Reads a report.json. Errors: [`ReadError`], a sentence each.
     pub fn read(path: &std::path::Path) -> Result<Report, ReadError> {
@@ -64,12 +78,18 @@ impl Report {
             .map_err(|source| ReadError::File { path: name(), source })?;
         let shape =
             |error: serde_json::Error| ReadError::Shape { path: name(), why: error.to_string() };
-        let document: Value = serde_json::from_str(&text).map_err(shape)?;
+        Report::parse(text.as_bytes()).map_err(|error| match error {
+            ParseError::Json(error) => shape(error),
+            ParseError::Schema { found } => ReadError::Schema { path: name(), found },
+        })
+    }
+
+    /// Reads the bytes of a report.json. Errors: [`ParseError`].
+    pub fn parse(bytes: &[u8]) -> Result<Report, ParseError> {
+        let document: Value = serde_json::from_slice(bytes)?;
         match document["schema"].as_u64() {
-            Some(found) if found != u64::from(SCHEMA) => {
-                Err(ReadError::Schema { path: name(), found })
-            }
-            _ => serde_json::from_value(document).map_err(shape),
+            Some(found) if found != u64::from(SCHEMA) => Err(ParseError::Schema { found }),
+            _ => Ok(serde_json::from_value(document)?),
         }
     }
 

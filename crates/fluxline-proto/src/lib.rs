@@ -13,9 +13,11 @@ pub mod datagram;
 pub mod description;
 pub mod endpoint;
 pub mod fabric;
+pub mod guesses;
 pub mod port;
 pub mod random;
 pub mod roce;
+pub mod text;
 pub mod time;
 
 pub use datagram::{Datagram, SenderAddress};

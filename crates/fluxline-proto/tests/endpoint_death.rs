@@ -237,6 +237,36 @@ fn an_idle_connection_lives_on_with_few_frames() {
     assert!(each_s < 60, "{each_s} frames/s of nothing");
 }
 
+/// The programs of both ends compute for seconds and do not poll: nobody is dead.
+#[test]
+fn ends_that_both_did_not_poll_for_long_are_still_connected() {
+    for pause_ms in [DEATH_MS / 2, DEATH_MS + 1, 10 * DEATH_MS] {
+        let mut two = two(bad(0));
+        let (region, remote) = two.world.share((1, 0), two.left, "pause", 100);
+        for round in 0..5 {
+            two.world.now = two.world.now + Span::from_ms(pause_ms);
+            two.world.run(DEATH_MS / 10);
+            assert_eq!((broken(&two.world, 0), broken(&two.world, 1)), (None, None));
+            two.world.post(0, two.left, 7, put(&[round + 1; 50], remote, 0, None));
+            // One end alone is behind; it answers when it looks again.
+            two.world.asleep[1] = true;
+            two.world.run(DEATH_MS / 2);
+            two.world.asleep[1] = false;
+            assert_eq!(two.world.done(0, 7), (Operation::Put, Status::Done, 0));
+            assert_eq!(two.world.bytes(1, region, 0, 50), [round + 1; 50]);
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_dies_while_nobody_polls_is_noticed_soon_after() {
+    let mut two = two(bad(0));
+    two.world.now = two.world.now + Span::from_ms(10 * DEATH_MS);
+    drop(two.world.nodes.pop());
+    two.world.until(DEATH_MS, |world| broken(world, 0).is_some());
+    assert_eq!(broken(&two.world, 0), Some(Status::PeerGone));
+}
+
 /// A goodbye that is lost is said again; the other end is told, once.
 #[test]
 fn a_disconnect_over_a_lossy_path_is_told_once() {

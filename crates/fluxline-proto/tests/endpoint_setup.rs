@@ -7,11 +7,11 @@ use endpoint_common::frames::{self, OFFER, read_accept, read_hello, read_retry, 
 use endpoint_common::ports::Filter;
 use endpoint_common::script::{Joint, REGION_BYTES, run};
 use endpoint_common::{
-    Raw, STEP, World, address, bad, config, connected, count, lossy_node, put, seed,
+    KEY, Raw, STEP, World, address, bad, config, connected, count, lossy_node, name, put, seed,
 };
 use fluxline_proto::Span;
 use fluxline_proto::endpoint::{EndpointConfig, Node};
-use fluxline_proto::fabric::{Completion, Fabric, Operation, Reliability, Status};
+use fluxline_proto::fabric::{Completion, Fabric, Grant, Operation, Reliability, Rights, Status};
 use fluxline_proto::port::lossy::Faults;
 use fluxline_proto::port::network::{Network, NetworkPort};
 
@@ -168,6 +168,86 @@ fn whoever_finds_no_room_is_told_so() {
     assert_eq!(world.broken(1, right, 100), Status::Disconnected);
     world.run(10);
     world.connect((2, 1), address(2), Reliability::Reliable);
+}
+
+#[test]
+fn one_address_does_not_take_the_room_of_others() {
+    let network = Network::new();
+    let limits = |config: &mut EndpointConfig| {
+        config.endpoints_max = 8;
+        config.endpoints_per_address_max = 3;
+    };
+    let node = Node::new(network.port(address(2), 1472), config(2, limits));
+    let mut world = World::new(vec![node]);
+    for number in 0..20 {
+        let from = std::net::SocketAddr::from(([10, 0, 0, 1], 5000 + number));
+        let mut raw = Raw::new(&network, from, address(2));
+        raw.sealed(&frames::hello(1, (5, 0), OFFER, 0));
+        let cookie = read_retry(&answers(&mut raw, &mut world)[0]);
+        raw.sealed(&frames::hello(1, (5, cookie), OFFER, 1472));
+        let kind = setup_kind(&answers(&mut raw, &mut world)[0]);
+        assert_eq!(kind, Some(if number < 3 { 3 } else { 4 }), "{number}");
+    }
+    assert_eq!(world.nodes[0].counters().refused, 17);
+    let mut honest = Raw::new(&network, address(9), address(2));
+    shake(&mut honest, &mut world, 5);
+}
+
+/// The keys that are looked at within `ms`, of one that asks with another one each 10 ms.
+fn guessed(world: &mut World<NetworkPort>, raw: &mut Raw, pair: u32, ms: u64) -> u64 {
+    for step in 0..ms / 10 {
+        raw.sealed(&frames::import(pair, step as u32, step, "ring"));
+        world.run(10);
+        raw.received();
+    }
+    world.nodes[0].counters().keys_wrong
+}
+
+#[test]
+fn who_guesses_keys_waits_and_others_do_not() {
+    let network = Network::new();
+    let node = Node::new(network.port(address(2), 1472), config(2, |_| {}));
+    let mut world = World::new(vec![node]);
+    world.step = Span::from_ms(1);
+    let ring = world.nodes[0].register(64).expect("memory");
+    let grant = Grant { rights: Rights::PUT, key: KEY };
+    world.nodes[0].export(ring, name("ring"), grant).expect("free");
+    let mut guesser = Raw::new(&network, address(66), address(2));
+    let (_, pair, _) = shake(&mut guesser, &mut world, 5);
+    let wrong = guessed(&mut world, &mut guesser, pair, 20_000);
+    assert!((5..20).contains(&wrong), "{wrong} keys in 20 s");
+    assert!(world.nodes[0].counters().keys_put_off > 1000);
+    // Not even the right one is looked at now; another address does not wait.
+    guesser.sealed(&frames::import(pair, 9, KEY.0, "ring"));
+    assert_eq!(answers(&mut guesser, &mut world), Vec::<Vec<u8>>::new());
+    let mut honest = Raw::new(&network, address(9), address(2));
+    let (_, pair, _) = shake(&mut honest, &mut world, 6);
+    honest.sealed(&frames::import(pair, 1, KEY.0, "ring"));
+    frames::read_imported(&answers(&mut honest, &mut world)[0]);
+}
+
+#[test]
+fn a_region_for_one_has_one_user_until_its_owner_admits_the_next() {
+    let (mut raw, mut world) = one_node(|_| {});
+    let ring = world.nodes[0].register(64).expect("memory");
+    let grant = Grant { rights: Rights::PUT, key: KEY };
+    world.nodes[0].export(ring, name("ring"), grant).expect("free");
+    world.nodes[0].admit_one(ring).expect("own");
+    let (_, first, _) = shake(&mut raw, &mut world, 5);
+    let (_, second, _) = shake(&mut raw, &mut world, 6);
+    let mut status = |pair, key: u64| {
+        raw.sealed(&frames::import(pair, 1, key, "ring"));
+        let status = answers(&mut raw, &mut world)[0][frames::BASE + 1];
+        world.run(200);
+        raw.received();
+        (status, world.nodes[0].importer(ring).is_some())
+    };
+    let (done, wrong_key, no_room) = (0, 2, 11);
+    assert_eq!(status(first, 7), (wrong_key, false), "a wrong key admits nobody");
+    assert_eq!(status(second, KEY.0), (done, true));
+    assert_eq!(status(second, KEY.0), (done, true), "asked again, since the answer was lost");
+    assert_eq!(status(first, KEY.0), (no_room, true));
+    assert_eq!(status(first, 7), (wrong_key, true), "whether it is in use is told to none without");
 }
 
 #[test]

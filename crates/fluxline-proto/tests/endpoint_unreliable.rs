@@ -3,14 +3,13 @@
 
 mod endpoint_common;
 
+use endpoint_common::device::{BASE, BYTES, Device, KEY, PAIR, device, write};
 use endpoint_common::{Raw, World, address, bad, count, lossy_node, message, put, seal, seed};
-use fluxline_proto::endpoint::{StaticPeer, StaticRegion};
 use fluxline_proto::fabric::{
-    Completion, EndpointId, Fabric, Level, Local, RegionId, Reliability, Rights, Slice, Target,
-    Work,
+    Completion, Fabric, Level, Local, RegionId, Reliability, Slice, Target, Work,
 };
-use fluxline_proto::port::lossy::{Faults, Lossy};
-use fluxline_proto::port::network::{Network, NetworkPort};
+use fluxline_proto::port::lossy::Faults;
+use fluxline_proto::port::network::Network;
 use fluxline_proto::random::Draw;
 use fluxline_proto::roce::{Body, Headers, Psn, QueuePair, Reth, Transport, WritePart};
 
@@ -115,53 +114,6 @@ fn a_lost_frame_takes_only_its_own_bytes_with_it() {
 }
 
 // ---- a device that sends writes ----
-
-const BASE: u64 = 0x10_0000;
-const KEY: u32 = 0x0BAD_CAFE;
-const PAIR: u32 = 0x00AB_C123;
-const BYTES: u64 = 8192;
-
-struct Device {
-    raw: Raw,
-    network: Network,
-    world: World<Lossy<NetworkPort>>,
-    endpoint: EndpointId,
-    region: RegionId,
-}
-
-fn device(peer_first: Option<Psn>) -> Device {
-    let network = Network::new();
-    let mut node = lossy_node(&network, 2, (1472, Faults::default(), 1), |_| {});
-    let raw = Raw::new(&network, address(1), address(2));
-    // A region before and one behind, to see that nothing is written beside.
-    node.register(BYTES).expect("memory");
-    let region = node.register(BYTES).expect("memory");
-    node.register(BYTES).expect("memory");
-    let peer = StaticPeer {
-        name: "fpga".into(),
-        address: address(1),
-        own_pair: QueuePair::new(PAIR),
-        peer_pair: QueuePair::new(0),
-        reliability: Reliability::Unreliable,
-        peer_first,
-        own_first: Psn::new(0),
-        path_mtu: 1024,
-        regions: vec![StaticRegion { region, key: KEY, base: BASE, rights: Rights::PUT }],
-        remotes: vec![],
-    };
-    let mut world = World::new(vec![node]);
-    let now = world.now;
-    let endpoint = world.nodes[0].add_static(&peer, now).expect("legal");
-    world.turn();
-    world.told[0].clear();
-    Device { raw, network, world, endpoint, region }
-}
-
-fn write(psn: u32, (key, address, bytes): (u32, u64, u32), value: u32) -> Headers {
-    let reth = Reth { address, key, bytes };
-    let body = Body::Write(Transport::Unreliable, WritePart::Only(reth, Some(value)));
-    Headers::new(QueuePair::new(PAIR), Psn::new(psn), body)
-}
 
 #[test]
 fn a_devices_writes_are_placed_told_and_its_losses_counted_to_the_packet() {

@@ -1,6 +1,6 @@
 //! Pushes packets of formats/counter.toml into a running `fluxline run` over RoCEv2.
 //!
-//! demonstrates: RoceNode -> connect -> import -> FabricProducer, in batches, waiting for room.
+//! demonstrates: RoceNode -> connect -> import -> introduce -> push in batches, waiting for room.
 //!
 //!     cargo run --release -p fluxline --example roce_push -- ADDRESS:PORT RING_BYTES KEY PACKETS
 //!
@@ -9,9 +9,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use fluxline::roce::RoceNode;
+use fluxline::roce::{RoceNode, random_key};
 use fluxline::udp::UdpPortConfig;
-use fluxline_proto::fabric::push::{CREDIT_BYTES, FabricProducer, FabricPushError};
+use fluxline_proto::fabric::push::{CREDIT_BYTES, CREDIT_NAME, FabricProducer, FabricPushError};
 use fluxline_proto::fabric::{
     Completion, Fabric, Grant, Key, Name, PostError, Reliability, Rights, Status, Work,
 };
@@ -38,9 +38,10 @@ fn main() -> Result<(), Problem> {
     let name = format!("board-{}", std::process::id());
     let mut node = RoceNode::open(&name, UdpPortConfig::new(SocketAddr::new(own, 0)))?;
 
-    // The run puts into this how much it has read.
-    let credit = node.register(CREDIT_BYTES)?;
-    node.export(credit, Name::parse("credit")?, Grant { rights: Rights::PUT, key })?;
+    // The run puts into this how much it has read; it is told the key when it knows this producer.
+    let (credit, own_key) = (node.register(CREDIT_BYTES)?, random_key()?);
+    let grant = Grant { rights: Rights::PUT, key: own_key };
+    node.export(credit, Name::parse(CREDIT_NAME)?, grant)?;
     let endpoint = node.connect(&run.to_string(), Reliability::Reliable)?;
     next(&mut node)?;
     let ring = node.import(endpoint, Name::parse("ring")?, key)?;
@@ -48,6 +49,7 @@ fn main() -> Result<(), Problem> {
     let memory = node.memory(credit)?;
     let producer = FabricProducer::new(endpoint, ring, ring_bytes.parse()?, memory);
     let mut producer = producer.ok_or("RING_BYTES must be the run's ring-bytes")?;
+    producer.introduce(&mut node, own_key)?;
 
     let mut packet = vec![0_u8; PACKET_BYTES];
     packet[..5].copy_from_slice(b"FLXC\x01");

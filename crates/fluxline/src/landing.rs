@@ -4,14 +4,20 @@
 //! for producers that wait for room ([`landing_ring`]). Either gives a region for
 //! [`fluxline_proto::endpoint::Node::adopt`], a side for the thread that polls the node, and one
 //! for the thread that reads. A write into what is not read yet is refused and counted; so what is
-//! read in place never changes under the reader, whatever comes from the network.
+//! read in place never changes under the reader, whatever comes from the network. [`RingServer`]
+//! gives a push ring to one producer after the other, each of which has shown the key.
+
+mod server;
 
 use std::io;
 use std::sync::Arc;
 
 use fluxline_proto::fabric::Memory;
 
-use crate::push::Broken;
+pub use server::{
+    Leave, ReadUp, RingEvent, RingExport, RingExportError, RingServer, RingServerCounters, Turn,
+};
+
 use crate::sys::landing::{self as raw, Slots};
 use crate::sys::landing_ring::{LandingRing, RingReader};
 
@@ -127,7 +133,14 @@ impl RingKeeper {
         self.0.unread_bytes()
     }
 
-    /// Whether the producer wrote what cannot be.
+    /// The key of the producer's region; 0: it has not told it.
+    #[must_use]
+    pub fn credit_key(&self) -> u64 {
+        self.0.credit_key()
+    }
+
+    /// Whether the producer wrote what cannot be. The reader stands there until
+    /// [`RingKeeper::restart`].
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.0.is_broken()
@@ -145,7 +158,8 @@ impl RingKeeper {
         self.0.records()
     }
 
-    /// Makes the ring empty for the next producer; `false`: not all of the last one's is read.
+    /// Makes the ring empty for the next producer; `false`: not all of the last one's is read. The
+    /// last one's connection must be over.
     pub fn restart(&mut self) -> bool {
         self.0.restart()
     }
@@ -153,11 +167,9 @@ impl RingKeeper {
 
 impl RingRecords {
     /// The oldest record, in place until the next call (but for one that wraps, which is copied);
-    /// `None`: there is none now.
-    ///
-    /// Errors: [`Broken`], for good. Cost: a lock per batch.
+    /// `None`: there is none now. Cost: a lock per batch.
     #[allow(clippy::should_implement_trait, reason = "lends from itself, as no iterator can")]
-    pub fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
+    pub fn next(&mut self) -> Option<&[u8]> {
         self.0.next()
     }
 

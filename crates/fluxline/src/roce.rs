@@ -154,6 +154,13 @@ pub fn long_enough<P: Port>(port: P) -> Result<P, RoceError> {
     }
 }
 
+/// A key that nobody can guess, and not 0. Errors: the host gives no random numbers.
+pub fn random_key() -> Result<Key, RoceError> {
+    let mut random = [0; 16];
+    host::random(&mut random).map_err(RoceError::Secret)?;
+    Ok(Key(random[..8].iter().fold(0, |key, byte| key << 8 | u64::from(*byte)).max(1)))
+}
+
 /// The defaults of a node called `name`, with a secret of the host's and mapped memory.
 ///
 /// Errors: [`RoceError::Secret`].

@@ -4,6 +4,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use fluxline_proto::text::printable;
+
 use super::Message;
 use crate::{Stop, Trouble};
 
@@ -13,6 +15,8 @@ pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 const HEAD_BYTES: usize = 4;
 /// Between two looks at a connection that is waited for.
 const NAP: Duration = Duration::from_micros(200);
+/// Of what a parser says about bytes from the network, so much is shown.
+const ERROR_CHARS_MAX: usize = 200;
 /// A peer that takes no byte for so long is gone.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
@@ -21,17 +25,63 @@ pub struct Channel {
     stream: TcpStream,
     /// What came and is no whole message yet.
     inbox: Vec<u8>,
+    /// The longest message that is taken \[byte\].
+    message_bytes_max: usize,
+}
+
+/// Takes the first message out of what came; `None`: it is not whole yet. Whatever the bytes, no
+/// more than `message_bytes_max` are waited for.
+///
+/// Errors: [`Trouble::Garbled`].
+pub fn take_message(
+    inbox: &mut Vec<u8>,
+    message_bytes_max: usize,
+) -> Result<Option<Message>, Trouble> {
+    let Some((head, rest)) = inbox.split_first_chunk::<HEAD_BYTES>() else {
+        return Ok(None);
+    };
+    let bytes = u32::from_le_bytes(*head) as usize;
+    if bytes > message_bytes_max {
+        return Err(Trouble::Garbled { what: format!("a message of {bytes} bytes") });
+    }
+    let Some(body) = rest.get(..bytes) else { return Ok(None) };
+    let message = serde_json::from_slice(body).map_err(|error| {
+        // The error quotes what came.
+        let why = printable(&error.to_string(), ERROR_CHARS_MAX);
+        Trouble::Garbled { what: format!("no message ({why})") }
+    })?;
+    inbox.drain(..HEAD_BYTES + bytes);
+    Ok(Some(message))
 }
 
 impl Channel {
     /// Takes a connection. Errors: the host's.
     pub fn new(stream: TcpStream) -> Result<Channel, Trouble> {
+        Channel::with_limit(stream, MESSAGE_BYTES_MAX)
+    }
+
+    /// Takes a connection of somebody who is given no more memory than for messages of so many
+    /// bytes. Errors: the host's.
+    pub fn with_limit(stream: TcpStream, message_bytes_max: usize) -> Result<Channel, Trouble> {
         let set = || {
             stream.set_nodelay(true)?;
             stream.set_nonblocking(true)
         };
         set().map_err(Trouble::host("the control connection"))?;
-        Ok(Channel { stream, inbox: Vec::new() })
+        Ok(Channel { stream, inbox: Vec::new(), message_bytes_max })
+    }
+
+    /// From now on messages of [`MESSAGE_BYTES_MAX`] are taken.
+    pub fn lift_limit(&mut self) {
+        self.message_bytes_max = MESSAGE_BYTES_MAX;
+    }
+
+    /// Sends a message to somebody who may be anybody: what does not go at once does not go.
+    pub fn send_if_possible(&mut self, message: &Message) {
+        if let Ok(bytes) = encoded(message) {
+            // Nobody waits for it.
+            let _ = self.stream.write(&bytes);
+        }
     }
 
     /// The connection: its addresses.
@@ -42,15 +92,7 @@ impl Channel {
 
     /// Sends a message. Errors: the peer is gone, or takes nothing for ten seconds.
     pub fn send(&mut self, message: &Message) -> Result<(), Trouble> {
-        let body = serde_json::to_vec(message)
-            .map_err(|error| Trouble::Defect { what: format!("a message: {error}") })?;
-        if body.len() > MESSAGE_BYTES_MAX {
-            let what = format!("a message of {} bytes", body.len());
-            return Err(Trouble::Defect { what });
-        }
-        let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
-        bytes.extend(body);
-        self.write(&bytes)
+        self.write(&encoded(message)?)
     }
 
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), Trouble> {
@@ -99,18 +141,7 @@ impl Channel {
     }
 
     fn take(&mut self) -> Result<Option<Message>, Trouble> {
-        let Some((head, rest)) = self.inbox.split_first_chunk::<HEAD_BYTES>() else {
-            return Ok(None);
-        };
-        let bytes = u32::from_le_bytes(*head) as usize;
-        if bytes > MESSAGE_BYTES_MAX {
-            return Err(Trouble::Garbled { what: format!("a message of {bytes} bytes") });
-        }
-        let Some(body) = rest.get(..bytes) else { return Ok(None) };
-        let message = serde_json::from_slice(body)
-            .map_err(|error| Trouble::Garbled { what: format!("no message ({error})") })?;
-        self.inbox.drain(..HEAD_BYTES + bytes);
-        Ok(Some(message))
+        take_message(&mut self.inbox, self.message_bytes_max)
     }
 
     /// Whether the peer has closed it; what it said before stays to be polled. Cost: a system call.
@@ -120,6 +151,19 @@ impl Channel {
             Ok(count) => count == 0,
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
+    }
+
+    /// Whether the peer closes it within `limit`, and says nothing more before.
+    pub fn closes(&mut self, limit: Duration) -> bool {
+        let began = Instant::now();
+        while began.elapsed() < limit {
+            match self.poll() {
+                Ok(None) => std::thread::sleep(NAP),
+                Ok(Some(_)) => return false,
+                Err(_) => return true,
+            }
+        }
+        false
     }
 
     /// The next message; `None`: none within `limit`. Errors: as [`Channel::poll`], or over.
@@ -137,6 +181,18 @@ impl Channel {
             std::thread::sleep(NAP.min(left));
         }
     }
+}
+
+/// A message with its length in front. Errors: it is too long.
+fn encoded(message: &Message) -> Result<Vec<u8>, Trouble> {
+    let body = serde_json::to_vec(message)
+        .map_err(|error| Trouble::Defect { what: format!("a message: {error}") })?;
+    if body.len() > MESSAGE_BYTES_MAX {
+        return Err(Trouble::Defect { what: format!("a message of {} bytes", body.len()) });
+    }
+    let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
+    bytes.extend(body);
+    Ok(bytes)
 }
 
 fn gone(how: &str) -> Trouble {

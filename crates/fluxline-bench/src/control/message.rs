@@ -3,9 +3,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use fluxline_proto::text::printable;
+
 use super::PROTOCOL;
 use crate::Trouble;
 use crate::result::SCHEMA;
+
+/// Of the other side's reason, so much is shown.
+const WHY_CHARS_MAX: usize = 1000;
 
 /// Who speaks; the first thing on a connection, in both directions. Its layout never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,10 +40,12 @@ impl Greeting {
         Err(Trouble::Version { theirs: self.text(), ours: ours.text() })
     }
 
-    fn text(&self) -> String {
+    /// As people read it.
+    #[must_use]
+    pub fn text(&self) -> String {
         let Greeting { program, schema, protocol } = self;
         // What a stranger calls itself is shown, but not at any length.
-        let program: String = program.chars().filter(|c| !c.is_control()).take(40).collect();
+        let program = printable(program, 40);
         format!("fluxline {program} (results {schema}, control {protocol})")
     }
 }
@@ -47,7 +54,7 @@ impl Message {
     /// What a failure of the far side means here.
     #[must_use]
     pub fn trouble(why: &str, leaves: bool) -> Trouble {
-        let why = why.to_owned();
+        let why = printable(why, WHY_CHARS_MAX);
         if leaves { Trouble::PeerGone { how: why } } else { Trouble::PeerFailed { why } }
     }
 }

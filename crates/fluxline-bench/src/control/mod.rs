@@ -8,7 +8,7 @@
 mod channel;
 mod message;
 
-pub use channel::{Channel, MESSAGE_BYTES_MAX};
+pub use channel::{Channel, MESSAGE_BYTES_MAX, take_message};
 pub use message::{Greeting, Message};
 
 /// Where `fluxline bench --serve` listens when nothing else is asked for. Chosen: free of any

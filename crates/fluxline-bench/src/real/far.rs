@@ -1,24 +1,34 @@
 //! The far side: `fluxline bench --serve`, which does what the side that measures orders.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
 
 use fluxline::pin;
 use fluxline_doctor::Through;
+use fluxline_proto::text::printable;
 use serde_json::Value;
 
 use super::ANSWER_LIMIT;
 use super::link::Link;
+use super::newcomers::{Known, Newcomers};
 use super::player::{self, Player, Watch};
-use crate::control::{Channel, Greeting, Message, is_key};
+use crate::control::{Channel, Greeting, Message};
 use crate::role::Side;
 use crate::stage::Talk;
 use crate::{Stop, Trouble, environment, registry};
 
 /// Between two looks for somebody who connects.
 const ACCEPT_NAP: Duration = Duration::from_millis(20);
-/// Who has connected and says nothing for so long is somebody else.
-const HELLO_LIMIT: Duration = Duration::from_secs(5);
+/// The same while a benchmark runs, which must not be disturbed.
+const BUSY_NAP: Duration = Duration::from_millis(250);
+/// Connections that are taken up in one look.
+const ACCEPTS_MAX: usize = 256;
+/// A benchmark that orders nothing for so long is gone, and its connection has not noticed.
+const ORDER_LIMIT: Duration = Duration::from_secs(600);
+/// How much later than the link the control connection of a benchmark that leaves closes.
+const LEAVE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
@@ -62,69 +72,86 @@ impl Server {
     }
 
     /// Serves one benchmark after the other, or one alone (`once`), until it is over. `say` is
-    /// told how each ended. Errors: the host's.
+    /// told how each ended. Only who shows the key is served. Errors: the host's.
     pub fn serve(&self, once: bool, stop: &Stop, say: &dyn Fn(&str)) -> Result<(), ServeError> {
+        let mut newcomers = Newcomers::default();
         while !stop.is_over() {
+            self.accept(&mut newcomers)?;
+            let Some(known) = newcomers.listen(&self.key, say) else {
+                std::thread::sleep(ACCEPT_NAP);
+                continue;
+            };
+            let from = known.from;
+            match self.serve_in_thread(known, &mut newcomers, stop, say)? {
+                Ok(()) => say(&format!("{from}: done")),
+                // It may quote what came over the network.
+                Err(trouble) => say(&printable(&format!("{from}: {trouble}"), 1000)),
+            }
+            if once {
+                break;
+            }
+        }
+        let counters = newcomers.counters();
+        let strangers = counters.silent + counters.closed + counters.keys_wrong;
+        if strangers > 0 {
+            say(&format!("{strangers} connections did not show the key"));
+        }
+        Ok(())
+    }
+
+    /// Takes up who has connected.
+    fn accept(&self, newcomers: &mut Newcomers) -> Result<(), ServeError> {
+        for _ in 0..ACCEPTS_MAX {
             match self.listener.accept() {
-                Ok((stream, from)) => {
-                    let ended = self.serve_in_thread(stream, stop);
-                    match &ended {
-                        Ok(()) => say(&format!("{from}: done")),
-                        Err(trouble) => say(&format!("{from}: {trouble}")),
-                    }
-                    // Somebody without the key must not end it for who has it.
-                    let was_stranger =
-                        matches!(ended, Err(Trouble::Input(_) | Trouble::Garbled { .. }));
-                    if once && !was_stranger {
-                        return Ok(());
-                    }
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    std::thread::sleep(ACCEPT_NAP);
-                }
+                Ok((stream, from)) => newcomers.add(stream, from),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // It was closed again, or this process has no descriptor for it now.
+                Err(error) if is_passing(&error) => break,
                 Err(source) => return Err(Trouble::host("listening")(source).into()),
             }
         }
         Ok(())
     }
 
-    /// In a thread of its own, since it is pinned.
-    fn serve_in_thread(&self, stream: TcpStream, stop: &Stop) -> Result<(), Trouble> {
+    /// In a thread of its own, since it is pinned. Others who show the key meanwhile are told to
+    /// come again.
+    fn serve_in_thread(
+        &self,
+        known: Known,
+        newcomers: &mut Newcomers,
+        stop: &Stop,
+        say: &dyn Fn(&str),
+    ) -> Result<Result<(), Trouble>, ServeError> {
+        let from = known.from;
         std::thread::scope(|scope| {
-            let thread = scope.spawn(|| self.greet(Channel::new(stream)?, stop)?.obey());
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let thread = scope.spawn(|| Session::welcome(known, stop)?.obey());
+            while !thread.is_finished() {
+                self.accept(newcomers)?;
+                if let Some(mut other) = newcomers.listen(&self.key, say) {
+                    let why = format!("it serves a benchmark of {}; try again later", from.ip());
+                    other.channel.send_if_possible(&Message::Refused { why });
+                }
+                nap(&thread);
+            }
+            Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     }
+}
 
-    fn greet(&self, mut channel: Channel, stop: &Stop) -> Result<Session, Trouble> {
-        let hello = channel.wait(HELLO_LIMIT, stop)?;
-        let Some(Message::Hello { greeting, key, link }) = hello else {
-            let what = "no greeting".to_owned();
-            return Err(Trouble::Garbled { what });
-        };
-        let checked = if is_key(&key, &self.key) {
-            greeting.check()
-        } else {
-            let why = "the key is wrong; give the one that `fluxline bench --serve` printed, with \
-                       --key";
-            Err(Trouble::Input(why.to_owned()))
-        };
-        if let Err(trouble) = checked {
-            // Told from the other's point of view.
-            let why = match &trouble {
-                Trouble::Version { theirs, ours } => {
-                    Trouble::Version { theirs: ours.clone(), ours: theirs.clone() }.to_string()
-                }
-                other => other.to_string(),
-            };
-            channel.send(&Message::Refused { why })?;
-            return Err(trouble);
-        }
-        let through = through(&link, &channel);
-        let environment = environment::describe(Some(&through));
-        channel.send(&Message::Welcome { greeting: Greeting::ours(), environment })?;
-        Ok(Session { channel, stop: stop.clone(), player: None, other_node: None })
+/// Sleeps for a while, or until the thread ends.
+fn nap<T>(thread: &ScopedJoinHandle<'_, T>) {
+    let began = Instant::now();
+    while !thread.is_finished() && began.elapsed() < BUSY_NAP {
+        std::thread::sleep(ACCEPT_NAP);
     }
+}
+
+/// Whether the next connection may be taken up although this one could not.
+fn is_passing(error: &std::io::Error) -> bool {
+    let passing =
+        [ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset, ErrorKind::Interrupted];
+    // Source: accept(2); too many open files, of this process or of all.
+    passing.contains(&error.kind()) || matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 /// What the link goes through here; where that is not known, it may be anything.
@@ -156,19 +183,36 @@ impl Drop for Session {
 }
 
 impl Session {
+    /// Greets who has shown the key.
+    fn welcome(known: Known, stop: &Stop) -> Result<Session, Trouble> {
+        let Known { mut channel, link, .. } = known;
+        let through = through(&link, &channel);
+        let environment = environment::describe(Some(&through));
+        channel.send(&Message::Welcome { greeting: Greeting::ours(), environment })?;
+        Ok(Session { channel, stop: stop.clone(), player: None, other_node: None })
+    }
+
     /// Does what is ordered until the other side leaves.
     fn obey(&mut self) -> Result<(), Trouble> {
         loop {
             let ordered = match &mut self.player {
-                Some(player) => player.wait(Duration::MAX, &mut self.channel, &self.stop),
-                None => self.channel.wait(Duration::MAX, &self.stop),
+                Some(player) => player.wait(ORDER_LIMIT, &mut self.channel, &self.stop),
+                None => self.channel.wait(ORDER_LIMIT, &self.stop),
             };
             let order = match ordered {
                 Ok(Some(order)) => order,
-                Ok(None) => continue,
+                Ok(None) => {
+                    let how = format!("it ordered nothing for {} s", ORDER_LIMIT.as_secs());
+                    return Err(Trouble::PeerGone { how });
+                }
                 // It is done, and closes the link and this connection in either order.
-                Err(Trouble::PeerGone { .. }) => return Ok(()),
-                Err(trouble) => return Err(trouble),
+                Err(Trouble::PeerGone { .. }) if self.channel.closes(LEAVE_LIMIT) => return Ok(()),
+                Err(trouble) => {
+                    // The link broke, and the other side is there: it hears why.
+                    let (why, leaves) = (trouble.to_string(), true);
+                    let _ = self.channel.send(&Message::Failed { why, leaves });
+                    return Err(trouble);
+                }
             };
             match self.follow(order) {
                 Ok(()) => {}

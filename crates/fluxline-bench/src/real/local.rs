@@ -73,9 +73,10 @@ impl Local {
         Err(silent())
     }
 
-    /// How it ended, if it has.
+    /// How it failed, if it has. One that ended well has seen its benchmark leave: that is no
+    /// reason of anything.
     pub fn died(&mut self) -> Option<Trouble> {
-        child::gone(&mut self.child).map(|how| Trouble::PeerGone { how })
+        child::failed(&mut self.child).map(|how| Trouble::PeerGone { how })
     }
 }
 

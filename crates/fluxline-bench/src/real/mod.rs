@@ -4,6 +4,7 @@ mod far;
 mod link;
 mod local;
 mod near;
+mod newcomers;
 mod player;
 
 pub use far::{ServeError, Server};

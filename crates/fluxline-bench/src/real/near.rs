@@ -78,7 +78,7 @@ impl Near {
                 greeting.check()?;
                 environment
             }
-            Some(Message::Refused { why }) => return Err(Trouble::PeerFailed { why }),
+            Some(Message::Refused { why }) => return Err(Message::trouble(&why, false)),
             Some(_) => return Err(garbled("no greeting")),
             None => return Err(silent()),
         };
@@ -147,7 +147,8 @@ impl Near {
     fn joined(&mut self) -> Result<&mut Player, Trouble> {
         if self.player.is_none() {
             let [near, far] = self.config.link.nodes(&self.group, self.addresses[1])?;
-            let key = u64::from(std::process::id()) << 32 | 0x5EED;
+            let drawn = fluxline::roce::random_key();
+            let key = drawn.map_err(|error| Trouble::Refused(error.to_string()))?.0;
             self.order_open(far, key)?;
             let Message::Opened { peer } = self.answer(ANSWER_LIMIT)? else {
                 return Err(garbled("something else than that its node is open"));

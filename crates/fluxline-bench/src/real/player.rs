@@ -172,7 +172,8 @@ pub fn open(
 fn node(url: &str) -> Result<Box<dyn Fabric>, Trouble> {
     // More than there are is as many as there are.
     let config = |name: &str| -> Result<EndpointConfig, RoceError> {
-        Ok(EndpointConfig { endpoints_max: u32::MAX, ..endpoint_config(name)? })
+        let (endpoints_max, endpoints_per_address_max) = (u32::MAX, u32::MAX);
+        Ok(EndpointConfig { endpoints_max, endpoints_per_address_max, ..endpoint_config(name)? })
     };
     if url.starts_with("udp://") {
         let (local, name) = fluxline::udp_address(url)?;

@@ -1,6 +1,6 @@
 //! `[source.roce]`: memory of the run that FPGAs or producers write over Ethernet.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,9 @@ pub struct Roce {
     /// Socket receive buffer to ask for \[byte\].
     #[serde(default = "receive_buffer_bytes")]
     pub receive_buffer_bytes: u32,
+    /// For a push ring: networks and addresses that may connect; empty: all.
+    #[serde(default)]
+    pub allow: Vec<String>,
     /// Senders that are configured on both sides, an FPGA each.
     #[serde(default, rename = "sender")]
     pub senders: Vec<Sender>,
@@ -66,9 +69,10 @@ pub struct PushRing {
     /// Name of the ring's region.
     #[serde(default = "region")]
     pub region: String,
-    /// What the producer must show; not stored with the run.
+    /// What the producer must show; not stored with the run. Default: a random one, which the run
+    /// prints.
     #[serde(skip_serializing)]
-    pub key: u64,
+    pub key: Option<u64>,
 }
 
 fn listen() -> String {
@@ -106,6 +110,7 @@ impl Roce {
         if !ring.is_power_of_two() || !(256..=MEMORY_BYTES_MAX).contains(&ring) {
             return wrong(format!("ring-bytes = {ring}; write a power of two of 256 or more."));
         }
+        self.allowed().map_err(|text| format!("source `{name}`: {text}"))?;
         match (&self.push, self.senders.is_empty()) {
             (Some(_), true) => return self.check_push(name),
             (None, false) => {}
@@ -114,6 +119,12 @@ impl Roce {
                     "write either [[source.roce.sender]] tables or one [source.roce.push].".into(),
                 );
             }
+        }
+        if !self.allow.is_empty() {
+            return wrong(
+                "allow is for a push ring: senders are let in by their address; leave it out."
+                    .into(),
+            );
         }
         if !(1..=self.path_mtu).contains(&slot) {
             return wrong(format!(
@@ -136,7 +147,18 @@ impl Roce {
         })
     }
 
+    /// The networks that may connect, as addresses and the length of their common prefix \[bit\].
+    pub fn allowed(&self) -> Result<Vec<(IpAddr, u8)>, String> {
+        self.allow.iter().map(|text| network(text)).collect()
+    }
+
     fn check_push(&self, name: &str) -> Result<(), String> {
+        if self.push.as_ref().is_some_and(|push| push.key == Some(0)) {
+            return Err(format!(
+                "source `{name}`: key = 0 stands for no key; write another number, or leave it out \
+                 and the run draws one."
+            ));
+        }
         if self.slot_bytes.is_some() {
             return Err(format!(
                 "source `{name}`: a push ring has no slots: leave slot-bytes out."
@@ -157,6 +179,21 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("{text:?} is no address with a port; write for example \"127.0.0.1:4791\".")
     })
+}
+
+/// A network: `10.0.0.0/24`, or one address.
+fn network(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong = || {
+        format!(
+            "allow has {text:?}, which is not a network; write for example \"10.0.0.0/24\", or one \
+             address, \"10.0.0.7\"."
+        )
+    };
+    let (address, bits) = text.split_once('/').map_or((text, None), |(of, bits)| (of, Some(bits)));
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Ok(most), |bits| bits.parse().map_err(|_| wrong()))?;
+    if bits > most { Err(wrong()) } else { Ok((address, bits)) }
 }
 
 impl Sender {

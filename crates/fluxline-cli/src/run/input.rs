@@ -39,6 +39,8 @@ pub struct OpenInput {
     pub listens: Vec<String>,
     /// What the user should know before the run: a buffer that is smaller than asked.
     pub warnings: Vec<String>,
+    /// A key that was drawn for this run: its producer must be told, and nobody who reads the run.
+    pub drawn_key: Option<u64>,
     core: Option<usize>,
     feed: Feed,
 }
@@ -71,6 +73,7 @@ impl OpenInput {
                 ring_bytes: shm.ring_bytes,
                 listens: vec![shm.url.clone()],
                 warnings: Vec::new(),
+                drawn_key: None,
                 core: source.core,
                 feed: Feed::Shared(Box::new(node)),
             };
@@ -93,6 +96,7 @@ impl OpenInput {
             listens: receiver
                 .map_or(Vec::new(), |udp| udp.local_addresses().map(|at| at.to_string()).collect()),
             warnings: receiver.and_then(|udp| udp.buffer().warning()).into_iter().collect(),
+            drawn_key: None,
             core: source.core,
             feed: Feed::Own(Box::new((producer, own))),
         };
@@ -101,9 +105,11 @@ impl OpenInput {
 
     fn open_roce(source: &Source, roce: &Roce) -> Result<(OpenInput, Ring), Failure> {
         let name = &source.name;
+        let mut drawn_key = None;
         let (feed, ring, listens, warning) = if let Some(push) = &roce.push {
             let (input, records) = PushInput::open(name, roce, push)?;
             let (listens, warning) = (input.address(), input.warning());
+            drawn_key = input.drawn_key();
             (Feed::Push(Box::new(input)), Ring::Records(records), listens, warning)
         } else {
             let (input, landed) = RoceInput::open(name, roce)?;
@@ -115,6 +121,7 @@ impl OpenInput {
             ring_bytes: roce.ring_bytes * roce.senders.len().max(1) as u64,
             listens: vec![format!("roce://{listens}")],
             warnings: warning.into_iter().collect(),
+            drawn_key,
             core: source.core,
             feed,
         };

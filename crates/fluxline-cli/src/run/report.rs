@@ -79,6 +79,9 @@ pub fn announce(
     for input in inputs {
         let on = if input.listens.is_empty() { "" } else { " on " };
         eprintln!("source   {}{on}{}", input.name, input.listens.join(", "));
+        if let Some(key) = input.drawn_key {
+            eprintln!("key      {key}, drawn for this run: give it to the producer");
+        }
     }
     match recorder {
         Some(recorder) => eprintln!("folder   {}", recorder.folder().path().display()),

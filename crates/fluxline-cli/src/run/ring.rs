@@ -35,7 +35,7 @@ impl RecordRing {
     fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
         match self {
             RecordRing::Shared(ring) => ring.next(),
-            RecordRing::Remote(ring) => ring.next(),
+            RecordRing::Remote(ring) => Ok(ring.next()),
         }
     }
 

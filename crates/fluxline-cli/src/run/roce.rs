@@ -170,6 +170,7 @@ impl RoceInput {
 
     /// What was written before the end and not announced yet.
     fn announce_rest(&mut self) {
+        self.node.node().settle(clock::monotonic());
         while self.node.node().waiting() > 0 {
             let told = self.node.told();
             if let Some(Completion::Notified { endpoint, region, offset, bytes, .. }) = told {
@@ -247,6 +248,7 @@ impl RoceInput {
             all.frames_expected += counters.frames_expected;
             all.frames_lost += counters.frames_lost;
             all.frames_late += counters.frames_late;
+            all.sender_restarts += counters.restarts;
         }
         all
     }

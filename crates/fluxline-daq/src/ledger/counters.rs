@@ -58,15 +58,26 @@ fluxline_proto::counters! {
         frames_unannounced [Sum "frame"] "Frames placed without an immediate; nobody reads them"
             => "Let the sender use RDMA WRITE ONLY with immediate.";
         frames_expected [Sum "frame"] "Frames that the PSN says were sent" => "";
-        frames_lost [Sum "frame"] "Frames that the PSN says are missing; with a wrong CRC, too"
+        frames_lost [Sum "frame"]
+            "Frames that the PSN says are missing; with a wrong CRC or out of bounds, too"
             => "See where they were lost, below the table; pace the sender.";
         frames_late [Sum "frame"] "Frames that came after a later one; kept" => "";
+        sender_restarts [Sum "restart"] "Times that a sender's PSNs started anew"
+            => "Ask why the sender restarted; losses across a restart cannot be counted.";
         records [Sum "record"] "Records handed to the readout" => "";
         records_taken [Sum "record"] "Records that the readout took" => "";
         puts_refused [Sum "put"] "Puts of producers into what was not read yet; they end it"
             => "The producer has a defect, or another version.";
-        producers_gone [Sum "producer"] "Senders and producers that vanished during the run"
+        producers_gone [Sum "producer"] "Producers that vanished or were disconnected"
             => "The notes name them.";
+        rings_renewed [Sum "ring"]
+            "Times that a producer wrote what no ring can hold; the ring was emptied"
+            => "The producer has a defect, or another version.";
+        keys_refused [Sum "key"] "Wrong keys that were shown"
+            => "Somebody guesses, or a producer has an old key.";
+        connections_refused [Sum "connection"]
+            "Connections refused: not allowed, too many, or without the key for too long"
+            => "The notes say from where; see `allow` of [source.roce].";
     }
 }
 

@@ -148,15 +148,9 @@ pub const LAWS: &[Law] = &[
         needs: Needs::RemoteWrites,
     },
     Law {
-        name: "frames by PSN = placed + refused + lost",
+        name: "frames by PSN = placed + overrun + lost",
         left: &["remote.frames_expected"],
-        right: &[
-            "remote.frames_placed",
-            "remote.frames_out_of_bounds",
-            "remote.frames_overrun",
-            "remote.frames_broken_off",
-            "remote.frames_lost",
-        ],
+        right: &["remote.frames_placed", "remote.frames_overrun", "remote.frames_lost"],
         needs: Needs::RemoteWrites,
     },
     Law {

@@ -24,6 +24,9 @@ const QUANTUM: usize = 64;
 /// How long a question of set-up is left unanswered before it is asked again.
 pub(super) const ASK_AGAIN: Span = Span::from_ms(20);
 
+/// A peer that was not asked so often, at different times, is not gone.
+const QUESTIONS_MIN: u32 = 3;
+
 /// A region that was asked for.
 pub(super) struct Asked {
     pub request: u32,
@@ -45,6 +48,8 @@ pub(super) struct Connection {
     pub selective: bool,
     /// What whoever connected chose to be told from others by.
     pub nonce: u64,
+    /// Whether the peer has made the connection.
+    pub is_accepted: bool,
     pub requester: Requester,
     pub responder: Responder,
     pub granted: Vec<Granted>,
@@ -54,6 +59,12 @@ pub(super) struct Connection {
     pub counters: ConnectionCounters,
     /// When the peer was last heard, and last asked whether it lives.
     heard: Moment,
+    /// When this side last looked at the time.
+    looked: Moment,
+    /// How often the peer was asked since it was heard.
+    unanswered: u32,
+    /// The last question among these.
+    counted_at: Moment,
     /// Whether it has used the connection: it knows then how long frames are.
     settled: bool,
     probed: Option<Moment>,
@@ -95,6 +106,7 @@ impl Connection {
             checked: start.checked,
             selective: terms.selective,
             nonce: start.nonce,
+            is_accepted: false,
             requester: Requester::new(id, &terms),
             responder: Responder::new(id, kind, start.peer_first, answer_bytes),
             granted: Vec::new(),
@@ -102,6 +114,9 @@ impl Connection {
             remotes: Vec::new(),
             counters: ConnectionCounters::default(),
             heard: start.now,
+            looked: start.now,
+            unanswered: 0,
+            counted_at: start.now,
             settled: false,
             probed: None,
         }
@@ -124,6 +139,7 @@ impl Connection {
             self.requester.trip.answered();
         }
         self.heard = now;
+        self.unanswered = 0;
         self.settled = true;
     }
 
@@ -191,6 +207,12 @@ impl Connection {
         Ok(())
     }
 
+    /// Nothing more will come: what waits for another frame is decided.
+    pub fn settle(&mut self, now: Moment, regions: &Regions, telling: &mut Telling) {
+        let Connection { responder, granted, counters, .. } = self;
+        responder.settle(&mut Around { now, regions, granted, telling, counters });
+    }
+
     /// What time brings. `Err`: the connection is over.
     pub fn on_time(
         &mut self,
@@ -199,7 +221,14 @@ impl Connection {
         regions: &Regions,
         telling: &mut Telling,
     ) -> Result<(), Status> {
-        if self.selective && now.since(self.heard) > death {
+        let absent = now.since(self.looked);
+        self.looked = now;
+        if absent > Span::from_ns(death.as_ns() / 2) {
+            self.requester.was_absent(absent, now);
+        }
+        // Who does not poll hears nobody: the peer is asked several times before it is gone.
+        let was_asked = self.unanswered >= QUESTIONS_MIN;
+        if self.selective && was_asked && now.since(self.heard) > death {
             return Err(Status::PeerGone);
         }
         let Connection { responder, granted, counters, .. } = self;
@@ -217,6 +246,14 @@ impl Connection {
         let asked = self.asked.front().and_then(|of| of.sent).map(|sent| sent + ASK_AGAIN);
         let times = [alive, asked, self.requester.deadline(now), self.responder.deadline()];
         times.into_iter().flatten().min()
+    }
+
+    /// Questions that follow each other at once are one.
+    fn count_question(&mut self, now: Moment, death: Span) {
+        if now.since(self.counted_at.max(self.heard)) >= Span::from_ns(death.as_ns() / 8) {
+            self.unanswered = self.unanswered.saturating_add(1);
+            self.counted_at = now;
+        }
     }
 
     fn probe_at(&self, death: Span) -> Moment {
@@ -254,6 +291,7 @@ impl Connection {
             let mut wire = Wire { port, ends: &self.ends, checked: self.checked, to: self.pairs.1 };
             wire.selective(&ack);
             self.probed = Some(now);
+            self.count_question(now, death);
         }
         sent
     }

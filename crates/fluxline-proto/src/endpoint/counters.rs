@@ -13,9 +13,13 @@ crate::counters! {
         frames_ahead [Sum "frame"] "Request frames that came before one that was missing" => "";
         frames_expected [Sum "frame"]
             "Request frames that the PSN says were sent (unreliable connections)" => "";
-        frames_lost [Sum "frame"] "Request frames that never came (unreliable connections)"
+        frames_lost [Sum "frame"]
+            "Request frames that never came, or could not be believed (unreliable connections)"
             => "Look for drops on the way; pace the sender.";
         frames_late [Sum "frame"] "Request frames that came after a later one (unreliable)" => "";
+        restarts [Sum "restart"]
+            "Times that the peer's PSNs started anew (unreliable, configured peers)"
+            => "Ask why the sender restarted; losses across a restart cannot be counted.";
         frames_out_of_message [Sum "frame"]
             "Request frames of an operation another part of which was lost (unreliable)" => "";
         frames_refused [Sum "frame"] "Request frames that key, right or bounds forbade"
@@ -43,6 +47,10 @@ crate::counters! {
             => "";
         not_allowed [Sum "frame"] "Set-up frames from addresses that are not allowed"
             => "Add the peer's address to those that are allowed.";
+        keys_wrong [Sum "key"] "Wrong keys that peers showed for regions"
+            => "Somebody guesses, or a peer has an old key.";
+        keys_put_off [Sum "frame"]
+            "Imports that were not looked at, since their address had shown wrong keys" => "";
         cookies_sent [Sum "frame"] "Set-up frames answered without keeping anything" => "";
         refused [Sum "connection"] "Connections refused" => "";
     }

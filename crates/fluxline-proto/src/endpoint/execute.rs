@@ -74,6 +74,16 @@ pub(super) enum Step {
     Refused(Status),
 }
 
+/// Whether a frame of an unreliable peer can be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    Fits,
+    /// Key, right, bounds or lengths are wrong.
+    Refused,
+    /// Another part of its operation is missing, or there is no buffer for it.
+    Unusable,
+}
+
 /// A write of several frames.
 struct Writing {
     region: RegionId,
@@ -429,6 +439,61 @@ impl Executor {
     }
 
     // ---- unreliable ----
+
+    /// Whether a frame of an unreliable peer can be done: key, rights, bounds, lengths, and for a
+    /// part of an operation its other parts. Changes nothing.
+    pub fn check(&self, psn: Psn, packet: &Packet<'_>, around: &Around<'_>) -> Check {
+        let bytes = packet.payload().len() as u64;
+        match packet.headers().body {
+            Body::Write(_, WritePart::First(reth)) => Executor::check_place(&reth, bytes, around),
+            Body::Write(_, WritePart::Only(reth, _)) => match bytes == u64::from(reth.bytes) {
+                true => Executor::check_place(&reth, bytes, around),
+                false => Check::Refused,
+            },
+            Body::Write(_, part) => {
+                let Some(writing) = self.writing.as_ref().filter(|of| of.next == psn) else {
+                    return Check::Unusable;
+                };
+                let left = writing.bytes - writing.done;
+                let ends = matches!(part, WritePart::Last(_));
+                let is_there = around.regions.get(writing.region).is_ok();
+                match is_there && bytes <= left && (!ends || bytes == left) {
+                    true => Check::Fits,
+                    false => Check::Refused,
+                }
+            }
+            Body::Send(_, SendPart::First | SendPart::Only(_)) => {
+                let has_buffer = self.receiving.is_some() || !self.receives.is_empty();
+                if has_buffer { Check::Fits } else { Check::Unusable }
+            }
+            Body::Send(..) => match self.receiving.as_ref().is_some_and(|of| of.next == psn) {
+                true => Check::Fits,
+                false => Check::Unusable,
+            },
+            _ => Check::Refused,
+        }
+    }
+
+    fn check_place(reth: &Reth, payload_bytes: u64, around: &Around<'_>) -> Check {
+        let wanted = (reth.key, reth.address, u64::from(reth.bytes));
+        let place = around.regions.place(around.granted, wanted, |rights: Rights| rights.put);
+        let fits = place.is_ok_and(|place| {
+            payload_bytes <= wanted.2 && place.memory.admits(place.offset, wanted.2)
+        });
+        if fits { Check::Fits } else { Check::Refused }
+    }
+
+    /// Counts a frame that [`Executor::check`] found unfit.
+    pub fn count_unfit(&self, check: Check, packet: &Packet<'_>, around: &mut Around<'_>) {
+        let begins_message =
+            matches!(packet.headers().body, Body::Send(_, SendPart::First | SendPart::Only(_)));
+        match check {
+            Check::Fits => {}
+            Check::Refused => around.counters.frames_refused += 1,
+            Check::Unusable if begins_message => around.counters.no_buffer += 1,
+            Check::Unusable => around.counters.frames_out_of_message += 1,
+        }
+    }
 
     /// Does what a frame says, unless it is a part of something whose other parts were lost.
     pub fn unreliable(&mut self, psn: Psn, packet: &Packet<'_>, around: &mut Around<'_>) {

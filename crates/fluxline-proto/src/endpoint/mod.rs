@@ -43,6 +43,7 @@ pub mod counters;
 mod execute;
 mod frames;
 mod node;
+mod numbered;
 mod page;
 mod posted;
 mod regions;
@@ -91,13 +92,16 @@ pub struct EndpointConfig {
     pub allowed: Vec<(IpAddr, u8)>,
     /// Connections at most, 1 to 1022.
     pub endpoints_max: u32,
+    /// Of these, connections that peers of one address have made, at most.
+    pub endpoints_per_address_max: u32,
     /// What makes the memory of regions.
     pub allocate: Allocate,
 }
 
 impl EndpointConfig {
     /// The defaults: checked, as fast as windows allow, peers gone after 3 s, everybody allowed,
-    /// 256 connections, memory of safe code (slow; links bring their own).
+    /// 256 connections, 64 of them from one address, memory of safe code (slow; links bring their
+    /// own).
     #[must_use]
     pub fn new(name: &str, secret: [u8; 16]) -> EndpointConfig {
         EndpointConfig {
@@ -109,6 +113,7 @@ impl EndpointConfig {
             death: Span::from_ms(3000),
             allowed: Vec::new(),
             endpoints_max: 256,
+            endpoints_per_address_max: 64,
             allocate: Box::new(|bytes| {
                 zeroed(bytes).ok_or_else(|| String::from("there is not so much memory"))
             }),

@@ -2,18 +2,20 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use super::EndpointConfig;
 use super::connection::Connection;
 use super::counters::{ConnectionCounters, NodeCounters};
 use super::frames::{Kind, SETUP_PAIR, Selective, Setup, destination_of, kind_of};
+use super::numbered::{Numbered, PLACES_MAX};
 use super::regions::Regions;
 use super::requester::Telling;
 use super::responder::is_request;
 use super::secrets::Secrets;
 use super::setup::{Calling, Leaving, Over, Reply};
-use crate::fabric::{Capabilities, EndpointId, Rights, Status};
+use crate::fabric::{AccessError, Capabilities, EndpointId, RegionId, RemoteId, Rights, Status};
+use crate::guesses::Guesses;
 use crate::port::{Incoming, Port};
 use crate::roce::header::BTH_BYTES;
 use crate::roce::{ICRC_BYTES, Packet, QueuePair};
@@ -24,6 +26,8 @@ const PLACE_BITS: u32 = 10;
 const PLACES: usize = 1 << PLACE_BITS;
 /// A few places fewer, so that each endpoint finds a queue pair: 0 and 1 are not given away.
 const ENDPOINTS_MAX: u32 = PLACES as u32 - 2;
+/// Own regions, and imports, at most.
+const REGIONS_MAX: u32 = PLACES_MAX as u32;
 /// Completions that wait for the program; with more, nothing is received.
 const TELLING_MAX: usize = 4096;
 /// Batches received, and rounds of sending, in one poll.
@@ -44,7 +48,17 @@ pub(super) enum Slot {
     Calling(Box<Calling>),
     Open(Box<Connection>),
     Leaving(Box<Leaving>),
-    Over,
+    /// Between two of these.
+    Between,
+}
+
+/// How far an import has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ImportState {
+    /// The peer has not answered yet.
+    Asked,
+    Open,
+    Withdrawn,
 }
 
 /// A region of a peer's, as this node may use it.
@@ -54,7 +68,15 @@ pub(super) struct Import {
     pub base: u64,
     pub bytes: u64,
     pub rights: Rights,
-    pub withdrawn: bool,
+    pub state: ImportState,
+}
+
+impl Import {
+    /// One that the peer has not answered yet.
+    pub fn asked(endpoint: EndpointId) -> Import {
+        let (state, rights) = (ImportState::Asked, Rights::default());
+        Import { endpoint, key: 0, base: 0, bytes: 0, rights, state }
+    }
 }
 
 /// A node on the link that `P` is a port of.
@@ -72,11 +94,12 @@ pub(super) struct Core {
     pub frame_cost: usize,
     pub receive_buffer_bytes: usize,
     pub regions: Regions,
-    pub slots: Vec<Slot>,
-    pub imports: Vec<Option<Import>>,
+    pub slots: Numbered<Slot>,
+    pub imports: Numbered<Import>,
     pub telling: Telling,
     pub replies: Vec<Reply>,
     pub over: Over,
+    pub guesses: Guesses,
     pub counters: NodeCounters,
     /// Endpoint by the low bits of its queue pair.
     pub pairs: Vec<Option<(QueuePair, EndpointId)>>,
@@ -100,7 +123,7 @@ impl<P: Port> Node<P> {
             link: limits.port,
             operation_bytes_max: 1 << 30,
             region_bytes_max: 1 << 40,
-            regions_max: 4096,
+            regions_max: REGIONS_MAX,
             endpoints_max: config.endpoints_max.clamp(1, ENDPOINTS_MAX),
             queue_max: QUEUE_MAX as u32,
             windows: false,
@@ -117,11 +140,12 @@ impl<P: Port> Node<P> {
             frame_cost: limits.frame_cost,
             receive_buffer_bytes: limits.receive_buffer_bytes,
             regions: Regions::default(),
-            slots: Vec::new(),
-            imports: Vec::new(),
+            slots: Numbered::default(),
+            imports: Numbered::default(),
             telling: Telling::new(),
             replies: Vec::new(),
             over: Over::default(),
+            guesses: Guesses::default(),
             counters: NodeCounters::default(),
             pairs: alloc::vec![None; PLACES],
             living: Vec::new(),
@@ -153,8 +177,32 @@ impl<P: Port> Node<P> {
     /// What a connection has seen; `None`: it is not open.
     #[must_use]
     pub fn connection_counters(&self, endpoint: EndpointId) -> Option<&ConnectionCounters> {
-        match self.core.slots.get(endpoint.0 as usize) {
+        match self.core.slots.get(endpoint.0) {
             Some(Slot::Open(open)) => Some(&open.counters),
+            _ => None,
+        }
+    }
+
+    /// Lets the next connection that shows an exported region's key import it, and nobody after
+    /// it, until this is called again. Others are told [`Status::NoRoom`].
+    ///
+    /// Errors: [`AccessError::UnknownRegion`].
+    pub fn admit_one(&mut self, region: RegionId) -> Result<(), AccessError> {
+        self.core.regions.admit_one(region)
+    }
+
+    /// The connection that was admitted to a region by [`Node::admit_one`]: it has shown the key.
+    /// It may be over already.
+    #[must_use]
+    pub fn importer(&self, region: RegionId) -> Option<EndpointId> {
+        self.core.regions.importer(region)
+    }
+
+    /// The address of an open connection's peer.
+    #[must_use]
+    pub fn peer_address(&self, endpoint: EndpointId) -> Option<SocketAddr> {
+        match self.core.slots.get(endpoint.0) {
+            Some(Slot::Open(open)) => Some(open.ends.peer),
             _ => None,
         }
     }
@@ -162,9 +210,21 @@ impl<P: Port> Node<P> {
     /// Request frames of a connection that were sent and not acknowledged.
     #[must_use]
     pub fn in_flight(&self, endpoint: EndpointId) -> usize {
-        match self.core.slots.get(endpoint.0 as usize) {
+        match self.core.slots.get(endpoint.0) {
             Some(Slot::Open(open)) => open.requester.in_flight(),
             _ => 0,
+        }
+    }
+
+    /// Does what waits for another frame of an unreliable peer that is configured: a frame that may
+    /// be the first after a restart. To be called when nothing more will be received; completions
+    /// may follow.
+    pub fn settle(&mut self, now: Moment) {
+        let Core { slots, regions, telling, .. } = &mut self.core;
+        for slot in slots.values_mut() {
+            if let Slot::Open(open) = slot {
+                open.settle(now, regions, telling);
+            }
         }
     }
 
@@ -203,7 +263,7 @@ impl<P: Port> Node<P> {
 
 impl Core {
     pub fn open(&mut self, endpoint: EndpointId) -> Option<&mut Connection> {
-        match self.slots.get_mut(endpoint.0 as usize) {
+        match self.slots.get_mut(endpoint.0) {
             Some(Slot::Open(open)) => Some(open),
             _ => None,
         }
@@ -214,6 +274,16 @@ impl Core {
         let share = self.receive_buffer_bytes as u64 / CREDIT_DENOMINATOR * CREDIT_NUMERATOR;
         let least = (self.frame_bytes + self.frame_cost) as u64 * CREDIT_FRAMES_MIN;
         (share / self.living.len().max(1) as u64).max(least)
+    }
+
+    /// An import was answered; `None`: it was refused.
+    pub fn decide(&mut self, remote: RemoteId, import: Option<Import>) {
+        match (import, self.imports.get_mut(remote.0)) {
+            (Some(import), Some(place)) => *place = import,
+            _ => {
+                self.imports.remove(remote.0);
+            }
+        }
     }
 
     /// A free number that cannot be guessed.
@@ -243,16 +313,23 @@ impl Core {
         (of == pair).then_some(endpoint)
     }
 
-    pub fn add_slot(&mut self, slot: Slot) -> EndpointId {
-        self.slots.push(slot);
-        let endpoint = EndpointId(self.slots.len() as u32 - 1);
+    /// A new endpoint, to be [`Core::set`].
+    pub fn add_endpoint(&mut self) -> EndpointId {
+        let endpoint = EndpointId(self.slots.add(Slot::Between));
         self.living.push(endpoint);
         endpoint
     }
 
-    /// An endpoint is over; its number is never used again, its queue pair may be.
+    /// Moves an endpoint on in its life.
+    pub fn set(&mut self, endpoint: EndpointId, slot: Slot) {
+        if let Some(place) = self.slots.get_mut(endpoint.0) {
+            *place = slot;
+        }
+    }
+
+    /// An endpoint is over; its number is not used again, its queue pair may be.
     pub fn forget(&mut self, endpoint: EndpointId) {
-        self.slots[endpoint.0 as usize] = Slot::Over;
+        self.slots.remove(endpoint.0);
         self.living.retain(|&of| of != endpoint);
         for place in &mut self.pairs {
             if place.is_some_and(|(_, of)| of == endpoint) {
@@ -292,9 +369,11 @@ impl Core {
             }
             return;
         };
-        match &self.slots[endpoint.0 as usize] {
-            Slot::Open(_) => self.take_open(now, endpoint, kind, frame),
-            Slot::Leaving(_) if kind == Some(Kind::Setup) => self.take_leaving(endpoint, frame),
+        match self.slots.get(endpoint.0) {
+            Some(Slot::Open(_)) => self.take_open(now, endpoint, kind, frame),
+            Some(Slot::Leaving(_)) if kind == Some(Kind::Setup) => {
+                self.take_leaving(endpoint, frame);
+            }
             _ => {}
         }
     }
@@ -308,7 +387,7 @@ impl Core {
         frame: &Incoming<'_>,
     ) {
         let Core { slots, regions, telling, counters, .. } = self;
-        let Some(Slot::Open(open)) = slots.get_mut(endpoint.0 as usize) else { return };
+        let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) else { return };
         if frame.from != open.ends.peer {
             counters.wrong_sender += 1;
             return;
@@ -364,10 +443,10 @@ impl Core {
     /// Imports that a peer has withdrawn take no more work.
     fn note_withdrawn(&mut self, endpoint: EndpointId) {
         let Core { slots, imports, .. } = self;
-        let Some(Slot::Open(open)) = slots.get_mut(endpoint.0 as usize) else { return };
+        let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) else { return };
         for remote in open.requester.withdrawn.drain(..) {
-            if let Some(Some(import)) = imports.get_mut(remote as usize) {
-                import.withdrawn = true;
+            if let Some(import) = imports.get_mut(remote) {
+                import.state = ImportState::Withdrawn;
             }
         }
     }
@@ -379,19 +458,19 @@ impl Core {
             let Some(&endpoint) = self.living.get(place) else { continue };
             let death = self.config.death;
             let Core { slots, regions, telling, .. } = self;
-            match &mut slots[endpoint.0 as usize] {
-                Slot::Open(open) => {
+            match slots.get_mut(endpoint.0) {
+                Some(Slot::Open(open)) => {
                     if let Err(status) = open.on_time(now, death, regions, telling) {
                         self.end(endpoint, status);
                     }
                 }
-                Slot::Calling(_) => self.calling_on_time(now, endpoint),
-                Slot::Leaving(leaving) => {
+                Some(Slot::Calling(_)) => self.calling_on_time(now, endpoint),
+                Some(Slot::Leaving(leaving)) => {
                     if leaving.is_over(now) {
                         self.forget(endpoint);
                     }
                 }
-                Slot::Over => {}
+                Some(Slot::Between) | None => {}
             }
         }
     }
@@ -406,11 +485,11 @@ impl Core {
         for step in 0..count {
             let endpoint = self.living[(self.turn.wrapping_add(step)) % count];
             let Core { slots, telling, .. } = self;
-            sent += match &mut slots[endpoint.0 as usize] {
-                Slot::Open(open) => open.send(now, (credit, death, wait), port, telling),
-                Slot::Calling(_) => self.call(now, endpoint, port),
-                Slot::Leaving(leaving) => leaving.send(now, port),
-                Slot::Over => 0,
+            sent += match slots.get_mut(endpoint.0) {
+                Some(Slot::Open(open)) => open.send(now, (credit, death, wait), port, telling),
+                Some(Slot::Calling(_)) => self.call(now, endpoint, port),
+                Some(Slot::Leaving(leaving)) => leaving.send(now, port),
+                Some(Slot::Between) | None => 0,
             };
         }
         sent
@@ -420,25 +499,21 @@ impl Core {
     pub fn end(&mut self, endpoint: EndpointId, status: Status) {
         let leaving = {
             let Core { slots, telling, over, now, .. } = self;
-            let Some(Slot::Open(open)) = slots.get_mut(endpoint.0 as usize) else { return };
+            let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) else { return };
             open.end(status, telling);
             let told = matches!(status, Status::Disconnected | Status::PeerGone);
-            let slot = core::mem::replace(&mut slots[endpoint.0 as usize], Slot::Over);
-            match slot {
-                Slot::Open(open) if open.selective => {
+            let slot = slots.get_mut(endpoint.0);
+            match slot.map(|slot| core::mem::replace(slot, Slot::Between)) {
+                Some(Slot::Open(open)) if open.selective => {
                     over.note(*now, open.ends.peer, open.nonce);
                     if told { None } else { Leaving::of(*open) }
                 }
                 _ => None,
             }
         };
-        for import in &mut self.imports {
-            if import.as_ref().is_some_and(|import| import.endpoint == endpoint) {
-                *import = None;
-            }
-        }
+        self.imports.retain(|import| import.endpoint != endpoint);
         match leaving {
-            Some(leaving) => self.slots[endpoint.0 as usize] = Slot::Leaving(Box::new(leaving)),
+            Some(leaving) => self.set(endpoint, Slot::Leaving(Box::new(leaving))),
             None => self.forget(endpoint),
         }
     }
@@ -446,11 +521,11 @@ impl Core {
     /// When there is something to do although nothing arrives.
     pub fn deadline(&self, now: Moment) -> Option<Moment> {
         let death = self.config.death;
-        let times = self.living.iter().filter_map(|&of| match &self.slots[of.0 as usize] {
+        let times = self.living.iter().filter_map(|&of| match self.slots.get(of.0)? {
             Slot::Open(open) => open.deadline(now, death),
             Slot::Calling(calling) => Some(calling.deadline()),
             Slot::Leaving(leaving) => Some(leaving.deadline()),
-            Slot::Over => None,
+            Slot::Between => None,
         });
         times.min()
     }
@@ -468,7 +543,54 @@ fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_within;
+    use super::*;
+    use crate::fabric::{Completion, Fabric, Grant, Key, Name, Reliability};
+    use crate::port::network::{Network, NetworkPort};
+
+    /// Polls both nodes for so long; what they were told.
+    fn run(nodes: &mut [Node<NetworkPort>; 2], now: &mut Moment, turns: u32) -> Vec<Completion> {
+        let mut told = Vec::new();
+        for _ in 0..turns {
+            *now = *now + Span::from_ns(20_000);
+            for node in nodes.iter_mut() {
+                told.extend(core::iter::from_fn(|| node.poll(*now)));
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn what_is_kept_does_not_grow_with_the_connections_that_ever_were() {
+        let network = Network::new();
+        let mut nodes = [1, 2].map(|last| {
+            let at = SocketAddr::from(([10, 0, 0, last], 4791));
+            Node::new(network.port(at, 300), EndpointConfig::new("node", [last; 16]))
+        });
+        let mut now = Moment::from_ns(1);
+        for round in 0..5000 {
+            let region = nodes[0].register(64).expect("memory");
+            let name = Name::parse("x").expect("legal");
+            let grant = Grant { rights: Rights::ALL, key: Key(5) };
+            nodes[0].export(region, name.clone(), grant).expect("free");
+            let endpoint = nodes[1].connect("10.0.0.1", Reliability::Reliable).expect("reachable");
+            let told = run(&mut nodes, &mut now, 4);
+            let connected = told.iter().filter(|of| matches!(of, Completion::Connected { .. }));
+            assert_eq!(connected.count(), 2, "round {round}: {told:?}");
+            nodes[1].import(endpoint, name, Key(5)).expect("open");
+            let told = run(&mut nodes, &mut now, 2);
+            let done = |of: &Completion| matches!(of, Completion::Imported { bytes: 64, .. });
+            assert!(told.iter().any(done), "round {round}: {told:?}");
+            nodes[1].disconnect(endpoint).expect("open");
+            nodes[0].withdraw(region).expect("own");
+            run(&mut nodes, &mut now, 3);
+        }
+        for node in &nodes {
+            let Core { slots, imports, regions, living, .. } = &node.core;
+            let kept = slots.places() + imports.places() + regions.places();
+            assert!(kept <= 3 * 64, "{kept} places after 5000 connections");
+            assert_eq!(living.len(), 0);
+        }
+    }
 
     #[test]
     fn a_prefix_takes_its_own_addresses_and_no_others() {

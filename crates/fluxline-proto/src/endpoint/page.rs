@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use core::net::{IpAddr, SocketAddr};
 
 use super::connection::{Asked, Connection, Start, transport_of};
-use super::node::{Core, Import, Node, QUEUE_MAX, Slot};
+use super::node::{Core, Import, ImportState, Node, QUEUE_MAX, Slot};
 use super::posted::{Act, Posted, Shape, Source, Told};
 use super::regions::{Granted, check};
 use super::requester::Terms;
@@ -86,24 +86,24 @@ impl<P: Port> Fabric for Node<P> {
     ) -> Result<RemoteId, ImportError> {
         let core = &mut self.core;
         let max = core.capabilities.regions_max;
-        let known = core.imports.iter().flatten().count();
         let request = core.requests;
-        let remote = RemoteId(core.imports.len() as u32);
-        let open = core.open(endpoint).ok_or(ImportError::NotConnected)?;
-        if known + open.asked.len() >= max as usize {
+        core.open(endpoint).ok_or(ImportError::NotConnected)?;
+        if core.imports.len() >= max as usize {
             return Err(ImportError::TooMany { max });
         }
+        let remote = RemoteId(core.imports.add(Import::asked(endpoint)));
+        let open = core.open(endpoint).ok_or(ImportError::NotConnected)?;
         if open.selective {
             open.asked.push_back(Asked { request, remote, name, key, sent: None });
         }
         core.requests = request.wrapping_add(1);
-        core.imports.push(None);
         core.import_static(endpoint, remote, key);
         Ok(remote)
     }
 
     fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
-        let found = self.core.imports.get(remote.0 as usize).and_then(Option::as_ref);
+        let found = self.core.imports.get(remote.0);
+        let found = found.filter(|import| import.state != ImportState::Asked);
         found.map(|_| None).ok_or(AccessError::UnknownRegion)
     }
 
@@ -208,7 +208,7 @@ impl Core {
         let posted =
             Posted { tag, act, told, remote, bytes, cut, framed, frames_left, status, value };
         let Core { slots, telling, .. } = self;
-        if let Some(Slot::Open(open)) = slots.get_mut(endpoint.0 as usize) {
+        if let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) {
             open.requester.post(posted, telling);
         }
         Ok(())
@@ -264,8 +264,7 @@ impl Core {
     }
 
     fn is_withdrawn(&self, remote: u32) -> bool {
-        let import = self.imports.get(remote as usize).and_then(Option::as_ref);
-        import.is_some_and(|import| import.withdrawn)
+        self.imports.get(remote).is_some_and(|import| import.state == ImportState::Withdrawn)
     }
 
     /// Key and address of a place in a peer's region, as far as it can be checked here.
@@ -276,8 +275,9 @@ impl Core {
         bytes: u64,
         right: fn(Rights) -> bool,
     ) -> Result<(u32, u64), PostError> {
-        let import = self.imports.get(to.remote.0 as usize).and_then(Option::as_ref);
+        let import = self.imports.get(to.remote.0);
         let import = import.filter(|import| import.endpoint == endpoint);
+        let import = import.filter(|import| import.state != ImportState::Asked);
         let import = import.ok_or(PostError::NotImported)?;
         check(import.bytes, to.offset, bytes).map_err(PostError::Remote)?;
         if !right(import.rights) {
@@ -318,10 +318,11 @@ impl Core {
             Some(found) => (Status::Done, found.bytes),
             None => (Status::NoSuchRegion, 0),
         };
-        self.imports[remote.0 as usize] = found.map(|found| {
+        let import = found.map(|found| {
             let (key, base, bytes, rights) = (found.key, found.base, found.bytes, found.rights);
-            Import { endpoint, key, base, bytes, rights, withdrawn: false }
+            Import { endpoint, key, base, bytes, rights, state: ImportState::Open }
         });
+        self.decide(remote, import);
         self.telling.push_back(Completion::Imported { remote, status, bytes });
     }
 }
@@ -374,7 +375,7 @@ impl<P: Port> Node<P> {
         let local = self.port.local(address.ip());
         let ends = local.and_then(|local| Ends::new(local, address));
         let ends = ends.ok_or(StaticPeerError::Address { address })?;
-        let id = self.core.add_slot(Slot::Over);
+        let id = self.core.add_endpoint();
         if !self.core.take_pair(peer.own_pair, id) {
             self.core.forget(id);
             return Err(StaticPeerError::PairTaken { pair: peer.own_pair.get() });
@@ -408,14 +409,14 @@ impl<P: Port> Node<P> {
         }));
         open.remotes.clone_from(&peer.remotes);
         self.core.telling.push_back(open.connected());
-        self.core.slots[id.0 as usize] = Slot::Open(Box::new(open));
+        self.core.set(id, Slot::Open(Box::new(open)));
         Ok(id)
     }
 
     /// Whether an operation of this kind can be posted to the endpoint.
     #[must_use]
     pub fn allows(&self, endpoint: EndpointId, operation: Operation) -> bool {
-        match self.core.slots.get(endpoint.0 as usize) {
+        match self.core.slots.get(endpoint.0) {
             Some(Slot::Open(open)) => open.requester.allows(operation),
             _ => false,
         }

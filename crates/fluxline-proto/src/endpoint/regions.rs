@@ -1,10 +1,10 @@
 //! A node's own regions, and which connection may do what to them.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
+use super::numbered::Numbered;
 use crate::fabric::{
-    AccessError, ExportError, Grant, Key, Memory, Name, RegionId, Rights, Slice, Status,
+    AccessError, EndpointId, ExportError, Grant, Key, Memory, Name, RegionId, Rights, Slice, Status,
 };
 
 /// A region of this node.
@@ -13,13 +13,22 @@ pub(super) struct OwnRegion {
     exported: Option<(Name, Grant)>,
     /// What peers name it by in packets (R_Key); random.
     key: u32,
+    admission: Admission,
 }
 
-/// All of them; a place that was withdrawn stays empty.
+/// Who may import a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Admission {
+    /// Whoever shows the key.
+    Everybody,
+    /// The first connection that shows the key, and then nobody else.
+    One(Option<EndpointId>),
+}
+
+/// All of them.
 #[derive(Default)]
 pub(super) struct Regions {
-    all: Vec<Option<OwnRegion>>,
-    living: u32,
+    all: Numbered<OwnRegion>,
 }
 
 /// What a connection has imported: the protection domain is the connection.
@@ -49,18 +58,25 @@ pub(super) struct Export {
 impl Regions {
     /// How many there are.
     pub fn living(&self) -> u32 {
-        self.living
+        self.all.len() as u32
+    }
+
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        self.all.places()
     }
 
     pub fn add(&mut self, memory: Arc<dyn Memory>, key: u32) -> RegionId {
-        self.all.push(Some(OwnRegion { memory, exported: None, key }));
-        self.living += 1;
-        RegionId(self.all.len() as u32 - 1)
+        RegionId(self.all.add(OwnRegion {
+            memory,
+            exported: None,
+            key,
+            admission: Admission::Everybody,
+        }))
     }
 
     pub fn get(&self, region: RegionId) -> Result<&OwnRegion, AccessError> {
-        let found = self.all.get(region.0 as usize).and_then(Option::as_ref);
-        found.ok_or(AccessError::UnknownRegion)
+        self.all.get(region.0).ok_or(AccessError::UnknownRegion)
     }
 
     /// The memory of a piece of an own region, checked.
@@ -79,8 +95,7 @@ impl Regions {
         if self.named(name.as_str()).is_some() {
             return Err(ExportError::NameTaken { name });
         }
-        let found = self.all.get_mut(region.0 as usize).and_then(Option::as_mut);
-        let own = found.ok_or(ExportError::UnknownRegion)?;
+        let own = self.all.get_mut(region.0).ok_or(ExportError::UnknownRegion)?;
         if let Some((name, _)) = &own.exported {
             return Err(ExportError::Exported { name: name.clone() });
         }
@@ -89,28 +104,50 @@ impl Regions {
     }
 
     pub fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
-        let place = self.all.get_mut(region.0 as usize).ok_or(AccessError::UnknownRegion)?;
-        place.take().ok_or(AccessError::UnknownRegion)?;
-        self.living -= 1;
-        Ok(())
+        self.all.remove(region.0).map(|_| ()).ok_or(AccessError::UnknownRegion)
     }
 
     fn named(&self, name: &str) -> Option<(RegionId, &OwnRegion, Grant)> {
-        self.all.iter().enumerate().find_map(|(number, own)| {
-            let own = own.as_ref()?;
+        self.all.iter().find_map(|(number, own)| {
             let (of, grant) = own.exported.as_ref()?;
-            (of.as_str() == name).then_some((RegionId(number as u32), own, *grant))
+            (of.as_str() == name).then_some((RegionId(number), own, *grant))
         })
     }
 
-    /// What a peer gets that shows this key.
-    pub fn import(&self, name: &str, key: Key) -> Result<Export, Status> {
+    /// Lets the next connection that shows the key import the region, and nobody after it.
+    pub fn admit_one(&mut self, region: RegionId) -> Result<(), AccessError> {
+        let own = self.all.get_mut(region.0).ok_or(AccessError::UnknownRegion)?;
+        own.admission = Admission::One(None);
+        Ok(())
+    }
+
+    /// The connection that imported a region for one.
+    pub fn importer(&self, region: RegionId) -> Option<EndpointId> {
+        match self.all.get(region.0)?.admission {
+            Admission::Everybody => None,
+            Admission::One(importer) => importer,
+        }
+    }
+
+    /// What the peer at `endpoint` gets that shows this key.
+    pub fn import(&mut self, endpoint: EndpointId, name: &str, key: Key) -> Result<Export, Status> {
         let (region, own, grant) = self.named(name).ok_or(Status::NoSuchRegion)?;
         if grant.key != key {
             return Err(Status::WrongKey);
         }
+        if let Admission::One(Some(importer)) = own.admission
+            && importer != endpoint
+        {
+            return Err(Status::NoRoom);
+        }
         let granted = Granted { key: own.key, region, base: 0, rights: grant.rights };
-        Ok(Export { granted, bytes: own.memory.bytes() })
+        let export = Export { granted, bytes: own.memory.bytes() };
+        if let Some(own) = self.all.get_mut(region.0)
+            && own.admission == Admission::One(None)
+        {
+            own.admission = Admission::One(Some(endpoint));
+        }
+        Ok(export)
     }
 
     /// The place that a packet names; checks key, right and bounds.

@@ -5,12 +5,13 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::counters::ConnectionCounters;
-use super::execute::{ANSWERS_MAX, Answer, Executor, Step};
+use super::execute::{ANSWERS_MAX, Answer, Check, Executor, Step};
 use super::frames::{Refused, Selective, WINDOW};
 use super::regions::{Granted, Regions};
 use super::requester::Telling;
-use super::sequence::{Place, Sequence};
+use super::sequence::{Fate, Mark, Place, Sequence};
 use crate::fabric::{EndpointId, Slice, Status};
+use crate::roce::header::BTH_BYTES;
 use crate::roce::{
     Aeth, Body, CreditCode, Msn, NakCode, Packet, Psn, RnrTimer, Syndrome, Transport,
 };
@@ -35,6 +36,8 @@ pub(super) struct Responder {
     /// Strict peers are told of a gap once.
     gap_told: bool,
     sequence: Sequence,
+    /// A frame of an unreliable peer that may be the first after a restart.
+    aside: Vec<u8>,
     pub executor: Executor,
     pub answers: VecDeque<Answer>,
     pub acknowledge: bool,
@@ -68,7 +71,11 @@ impl Responder {
             spare: Vec::new(),
             refused: None,
             gap_told: false,
-            sequence: Sequence::new(first),
+            sequence: match first {
+                Some(first) if selective => Sequence::agreed(first),
+                _ => Sequence::configured(first),
+            },
+            aside: Vec::new(),
             executor: Executor::new(id, selective, payload_bytes),
             answers: VecDeque::new(),
             acknowledge: false,
@@ -93,7 +100,7 @@ impl Responder {
         self.marked = self.marked.wrapping_add(u32::from(marked));
         match self.transport {
             Transport::Reliable => self.take_reliable(packet, bytes, around),
-            Transport::Unreliable => self.take_unreliable(packet, around),
+            Transport::Unreliable => self.take_unreliable(packet, bytes, around),
         }
     }
 
@@ -240,10 +247,51 @@ impl Responder {
         self.executor.repeat(number, packet, &mut self.answers, around);
     }
 
-    fn take_unreliable(&mut self, packet: &Packet<'_>, around: &mut Around<'_>) {
+    /// Takes a frame that may be lost, doubled or from a sender that restarted. Its PSN is believed
+    /// only when its key and bounds are right.
+    fn take_unreliable(&mut self, packet: &Packet<'_>, bytes: &[u8], around: &mut Around<'_>) {
         let psn = packet.headers().psn;
-        if self.sequence.observe(psn, around.counters) != Place::Duplicate {
-            self.executor.unreliable(psn, packet, around);
+        let content = bytes.get(BTH_BYTES..).unwrap_or_default();
+        // Between two Fluxline ends nothing looks at it.
+        let print = if self.selective { 0 } else { crc32fast::hash(content) };
+        let mark = Mark { psn, print, now: around.now };
+        let judged = self.sequence.judge(&mark);
+        if judged.place != Place::Duplicate {
+            let fits = self.executor.check(psn, packet, around);
+            // Between two Fluxline ends the queue pair cannot be guessed.
+            let believed = fits == Check::Fits || (self.selective && fits == Check::Unusable);
+            if !believed {
+                self.executor.count_unfit(fits, packet, around);
+                return;
+            }
+        }
+        self.sequence.take(&mark, judged, around.counters);
+        if judged.held == Some(Fate::Good) {
+            self.do_aside(around);
+        }
+        match judged.place {
+            Place::Duplicate => {}
+            Place::Doubtful(_) => {
+                self.aside.clear();
+                self.aside.extend_from_slice(bytes);
+            }
+            _ => self.executor.unreliable(psn, packet, around),
+        }
+    }
+
+    /// Does the frame that was kept aside.
+    fn do_aside(&mut self, around: &mut Around<'_>) {
+        let aside = core::mem::take(&mut self.aside);
+        if let Ok(packet) = Packet::parse(&aside) {
+            self.executor.unreliable(packet.headers().psn, &packet, around);
+        }
+        self.aside = aside;
+    }
+
+    /// Nothing more will come: a frame that was kept aside is done or dropped.
+    pub fn settle(&mut self, around: &mut Around<'_>) {
+        if self.sequence.finish(around.counters) == Some(Fate::Good) {
+            self.do_aside(around);
         }
     }
 

@@ -12,12 +12,11 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::string::ToString;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use super::connection::{ASK_AGAIN, Connection, Start, transport_of};
 use super::frames::{FRAME_BYTES_MIN, Offer, SETUP_PAIR, Setup, VERSION};
-use super::node::{Core, Import, Slot};
+use super::node::{Core, Import, ImportState, Slot};
 use super::posted::Shape;
 use super::requester::Terms;
 use super::wire::{Ends, Wire};
@@ -25,6 +24,7 @@ use crate::Moment;
 use crate::fabric::{Completion, EndpointId, Key, NAME_BYTES_MAX, Reliability, Rights, Status};
 use crate::port::{Incoming, Port};
 use crate::roce::{Psn, QueuePair};
+use crate::text::printable;
 
 /// Cookies are good for one to two of these.
 const EPOCH_NS: u64 = 10_000_000_000;
@@ -130,7 +130,7 @@ impl Core {
         reliability: Reliability,
     ) -> Option<EndpointId> {
         let ends = Ends::new(local, peer)?;
-        let endpoint = self.add_slot(Slot::Over);
+        let endpoint = self.add_endpoint();
         let Some(pair) = self.new_pair(endpoint) else {
             self.forget(endpoint);
             return None;
@@ -148,7 +148,7 @@ impl Core {
             sent: None,
             since: None,
         };
-        self.slots[endpoint.0 as usize] = Slot::Calling(Box::new(calling));
+        self.set(endpoint, Slot::Calling(Box::new(calling)));
         Some(endpoint)
     }
 
@@ -172,7 +172,7 @@ impl Core {
 
     /// Sends the Hello when it is due.
     pub fn call<P: Port>(&mut self, now: Moment, endpoint: EndpointId, port: &mut P) -> usize {
-        let Slot::Calling(calling) = &self.slots[endpoint.0 as usize] else { return 0 };
+        let Some(Slot::Calling(calling)) = self.slots.get(endpoint.0) else { return 0 };
         if now < calling.deadline() {
             return 0;
         }
@@ -187,7 +187,7 @@ impl Core {
         if !wire.setup(&hello, padded) {
             return 0;
         }
-        let Slot::Calling(calling) = &mut self.slots[endpoint.0 as usize] else { return 0 };
+        let Some(Slot::Calling(calling)) = self.slots.get_mut(endpoint.0) else { return 0 };
         calling.attempt = attempt.min(u8::MAX - 1);
         calling.sent = Some(now);
         calling.since.get_or_insert(now);
@@ -198,7 +198,7 @@ impl Core {
     /// Tries a smaller frame, or gives up.
     pub fn calling_on_time(&mut self, now: Moment, endpoint: EndpointId) {
         let death = self.config.death;
-        let Slot::Calling(calling) = &mut self.slots[endpoint.0 as usize] else { return };
+        let Some(Slot::Calling(calling)) = self.slots.get_mut(endpoint.0) else { return };
         if calling.since.is_some_and(|since| now.since(since) > death) {
             self.fail_call(endpoint, Status::PeerGone);
             return;
@@ -259,12 +259,12 @@ impl Core {
     }
 
     fn calling(&mut self, nonce: u64, from: SocketAddr) -> Option<(EndpointId, &mut Calling)> {
-        let found = self.living.iter().copied().find(|of| match &self.slots[of.0 as usize] {
-            Slot::Calling(calling) => calling.nonce == nonce && calling.ends.peer == from,
+        let found = self.living.iter().copied().find(|of| match self.slots.get(of.0) {
+            Some(Slot::Calling(calling)) => calling.nonce == nonce && calling.ends.peer == from,
             _ => false,
         })?;
-        match &mut self.slots[found.0 as usize] {
-            Slot::Calling(calling) => Some((found, calling)),
+        match self.slots.get_mut(found.0) {
+            Some(Slot::Calling(calling)) => Some((found, calling)),
             _ => None,
         }
     }
@@ -290,15 +290,15 @@ impl Core {
             self.counters.unknown_kind += 1;
             return;
         }
-        let known = self.living.iter().copied().find(|of| match &self.slots[of.0 as usize] {
-            Slot::Open(open) => open.nonce == nonce && open.ends.peer == ends.peer,
+        let known = self.living.iter().copied().find(|of| match self.slots.get(of.0) {
+            Some(Slot::Open(open)) => open.nonce == nonce && open.ends.peer == ends.peer,
             _ => false,
         });
         if known.is_none() && self.over.has(now, ends.peer, nonce) {
             self.push_reply(Reply::Refuse { ends, nonce, status: Status::Disconnected });
             return;
         }
-        if known.is_none() && self.living.len() >= self.capabilities.endpoints_max as usize {
+        if known.is_none() && !self.has_room_for(ends.peer.ip()) {
             self.counters.refused += 1;
             self.push_reply(Reply::Refuse { ends, nonce, status: Status::NoRoom });
             return;
@@ -311,6 +311,16 @@ impl Core {
         self.push_reply(Reply::Accept { endpoint, attempt, frame_bytes });
     }
 
+    /// Whether a peer at this address may make one more connection.
+    fn has_room_for(&self, address: IpAddr) -> bool {
+        let of_address = self.slots.iter().filter(|(_, slot)| match slot {
+            Slot::Open(open) => open.is_accepted && open.ends.peer.ip() == address,
+            _ => false,
+        });
+        self.living.len() < self.capabilities.endpoints_max as usize
+            && of_address.count() < self.config.endpoints_per_address_max as usize
+    }
+
     fn accept(
         &mut self,
         now: Moment,
@@ -319,13 +329,16 @@ impl Core {
         offer: &Offer<'_>,
         frame_bytes: usize,
     ) -> Option<EndpointId> {
-        let id = self.add_slot(Slot::Over);
+        let id = self.add_endpoint();
         let Some(pair) = self.new_pair(id) else {
             self.forget(id);
             return None;
         };
         let ours = (pair, Psn::new(self.secrets.number() as u32));
         self.open_between(now, (id, ends, nonce), ours, offer, frame_bytes);
+        if let Some(open) = self.open(id) {
+            open.is_accepted = true;
+        }
         Some(id)
     }
 
@@ -340,8 +353,8 @@ impl Core {
             return;
         }
         let Some((id, _)) = self.calling(nonce, from) else { return };
-        let slot = core::mem::replace(&mut self.slots[id.0 as usize], Slot::Over);
-        let Slot::Calling(calling) = slot else { return };
+        let slot = self.slots.get_mut(id.0).map(|of| core::mem::replace(of, Slot::Between));
+        let Some(Slot::Calling(calling)) = slot else { return };
         let frame_bytes = calling.frame_bytes.min(offer.frame_bytes as usize);
         let ours = (calling.pair, calling.first);
         let took = calling.sent.filter(|_| attempt == calling.attempt).map(|at| now.since(at));
@@ -376,7 +389,7 @@ impl Core {
         };
         let connection = Connection::new(Start {
             id,
-            peer_name: offer.name.to_string(),
+            peer_name: printable(offer.name, NAME_BYTES_MAX),
             reliability,
             pairs: (pair, offer.queue_pair),
             ends,
@@ -388,12 +401,12 @@ impl Core {
         });
         self.telling.push_back(connection.connected());
         // There is less of the receive buffer for each of the others: they are told.
-        for slot in &mut self.slots {
+        for slot in self.slots.values_mut() {
             if let Slot::Open(open) = slot {
                 open.responder.acknowledge |= open.selective;
             }
         }
-        self.slots[id.0 as usize] = Slot::Open(Box::new(connection));
+        self.set(id, Slot::Open(Box::new(connection)));
     }
 
     // ---- frames to a queue pair ----
@@ -418,7 +431,21 @@ impl Core {
 
     fn take_import(&mut self, endpoint: EndpointId, request: u32, name: &str, key: Key) {
         let max = self.capabilities.regions_max as usize;
-        let found = self.regions.import(name, key);
+        let now = self.now;
+        let Some(address) = self.open(endpoint).map(|open| open.ends.peer.ip()) else { return };
+        if self.guesses.must_wait(address, now) {
+            self.counters.keys_put_off += 1;
+            return;
+        }
+        let found = self.regions.import(endpoint, name, key);
+        match found {
+            Ok(_) => self.guesses.note_right(address),
+            Err(Status::WrongKey) => {
+                self.guesses.note_wrong(address, now);
+                self.counters.keys_wrong += 1;
+            }
+            Err(_) => {}
+        }
         let Some(open) = self.open(endpoint) else { return };
         let found = found.and_then(|export| {
             let granted = export.granted;
@@ -443,10 +470,9 @@ impl Core {
         let Some(place) = open.asked.iter().position(|of| of.request == request) else { return };
         let Some(asked) = open.asked.remove(place) else { return };
         let remote = asked.remote;
-        if status == Status::Done {
-            let import = Import { endpoint, key, base: 0, bytes, rights, withdrawn: false };
-            self.imports[remote.0 as usize] = Some(import);
-        }
+        let state = ImportState::Open;
+        let import = Import { endpoint, key, base: 0, bytes, rights, state };
+        self.decide(remote, (status == Status::Done).then_some(import));
         self.telling.push_back(Completion::Imported { remote, status, bytes });
     }
 
@@ -461,7 +487,7 @@ impl Core {
 
     /// Set-up frames for an end that says goodbye.
     pub fn take_leaving(&mut self, endpoint: EndpointId, frame: &Incoming<'_>) {
-        let Slot::Leaving(leaving) = &self.slots[endpoint.0 as usize] else { return };
+        let Some(Slot::Leaving(leaving)) = self.slots.get(endpoint.0) else { return };
         if frame.from != leaving.ends.peer {
             return;
         }
@@ -501,7 +527,7 @@ impl Core {
                 wire.setup(&Setup::Farewell, 0);
             }
             Reply::Accept { endpoint, attempt, frame_bytes } => {
-                let Slot::Open(open) = &self.slots[endpoint.0 as usize] else { return };
+                let Some(Slot::Open(open)) = self.slots.get(endpoint.0) else { return };
                 let ours = (open.pairs.0, open.requester.begin());
                 let agreed = frame_bytes.min(self.frame_bytes);
                 let name = own_name(&self.config.name);
@@ -511,7 +537,7 @@ impl Core {
                 wire.setup(&accept, agreed);
             }
             Reply::Imported { endpoint, request, found } => {
-                let Slot::Open(open) = &self.slots[endpoint.0 as usize] else { return };
+                let Some(Slot::Open(open)) = self.slots.get(endpoint.0) else { return };
                 let mut wire = Wire { port, ends: &open.ends, checked, to: open.pairs.1 };
                 let (status, (key, bytes, rights)) = match found {
                     Ok(found) => (Status::Done, found),

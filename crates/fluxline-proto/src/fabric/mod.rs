@@ -32,8 +32,9 @@ use crate::{Moment, Span};
 
 /// A node's access to one link. Object-safe on purpose: docs/adr/0007 has the measured cost.
 ///
-/// No call blocks. Identifiers are this fabric's own and are never used again. What is done in
-/// which order, and who notices a failure: docs/model.md.
+/// No call blocks. Identifiers are this fabric's own and are not used again (a link may begin anew
+/// after a million at one place). What is done in which order, and who notices a failure:
+/// docs/model.md.
 pub trait Fabric {
     /// What this link can do; does not change.
     fn capabilities(&self) -> &Capabilities;
@@ -120,6 +121,12 @@ pub trait Memory: Send + Sync {
 
     /// Copies `from` to `offset`. Errors: [`AccessError::OutOfRegion`], [`AccessError::Rights`].
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError>;
+
+    /// Whether a write of so many bytes at `offset` can be taken, now or later: a memory may have
+    /// bounds of its own within the region. Changes nothing.
+    fn admits(&self, offset: u64, bytes: u64) -> bool {
+        offset <= self.bytes() && bytes <= self.bytes() - offset
+    }
 
     /// The aligned word at `offset`, with acquire order. Errors: as `read`, and
     /// [`AccessError::Unaligned`].

@@ -11,12 +11,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::error::{AccessError, PostError};
-use super::region::{RemoteId, Target};
+use super::region::{Key, RemoteId, Target};
 use super::work::{EndpointId, Local, Work};
 use super::{Fabric, Memory};
 
 /// Before the ring in the consumer's region \[byte\].
 pub const HEADER_BYTES: u64 = 64;
+/// The word of the consumer's region in which a producer puts the key of its own region, so that
+/// the consumer can import it. A producer that can write it has shown the ring's key before.
+pub const CREDIT_KEY_OFFSET: u64 = 8;
+/// What the producer's region is called, for a consumer that imports it by itself.
+pub const CREDIT_NAME: &str = "credit";
 /// Bytes of the producer's region.
 pub const CREDIT_BYTES: u64 = 8;
 const WORD: u64 = 8;
@@ -95,6 +100,14 @@ impl FabricProducer {
             head_seen,
             counters,
         })
+    }
+
+    /// Tells the consumer the key of the producer's region ([`CREDIT_NAME`]): a random one, which
+    /// nobody else knows. `Key(0)` stands for none.
+    ///
+    /// Done at return, once; the consumer answers within its own time. Errors: [`PostError`].
+    pub fn introduce(&self, fabric: &mut dyn Fabric, credit: Key) -> Result<(), PostError> {
+        self.put(fabric, CREDIT_KEY_OFFSET, &credit.0.to_le_bytes())
     }
 
     /// The longest record \[byte\].

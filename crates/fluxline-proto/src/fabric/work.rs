@@ -171,7 +171,7 @@ pub enum Status {
     #[error("the peer has another version of the link's layout; bring both to the same release")]
     Version,
     /// The peer does not accept more connections.
-    #[error("the peer has no room for another connection")]
+    #[error("the peer has no room for another connection, or its region is in use by another peer")]
     NoRoom,
     /// The link itself failed: for `Unreliable`, the loss of this operation.
     #[error("the link failed")]

@@ -2,6 +2,7 @@
 //! of their own.
 #![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 
+pub mod device;
 pub mod frames;
 pub mod ports;
 pub mod script;

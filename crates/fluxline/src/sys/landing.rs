@@ -120,6 +120,10 @@ impl Memory for Slots {
         Ok(())
     }
 
+    fn admits(&self, offset: u64, bytes: u64) -> bool {
+        usize::try_from(bytes).is_ok_and(|bytes| self.slot(offset, bytes).is_some())
+    }
+
     fn load(&self, _offset: u64) -> Result<u64, AccessError> {
         Err(AccessError::Rights)
     }
@@ -276,6 +280,7 @@ mod tests {
     fn what_is_no_slot_is_refused() {
         let (slots, mut announcer, _reader) = region(72, 16);
         for (offset, bytes) in [(8, 4), (0, 17), (64, 4), (72, 0), (u64::MAX, 1)] {
+            assert!(!slots.admits(offset, bytes as u64), "{offset} {bytes}");
             assert!(slots.write(offset, &vec![0; bytes]).is_err(), "{offset} {bytes}");
             assert!(!announcer.announce(offset, bytes as u64));
         }

@@ -2,16 +2,17 @@
 //!
 //! The producer's puts come through an endpoint of this process, in one thread; another reads the
 //! records where they lie. A put into bytes that are not read yet is refused, so that what was lent
-//! is never written, whatever the producer does. Only a record that wraps is copied.
+//! is never written, whatever the producer does. Only a record that wraps is copied. A producer that
+//! writes what no ring can hold breaks the ring: the reader reads all that was published before, and
+//! the ring is emptied for the next producer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fluxline_proto::fabric::push::HEADER_BYTES;
+use fluxline_proto::fabric::push::{CREDIT_KEY_OFFSET, HEADER_BYTES};
 use fluxline_proto::fabric::{AccessError, Memory};
 
 use super::map::SharedMap;
-use crate::push::Broken;
 
 const WORD: u64 = 8;
 
@@ -33,8 +34,13 @@ pub(crate) struct LandingRing {
     tail: AtomicU64,
     /// What was read.
     head: AtomicU64,
+    /// The key of the producer's region; 0: not told yet.
+    credit_key: AtomicU64,
     shown: Mutex<Shown>,
+    /// The reader found what cannot be, and reads no further.
     broken: AtomicBool,
+    /// The producer published what cannot be; what it had published before is read.
+    spoiled: AtomicBool,
     overrun: AtomicU64,
     records: AtomicU64,
 }
@@ -51,8 +57,10 @@ impl LandingRing {
             size,
             tail: AtomicU64::new(0),
             head: AtomicU64::new(0),
+            credit_key: AtomicU64::new(0),
             shown: Mutex::default(),
             broken: AtomicBool::new(false),
+            spoiled: AtomicBool::new(false),
             overrun: AtomicU64::new(0),
             records: AtomicU64::new(0),
         }))
@@ -72,9 +80,18 @@ impl LandingRing {
         self.tail.load(Ordering::Relaxed).saturating_sub(self.head())
     }
 
-    /// The producer wrote what cannot be.
+    /// The key of the producer's region; 0: it has not told it.
+    pub(crate) fn credit_key(&self) -> u64 {
+        self.credit_key.load(Ordering::Relaxed)
+    }
+
+    /// The producer wrote what cannot be; nothing of it is read until [`LandingRing::restart`].
     pub(crate) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Relaxed)
+        self.spoiled.load(Ordering::Relaxed) || self.reader_stands()
+    }
+
+    fn reader_stands(&self) -> bool {
+        self.broken.load(Ordering::Acquire) // SYNC broken <- break_off; renewed <- restart
     }
 
     /// Puts that were refused because what they overwrite was not read yet.
@@ -87,20 +104,40 @@ impl LandingRing {
         self.records.load(Ordering::Relaxed)
     }
 
-    /// Begins anew for the next producer, once all of the last one's records are read; `false`:
-    /// they are not.
+    /// Begins anew for the next producer, once all of the last one's records are read or the reader
+    /// has found what cannot be; `false`: there are records to be read. The last producer must not
+    /// be able to write any more.
     pub(crate) fn restart(&self) -> bool {
         let mut shown = self.shown();
         let head = self.head.load(Ordering::Acquire);
-        let published = shown.base + self.tail.load(Ordering::Relaxed);
-        if self.is_broken() || head != shown.end || head != published {
+        let published = shown.base.checked_add(self.tail.load(Ordering::Relaxed));
+        let all_read = head == shown.end && Some(head) == published;
+        if !all_read && !self.reader_stands() {
             return false;
         }
-        let base = head.next_multiple_of(self.size);
+        // What the reader has been shown and cannot read lies before the new beginning.
+        let base = head.max(shown.end).next_multiple_of(self.size);
         *shown = Shown { base, end: base };
         self.tail.store(0, Ordering::Relaxed);
+        self.credit_key.store(0, Ordering::Relaxed);
         self.head.store(base, Ordering::Relaxed);
+        self.spoiled.store(false, Ordering::Relaxed);
+        self.broken.store(false, Ordering::Release); // SYNC renewed -> reader_stands
         true
+    }
+
+    /// Takes a tail of the producer's; it only goes forward, and not past what was read.
+    fn publish(&self, tail: u64) -> Result<(), AccessError> {
+        let published = self.tail.load(Ordering::Relaxed);
+        let is_sound = tail.is_multiple_of(WORD)
+            && tail >= published
+            && tail - self.head().min(published) <= self.size;
+        if !is_sound {
+            self.spoiled.store(true, Ordering::Relaxed);
+            return Err(AccessError::Rights);
+        }
+        self.tail.store(tail, Ordering::Release); // SYNC tail -> show
+        Ok(())
     }
 
     /// Whether a put to here would overwrite bytes that the reader may have.
@@ -127,9 +164,13 @@ impl Memory for LandingRing {
 
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError> {
         let bytes = from.len() as u64;
-        if let (0, Ok(word)) = (offset, from.try_into()) {
-            self.tail.store(u64::from_le_bytes(word), Ordering::Release); // SYNC tail -> show
-            return Ok(());
+        match (offset, from.try_into().map(u64::from_le_bytes)) {
+            (0, Ok(tail)) => return self.publish(tail),
+            (CREDIT_KEY_OFFSET, Ok(key)) => {
+                self.credit_key.store(key, Ordering::Relaxed);
+                return Ok(());
+            }
+            _ => {}
         }
         let at = offset.checked_sub(HEADER_BYTES);
         let at = at.filter(|at| *at <= self.size && bytes <= self.size - at).ok_or({
@@ -178,16 +219,14 @@ impl RingReader {
     }
 
     /// The oldest record, in place until the next call; `None`: there is none now.
-    ///
-    /// Errors: [`Broken`], for good.
-    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
-        if self.ring.is_broken() {
-            return Err(Broken);
+    pub(crate) fn next(&mut self) -> Option<&[u8]> {
+        if self.ring.reader_stands() {
+            return None;
         }
         if self.position == self.end {
-            self.show()?;
+            self.show();
             if self.position == self.end {
-                return Ok(None);
+                return None;
             }
         } else {
             self.release();
@@ -196,7 +235,8 @@ impl RingReader {
         self.ring.map.read(self.position & (self.ring.size - 1), &mut word);
         let (length, there) = (u64::from_le_bytes(word), self.end - self.position - WORD);
         if length > there || length > self.ring.size / 4 {
-            return Err(self.broken());
+            self.break_off();
+            return None;
         }
         let at = (self.position + WORD) & (self.ring.size - 1);
         self.position += WORD + length.next_multiple_of(WORD);
@@ -207,12 +247,12 @@ impl RingReader {
             let (left, right) = self.joined.split_at_mut(first);
             self.ring.map.read(at, left);
             self.ring.map.read(0, right);
-            return Ok(Some(&self.joined));
+            return Some(&self.joined);
         }
         // SAFETY: inside, for it does not wrap. These bytes are before `Shown::end` and behind
         // `head`, which moves with `release` alone, from here and needs `self` mutably: until then
         // `write` refuses them. What was written before happened before (the lock; SYNC tail).
-        Ok(Some(unsafe { self.ring.map.lend(at, first) }))
+        Some(unsafe { self.ring.map.lend(at, first) })
     }
 
     /// All before the position may be overwritten.
@@ -221,7 +261,7 @@ impl RingReader {
     }
 
     /// Looks for more; gives all that was read back first.
-    fn show(&mut self) -> Result<(), Broken> {
+    fn show(&mut self) {
         let ring = Arc::clone(&self.ring);
         let mut shown = ring.shown();
         if self.position < shown.base {
@@ -233,14 +273,14 @@ impl RingReader {
         let sound = |tail: &u64| {
             tail.is_multiple_of(WORD) && *tail >= self.end && *tail - self.position <= ring.size
         };
-        let Some(tail) = tail.filter(sound) else { return Err(self.broken()) };
+        let Some(tail) = tail.filter(sound) else { return self.break_off() };
         (shown.end, self.end) = (tail, tail);
-        Ok(())
     }
 
-    fn broken(&self) -> Broken {
-        self.ring.broken.store(true, Ordering::Relaxed);
-        Broken
+    /// Here is what cannot be: nothing behind it is read.
+    fn break_off(&mut self) {
+        self.end = self.position;
+        self.ring.broken.store(true, Ordering::Release); // SYNC broken -> reader_stands
     }
 
     /// Published and not read \[byte\].
@@ -274,14 +314,14 @@ mod tests {
         let ring = LandingRing::new(64).expect("memory");
         let mut reader = RingReader::new(Arc::clone(&ring));
         let tail = put(&ring, 0, &[b"one", b"two"]);
-        assert_eq!(reader.next(), Ok(Some(b"one".as_slice())));
+        assert_eq!(reader.next(), Some(b"one".as_slice()));
         assert!(ring.write(HEADER_BYTES + 8, b"x").is_err(), "lent");
         assert!(ring.write(HEADER_BYTES + 56, &[0; 8]).is_ok(), "free");
         assert!(ring.write(HEADER_BYTES + 24, &[0; 16]).is_err(), "its beginning is not read");
-        assert_eq!(reader.next(), Ok(Some(b"two".as_slice())));
+        assert_eq!(reader.next(), Some(b"two".as_slice()));
         assert!(ring.write(HEADER_BYTES + 8, b"x").is_ok(), "given back");
         assert!(ring.write(HEADER_BYTES, &[0; 64]).is_err(), "covers what is lent");
-        assert_eq!(reader.next(), Ok(None));
+        assert_eq!(reader.next(), None);
         assert!(ring.write(HEADER_BYTES, &[0; 64]).is_ok());
         assert_eq!((ring.head(), ring.overrun(), ring.records()), (tail, 3, 2));
     }
@@ -296,8 +336,8 @@ mod tests {
                 let record = vec![number; 20];
                 position = put(&ring, position, &[&record]);
                 assert!(!ring.restart(), "not all is read");
-                assert_eq!(reader.next(), Ok(Some(record.as_slice())));
-                assert_eq!(reader.next(), Ok(None));
+                assert_eq!(reader.next(), Some(record.as_slice()));
+                assert_eq!(reader.next(), None);
                 assert_eq!(ring.head(), position);
             }
             assert!(ring.restart());
@@ -306,19 +346,50 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_breaks_the_ring_for_good() {
-        for tail in [4, 72, u64::MAX - 7] {
+    fn nonsense_breaks_the_ring_and_what_came_before_it_is_kept() {
+        for claim in [4, 0_u64.wrapping_sub(8), 72, u64::MAX - 39] {
             let ring = LandingRing::new(64).expect("memory");
             let mut reader = RingReader::new(Arc::clone(&ring));
-            ring.write(0, &u64::to_le_bytes(tail)).expect("taken");
-            assert_eq!(reader.next(), Err(Broken), "{tail}");
-            assert_eq!(reader.next(), Err(Broken));
-            assert!(ring.is_broken() && !ring.restart());
+            for round in 0..5_u8 {
+                let tail = put(&ring, 0, &[&[round; 5], &[round + 100; 3]]);
+                assert!(ring.write(0, &tail.wrapping_add(claim).to_le_bytes()).is_err(), "{claim}");
+                assert!(ring.is_broken() && !ring.restart(), "not all is read");
+                assert_eq!(reader.next(), Some([round; 5].as_slice()), "{claim}");
+                assert_eq!(reader.next(), Some([round + 100; 3].as_slice()), "{claim}");
+                assert_eq!(reader.next(), None);
+                assert!(ring.restart() && !ring.is_broken(), "{claim}");
+                assert_eq!((ring.head(), ring.unread_bytes()), (0, 0), "{claim}");
+                assert_eq!(reader.next(), None);
+            }
+            put(&ring, 0, &[b"sound"]);
+            assert_eq!(reader.next(), Some(b"sound".as_slice()), "{claim}");
         }
-        let ring = LandingRing::new(64).expect("memory");
+    }
+
+    #[test]
+    fn records_before_a_length_that_cannot_be_are_all_read() {
+        let ring = LandingRing::new(256).expect("memory");
         let mut reader = RingReader::new(Arc::clone(&ring));
-        ring.write(HEADER_BYTES, &[0xFF; 8]).expect("a length that cannot be");
-        ring.write(0, &16_u64.to_le_bytes()).expect("taken");
-        assert_eq!(reader.next(), Err(Broken));
+        let tail = put(&ring, 0, &[b"one", b"two", b"three"]);
+        ring.write(HEADER_BYTES + tail, &[0xFF; 8]).expect("free");
+        ring.write(0, &(tail + 64).to_le_bytes()).expect("taken");
+        for expected in [b"one".as_slice(), b"two", b"three"] {
+            assert_eq!(reader.next(), Some(expected));
+        }
+        assert_eq!((reader.next(), ring.is_broken(), ring.records()), (None, true, 3));
+        assert!(ring.restart() && reader.next().is_none());
+        put(&ring, 0, &[b"sound"]);
+        assert_eq!(reader.next(), Some(b"sound".as_slice()));
+    }
+
+    #[test]
+    fn the_producers_key_is_kept_until_the_next_producer() {
+        let ring = LandingRing::new(64).expect("memory");
+        ring.write(CREDIT_KEY_OFFSET, &77_u64.to_le_bytes()).expect("taken");
+        assert_eq!(ring.credit_key(), 77);
+        assert!(ring.write(CREDIT_KEY_OFFSET, &[1; 4]).is_err(), "a word, and whole");
+        assert!(ring.write(16, &[1; 8]).is_err(), "nothing lies there");
+        assert!(ring.restart());
+        assert_eq!(ring.credit_key(), 0);
     }
 }

@@ -369,6 +369,11 @@ impl Requester {
 
     // ---- time ----
 
+    /// This side did not poll for so long: nothing could come forward.
+    pub fn was_absent(&mut self, absent: Span, now: Moment) {
+        self.stalled_since = self.stalled_since.map(|since| (since + absent).min(now));
+    }
+
     /// Takes silence for loss. `Err`: nothing came forward for `patience`; the connection is over.
     pub fn on_time(&mut self, now: Moment, patience: Span) -> Result<(), Status> {
         if self.pause_until.is_some_and(|until| until <= now) {

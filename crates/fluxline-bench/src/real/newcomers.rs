@@ -1,0 +1,163 @@
+//! Connections to the far side that have not shown the key yet.
+//!
+//! All of them are listened to at once, so that whoever has the key is heard however many others
+//! are connected and silent. What a stranger can make this side keep is bounded: so many
+//! connections, so many from one address, a short message each, five seconds.
+
+use std::net::{IpAddr, SocketAddr, TcpStream};
+
+use fluxline::clock;
+use fluxline_proto::guesses::Guesses;
+use fluxline_proto::{Moment, Span};
+
+use crate::Trouble;
+use crate::control::{Channel, Greeting, Message, is_key};
+
+/// Who has connected and says nothing for so long is somebody else.
+const HELLO_LIMIT: Span = Span::from_ms(5000);
+/// Connections that are listened to; with more, the oldest of the address with most of them goes.
+const NEWCOMERS_MAX: usize = 64;
+/// Of these, from one address.
+const PER_ADDRESS_MAX: usize = 8;
+/// The longest message of somebody who has not shown the key \[byte\].
+const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// Who has connected and not shown the key.
+#[derive(Default)]
+pub(super) struct Newcomers {
+    all: Vec<Newcomer>,
+    guesses: Guesses,
+    counters: NewcomerCounters,
+}
+
+fluxline_proto::counters! {
+    /// What became of connections that did not show the key.
+    pub struct NewcomerCounters {
+        keys_wrong [Sum "key"] "Wrong keys that were shown" => "";
+        silent [Sum "connection"]
+            "Connections that were ended because they said nothing, or nothing that makes sense"
+            => "";
+        closed [Sum "connection"] "Connections that were closed before they said anything" => "";
+    }
+}
+
+struct Newcomer {
+    channel: Channel,
+    from: SocketAddr,
+    since: Moment,
+}
+
+/// Who has shown the key.
+pub(super) struct Known {
+    pub channel: Channel,
+    pub from: SocketAddr,
+    /// The link that will be measured.
+    pub link: String,
+}
+
+/// What a newcomer has said.
+enum Heard {
+    Nothing,
+    Key(Known),
+    /// It has no key, or not our version: a sentence for whoever serves.
+    Refused(String),
+    Gone,
+}
+
+impl Newcomers {
+    /// What became of strangers so far.
+    pub fn counters(&self) -> &NewcomerCounters {
+        &self.counters
+    }
+
+    /// Takes up a connection.
+    pub fn add(&mut self, stream: TcpStream, from: SocketAddr) {
+        // A socket that cannot be set up is as if closed.
+        let Ok(channel) = Channel::with_limit(stream, MESSAGE_BYTES_MAX) else { return };
+        let since = clock::monotonic();
+        self.all.push(Newcomer { channel, from, since });
+        if self.of(from.ip()) > PER_ADDRESS_MAX {
+            self.drop_oldest_of(from.ip());
+        } else if self.all.len() > NEWCOMERS_MAX
+            && let Some(most) = self.all.iter().map(|of| of.from.ip()).max_by_key(|ip| self.of(*ip))
+        {
+            self.drop_oldest_of(most);
+        }
+    }
+
+    fn of(&self, address: IpAddr) -> usize {
+        self.all.iter().filter(|of| of.from.ip() == address).count()
+    }
+
+    /// The oldest comes first.
+    fn drop_oldest_of(&mut self, address: IpAddr) {
+        if let Some(place) = self.all.iter().position(|of| of.from.ip() == address) {
+            self.all.remove(place);
+            self.counters.silent += 1;
+        }
+    }
+
+    /// Listens to all of them; whoever shows `key` is taken out. `say` is told of wrong keys and
+    /// other versions.
+    pub fn listen(&mut self, key: &str, say: &dyn Fn(&str)) -> Option<Known> {
+        let now = clock::monotonic();
+        let mut place = 0;
+        while place < self.all.len() {
+            match self.hear(place, key, now) {
+                Heard::Nothing => place += 1,
+                Heard::Key(known) => return Some(known),
+                Heard::Refused(why) => say(&why),
+                Heard::Gone => {}
+            }
+        }
+        None
+    }
+
+    /// What the one at `place` has said; if it was anything, it is taken out.
+    fn hear(&mut self, place: usize, key: &str, now: Moment) -> Heard {
+        let newcomer = &mut self.all[place];
+        let address = newcomer.from.ip();
+        if now.since(newcomer.since) > HELLO_LIMIT {
+            self.all.remove(place);
+            self.counters.silent += 1;
+            return Heard::Gone;
+        }
+        if self.guesses.must_wait(address, now) {
+            return Heard::Nothing;
+        }
+        let message = match newcomer.channel.poll() {
+            Ok(None) => return Heard::Nothing,
+            Ok(Some(message)) => message,
+            Err(error) => {
+                self.all.remove(place);
+                let is_gone = matches!(error, Trouble::PeerGone { .. });
+                self.counters.closed += u64::from(is_gone);
+                self.counters.silent += u64::from(!is_gone);
+                return Heard::Gone;
+            }
+        };
+        let Newcomer { mut channel, from, .. } = self.all.remove(place);
+        let Message::Hello { greeting, key: shown, link } = message else {
+            self.counters.silent += 1;
+            return Heard::Gone;
+        };
+        if !is_key(&shown, key) {
+            self.counters.keys_wrong += 1;
+            self.guesses.note_wrong(address, now);
+            let why = "the key is wrong; give the one that `fluxline bench --serve` printed, with \
+                       --key";
+            channel.send_if_possible(&Message::Refused { why: why.to_owned() });
+            return Heard::Refused(format!("{from}: {why}"));
+        }
+        self.guesses.note_right(address);
+        if let Err(trouble) = greeting.check() {
+            // Told from the other's point of view.
+            let theirs =
+                Trouble::Version { theirs: Greeting::ours().text(), ours: greeting.text() };
+            channel.send_if_possible(&Message::Refused { why: theirs.to_string() });
+            return Heard::Refused(format!("{from}: {trouble}"));
+        }
+        channel.lift_limit();
+        Heard::Key(Known { channel, from, link })
+    }
+}

@@ -1,0 +1,175 @@
+//! Values under numbers that are not used again, in memory for as many as there were at once.
+//!
+//! A number has the place of its value in the low bits and, above, how often that place was used
+//! before. So the first numbers are 0, 1, 2, and a number of a value that is gone finds nothing,
+//! whoever lives in its place now.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Low bits of a number: the place.
+const PLACE_BITS: u32 = 12;
+/// Values at most.
+pub(super) const PLACES_MAX: usize = 1 << PLACE_BITS;
+/// So many places are made before one is used again: numbers come back after 2^20 uses of a place.
+const PLACES_FIRST: usize = 64;
+const USES_MAX: u32 = u32::MAX >> PLACE_BITS;
+
+/// Values by number.
+#[derive(Debug)]
+pub(super) struct Numbered<T> {
+    places: Vec<Place<T>>,
+    /// Places without a value, the longest unused first.
+    free: VecDeque<u32>,
+}
+
+#[derive(Debug)]
+struct Place<T> {
+    uses: u32,
+    value: Option<T>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Numbered<T> {
+        Numbered { places: Vec::new(), free: VecDeque::new() }
+    }
+}
+
+fn place_of(number: u32) -> usize {
+    number as usize & (PLACES_MAX - 1)
+}
+
+impl<T> Numbered<T> {
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Adds a value; its number. The caller keeps [`Numbered::len`] below [`PLACES_MAX`].
+    pub fn add(&mut self, value: T) -> u32 {
+        if self.places.len() >= PLACES_FIRST
+            && let Some(place) = self.free.pop_front()
+        {
+            let of = &mut self.places[place as usize];
+            of.value = Some(value);
+            return of.uses << PLACE_BITS | place;
+        }
+        assert!(self.places.len() < PLACES_MAX, "the caller limits how many values there are");
+        self.places.push(Place { uses: 0, value: Some(value) });
+        self.places.len() as u32 - 1
+    }
+
+    fn place(&self, number: u32) -> Option<&Place<T>> {
+        self.places.get(place_of(number)).filter(|place| place.uses == number >> PLACE_BITS)
+    }
+
+    fn place_mut(&mut self, number: u32) -> Option<&mut Place<T>> {
+        let place = self.places.get_mut(place_of(number));
+        place.filter(|place| place.uses == number >> PLACE_BITS)
+    }
+
+    /// The value with this number, while it is there.
+    pub fn get(&self, number: u32) -> Option<&T> {
+        self.place(number)?.value.as_ref()
+    }
+
+    /// The value with this number, while it is there.
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        self.place_mut(number)?.value.as_mut()
+    }
+
+    /// Takes a value out; its number finds nothing from now on.
+    pub fn remove(&mut self, number: u32) -> Option<T> {
+        let place = self.place_mut(number)?;
+        let value = place.value.take()?;
+        place.uses = (place.uses + 1) & USES_MAX;
+        self.free.push_back(place_of(number) as u32);
+        Some(value)
+    }
+
+    /// All values with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.places.iter().enumerate().filter_map(|(at, place)| {
+            let value = place.value.as_ref()?;
+            Some((place.uses << PLACE_BITS | at as u32, value))
+        })
+    }
+
+    /// All values, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.places.iter_mut().filter_map(|place| place.value.as_mut())
+    }
+
+    /// Takes out all values that are not to be kept.
+    pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        for at in 0..self.places.len() {
+            let place = &self.places[at];
+            if place.value.as_ref().is_some_and(|value| !keep(value)) {
+                self.remove(place.uses << PLACE_BITS | at as u32);
+            }
+        }
+    }
+
+    /// How many values there is memory for.
+    #[cfg(test)]
+    pub fn places(&self) -> usize {
+        self.places.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn against_a_map_that_never_forgets_a_number() {
+        let mut draw = crate::random::Draw::new(5);
+        let (mut numbered, mut model) = (Numbered::default(), BTreeMap::new());
+        let mut most = 0;
+        for step in 0..20_000_u32 {
+            if model.values().flatten().count() < 200 && draw.below(2) == 0 {
+                let number = numbered.add(step);
+                assert_eq!(model.insert(number, Some(step)), None, "a number is used again");
+            }
+            let numbers: Vec<u32> = model.keys().copied().collect();
+            let Some(&number) = numbers.get(draw.below(numbers.len().max(1) as u64) as usize)
+            else {
+                continue;
+            };
+            assert_eq!(numbered.get(number).copied(), model[&number]);
+            assert_eq!(numbered.get_mut(number).copied(), model[&number]);
+            if draw.below(2) == 0 {
+                assert_eq!(numbered.remove(number), model[&number]);
+                model.insert(number, None);
+            }
+            let living = model.values().flatten().count();
+            most = most.max(living);
+            assert_eq!(numbered.len(), living);
+            if model.len() > 400 {
+                model.retain(|_, value| value.is_some() || draw.below(4) > 0);
+            }
+        }
+        assert!(numbered.places() <= most.max(PLACES_FIRST), "{most} at once");
+        numbered.retain(|value| value.is_multiple_of(2));
+        let even: Vec<u32> = numbered.iter().map(|(_, value)| *value).collect();
+        assert!(even.iter().all(|value| value.is_multiple_of(2)));
+        assert_eq!(numbered.values_mut().count(), even.len());
+    }
+
+    #[test]
+    fn the_first_numbers_count_from_zero_and_come_back_after_many_uses() {
+        let mut numbered = Numbered::default();
+        let first: Vec<u32> = (0..100).map(|value| numbered.add(value)).collect();
+        assert_eq!(first, (0..100).collect::<Vec<u32>>());
+        for number in first {
+            numbered.remove(number);
+        }
+        // The oldest free place is taken first.
+        assert_eq!(numbered.add(7), 1 << PLACE_BITS);
+        numbered.places[0].uses = USES_MAX;
+        assert_eq!(numbered.remove(u32::MAX << PLACE_BITS), Some(7));
+        assert_eq!(numbered.places[0].uses, 0);
+    }
+}
