@@ -6,16 +6,21 @@ pub(crate) mod allocations;
 pub(crate) mod bare;
 #[cfg(not(loom))]
 pub(crate) mod bpf;
+pub(crate) mod dir;
 #[cfg(not(loom))]
 pub(crate) mod ethtool;
 #[cfg_attr(loom, path = "futex_loom.rs")]
 pub(crate) mod futex;
+#[cfg(not(loom))]
+pub(crate) mod foreign;
 pub(crate) mod host;
 pub(crate) mod interface;
 #[cfg(not(loom))]
 pub(crate) mod landing;
 #[cfg(not(loom))]
 pub(crate) mod landing_ring;
+#[cfg(not(any(loom, all(test, miri))))]
+pub(crate) mod lock;
 #[cfg_attr(loom, path = "map_loom.rs")]
 pub(crate) mod map;
 #[cfg(not(loom))]
