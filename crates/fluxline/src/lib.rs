@@ -29,6 +29,9 @@
 pub mod clock;
 #[cfg(not(loom))]
 pub mod doctor;
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod kernel;
 #[cfg(not(loom))] // Its memory is no part of the models; nor is that of `roce`.
 pub mod landing;

@@ -60,6 +60,8 @@ fluxline_proto::counters! {
         full [Sum "refusal"] "Times that a record found no room"
             => "The consumer is too slow, or the ring too small for its pauses.";
         stalled_ns [Sum "ns"] "Time from a refusal until a record found room again" => "";
+        died [Sum "producer"] "Producers whose process died before it closed the ring"
+            => "Its records that were not published are gone; look why it died.";
         broken [Sum "ring"] "Rings in which the other process wrote what no ring can hold"
             => "Nothing more is read from such a ring; repair the producer, and open the ring anew.";
     }

@@ -29,7 +29,7 @@ fluxline_proto::counters! {
 }
 
 fluxline_proto::counters! {
-    /// What became of the frames of one input that peers write into memory (RoCEv2).
+    /// What became of what peers write into one input's memory (RoCEv2, shared memory).
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
     pub struct RemoteWriteCounters {
@@ -64,6 +64,9 @@ fluxline_proto::counters! {
             => "The producer has a defect, or another version.";
         producers_gone [Sum "producer"] "Senders and producers that vanished during the run"
             => "The notes name them.";
+        rings_broken [Sum "ring"]
+            "Push rings in which a producer wrote what no ring can hold; no more is read from them"
+            => "The producer has a defect, or another version. Repair it, and start the run anew.";
     }
 }
 

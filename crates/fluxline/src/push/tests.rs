@@ -182,4 +182,3 @@ fn a_producer_says_since_when_it_has_been_stalled_and_for_how_long_in_all() {
     assert_eq!(producer.stalled_since(), None);
     assert!(producer.counters().stalled_ns > 0);
 }
-

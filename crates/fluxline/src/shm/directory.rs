@@ -181,12 +181,14 @@ impl Directory {
     /// The nodes of the group.
     fn nodes(&self) -> Result<Vec<NodeEntry>, ShmError> {
         let names = self.dir.names().map_err(|error| ShmError::host(&self.path, &error))?;
-        let metadata = |name: &str| self.dir.open_file(Path::new(name)).and_then(|of| of.metadata());
+        let metadata =
+            |name: &str| self.dir.open_file(Path::new(name)).and_then(|of| of.metadata());
         let texts: Vec<_> = names.iter().filter_map(|name| name.to_str()).collect();
         let mut found = Vec::new();
         for node in texts.iter().filter_map(|name| name.strip_suffix(NODE_SUFFIX)) {
             let file = format!("{node}{NODE_SUFFIX}");
-            let regions = texts.iter().filter(|name| region_of(name).is_some_and(|of| of.0 == node));
+            let regions =
+                texts.iter().filter(|name| region_of(name).is_some_and(|of| of.0 == node));
             let mut regions: Vec<_> = regions
                 .map(|name| {
                     let region = region_of(name).map_or("", |of| of.1);

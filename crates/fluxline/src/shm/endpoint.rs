@@ -214,11 +214,7 @@ impl Endpoint {
         Ok(true)
     }
 
-    fn take_notice(
-        &mut self,
-        regions: &Table<OwnRegion>,
-        told: &mut Told,
-    ) -> Result<(), Status> {
+    fn take_notice(&mut self, regions: &Table<OwnRegion>, told: &mut Told) -> Result<(), Status> {
         let record: &[u8; 24] = self.record.as_slice().try_into().map_err(|_| Status::Version)?;
         let word = |at: usize| record[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
         let (region, value) = (word(0) as u32, (word(0) >> 32) as u32);
@@ -252,12 +248,7 @@ impl Endpoint {
         Ok(())
     }
 
-    fn take_message(
-        &mut self,
-        now: Moment,
-        regions: &Table<OwnRegion>,
-        told: &mut Told,
-    ) -> bool {
+    fn take_message(&mut self, now: Moment, regions: &Table<OwnRegion>, told: &mut Told) -> bool {
         let since = *self.waits_since.get_or_insert(now);
         let Some((tag, into)) = self.receives.pop_front() else {
             if now.since(since) < NO_BUFFER_WAIT {

@@ -27,7 +27,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fluxline_proto::fabric::{
-    AccessError, Capabilities, EndpointId, Fabric, Name, RegionId, Reliability, RemoteId, Status,
+    AccessError, Capabilities, Completion, EndpointId, Fabric, Name, RegionId, Reliability,
+    RemoteId, Status,
 };
 use fluxline_proto::{Moment, Span};
 
@@ -304,6 +305,16 @@ impl Shm {
         let shape = push::Shape { start: region::HEADER_BYTES, size, sleeps };
         let file = push::ClaimFile::new(Arc::clone(&own.file));
         push::Consumer::create(Arc::clone(&own.map), shape, file)
+    }
+
+    /// Gives an imported region back before its connection ends.
+    ///
+    /// Errors: [`AccessError::UnknownRegion`].
+    pub fn release(&mut self, remote: RemoteId) -> Result<(), AccessError> {
+        self.told.retain(
+            |what| !matches!(what, Completion::Imported { remote: of, .. } if *of == remote),
+        );
+        self.imports.remove(remote.0).map(drop).ok_or(AccessError::UnknownRegion)
     }
 
     /// Becomes the producer of the push ring in a peer's region; there is one at a time. Takes a

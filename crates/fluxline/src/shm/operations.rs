@@ -11,14 +11,20 @@ use super::{QUEUE_MAX, Shm};
 
 impl Shm {
     pub(super) fn endpoint(&self, endpoint: EndpointId) -> Result<&Endpoint, PostError> {
-        self.endpoints.get(endpoint.0).filter(|endpoint| endpoint.open).ok_or(PostError::NotConnected)
+        self.endpoints
+            .get(endpoint.0)
+            .filter(|endpoint| endpoint.open)
+            .ok_or(PostError::NotConnected)
     }
 
     pub(super) fn endpoint_mut(
         &mut self,
         endpoint: EndpointId,
     ) -> Result<&mut Endpoint, PostError> {
-        self.endpoints.get_mut(endpoint.0).filter(|endpoint| endpoint.open).ok_or(PostError::NotConnected)
+        self.endpoints
+            .get_mut(endpoint.0)
+            .filter(|endpoint| endpoint.open)
+            .ok_or(PostError::NotConnected)
     }
 
     pub(super) fn own(&self, region: RegionId) -> Result<&OwnRegion, AccessError> {

@@ -35,6 +35,12 @@ impl<T> Table<T> {
         self.used.len()
     }
 
+    /// How many slots there are: as many as there were values at a time.
+    #[cfg(test)]
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The identifier that the next value gets; `None`: there is room for no more.
     pub fn next_id(&self) -> Option<u32> {
         match self.free.last() {

@@ -9,6 +9,7 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
 
 use super::shim::{AtomicU32, AtomicU64};
 
@@ -62,6 +63,11 @@ impl SharedMap {
     pub(crate) fn holds(&self, offset: u64, bytes: usize) -> bool {
         let all = self.plain.len();
         usize::try_from(offset).is_ok_and(|offset| offset <= all && bytes <= all - offset)
+    }
+
+    pub(crate) fn at(&self, offset: u64, bytes: usize) -> NonNull<u8> {
+        assert!(self.holds(offset, bytes));
+        NonNull::from(&self.plain[offset as usize]).cast()
     }
 
     pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {

@@ -9,10 +9,10 @@ pub(crate) mod bpf;
 pub(crate) mod dir;
 #[cfg(not(loom))]
 pub(crate) mod ethtool;
-#[cfg_attr(loom, path = "futex_loom.rs")]
-pub(crate) mod futex;
 #[cfg(not(loom))]
 pub(crate) mod foreign;
+#[cfg_attr(loom, path = "futex_loom.rs")]
+pub(crate) mod futex;
 pub(crate) mod host;
 pub(crate) mod interface;
 #[cfg(not(loom))]

@@ -107,6 +107,7 @@ fn a_consumer_is_told_that_its_producer_died_behind_what_that_published() {
             consumer.wait(Duration::from_millis(5));
         }
         assert_eq!(next(&mut consumer), Err(NextError::Gone));
+        assert_eq!(consumer.counters().died, 1);
         let mut next_one = ring.attach().expect("free again");
         assert_eq!(next(&mut consumer), Ok(None), "there is another");
         next_one.push(&[3]).expect("room");

@@ -186,7 +186,8 @@ fn loom_of_two_producers_at_once_one_has_the_ring_and_no_record_is_lost() {
             found.push(record[0]);
         }
         found.sort_unstable();
-        let expected: Vec<u8> = [(1, one), (2, two)].iter().filter(|of| of.1).map(|of| of.0).collect();
+        let expected: Vec<u8> =
+            [(1, one), (2, two)].iter().filter(|of| of.1).map(|of| of.0).collect();
         assert_eq!(found, expected);
     });
 }
@@ -200,7 +201,11 @@ fn loom_a_ring_is_handed_on_while_it_is_read() {
                 first.push(&[1; 8]).expect("room");
                 first.publish();
                 first.push(&[9; 16]).expect("room"); // published by an end, not by a death
-                if dies { first.die() } else { drop(first) }
+                if dies {
+                    first.die()
+                } else {
+                    drop(first)
+                }
                 let mut second = ring.attach().expect("free again");
                 second.push(&[2; 8]).expect("room");
             });

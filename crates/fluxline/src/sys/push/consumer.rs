@@ -40,7 +40,8 @@ impl Consumer {
         let Shape { start, size, sleeps } = shape;
         let wrong = || PushOpenError::Size { bytes: size };
         let ring = Ring::of(map, start, size).ok_or_else(wrong)?;
-        let claim = Claim::take(file, Side::Consumer).map_err(|error| PushOpenError::host(&error))?;
+        let claim =
+            Claim::take(file, Side::Consumer).map_err(|error| PushOpenError::host(&error))?;
         let claim = claim.ok_or(PushOpenError::NoRing)?;
         for place in (0..HEADER_BYTES + WORD).step_by(8) {
             ring.word(place).store(0, Ordering::Relaxed);
@@ -143,7 +144,10 @@ impl Consumer {
     /// Looks whether the producer lives. Cost: a system call.
     pub(crate) fn look(&mut self) {
         let producers = self.producers();
-        self.died = (!self.claim.other_lives()).then_some(producers);
+        if self.died != Some(producers) && !self.claim.other_lives() {
+            self.died = Some(producers);
+            self.counters.died += 1;
+        }
     }
 
     fn producers(&self) -> u64 {

@@ -50,7 +50,8 @@ impl Producer {
         file: ClaimFile,
     ) -> Result<Producer, PushOpenError> {
         let ring = find(map, start, room).ok_or(PushOpenError::NoRing)?;
-        let claim = Claim::take(file, Side::Producer).map_err(|error| PushOpenError::host(&error))?;
+        let claim =
+            Claim::take(file, Side::Producer).map_err(|error| PushOpenError::host(&error))?;
         let process = || ring.word(at::PROCESS).load(Ordering::Relaxed);
         let claim = claim.ok_or_else(|| PushOpenError::Claimed { process: process() })?;
         if !claim.other_lives() {

@@ -91,6 +91,13 @@ impl<'a> Record<'a> {
         Some((first, Record { map: self.map, place, bytes }))
     }
 
+    /// Where its first byte is: for other languages, to which the same holds as for
+    /// [`Record::as_slice`].
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.map.at(self.place, self.bytes).as_ptr()
+    }
+
     /// The bytes in place, without a copy.
     ///
     /// # Safety
