@@ -12,7 +12,7 @@ use super::node::{self, ADAPTIVE, GRANT, HERE, LARGE_RING_BYTES, RING_BYTES, SPI
 use super::order::{Order, Task, Way};
 use super::pair::LOOK_RECORDS;
 use super::watch::MEET_LIMIT;
-use super::{BenchError, floors};
+use super::BenchError;
 use crate::run::Stop;
 
 /// Fruitless looks between two looks at the other's life: some milliseconds.

@@ -11,6 +11,7 @@ use fluxline_proto::random::Draw;
 
 use crate::sys::map::SharedMap;
 use crate::sys::push::{ClaimFile, Consumer, HEADER_BYTES, Producer, Shape};
+#[cfg(not(loom))]
 use crate::sys::shim::Ordering;
 
 #[cfg(not(loom))]

@@ -153,11 +153,12 @@ impl Ring {
     }
 
     /// Behind the last published record, from a position that was given back or begun with; `None`:
-    /// what is there is no chain of records.
+    /// what is there is no chain of records. For a producer whose claim is behind all stores of the
+    /// last one.
     fn end_of_records(&self, from: u64) -> Option<u64> {
         let mut position = from;
         while position - from < self.size {
-            match self.head(position).load(Ordering::Acquire) {
+            match self.head(position).load(Ordering::Relaxed) {
                 0 => return Some(position),
                 SKIP => position = self.skip(position)?,
                 head => position += self.record(position, head)?,

@@ -163,32 +163,65 @@ fn loom_no_wake_up_of_a_sleeping_consumer_is_lost() {
 
 #[test]
 fn loom_of_two_producers_at_once_one_has_the_ring_and_no_record_is_lost() {
-    check(2, || {
-        let (first, mut consumer, ring) = pair_that(128, false);
-        drop(first);
-        let ring = Arc::new(ring);
-        let writers = [1_u8, 2].map(|number| {
-            let ring = Arc::clone(&ring);
-            thread::spawn(move || match ring.attach() {
-                Ok(mut producer) => {
-                    producer.push(&[number; 8]).expect("room");
-                    producer.publish();
-                    true
-                }
-                Err(PushOpenError::Claimed { .. }) => false,
-                Err(other) => panic!("{other}"),
-            })
+    for dies in [false, true] {
+        check(2, move || {
+            let (first, mut consumer, ring) = pair_that(128, false);
+            drop(first);
+            let ring = Arc::new(ring);
+            let writers = [1_u8, 2].map(|number| {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || match ring.attach() {
+                    Ok(mut producer) => {
+                        producer.push(&[number; 8]).expect("room");
+                        producer.publish();
+                        if dies {
+                            producer.die();
+                        }
+                        true
+                    }
+                    Err(PushOpenError::Claimed { .. }) => false,
+                    Err(other) => panic!("{other}"),
+                })
+            });
+            let [one, two] = writers.map(|writer| writer.join().expect("the writer"));
+            assert!(one || two, "one of them has the ring");
+            let mut found = Vec::new();
+            while let Ok(Some(record)) = next(&mut consumer) {
+                found.push(record[0]);
+            }
+            found.sort_unstable();
+            let expected = [(1, one), (2, two)];
+            assert!(found.iter().eq(expected.iter().filter(|of| of.1).map(|of| &of.0)));
         });
-        let [one, two] = writers.map(|writer| writer.join().expect("the writer"));
-        assert!(one || two, "one of them has the ring");
-        let mut found = Vec::new();
-        while let Ok(Some(record)) = next(&mut consumer) {
-            found.push(record[0]);
+    }
+}
+
+#[test]
+fn loom_the_next_producer_does_not_overwrite_what_is_being_read() {
+    check(2, || {
+        let (first, mut consumer, ring) = near_the_end(4);
+        drop(first);
+        let writer = thread::spawn(move || {
+            let mut second = ring.attach().expect("free");
+            for number in 4..6 {
+                push_waiting(&mut second, &[number; 16]);
+            }
+        });
+        for number in 0..6 {
+            loop {
+                match consumer.next() {
+                    Ok(Some(record)) => {
+                        assert_eq!(record.to_vec(), [number; 16]);
+                        thread::yield_now();
+                        assert_eq!(record.to_vec(), [number; 16]);
+                        break;
+                    }
+                    Ok(None) | Err(NextError::Gone) => thread::yield_now(),
+                    Err(broken) => panic!("{broken}"),
+                }
+            }
         }
-        found.sort_unstable();
-        let expected: Vec<u8> =
-            [(1, one), (2, two)].iter().filter(|of| of.1).map(|of| of.0).collect();
-        assert_eq!(found, expected);
+        writer.join().expect("the writer");
     });
 }
 
@@ -235,12 +268,11 @@ fn loom_a_death_is_told_after_the_last_record() {
         });
         let mut count = 0;
         loop {
+            // Before the ring is looked at: the death may be known sooner than the record.
+            consumer.look();
             match next(&mut consumer) {
                 Ok(Some(_)) => count += 1,
-                Ok(None) => {
-                    consumer.look();
-                    thread::yield_now();
-                }
+                Ok(None) => thread::yield_now(),
                 Err(gone) => break assert_eq!(gone, NextError::Gone),
             }
         }

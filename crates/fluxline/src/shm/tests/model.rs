@@ -53,7 +53,7 @@ fn loom_records_of_a_channel_come_whole_and_in_order_while_it_wraps() {
     });
 }
 
-fn claimer() -> Claimer {
+fn who() -> Claimer {
     let name = Name::parse("claimer").expect("legal");
     Claimer { name, file: 77, reliability: Reliability::Reliable }
 }
@@ -65,7 +65,7 @@ fn endpoint(peer: &NodeFile, slot: &Slot, end: End) -> Endpoint {
 
 /// Both ends of an open connection, in the file of `owner`.
 fn connection(owner: &NodeFile, claimer: &NodeFile) -> (Endpoint, Endpoint, Slot) {
-    let slot = owner.claim(&claimer()).expect("free");
+    let slot = owner.claim(&who()).expect("free");
     assert!(slot.change(Phase::Claimed, Phase::Open));
     let mut far = endpoint(owner, &slot, End::Claimer);
     far.turn(Moment::from_ns(0), &Table::default(), &mut Told::new()).expect("answered");
@@ -127,14 +127,14 @@ fn loom_a_claim_wakes_the_owner_and_shows_a_whole_name() {
     check(3, || {
         let owner = NodeFile::of_heap();
         let file = owner.clone();
-        let claimer = thread::spawn(move || drop(file.claim(&claimer()).expect("free")));
+        let claimer = thread::spawn(move || drop(file.claim(&who()).expect("free")));
         while owner.claims() == 0 {
             owner.sleep(LONG, || owner.claims() != 0);
         }
         let claimed: Vec<_> = owner.places(Phase::Claimed).collect();
         assert_eq!(claimed.len(), 1);
         let claimed = owner.slot(claimed[0].clone()).expect("of a model");
-        assert_eq!(claimed.claimer(), Some(claimer()));
+        assert_eq!(claimed.claimer(), Some(who()));
         claimer.join().expect("the claimer");
     });
 }
@@ -144,7 +144,7 @@ fn loom_a_claim_seen_before_it_is_counted_shows_a_whole_name() {
     check(3, || {
         let owner = NodeFile::of_heap();
         let file = owner.clone();
-        let claimer = thread::spawn(move || drop(file.claim(&claimer()).expect("free")));
+        let claimer = thread::spawn(move || drop(file.claim(&who()).expect("free")));
         // As an owner does that another's claim has made look.
         let claimed = loop {
             match owner.places(Phase::Claimed).next() {
@@ -152,7 +152,7 @@ fn loom_a_claim_seen_before_it_is_counted_shows_a_whole_name() {
                 None => thread::yield_now(),
             }
         };
-        assert_eq!(claimed.claimer(), Some(claimer()));
+        assert_eq!(claimed.claimer(), Some(who()));
         claimer.join().expect("the claimer");
     });
 }
@@ -161,7 +161,7 @@ fn loom_a_claim_seen_before_it_is_counted_shows_a_whole_name() {
 fn loom_a_claim_that_is_taken_back_while_it_is_answered_ends_on_both_sides() {
     check(3, || {
         let owner = NodeFile::of_heap();
-        let slot = owner.claim(&claimer()).expect("free");
+        let slot = owner.claim(&who()).expect("free");
         let other = slot.clone();
         let claimer = thread::spawn(move || other.close(End::Claimer));
         let answered = slot.change(Phase::Claimed, Phase::Open);

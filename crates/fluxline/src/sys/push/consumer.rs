@@ -193,7 +193,7 @@ impl Consumer {
     }
 
     /// Ends as a process does that is killed.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn die(self) {
         let dead = std::mem::ManuallyDrop::new(self);
         // SAFETY: the claim is not used again, nor dropped a second time.

@@ -65,7 +65,7 @@ impl Producer {
         let before = ring.word(at::PRODUCERS).load(Ordering::Relaxed);
         ring.word(at::PROCESS).store(std::process::id().into(), Ordering::Relaxed);
         // Odd, and another number than that of a producer that died.
-        ring.word(at::PRODUCERS).store((before | 1).wrapping_add(2), Ordering::Release);
+        ring.word(at::PRODUCERS).store((before | 1).wrapping_add(2), Ordering::Relaxed);
         let sleeps = ring.word(at::SLEEPS).load(Ordering::Relaxed) != 0;
         Ok(Producer {
             ring,
@@ -270,7 +270,7 @@ impl Drop for Producer {
         self.publish();
         let producers = self.ring.word(at::PRODUCERS);
         let ended = producers.load(Ordering::Relaxed).wrapping_add(1);
-        producers.store(ended, Ordering::Release); // SYNC producer-ended -> is_over
+        producers.store(ended, Ordering::Release); // SYNC producer-ended -> producers
         self.ring_bell();
     }
 }
