@@ -36,7 +36,7 @@ typedef enum FluxlineCode {
   FLUXLINE_CODE_REFUSED = 4,
   // Nothing came in time.
   FLUXLINE_CODE_TIMEOUT = 5,
-  // The other side has gone.
+  // The other side has gone: it has closed, or its process has died.
   FLUXLINE_CODE_GONE = 6,
   // A defect of the library; please report it.
   FLUXLINE_CODE_DEFECT = 7,
@@ -99,6 +99,10 @@ void fluxline_close(struct FluxlineNode *node);
 // Makes a region of zero bytes; its number is written to *region.
 enum FluxlineCode fluxline_register(struct FluxlineNode *node, uint64_t bytes, uint32_t *region);
 
+// Ends a region: peers' later work on it fails, and its name and memory are given back. A push
+// ring's memory is given back when its consumer is closed, too.
+enum FluxlineCode fluxline_withdraw(struct FluxlineNode *node, uint32_t region);
+
 // Lets peers that show the key import the region under that name; rights: FLUXLINE_PUT and so on.
 enum FluxlineCode fluxline_export(struct FluxlineNode *node,
                                   uint32_t region,
@@ -119,6 +123,10 @@ enum FluxlineCode fluxline_connect(struct FluxlineNode *node,
                                    uint32_t timeout_ms,
                                    uint32_t *endpoint);
 
+// Ends a connection, or one that fluxline_connect has not waited for; its imported regions end
+// with it.
+enum FluxlineCode fluxline_disconnect(struct FluxlineNode *node, uint32_t endpoint);
+
 // Imports a peer's region by name and key; its number is written to *remote, its size to *size.
 enum FluxlineCode fluxline_import(struct FluxlineNode *node,
                                   uint32_t endpoint,
@@ -129,8 +137,8 @@ enum FluxlineCode fluxline_import(struct FluxlineNode *node,
                                   uint64_t *size);
 
 // Writes into a peer's region; the bytes may be changed at once. notify: -1 for none, else a value
-// that the owner is told after the bytes are in place. tag: comes back from fluxline_poll when the
-// put is placed; -1: nothing comes back unless it fails.
+// of 32 bits that the owner is told after the bytes are in place. tag: comes back from
+// fluxline_poll when the put is placed; -1: nothing comes back unless it fails.
 enum FluxlineCode fluxline_put(struct FluxlineNode *node,
                                uint32_t endpoint,
                                uint32_t remote,
@@ -165,15 +173,18 @@ enum FluxlineCode fluxline_poll(struct FluxlineNode *node, struct FluxlineComple
 // Sleeps until fluxline_poll has something, at most so long.
 enum FluxlineCode fluxline_wait(struct FluxlineNode *node, uint32_t timeout_ms);
 
-// Attaches to the push ring in a peer's region; the producer is written to *producer.
+// Becomes the producer of the push ring in a peer's region, which has one at a time; the producer
+// is written to *producer. FLUXLINE_CODE_REFUSED: another producer lives, or there is no ring.
 enum FluxlineCode fluxline_producer(struct FluxlineNode *node,
                                     uint32_t remote,
                                     struct FluxlineProducer **producer);
 
-// Copies a record into the ring; nobody sees it before fluxline_publish.
+// Copies a record into the ring; nobody sees it before fluxline_publish. FLUXLINE_CODE_FULL: try
+// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died, which whoever
+// tries again is told within 100 ms, or after 64 tries if these are rarer.
 enum FluxlineCode fluxline_push(struct FluxlineProducer *producer, const void *from, size_t count);
 
-// Shows all records to the consumer; call once per batch.
+// Shows all records to the consumer; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
 enum FluxlineCode fluxline_publish(struct FluxlineProducer *producer);
 
 // Publishes what is left and ends the producer.
@@ -186,8 +197,10 @@ enum FluxlineCode fluxline_consumer(struct FluxlineNode *node,
                                     uint32_t *region,
                                     struct FluxlineConsumer **consumer);
 
-// The oldest record, in place until the next call: its address to *record, its size to *count.
-// FLUXLINE_CODE_NOTHING: there is none now. FLUXLINE_CODE_GONE: none, and the producer has closed.
+// The oldest record, in place until the next call: its address to *record, its size to *count. The
+// producer's process can change these bytes at any time: copy what you check before you use it.
+// FLUXLINE_CODE_NOTHING: there is none now. FLUXLINE_CODE_GONE: none, and the producer has closed
+// or died; another may come. FLUXLINE_CODE_REFUSED, for good: the producer broke the ring.
 enum FluxlineCode fluxline_next(struct FluxlineConsumer *consumer,
                                 const void **record,
                                 size_t *count);

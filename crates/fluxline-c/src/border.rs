@@ -36,8 +36,8 @@ impl Refused {
         Refused { code: FluxlineCode::Nothing, sentence: String::new() }
     }
 
-    pub fn gone() -> Refused {
-        Refused::of(FluxlineCode::Gone, &"the other side has closed")
+    pub fn gone(why: impl Display) -> Refused {
+        Refused::of(FluxlineCode::Gone, &why)
     }
 
     pub fn timeout(timeout_ms: u32) -> Refused {
@@ -81,11 +81,8 @@ pub(crate) fn handle<'a, T>(handle: *mut T) -> Result<&'a mut T, Refused> {
 }
 
 /// Hands a new handle to the caller.
-pub(crate) fn make<T>(out: *mut *mut T, value: T) -> Result<(), Refused> {
-    if out.is_null() {
-        return Err(null("the place for the handle"));
-    }
-    put_out(out, Box::into_raw(Box::new(value)))
+pub(crate) fn make<T>(out: Out<*mut T>, value: T) {
+    out.put(Box::into_raw(Box::new(value)));
 }
 
 /// Ends a handle; null is none.
@@ -98,14 +95,21 @@ pub(crate) fn end<T>(handle: *mut T) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
 }
 
-/// Writes a result to where the caller wants it.
-pub(crate) fn put_out<T>(out: *mut T, value: T) -> Result<(), Refused> {
-    if out.is_null() {
-        return Err(null("the place for a result"));
+/// Where the caller wants a result: asked for before anything is done, so that nothing is made that
+/// nobody gets.
+pub(crate) struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// The caller's place. Errors: it is null.
+    pub fn new(place: *mut T) -> Result<Out<T>, Refused> {
+        if place.is_null() { Err(null("the place for a result")) } else { Ok(Out(place)) }
     }
-    // SAFETY: not null; writable and aligned by the caller's word.
-    unsafe { out.write(value) };
-    Ok(())
+
+    /// Writes the result.
+    pub fn put(self, value: T) {
+        // SAFETY: not null; writable and aligned by the caller's word.
+        unsafe { self.0.write(value) };
+    }
 }
 
 /// A string of the caller's.

@@ -15,14 +15,14 @@ use std::ffi::{c_char, c_void};
 use std::time::{Duration, Instant};
 
 use fluxline::clock;
-use fluxline::push::{PushConsumer, PushProducer, PushRefused};
+use fluxline::push::{NextError, PushConsumer, PushOpenError, PushProducer, PushRefused};
 use fluxline::shm::{Shm, ShmConfig};
 use fluxline_proto::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Operation, RegionId, Reliability,
     RemoteId, Rights, Slice, Status, Target, Work,
 };
 
-use border::{Refused, bytes, bytes_mut, guard, handle, make, name, put_out, text};
+use border::{Out, Refused, bytes, bytes_mut, guard, handle, make, name, text};
 
 /// How a call ended.
 #[repr(C)]
@@ -40,7 +40,7 @@ pub enum FluxlineCode {
     Refused = 4,
     /// Nothing came in time.
     Timeout = 5,
-    /// The other side has gone.
+    /// The other side has gone: it has closed, or its process has died.
     Gone = 6,
     /// A defect of the library; please report it.
     Defect = 7,
@@ -118,10 +118,12 @@ pub unsafe extern "C" fn fluxline_open(
     node: *mut *mut FluxlineNode,
 ) -> FluxlineCode {
     guard(|| {
+        let node = Out::new(node)?;
         let (group, name) = fluxline::shm_names(text(url)?).map_err(Refused::argument)?;
         let config = ShmConfig { spin: Duration::from_micros(50), ..ShmConfig::default() };
         let shm = Shm::open(&group, &name, config).map_err(Refused::host)?;
-        make(node, FluxlineNode { shm, kept: VecDeque::new() })
+        make(node, FluxlineNode { shm, kept: VecDeque::new() });
+        Ok(())
     })
 }
 
@@ -139,9 +141,18 @@ pub unsafe extern "C" fn fluxline_register(
     region: *mut u32,
 ) -> FluxlineCode {
     guard(|| {
+        let region = Out::new(region)?;
         let made = handle(node)?.shm.register(bytes).map_err(Refused::host)?;
-        put_out(region, made.0)
+        region.put(made.0);
+        Ok(())
     })
+}
+
+/// Ends a region: peers' later work on it fails, and its name and memory are given back. A push
+/// ring's memory is given back when its consumer is closed, too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_withdraw(node: *mut FluxlineNode, region: u32) -> FluxlineCode {
+    guard(|| handle(node)?.shm.withdraw(RegionId(region)).map_err(Refused::argument))
 }
 
 /// Lets peers that show the key import the region under that name; rights: FLUXLINE_PUT and so on.
@@ -154,6 +165,11 @@ pub unsafe extern "C" fn fluxline_export(
     rights: u32,
 ) -> FluxlineCode {
     guard(|| {
+        let known = FLUXLINE_PUT | FLUXLINE_GET | FLUXLINE_ATOMIC;
+        if rights & !known != 0 {
+            let what = format_args!("rights {rights} are more than FLUXLINE_PUT, _GET and _ATOMIC");
+            return Err(Refused::argument(what));
+        }
         let has = |right| rights & right != 0;
         let rights =
             Rights { put: has(FLUXLINE_PUT), get: has(FLUXLINE_GET), atomic: has(FLUXLINE_ATOMIC) };
@@ -187,16 +203,30 @@ pub unsafe extern "C" fn fluxline_connect(
     endpoint: *mut u32,
 ) -> FluxlineCode {
     guard(|| {
-        let node = handle(node)?;
+        let (endpoint, node) = (Out::new(endpoint)?, handle(node)?);
         let asked = node.shm.connect(text(peer)?, Reliability::Reliable).map_err(Refused::host)?;
         let status = node.wait(timeout_ms, |what| match *what {
             Completion::Connected { endpoint, .. } if endpoint == asked => Some(Status::Done),
             Completion::Broken { endpoint, status } if endpoint == asked => Some(status),
             _ => None,
-        })?;
-        border::done(status)?;
-        put_out(endpoint, asked.0)
+        });
+        if status.is_err() {
+            node.forget(asked);
+        }
+        border::done(status?)?;
+        endpoint.put(asked.0);
+        Ok(())
     })
+}
+
+/// Ends a connection, or one that fluxline_connect has not waited for; its imported regions end
+/// with it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_disconnect(
+    node: *mut FluxlineNode,
+    endpoint: u32,
+) -> FluxlineCode {
+    guard(|| handle(node)?.shm.disconnect(EndpointId(endpoint)).map_err(Refused::gone))
 }
 
 /// Imports a peer's region by name and key; its number is written to *remote, its size to *size.
@@ -211,26 +241,30 @@ pub unsafe extern "C" fn fluxline_import(
     size: *mut u64,
 ) -> FluxlineCode {
     guard(|| {
-        let node = handle(node)?;
-        let asked = node
-            .shm
-            .import(EndpointId(endpoint), name(region_name)?, Key(key))
-            .map_err(Refused::argument)?;
-        let (status, found) = node.wait(timeout_ms, |what| match *what {
+        let (remote, size, node) = (Out::new(remote)?, Out::new(size)?, handle(node)?);
+        let region_name = name(region_name)?;
+        let asked = node.shm.import(EndpointId(endpoint), region_name, Key(key));
+        let asked = asked.map_err(Refused::argument)?;
+        let told = node.wait(timeout_ms, |what| match *what {
             Completion::Imported { remote, status, bytes } if remote == asked => {
                 Some((status, bytes))
             }
             _ => None,
-        })?;
+        });
+        if told.is_err() {
+            let _ = node.shm.release(asked); // it was imported just now, or never
+        }
+        let (status, found) = told?;
         border::done(status)?;
-        put_out(size, found)?;
-        put_out(remote, asked.0)
+        size.put(found);
+        remote.put(asked.0);
+        Ok(())
     })
 }
 
 /// Writes into a peer's region; the bytes may be changed at once. notify: -1 for none, else a value
-/// that the owner is told after the bytes are in place. tag: comes back from fluxline_poll when the
-/// put is placed; -1: nothing comes back unless it fails.
+/// of 32 bits that the owner is told after the bytes are in place. tag: comes back from
+/// fluxline_poll when the put is placed; -1: nothing comes back unless it fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_put(
     node: *mut FluxlineNode,
@@ -243,10 +277,22 @@ pub unsafe extern "C" fn fluxline_put(
     tag: i64,
 ) -> FluxlineCode {
     guard(|| {
+        let wrong = |what, value: i64, range| {
+            Refused::argument(format_args!("{what} is {value}; give -1 for none, or {range}"))
+        };
+        let value = match notify {
+            -1 => None,
+            value => {
+                Some(u32::try_from(value).map_err(|_| wrong("notify", value, "0 to 2^32 - 1"))?)
+            }
+        };
+        if tag < -1 {
+            return Err(wrong("tag", tag, "0 or more"));
+        }
         let work = Work::Put {
             from: Local::Bytes(bytes(from, count)?),
             to: Target { remote: RemoteId(remote), offset },
-            notify: u32::try_from(notify).ok(),
+            notify: value,
             complete_at: (tag >= 0).then_some(Level::Placed),
         };
         handle(node)?.post(endpoint, tag.max(0) as u64, work)
@@ -296,13 +342,14 @@ pub unsafe extern "C" fn fluxline_poll(
     completion: *mut FluxlineCompletion,
 ) -> FluxlineCode {
     guard(|| {
-        let node = handle(node)?;
+        let (completion, node) = (Out::new(completion)?, handle(node)?);
         loop {
             let Some(what) = node.kept.pop_front().or_else(|| node.shm.poll(clock::now())) else {
                 return Err(Refused::nothing());
             };
             if let Some(told) = told(&what) {
-                return put_out(completion, told);
+                completion.put(told);
+                return Ok(());
             }
         }
     })
@@ -320,7 +367,8 @@ pub unsafe extern "C" fn fluxline_wait(node: *mut FluxlineNode, timeout_ms: u32)
     })
 }
 
-/// Attaches to the push ring in a peer's region; the producer is written to *producer.
+/// Becomes the producer of the push ring in a peer's region, which has one at a time; the producer
+/// is written to *producer. FLUXLINE_CODE_REFUSED: another producer lives, or there is no ring.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_producer(
     node: *mut FluxlineNode,
@@ -328,12 +376,19 @@ pub unsafe extern "C" fn fluxline_producer(
     producer: *mut *mut FluxlineProducer,
 ) -> FluxlineCode {
     guard(|| {
-        let made = handle(node)?.shm.push_producer(RemoteId(remote)).map_err(Refused::host)?;
-        make(producer, FluxlineProducer(made))
+        let (producer, node) = (Out::new(producer)?, handle(node)?);
+        let made = node.shm.push_producer(RemoteId(remote)).map_err(|error| match error {
+            PushOpenError::ConsumerGone => Refused::gone(error),
+            _ => Refused::host(error),
+        })?;
+        make(producer, FluxlineProducer(made));
+        Ok(())
     })
 }
 
-/// Copies a record into the ring; nobody sees it before fluxline_publish.
+/// Copies a record into the ring; nobody sees it before fluxline_publish. FLUXLINE_CODE_FULL: try
+/// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died, which whoever
+/// tries again is told within 100 ms, or after 64 tries if these are rarer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_push(
     producer: *mut FluxlineProducer,
@@ -342,21 +397,26 @@ pub unsafe extern "C" fn fluxline_push(
 ) -> FluxlineCode {
     guard(|| {
         let record = bytes(from, count)?;
-        handle(producer)?.0.push(record).map_err(|refused| match refused {
-            PushRefused::Full => Refused::of(FluxlineCode::Full, &refused),
-            PushRefused::TooLong { .. } => Refused::argument(refused),
-            PushRefused::ConsumerGone => Refused::of(FluxlineCode::Gone, &refused),
-            PushRefused::Broken(_) => Refused::host(refused),
-        })
+        handle(producer)?.0.push(record).map_err(not_pushed)
     })
 }
 
-/// Shows all records to the consumer; call once per batch.
+fn not_pushed(refused: PushRefused) -> Refused {
+    match refused {
+        PushRefused::Full => Refused::of(FluxlineCode::Full, &refused),
+        PushRefused::TooLong { .. } => Refused::argument(refused),
+        PushRefused::ConsumerGone => Refused::gone(refused),
+        PushRefused::Broken(_) => Refused::host(refused),
+    }
+}
+
+/// Shows all records to the consumer; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_publish(producer: *mut FluxlineProducer) -> FluxlineCode {
     guard(|| {
-        handle(producer)?.0.publish();
-        Ok(())
+        let FluxlineProducer(ring) = handle(producer)?;
+        ring.publish();
+        ring.ended().map_or(Ok(()), |why| Err(not_pushed(why)))
     })
 }
 
@@ -376,14 +436,18 @@ pub unsafe extern "C" fn fluxline_consumer(
     consumer: *mut *mut FluxlineConsumer,
 ) -> FluxlineCode {
     guard(|| {
+        let (region, consumer) = (Out::new(region)?, Out::new(consumer)?);
         let made = handle(node)?.shm.push_consumer(ring_bytes, true).map_err(Refused::host)?;
-        put_out(region, made.region().0)?;
-        make(consumer, FluxlineConsumer(made))
+        region.put(made.region().0);
+        make(consumer, FluxlineConsumer(made));
+        Ok(())
     })
 }
 
-/// The oldest record, in place until the next call: its address to *record, its size to *count.
-/// FLUXLINE_CODE_NOTHING: there is none now. FLUXLINE_CODE_GONE: none, and the producer has closed.
+/// The oldest record, in place until the next call: its address to *record, its size to *count. The
+/// producer's process can change these bytes at any time: copy what you check before you use it.
+/// FLUXLINE_CODE_NOTHING: there is none now. FLUXLINE_CODE_GONE: none, and the producer has closed
+/// or died; another may come. FLUXLINE_CODE_REFUSED, for good: the producer broke the ring.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_next(
     consumer: *mut FluxlineConsumer,
@@ -391,16 +455,15 @@ pub unsafe extern "C" fn fluxline_next(
     count: *mut usize,
 ) -> FluxlineCode {
     guard(|| {
-        let FluxlineConsumer(ring) = handle(consumer)?;
-        let closed = ring.is_closed();
-        match ring.next().map_err(Refused::host)? {
-            Some(found) => {
-                put_out(count, found.len())?;
-                put_out(record, found.as_ptr().cast())
-            }
-            None if closed => Err(Refused::gone()),
-            None => Err(Refused::nothing()),
-        }
+        let (record, count) = (Out::new(record)?, Out::new(count)?);
+        let found = handle(consumer)?.0.next().map_err(|ended| match ended {
+            NextError::Gone => Refused::gone(ended),
+            NextError::Broken(_) => Refused::host(ended),
+        })?;
+        let found = found.ok_or_else(Refused::nothing)?;
+        count.put(found.len());
+        record.put(found.as_ptr().cast());
+        Ok(())
     })
 }
 
@@ -444,6 +507,20 @@ impl FluxlineNode {
                 return Err(Refused::timeout(timeout_ms));
             }
             self.shm.wait(left);
+        }
+    }
+
+    /// Ends a connection that was not waited for to its end; nobody is told of it.
+    fn forget(&mut self, endpoint: EndpointId) {
+        if self.shm.disconnect(endpoint).is_err() {
+            return; // it is over already
+        }
+        while let Some(what) = self.shm.poll(clock::now()) {
+            match what {
+                Completion::Broken { endpoint: of, .. } if of == endpoint => return,
+                Completion::Connected { endpoint: of, .. } if of == endpoint => {}
+                what => self.kept.push_back(what),
+            }
         }
     }
 

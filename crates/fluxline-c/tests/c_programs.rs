@@ -84,3 +84,56 @@ fn a_c_producer_pushes_into_a_cpp_owner_and_is_told_what_is_wrong() {
     assert!(read.status.success(), "{errors}");
     assert_eq!(String::from_utf8_lossy(&read.stdout), "20000 packets\n");
 }
+
+/// Waits for a program's end, which must come soon.
+fn ended(child: &mut Child) -> std::process::ExitStatus {
+    for _ in 0..1_000 {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("it hangs");
+}
+
+fn said(child: &mut Child) -> String {
+    let mut text = String::new();
+    let errors = child.stderr.as_mut().expect("piped");
+    std::io::Read::read_to_string(errors, &mut text).expect("UTF-8");
+    text
+}
+
+#[test]
+fn a_c_producer_ends_when_its_consumer_is_killed_and_a_second_one_is_refused() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let (producer, owner) = (scratch.path().join("producer"), scratch.path().join("owner"));
+    compile("cc", "producer.c", &producer, "libfluxline_c.a");
+    compile("c++", "owner.cpp", &owner, "libfluxline_c.so");
+    let group = format!("test-c-killed-{}", std::process::id());
+    let mut reading = start(&owner, &[&group, "7", "4000000000"]);
+    let mut ready = [0; 6];
+    let out = reading.stdout.as_mut().expect("piped");
+    std::io::Read::read_exact(out, &mut ready).expect("it says that it is ready");
+
+    let mut pushing = [1, 2].map(|_| start(&producer, &[&group, "owner", "7", "4000000000"]));
+    // One of them has the ring; the other one is told so, and by whom.
+    let (mut first, mut second) = loop {
+        let [one, two] = &mut pushing;
+        let over = [one, two].map(|child| child.try_wait().expect("a child").is_some());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let [one, two] = match over {
+            [false, false] => continue,
+            _ => pushing,
+        };
+        break if over[0] { (two, one) } else { (one, two) };
+    };
+    let text = said(&mut second);
+    assert!(text.starts_with("producer: the push ring has a producer already"), "{text}");
+    assert!(text.contains(&format!("process {}", first.id())), "{text}");
+    assert_eq!(ended(&mut second).code(), Some(1));
+
+    reading.kill().expect("killed"); // SIGKILL
+    reading.wait().expect("waited");
+    assert_eq!(ended(&mut first).code(), Some(1));
+    assert_eq!(said(&mut first), "push: the push ring's consumer has gone\n");
+}

@@ -28,6 +28,9 @@
 
 pub mod clock;
 #[cfg(not(loom))]
+#[doc(hidden)]
+pub mod fuzzing;
+#[cfg(not(loom))]
 pub mod host;
 pub mod kernel;
 #[cfg(not(loom))] // Its memory is no part of the models; nor is that of `roce`.

@@ -1,12 +1,17 @@
 //! Push rings over shared memory: the hot path between processes.
 //!
 //! A consumer makes a ring in a region of its own and exports it; a producer that has imported the
-//! region attaches, pushes records, and publishes them in batches. Records are read in place. No
-//! lock, no allocation, no system call while the consumer does not sleep.
+//! region attaches, pushes records, and publishes them in batches. Records are read where they
+//! lie, or copied out ([`Record`]). No lock, no allocation; a system call only to wake a consumer
+//! that sleeps, and each 50 ms of waiting, to look whether the other process lives.
+//!
+//! A ring has one producer at a time. When that closes or dies, another may attach and goes on
+//! behind what was published.
 //!
 //! ```
-//! use fluxline::shm::{Shm, ShmConfig};
 //! use fluxline::clock;
+//! use fluxline::push::NextError;
+//! use fluxline::shm::{Shm, ShmConfig};
 //! use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights};
 //!
 //! let (lab, key) = (Name::parse("doc-push")?, Key(7));
@@ -26,9 +31,14 @@
 //! producer.push(b"two")?;
 //! producer.publish();
 //!
-//! assert_eq!(consumer.next()?, Some(b"one".as_slice()));
-//! assert_eq!(consumer.next()?, Some(b"two".as_slice()));
-//! assert_eq!(consumer.next()?, None);
+//! let mut bytes = Vec::new();
+//! for expected in [b"one", b"two"] {
+//!     consumer.next()?.ok_or("published")?.copy_to(&mut bytes);
+//!     assert_eq!(bytes, expected);
+//! }
+//! assert!(consumer.next()?.is_none());
+//! drop(producer);
+//! assert_eq!(consumer.next().err(), Some(NextError::Gone));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -39,6 +49,8 @@ use fluxline_proto::fabric::{RegionId, RegisterError};
 
 use crate::sys::push as raw;
 
+pub use crate::sys::push::Record;
+
 fluxline_proto::counters! {
     /// What one side of a push ring counts. Law, when all is read: both sides' `records` are equal.
     pub struct PushCounters {
@@ -48,13 +60,32 @@ fluxline_proto::counters! {
         full [Sum "refusal"] "Times that a record found no room"
             => "The consumer is too slow, or the ring too small for its pauses.";
         stalled_ns [Sum "ns"] "Time from a refusal until a record found room again" => "";
+        died [Sum "producer"] "Producers whose process died before it closed the ring"
+            => "Its records that were not published are gone; look why it died.";
+        broken [Sum "ring"] "Rings in which the other process wrote what no ring can hold"
+            => "Nothing more is read from such a ring; repair the producer, and open the ring anew.";
     }
 }
 
-/// The other side wrote what cannot be; nothing more can be read or written.
+/// The other process wrote what no ring can hold. Nothing more can be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the push ring holds what no ring can: the other process has a defect, or another version")]
+#[error(
+    "the push ring holds what no ring can: the other process has a defect, or another version; \
+     repair it, and open the ring anew"
+)]
 pub struct Broken;
+
+/// Why there is no next record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NextError {
+    /// The last producer has closed, or its process has died, and all that it published is read.
+    /// Another producer may attach: then there are records again.
+    #[error("the push ring's producer has gone")]
+    Gone,
+    /// Final.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
 
 /// Why a record was not pushed; it stays the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,14 +94,14 @@ pub enum PushRefused {
     #[error("the push ring is full; its consumer is behind")]
     Full,
     /// The caller's: longer than a quarter of the ring.
-    #[error("a record of {bytes} byte is too long for the ring; at most {max}")]
+    #[error("a record of {bytes} bytes is too long for the ring, which takes at most {max}")]
     TooLong {
         /// Asked \[byte\].
         bytes: usize,
         /// Possible \[byte\].
         max: usize,
     },
-    /// Final: nobody reads any more.
+    /// Final: the consumer has closed, or its process has died.
     #[error("the push ring's consumer has gone")]
     ConsumerGone,
     /// Final.
@@ -82,7 +113,7 @@ pub enum PushRefused {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushOpenError {
     /// The caller's.
-    #[error("a ring of {bytes} byte is not possible: write a power of two of 64 or more")]
+    #[error("a ring of {bytes} bytes is not possible: write a power of two of 64 or more")]
     Size {
         /// Asked \[byte\].
         bytes: u64,
@@ -96,16 +127,45 @@ pub enum PushOpenError {
          the ring and grant the right to put"
     )]
     NoRing,
+    /// Another producer's: a ring has one at a time.
+    #[error(
+        "the push ring has a producer already (process {process}); end that one first, or give \
+         each producer a ring of its own"
+    )]
+    Claimed {
+        /// As that process knows itself; another container may know it by another number.
+        process: u64,
+    },
+    /// Final: the consumer has closed, or its process has died.
+    #[error("the push ring's consumer has gone; connect to it again once it runs")]
+    ConsumerGone,
+    /// Final.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// The host's.
+    #[error("the push ring's file could not be opened or locked: {reason}")]
+    Host {
+        /// Its answer, with what mends it where that is known.
+        reason: String,
+    },
 }
 
-/// The side that writes; exactly one exists per ring at a time.
+impl PushOpenError {
+    pub(crate) fn host(error: &std::io::Error) -> PushOpenError {
+        PushOpenError::Host { reason: crate::shm::reason(error) }
+    }
+}
+
+/// The side that writes; a ring has one at a time. Dropped, it publishes what is left.
 #[derive(Debug)]
 pub struct PushProducer(pub(crate) raw::Producer);
 
 impl PushProducer {
     /// Copies a record behind the last one; nobody sees it before [`PushProducer::publish`].
     ///
-    /// Errors: [`PushRefused`]. Cost: one copy; a shared load when the ring seems full.
+    /// Errors: [`PushRefused`]. Whoever tries again at [`PushRefused::Full`] is told within 100 ms
+    /// that the consumer has gone, or after 64 tries if these are rarer. Cost: one copy; a shared
+    /// load when the ring seems full.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), PushRefused> {
         self.0.push(bytes)
@@ -141,11 +201,11 @@ impl PushProducer {
         self.0.record_bytes_max()
     }
 
-    /// Whether the consumer has gone in good order; a consumer that was killed is noticed by the
-    /// connection ([`fluxline_proto::fabric::Completion::Broken`]).
+    /// Why each push is refused from now on; `None`: nothing is known against pushing. A dead
+    /// consumer is noticed by pushing and publishing.
     #[must_use]
-    pub fn is_abandoned(&self) -> bool {
-        self.0.is_abandoned()
+    pub fn ended(&self) -> Option<PushRefused> {
+        self.0.ended()
     }
 
     /// What this side has counted.
@@ -169,35 +229,30 @@ impl PushConsumer {
         self.region
     }
 
-    /// The oldest record, in place until the next call; `None`: there is none now.
+    /// The oldest record, where it lies, until the next call; `None`: there is none now.
     ///
-    /// Errors: [`Broken`], for good. Cost: a shared load per batch.
+    /// Errors: [`NextError`]. Whoever asks again is told within 100 ms that the producer's process
+    /// has died, or after 64 calls if these are rarer. Cost: a shared load per batch.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "lends from itself, as no iterator can")]
-    pub fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
+    pub fn next(&mut self) -> Result<Option<Record<'_>>, NextError> {
         self.raw.next()
     }
 
     /// The oldest record and its time stamp, where the producer gave one.
     ///
-    /// Errors: [`Broken`], also for a record without room for a stamp.
+    /// Errors: [`NextError`]; a record without room for a stamp is [`Broken`], too.
     #[inline]
-    pub fn next_stamped(&mut self) -> Result<Option<(Moment, &[u8])>, Broken> {
+    pub fn next_stamped(&mut self) -> Result<Option<(Moment, Record<'_>)>, NextError> {
         let Some(record) = self.raw.next()? else { return Ok(None) };
-        let (stamp, bytes) = record.split_first_chunk().ok_or(Broken)?;
-        Ok(Some((Moment::from_ns(u64::from_le_bytes(*stamp)), bytes)))
+        let (stamp, record) = record.split_word().ok_or(Broken)?;
+        Ok(Some((Moment::from_ns(stamp), record)))
     }
 
     /// Sleeps until there are records, the producer has closed, or `timeout` has passed; returns
     /// at once for a ring that was not made to sleep.
     pub fn wait(&mut self, timeout: Duration) {
         self.raw.wait(timeout);
-    }
-
-    /// Whether the producer has closed; records may still be there.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.raw.is_closed()
     }
 
     /// What this side has counted.

@@ -3,61 +3,19 @@
 //! A test that needs a second process runs this test program again, as `child`, with its role in
 //! the environment.
 
+mod shm_common;
+
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fluxline::clock;
-use fluxline::shm::{self, Shm, ShmConfig, ShmError};
+use fluxline::shm::{self, Shm, ShmConfig};
 use fluxline_proto::fabric::{
-    Completion, ConnectError, EndpointId, Fabric, Grant, Key, Level, Local, Name, Reliability,
-    RemoteId, Rights, Status, Target, Work,
+    Completion, ConnectError, EndpointId, Fabric, Grant, Key, Level, Local, Reliability, RemoteId,
+    Rights, Status, Target, Work,
 };
-
-const KEY: Key = Key(7);
-const PATIENCE: Duration = Duration::from_secs(10);
-
-fn name(text: &str) -> Name {
-    Name::parse(text).expect("a legal name")
-}
-
-/// A base directory of the test's own, in memory.
-fn base() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("fluxline-test-").tempdir_in("/dev/shm").expect("a directory")
-}
-
-fn open(base: &Path, node: &str) -> Result<Shm, ShmError> {
-    let config = ShmConfig { base: Some(base.join("base")), ..ShmConfig::default() };
-    Shm::open(&name("lab"), &name(node), config)
-}
-
-/// Polls until `wanted` accepts something.
-fn wait<T>(node: &mut Shm, mut wanted: impl FnMut(&Completion) -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        while let Some(what) = node.poll(clock::now()) {
-            if let Some(found) = wanted(&what) {
-                return found;
-            }
-        }
-        assert!(began.elapsed() < PATIENCE, "nothing came in time");
-        node.wait(Duration::from_millis(10));
-    }
-}
-
-fn connected(what: &Completion) -> Option<EndpointId> {
-    match what {
-        Completion::Connected { endpoint, .. } => Some(*endpoint),
-        _ => None,
-    }
-}
-
-fn broken(what: &Completion) -> Option<Status> {
-    match what {
-        Completion::Broken { status, .. } => Some(*status),
-        _ => None,
-    }
-}
+use shm_common::{KEY, PATIENCE, base, broken, connected, name, open, start, start_limited, wait};
 
 /// Connects to `peer` and imports its region `counter`, waiting until both are there.
 fn reach(node: &mut Shm, peer: &str) -> (EndpointId, RemoteId) {
@@ -87,30 +45,6 @@ fn export(node: &mut Shm) -> fluxline_proto::fabric::RegionId {
     let grant = Grant { rights: Rights::ALL, key: KEY };
     node.export(region, name("counter"), grant).expect("a free name");
     region
-}
-
-/// This program again, in a role.
-fn start(role: &str, base: &Path) -> Child {
-    start_by(Command::new(std::env::current_exe().expect("a path")), role, base)
-}
-
-/// This program again, with so many descriptors at most.
-fn start_limited(descriptors: u32, role: &str, base: &Path) -> Child {
-    let mut shell = Command::new("sh");
-    shell.arg("-c").arg(format!("ulimit -n {descriptors}; exec \"$0\" \"$@\""));
-    shell.arg(std::env::current_exe().expect("a path"));
-    start_by(shell, role, base)
-}
-
-fn start_by(mut program: Command, role: &str, base: &Path) -> Child {
-    program
-        .args(["--exact", "child", "--include-ignored", "--nocapture"])
-        .env("ROLE", role)
-        .env("BASE", base)
-        .stdout(Stdio::null())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .expect("it starts")
 }
 
 #[test]
@@ -145,6 +79,7 @@ fn child() {
             }
         }
         "limited" => without_descriptors(&base),
+        "many" => many(&base),
         "exhausted" => {
             let mut node = open(&base, "exhausted").expect("opens");
             let _all = use_all_descriptors();
@@ -392,25 +327,6 @@ fn spoiled_files_are_a_status_and_never_a_fault() {
 }
 
 #[test]
-fn a_link_or_a_foreign_directory_is_not_followed() {
-    let base = base();
-    drop(open(base.path(), "node").expect("opens"));
-    let mut node = open(base.path(), "node").expect("opens");
-    let link = base.path().join("base/lab/link.node");
-    std::os::unix::fs::symlink("/etc/passwd", link).expect("made");
-    let refused = node.connect("link", Reliability::Reliable);
-    let Err(ConnectError::Host { reason, .. }) = refused else { panic!("{refused:?}") };
-    assert!(reason.contains("symbolic link"), "{reason}");
-    let open_to_all = base.path().join("open");
-    std::fs::create_dir(&open_to_all).expect("made");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(&open_to_all, mode).expect("set");
-    let config = ShmConfig { base: Some(open_to_all), ..ShmConfig::default() };
-    let refused = Shm::open(&name("lab"), &name("node"), config).err();
-    assert!(matches!(refused, Some(ShmError::NotOurs { .. })), "{refused:?}");
-}
-
-#[test]
 fn memory_that_is_full_is_told_when_a_region_is_made_and_not_by_a_signal_later() {
     let base = base();
     let small = base.path().join("small");
@@ -533,7 +449,7 @@ fn granted(folder: &Path, options: &str) -> Option<(shm::HugePages, String)> {
     let found = Shm::open(&name("lab"), &name("owner"), config).map(|mut node| {
         let region = node.register(8 << 20).expect("fits");
         let mut consumer = node.push_consumer(4 << 20, false).expect("fits");
-        assert_eq!(consumer.next(), Ok(None));
+        assert!(matches!(consumer.next(), Ok(None)));
         let too_large = node.register(64 << 20).err().map(|error| error.to_string());
         (node.huge_pages(region).expect("own"), too_large.unwrap_or_default())
     });
@@ -555,4 +471,83 @@ fn huge_pages_are_used_where_the_host_gives_them_and_their_lack_is_told() {
     println!("{pages}");
     assert!(pages.granted_bytes > 0, "{pages}");
     assert!(full.contains("fluxline shm clean"), "{full}");
+}
+
+#[test]
+fn thousands_of_connections_one_after_the_other_leave_nothing_behind() {
+    let base = base();
+    // In a process of its own, whose memory and descriptors no other test takes.
+    let status = start("many", base.path()).wait().expect("a child");
+    assert!(status.success(), "see its message above");
+}
+
+/// Thousands of connections, imports and regions of two nodes, one after the other.
+fn many(base: &Path) {
+    let mut owner = open(base, "owner").expect("opens");
+    export(&mut owner);
+    let mut node = open(base, "node").expect("opens");
+    let mut turn = || {
+        let endpoint = reach_in(&mut node, &mut owner);
+        for (key, status) in [(KEY, Status::Done), (Key(8), Status::WrongKey)] {
+            node.import(endpoint, name("counter"), key).expect("connected");
+            assert_eq!(wait(&mut node, imported), status);
+        }
+        let region = node.register(64).expect("room");
+        node.withdraw(region).expect("own");
+        node.disconnect(endpoint).expect("open");
+        assert_eq!(wait(&mut node, broken), Status::Done);
+        assert_eq!(wait(&mut owner, broken), Status::Disconnected);
+    };
+    (0..10).for_each(|_| turn());
+    let before = (memory_bytes(), descriptors());
+    (0..20_000).for_each(|_| turn());
+    let grown = memory_bytes().saturating_sub(before.0);
+    assert!(grown < 2 << 20, "{grown} bytes more after 20,000 connections");
+    assert_eq!(descriptors(), before.1);
+}
+
+/// A connection between two nodes of this process.
+fn reach_in(node: &mut Shm, owner: &mut Shm) -> EndpointId {
+    let asked = node.connect("owner", Reliability::Reliable).expect("room");
+    wait(owner, connected);
+    assert_eq!(wait(node, connected), asked);
+    asked
+}
+
+/// Resident memory of this process \[byte\].
+fn memory_bytes() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    let pages: usize = text.split(' ').nth(1).and_then(|of| of.parse().ok()).expect("a number");
+    pages * 4096
+}
+
+#[test]
+fn a_connection_that_is_given_up_before_its_answer_leaves_its_place_to_others() {
+    let base = base();
+    let mut owner = open(base.path(), "owner").expect("opens");
+    let mut node = open(base.path(), "node").expect("opens");
+    // The owner answers nobody meanwhile; more than there are places.
+    for _ in 0..3_000 {
+        let asked = node.connect("owner", Reliability::Reliable).expect("a place");
+        node.disconnect(asked).expect("asked");
+        assert_eq!(wait(&mut node, broken), Status::Done);
+    }
+    assert_eq!(owner.poll(clock::now()), None, "nobody is there");
+    reach_in(&mut node, &mut owner);
+}
+
+#[test]
+fn who_claims_a_place_and_dies_is_not_taken_for_the_next_of_that_name() {
+    let base = base();
+    let mut owner = open(base.path(), "owner").expect("opens");
+    let mut claimer = open(base.path(), "claimer").expect("opens");
+    claimer.connect("owner", Reliability::Reliable).expect("a place");
+    // As a process does that is killed: its files stay, its locks do not.
+    let folder = base.path().join("base/lab");
+    std::fs::rename(folder.join("claimer.node"), folder.join("dead.node")).expect("renamed");
+    let mut next = open(base.path(), "claimer").expect("opens");
+    assert_eq!(owner.poll(clock::now()), None, "the dead one's claim is refused");
+    let asked = next.connect("owner", Reliability::Reliable).expect("a place");
+    wait(&mut owner, connected);
+    assert_eq!(wait(&mut next, connected), asked);
 }

@@ -138,7 +138,7 @@ fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<
 }
 
 /// Sums words, so that every byte is read.
-pub fn sum_words(bytes: &[u8]) -> u64 {
+fn sum_words(bytes: &[u8]) -> u64 {
     bytes
         .chunks_exact(8)
         .fold(0, |sum, word| sum.wrapping_add(word.try_into().map_or(0, u64::from_le_bytes)))

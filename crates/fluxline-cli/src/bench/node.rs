@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fluxline::clock;
-use fluxline::push::PushConsumer;
+use fluxline::push::{Broken, NextError, PushConsumer, Record};
 use fluxline::shm::{Shm, ShmConfig};
 use fluxline_proto::fabric::{
     Completion, ConnectError, EndpointId, Fabric, Grant, Key, Name, Reliability, RemoteId, Rights,
@@ -53,6 +53,16 @@ pub fn export(
     let ring = node.push_consumer(bytes, sleeps)?;
     node.export(ring.region(), Name::parse(called)?, GRANT)?;
     Ok(ring)
+}
+
+/// The next record; whether its producer lives is asked elsewhere.
+#[inline]
+pub fn next(ring: &mut PushConsumer) -> Result<Option<Record<'_>>, Broken> {
+    match ring.next() {
+        Ok(record) => Ok(record),
+        Err(NextError::Gone) => Ok(None),
+        Err(NextError::Broken(broken)) => Err(broken),
+    }
 }
 
 /// The connection to a node, where it is there already.

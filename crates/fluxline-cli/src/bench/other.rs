@@ -12,7 +12,7 @@ use super::node::{self, ADAPTIVE, GRANT, HERE, LARGE_RING_BYTES, RING_BYTES, SPI
 use super::order::{Order, Task, Way};
 use super::pair::LOOK_RECORDS;
 use super::watch::MEET_LIMIT;
-use super::{BenchError, floors};
+use super::BenchError;
 use crate::run::Stop;
 
 /// Fruitless looks between two looks at the other's life: some milliseconds.
@@ -107,12 +107,12 @@ impl Other {
 
     fn work(&mut self) -> Result<(), BenchError> {
         while !self.life.gone {
-            let Some(record) = self.rings[Way::Small as usize].next()? else {
+            let Some(record) = node::next(&mut self.rings[Way::Small as usize])? else {
                 self.life.spin();
                 continue;
             };
             let what = || BenchError::Defect { what: "an order that is none".into() };
-            let order = Order::from_bytes(record).ok_or_else(what)?;
+            let order = Order::from_bytes(&record.to_vec()).ok_or_else(what)?;
             match order.task {
                 Task::End => return Ok(()),
                 Task::Echo | Task::Answer => self.echo(order)?,
@@ -144,14 +144,18 @@ impl Other {
     }
 
     fn echo(&mut self, order: Order) -> Result<(), BenchError> {
-        let own = vec![1; order.bytes];
+        let (own, mut copy) = (vec![1; order.bytes], Vec::with_capacity(order.bytes + 8));
         let ring = &mut self.rings[order.way as usize];
         let large = order.way == Way::Large;
         let back = if large { &mut self.back_large } else { &mut self.back };
         let mut left = order.count;
         while left > 0 && !self.life.gone {
-            if let Some(record) = ring.next()? {
-                back.push(if order.task == Task::Echo { record } else { &own })?;
+            if let Some(record) = node::next(ring)? {
+                let echo = order.task == Task::Echo;
+                if echo {
+                    record.copy_to(&mut copy);
+                }
+                back.push(if echo { &copy } else { &own })?;
                 back.publish();
                 left -= 1;
                 continue;
@@ -170,12 +174,10 @@ impl Other {
         let ring = &mut self.rings[order.way as usize];
         let mut idle_since = None;
         while seen < order.count && !self.life.gone {
-            if let Some(record) = ring.next()? {
-                if let Some((first, others)) = record.split_first_chunk() {
-                    sum = sum.wrapping_add(u64::from_le_bytes(*first));
-                    if order.reads_all {
-                        rest = floors::sum_words(others).wrapping_add(rest);
-                    }
+            if let Some(record) = node::next(ring)? {
+                sum = sum.wrapping_add(record.word(0).unwrap_or(0));
+                if order.reads_all {
+                    rest = record.words().skip(1).fold(rest, u64::wrapping_add);
                 }
                 seen += 1;
                 if order.looks && seen % LOOK_RECORDS == 0 {

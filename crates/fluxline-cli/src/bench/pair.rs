@@ -103,17 +103,22 @@ impl Pair {
 
     /// Tells the other process what comes next.
     fn order(&mut self, order: Order) -> Result<(), BenchError> {
-        self.rings[Way::Small as usize].push(&order.to_bytes())?;
-        self.rings[Way::Small as usize].publish();
+        let ring = &mut self.rings[Way::Small as usize];
+        if let Err(refused) = ring.push(&order.to_bytes()) {
+            self.watch.look()?; // it says how the other process ended
+            return Err(refused.into());
+        }
+        ring.publish();
         Ok(())
     }
 
     /// The word that the other process ends a task with.
     fn answer(&mut self) -> Result<u64, BenchError> {
         loop {
-            if let Some(bytes) = self.back.next()? {
-                let word = bytes.first_chunk().copied().map(u64::from_le_bytes);
-                return word.ok_or_else(|| BenchError::Defect { what: "a short answer".into() });
+            if let Some(record) = node::next(&mut self.back)? {
+                return record
+                    .word(0)
+                    .ok_or_else(|| BenchError::Defect { what: "a short answer".into() });
             }
             self.watch.spin()?;
         }
@@ -134,9 +139,12 @@ impl Pair {
                 std::thread::sleep(pause);
             }
             let began = Instant::now();
-            ring.push(&record)?;
+            if let Err(refused) = ring.push(&record) {
+                self.watch.look()?;
+                return Err(refused.into());
+            }
             ring.publish();
-            while back.next()?.is_none() {
+            while node::next(back)?.is_none() {
                 self.watch.spin()?;
             }
             trips.push(began.elapsed().as_nanos() as u64);
@@ -166,7 +174,7 @@ impl Pair {
             }
             let began = Instant::now();
             self.put(adaptive, &[1; 8])?;
-            while self.back.next()?.is_none() {
+            while node::next(&mut self.back)?.is_none() {
                 self.watch.spin()?;
             }
             trips.push(began.elapsed().as_nanos() as u64);

@@ -5,6 +5,7 @@ use fluxline::ring::RingCounters;
 use fluxline::udp::ReceiverCounters;
 use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters};
 
+use super::ring::RingFate;
 use super::sensors::SensorsTruth;
 
 /// What an input's thread leaves.
@@ -16,6 +17,8 @@ pub struct InputEnd {
     pub remote: RemoteWriteCounters,
     /// A push ring that a producer on Ethernet filled: it counts on while the readout empties it.
     pub keeper: Option<RingKeeper>,
+    /// What a ring on shared memory has come to, when the readout has emptied it.
+    pub fate: RingFate,
     /// Each connection's own counters, where there are connections.
     pub connections: Option<serde_json::Value>,
     /// Its ring's counters.

@@ -289,6 +289,8 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
             remote.records_taken = taken.datagrams;
             remote.records += end.keeper.as_ref().map_or(0, RingKeeper::records);
         }
+        remote.producers_gone += end.fate.producers_died();
+        remote.rings_broken += end.fate.broken();
         ledger.inputs.push(InputEntry { name: source.name.clone(), counters, remote });
     }
     for (entry, row) in ledger.rejects.iter_mut().zip(acquisition.readout().rejects()) {

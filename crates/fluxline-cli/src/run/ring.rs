@@ -1,10 +1,13 @@
 //! What the readout reads: slots that a thread of this program fills, records that another process
-//! pushes, or slots that a peer on Ethernet writes. All are read in place.
+//! pushes, or slots that a peer on Ethernet writes. All are read in place, but for those that another
+//! process can still write: these are copied out first.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fluxline::landing::{RingRecords, SlotReader};
-use fluxline::push::{Broken, PushConsumer};
+use fluxline::push::{Broken, NextError, PushConsumer, PushCounters};
 use fluxline::ring::{Consumer, Waited};
 use fluxline_proto::{Datagram, Moment, SenderAddress};
 
@@ -31,11 +34,50 @@ pub enum RecordRing {
     Remote(RingRecords),
 }
 
+/// What a ring on shared memory has come to, for the thread that looks after its connections.
+#[derive(Clone, Debug, Default)]
+pub struct RingFate(Arc<[AtomicU64; 2]>);
+
+impl RingFate {
+    fn set(&self, counters: &PushCounters) {
+        self.0[0].store(counters.died, Ordering::Relaxed);
+        self.0[1].store(counters.broken, Ordering::Relaxed);
+    }
+
+    /// Producers that died before they closed it.
+    pub fn producers_died(&self) -> u64 {
+        self.0[0].load(Ordering::Relaxed)
+    }
+
+    /// 1 if a producer broke it.
+    pub fn broken(&self) -> u64 {
+        self.0[1].load(Ordering::Relaxed)
+    }
+}
+
 impl RecordRing {
-    fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
-        match self {
-            RecordRing::Shared(ring) => ring.next(),
-            RecordRing::Remote(ring) => Ok(ring.next()),
+    /// The next record, in place or in `copy`; `None`: there is none now.
+    fn next<'a>(
+        &'a mut self,
+        copy: &'a mut Vec<u8>,
+        fate: &RingFate,
+    ) -> Result<Option<&'a [u8]>, Broken> {
+        let ring = match self {
+            RecordRing::Shared(ring) => ring,
+            RecordRing::Remote(ring) => return Ok(ring.next()),
+        };
+        let ended = match ring.next() {
+            Ok(None) => return Ok(None),
+            Ok(Some(record)) => {
+                record.copy_to(copy);
+                return Ok(Some(copy));
+            }
+            Err(ended) => ended,
+        };
+        fate.set(ring.counters());
+        match ended {
+            NextError::Gone => Ok(None), // another producer may come
+            NextError::Broken(broken) => Err(broken),
         }
     }
 
@@ -94,12 +136,21 @@ pub struct Records {
     /// and a producer that never pauses does not keep the run from its end.
     left_bytes: Option<u64>,
     broken: bool,
+    /// The record that is being read, where it is not read in place.
+    copy: Vec<u8>,
+    fate: RingFate,
 }
 
 impl Records {
     /// A ring of so many bytes, read until `stop` is over.
     pub fn new(ring: RecordRing, stop: Stop, ring_bytes: u64) -> Records {
-        Records { ring, stop, ring_bytes, left_bytes: None, broken: false }
+        let (copy, fate) = (Vec::new(), RingFate::default());
+        Records { ring, stop, ring_bytes, left_bytes: None, broken: false, copy, fate }
+    }
+
+    /// What the ring has come to, now and later.
+    pub fn fate(&self) -> RingFate {
+        self.fate.clone()
     }
 
     /// Hands up to `count` records to `take`; how many there were.
@@ -116,7 +167,8 @@ impl Records {
             if self.left_bytes == Some(0) || self.broken {
                 return Ok(done);
             }
-            let next = self.ring.next().inspect_err(|_| self.broken = true)?;
+            let next = self.ring.next(&mut self.copy, &self.fate);
+            let next = next.inspect_err(|_| self.broken = true)?;
             let Some(bytes) = next else {
                 if self.left_bytes.is_some() {
                     self.left_bytes = Some(0);

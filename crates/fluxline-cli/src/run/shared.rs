@@ -8,7 +8,7 @@ use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Name, Rights, Statu
 
 use super::end::InputEnd;
 use super::live::Live;
-use super::ring::{RecordRing, Records};
+use super::ring::{RecordRing, Records, RingFate};
 use super::stop::Stop;
 use crate::experiment::SharedMemory;
 use crate::failure::Failure;
@@ -20,6 +20,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct SharedInput {
     name: String,
     node: Shm,
+    fate: RingFate,
     end: Stop,
 }
 
@@ -38,7 +39,8 @@ impl SharedInput {
         node.export(consumer.region(), region, grant).map_err(|error| wrong(&error))?;
         let end = Stop::never();
         let records = Records::new(RecordRing::Shared(consumer), end.clone(), from.ring_bytes);
-        Ok((SharedInput { name: name.to_owned(), node, end }, records))
+        let (name, fate) = (name.to_owned(), records.fate());
+        Ok((SharedInput { name, node, fate, end }, records))
     }
 
     /// Takes up connections and notes what becomes of them, until the run is over.
@@ -54,6 +56,6 @@ impl SharedInput {
             self.node.wait(LOOK);
         }
         self.end.now();
-        InputEnd::default()
+        InputEnd { fate: self.fate, ..InputEnd::default() }
     }
 }

@@ -32,7 +32,7 @@ fluxline_proto::counters! {
 }
 
 fluxline_proto::counters! {
-    /// What became of the frames of one input that peers write into memory (RoCEv2).
+    /// What became of what peers write into one input's memory (RoCEv2, shared memory).
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
     pub struct RemoteWriteCounters {
@@ -78,6 +78,9 @@ fluxline_proto::counters! {
         connections_refused [Sum "connection"]
             "Connections refused: not allowed, too many, or without the key for too long"
             => "The notes say from where; see `allow` of [source.roce].";
+        rings_broken [Sum "ring"]
+            "Push rings in which a producer wrote what no ring can hold; no more is read from them"
+            => "The producer has a defect, or another version. Repair it, and start the run anew.";
     }
 }
 

@@ -82,6 +82,9 @@ pub enum AccessError {
     /// The owner's: the right was not granted.
     #[error("the region was exported without that right; its owner must grant it")]
     Rights,
+    /// The caller's: a push ring's memory is written by the ring's producer alone.
+    #[error("the region belongs to a push ring, which only its producer writes; register another")]
+    PushRing,
 }
 
 /// Why a connection could not be begun.

@@ -4,16 +4,23 @@
 //! for as long as it lives; `NODE~NAME.region` is an exported region. What is locked is alive; what
 //! is not was left by a process that died, and is removed by the next that takes the name, or by
 //! `fluxline shm clean`.
+//!
+//! `/dev/shm` is everybody's: another user may have made our directory before us, or a link in its
+//! place. So a directory is opened, never followed, checked as it was opened, and from then on used
+//! by its descriptor alone.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fluxline_proto::fabric::Name;
 
 use super::ShmError;
-use crate::sys::shared::effective_user;
+use crate::sys::dir::Dir;
+use crate::sys::shared::{effective_user, unnamed_file};
 
 const NODE_SUFFIX: &str = ".node";
 const REGION_SUFFIX: &str = ".region";
@@ -21,9 +28,13 @@ const SEPARATOR: char = '~';
 /// What a file's blocks are counted in. Source: stat(2).
 const BLOCK_BYTES: u64 = 512;
 
-/// The directory of one group.
+/// The directory of one group, and the one that it is in.
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
+    base: Arc<Dir>,
+    group: OsString,
+    dir: Arc<Dir>,
+    /// For messages.
     path: PathBuf,
 }
 
@@ -42,6 +53,41 @@ pub struct NodeEntry {
     pub bytes: u64,
 }
 
+/// Why a file or directory is not this user's alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// A symbolic link.
+    Link,
+    /// A directory where a file should be, a file where a directory should be, or neither.
+    Kind {
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// Another user's.
+    Owner {
+        /// That user's number.
+        user: u32,
+    },
+    /// Others may use it.
+    Mode {
+        /// Its permissions.
+        mode: u32,
+    },
+}
+
+impl std::fmt::Display for Flaw {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Flaw::Link => write!(formatter, "is a symbolic link, which is not followed"),
+            Flaw::Kind { expected } => write!(formatter, "is not a {expected}"),
+            Flaw::Owner { user } => {
+                write!(formatter, "belongs to user {user} and not to user {}", effective_user())
+            }
+            Flaw::Mode { mode } => write!(formatter, "is open to other users (mode {mode:03o})"),
+        }
+    }
+}
+
 /// The base of all groups of this user.
 pub(super) fn default_base() -> PathBuf {
     PathBuf::from(format!("/dev/shm/fluxline-{}", effective_user()))
@@ -50,68 +96,166 @@ pub(super) fn default_base() -> PathBuf {
 impl Directory {
     /// Opens the group's directory; makes it where it is not there.
     pub fn open(base: &Path, group: &Name) -> Result<Directory, ShmError> {
-        let path = base.join(group.as_str());
-        for folder in [base, &path] {
-            match DirBuilder::new().mode(0o700).create(folder) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(ShmError::host(folder, &error));
-                }
-                _ => check_folder(folder)?,
+        match DirBuilder::new().mode(0o700).create(base) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(ShmError::host(base, &error));
             }
+            _ => {}
         }
-        Ok(Directory { path })
+        let opened = open_base(base)?;
+        let path = base.join(group.as_str());
+        match opened.make_dir(Path::new(group.as_str())) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(ShmError::host(&path, &error));
+            }
+            _ => {}
+        }
+        Directory::existing(&Arc::new(opened), base, group.as_str().into())
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// The directory of a group in an opened base.
+    fn existing(base: &Arc<Dir>, base_path: &Path, group: OsString) -> Result<Directory, ShmError> {
+        let path = base_path.join(&group);
+        let dir = base.open_dir(Path::new(&group)).map_err(|error| not_opened(&path, &error))?;
+        check_dir(&dir, &path)?;
+        Ok(Directory { base: Arc::clone(base), group, dir: Arc::new(dir), path })
     }
 
-    pub fn node(&self, node: &Name) -> PathBuf {
-        self.path.join(format!("{node}{NODE_SUFFIX}"))
+    /// A file of the group that has no name yet, with room for `bytes`.
+    pub fn unnamed(&self, bytes: u64, huge: bool) -> io::Result<File> {
+        unnamed_file(&self.dir, bytes, huge)
     }
 
-    pub fn region(&self, node: &Name, region: &Name) -> PathBuf {
-        self.path.join(format!("{node}{SEPARATOR}{region}{REGION_SUFFIX}"))
+    /// Gives a file without a name its name.
+    pub fn name_file(&self, file: &File, name: &Path) -> io::Result<()> {
+        self.dir.name_file(file, name)
+    }
+
+    /// Removes a file; of a link, the link.
+    pub fn remove_file(&self, name: &Path) -> io::Result<()> {
+        self.dir.remove_file(name)
+    }
+
+    /// Opens a file of this user's alone, and no link to another.
+    pub fn open_file(&self, name: &Path) -> Result<File, ShmError> {
+        let path = self.path_of(name);
+        let file = self.dir.open_file(name).map_err(|error| not_opened(&path, &error))?;
+        let metadata = file.metadata().map_err(|error| ShmError::host(&path, &error))?;
+        let flaw = (!metadata.is_file()).then_some(Flaw::Kind { expected: "file" });
+        match flaw.or_else(|| foreign(&metadata)) {
+            Some(flaw) => Err(ShmError::NotOurs { path, flaw }),
+            None => Ok(file),
+        }
+    }
+
+    /// A file's path, for messages.
+    pub fn path_of(&self, name: &Path) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The name of a node's control file.
+    pub fn node(node: &Name) -> PathBuf {
+        PathBuf::from(format!("{node}{NODE_SUFFIX}"))
+    }
+
+    /// The name of a region's file.
+    pub fn region(node: &Name, region: &Name) -> PathBuf {
+        PathBuf::from(format!("{node}{SEPARATOR}{region}{REGION_SUFFIX}"))
     }
 
     /// Removes the group's directory with its last node.
     pub fn remove_if_empty(&self) {
-        let _ = fs::remove_dir(&self.path);
+        let _ = self.base.remove_dir(Path::new(&self.group));
     }
 
     /// Removes a dead node's files.
     pub fn remove(&self, node: &Name) -> io::Result<()> {
-        for entry in fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if region_of(&entry.file_name().to_string_lossy())
-                .is_some_and(|of| of.0 == node.as_str())
-            {
-                fs::remove_file(entry.path())?;
+        for name in self.dir.names()? {
+            if region_of(&name.to_string_lossy()).is_some_and(|of| of.0 == node.as_str()) {
+                self.dir.remove_file(Path::new(&name))?;
             }
         }
-        fs::remove_file(self.node(node))
+        self.dir.remove_file(&Directory::node(node))
+    }
+
+    /// The nodes of the group.
+    fn nodes(&self) -> Result<Vec<NodeEntry>, ShmError> {
+        let names = self.dir.names().map_err(|error| ShmError::host(&self.path, &error))?;
+        let metadata =
+            |name: &str| self.dir.open_file(Path::new(name)).and_then(|of| of.metadata());
+        let texts: Vec<_> = names.iter().filter_map(|name| name.to_str()).collect();
+        let mut found = Vec::new();
+        for node in texts.iter().filter_map(|name| name.strip_suffix(NODE_SUFFIX)) {
+            let file = format!("{node}{NODE_SUFFIX}");
+            let regions =
+                texts.iter().filter(|name| region_of(name).is_some_and(|of| of.0 == node));
+            let mut regions: Vec<_> = regions
+                .map(|name| {
+                    let region = region_of(name).map_or("", |of| of.1);
+                    (region.to_owned(), metadata(name).map_or(0, |of| of.len()))
+                })
+                .collect();
+            regions.sort();
+            found.push(NodeEntry {
+                group: self.group.to_string_lossy().into_owned(),
+                node: node.to_owned(),
+                alive: self.open_file(Path::new(&file)).is_ok_and(|file| is_held(&file)),
+                regions,
+                // Slots that nobody used have no memory.
+                bytes: metadata(&file).map_or(0, |of| of.blocks() * BLOCK_BYTES),
+            });
+        }
+        Ok(found)
+    }
+
+    /// Removes what a dead node left; `false`: it lives.
+    fn clean(&self, node: &Name) -> Result<bool, ShmError> {
+        // Held while it is removed, so that nobody takes it over in between.
+        let file = self.open_file(&Directory::node(node))?;
+        if file.try_lock().is_err() {
+            return Ok(false);
+        }
+        let path = self.path_of(&Directory::node(node));
+        self.remove(node).map_err(|error| ShmError::host(&path, &error))?;
+        Ok(true)
     }
 }
 
-/// Opens a file of this user, and no link to another.
-pub(super) fn open_own(path: &Path) -> Result<File, ShmError> {
-    let mut options = OpenOptions::new();
-    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    let file = options.read(true).write(true).custom_flags(flags).open(path);
-    let file = file.map_err(|error| ShmError::host(path, &error))?;
-    let metadata = file.metadata().map_err(|error| ShmError::host(path, &error))?;
-    if metadata.uid() != effective_user() || metadata.mode() & 0o077 != 0 || !metadata.is_file() {
-        return Err(ShmError::NotOurs { path: path.to_path_buf() });
-    }
-    Ok(file)
+/// Opens the base of all groups, which must be this user's alone.
+fn open_base(base: &Path) -> Result<Dir, ShmError> {
+    let dir = Dir::open(base).map_err(|error| not_opened(base, &error))?;
+    check_dir(&dir, base)?;
+    Ok(dir)
 }
 
-fn check_folder(path: &Path) -> Result<(), ShmError> {
-    let metadata = fs::symlink_metadata(path).map_err(|error| ShmError::host(path, &error))?;
-    if metadata.is_dir() && metadata.uid() == effective_user() && metadata.mode() & 0o077 == 0 {
-        return Ok(());
+fn check_dir(dir: &Dir, path: &Path) -> Result<(), ShmError> {
+    let metadata = dir.metadata().map_err(|error| ShmError::host(path, &error))?;
+    match foreign(&metadata) {
+        Some(flaw) => Err(ShmError::NotOurs { path: path.to_path_buf(), flaw }),
+        None => Ok(()),
     }
-    Err(ShmError::NotOurs { path: path.to_path_buf() })
+}
+
+/// Why something opened is not this user's alone.
+fn foreign(metadata: &Metadata) -> Option<Flaw> {
+    let (user, mode) = (metadata.uid(), metadata.mode() & 0o777);
+    match user == effective_user() {
+        false => Some(Flaw::Owner { user }),
+        true => (mode & 0o077 != 0).then_some(Flaw::Mode { mode }),
+    }
+}
+
+/// Why something could not be opened: its kind, where that is why.
+fn not_opened(path: &Path, error: &io::Error) -> ShmError {
+    let kind = fs::symlink_metadata(path).map(|metadata| metadata.file_type());
+    let flaw = match (error.raw_os_error(), kind) {
+        (Some(libc::ENOTDIR | libc::ELOOP), Ok(kind)) if kind.is_symlink() => Flaw::Link,
+        (Some(libc::ENOTDIR), _) => Flaw::Kind { expected: "directory" },
+        (Some(libc::EISDIR), _) => Flaw::Kind { expected: "file" },
+        (_, Ok(kind)) if kind.is_socket() => Flaw::Kind { expected: "file" },
+        _ => return ShmError::host(path, error),
+    };
+    ShmError::NotOurs { path: path.to_path_buf(), flaw }
 }
 
 /// Node and region of a region file's name.
@@ -119,26 +263,32 @@ fn region_of(file: &str) -> Option<(&str, &str)> {
     file.strip_suffix(REGION_SUFFIX)?.split_once(SEPARATOR)
 }
 
+/// Opens the groups below `base` (default: this user's); what is no directory is no group.
+fn groups(base: Option<&Path>) -> Result<Vec<Result<Directory, ShmError>>, ShmError> {
+    let path = base.map_or_else(default_base, Path::to_path_buf);
+    let base = match open_base(&path) {
+        Err(ShmError::NotThere { .. }) => return Ok(Vec::new()),
+        base => Arc::new(base?),
+    };
+    let mut names = base.names().map_err(|error| ShmError::host(&path, &error))?;
+    names.sort();
+    let opened = names.into_iter().map(|name| Directory::existing(&base, &path, name));
+    let is_group = |of: &Result<Directory, ShmError>| {
+        // A group whose last node has just ended is no group any more.
+        let gone = matches!(of, Err(ShmError::NotThere { .. }));
+        let flaw = Flaw::Kind { expected: "directory" };
+        !gone && !matches!(of, Err(ShmError::NotOurs { flaw: found, .. }) if *found == flaw)
+    };
+    Ok(opened.filter(is_group).collect())
+}
+
 /// What nodes exist, living and dead, of all groups below `base` (default: this user's).
 ///
 /// Errors: [`ShmError`]. Cost: a few system calls per file.
 pub fn list(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
-    let base = base.map_or_else(default_base, Path::to_path_buf);
     let mut found: Vec<NodeEntry> = Vec::new();
-    for group in entries(&base)? {
-        for path in entries(&group)? {
-            let Some(file) = path.file_name().and_then(|name| name.to_str()) else { continue };
-            let Some(node) = file.strip_suffix(NODE_SUFFIX) else { continue };
-            // Slots that nobody used have no memory.
-            let bytes = fs::metadata(&path).map_or(0, |found| found.blocks() * BLOCK_BYTES);
-            found.push(NodeEntry {
-                group: group.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-                node: node.to_owned(),
-                alive: open_own(&path).is_ok_and(|file| is_held(&file)),
-                regions: regions_of(&group, node)?,
-                bytes,
-            });
-        }
+    for group in groups(base)? {
+        found.extend(group?.nodes()?);
     }
     found.sort_by(|a, b| (&a.group, &a.node).cmp(&(&b.group, &b.node)));
     Ok(found)
@@ -146,24 +296,32 @@ pub fn list(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
 
 /// Removes what dead nodes left; returns what was removed.
 ///
-/// Errors: [`ShmError`]; nothing of a living node is touched.
+/// Errors: [`ShmError`], after all that can be removed is; nothing of a living node is touched.
 pub fn clean(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
-    let folder = base.map_or_else(default_base, Path::to_path_buf);
-    let dead: Vec<NodeEntry> = list(base)?.into_iter().filter(|node| !node.alive).collect();
-    for entry in &dead {
-        let (Ok(group), Ok(node)) = (Name::parse(&entry.group), Name::parse(&entry.node)) else {
-            continue;
+    let (mut removed, mut refused) = (Vec::new(), None);
+    for group in groups(base)? {
+        let nodes = group.and_then(|group| group.nodes().map(|nodes| (group, nodes)));
+        let (group, nodes) = match nodes {
+            Ok(found) => found,
+            Err(error) => {
+                refused.get_or_insert(error);
+                continue;
+            }
         };
-        let directory = Directory { path: folder.join(group.as_str()) };
-        let path = directory.node(&node);
-        // Held while it is removed, so that nobody takes it over in between.
-        let file = open_own(&path)?;
-        if file.try_lock().is_ok() {
-            directory.remove(&node).map_err(|error| ShmError::host(&path, &error))?;
+        for entry in nodes.into_iter().filter(|node| !node.alive) {
+            let Ok(node) = Name::parse(&entry.node) else { continue };
+            match group.clean(&node) {
+                Ok(true) => removed.push(entry),
+                Ok(false) => {}
+                Err(error) => {
+                    refused.get_or_insert(error);
+                }
+            }
         }
-        directory.remove_if_empty();
+        group.remove_if_empty();
     }
-    Ok(dead)
+    removed.sort_by(|a, b| (&a.group, &a.node).cmp(&(&b.group, &b.node)));
+    refused.map_or(Ok(removed), Err)
 }
 
 /// Whether a process holds the control file: it lives.
@@ -175,24 +333,4 @@ pub(super) fn is_held(file: &File) -> bool {
         }
         Err(_) => true,
     }
-}
-
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, ShmError> {
-    match fs::read_dir(folder) {
-        Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).collect()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(ShmError::host(folder, &error)),
-    }
-}
-
-fn regions_of(group: &Path, node: &str) -> Result<Vec<(String, u64)>, ShmError> {
-    let mut regions = Vec::new();
-    for path in entries(group)? {
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        if let Some((_, name)) = region_of(&file).filter(|of| of.0 == node) {
-            regions.push((name.to_owned(), fs::metadata(&path).map_or(0, |found| found.len())));
-        }
-    }
-    regions.sort();
-    Ok(regions)
 }

@@ -10,6 +10,7 @@ use fluxline_proto::{Moment, Span};
 use super::channel::{Corrupt, Receiver, Sender};
 use super::node::{End, NodeFile, Phase, Slot};
 use super::region::OwnRegion;
+use super::table::Table;
 
 /// A message for which no buffer was posted for so long is dropped, and its sender told.
 const NO_BUFFER_WAIT: Span = Span::from_ms(100);
@@ -138,7 +139,7 @@ impl Endpoint {
     pub fn turn(
         &mut self,
         now: Moment,
-        regions: &[Option<OwnRegion>],
+        regions: &Table<OwnRegion>,
         told: &mut Told,
     ) -> Result<(), Status> {
         if !self.open {
@@ -201,7 +202,7 @@ impl Endpoint {
         &mut self,
         kind: u8,
         now: Moment,
-        regions: &[Option<OwnRegion>],
+        regions: &Table<OwnRegion>,
         told: &mut Told,
     ) -> Result<bool, Status> {
         match kind {
@@ -213,17 +214,15 @@ impl Endpoint {
         Ok(true)
     }
 
-    fn take_notice(
-        &mut self,
-        regions: &[Option<OwnRegion>],
-        told: &mut Told,
-    ) -> Result<(), Status> {
+    fn take_notice(&mut self, regions: &Table<OwnRegion>, told: &mut Told) -> Result<(), Status> {
         let record: &[u8; 24] = self.record.as_slice().try_into().map_err(|_| Status::Version)?;
         let word = |at: usize| record[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
         let (region, value) = (word(0) as u32, (word(0) >> 32) as u32);
         let (offset, bytes) = (word(8), word(16));
         // A notice of a region that has been withdrawn tells nobody anything.
-        if regions.get(region as usize).is_some_and(Option::is_some) {
+        if let Some(of) = regions.get(region) {
+            // No put leaves its region; a program may make room for so many bytes.
+            of.view().place(offset, bytes).map_err(|_| Status::Transport)?;
             let (endpoint, region) = (self.id, RegionId(region));
             told.push_back(Completion::Notified { endpoint, region, offset, bytes, value });
         }
@@ -249,12 +248,7 @@ impl Endpoint {
         Ok(())
     }
 
-    fn take_message(
-        &mut self,
-        now: Moment,
-        regions: &[Option<OwnRegion>],
-        told: &mut Told,
-    ) -> bool {
+    fn take_message(&mut self, now: Moment, regions: &Table<OwnRegion>, told: &mut Told) -> bool {
         let since = *self.waits_since.get_or_insert(now);
         let Some((tag, into)) = self.receives.pop_front() else {
             if now.since(since) < NO_BUFFER_WAIT {
@@ -264,7 +258,7 @@ impl Endpoint {
             return true;
         };
         let room = usize::try_from(into.bytes).unwrap_or(usize::MAX).min(self.record.len());
-        let region = regions.get(into.region.0 as usize).and_then(Option::as_ref);
+        let region = regions.get(into.region.0);
         let place = region.and_then(|of| of.view().place(into.offset, room as u64).ok());
         let status = match (region, place) {
             (Some(region), Some(place)) => {

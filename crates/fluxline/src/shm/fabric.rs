@@ -9,6 +9,7 @@ use fluxline_proto::fabric::{
     Slice, Status, Work,
 };
 
+use super::directory::Directory;
 use super::endpoint::Endpoint;
 use super::node::End;
 use super::region::{Imported, OwnRegion};
@@ -24,14 +25,11 @@ impl Fabric for Shm {
         if bytes == 0 || bytes > max {
             return Err(RegisterError::Size { bytes, max });
         }
-        if self.regions.iter().flatten().count() >= CAPABILITIES.regions_max as usize {
-            return Err(RegisterError::TooMany { max: CAPABILITIES.regions_max });
-        }
-        let id = self.regions.len() as u32;
-        let region = OwnRegion::new(self.directory.path(), id, bytes, self.config.huge_pages)
+        let too_many = RegisterError::TooMany { max: CAPABILITIES.regions_max };
+        let id = self.regions.next_id().ok_or(too_many.clone())?;
+        let region = OwnRegion::new(&self.directory, id, bytes, self.config.huge_pages)
             .map_err(|error| RegisterError::Memory { bytes, reason: reason(&error) })?;
-        self.regions.push(Some(region));
-        Ok(RegionId(id))
+        self.regions.insert(region).map(RegionId).ok_or(too_many)
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
@@ -43,8 +41,7 @@ impl Fabric for Shm {
             return Err(ExportError::NameTaken { name });
         }
         own.grant(grant);
-        let path = self.directory.region(&self.name, &name);
-        match own.publish(&path) {
+        match own.publish(&self.directory, &Directory::region(&self.name, &name)) {
             Ok(()) => {
                 self.exported.push((name, region));
                 Ok(())
@@ -54,12 +51,11 @@ impl Fabric for Shm {
     }
 
     fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
-        let found = self.regions.get_mut(region.0 as usize).and_then(Option::take);
-        found.ok_or(AccessError::UnknownRegion)?.withdraw();
+        self.regions.remove(region.0).ok_or(AccessError::UnknownRegion)?.withdraw();
         if let Some(place) = self.exported.iter().position(|of| of.1 == region) {
             let (name, _) = self.exported.swap_remove(place);
             // What cannot be removed is withdrawn all the same.
-            let _ = std::fs::remove_file(self.directory.region(&self.name, &name));
+            let _ = self.directory.remove_file(&Directory::region(&self.name, &name));
         }
         Ok(())
     }
@@ -78,23 +74,23 @@ impl Fabric for Shm {
         if name == self.name {
             return Err(wrong("a node cannot connect to itself"));
         }
-        if self.endpoints.iter().flatten().count() >= CAPABILITIES.endpoints_max as usize {
-            return Err(ConnectError::TooMany { max: CAPABILITIES.endpoints_max });
-        }
+        let too_many = ConnectError::TooMany { max: CAPABILITIES.endpoints_max };
+        self.endpoints.next_id().ok_or(too_many.clone())?;
         let host = |reason: String| ConnectError::Host { peer: peer.to_owned(), reason };
         let node = self.peer(&name).map_err(|error| host(error.to_string()))?;
         if !node.is_alive() {
             return Err(host("its process has died; start it again".to_owned()));
         }
-        let slot = node.claim(&self.name, reliability == Reliability::Reliable);
-        let slot = slot.map_err(host)?;
+        let slot = node.claim(&self.as_claimer(reliability)).map_err(host)?;
         let named = (name.to_string(), reliability);
-        Ok(self.add_endpoint(|id| Endpoint::new(id, named, node, (slot, End::Claimer))))
+        let made = self.add_endpoint(|id| Endpoint::new(id, named, node, (slot, End::Claimer)));
+        made.ok_or(too_many)
     }
 
     fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
-        self.endpoint(endpoint)?;
-        self.end(endpoint.0 as usize, Status::Done);
+        // Also one that is not answered yet.
+        self.endpoints.get(endpoint.0).ok_or(PostError::NotConnected)?;
+        self.end(endpoint.0, Status::Done);
         Ok(())
     }
 
@@ -105,24 +101,26 @@ impl Fabric for Shm {
         key: Key,
     ) -> Result<RemoteId, ImportError> {
         let of = self.endpoint(endpoint).map_err(|_| ImportError::NotConnected)?;
-        if self.imports.iter().flatten().count() >= CAPABILITIES.regions_max as usize {
-            return Err(ImportError::TooMany { max: CAPABILITIES.regions_max });
-        }
         let peer = Name::parse(&of.peer_name).map_err(|_| ImportError::NotConnected)?;
-        let region = Imported::open(&self.directory.region(&peer, &name), key);
-        let remote = RemoteId(self.imports.len() as u32);
-        let (status, bytes) = match &region {
-            Ok(region) => (Status::Done, region.view.bytes),
-            Err(status) => (*status, 0),
+        let max = CAPABILITIES.regions_max;
+        let full = self.imports.next_id().is_none() || self.told.len() >= max as usize;
+        let file = Directory::region(&peer, &name);
+        let region = if full { None } else { Some(Imported::open(&self.directory, &file, key)) };
+        let (id, status, bytes) = match region.ok_or(ImportError::TooMany { max })? {
+            Ok(region) => {
+                let bytes = region.view.bytes;
+                (self.imports.insert(Import { endpoint, region }), Status::Done, bytes)
+            }
+            Err(status) => (self.imports.spend(), status, 0),
         };
-        self.imports.push(region.ok().map(|region| Import { endpoint, region }));
+        let remote = RemoteId(id.ok_or(ImportError::TooMany { max })?);
         self.told.push_back(Completion::Imported { remote, status, bytes });
         Ok(remote)
     }
 
     fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
-        match self.imports.get(remote.0 as usize) {
-            Some(Some(import)) if !import.region.is_withdrawn() => {
+        match self.imports.get(remote.0) {
+            Some(import) if !import.region.is_withdrawn() => {
                 Ok(Some(Arc::new(import.region.view.clone())))
             }
             _ => Err(AccessError::UnknownRegion),
@@ -172,10 +170,8 @@ impl Fabric for Shm {
         into: Slice,
     ) -> Result<(), PostError> {
         self.endpoint(endpoint)?;
-        self.own_place(into)?;
-        let Some(Some(of)) = self.endpoints.get_mut(endpoint.0 as usize) else {
-            return Err(PostError::NotConnected);
-        };
+        self.own_room(into)?;
+        let of = self.endpoint_mut(endpoint)?;
         if of.receives.len() >= QUEUE_MAX {
             return Err(PostError::Full);
         }

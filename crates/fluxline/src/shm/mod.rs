@@ -16,6 +16,7 @@ mod huge;
 mod node;
 mod operations;
 mod region;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -26,38 +27,42 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fluxline_proto::fabric::{
-    AccessError, Capabilities, EndpointId, Fabric, Name, RegionId, Reliability, RemoteId, Status,
+    AccessError, Capabilities, Completion, EndpointId, Fabric, Name, RegionId, Reliability,
+    RemoteId, Status,
 };
 use fluxline_proto::{Moment, Span};
 
-pub use directory::{NodeEntry, clean, list};
+pub use directory::{Flaw, NodeEntry, clean, list};
 pub use huge::HugePages;
 
 use directory::Directory;
 use endpoint::{Endpoint, Told};
-use node::{End, NodeFile, Phase, SLOTS};
+use node::{Claimer, End, NodeFile, Phase, SLOTS};
 #[cfg(not(loom))]
 pub(crate) use region::private_memory;
 use region::{Imported, OwnRegion};
+use table::{SLOTS_MAX, Table};
 
 use crate::push::{PushConsumer, PushOpenError, PushProducer};
 use crate::sys::push;
 
 /// Version of what is in the files; other versions are refused.
-const LAYOUT: u64 = 2;
+const LAYOUT: u64 = 3;
 /// How often the peers' lives are looked at.
 const LIFE_PERIOD: Span = Span::from_ms(50);
 /// A claim that is not completed for so long was left by a process that died over it.
 const CLAIM_PERIODS_MAX: u32 = 100;
 /// Completions and unanswered messages that wait at most.
 const QUEUE_MAX: usize = 256;
+/// Turns in which a dead peer's connection is read to its end: more than a channel holds records.
+const TURNS_FOR_DEAD: u32 = 1024;
 
 const CAPABILITIES: Capabilities = Capabilities {
     link: "shm",
     operation_bytes_max: 1 << 40,
     region_bytes_max: 1 << 40,
-    regions_max: 1024,
-    endpoints_max: SLOTS as u32,
+    regions_max: SLOTS_MAX,
+    endpoints_max: SLOTS_MAX,
     queue_max: QUEUE_MAX as u32,
     windows: true,
     atomics: true,
@@ -65,6 +70,8 @@ const CAPABILITIES: Capabilities = Capabilities {
     crossover_bytes: u64::MAX,
     death_noticed_within: Span::from_ms(100),
 };
+
+const _: () = assert!(cfg!(loom) || SLOTS_MAX as u64 == SLOTS, "as many can connect as be kept");
 
 /// How a node waits, and where its group is.
 #[derive(Clone, Debug)]
@@ -110,14 +117,13 @@ pub enum ShmError {
         /// The name.
         node: Name,
     },
-    /// Somebody else's file or directory is where ours should be.
-    #[error(
-        "{} is not a file or directory of this user alone; remove it, or ask its owner to",
-        .path.display()
-    )]
+    /// Somebody else's file or directory is where ours should be, or something else is.
+    #[error("{} {flaw}; remove it, or ask its owner to", .path.display())]
     NotOurs {
         /// Which.
         path: PathBuf,
+        /// Why it is not used.
+        flaw: Flaw,
     },
     /// There is no such node.
     #[error("{} is not there; start its process first, or look with `fluxline shm list`",
@@ -168,12 +174,11 @@ fn is_shortage(error: &io::Error) -> bool {
 }
 
 /// The host's answer, with what mends it.
-fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     let mend = match error.raw_os_error() {
         Some(libc::ENOSPC) => "; free some of it (`fluxline shm clean`) or mount it larger",
         Some(libc::EMFILE) => "; allow more open files (`ulimit -n`)",
         Some(libc::ENOMEM) => "; choose a smaller region or free memory",
-        Some(libc::ELOOP) => "; it is a symbolic link, which is not followed",
         _ => "",
     };
     format!("{error}{mend}")
@@ -196,10 +201,10 @@ pub struct Shm {
     config: ShmConfig,
     capabilities: Capabilities,
     own: NodeFile,
-    regions: Vec<Option<OwnRegion>>,
+    regions: Table<OwnRegion>,
     exported: Vec<(Name, RegionId)>,
-    endpoints: Vec<Option<Endpoint>>,
-    imports: Vec<Option<Import>>,
+    endpoints: Table<Endpoint>,
+    imports: Table<Import>,
     told: Told,
     /// The endpoint whose turn is next.
     turn: usize,
@@ -231,10 +236,10 @@ impl Shm {
             capabilities: Capabilities { crossover_bytes: config.crossover_bytes, ..CAPABILITIES },
             config,
             own,
-            regions: Vec::new(),
+            regions: Table::default(),
             exported: Vec::new(),
-            endpoints: Vec::new(),
-            imports: Vec::new(),
+            endpoints: Table::default(),
+            imports: Table::default(),
             told: VecDeque::new(),
             turn: 0,
             claims_seen: 0,
@@ -260,7 +265,7 @@ impl Shm {
             }
             let life = Duration::from_nanos(LIFE_PERIOD.as_ns());
             self.own.sleep(life.min(timeout - waited), || self.is_due());
-            if self.endpoints.iter().any(Option::is_some) && began.elapsed() >= life {
+            if self.endpoints.len() > 0 && began.elapsed() >= life {
                 return; // poll looks at the peers' lives
             }
         }
@@ -277,30 +282,56 @@ impl Shm {
         sleeps: bool,
     ) -> Result<PushConsumer, PushOpenError> {
         let size = PushOpenError::Size { bytes };
-        if !bytes.is_power_of_two() || bytes < 64 {
+        if !bytes.is_power_of_two() || bytes < push::SIZE_MIN {
             return Err(size);
         }
-        let all = bytes.checked_add(push::HEADER_BYTES).ok_or(size.clone())?;
+        let all = bytes.checked_add(push::HEADER_BYTES).ok_or(size)?;
         let region = self.register(all)?;
-        let map = self.own(region).map(|own| Arc::clone(&own.map)).map_err(|_| size.clone())?;
-        let raw = push::Consumer::create(map, region::HEADER_BYTES, bytes, sleeps);
-        Ok(PushConsumer { raw: raw.ok_or(size)?, region })
+        let made = self.make_ring(region, bytes, sleeps);
+        if made.is_err() {
+            let _ = self.withdraw(region); // it was just made
+        }
+        Ok(PushConsumer { raw: made?, region })
     }
 
-    /// Attaches to the push ring in a peer's region. One producer at a time may.
+    fn make_ring(
+        &mut self,
+        region: RegionId,
+        size: u64,
+        sleeps: bool,
+    ) -> Result<push::Consumer, PushOpenError> {
+        let own = self.regions.get_mut(region.0).ok_or(PushOpenError::NoRing)?;
+        own.is_ring = true;
+        let shape = push::Shape { start: region::HEADER_BYTES, size, sleeps };
+        let file = push::ClaimFile::new(Arc::clone(&own.file));
+        push::Consumer::create(Arc::clone(&own.map), shape, file)
+    }
+
+    /// Gives an imported region back before its connection ends.
     ///
-    /// Errors: [`PushOpenError::NoRing`].
+    /// Errors: [`AccessError::UnknownRegion`].
+    pub fn release(&mut self, remote: RemoteId) -> Result<(), AccessError> {
+        self.told.retain(
+            |what| !matches!(what, Completion::Imported { remote: of, .. } if *of == remote),
+        );
+        self.imports.remove(remote.0).map(drop).ok_or(AccessError::UnknownRegion)
+    }
+
+    /// Becomes the producer of the push ring in a peer's region; there is one at a time. Takes a
+    /// descriptor, which is given back with the producer.
+    ///
+    /// Errors: [`PushOpenError`]; [`PushOpenError::Claimed`] while another producer lives.
     pub fn push_producer(&mut self, remote: RemoteId) -> Result<PushProducer, PushOpenError> {
-        let Some(Some(import)) = self.imports.get(remote.0 as usize) else {
-            return Err(PushOpenError::NoRing);
-        };
+        let import = self.imports.get(remote.0).ok_or(PushOpenError::NoRing)?;
         let view = &import.region.view;
-        if !view.rights.put {
+        if !view.rights.put || import.region.is_withdrawn() {
             return Err(PushOpenError::NoRing);
         }
-        let map = Arc::clone(&view.map);
-        let raw = push::Producer::attach(map, region::HEADER_BYTES, view.bytes);
-        raw.map(PushProducer).ok_or(PushOpenError::NoRing)
+        let host = |error: ShmError| PushOpenError::Host { reason: error.to_string() };
+        let file = import.region.reopen(&self.directory).map_err(host)?;
+        let file = push::ClaimFile::new(Arc::new(file.ok_or(PushOpenError::NoRing)?));
+        let place = (region::HEADER_BYTES, view.bytes);
+        push::Producer::attach(Arc::clone(&view.map), place, file).map(PushProducer)
     }
 
     /// How much of an own region is on huge pages. Cost: reads `/proc/self/smaps`.
@@ -314,22 +345,27 @@ impl Shm {
     fn is_due(&self) -> bool {
         !self.told.is_empty()
             || self.own.claims() != self.claims_seen
-            || self.endpoints.iter().flatten().any(Endpoint::is_due)
+            || self.endpoints.values().any(Endpoint::is_due)
     }
 
-    fn add_endpoint(&mut self, make: impl FnOnce(EndpointId) -> Endpoint) -> EndpointId {
-        let id = EndpointId(self.endpoints.len() as u32);
-        self.endpoints.push(Some(make(id)));
-        id
+    /// This node as the claimer of a slot.
+    fn as_claimer(&self, reliability: Reliability) -> Claimer {
+        Claimer { name: self.name.clone(), file: self.own.inode(), reliability }
+    }
+
+    /// Keeps an endpoint under an identifier of its own; `None`: there are as many as there may be.
+    fn add_endpoint(&mut self, make: impl FnOnce(EndpointId) -> Endpoint) -> Option<EndpointId> {
+        let id = EndpointId(self.endpoints.next_id()?);
+        self.endpoints.insert(make(id)).map(EndpointId)
     }
 
     /// A peer's control file: as another connection to that living node has it, else newly opened.
     /// A thousand connections to one peer take one descriptor.
     fn peer(&self, name: &Name) -> Result<NodeFile, ShmError> {
-        let known = self.endpoints.iter().flatten().find(|of| of.peer_name == name.as_str());
+        let known = self.endpoints.values().find(|of| of.peer_name == name.as_str());
         match known {
             Some(of) if of.peer.is_alive() => Ok(of.peer.clone()),
-            _ => NodeFile::open(&self.directory.node(name)),
+            _ => NodeFile::open(&self.directory, name),
         }
     }
 
@@ -347,19 +383,25 @@ impl Shm {
                 continue;
             };
             let claimer = slot.claimer();
-            let peer = claimer.as_ref().map(|(name, _)| self.peer(name));
-            let (Some((name, reliable)), Some(Ok(peer))) = (claimer, peer) else {
+            let peer = claimer.as_ref().and_then(|of| self.peer(&of.name).ok());
+            let (Some(of), Some(peer)) = (claimer, peer) else {
                 slot.refuse(); // nobody is there, or no descriptor is left to reach it
                 continue;
             };
+            if peer.inode() != of.file {
+                slot.refuse(); // it died, and another process has its name
+                continue;
+            }
+            if self.endpoints.next_id().is_none() {
+                slot.refuse(); // more connections than a node has, its own to others among them
+                continue;
+            }
             if !slot.change(Phase::Claimed, Phase::Open) {
                 continue;
             }
-            let reliability =
-                if reliable { Reliability::Reliable } else { Reliability::Unreliable };
-            let named = (name.to_string(), reliability);
+            let named = (of.name.to_string(), of.reliability);
             let id = self.add_endpoint(|id| Endpoint::new(id, named, peer, (slot, End::Owner)));
-            if let Some(Some(endpoint)) = self.endpoints.get(id.0 as usize) {
+            if let Some(endpoint) = id.and_then(|id| self.endpoints.get(id.0)) {
                 self.told.push_back(endpoint.connected());
                 endpoint.peer.ring();
             }
@@ -370,13 +412,14 @@ impl Shm {
     fn turns(&mut self, now: Moment) {
         let count = self.endpoints.len();
         for step in 0..count {
-            let number = (self.turn + step) % count;
-            let Some(of) = &mut self.endpoints[number] else { continue };
+            // Whoever ends has another move to its place, whose turn comes with the next poll.
+            let Some(id) = self.endpoints.id_at((self.turn + step) % count) else { continue };
+            let Some(of) = self.endpoints.get_mut(id) else { continue };
             if let Err(status) = of.turn(now, &self.regions, &mut self.told) {
-                self.end(number, status);
+                self.end(id, status);
             }
             if !self.told.is_empty() {
-                self.turn = (number + 1) % count;
+                self.turn = (self.turn + step + 1) % count;
                 return;
             }
         }
@@ -390,22 +433,25 @@ impl Shm {
         }
         *since = now;
         let mut last: Option<(NodeFile, bool)> = None;
-        for number in 0..self.endpoints.len() {
-            let Some(of) = &self.endpoints[number] else { continue };
+        for id in self.endpoints.ids() {
+            let Some(of) = self.endpoints.get_mut(id) else { continue };
             // Of many connections to one peer, the first is asked.
             let known = last.take().filter(|(peer, _)| peer.is_same(&of.peer));
             let (peer, alive) = known.unwrap_or_else(|| (of.peer.clone(), of.peer.is_alive()));
             last = Some((peer, alive));
             if !alive {
-                // What it sent before it died is still there.
-                if let Some(of) = &mut self.endpoints[number] {
-                    while of.is_due() && of.turn(now, &self.regions, &mut self.told).is_ok() {
-                        if self.told.len() >= QUEUE_MAX {
-                            return;
-                        }
+                // What it sent before it died is still there; a third process may write more.
+                let mut turns_left = TURNS_FOR_DEAD;
+                while turns_left > 0
+                    && of.is_due()
+                    && of.turn(now, &self.regions, &mut self.told).is_ok()
+                {
+                    turns_left -= 1;
+                    if self.told.len() >= QUEUE_MAX {
+                        return;
                     }
                 }
-                self.end(number, Status::PeerGone);
+                self.end(id, Status::PeerGone);
             }
         }
         let claiming: Vec<_> = self.own.places(Phase::Claiming).collect();
@@ -422,12 +468,13 @@ impl Shm {
         }
     }
 
-    fn end(&mut self, number: usize, status: Status) {
-        if let Some(mut of) = self.endpoints[number].take() {
-            for import in &mut self.imports {
-                if import.as_ref().is_some_and(|import| import.endpoint == of.id) {
-                    *import = None;
-                }
+    fn end(&mut self, id: u32, status: Status) {
+        if let Some(mut of) = self.endpoints.remove(id) {
+            let ended = |import: &u32| {
+                self.imports.get(*import).is_some_and(|import| import.endpoint == of.id)
+            };
+            for import in self.imports.ids().into_iter().filter(ended).collect::<Vec<_>>() {
+                self.imports.remove(import);
             }
             of.end(status, &mut self.told);
         }
@@ -436,10 +483,10 @@ impl Shm {
 
 impl Drop for Shm {
     fn drop(&mut self) {
-        for number in 0..self.endpoints.len() {
-            self.end(number, Status::Done);
+        for id in self.endpoints.ids() {
+            self.end(id, Status::Done);
         }
-        self.regions.iter().flatten().for_each(OwnRegion::withdraw);
+        self.regions.values().for_each(OwnRegion::withdraw);
         // Files that cannot be removed are left like those of a killed process.
         let _ = self.directory.remove(&self.name);
         self.directory.remove_if_empty();

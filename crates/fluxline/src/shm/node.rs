@@ -11,20 +11,19 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fluxline_proto::fabric::{NAME_BYTES_MAX, Name, Status};
+use fluxline_proto::fabric::{NAME_BYTES_MAX, Name, Reliability, Status};
 
 use super::channel::{CHANNEL_BYTES, Receiver, Sender};
-use super::directory::{Directory, is_held, open_own};
+use super::directory::{Directory, is_held};
 use super::{LAYOUT, ShmError, reason};
 use crate::sys::futex::{sleep_on, wake};
 use crate::sys::map::SharedMap;
 #[cfg(not(all(test, loom)))]
 use crate::sys::shared::make_room;
-use crate::sys::shared::{name_file, unnamed_file};
 use crate::sys::shim::{AtomicU64, Ordering, fence};
 
 /// Connections to one node at most; loom, to which each word is an object, has one.
@@ -53,6 +52,8 @@ mod at {
 
 /// Words of a slot's head \[byte\].
 mod in_slot {
+    /// Which control file its claimer's is: its name may be another process's by now.
+    pub const CLAIMER_FILE: u64 = 0;
     pub const RELIABLE: u64 = 8;
     pub const NAME_BYTES: u64 = 16;
     pub const NAME: u64 = 24;
@@ -75,16 +76,26 @@ pub(super) enum Phase {
     Claiming,
     Claimed,
     Open,
-    Freeing,
+    /// What no node of this version writes.
+    Invalid,
 }
 
-const PHASES: [Phase; 5] =
-    [Phase::Free, Phase::Claiming, Phase::Claimed, Phase::Open, Phase::Freeing];
+const PHASES: [Phase; 4] = [Phase::Free, Phase::Claiming, Phase::Claimed, Phase::Open];
+
+/// Who has claimed a slot, as the slot says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Claimer {
+    pub name: Name,
+    /// The inode of its control file.
+    pub file: u64,
+    pub reliability: Reliability,
+}
 
 /// A control file, one's own or a peer's.
 #[derive(Clone, Debug)]
 pub(super) struct NodeFile {
     file: Arc<File>,
+    inode: u64,
     /// Its head.
     map: Arc<SharedMap>,
     /// Its slot, which a model has one of.
@@ -95,10 +106,9 @@ pub(super) struct NodeFile {
 impl NodeFile {
     /// Makes a node's file and holds it; what a dead node of that name left goes.
     pub fn create(directory: &Directory, node: &Name) -> Result<NodeFile, ShmError> {
-        let path = directory.node(node);
-        let host = |error: &std::io::Error| ShmError::host(&path, error);
-        let file =
-            unnamed_file(directory.path(), HEAD_BYTES, false).map_err(|error| host(&error))?;
+        let name = Directory::node(node);
+        let host = |error: &std::io::Error| ShmError::host(&directory.path_of(&name), error);
+        let file = directory.unnamed(HEAD_BYTES, false).map_err(|error| host(&error))?;
         // Slots have no memory yet.
         file.set_len(FILE_BYTES).map_err(|error| host(&error))?;
         let map = SharedMap::of_file(file.as_fd(), HEAD_BYTES as usize, true);
@@ -107,7 +117,7 @@ impl NodeFile {
         map.word(at::MAGIC).store(MAGIC, Ordering::Release);
         file.try_lock().map_err(|_| ShmError::NameTaken { node: node.clone() })?;
         for _ in 0..TRIES {
-            match name_file(&file, &path) {
+            match directory.name_file(&file, &name) {
                 Ok(()) => return Ok(NodeFile::new(file, map)),
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                     return Err(host(&error));
@@ -119,15 +129,17 @@ impl NodeFile {
     }
 
     /// Opens a peer's file. Errors: there is none, it is not of this user, it is no control file.
-    pub fn open(path: &Path) -> Result<NodeFile, ShmError> {
-        let file = open_own(path)?;
-        let version = || ShmError::Version { path: path.to_path_buf() };
-        let length = file.metadata().map_err(|error| ShmError::host(path, &error))?.len();
+    pub fn open(directory: &Directory, node: &Name) -> Result<NodeFile, ShmError> {
+        let name = Directory::node(node);
+        let file = directory.open_file(&name)?;
+        let path = directory.path_of(&name);
+        let version = || ShmError::Version { path: path.clone() };
+        let length = file.metadata().map_err(|error| ShmError::host(&path, &error))?.len();
         if length != FILE_BYTES {
             return Err(version());
         }
         let map = SharedMap::of_file(file.as_fd(), HEAD_BYTES as usize, true);
-        let map = map.map_err(|error| ShmError::host(path, &error))?;
+        let map = map.map_err(|error| ShmError::host(&path, &error))?;
         let word = |place| map.word(place).load(Ordering::Acquire);
         if word(at::MAGIC) != MAGIC || word(at::LAYOUT) != LAYOUT {
             return Err(version());
@@ -137,13 +149,15 @@ impl NodeFile {
 
     #[cfg(not(all(test, loom)))]
     fn new(file: File, map: SharedMap) -> NodeFile {
-        NodeFile { file: Arc::new(file), map: Arc::new(map) }
+        let inode = inode_of(&file);
+        NodeFile { file: Arc::new(file), inode, map: Arc::new(map) }
     }
 
     #[cfg(all(test, loom))]
     fn new(file: File, map: SharedMap) -> NodeFile {
         let slot = Arc::new(SharedMap::for_test(SLOT_BYTES));
-        NodeFile { file: Arc::new(file), map: Arc::new(map), slot }
+        let inode = inode_of(&file);
+        NodeFile { file: Arc::new(file), inode, map: Arc::new(map), slot }
     }
 
     /// A control file that is memory alone, for a model of its slots and its bell.
@@ -175,6 +189,11 @@ impl NodeFile {
         is_held(&self.file)
     }
 
+    /// Which file it is, among all that exist now.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
     /// Whether both are one file as it was opened once.
     pub fn is_same(&self, other: &NodeFile) -> bool {
         Arc::ptr_eq(&self.file, &other.file)
@@ -185,8 +204,8 @@ impl NodeFile {
         self.map.word(at::CLAIMS).load(Ordering::Acquire) // SYNC claimed <- claim
     }
 
-    /// Claims a free slot for `name`. Errors: there is none, or no memory for it, in words.
-    pub fn claim(&self, name: &Name, reliable: bool) -> Result<Slot, String> {
+    /// Claims a free slot. Errors: there is none, or no memory for it, in words.
+    pub fn claim(&self, by: &Claimer) -> Result<Slot, String> {
         for place in self.places(Phase::Free) {
             if !place.change(Phase::Free, Phase::Claiming) {
                 continue;
@@ -196,10 +215,7 @@ impl NodeFile {
                 reason(&error)
             })?;
             slot.clear();
-            let text = name.as_str().as_bytes();
-            slot.map.word(in_slot::RELIABLE).store(reliable.into(), Ordering::Relaxed);
-            slot.map.word(in_slot::NAME_BYTES).store(text.len() as u64, Ordering::Relaxed);
-            slot.map.write(in_slot::NAME, text);
+            slot.sign(by);
             if place.change(Phase::Claiming, Phase::Claimed) {
                 self.map.word(at::CLAIMS).fetch_add(1, Ordering::Release); // SYNC claimed -> claims
                 self.ring();
@@ -240,17 +256,23 @@ impl NodeFile {
     }
 }
 
+/// An open file is told its inode; if ever not, it is no claimer's.
+fn inode_of(file: &File) -> u64 {
+    file.metadata().map_or(0, |metadata| metadata.ino())
+}
+
 /// Removes what a dead node left; an error when it lives.
 fn remove_dead(directory: &Directory, node: &Name) -> Result<(), ShmError> {
-    let path = directory.node(node);
-    let file = match open_own(&path) {
+    let name = Directory::node(node);
+    let file = match directory.open_file(&name) {
         Err(ShmError::NotThere { .. }) => return Ok(()), // gone by itself: try again
         file => file?,
     };
     // A passing look of another process also holds it, for a moment.
     for _ in 0..TRIES {
         if file.try_lock().is_ok() {
-            return directory.remove(node).map_err(|error| ShmError::host(&path, &error));
+            let host = |error| ShmError::host(&directory.path_of(&name), &error);
+            return directory.remove(node).map_err(host);
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -269,8 +291,7 @@ impl Place {
     fn state_of(head: &SharedMap, number: u64) -> (Phase, u64) {
         // SYNC slot-state <- change
         let state = head.word(at::STATES + 8 * number).load(Ordering::Acquire);
-        // Nonsense of another process is never free.
-        let phase = PHASES.get((state & 0xFF) as usize).copied().unwrap_or(Phase::Freeing);
+        let phase = PHASES.get((state & 0xFF) as usize).copied().unwrap_or(Phase::Invalid);
         (phase, state >> 8)
     }
 
@@ -291,11 +312,15 @@ impl Place {
 
     /// Changes the phase, unless somebody else has.
     pub fn change(&self, from: Phase, to: Phase) -> bool {
-        let word = |phase| self.generation << 8 | phase as u64;
+        self.change_to(from, self.generation, to)
+    }
+
+    fn change_to(&self, from: Phase, generation: u64, to: Phase) -> bool {
+        let word = |generation, phase| generation << 8 | phase as u64;
         // SYNC slot-state -> state_of
         let changed = self.state().compare_exchange(
-            word(from),
-            word(to),
+            word(self.generation, from),
+            word(generation, to),
             Ordering::AcqRel,
             Ordering::Relaxed,
         );
@@ -304,7 +329,7 @@ impl Place {
 
     /// Refuses a claim: its claimer finds the slot another's.
     pub fn refuse(&self) {
-        self.free_from(Phase::Claimed);
+        self.free_from(Phase::Claimed); // or it is another's already
     }
 
     /// Takes a claim back that its claimer did not complete.
@@ -312,12 +337,9 @@ impl Place {
         self.free_from(Phase::Claiming);
     }
 
-    /// Who claims it next clears it.
-    fn free_from(&self, phase: Phase) {
-        if self.change(phase, Phase::Freeing) {
-            let next = (self.generation + 1) << 8 | Phase::Free as u64;
-            self.state().store(next, Ordering::Release); // SYNC slot-state -> state_of
-        }
+    /// One step, in which nobody can die half-way. Who claims it next clears it.
+    fn free_from(&self, phase: Phase) -> bool {
+        self.change_to(phase, self.generation + 1, Phase::Free)
     }
 }
 
@@ -346,13 +368,28 @@ impl Slot {
         self.place.change(from, to)
     }
 
+    /// Writes down who claims it.
+    fn sign(&self, by: &Claimer) {
+        let text = by.name.as_str().as_bytes();
+        let set = |place, value| self.map.word(place).store(value, Ordering::Relaxed);
+        set(in_slot::CLAIMER_FILE, by.file);
+        set(in_slot::RELIABLE, u64::from(by.reliability == Reliability::Reliable));
+        set(in_slot::NAME_BYTES, text.len() as u64);
+        self.map.write(in_slot::NAME, text);
+    }
+
     /// Who claimed it; `None`: no name.
-    pub fn claimer(&self) -> Option<(Name, bool)> {
+    pub fn claimer(&self) -> Option<Claimer> {
         let bytes = self.map.word(in_slot::NAME_BYTES).load(Ordering::Relaxed);
         let mut text = vec![0; usize::try_from(bytes).ok().filter(|&b| b <= NAME_BYTES_MAX)?];
         self.map.read(in_slot::NAME, &mut text);
         let name = Name::parse(std::str::from_utf8(&text).ok()?).ok()?;
-        Some((name, self.map.word(in_slot::RELIABLE).load(Ordering::Relaxed) != 0))
+        let reliability = match self.map.word(in_slot::RELIABLE).load(Ordering::Relaxed) {
+            0 => Reliability::Unreliable,
+            _ => Reliability::Reliable,
+        };
+        let file = self.map.word(in_slot::CLAIMER_FILE).load(Ordering::Relaxed);
+        Some(Claimer { name, file, reliability })
     }
 
     /// The two channels as `end` has them.
@@ -372,9 +409,11 @@ impl Slot {
         self.map.word(in_slot::CLOSED[end as usize]).load(Ordering::Acquire) != 0
     }
 
-    /// Closes at `end`; the second to close frees the slot. One that was refused is another's.
+    /// Closes at `end`; the second to close frees the slot. One that was refused is another's, and
+    /// one that its owner has not answered is taken back.
     pub fn close(&self, end: End) {
-        if self.phase().is_none() {
+        let taken_back = end == End::Claimer && self.place.free_from(Phase::Claimed);
+        if taken_back || self.phase().is_none() {
             return;
         }
         // SYNC closed -> is_closed

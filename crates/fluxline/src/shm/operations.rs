@@ -11,21 +11,24 @@ use super::{QUEUE_MAX, Shm};
 
 impl Shm {
     pub(super) fn endpoint(&self, endpoint: EndpointId) -> Result<&Endpoint, PostError> {
-        let found = self.endpoints.get(endpoint.0 as usize).and_then(Option::as_ref);
-        found.filter(|endpoint| endpoint.open).ok_or(PostError::NotConnected)
+        self.endpoints
+            .get(endpoint.0)
+            .filter(|endpoint| endpoint.open)
+            .ok_or(PostError::NotConnected)
     }
 
     pub(super) fn endpoint_mut(
         &mut self,
         endpoint: EndpointId,
     ) -> Result<&mut Endpoint, PostError> {
-        let found = self.endpoints.get_mut(endpoint.0 as usize).and_then(Option::as_mut);
-        found.filter(|endpoint| endpoint.open).ok_or(PostError::NotConnected)
+        self.endpoints
+            .get_mut(endpoint.0)
+            .filter(|endpoint| endpoint.open)
+            .ok_or(PostError::NotConnected)
     }
 
     pub(super) fn own(&self, region: RegionId) -> Result<&OwnRegion, AccessError> {
-        let found = self.regions.get(region.0 as usize).and_then(Option::as_ref);
-        found.ok_or(AccessError::UnknownRegion)
+        self.regions.get(region.0).ok_or(AccessError::UnknownRegion)
     }
 
     pub(super) fn own_place(&self, slice: Slice) -> Result<(&OwnRegion, u64), PostError> {
@@ -34,13 +37,21 @@ impl Shm {
         Ok((region, place))
     }
 
+    /// Own memory that is to be written: none of a push ring.
+    pub(super) fn own_room(&self, slice: Slice) -> Result<(&OwnRegion, u64), PostError> {
+        let (region, place) = self.own_place(slice)?;
+        let view = region.view();
+        view.demand(view.rights.put).map_err(PostError::Local)?;
+        Ok((region, place))
+    }
+
     pub(super) fn import_of(
         &self,
         endpoint: EndpointId,
         target: Target,
     ) -> Result<&Imported, PostError> {
-        match self.imports.get(target.remote.0 as usize) {
-            Some(Some(import)) if import.endpoint == endpoint => Ok(&import.region),
+        match self.imports.get(target.remote.0) {
+            Some(import) if import.endpoint == endpoint => Ok(&import.region),
             _ => Err(PostError::NotImported),
         }
     }
@@ -52,7 +63,7 @@ impl Shm {
         work: &Work<'_>,
         how: (Status, u64),
     ) {
-        if let Some(Some(of)) = self.endpoints.get(endpoint.0 as usize) {
+        if let Some(of) = self.endpoints.get(endpoint.0) {
             self.told.push_back(of.done(tag, work.operation(), how));
         }
     }
@@ -89,8 +100,7 @@ impl Shm {
             _ => {}
         }
         let id = import.id;
-        if let (Some(value), Some(Some(of))) = (notify, self.endpoints.get_mut(endpoint.0 as usize))
-        {
+        if let (Some(value), Some(of)) = (notify, self.endpoints.get_mut(endpoint.0)) {
             of.notify(id, (to.offset, bytes), value);
         }
         Ok(Ok(()))
@@ -103,7 +113,7 @@ impl Shm {
         into: Slice,
     ) -> Result<Result<(), Status>, PostError> {
         let import = self.import_of(endpoint, from)?;
-        let (region, to) = self.own_place(into)?;
+        let (region, to) = self.own_room(into)?;
         let place = import.view.place(from.offset, into.bytes).map_err(PostError::Remote)?;
         import.view.demand(import.view.rights.get).map_err(PostError::Remote)?;
         if import.is_withdrawn() {
@@ -148,7 +158,7 @@ impl Shm {
             }
         };
         check_message(bytes.len() as u64)?;
-        let Some(Some(of)) = self.endpoints.get_mut(endpoint.0 as usize) else {
+        let Some(of) = self.endpoints.get_mut(endpoint.0) else {
             return Err(PostError::NotConnected);
         };
         if !of.has_room(bytes.len()) || of.unanswered() >= QUEUE_MAX {
@@ -162,7 +172,7 @@ impl Shm {
 impl Shm {
     /// Completes now, or with the answer to the last message before it.
     pub(super) fn flush(&mut self, endpoint: EndpointId, tag: u64) -> Result<(), PostError> {
-        let Some(Some(of)) = self.endpoints.get_mut(endpoint.0 as usize) else {
+        let Some(of) = self.endpoints.get_mut(endpoint.0) else {
             return Err(PostError::NotConnected);
         };
         if of.unanswered() >= QUEUE_MAX {

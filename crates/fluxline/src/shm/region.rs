@@ -6,15 +6,15 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fluxline_proto::fabric::{AccessError, Grant, Key, Memory, Rights, Status};
 
-use super::directory::open_own;
+use super::directory::Directory;
 use super::{LAYOUT, ShmError, is_shortage};
 use crate::sys::map::SharedMap;
-use crate::sys::shared::{name_file, unnamed_file};
 use crate::sys::shim::Ordering;
 
 /// Before the data \[byte\]: a page, so that the data is aligned to one.
@@ -35,31 +35,39 @@ mod at {
 /// A region that this node owns.
 #[derive(Debug)]
 pub(super) struct OwnRegion {
-    file: File,
+    pub file: Arc<File>,
     pub map: Arc<SharedMap>,
     pub bytes: u64,
+    /// A push ring's: its two ends alone write it.
+    pub is_ring: bool,
 }
 
 impl OwnRegion {
     /// Makes one, zeroed and without a name; `huge`: on huge pages where the host gives them.
-    pub fn new(directory: &Path, id: u32, bytes: u64, huge: bool) -> std::io::Result<OwnRegion> {
+    pub fn new(
+        directory: &Directory,
+        id: u32,
+        bytes: u64,
+        huge: bool,
+    ) -> std::io::Result<OwnRegion> {
         let all = HEADER_BYTES + bytes;
         let size = usize::try_from(all).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
-        let file = unnamed_file(directory, all, huge)?;
+        let file = directory.unnamed(all, huge)?;
         let map = Arc::new(SharedMap::of_file(file.as_fd(), size, true)?);
         let set = |place, value| map.word(place).store(value, Ordering::Relaxed);
         set(at::LAYOUT, LAYOUT);
         set(at::BYTES, bytes);
         set(at::ID, id.into());
         map.word(at::MAGIC).store(MAGIC, Ordering::Release);
-        Ok(OwnRegion { file, map, bytes })
+        Ok(OwnRegion { file: Arc::new(file), map, bytes, is_ring: false })
     }
 
     /// A region that is memory alone, for a model of its connections.
     #[cfg(all(test, loom))]
     pub fn of_heap(bytes: u64) -> OwnRegion {
-        let file = File::open("/dev/null").expect("always there");
-        OwnRegion { file, map: Arc::new(SharedMap::for_test(bytes)), bytes }
+        let file = Arc::new(File::open("/dev/null").expect("always there"));
+        let map = Arc::new(SharedMap::for_test(bytes));
+        OwnRegion { file, map, bytes, is_ring: false }
     }
 
     /// Writes down on which terms it may be imported.
@@ -72,11 +80,11 @@ impl OwnRegion {
 
     /// Gives it the name that importers open. A file that is there was left by a dead owner: its
     /// name has this node's, which is held.
-    pub fn publish(&self, path: &Path) -> std::io::Result<()> {
-        match name_file(&self.file, path) {
+    pub fn publish(&self, directory: &Directory, name: &Path) -> std::io::Result<()> {
+        match directory.name_file(&self.file, name) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                std::fs::remove_file(path)?;
-                name_file(&self.file, path)
+                directory.remove_file(name)?;
+                directory.name_file(&self.file, name)
             }
             named => named,
         }
@@ -87,9 +95,11 @@ impl OwnRegion {
         self.map.word(at::WITHDRAWN).store(1, Ordering::Release); // SYNC withdrawn -> is_withdrawn
     }
 
-    /// The owner's view: everything is allowed.
+    /// The owner's view: everything is allowed, but to write what is a push ring's.
     pub fn view(&self) -> View {
-        View { map: Arc::clone(&self.map), bytes: self.bytes, rights: Rights::ALL }
+        let (map, bytes) = (Arc::clone(&self.map), self.bytes);
+        let rights = Rights { put: !self.is_ring, get: true, atomic: !self.is_ring };
+        View { map, bytes, rights, refusal: AccessError::PushRing }
     }
 }
 
@@ -99,6 +109,8 @@ pub(super) struct View {
     pub map: Arc<SharedMap>,
     pub bytes: u64,
     pub rights: Rights,
+    /// What is said to an access without its right.
+    refusal: AccessError,
 }
 
 /// A peer's region.
@@ -107,12 +119,22 @@ pub(super) struct Imported {
     pub view: View,
     /// Its number at its owner.
     pub id: u32,
+    /// Its file's name, and which file that was when it was mapped.
+    name: PathBuf,
+    file: FileId,
+}
+
+/// Which file a name stood for: device and inode.
+type FileId = (u64, u64);
+
+fn id_of(file: &File) -> std::io::Result<FileId> {
+    file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 impl Imported {
     /// Opens a peer's region; why not, as its importer is told.
-    pub fn open(path: &Path, key: Key) -> Result<Imported, Status> {
-        let file = open_own(path).map_err(|error| match error {
+    pub fn open(directory: &Directory, name: &Path, key: Key) -> Result<Imported, Status> {
+        let file = directory.open_file(name).map_err(|error| match error {
             ShmError::NotThere { .. } => Status::NoSuchRegion,
             ShmError::NoResources { .. } => Status::NoResources,
             _ => Status::Transport,
@@ -142,7 +164,19 @@ impl Imported {
         let size = usize::try_from(length).map_err(|_| Status::Transport)?;
         let map = Arc::new(map(size, rights.put || rights.atomic)?);
         let id = u32::try_from(word(at::ID)).map_err(|_| Status::Version)?;
-        Ok(Imported { view: View { map, bytes, rights }, id })
+        let file = id_of(&file).map_err(|_| Status::Transport)?;
+        let view = View { map, bytes, rights, refusal: AccessError::Rights };
+        Ok(Imported { view, id, name: name.to_path_buf(), file })
+    }
+
+    /// Its file once more; `None`: the name stands for another one now, or for none.
+    pub fn reopen(&self, directory: &Directory) -> Result<Option<File>, ShmError> {
+        let file = match directory.open_file(&self.name) {
+            Err(ShmError::NotThere { .. }) => return Ok(None),
+            file => file?,
+        };
+        let same = id_of(&file).is_ok_and(|id| id == self.file);
+        Ok(same.then_some(file))
     }
 
     /// Whether its owner has ended it, or died: then nobody reads what is written.
@@ -157,7 +191,8 @@ pub(crate) fn private_memory(bytes: u64) -> std::io::Result<Arc<dyn Memory>> {
     let too_much = std::io::ErrorKind::OutOfMemory;
     let all = HEADER_BYTES.checked_add(bytes).ok_or(too_much)?;
     let map = SharedMap::anonymous(usize::try_from(all).map_err(|_| too_much)?)?;
-    Ok(Arc::new(View { map: Arc::new(map), bytes, rights: Rights::ALL }))
+    let (map, refusal) = (Arc::new(map), AccessError::Rights);
+    Ok(Arc::new(View { map, bytes, rights: Rights::ALL, refusal }))
 }
 
 impl View {
@@ -177,7 +212,7 @@ impl View {
 
     /// Demands a right.
     pub fn demand(&self, right: bool) -> Result<(), AccessError> {
-        if right { Ok(()) } else { Err(AccessError::Rights) }
+        if right { Ok(()) } else { Err(self.refusal) }
     }
 }
 

@@ -1,71 +1,17 @@
 //! Memory that several processes share: one mapping, bounds checked, given back when dropped.
 //!
-//! The bytes may change under a reader at any time: another process has them too. So nothing here
-//! hands out a reference into the mapping; bytes are copied in and out through raw pointers, and
-//! words are atomic. Whoever needs bytes in place (the push ring) argues why nobody writes them.
+//! The bytes may change under a reader at any time: another process has them too. So nothing safe
+//! here hands out a reference to bytes of the mapping; they are copied in and out (foreign.rs), and
+//! words are atomic. Who needs bytes in place (`lend`) argues why nobody writes them.
 //! Under loom the same interface stands on modelled memory: map_loom.rs.
 //! Source: Linux man-pages mmap(2).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{Ordering, compiler_fence};
 
-use super::shim::{AtomicU32, AtomicU64};
-use super::stream;
-
-/// A cache line \[byte\].
-const LINE: usize = 64;
-/// Records up to here \[byte\] are copied word by word. Who fills in a field and pushes at once has
-/// that field still on its way to the cache, and a load that is wider than the store waits until
-/// it is there, behind all that was stored before: records whose lines the consumer still has.
-/// Chosen by `fluxline bench`: 1.4 times as many records of 64 bytes.
-const BY_WORDS_MAX: usize = 64;
-/// From here on \[byte\] the copy begins a line of its target, so that whole lines are written, of
-/// which the processor need not fetch what was there. Chosen likewise: 1.1 times as many records of
-/// 1 MiB between near cores, 2.4 times between far ones.
-const LINE_UP_MIN: usize = 1024;
-
-/// Copies by words, of which the last two may overlap.
-///
-/// # Safety
-/// There must be `bytes` at both places, at least 8, and these must not overlap.
-#[inline]
-unsafe fn copy_by_words(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: each word ends at `bytes` at the latest.
-    unsafe {
-        let mut at = 0;
-        while at + 8 < bytes {
-            to.add(at).cast::<u64>().write_unaligned(from.add(at).cast::<u64>().read_unaligned());
-            // Nothing is ordered for the processor: the compiler makes wide loads of it otherwise.
-            compiler_fence(Ordering::SeqCst);
-            at += 8;
-        }
-        let (from, to) = (from.add(bytes - 8), to.add(bytes - 8));
-        to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
-    }
-}
-
-/// Copies short records word by word, long ones from a cache line of the target on. No part of the
-/// shortest records' way, which it would lengthen: 8 B records lost a quarter.
-///
-/// # Safety
-/// There must be `bytes` at both places, and these must not overlap.
-#[inline(never)]
-unsafe fn copy_record(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: inside both; less than a line is copied first of a long record.
-    unsafe {
-        if (8..=BY_WORDS_MAX).contains(&bytes) {
-            return copy_by_words(from, to, bytes);
-        }
-        let first = (LINE - to.addr() % LINE) % LINE;
-        if bytes < LINE_UP_MIN || first < 8 {
-            return ptr::copy_nonoverlapping(from, to, bytes);
-        }
-        copy_by_words(from, to, first);
-        ptr::copy_nonoverlapping(from.add(first), to.add(first), bytes - first);
-    }
-}
+use super::foreign::{self, LINE_UP_MIN};
+use super::shim::{AtomicU32, AtomicU64, Ordering};
 
 /// A shared mapping of a file.
 #[derive(Debug)]
@@ -202,31 +148,51 @@ impl SharedMap {
         unsafe { self.base.add(offset as usize).cast::<AtomicU64>().as_ref() }
     }
 
-    /// Copies into the mapping, without a look whether it fits: up to two words without a call.
-    /// Asks for the line at `ahead` too, unless the record is so long that it asks by itself.
+    /// The word at `offset`, of data that others may write at any time.
     ///
     /// # Safety
-    /// The bytes must be inside, the mapping writable, and nobody else may access them now.
+    /// The word must be inside, and `offset` a multiple of 8.
     #[inline]
-    pub(crate) unsafe fn write_unchecked(&self, offset: u64, from: &[u8], ahead: u64) {
-        debug_assert!(self.holds(offset, from.len()) && self.writable);
-        let bytes = from.len();
-        // SAFETY: inside, by the caller's word; `from` is no part of the mapping (see `write`).
-        // 8 bytes from the start and 8 up to the end are inside both.
+    pub(crate) unsafe fn data_word(&self, offset: u64) -> u64 {
+        // SAFETY: the caller's word.
+        unsafe { self.word_unchecked(offset) }.load(Ordering::Relaxed)
+    }
+
+    /// Copies a record to words of the mapping, without a look whether it fits. Asks for the line at
+    /// `ahead` too, unless the record is so long that it asks by itself.
+    ///
+    /// # Safety
+    /// Whole words around the bytes must be inside, `offset` a multiple of 8, the mapping writable.
+    #[inline]
+    pub(crate) unsafe fn write_record(&self, offset: u64, from: &[u8], ahead: u64) {
+        debug_assert!(self.holds(offset, from.len().next_multiple_of(8)) && self.writable);
+        if from.len() < LINE_UP_MIN {
+            self.prefetch(ahead);
+        }
+        // SAFETY: inside and aligned, by the caller's word; `from` is no part of the mapping (see
+        // `write`).
         unsafe {
             let to = self.base.add(offset as usize).as_ptr();
-            if (8..=16).contains(&bytes) {
-                self.prefetch(ahead);
-                let first = from.as_ptr().cast::<u64>().read_unaligned();
-                let last = from.as_ptr().add(bytes - 8).cast::<u64>().read_unaligned();
-                to.cast::<u64>().write_unaligned(first);
-                to.add(bytes - 8).cast::<u64>().write_unaligned(last);
-            } else {
-                if bytes < LINE_UP_MIN {
-                    self.prefetch(ahead);
-                }
-                copy_record(from.as_ptr(), to, bytes);
-            }
+            foreign::copy_in(from.as_ptr(), to, from.len());
+        }
+    }
+
+    /// Copies a record out of words of the mapping, in place of what `into` holds.
+    ///
+    /// # Panics
+    /// When they are not inside or `offset` is no multiple of 8.
+    #[inline]
+    pub(crate) fn read_record(&self, offset: u64, bytes: usize, into: &mut Vec<u8>) {
+        let room = bytes.next_multiple_of(8);
+        assert!(offset.is_multiple_of(8), "a record at {offset}");
+        let from = self.at(offset, room);
+        into.clear();
+        into.reserve(room);
+        // SAFETY: whole words around the bytes are inside (`at`) and in the vector (`reserve`),
+        // which is exclusive and so no part of the mapping; `bytes` of it are written.
+        unsafe {
+            foreign::copy_out(from.as_ptr(), into.as_mut_ptr(), bytes);
+            into.set_len(bytes);
         }
     }
 
@@ -263,13 +229,13 @@ impl SharedMap {
         assert!(to.writable, "a mapping for reading only");
         let (from, to) = (self.at(offset, bytes), to.at(to_offset, bytes));
         let apart = from.addr().get().abs_diff(to.addr().get()) >= bytes;
-        // SAFETY: both are inside (asserted). What overlaps within a mapping goes by `ptr::copy`;
-        // memory that is mapped twice may hold a mixture afterwards, and nothing worse.
+        // SAFETY: both are inside (asserted). What overlaps within a mapping goes by the C
+        // library's `memmove`; memory that is mapped twice may hold a mixture afterwards.
         unsafe {
             if apart {
-                stream::copy(from.as_ptr(), to.as_ptr(), bytes);
+                foreign::copy(from.as_ptr(), to.as_ptr(), bytes);
             } else {
-                ptr::copy(from.as_ptr(), to.as_ptr(), bytes);
+                foreign::copy_over_itself(from.as_ptr(), to.as_ptr(), bytes);
             }
         }
     }
@@ -280,7 +246,7 @@ impl SharedMap {
         // SAFETY: both are `into.len()` long (`at` asserts one side), `into` is exclusive and so
         // not the mapping. A concurrent writer can make the copy a mixture of old and new bytes,
         // which the callers' protocol excludes or accepts.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), into.len()) };
+        unsafe { foreign::copy(from.as_ptr(), into.as_mut_ptr(), into.len()) };
     }
 
     /// Copies into the mapping.
@@ -292,7 +258,7 @@ impl SharedMap {
         let to = self.at(offset, from.len());
         // SAFETY: inside (asserted) and writable (asserted). `from` is a Rust slice, of which the
         // mapping is never a part: nothing hands out references into it.
-        unsafe { stream::copy(from.as_ptr(), to.as_ptr(), from.len()) };
+        unsafe { foreign::copy(from.as_ptr(), to.as_ptr(), from.len()) };
     }
 }
 

@@ -9,6 +9,7 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
 
 use super::shim::{AtomicU32, AtomicU64};
 
@@ -64,6 +65,11 @@ impl SharedMap {
         usize::try_from(offset).is_ok_and(|offset| offset <= all && bytes <= all - offset)
     }
 
+    pub(crate) fn at(&self, offset: u64, bytes: usize) -> NonNull<u8> {
+        assert!(self.holds(offset, bytes));
+        NonNull::from(&self.plain[offset as usize]).cast()
+    }
+
     pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8), "a word at {offset}");
         // SAFETY: see `plain_write` for the only exclusive borrow.
@@ -83,8 +89,19 @@ impl SharedMap {
 
     /// # Safety
     /// None is needed here: all is checked.
-    pub(crate) unsafe fn write_unchecked(&self, offset: u64, from: &[u8], _ahead: u64) {
+    pub(crate) unsafe fn data_word(&self, offset: u64) -> u64 {
+        self.plain_read(offset as usize / 8)
+    }
+
+    /// # Safety
+    /// None is needed here: all is checked.
+    pub(crate) unsafe fn write_record(&self, offset: u64, from: &[u8], _ahead: u64) {
         self.write(offset, from);
+    }
+
+    pub(crate) fn read_record(&self, offset: u64, bytes: usize, into: &mut Vec<u8>) {
+        into.resize(bytes, 0);
+        self.read(offset, into);
     }
 
     /// # Safety
@@ -97,15 +114,6 @@ impl SharedMap {
         let plain = &self.plain[offset as usize..][..bytes];
         // SAFETY: cells have their content's layout; unchanged, by the caller's word.
         unsafe { std::slice::from_raw_parts(plain.as_ptr().cast(), bytes) }
-    }
-
-    /// Reads bytes that were lent once more: their borrower still has them.
-    #[cfg(test)]
-    pub(crate) fn read_lent(&self, lent: &[u8]) {
-        let offset = lent.as_ptr().addr() - self.plain.as_ptr().addr();
-        for word in words_of(offset as u64, lent.len()) {
-            self.plain_read(word);
-        }
     }
 
     pub(crate) fn copy_to(&self, offset: u64, to: &SharedMap, to_offset: u64, bytes: usize) {

@@ -6,8 +6,11 @@ pub(crate) mod allocations;
 pub(crate) mod bare;
 #[cfg(not(loom))]
 pub(crate) mod bpf;
+pub(crate) mod dir;
 #[cfg(not(loom))]
 pub mod ethtool;
+#[cfg(not(loom))]
+pub(crate) mod foreign;
 #[cfg_attr(loom, path = "futex_loom.rs")]
 pub(crate) mod futex;
 pub(crate) mod host;
@@ -16,6 +19,8 @@ pub mod interface;
 pub(crate) mod landing;
 #[cfg(not(loom))]
 pub(crate) mod landing_ring;
+#[cfg(not(any(loom, all(test, miri))))]
+pub(crate) mod lock;
 #[cfg_attr(loom, path = "map_loom.rs")]
 pub(crate) mod map;
 #[cfg(not(loom))]

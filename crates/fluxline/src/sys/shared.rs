@@ -1,15 +1,12 @@
-//! System calls of shared memory: files without a name, names for them, room.
+//! System calls of shared memory: room for files.
 //!
-//! Source: Linux man-pages open(2) (O_TMPFILE), linkat(2), posix_fallocate(3), fallocate(2),
-//! madvise(2).
+//! Source: Linux man-pages posix_fallocate(3), fallocate(2), madvise(2).
 
-use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+
+use super::dir::Dir;
 
 /// The user that this process acts for.
 pub(crate) fn effective_user() -> u32 {
@@ -20,10 +17,8 @@ pub(crate) fn effective_user() -> u32 {
 /// A file of the directory's file system that has no name yet, for its owner alone, with room for
 /// `bytes` zero bytes: a full file system is told here, not by a signal later. `huge`: on huge
 /// pages, where the host gives them on advice.
-pub(crate) fn unnamed_file(directory: &Path, bytes: u64, huge: bool) -> io::Result<File> {
-    let flags = libc::O_TMPFILE | libc::O_CLOEXEC;
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).custom_flags(flags).mode(0o600).open(directory)?;
+pub(crate) fn unnamed_file(directory: &Dir, bytes: u64, huge: bool) -> io::Result<File> {
+    let file = directory.unnamed_file()?;
     let length = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
     if huge {
         file.set_len(bytes)?;
@@ -71,14 +66,4 @@ fn fill_with_huge_pages(file: &File, bytes: u64) {
             libc::munmap(base, bytes);
         }
     }
-}
-
-/// Gives a file without a name its name; fails with `AlreadyExists` where the name is taken.
-pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
-    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let to = CString::new(path.as_os_str().as_bytes())?;
-    let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
-    // SAFETY: both strings end with a zero and live through the call.
-    let result = unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,35 +1,18 @@
 //! Large copies past the cache, where that is faster: docs/adr/0012, benches/copy.rs.
 
-use std::ptr;
-
 /// From so many bytes on a copy goes past the cache \[byte\]. Below, it would take a window that is
 /// used again out of the caches where its reader finds it. Source: benches/copy.rs.
 pub(crate) const STREAM_BYTES_MIN: usize = 16 << 20;
 
-/// Copies, past the cache from [`STREAM_BYTES_MIN`] on. Whatever is stored afterwards is seen after
-/// the bytes, as with any copy.
+/// Copies past the cache, of any length. Whatever is stored afterwards is seen after the bytes, as
+/// with any copy. Either side may be shared with others that write it (foreign.rs): no access here
+/// is one that the compiler may repeat, split or remove.
 ///
 /// # Safety
 /// Both must be valid for so many bytes and be no part of each other.
-#[inline]
-pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's word.
-    unsafe {
-        if bytes < STREAM_BYTES_MIN {
-            ptr::copy_nonoverlapping(from, to, bytes);
-        } else {
-            stream(from, to, bytes);
-        }
-    }
-}
-
-/// Copies past the cache, of any length.
-///
-/// # Safety
-/// As for [`copy`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
+    use std::arch::x86_64::{__m128i, _mm_sfence, _mm_stream_si128};
 
     const LINE: usize = 64;
     const PART: usize = size_of::<__m128i>();
@@ -40,26 +23,56 @@ unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     // is part of every x86-64. The fence orders these stores, which nothing else does, before any
     // later one, such as a publication.
     unsafe {
-        ptr::copy_nonoverlapping(from, to, before);
+        copy_bytes(from, to, before);
         for line in 0..lines {
             let place = before + line * LINE;
             let (from, to) = (from.add(place).cast::<__m128i>(), to.add(place).cast::<__m128i>());
-            let parts: [__m128i; LINE / PART] =
-                [0, 1, 2, 3].map(|at| _mm_loadu_si128(from.add(at)));
+            let parts: [__m128i; LINE / PART] = [0, 1, 2, 3].map(|at| load(from.add(at)));
             for (at, part) in parts.into_iter().enumerate() {
                 _mm_stream_si128(to.add(at), part);
             }
         }
         _mm_sfence();
         let done = before + lines * LINE;
-        ptr::copy_nonoverlapping(from.add(done), to.add(done), bytes - done);
+        copy_bytes(from.add(done), to.add(done), bytes - done);
     }
 }
 
+/// A part of a line, wherever it begins, by one instruction.
+///
+/// # Safety
+/// It must be valid for 16 bytes.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+unsafe fn load(from: *const std::arch::x86_64::__m128i) -> std::arch::x86_64::__m128i {
+    let part;
+    // SAFETY: reads 16 bytes, which are there by the caller's word, and changes nothing else.
+    unsafe {
+        std::arch::asm!(
+            "movdqu {part}, [{from}]",
+            part = out(xmm_reg) part,
+            from = in(reg) from,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    part
+}
+
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
+pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the caller's word.
-    unsafe { ptr::copy_nonoverlapping(from, to, bytes) };
+    unsafe { copy_bytes(from, to, bytes) };
+}
+
+/// Copies byte by byte: what is left over of lines.
+///
+/// # Safety
+/// As for [`stream`].
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
+    for at in 0..bytes {
+        // SAFETY: the caller's word.
+        unsafe { to.add(at).write_volatile(from.add(at).read_volatile()) };
+    }
 }
 
 /// Copies past the cache into memory of this process: for the benchmark, and tests.

@@ -252,6 +252,6 @@ fn status_of(error: AccessError) -> Status {
         AccessError::UnknownRegion => Status::Withdrawn,
         AccessError::OutOfRegion { .. } => Status::OutOfRegion,
         AccessError::Unaligned { .. } => Status::Unaligned,
-        AccessError::Rights => Status::Rights,
+        AccessError::Rights | AccessError::PushRing => Status::Rights,
     }
 }

@@ -11,8 +11,9 @@ use loom::thread;
 
 use crate::shm::channel::{CHANNEL_BYTES, Receiver, Sender};
 use crate::shm::endpoint::{Endpoint, Told};
-use crate::shm::node::{End, NodeFile, Phase, Slot};
+use crate::shm::node::{Claimer, End, NodeFile, Phase, Slot};
 use crate::shm::region::OwnRegion;
+use crate::shm::table::Table;
 use crate::sys::map::SharedMap;
 
 const LONG: Duration = Duration::from_secs(3_600);
@@ -52,8 +53,9 @@ fn loom_records_of_a_channel_come_whole_and_in_order_while_it_wraps() {
     });
 }
 
-fn name() -> Name {
-    Name::parse("claimer").expect("legal")
+fn who() -> Claimer {
+    let name = Name::parse("claimer").expect("legal");
+    Claimer { name, file: 77, reliability: Reliability::Reliable }
 }
 
 fn endpoint(peer: &NodeFile, slot: &Slot, end: End) -> Endpoint {
@@ -63,17 +65,18 @@ fn endpoint(peer: &NodeFile, slot: &Slot, end: End) -> Endpoint {
 
 /// Both ends of an open connection, in the file of `owner`.
 fn connection(owner: &NodeFile, claimer: &NodeFile) -> (Endpoint, Endpoint, Slot) {
-    let slot = owner.claim(&name(), true).expect("free");
+    let slot = owner.claim(&who()).expect("free");
     assert!(slot.change(Phase::Claimed, Phase::Open));
     let mut far = endpoint(owner, &slot, End::Claimer);
-    far.turn(Moment::from_ns(0), &[], &mut Told::new()).expect("answered");
+    far.turn(Moment::from_ns(0), &Table::default(), &mut Told::new()).expect("answered");
     (endpoint(claimer, &slot, End::Owner), far, slot)
 }
 
 /// What `of` is told until its peer has closed, asleep in between as `Shm::wait` is.
 fn told_until_closed(node: &NodeFile, of: &mut Endpoint) -> Told {
     let mut told = Told::new();
-    let regions = [Some(OwnRegion::of_heap(8))];
+    let mut regions = Table::default();
+    regions.insert(OwnRegion::of_heap(8));
     loop {
         while !of.is_due() {
             node.sleep(LONG, || of.is_due());
@@ -124,14 +127,14 @@ fn loom_a_claim_wakes_the_owner_and_shows_a_whole_name() {
     check(3, || {
         let owner = NodeFile::of_heap();
         let file = owner.clone();
-        let claimer = thread::spawn(move || drop(file.claim(&name(), true).expect("free")));
+        let claimer = thread::spawn(move || drop(file.claim(&who()).expect("free")));
         while owner.claims() == 0 {
             owner.sleep(LONG, || owner.claims() != 0);
         }
         let claimed: Vec<_> = owner.places(Phase::Claimed).collect();
         assert_eq!(claimed.len(), 1);
         let claimed = owner.slot(claimed[0].clone()).expect("of a model");
-        assert_eq!(claimed.claimer(), Some((name(), true)));
+        assert_eq!(claimed.claimer(), Some(who()));
         claimer.join().expect("the claimer");
     });
 }
@@ -141,7 +144,7 @@ fn loom_a_claim_seen_before_it_is_counted_shows_a_whole_name() {
     check(3, || {
         let owner = NodeFile::of_heap();
         let file = owner.clone();
-        let claimer = thread::spawn(move || drop(file.claim(&name(), true).expect("free")));
+        let claimer = thread::spawn(move || drop(file.claim(&who()).expect("free")));
         // As an owner does that another's claim has made look.
         let claimed = loop {
             match owner.places(Phase::Claimed).next() {
@@ -149,7 +152,25 @@ fn loom_a_claim_seen_before_it_is_counted_shows_a_whole_name() {
                 None => thread::yield_now(),
             }
         };
-        assert_eq!(claimed.claimer(), Some((name(), true)));
+        assert_eq!(claimed.claimer(), Some(who()));
         claimer.join().expect("the claimer");
+    });
+}
+
+#[test]
+fn loom_a_claim_that_is_taken_back_while_it_is_answered_ends_on_both_sides() {
+    check(3, || {
+        let owner = NodeFile::of_heap();
+        let slot = owner.claim(&who()).expect("free");
+        let other = slot.clone();
+        let claimer = thread::spawn(move || other.close(End::Claimer));
+        let answered = slot.change(Phase::Claimed, Phase::Open);
+        claimer.join().expect("the claimer");
+        if answered {
+            assert!(slot.is_closed(End::Claimer), "the owner sees it go");
+            slot.close(End::Owner);
+        }
+        assert_eq!(slot.phase(), None);
+        assert_eq!(owner.places(Phase::Free).count(), 1);
     });
 }

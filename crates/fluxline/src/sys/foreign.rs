@@ -1,0 +1,175 @@
+//! Copies to and from memory that others write at the same time: other processes, or safe code of
+//! this one. Such a copy may hold old bytes beside new ones, and nothing worse.
+//!
+//! To a Rust compiler a plain access that races with a write has no meaning. These accesses have
+//! one: words go by relaxed atomics, and longer copies by the C library's `memcpy`, called through
+//! a pointer whose value the compiler cannot know, so that it can neither repeat nor split nor
+//! remove the copy. Nothing here makes a reference to shared bytes. Why: docs/adr/0020.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::stream::{STREAM_BYTES_MIN, stream};
+
+const WORD: usize = size_of::<u64>();
+/// Records up to here \[byte\] are copied word by word. Who fills in a field and pushes at once has
+/// that field still on its way to the cache, and a load that is wider than the store waits until
+/// it is there, behind all that was stored before: records whose lines the consumer still has.
+/// Chosen by `fluxline bench`: 1.4 times as many records of 64 bytes.
+const BY_WORDS_MAX: usize = 64;
+
+type Memcpy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
+
+static MEMCPY: Memcpy = libc::memcpy;
+static MEMMOVE: Memcpy = libc::memmove;
+
+/// Copies bytes of which either side may be shared with others; past the cache where that is
+/// faster.
+///
+/// # Safety
+/// Both must be valid for so many bytes and must not overlap.
+#[inline]
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's word; a static function pointer, read as if it could change.
+    unsafe {
+        if bytes >= STREAM_BYTES_MIN {
+            return stream(from, to, bytes);
+        }
+        let memcpy = ptr::read_volatile(&raw const MEMCPY);
+        memcpy(to.cast(), from.cast(), bytes);
+    }
+}
+
+/// The same for bytes that may overlap.
+///
+/// # Safety
+/// Both must be valid for so many bytes.
+pub(crate) unsafe fn copy_over_itself(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: as in `copy`.
+    unsafe {
+        let memmove = ptr::read_volatile(&raw const MEMMOVE);
+        memmove(to.cast(), from.cast(), bytes);
+    }
+}
+
+/// The word at `place`, shared with others.
+///
+/// # Safety
+/// It must be valid for the lifetime that the caller takes, and aligned to a word.
+#[inline]
+unsafe fn word<'a>(place: *mut u8) -> &'a AtomicU64 {
+    // SAFETY: the caller's word; an atomic allows any bit pattern and concurrent change.
+    unsafe { AtomicU64::from_ptr(place.cast()) }
+}
+
+/// Copies a record from the caller's own memory to shared words, filling up the last word: up to
+/// [`BY_WORDS_MAX`] by words, without a call.
+///
+/// # Safety
+/// `to` must be aligned to a word and valid for whole words around `bytes`; `from` for `bytes`, and
+/// must not be shared.
+#[inline]
+pub(crate) unsafe fn copy_in(from: *const u8, to: *mut u8, bytes: usize) {
+    if bytes > BY_WORDS_MAX {
+        // SAFETY: the caller's word.
+        return unsafe { copy_in_lines(from, to, bytes) };
+    }
+    // SAFETY: each load ends at `bytes` at the latest; each store is of a word around them.
+    unsafe {
+        let mut at = 0;
+        while at + WORD <= bytes {
+            word(to.add(at)).store(from.add(at).cast::<u64>().read_unaligned(), Ordering::Relaxed);
+            at += WORD;
+        }
+        let left = bytes - at;
+        if left == 0 {
+            return;
+        }
+        let last = if bytes >= WORD {
+            // The last whole word there is, without what is copied already.
+            from.add(bytes - WORD).cast::<u64>().read_unaligned() >> (8 * (WORD - left))
+        } else {
+            let mut last = [0; WORD];
+            ptr::copy_nonoverlapping(from, last.as_mut_ptr(), bytes);
+            u64::from_le_bytes(last)
+        };
+        word(to.add(at)).store(last, Ordering::Relaxed);
+    }
+}
+
+/// A cache line \[byte\].
+const LINE: usize = 64;
+/// From here on \[byte\] the copy begins a line of its target, so that whole lines are written, of
+/// which the processor need not fetch what was there. Chosen likewise: 1.1 times as many records of
+/// 1 MiB between near cores, 2.4 times between far ones.
+pub(crate) const LINE_UP_MIN: usize = 1024;
+
+/// Copies a long record, from a cache line of the target on. No part of the shortest records' way,
+/// which it would lengthen: 8 B records lost a quarter.
+///
+/// # Safety
+/// As for [`copy_in`]; `bytes` must be more than a line.
+#[inline(never)]
+unsafe fn copy_in_lines(from: *const u8, to: *mut u8, bytes: usize) {
+    let first = (LINE - to.addr() % LINE) % LINE;
+    // SAFETY: inside both; less than a line, whole words of it, is copied first.
+    unsafe {
+        if bytes < LINE_UP_MIN || first == 0 {
+            return copy(from, to, bytes);
+        }
+        copy_in(from, to, first);
+        copy(from.add(first), to.add(first), bytes - first);
+    }
+}
+
+/// Copies a record of shared words to the caller's own memory, with what fills up its last word: up
+/// to [`BY_WORDS_MAX`] by words, without a call.
+///
+/// # Safety
+/// `from` must be aligned to a word; both must be valid for whole words around `bytes`; `to` must
+/// not be shared.
+#[inline]
+pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: whole words around `bytes`, by the caller's word.
+    unsafe {
+        if bytes > BY_WORDS_MAX {
+            return copy(from, to, bytes);
+        }
+        let mut at = 0;
+        while at < bytes {
+            let found = word(from.add(at).cast_mut()).load(Ordering::Relaxed);
+            to.add(at).cast::<u64>().write_unaligned(found);
+            at += WORD;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_any_length_and_place_are_copied_whole_and_beyond_their_words_nothing_is() {
+        let from: Vec<u8> = (1..=255).cycle().take(3000).collect();
+        for bytes in (0..200).chain([1023, 1024, 1025, 2000]) {
+            for start in [0, 1, 7] {
+                for place in [0, 1, 7] {
+                    let mut shared = vec![0xEE_EE_EE_EE_EE_EE_EE_EE_u64; 400];
+                    let to = shared.as_mut_ptr().wrapping_add(place).cast::<u8>();
+                    let mut back = vec![0; 3000];
+                    let source = &from[start..][..bytes];
+                    // SAFETY: aligned words of a vector, and room enough in both.
+                    unsafe {
+                        copy_in(source.as_ptr(), to, bytes);
+                        copy_out(to, back.as_mut_ptr(), bytes);
+                    }
+                    assert_eq!(&back[..bytes], source, "{bytes} bytes from {start} to {place}");
+                    let words = place + bytes.div_ceil(WORD);
+                    assert!(shared[words..].iter().all(|word| *word == 0xEEEE_EEEE_EEEE_EEEE));
+                    assert!(shared[..place].iter().all(|word| *word == 0xEEEE_EEEE_EEEE_EEEE));
+                }
+            }
+        }
+    }
+}

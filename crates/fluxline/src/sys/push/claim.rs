@@ -1,0 +1,69 @@
+//! Who has which side of a ring: a lock on a byte of the region's file.
+//!
+//! The kernel lets go of the lock when the last descriptor of that open file is closed: by the
+//! side's end, or with its process, whatever killed it, and after the process's last store. So a
+//! claim needs no owner's number that another process could get later, no heartbeat, and no steps
+//! in which its taker can die. Why no word of the ring: docs/adr/0021. Tests without files have
+//! claim_memory.rs instead.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use super::Side;
+use crate::sys::lock::{is_locked, lock, unlock};
+
+/// The region's file, opened for one side.
+#[derive(Clone, Debug)]
+pub(crate) struct ClaimFile(Arc<File>);
+
+impl ClaimFile {
+    /// A file that this side has opened by itself: locks of one open file do not exclude each other.
+    pub(crate) fn new(file: Arc<File>) -> ClaimFile {
+        ClaimFile(file)
+    }
+
+    /// Both sides' files of a ring in a test.
+    #[cfg(test)]
+    pub(crate) fn pair() -> (ClaimFile, ClaimFile) {
+        let file = ClaimFile(Arc::new(tempfile::tempfile_in("/dev/shm").expect("a file")));
+        let other = file.reopened();
+        (file, other)
+    }
+
+    /// The same file, opened once more.
+    #[cfg(test)]
+    pub(crate) fn reopened(&self) -> ClaimFile {
+        use std::os::fd::AsRawFd;
+        let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+        let mut options = File::options();
+        ClaimFile(Arc::new(options.read(true).write(true).open(path).expect("the same file")))
+    }
+}
+
+/// A side's claim; ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    file: ClaimFile,
+    side: Side,
+}
+
+impl Claim {
+    /// Claims `side`; `None`: another has it. Errors: the host's.
+    pub(crate) fn take(file: ClaimFile, side: Side) -> io::Result<Option<Claim>> {
+        Ok(lock(&file.0, side as u64)?.then_some(Claim { file, side }))
+    }
+
+    /// Whether the other side is claimed; a host that does not answer is no news of a death. Cost:
+    /// a system call.
+    pub(crate) fn other_lives(&self) -> bool {
+        is_locked(&self.file.0, self.side.other() as u64).unwrap_or(true)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // What cannot be unlocked is when the file is closed.
+        let _ = unlock(&self.file.0, self.side as u64);
+    }
+}

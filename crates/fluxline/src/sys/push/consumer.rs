@@ -1,0 +1,208 @@
+//! The end of a push ring that reads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::claim::{Claim, ClaimFile};
+use super::pace::Pace;
+use super::{HEADER_BYTES, MAGIC, Record, Ring, SKIP, Shape, Side, WORD, at};
+use crate::push::{Broken, NextError, PushCounters, PushOpenError};
+use crate::sys::futex::sleep_on;
+use crate::sys::map::SharedMap;
+use crate::sys::shim::{Ordering, fence};
+
+/// The end that reads.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    ring: Ring,
+    /// Behind the last record read.
+    head: u64,
+    /// What the producer has been told.
+    given_back: u64,
+    sleeps: bool,
+    broken: bool,
+    /// The word of the producer that was found dead, and of the one whose end was told.
+    died: Option<u64>,
+    told: Option<u64>,
+    pace: Pace,
+    counters: PushCounters,
+    claim: Claim,
+}
+
+impl Consumer {
+    /// Makes an empty ring. Errors: the size is no power of two, it does not fit into the mapping,
+    /// or the host refuses a lock.
+    pub(crate) fn create(
+        map: Arc<SharedMap>,
+        shape: Shape,
+        file: ClaimFile,
+    ) -> Result<Consumer, PushOpenError> {
+        let Shape { start, size, sleeps } = shape;
+        let wrong = || PushOpenError::Size { bytes: size };
+        let ring = Ring::of(map, start, size).ok_or_else(wrong)?;
+        let claim =
+            Claim::take(file, Side::Consumer).map_err(|error| PushOpenError::host(&error))?;
+        let claim = claim.ok_or(PushOpenError::NoRing)?;
+        for place in (0..HEADER_BYTES + WORD).step_by(8) {
+            ring.word(place).store(0, Ordering::Relaxed);
+        }
+        ring.word(at::SIZE).store(size, Ordering::Relaxed);
+        ring.word(at::SLEEPS).store(sleeps.into(), Ordering::Relaxed);
+        ring.word(at::MAGIC).store(MAGIC, Ordering::Release);
+        Ok(Consumer {
+            ring,
+            head: 0,
+            given_back: 0,
+            sleeps,
+            broken: false,
+            died: None,
+            told: None,
+            pace: Pace::new(),
+            counters: PushCounters::default(),
+            claim,
+        })
+    }
+
+    /// The next record, where it lies; `None`: there is none now.
+    ///
+    /// The record before it may be overwritten from now on.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>, NextError> {
+        let mut head = self.head_word();
+        if head == 0 || head == SKIP || self.broken {
+            head = self.unusual(head)?;
+            if head == 0 {
+                return Ok(None);
+            }
+        }
+        let Some(record) = self.ring.record(self.head, head) else { return Err(self.broken()) };
+        let (place, length) = (self.ring.place(self.head) + WORD, head - 1);
+        self.head += record;
+        self.counters.records += 1;
+        self.counters.bytes += length;
+        if self.head - self.given_back >= self.ring.size / 4 {
+            // The record just read is still the reader's: room ends before it.
+            self.give_back(self.head - record);
+        }
+        // SAFETY: the record does not leave the ring (`record`); words begin at multiples of a
+        // word. An honest producer does not write there before it is given back, which is at the
+        // next call, which needs `self` mutably.
+        Ok(Some(unsafe { Record::new(&self.ring.map, place, length as usize) }))
+    }
+
+    #[inline]
+    fn head_word(&self) -> u64 {
+        self.ring.head(self.head).load(Ordering::Acquire) // SYNC records-there <- publish
+    }
+
+    /// The head of the next record where there is not simply one; 0: there is none now.
+    #[inline(never)]
+    fn unusual(&mut self, mut head: u64) -> Result<u64, NextError> {
+        if self.broken {
+            return Err(NextError::Broken(Broken));
+        }
+        if head == SKIP {
+            let Some(next) = self.ring.skip(self.head) else { return Err(self.broken()) };
+            self.head = next;
+            head = self.head_word();
+            if head == SKIP {
+                return Err(self.broken());
+            }
+        }
+        if head == 0 && self.given_back != self.head {
+            self.give_back(self.head);
+        }
+        if head == 0 && self.is_over() {
+            // What was published before the producer ended is there now.
+            head = self.head_word();
+            if head == 0 {
+                return Err(NextError::Gone);
+            }
+        }
+        Ok(head)
+    }
+
+    /// Whether the last producer has closed or died.
+    fn is_over(&mut self) -> bool {
+        let producers = self.producers();
+        let over = match producers {
+            0 => false,
+            closed if closed.is_multiple_of(2) => true,
+            _ => {
+                if self.pace.is_due() {
+                    self.look();
+                }
+                self.died == Some(producers)
+            }
+        };
+        if over {
+            self.told = Some(producers);
+        }
+        over
+    }
+
+    /// Looks whether the producer lives. Cost: a system call.
+    pub(crate) fn look(&mut self) {
+        let producers = self.producers();
+        if self.died != Some(producers) && !self.claim.other_lives() {
+            self.died = Some(producers);
+            self.counters.died += 1;
+        }
+    }
+
+    fn producers(&self) -> u64 {
+        // SYNC producer-ended <- drop
+        self.ring.word(at::PRODUCERS).load(Ordering::Acquire)
+    }
+
+    #[cold]
+    fn broken(&mut self) -> NextError {
+        self.broken = true;
+        self.counters.broken = 1;
+        NextError::Broken(Broken)
+    }
+
+    fn give_back(&mut self, head: u64) {
+        self.ring.word(at::HEAD).store(head, Ordering::Release); // SYNC room-back -> make_room
+        self.given_back = head;
+    }
+
+    /// Sleeps until there are records, the producer has closed, or `timeout` has passed.
+    ///
+    /// Only for a ring that was made to sleep; else it returns at once. That a producer has closed
+    /// ends one sleep, and not each until the next producer comes.
+    pub(crate) fn wait(&mut self, timeout: Duration) {
+        if !self.sleeps {
+            return;
+        }
+        let sleeping = self.ring.map.half_word(self.ring.start + at::SLEEPING);
+        let bell = self.ring.map.half_word(self.ring.start + at::BELL);
+        let seen = bell.load(Ordering::Relaxed);
+        sleeping.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst); // SYNC push-bell <-> ring_bell
+        let producers = self.producers();
+        let closed = producers != 0 && producers.is_multiple_of(2);
+        if self.broken || (self.head_word() == 0 && (!closed || self.told == Some(producers))) {
+            sleep_on(bell, seen, timeout);
+        }
+        sleeping.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn counters(&self) -> &PushCounters {
+        &self.counters
+    }
+
+    /// Ends as a process does that is killed.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn die(self) {
+        let dead = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the claim is not used again, nor dropped a second time.
+        drop(unsafe { std::ptr::read(&raw const dead.claim) });
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.ring.word(at::CONSUMER_CLOSED).store(1, Ordering::Release);
+    }
+}

@@ -1,0 +1,276 @@
+//! The end of a push ring that writes.
+
+use std::sync::Arc;
+
+use fluxline_proto::Moment;
+
+use super::claim::{Claim, ClaimFile};
+use super::pace::Pace;
+use super::{HEADER_BYTES, MAGIC, Ring, SKIP, Side, WORD, at, is_position};
+use crate::clock;
+use crate::push::{Broken, PushCounters, PushOpenError, PushRefused};
+use crate::sys::futex::wake;
+use crate::sys::map::SharedMap;
+use crate::sys::shim::{Ordering, fence};
+
+/// How far ahead of its writing the producer asks for cache lines \[byte\]: the consumer's core has
+/// them, and several must be on their way at once. Longer records
+/// ask by themselves as they are copied, and lose (4 KiB: a fifth) when a line in their midst is
+/// asked for. Chosen by `fluxline bench`.
+const AHEAD_BYTES: u64 = 1024;
+
+/// The end that writes.
+#[derive(Debug)]
+pub(crate) struct Producer {
+    ring: Ring,
+    /// Behind the last record written; a zero head is there once it is published.
+    tail: u64,
+    /// Position and head of the first record that is not published.
+    first: Option<(u64, u64)>,
+    /// The consumer's head when it was last read; a ring's size behind the tail once the ring has
+    /// ended, so that each push comes to `make_room`.
+    head_seen: u64,
+    sleeps: bool,
+    /// Since when there has been no room.
+    stalled_since: Option<Moment>,
+    /// Why nothing can be pushed any more.
+    ended: Option<PushRefused>,
+    pace: Pace,
+    counters: PushCounters,
+    /// Ends last, when nothing more is written.
+    claim: Claim,
+}
+
+impl Producer {
+    /// Becomes the producer of the ring that a consumer has made at `start`, in at most `room`
+    /// bytes.
+    pub(crate) fn attach(
+        map: Arc<SharedMap>,
+        (start, room): (u64, u64),
+        file: ClaimFile,
+    ) -> Result<Producer, PushOpenError> {
+        let ring = find(map, start, room).ok_or(PushOpenError::NoRing)?;
+        let claim =
+            Claim::take(file, Side::Producer).map_err(|error| PushOpenError::host(&error))?;
+        let process = || ring.word(at::PROCESS).load(Ordering::Relaxed);
+        let claim = claim.ok_or_else(|| PushOpenError::Claimed { process: process() })?;
+        if !claim.other_lives() {
+            return Err(PushOpenError::ConsumerGone);
+        }
+        // SYNC room-back <- give_back. What is behind the head is the last producer's, whose claim
+        // has ended after its last store.
+        let head_seen = ring.word(at::HEAD).load(Ordering::Acquire);
+        let tail = is_position(head_seen).then(|| ring.end_of_records(head_seen)).flatten();
+        let tail = tail.ok_or(PushOpenError::Broken(Broken))?;
+        let before = ring.word(at::PRODUCERS).load(Ordering::Relaxed);
+        ring.word(at::PROCESS).store(std::process::id().into(), Ordering::Relaxed);
+        // Odd, and another number than that of a producer that died.
+        ring.word(at::PRODUCERS).store((before | 1).wrapping_add(2), Ordering::Relaxed);
+        let sleeps = ring.word(at::SLEEPS).load(Ordering::Relaxed) != 0;
+        Ok(Producer {
+            ring,
+            tail,
+            first: None,
+            head_seen,
+            sleeps,
+            stalled_since: None,
+            ended: None,
+            pace: Pace::new(),
+            counters: PushCounters::default(),
+            claim,
+        })
+    }
+
+    /// The longest record \[byte\]: a quarter of the ring, so that one always fits in the end.
+    pub(crate) fn record_bytes_max(&self) -> usize {
+        (self.ring.record_max() - WORD) as usize
+    }
+
+    /// Writes a record behind the last; [`Producer::publish`] shows it to the consumer.
+    #[inline]
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), PushRefused> {
+        let record = self.reserve(bytes.len())?;
+        let place = self.ring.place(self.tail) + WORD;
+        let ahead = self.ring.place(self.tail + AHEAD_BYTES);
+        // SAFETY: `record` bytes from the tail are the producer's (room was found) and do not wrap
+        // (`reserve`), so they are inside; the tail is a multiple of a word. The consumer reads
+        // them only after SYNC records-there.
+        unsafe { self.ring.map.write_record(place, bytes, ahead) };
+        self.seal(bytes.len(), record);
+        Ok(())
+    }
+
+    /// The same with a word before the bytes, part of the record.
+    #[inline]
+    pub(crate) fn push_with(&mut self, word: u64, bytes: &[u8]) -> Result<(), PushRefused> {
+        let all = bytes.len() + WORD as usize;
+        let record = self.reserve(all)?;
+        let place = self.ring.place(self.tail) + WORD;
+        let ahead = self.ring.place(self.tail + AHEAD_BYTES);
+        // SAFETY: as in `push`; the record was reserved for both.
+        unsafe {
+            self.ring.map.write_record(place, &word.to_le_bytes(), ahead);
+            self.ring.map.write_record(place + WORD, bytes, ahead);
+        }
+        self.seal(all, record);
+        Ok(())
+    }
+
+    /// Makes sure that a record of `bytes` fits behind the tail without wrapping; what it takes.
+    #[inline(always)]
+    fn reserve(&mut self, bytes: usize) -> Result<u64, PushRefused> {
+        let record = WORD + (bytes as u64).next_multiple_of(WORD);
+        let to_end = self.ring.to_end(self.tail);
+        let skipped = if record > to_end { to_end } else { 0 };
+        let free = self.ring.size - self.tail.wrapping_sub(self.head_seen);
+        if free < skipped + record + WORD || record > self.ring.record_max() {
+            self.make_room(bytes, skipped + record + WORD)?;
+        }
+        if skipped > 0 {
+            self.put_head(SKIP);
+            self.tail += skipped;
+        }
+        Ok(record)
+    }
+
+    /// The record of `bytes` at the tail is whole.
+    #[inline(always)]
+    fn seal(&mut self, bytes: usize, record: u64) {
+        self.put_head(bytes as u64 + 1);
+        self.tail += record;
+        self.counters.records += 1;
+        self.counters.bytes += bytes as u64;
+    }
+
+    /// Writes the head at the tail, or keeps it for `publish` if it is the first.
+    #[inline]
+    fn put_head(&mut self, head: u64) {
+        if self.first.is_none() {
+            self.first = Some((self.tail, head));
+        } else {
+            self.ring.head(self.tail).store(head, Ordering::Relaxed);
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self, bytes: usize, wanted: u64) -> Result<(), PushRefused> {
+        let max = self.record_bytes_max();
+        if bytes > max {
+            return Err(PushRefused::TooLong { bytes, max });
+        }
+        if let Some(ended) = self.ended {
+            return Err(ended);
+        }
+        // SYNC room-back <- give_back
+        let head = self.ring.word(at::HEAD).load(Ordering::Acquire);
+        // It has gone up, and not beyond what there is.
+        let passed = head.wrapping_sub(self.head_seen);
+        if !is_position(head) || passed > self.tail - self.head_seen {
+            self.end(PushRefused::Broken(Broken));
+            return Err(PushRefused::Broken(Broken));
+        }
+        self.head_seen = head;
+        if self.ring.size - (self.tail - head) >= wanted {
+            if let Some(since) = self.stalled_since.take() {
+                self.counters.stalled_ns += clock::monotonic().since(since).as_ns();
+            }
+            return Ok(());
+        }
+        // What is written must be seen, or nobody makes room.
+        self.publish();
+        if self.ended.is_none() && (self.has_closed() || (self.pace.is_due() && !self.look())) {
+            self.end(PushRefused::ConsumerGone);
+        }
+        if let Some(ended) = self.ended {
+            return Err(ended);
+        }
+        self.counters.full += 1;
+        self.stalled_since.get_or_insert_with(clock::monotonic);
+        Err(PushRefused::Full)
+    }
+
+    /// Shows all records to the consumer. Cost: one store, and a system call if it sleeps.
+    #[inline]
+    pub(crate) fn publish(&mut self) {
+        let Some((position, head)) = self.first.take() else { return };
+        // Once per batch: nobody looks behind a first head that is zero.
+        self.ring.head(self.tail).store(0, Ordering::Relaxed);
+        self.ring.head(position).store(head, Ordering::Release); // SYNC records-there -> next
+        self.counters.batches += 1;
+        if self.sleeps {
+            self.ring_bell();
+        }
+        if self.pace.is_due() && !self.look() {
+            self.end(PushRefused::ConsumerGone);
+        }
+    }
+
+    fn ring_bell(&self) {
+        fence(Ordering::SeqCst); // SYNC push-bell <-> wait
+        let map = &self.ring.map;
+        if map.half_word(self.ring.start + at::SLEEPING).load(Ordering::Relaxed) != 0 {
+            let bell = map.half_word(self.ring.start + at::BELL);
+            bell.fetch_add(1, Ordering::Relaxed);
+            wake(bell);
+        }
+    }
+
+    /// Whether the consumer is there: neither closed nor dead. Cost: a system call.
+    pub(crate) fn look(&self) -> bool {
+        !self.has_closed() && self.claim.other_lives()
+    }
+
+    fn has_closed(&self) -> bool {
+        self.ring.word(at::CONSUMER_CLOSED).load(Ordering::Acquire) != 0
+    }
+
+    /// From now on each push is refused for this reason.
+    fn end(&mut self, why: PushRefused) {
+        self.ended = Some(why);
+        self.head_seen = self.tail.wrapping_sub(self.ring.size);
+    }
+
+    /// Since when there has been no room.
+    pub(crate) fn stalled_since(&self) -> Option<Moment> {
+        self.stalled_since
+    }
+
+    /// Why each push is refused; `None`: none is for good.
+    pub(crate) fn ended(&self) -> Option<PushRefused> {
+        self.ended
+    }
+
+    pub(crate) fn counters(&self) -> &PushCounters {
+        &self.counters
+    }
+
+    /// Ends as a process does that is killed: nothing is published, nothing is said.
+    #[cfg(test)]
+    pub(crate) fn die(self) {
+        let dead = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the claim is not used again, nor dropped a second time.
+        drop(unsafe { std::ptr::read(&raw const dead.claim) });
+    }
+}
+
+/// The ring at `start` of the mapping, in at most `room` bytes.
+fn find(map: Arc<SharedMap>, start: u64, room: u64) -> Option<Ring> {
+    if !map.holds(start, HEADER_BYTES as usize)
+        || map.word(start + at::MAGIC).load(Ordering::Acquire) != MAGIC
+    {
+        return None;
+    }
+    let size = map.word(start + at::SIZE).load(Ordering::Relaxed);
+    let fits = HEADER_BYTES.checked_add(size).is_some_and(|all| all <= room);
+    fits.then(|| Ring::of(map, start, size)).flatten()
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.publish();
+        let producers = self.ring.word(at::PRODUCERS);
+        let ended = producers.load(Ordering::Relaxed).wrapping_add(1);
+        producers.store(ended, Ordering::Release); // SYNC producer-ended -> producers
+        self.ring_bell();
+    }
+}

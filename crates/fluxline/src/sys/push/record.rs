@@ -1,0 +1,119 @@
+//! A record where it lies in the ring.
+
+use std::fmt;
+
+use crate::sys::map::SharedMap;
+
+const WORD: usize = 8;
+
+/// A record in the memory of a push ring, until the consumer's next call.
+///
+/// The producer's process can write these bytes at any time, by a defect or on purpose. So a record
+/// is no `&[u8]`: bytes are copied out, and checked in the copy. A record that changes while it is
+/// copied arrives as a mixture of bytes, and does no other harm. Why: docs/adr/0020.
+#[derive(Clone, Copy)]
+pub struct Record<'a> {
+    map: &'a SharedMap,
+    /// Where it is in the mapping, a multiple of a word \[byte\].
+    place: u64,
+    bytes: usize,
+}
+
+impl<'a> Record<'a> {
+    /// # Safety
+    /// Whole words around `bytes` must be inside the mapping, `place` a multiple of a word.
+    #[inline]
+    pub(crate) unsafe fn new(map: &'a SharedMap, place: u64, bytes: usize) -> Record<'a> {
+        debug_assert!(map.holds(place, bytes.next_multiple_of(WORD)));
+        Record { map, place, bytes }
+    }
+
+    /// How long it is \[byte\].
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it has no bytes.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Copies all bytes into `into`, in place of what that held. Cost: one copy; it allocates only
+    /// for a record that is longer than all before.
+    #[inline]
+    pub fn copy_to(&self, into: &mut Vec<u8>) {
+        self.map.read_record(self.place, self.bytes, into);
+    }
+
+    /// The bytes as a vector of their own.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.copy_to(&mut bytes);
+        bytes
+    }
+
+    /// Word number `index` of the record, little-endian; `None`: that word is not whole.
+    #[inline]
+    #[must_use]
+    pub fn word(&self, index: usize) -> Option<u64> {
+        // SAFETY: a whole word of the record, which is inside (`new`).
+        (index < self.bytes / WORD).then(|| unsafe { self.word_inside(index) })
+    }
+
+    /// All whole words of the record, little-endian.
+    #[inline]
+    pub fn words(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let record = *self;
+        // SAFETY: a whole word of the record, which is inside (`new`).
+        (0..self.bytes / WORD).map(move |index| unsafe { record.word_inside(index) })
+    }
+
+    /// # Safety
+    /// The word must be one of the record.
+    #[inline]
+    unsafe fn word_inside(&self, index: usize) -> u64 {
+        let place = self.place + (index * WORD) as u64;
+        // SAFETY: inside by the caller's word and aligned.
+        unsafe { self.map.data_word(place) }
+    }
+
+    /// The first word, and the record behind it; `None`: it has no whole word.
+    #[inline]
+    #[must_use]
+    pub fn split_word(&self) -> Option<(u64, Record<'a>)> {
+        let first = self.word(0)?;
+        let (place, bytes) = (self.place + WORD as u64, self.bytes - WORD);
+        Some((first, Record { map: self.map, place, bytes }))
+    }
+
+    /// Where its first byte is: for other languages, to which the same holds as for
+    /// [`Record::as_slice`].
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.map.at(self.place, self.bytes).as_ptr()
+    }
+
+    /// The bytes in place, without a copy.
+    ///
+    /// # Safety
+    /// Nobody may write them while the result lives: neither another process that maps the region
+    /// (each of the same user can), nor a window or a put to this region in this one. Who trusts
+    /// the producer's program with this may skip the copy; nobody can check it.
+    #[inline]
+    #[must_use]
+    pub unsafe fn as_slice(&self) -> &'a [u8] {
+        // SAFETY: inside (`new`); unchanged by the caller's word.
+        unsafe { self.map.lend(self.place, self.bytes) }
+    }
+}
+
+impl fmt::Debug for Record<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a record of {} bytes", self.bytes)
+    }
+}

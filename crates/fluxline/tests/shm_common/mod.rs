@@ -1,0 +1,86 @@
+//! What the tests of shared memory between processes have in common.
+#![allow(dead_code, reason = "each test program uses some of it")]
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fluxline::clock;
+use fluxline::shm::{Shm, ShmConfig, ShmError};
+use fluxline_proto::fabric::{Completion, EndpointId, Fabric, Key, Name, Status};
+
+/// Of all regions.
+pub const KEY: Key = Key(7);
+/// Longer than anything takes on a slow machine.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A name that is legal.
+pub fn name(text: &str) -> Name {
+    Name::parse(text).expect("a legal name")
+}
+
+/// A base directory of the test's own, in memory.
+pub fn base() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("fluxline-test-").tempdir_in("/dev/shm").expect("a directory")
+}
+
+/// A node of the group `lab`.
+pub fn open(base: &Path, node: &str) -> Result<Shm, ShmError> {
+    let config = ShmConfig { base: Some(base.join("base")), ..ShmConfig::default() };
+    Shm::open(&name("lab"), &name(node), config)
+}
+
+/// Polls until `wanted` accepts something.
+pub fn wait<T>(node: &mut Shm, mut wanted: impl FnMut(&Completion) -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        while let Some(what) = node.poll(clock::now()) {
+            if let Some(found) = wanted(&what) {
+                return found;
+            }
+        }
+        assert!(began.elapsed() < PATIENCE, "nothing came in time");
+        node.wait(Duration::from_millis(10));
+    }
+}
+
+/// The connection, if that is what was told.
+pub fn connected(what: &Completion) -> Option<EndpointId> {
+    match what {
+        Completion::Connected { endpoint, .. } => Some(*endpoint),
+        _ => None,
+    }
+}
+
+/// Why a connection is over, if that is what was told.
+pub fn broken(what: &Completion) -> Option<Status> {
+    match what {
+        Completion::Broken { status, .. } => Some(*status),
+        _ => None,
+    }
+}
+
+/// This program again, in a role.
+pub fn start(role: &str, base: &Path) -> Child {
+    start_by(Command::new(std::env::current_exe().expect("a path")), role, base)
+}
+
+/// This program again, with so many descriptors at most.
+pub fn start_limited(descriptors: u32, role: &str, base: &Path) -> Child {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("ulimit -n {descriptors}; exec \"$0\" \"$@\""));
+    shell.arg(std::env::current_exe().expect("a path"));
+    start_by(shell, role, base)
+}
+
+/// This program again, in a role, by another one.
+pub fn start_by(mut program: Command, role: &str, base: &Path) -> Child {
+    program
+        .args(["--exact", "child", "--include-ignored", "--nocapture"])
+        .env("ROLE", role)
+        .env("BASE", base)
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("it starts")
+}
