@@ -18,15 +18,14 @@ use super::error::LoadError;
 use super::expression::Expr;
 use super::interval::{Known, Range};
 use super::layout::{
-    Crc, EMULATE_VARIABLES, Edge, Event, Fragment, Origin, PacketType, Payload, Records, Sequence,
-    SizeRule, SourceTerm, Timestamp,
+    Crc, EMULATE_VARIABLES, Edge, Origin, PacketType, Payload, Records, SizeRule, SourceTerm,
+    Timestamp,
 };
 use super::model;
 use super::names::nearest;
 use super::resolve::{Resolved, fold, resolve};
 use super::scope::{Context, PACKET_BYTES_MAX, Part, Written};
 use super::time_unit;
-use super::word::mask;
 
 type Span = core::ops::Range<usize>;
 
@@ -57,15 +56,20 @@ pub(crate) fn packet_type(
     let mut roles = Roles { context, place: &place, header };
     let size = roles.size_equals(size, packet)?;
     let timestamp = roles.timestamp(packet.timestamp.as_ref())?;
+    let source = roles.source(packet)?;
+    let event = roles.event(packet.event.as_ref())?;
+    let fragment = roles.fragment(packet.fragment.as_ref(), event.is_some())?;
+    let sequence = roles.sequence(packet.sequence.as_ref(), timestamp.as_ref(), &fragment)?;
+    roles.check_source(packet, &source, (sequence.as_ref(), event.as_ref(), &fragment))?;
     let mut resolved = PacketType {
         name: packet.name.get_ref().clone(),
         help: packet.help.clone(),
         select: None,
         size,
-        source: roles.source(packet)?,
-        sequence: roles.sequence(packet.sequence.as_ref(), timestamp.is_some())?,
-        event: roles.event(packet.event.as_ref())?,
-        fragment: roles.fragment(packet.fragment.as_ref(), packet.event.is_some())?,
+        source,
+        sequence,
+        event,
+        fragment,
         timestamp,
         payload: roles.payload(packet.payload.as_ref())?,
         records,
@@ -148,30 +152,44 @@ fn records(
 }
 
 /// The roles of one packet type, over its header.
-struct Roles<'a, 'b> {
-    context: &'a mut Context<'b>,
-    place: &'a str,
-    header: Resolved,
+pub(super) struct Roles<'a, 'b> {
+    pub(super) context: &'a mut Context<'b>,
+    pub(super) place: &'a str,
+    pub(super) header: Resolved,
 }
 
 impl Roles<'_, '_> {
-    fn error(&self, span: Span, message: &str) -> LoadError {
+    pub(super) fn error(&self, span: Span, message: &str) -> LoadError {
         self.context.source.error(span, format!("{}, {message}", self.place))
     }
 
-    fn range(&self, expression: &Expr, span: Span, what: &str) -> Result<Range, LoadError> {
+    pub(super) fn range(
+        &self,
+        expression: &Expr,
+        span: Span,
+        what: &str,
+    ) -> Result<Range, LoadError> {
+        let error = |message| self.context.source.error(span, format!("{what}: {message}"));
+        self.range_with(expression, &|_, range| range).map_err(error)
+    }
+
+    /// The range of an expression over values whose own ranges `narrow` may cut.
+    pub(super) fn range_with(
+        &self,
+        expression: &Expr,
+        narrow: &dyn Fn(usize, Range) -> Range,
+    ) -> Result<Range, String> {
         let values = &self.header.layout.values;
         let known = Known {
-            value: &|id| Ok(values[id].range),
+            value: &|id| Ok(narrow(id, values[id].range)),
             name: &|id| values[id].name.clone(),
             size: self.header.size,
         };
-        let error = |message| self.context.source.error(span, format!("{what}: {message}"));
-        known.range(expression).map_err(error)
+        known.range(expression)
     }
 
     /// A proven expression with its range.
-    fn expression(
+    pub(super) fn expression(
         &self,
         written: &Spanned<model::Expression>,
         key: &str,
@@ -246,123 +264,10 @@ impl Roles<'_, '_> {
     }
 
     /// The width of an expression that is a field's value alone.
-    fn field_bits(&self, expression: &Expr) -> Option<u32> {
+    pub(super) fn field_bits(&self, expression: &Expr) -> Option<u32> {
         let Expr::Value(id) = expression else { return None };
         let value = self.header.layout.values.get(*id)?;
         (!matches!(value.origin, Origin::Computed { .. })).then_some(value.width_bits)
-    }
-
-    fn width(
-        &self,
-        key: &str,
-        (value, range): (&Expr, Range),
-        (bits, span): (Option<&Spanned<u64>>, Span),
-        (least, default): (u64, Option<u32>),
-    ) -> Result<u8, LoadError> {
-        let width = match (bits, self.field_bits(value).or(default)) {
-            (Some(bits), _) => *bits.get_ref(),
-            (None, Some(width)) => u64::from(width),
-            (None, None) => {
-                let message = format!("{key}: `bits` is missing; say after how many bits it wraps");
-                return Err(self.error(span, &message));
-            }
-        };
-        let span = bits.map_or(span, Spanned::span);
-        if width < least || width > 64 {
-            let message = format!("{key}: `bits` is {width}; it can be {least} to 64");
-            return Err(self.error(span, &message));
-        }
-        let width_bits = u32::try_from(width).unwrap_or(64);
-        if range.1 > mask(width_bits) {
-            let message = format!(
-                "{key}: its value can be {}, more than {width} bits hold; mask it, like \
-                 `({}) & {:#x}`",
-                range.1,
-                self.header.layout.text_of(value),
-                mask(width_bits)
-            );
-            return Err(self.error(span, &message));
-        }
-        Ok(u8::try_from(width).unwrap_or(64))
-    }
-
-    fn sequence(
-        &self,
-        written: Option<&Spanned<model::Sequence>>,
-        has_time: bool,
-    ) -> Result<Option<Sequence>, LoadError> {
-        let Some(written) = written else { return Ok(None) };
-        let sequence = written.get_ref();
-        let (value, range) = self.expression(&sequence.value, "`sequence.value`")?;
-        let widths = (sequence.bits.as_ref(), sequence.value.span());
-        let bits = self.width("`sequence`", (&value, range), widths, (4, None))?;
-        let step = match &sequence.step {
-            None => 1,
-            Some(step) => match self.expression(step, "`sequence.step`")?.0 {
-                Expr::Constant(step) if step > 0 && step <= mask(u32::from(bits)) => step,
-                _ => {
-                    let message = format!(
-                        "`sequence.step` must be a constant from 1 to {}",
-                        mask(u32::from(bits))
-                    );
-                    return Err(self.error(step.span(), &message));
-                }
-            },
-        };
-        let timestamp_step_ns = match &sequence.timestamp_step_ns {
-            Some(step) if !has_time => {
-                let message = "`sequence.timestamp-step-ns` needs a `timestamp`; add one";
-                return Err(self.error(step.span(), message));
-            }
-            Some(step) if *step.get_ref() == 0 => {
-                return Err(self.error(step.span(), "`sequence.timestamp-step-ns` is 0"));
-            }
-            step => step.as_ref().map(|step| *step.get_ref()),
-        };
-        Ok(Some(Sequence { value, bits, step, timestamp_step_ns }))
-    }
-
-    fn event(&self, written: Option<&Spanned<model::Event>>) -> Result<Option<Event>, LoadError> {
-        let Some(written) = written else { return Ok(None) };
-        let event = written.get_ref();
-        let (key, range) = self.expression(&event.key, "`event.key`")?;
-        let widths = (event.bits.as_ref(), event.key.span());
-        let bits = self.width("`event`", (&key, range), widths, (1, Some(64)))?;
-        Ok(Some(Event { key, bits }))
-    }
-
-    fn fragment(
-        &mut self,
-        written: Option<&Spanned<model::Fragment>>,
-        has_event: bool,
-    ) -> Result<Fragment, LoadError> {
-        let rule = self.context.rule(format!("{}, `fragment`", self.place));
-        let Some(written) = written else { return Ok(Fragment::Whole) };
-        if !has_event {
-            let message =
-                "`fragment` needs an `event`: say by which key its packets belong together";
-            return Err(self.error(written.span(), message));
-        }
-        let fragment = written.get_ref();
-        let index = self.optional(&fragment.index, "`fragment.index`")?;
-        let count = self.optional(&fragment.count, "`fragment.count`")?;
-        let offset = self.optional(&fragment.offset, "`fragment.offset`")?;
-        let total = self.optional(&fragment.total, "`fragment.total`")?;
-        match (index, count, offset, total) {
-            (Some(index), Some(count), None, None) => {
-                if matches!(count, Expr::Constant(count) if count == 0 || count > 1 << 20) {
-                    let message = "`fragment.count` must be from 1 to 1048576";
-                    return Err(self.error(written.span(), message));
-                }
-                Ok(Fragment::Index { index, count, rule })
-            }
-            (None, None, Some(offset), Some(total)) => Ok(Fragment::Bytes { offset, total, rule }),
-            _ => Err(self.error(
-                written.span(),
-                "`fragment` is either `index` and `count` or `offset` and `total`; write both \
-                 keys of one pair",
-            )),
-        }
     }
 
     fn timestamp(
@@ -396,7 +301,21 @@ impl Roles<'_, '_> {
             }
         };
         let epoch = time.epoch;
-        Ok(Some(Timestamp { seconds, ticks, ns_numerator, ns_denominator, epoch, when }))
+        let mut stamp =
+            Timestamp { seconds, ticks, ns_numerator, ns_denominator, wrap_ns: None, epoch, when };
+        stamp.wrap_ns = self.wrap_ns(&stamp);
+        Ok(Some(stamp))
+    }
+
+    /// After how long a time stamp begins anew: after its largest value.
+    fn wrap_ns(&self, stamp: &Timestamp) -> Option<u64> {
+        let (coarsest, tick) = match (&stamp.seconds, &stamp.ticks) {
+            (Some(seconds), _) => (seconds, (1_000_000_000, 1)),
+            (None, ticks) => (ticks.as_ref()?, (stamp.ns_numerator, stamp.ns_denominator)),
+        };
+        let high = self.range(coarsest, 0..0, "").ok()?.1;
+        let ticks = u128::from(high) + 1;
+        u64::try_from(ticks * u128::from(tick.0) / u128::from(tick.1)).ok()
     }
 
     fn payload(&mut self, written: Option<&Spanned<model::Payload>>) -> Result<Payload, LoadError> {
