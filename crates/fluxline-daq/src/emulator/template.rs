@@ -37,8 +37,9 @@ const TICKS: usize = 9;
 const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Packets of a fragment that is described by a byte range.
 const BYTE_RANGE_PACKETS: u32 = 4;
-/// Event keys of the packets that are read back: small but not zero, and beyond usual widths.
-const READ_BACK_EVENTS: [u64; 4] = [3, 0x1_8003, 0x1_8000_0003, 0x1_8000_0000_0003];
+/// Event keys of the packets that are read back: small but not zero, and beyond usual widths. Their
+/// lowest bits differ, so that a constant is never taken for a key or a counter.
+const READ_BACK_EVENTS: [u64; 4] = [3, 0x1_8006, 0x1_8000_000B, 0x1_8000_0000_0011];
 /// TAI is ahead of UTC by so many seconds. Source: IERS bulletin C, unchanged since 2017.
 const TAI_MINUS_UTC_S: u64 = 37;
 /// 1980-01-06 in Unix time \[s\], and how far GPS time is ahead of UTC. Source: IS-GPS-200.

@@ -40,11 +40,21 @@ fn is_timed(packet: &PacketType) -> bool {
         && values_of(packet) <= 1 << 20
 }
 
+/// Whether the time stamp goes on for longer than the longest loss.
+fn has_long_time(packet: &PacketType) -> bool {
+    let step_ns = packet.sequence.as_ref().and_then(|sequence| sequence.timestamp_step_ns);
+    let wrap_ns = packet.timestamp.as_ref().and_then(|stamp| stamp.wrap_ns);
+    wrap_ns.is_none_or(|wrap| wrap / 1000 > step_ns.unwrap_or(0))
+}
+
 /// Faults that a counter of so many values can show.
 fn faults(dice: &mut Dice, packet: &PacketType) -> Faults {
     let values = values_of(packet);
     let none = Faults::default();
-    let drop = if is_timed(packet) && dice.one_in(2) { 0.93 } else { dice.share() * 0.08 };
+    // No time stamp helps a key whose whole round was lost.
+    let wide_key = packet.event.as_ref().is_none_or(|event| event.bits >= 16);
+    let long = is_timed(packet) && wide_key && has_long_time(packet) && dice.one_in(2);
+    let drop = if long { 0.93 } else { dice.share() * 0.08 };
     let mixed = Faults {
         drop: dice.share() * 0.05,
         duplicate: dice.share() * 0.1,
@@ -55,9 +65,10 @@ fn faults(dice: &mut Dice, packet: &PacketType) -> Faults {
     match dice.below(4) {
         0 => none,
         1 if values >= MIXED_VALUES_MIN => mixed,
-        // A packet may be overtaken by half of the numbers that are told from repeats.
-        2 => {
-            let reorder_distance = (values / 8).clamp(1, 100) as u32;
+        // A packet may be overtaken by a quarter of the numbers that are told from repeats: others
+        // that wait with it add to that.
+        2 if values >= 64 => {
+            let reorder_distance = (values / 16).clamp(1, 100) as u32;
             Faults { duplicate: dice.share() * 0.2, reorder: 0.05, reorder_distance, ..none }
         }
         _ => Faults { drop, duplicate: dice.share() * 0.1, ..none },
@@ -197,6 +208,7 @@ fn run(seed: u64) -> Option<String> {
         let sender = SenderAddress::from(sender);
         let datagram = Datagram { bytes: emission.bytes, sender, port: 6006, time: now };
         acquisition.take(0, now, &datagram);
+        acquisition.poll(now);
         if acquisition.batch_is_due(now) {
             spare = acquisition.take_batch(spare);
             spare.clear();
