@@ -8,9 +8,7 @@ use fluxline_bench::real::{Link, LinkError};
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
 #[command(name = "fluxline", version = crate::version::VERSION, max_term_width = 110)]
-#[command(after_help = "Exit status: 0 done; 1 failed; 2 wrong command line; 3 wrong input file; \
-    4 the ledger does not close; 5 recording stopped; 6 a link could not be opened.\n\n\
-    Example: fluxline run --pcap capture.pcapng --format srs-vmm3")]
+#[command(after_help = crate::failure::status_help())]
 pub struct Arguments {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
@@ -310,6 +308,9 @@ pub struct RunArguments {
     /// Stop after so many seconds; 0: when the sources end, or Ctrl-C
     #[arg(long)]
     pub seconds: Option<f64>,
+    /// Do not let these ends of received data make the exit status, for example rejected,truncated
+    #[arg(long, value_delimiter = ',', value_name = "COUNTERS")]
+    pub accept: Vec<String>,
     /// Build events and close the ledger, but write no event files
     #[arg(long)]
     pub no_record: bool,

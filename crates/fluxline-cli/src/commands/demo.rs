@@ -2,12 +2,12 @@
 
 use crate::arguments::DemoArguments;
 use crate::experiment::Experiment;
-use crate::failure::Failure;
+use crate::failure::{Ending, Failure};
 use crate::run::RunRequest;
 use crate::say;
 
 /// Eight emulated front-ends push UDP over loopback; events of eight fragments are recorded.
-pub fn demo(arguments: DemoArguments, json: bool) -> Result<(), Failure> {
+pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
     let DemoArguments { seconds, sources, rate, drop, seed, folder } = arguments;
     let packets = (seconds * rate).ceil().max(1.0);
     let text = format!(
@@ -27,11 +27,11 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<(), Failure> {
         );
     }
     let report = crate::run::run(RunRequest { experiment, folder, quiet: json })?;
-    super::run::finish(&report, json)?;
+    let ending = super::run::finish(&report, json);
     if !json {
         say!("{}", compare(&report.ledger));
     }
-    Ok(())
+    Ok(ending)
 }
 
 /// What the front-ends say that they did, beside what the ledger found.

@@ -8,6 +8,7 @@ pub mod emulate;
 pub mod export;
 pub mod format;
 pub mod inspect;
+mod integrity;
 pub mod recover;
 pub mod run;
 pub mod shm;

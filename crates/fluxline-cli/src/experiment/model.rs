@@ -27,6 +27,9 @@ pub struct Experiment {
     /// Most sources that the run tells apart; packets of further ones are refused and counted.
     #[serde(default = "sources_max")]
     pub sources_max: u32,
+    /// Ends of received data that do not make the exit status: names of counters, or `silent`.
+    #[serde(default)]
+    pub accept: Vec<String>,
     /// Where packets come from.
     #[serde(rename = "source")]
     pub sources: Vec<Source>,

@@ -244,7 +244,7 @@ fn receive(
             Ok(Received::ReaderGone) => break,
             Ok(_) => {}
             Err(error) => {
-                live.note(Some(error));
+                live.fault(error);
                 break;
             }
         }
@@ -276,7 +276,7 @@ fn receive_sensors(
             }
             Ok(_) => {}
             Err(error) => {
-                live.note(Some(error));
+                live.fault(error);
                 stop.now();
                 break;
             }

@@ -18,7 +18,9 @@ mod roce_push;
 mod sensors;
 mod sensors_roce;
 mod shared;
+mod silence;
 mod stop;
+mod verdict;
 
 use std::path::PathBuf;
 use std::thread::JoinHandle;
@@ -45,6 +47,7 @@ use ring::Ring;
 pub use sensors::{Sensors, SensorsTruth};
 pub use sensors_roce::{RoceSensors, RoceSensorsConfig};
 pub use stop::Stop;
+pub use verdict::check_accept;
 
 /// What to run.
 pub struct RunRequest {
@@ -163,7 +166,7 @@ fn builder_config(
         },
     };
     let expectation = match &events.require {
-        Require::Count(0) => Expectation::Learned { after_events: 16 },
+        Require::Count(0) => Expectation::Joined,
         Require::Count(count) => Expectation::Count(*count),
         Require::Labels(labels) => Expectation::Sources(labels.clone()),
     };
@@ -242,6 +245,7 @@ impl Running {
             recorded: joined(recording, "recorder")?,
             host: KernelSnapshot::take().since(&before),
             notes: live.notes(),
+            faults: live.faults(),
         };
         Ok(RunReport::close(&self.experiment, folder, &self.memory, ended))
     }

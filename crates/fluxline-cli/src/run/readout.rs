@@ -114,8 +114,13 @@ impl Working {
                 let read = records.read(SLOTS_PER_TURN, now, |datagram| {
                     acquisition.take(input as u16, now, datagram);
                 });
-                self.live.note(read.err());
-                return read.is_ok_and(|count| count > 0);
+                return match read {
+                    Ok(count) => count > 0,
+                    Err(error) => {
+                        self.live.fault(error);
+                        false
+                    }
+                };
             }
         };
         let mut slots = 0;
@@ -202,10 +207,7 @@ impl Working {
         }
         numbers.rejected = acquisition.readout().rejected();
         let events = acquisition.builder().counters();
-        numbers.incomplete = events.events_timed_out
-            + events.events_window_closed
-            + events.events_stopped
-            + events.events_restarted;
+        numbers.incomplete = events.events_incomplete + events.events_stopped;
         numbers.events = events.events_complete + numbers.incomplete;
         self.live.numbers(numbers);
     }

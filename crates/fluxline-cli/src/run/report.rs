@@ -6,17 +6,19 @@ use fluxline::kernel::KernelSnapshot;
 use fluxline::landing::RingKeeper;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::BuilderConfig;
-use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Truth};
+use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Outcome, Truth};
 use fluxline_daq::record::{DIRECT_MEMORY_BYTES, Recorder, RunFolder};
 use fluxline_proto::Moment;
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanBytes;
 use serde_json::{Value, json};
 
 use super::end::InputEnd;
 use super::input::OpenInput;
 use super::record::Recorded;
+use super::silence::{Silence, SilentSource};
+use super::verdict::Evidence;
 use crate::experiment::Experiment;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{self, Failure, FailureKind};
 use crate::host;
 
 /// Memory that a run's configuration bounds \[byte\].
@@ -90,6 +92,7 @@ pub struct Ended {
     pub(super) recorded: Recorded,
     pub(super) host: KernelSnapshot,
     pub(super) notes: Vec<String>,
+    pub(super) faults: Vec<String>,
 }
 
 /// A run that has ended.
@@ -100,6 +103,8 @@ pub struct RunReport {
     pub document: Value,
     /// How it ended, if not well.
     pub failure: Option<Failure>,
+    silence: Silence,
+    notes: Vec<String>,
     folder: Option<RunFolder>,
 }
 
@@ -112,7 +117,8 @@ impl RunReport {
         ended: Ended,
     ) -> RunReport {
         let ledger = ledger_of(experiment, &ended);
-        let mut failure = failure_of(&ledger, &ended);
+        let silence = Silence::of(&ledger, |input| is_live(experiment, input));
+        let mut failure = failure_of(experiment, &ledger, &ended, &silence);
         let mut document = beginning(experiment);
         let state = match (&ended.recorded.fault, &folder) {
             (Some(_), _) => "recording-stopped",
@@ -124,6 +130,11 @@ impl RunReport {
         document["ended_ns"] = ended.ended.as_ns().into();
         document["folder"] =
             folder.as_ref().map(|folder| folder.path().display().to_string()).into();
+        say_in(&mut document, failure.as_ref());
+        document["headline"] = ledger.headline().into();
+        document["received"] = ledger.received().into();
+        document["outcomes"] = ledger.outcomes().iter().map(outcome_document).collect();
+        document["silent_sources"] = silence.sources.iter().map(SilentSource::words).collect();
         document["closes"] = ledger.closes().into();
         document["laws"] = json!(ledger.check());
         document["lost_places"] = json!(ledger.lost_places());
@@ -146,33 +157,49 @@ impl RunReport {
             // The ledger is then only in what is printed: so print it.
             document["state"] = "recording-stopped".into();
             let message = format!("{error}.");
-            failure.get_or_insert(Failure { kind: FailureKind::Recording, message });
+            if failure.as_ref().is_none_or(|failure| failure.kind == FailureKind::Look) {
+                failure = Some(Failure { kind: FailureKind::Recording, message });
+            }
+            say_in(&mut document, failure.as_ref());
         }
-        RunReport { ledger, document, failure, folder }
+        RunReport { ledger, document, failure, silence, notes: ended.notes, folder }
     }
 
     /// The table for people.
     pub fn text(&self) -> String {
-        let mut out = self.ledger.table();
-        let totals = self.ledger.source_totals();
-        let events = &self.ledger.builder;
-        let incomplete = events.events_timed_out
-            + events.events_window_closed
-            + events.events_stopped
-            + events.events_restarted;
-        let _ = writeln!(
-            out,
-            "\n{} events, {incomplete} incomplete; {} packets recorded ({}).",
-            HumanCount(events.events_complete + incomplete),
-            HumanCount(totals.recorded),
-            HumanBytes(totals.bytes_recorded),
-        );
+        let mut out = format!("{}\n", self.ledger.headline());
+        for source in &self.silence.sources {
+            let _ = writeln!(out, "{}, while others went on", source.words());
+        }
+        let _ = write!(out, "\n{}{}", self.ledger.table(), self.ledger.closing());
+        for note in &self.notes {
+            let _ = writeln!(out, "note: {note}");
+        }
         if let Some(folder) = &self.folder {
             let path = folder.path().display();
             let _ = writeln!(out, "Next: fluxline inspect {path}");
         }
         out
     }
+}
+
+/// Puts status and sentence into the document.
+fn say_in(document: &mut Value, failure: Option<&Failure>) {
+    document["status"] = failure::status_of(failure).into();
+    document["sentence"] = failure.map(|failure| failure.message.clone()).into();
+}
+
+fn outcome_document(outcome: &Outcome) -> Value {
+    json!({
+        "counter": outcome.row.counter, "words": outcome.row.words,
+        "fate": outcome.row.fate, "count": outcome.count,
+    })
+}
+
+/// Whether an input's packets carry the time of the wall clock.
+fn is_live(experiment: &Experiment, input: u16) -> bool {
+    let source = experiment.sources.get(usize::from(input));
+    source.is_some_and(|source| source.pcap.is_none() && source.raw.is_none())
 }
 
 fn totals(ledger: &Ledger) -> Value {
@@ -262,7 +289,12 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
     ledger
 }
 
-fn failure_of(ledger: &Ledger, ended: &Ended) -> Option<Failure> {
+fn failure_of(
+    experiment: &Experiment,
+    ledger: &Ledger,
+    ended: &Ended,
+    silence: &Silence,
+) -> Option<Failure> {
     if let Some(law) = ledger.check().into_iter().find(|law| !law.holds()) {
         return Some(Failure {
             kind: FailureKind::Ledger,
@@ -273,6 +305,16 @@ fn failure_of(ledger: &Ledger, ended: &Ended) -> Option<Failure> {
             ),
         });
     }
-    let fault = ended.recorded.fault.as_ref()?;
-    Some(Failure { kind: FailureKind::Recording, message: format!("{fault}.") })
+    if let Some(fault) = &ended.recorded.fault {
+        return Some(Failure { kind: FailureKind::Recording, message: format!("{fault}.") });
+    }
+    let evidence = Evidence {
+        ledger,
+        accept: &experiment.accept,
+        faults: &ended.faults,
+        silence,
+        require: &experiment.events.require,
+    };
+    let message = evidence.look()?;
+    Some(Failure { kind: FailureKind::Look, message })
 }

@@ -2,7 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -69,6 +70,7 @@ pub fn number(value: &Value, key: &str) -> u64 {
 /// dropped, so that a test that fails leaves nothing behind.
 pub struct Running {
     child: Child,
+    output: File,
     errors: BufReader<ChildStderr>,
     /// What it said so far.
     pub said: String,
@@ -77,14 +79,15 @@ pub struct Running {
 impl Running {
     /// Starts it.
     pub fn spawn(arguments: &[&str]) -> Running {
+        let output = tempfile::tempfile().expect("a scratch file");
         let mut child = fluxline()
             .args(arguments)
-            .stdout(Stdio::null())
+            .stdout(output.try_clone().expect("a second handle"))
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program starts");
         let errors = BufReader::new(child.stderr.take().expect("it was piped"));
-        Running { child, errors, said: String::new() }
+        Running { child, output, errors, said: String::new() }
     }
 
     /// Starts it and waits until it says a line that starts with `until`.
@@ -102,9 +105,15 @@ impl Running {
         let mut all = vec!["run", "--udp", "127.0.0.1:0"];
         all.extend(arguments);
         let running = Running::start(&all, "memory ");
-        let line = running.said.lines().find(|line| line.starts_with("source ")).expect("a source");
+        let port = running.port();
+        (running, port)
+    }
+
+    /// The port that it said its source listens on.
+    pub fn port(&self) -> u16 {
+        let line = self.said.lines().find(|line| line.starts_with("source ")).expect("a source");
         let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
-        (running, port.expect("it says on which port"))
+        port.expect("it says on which port")
     }
 
     /// Waits until it catches SIGTERM, and so SIGINT before it: `SigCgt` in /proc/PID/status.
@@ -130,13 +139,22 @@ impl Running {
     }
 
     /// Waits for its end, at most `limit`; its status and all that it said.
-    pub fn end(mut self, limit: Duration) -> (Option<i32>, String) {
+    pub fn end(self, limit: Duration) -> (Option<i32>, String) {
+        let (status, said, _) = self.end_with_output(limit);
+        (status, said)
+    }
+
+    /// The same, with what it printed to standard output.
+    pub fn end_with_output(mut self, limit: Duration) -> (Option<i32>, String, String) {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("waitable") {
                 let mut said = std::mem::take(&mut self.said);
                 self.errors.read_to_string(&mut said).expect("UTF-8");
-                return (status.code(), said);
+                let mut printed = String::new();
+                self.output.rewind().expect("a file");
+                self.output.read_to_string(&mut printed).expect("UTF-8");
+                return (status.code(), said, printed);
             }
             assert!(began.elapsed() < limit, "it did not end within {limit:?}: {}", self.said);
             std::thread::sleep(Duration::from_millis(5));

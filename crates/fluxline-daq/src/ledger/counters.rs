@@ -14,17 +14,20 @@ fluxline_proto::counters! {
         datagrams [Sum "datagram"] "Datagrams that the link or the file handed over" => "";
         bytes [Sum "byte"] "UDP payload bytes of these datagrams" => "";
         ring_full [Sum "datagram"] "Datagrams dropped because the push ring was full"
-            => "Give the readout a core of its own, or more ring slots.";
+            => "Give the readout a core of its own (`readout-core`), or more `ring-slots`.";
         truncated [Sum "datagram"] "Datagrams longer than a ring slot, dropped"
-            => "Make the ring's slots as large as the largest packet.";
+            => "Raise `datagram-bytes-max` to the size of the largest packet.";
         rejected [Sum "datagram"] "Datagrams that the packet description rejected"
             => "See the rejects below the table; `fluxline format check` shows the first in hex.";
         sources_refused [Sum "datagram"] "Datagrams of sources beyond the allowed number of sources"
-            => "Raise sources_max, or find out who else sends to this port.";
+            => "Raise `sources-max`, or find out who else sends to this port.";
         other_traffic [Sum "frame"] "Frames of a capture that are not for this input" => "";
+        frames_unusable [Sum "frame"]
+            "Frames of a capture or records of a file that are cut, damaged or lack fragments"
+            => "Capture whole frames: `tcpdump -s 0`; the notes and run.json name the kinds.";
         socket_dropped [Sum "datagram"]
             "Datagrams that the kernel dropped, this socket's buffer being full"
-            => "Raise net.core.rmem_max and the input's receive buffer.";
+            => "Raise net.core.rmem_max and `receive-buffer-bytes`; run `fluxline doctor`.";
     }
 }
 
@@ -40,14 +43,14 @@ fluxline_proto::counters! {
         frames_wrong_check [Sum "frame"] "Frames whose invariant CRC was wrong"
             => "Bits are turned on the way, or an address is translated (NAT).";
         frames_unknown_pair [Sum "frame"] "Frames for a queue pair that no sender is given"
-            => "Compare queue-pair with what the sender addresses.";
+            => "Compare `queue-pair` with what the sender addresses.";
         frames_wrong_sender [Sum "frame"] "Frames for a sender's queue pair from another address"
-            => "Compare address with the sender's address and port.";
+            => "Compare `address` with the sender's address and port.";
         frames_out_of_bounds [Sum "frame"]
             "Frames whose R_Key is wrong, or that do not lie in one slot of the region"
-            => "Compare key, base, ring-bytes and slot-bytes with the sender's.";
+            => "Compare `key`, `base`, `ring-bytes` and `slot-bytes` with the sender's.";
         frames_overrun [Sum "frame"] "Frames for a slot that the readout had not read yet; dropped"
-            => "Make the ring longer: 1024 slots and more are not overrun by a sender in order.";
+            => "Raise `ring-bytes`: 1024 slots and more are not overrun by a sender in order.";
         frames_broken_off [Sum "frame"] "Frames of operations of which another part was lost"
             => "Let the sender write one packet per operation (WRITE ONLY).";
         frames_other [Sum "frame"] "Frames too short, of an unknown kind or of another transport"
@@ -78,7 +81,7 @@ fluxline_proto::counters! {
             => "Raise net.core.netdev_max_backlog; spread interrupts over cores.";
         udp_buffer_errors [Sum "datagram"]
             "UDP datagrams that the host dropped for full socket buffers"
-            => "Raise net.core.rmem_max and the input's receive buffer.";
+            => "Raise net.core.rmem_max and `receive-buffer-bytes`.";
     }
 }
 
@@ -107,15 +110,17 @@ fluxline_proto::counters! {
             => "Ask why the source restarted; losses across a restart cannot be counted.";
         to_builder [Sum "packet"] "Packets handed to the event builder" => "";
         builder_full [Sum "packet"] "Packets refused because the event builder was full"
-            => "Raise events_open_max or bytes_open_max, or shorten the time-out.";
-        event_late [Sum "packet"] "Packets whose event was closed before they came"
-            => "Lengthen the time-out or the lateness.";
+            => "Raise `bytes-max` under `[events]`; look for a slow disk.";
+        late_dropped [Sum "packet"] "Late packets that the experiment told to drop"
+            => "Write `late = \"record\"` under `[events]` to keep them.";
         event_duplicate [Sum "packet"] "Packets whose part of the event had come already" => "";
         inconsistent [Sum "packet"] "Packets that contradict others of the same fragment"
             => "Check the fragment's count, total and key in the description.";
         in_complete [Sum "packet"] "Packets in complete events" => "";
         in_incomplete [Sum "packet"] "Packets in incomplete events; recorded with the reason"
             => "`fluxline inspect` shows the reasons.";
+        in_late [Sum "packet"] "Packets that came after their event was closed; recorded as late"
+            => "`fluxline inspect` and `export` join them to their events.";
         recorded [Sum "packet"] "Packets written to the run" => "";
         write_failed [Sum "packet"] "Packets in events that could not be written"
             => "Look for a full or broken disk; run.json has the reason.";
@@ -130,13 +135,10 @@ fluxline_proto::counters! {
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
     pub struct BuilderCounters {
-        events_complete [Sum "event"] "Events in which everything required came" => "";
-        events_timed_out [Sum "event"] "Events closed by the time-out, incomplete"
-            => "Look for lost packets and silent sources.";
-        events_window_closed [Sum "event"] "Time windows in which a required source was silent"
-            => "Look for silent sources; lengthen the lateness.";
+        events_complete [Sum "event"] "Events of which nothing is known to be missing" => "";
+        events_incomplete [Sum "event"] "Events closed although something was missing"
+            => "`fluxline inspect` shows the reasons: lost packets, silent sources.";
         events_stopped [Sum "event"] "Events that the end of the run closed" => "";
-        events_restarted [Sum "event"] "Events that a restart of their source closed" => "";
         key_restarts [Sum "restart"] "Times that event keys started anew, far below the newest"
             => "Sources restarted together; the first packets after it count as late.";
         events_open_most [Maximum "event"] "Most events open at a time" => "";

@@ -54,6 +54,28 @@ impl LawResult {
 /// All laws. Each is checked at the end of a run, for the totals over all sources and inputs.
 pub const LAWS: &[Law] = &[
     Law {
+        name: "received = recorded + each named place",
+        left: &["input.datagrams", "input.socket_dropped"],
+        right: &[
+            "source.recorded",
+            "source.not_recorded",
+            "source.duplicate",
+            "source.event_duplicate",
+            "source.late",
+            "source.held",
+            "source.late_dropped",
+            "source.builder_full",
+            "source.inconsistent",
+            "source.write_failed",
+            "input.rejected",
+            "input.truncated",
+            "input.sources_refused",
+            "input.ring_full",
+            "input.socket_dropped",
+        ],
+        needs: Needs::Nothing,
+    },
+    Law {
         name: "datagrams = dropped at the ring + rejected + refused + parsed",
         left: &["input.datagrams"],
         right: &[
@@ -84,21 +106,22 @@ pub const LAWS: &[Law] = &[
         needs: Needs::Nothing,
     },
     Law {
-        name: "to the builder = in events + refused + late + duplicate + inconsistent",
+        name: "to the builder = in events + late + refused + duplicate + inconsistent",
         left: &["source.to_builder"],
         right: &[
             "source.in_complete",
             "source.in_incomplete",
+            "source.in_late",
+            "source.late_dropped",
             "source.builder_full",
-            "source.event_late",
             "source.event_duplicate",
             "source.inconsistent",
         ],
         needs: Needs::Nothing,
     },
     Law {
-        name: "in events = recorded + not written + not to be recorded",
-        left: &["source.in_complete", "source.in_incomplete"],
+        name: "in events + late = recorded + not written + not to be recorded",
+        left: &["source.in_complete", "source.in_incomplete", "source.in_late"],
         right: &["source.recorded", "source.write_failed", "source.not_recorded"],
         needs: Needs::Nothing,
     },

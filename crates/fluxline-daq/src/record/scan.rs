@@ -19,7 +19,9 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::reader::RecordBatchDecoder;
 use arrow_ipc::{FieldNode, Message, MessageHeader, MetadataVersion};
 
+use super::folder::FolderError;
 use super::message::{CONTINUATION, END_OF_STREAM, PREFIX_BYTES, metadata_value, verified_message};
+use super::regular::{Access, open_regular};
 use super::schema::{
     BUFFERS, EVENT_NODES, KEY_BATCH, KEY_CRC, KEY_LAYOUT, LAYOUT_VERSION, NODES, event_fields,
     event_schema,
@@ -87,9 +89,10 @@ pub(super) struct Scan {
 
 impl Scan {
     /// Opens a file; its size now is where the walk ends. Batches up to `last_batch` came before.
-    pub fn open(path: &Path, last_batch: Option<u64>) -> io::Result<Scan> {
-        let file = File::open(path)?;
-        let size = file.metadata()?.len();
+    pub fn open(path: &Path, last_batch: Option<u64>) -> Result<Scan, FolderError> {
+        let file = open_regular(path, Access::Read)?;
+        let metadata = file.metadata().map_err(|reason| FolderError::explain(path, reason))?;
+        let size = metadata.len();
         Ok(Scan {
             file,
             path: path.to_path_buf(),
@@ -360,8 +363,8 @@ const STRUCT: &[Holds] = &[Holds::Validity];
 
 /// The buffers of each node, in the order of `event_fields` and `packet_fields`.
 const COLUMN_BUFFERS: [&[Holds]; NODES] = [
-    WORDS, TEXT, TEXT, WORDS, WORDS, WORDS, LIST, STRUCT, HALF_WORDS, BYTES, WORDS, WORDS, WORDS,
-    WORDS, HALF_WORDS, HALF_WORDS, TEXT,
+    WORDS, HALF_WORDS, HALF_WORDS, TEXT, TEXT, WORDS, WORDS, WORDS, LIST, STRUCT, HALF_WORDS,
+    BYTES, WORDS, WORDS, WORDS, WORDS, HALF_WORDS, HALF_WORDS, TEXT,
 ];
 
 /// The batch in a body whose check sum holds; `None` when it has not the columns of a run.
@@ -414,8 +417,18 @@ mod tests {
         for key in [Some(1), None] {
             let (status, packets) = (EventStatus::Complete, 2);
             let (first, last, built) = (time, time, time);
-            let row = EventRow { key, status, first, last, built, packets, missing_bytes: 3 };
-            batch.events.push(row);
+            let (generation, source) = (3, key.map(|key| key as u32));
+            batch.events.push(EventRow {
+                key,
+                generation,
+                source,
+                status,
+                first,
+                last,
+                built,
+                packets,
+                missing_bytes: 3,
+            });
             batch.missing.push_str("two");
             for source in 0..2 {
                 let (sequence, sensor_time_ns) = (key, Some(7));

@@ -20,8 +20,9 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, UInt32Array, UInt64
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::folder::FolderError;
+use super::integrity::Integrity;
 use super::reader::{ReadError, ReadReport, RecordedBatch, RunReader};
-use super::schema::{event_fields, packet_fields};
+use super::schema::{event_column, event_fields, packet_fields};
 use table::Table;
 use typed::TypedTables;
 
@@ -90,9 +91,6 @@ pub enum ExportError {
         /// What the writer says.
         reason: String,
     },
-    /// A description in the run folder does not load.
-    #[error("the run's packet description cannot be used: {0}")]
-    Description(String),
 }
 
 /// One table that was made.
@@ -113,6 +111,8 @@ pub struct ExportReport {
     pub tables: Vec<ExportedTable>,
     /// What the run held; damage and torn tails are missing in the tables.
     pub found: ReadReport,
+    /// What is missing of that which was recorded, and so in the tables.
+    pub integrity: Integrity,
     /// What a user should know, a sentence each: sources without description, bytes behind the
     /// last record.
     pub notes: Vec<String>,
@@ -129,7 +129,7 @@ pub fn export(run: &Path, config: &ExportConfig) -> Result<ExportReport, ExportE
     let mut report = ExportReport::default();
     let mut events = Table::create(config, "events", event_table())?;
     let mut packets = Table::create(config, "packets", packet_table())?;
-    let mut typed = TypedTables::open(reader.folder(), config, &mut report.notes)?;
+    let mut typed = TypedTables::open(reader.folder(), config, &mut report.notes);
     let mut first_event = 0;
     while let Some(batch) = reader.next_batch()? {
         let rows = Rows::of(&batch, first_event);
@@ -142,6 +142,7 @@ pub fn export(run: &Path, config: &ExportConfig) -> Result<ExportReport, ExportE
     report.tables.push(packets.finish()?);
     report.tables.extend(typed.finish(&mut report.notes)?);
     report.found = reader.report().clone();
+    report.integrity = Integrity::of(reader.folder(), &report.found);
     Ok(report)
 }
 
@@ -155,7 +156,7 @@ struct Rows {
 
 impl Rows {
     fn of(batch: &RecordedBatch, first_event: u64) -> Rows {
-        let keys = batch.record_batch().column(0).as_primitive::<UInt64Type>();
+        let keys = batch.record_batch().column(event_column::KEY).as_primitive::<UInt64Type>();
         let packets = batch.packets();
         let mut event = UInt64Builder::with_capacity(packets.len());
         let mut key = UInt64Builder::with_capacity(packets.len());
@@ -180,7 +181,7 @@ fn event_table() -> SchemaRef {
 }
 
 /// Columns of an event before its packets.
-const EVENT_COLUMNS: usize = 6;
+const EVENT_COLUMNS: usize = 8;
 /// The packets' bytes among a packet's columns.
 const DATA: usize = 8;
 
