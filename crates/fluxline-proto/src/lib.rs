@@ -17,6 +17,7 @@ pub mod port;
 pub mod random;
 pub mod roce;
 pub mod time;
+pub mod written;
 
 pub use datagram::{Datagram, SenderAddress};
 pub use time::{Moment, Span};

@@ -20,6 +20,7 @@ use super::verdict::Evidence;
 use crate::experiment::Experiment;
 use crate::failure::{self, Failure, FailureKind};
 use crate::host;
+use crate::inform;
 
 /// Memory that a run's configuration bounds \[byte\].
 pub struct Memory {
@@ -54,16 +55,16 @@ pub fn announce(
     recorder: Option<&Recorder>,
     memory: &Memory,
 ) {
-    eprintln!("run      {}", experiment.name);
+    inform!("run      {}", experiment.name);
     for input in inputs {
         let on = if input.listens.is_empty() { "" } else { " on " };
-        eprintln!("source   {}{on}{}", input.name, input.listens.join(", "));
+        inform!("source   {}{on}{}", input.name, input.listens.join(", "));
     }
     match recorder {
-        Some(recorder) => eprintln!("folder   {}", recorder.folder().path().display()),
-        None => eprintln!("folder   none: events are counted, not recorded"),
+        Some(recorder) => inform!("folder   {}", recorder.folder().path().display()),
+        None => inform!("folder   none: events are counted, not recorded"),
     }
-    eprintln!(
+    inform!(
         "memory   at most {}: rings {}, events {}, batches {}",
         HumanBytes(memory.total()),
         HumanBytes(memory.rings),

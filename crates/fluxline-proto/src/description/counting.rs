@@ -9,7 +9,6 @@ use alloc::string::String;
 
 use toml::Spanned;
 
-use super::error::LoadError;
 use super::expression::{Binary, Expr};
 use super::interval::Range;
 use super::layout::{Event, Fragment, Sequence, SourceTerm, Timestamp};
@@ -17,6 +16,7 @@ use super::model;
 use super::reach::{WordBits, bits_over, ones_over, possible_bits};
 use super::roles::Roles;
 use super::word::mask;
+use crate::written::LoadError;
 
 type Span = core::ops::Range<usize>;
 
