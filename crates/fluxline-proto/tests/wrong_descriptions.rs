@@ -39,7 +39,7 @@ fn an_unknown_key_names_the_nearest_known_one() {
     let message = of_packet("sequnce = { value = \"x\" }");
     assert_says(
         &message,
-        &["test.toml:7:1: ", "unknown field `sequnce`", "did you mean `sequence`"],
+        &["test.toml:7:1: ", "there is no key `sequnce` here", "did you mean `sequence`"],
     );
     let message = of_fields("{ type = \"u8\", name = \"a\", equal = 1 }");
     assert_says(&message, &["test.toml:7:", "did you mean `equals`?"]);
@@ -50,20 +50,23 @@ fn an_unknown_key_names_the_nearest_known_one() {
 #[test]
 fn wrong_toml_and_wrong_types_say_where() {
     assert_says(&refusal("name = \"x", &[]), &["test.toml:1:"]);
-    assert_says(&of_fields("{ type = \"u9\", name = \"a\" }"), &["test.toml:7:", "`u9`", "`u16`"]);
+    assert_says(
+        &of_fields("{ type = \"u9\", name = \"a\" }"),
+        &["test.toml:7:", "`type`: \"u9\" is not known", "\"u16\""],
+    );
     let message = of_packet("select = true");
     assert_says(&message, &["test.toml:7:10", "an integer from 0 or an expression as text"]);
     let message =
         of_fields("{ type = \"u8\", name = \"a\", bits = [{ name = \"b\", bits = -1 }] }");
     assert_says(&message, &["test.toml:7:", "-1", "high..low"]);
-    assert_says(&refusal(HEAD, &[]), &["missing field `packet`"]);
+    assert_says(&refusal(HEAD, &[]), &["`packet` is missing"]);
     assert_says(&refusal(&format!("{HEAD}packet = []"), &[]), &["add a `[[packet]]`"]);
 }
 
 #[test]
 fn names_are_checked() {
     let message = refusal(&HEAD.replace("test", "Test 1"), &[]);
-    assert_says(&message, &["missing field `packet`"]);
+    assert_says(&message, &["`packet` is missing"]);
     let packet = "[[packet]]\nname = \"p\"\n";
     let message = refusal(&format!("{}{packet}", HEAD.replace("test", "Test 1")), &[]);
     assert_says(&message, &["test.toml:1:8", "lower-case letters, digits and hyphens"]);
@@ -314,7 +317,7 @@ fn roles_are_checked() {
     );
     assert_says(
         &with("crc = { algorithm = \"CRC-32/ISCS\", at = -4 }"),
-        &["did you mean `CRC-32/ISCSI`?", "CRC-64/XZ"],
+        &["there is no `CRC-32/ISCS`; did you mean `CRC-32/ISCSI`, "],
     );
     assert_says(
         &with("crc = { algorithm = \"CRC-32/ISCSI\", at = -3 }"),

@@ -6,6 +6,8 @@ mod here;
 mod model;
 mod problem;
 mod roce;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use check::check_seconds;
