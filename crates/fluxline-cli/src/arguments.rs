@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fluxline_bench::real::{Link, LinkError};
 
+use crate::format_arguments::{FormatArguments, FormatCommand};
+
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
 #[command(name = "fluxline", version = crate::version::VERSION, max_term_width = 110)]
@@ -398,68 +400,6 @@ pub enum ExportKind {
 pub struct RecoverArguments {
     /// The run's folder
     pub run: PathBuf,
-}
-
-/// `fluxline format`.
-#[derive(Debug, Subcommand)]
-pub enum FormatCommand {
-    /// List the shipped descriptions
-    #[command(after_help = "Example: fluxline format list")]
-    List,
-    /// Draw a packet byte by byte
-    #[command(after_help = "Example: fluxline format show srs-vmm3")]
-    Show(FormatArguments),
-    /// Say what a capture holds by a description
-    #[command(after_help = "Example: fluxline format check srs-vmm3 --capture example.pcapng")]
-    Check(CheckArguments),
-    /// Write a Wireshark dissector
-    #[command(
-        after_help = "Example: fluxline format wireshark srs-vmm3 --port 6006 > srs.lua\n         \
-        tshark -X lua_script:srs.lua -r example.pcapng\n         \
-        fluxline format wireshark sci --link-type 147 > sci.lua"
-    )]
-    Wireshark(WiresharkArguments),
-    /// Write the NumPy dtype of the packet and its records
-    #[command(after_help = "Example: fluxline format numpy sls")]
-    Numpy(FormatArguments),
-}
-
-/// What every `format` command takes.
-#[derive(Debug, Args)]
-pub struct FormatArguments {
-    /// A shipped format's name or a TOML file
-    pub format: String,
-    /// Set a parameter of the description, NAME=INTEGER; may be given more than once
-    #[arg(long = "set", value_name = "NAME=INTEGER")]
-    pub parameters: Vec<String>,
-}
-
-/// `fluxline format check`.
-#[derive(Debug, Args)]
-pub struct CheckArguments {
-    /// The description
-    #[command(flatten)]
-    pub format: FormatArguments,
-    /// The capture (pcap or pcapng)
-    #[arg(long)]
-    pub capture: PathBuf,
-    /// Only packets to this UDP port; may be given more than once
-    #[arg(long = "port")]
-    pub ports: Vec<u16>,
-}
-
-/// `fluxline format wireshark`.
-#[derive(Debug, Args)]
-pub struct WiresharkArguments {
-    /// The description
-    #[command(flatten)]
-    pub format: FormatArguments,
-    /// The UDP port that the dissector is registered on
-    #[arg(long, required_unless_present = "link_type", conflicts_with = "link_type")]
-    pub port: Option<u16>,
-    /// Instead of a port: the link type of frames without UDP, 147 to 162 (dumps of simulations)
-    #[arg(long, value_parser = clap::value_parser!(u16).range(147..=162), value_name = "NUMBER")]
-    pub link_type: Option<u16>,
 }
 
 /// `fluxline emulate`.

@@ -4,10 +4,9 @@
 //! docs/exit-status.md to it.
 
 use std::fmt::{self, Write as _};
-use std::io::Write as _;
 use std::process::ExitCode;
 
-use crate::output;
+use crate::{inform, output};
 
 /// How a command can end, apart from well; the number is the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +55,7 @@ pub fn status_help() -> String {
 pub struct Failure {
     /// Which exit status.
     pub kind: FailureKind,
-    /// One sentence: what, where, what to do.
+    /// One sentence: what, where, what to do. Lines before it show the place in a file.
     pub message: String,
 }
 
@@ -93,13 +92,20 @@ impl Failure {
 
     /// Prints the sentence to standard error. That nobody reads it changes nothing.
     pub fn say(&self, json: bool) {
-        let mut out = std::io::stderr().lock();
-        let _ = if json {
+        let (shown, sentence) = self.message.rsplit_once('\n').unwrap_or(("", &self.message));
+        if json {
             let status = self.kind as u8;
-            writeln!(out, "{}", serde_json::json!({ "error": self.message, "status": status }))
-        } else {
-            writeln!(out, "fluxline: {}", self.message)
-        };
+            let mut document = serde_json::json!({ "error": sentence, "status": status });
+            if !shown.is_empty() {
+                document["shown"] = shown.into();
+            }
+            inform!("{document}");
+            return;
+        }
+        if !shown.is_empty() {
+            inform!("{shown}");
+        }
+        inform!("fluxline: {sentence}");
     }
 }
 

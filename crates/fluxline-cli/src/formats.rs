@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fluxline_proto::description::{Description, shipped};
+use fluxline_proto::written::LoadError;
 
 use crate::failure::Failure;
 
@@ -18,15 +19,20 @@ pub struct LoadedFormat {
 /// Loads a shipped description by name, or a TOML file, with these parameters set.
 pub fn load(what: &str, parameters: &BTreeMap<String, u64>) -> Result<LoadedFormat, Failure> {
     let (name, text) = read(what)?;
-    let description = Description::load(&name, &text, parameters).map_err(|error| {
-        let sentence = error.to_string();
-        let end = if sentence.ends_with(['.', '?']) { "" } else { "." };
-        Failure::input(format_args!("{sentence}{end}"))
-    })?;
+    let description =
+        Description::load(&name, &text, parameters).map_err(|error| refused(&error))?;
     Ok(LoadedFormat { description, text })
 }
 
-fn read(what: &str) -> Result<(String, String), Failure> {
+/// Returns the failure of a file that people write: the line in question, then the sentence.
+pub fn refused(error: &LoadError) -> Failure {
+    let sentence = error.to_string();
+    let end = if sentence.ends_with(['.', '?']) { "" } else { "." };
+    Failure::input(format_args!("{}\n{sentence}{end}", error.excerpt()))
+}
+
+/// Returns the name and the text of a description.
+pub fn read(what: &str) -> Result<(String, String), Failure> {
     let is_path = what.ends_with(".toml") || what.contains('/');
     if !is_path {
         if let Some(text) = shipped::shipped(what) {

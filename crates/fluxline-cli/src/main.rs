@@ -1,6 +1,8 @@
 //! The `fluxline` program: reads the command line, calls the command, and turns its end into a
 //! message and an exit status.
 #![forbid(unsafe_code)]
+// A full or closed standard error must end no run: what is said goes through `output`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod arguments;
 mod bench;
@@ -9,6 +11,7 @@ mod doctor;
 mod experiment;
 mod failure;
 mod files;
+mod format_arguments;
 mod formats;
 mod host;
 mod output;
@@ -20,8 +23,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command, FormatCommand, ShmCommand};
+use arguments::{Arguments, Command, ShmCommand};
 use failure::{Ending, Failure};
+use format_arguments::FormatCommand;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -49,6 +53,7 @@ fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
         Command::Format(FormatCommand::Wireshark(to)) => {
             commands::format::wireshark(&to, json).map(well)
         }
+        Command::Format(FormatCommand::New(new)) => commands::format::new(&new, json).map(well),
         Command::Format(FormatCommand::Numpy(of)) => commands::format::numpy(&of, json).map(well),
         Command::Emulate(emulate) => commands::emulate::emulate(&emulate, json).map(well),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor, json).map(well),

@@ -1,6 +1,11 @@
-//! Standard output for people and pipes: whoever closes the pipe early (`| head`) ends us quietly.
+//! All that the program says: results on standard output, everything else on standard error.
+//!
+//! Names and texts of strangers (packets, peers, captures, files) pass through here on their way to
+//! a terminal, so this is where their control characters are escaped. Whoever closes the pipe early
+//! (`| head`) ends us quietly; a standard error that is full or closed ends nothing.
 
-use std::fmt::Arguments;
+use std::borrow::Cow;
+use std::fmt::{Arguments, Write as _};
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -16,16 +21,57 @@ pub fn end_with(status: u8) {
 /// ended; when it cannot be written for another reason (a full disk), with a sentence and status 1.
 pub fn write(text: Arguments<'_>) {
     let mut out = std::io::stdout().lock();
-    match out.write_fmt(text).and_then(|()| out.flush()) {
+    let text = text.to_string();
+    match out.write_all(escaped(&text).as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
             std::process::exit(STATUS.load(Ordering::Relaxed).into());
         }
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "fluxline: standard output: {error}.");
+            inform(format_args!("fluxline: standard output: {error}."));
             std::process::exit(1);
         }
     }
+}
+
+/// Writes a line to standard error, if that is possible.
+pub fn inform(text: Arguments<'_>) {
+    let line = format!("{text}\n");
+    // That nobody reads it must not end a run.
+    let _ = std::io::stderr().lock().write_all(escaped(&line).as_bytes());
+}
+
+/// Replaces what a terminal obeys instead of showing: control characters but the end of a line and
+/// the tabulator, and those that change the direction of writing. Written as in JSON, so that a
+/// document stays one: `\u001b`.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match is_obeyed(letter) {
+            true => {
+                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            }
+            false => out.push(letter),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The same for what must stay one line.
+pub fn escaped_line(text: &str) -> Cow<'_, str> {
+    match text.contains('\n') {
+        true => Cow::Owned(escaped(&text.replace('\n', "\\n")).into_owned()),
+        false => escaped(text),
+    }
+}
+
+fn is_obeyed(letter: char) -> bool {
+    let writing = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}');
+    let isolates = matches!(letter, '\u{2066}'..='\u{2069}');
+    (letter.is_control() && letter != '\n' && letter != '\t') || writing || isolates
 }
 
 /// As `println!`, by [`write()`].
@@ -38,4 +84,34 @@ macro_rules! say {
 #[macro_export]
 macro_rules! say_text {
     ($($text:tt)*) => { $crate::output::write(format_args!($($text)*)) };
+}
+
+/// As `eprintln!`, by [`inform()`].
+#[macro_export]
+macro_rules! inform {
+    ($($text:tt)*) => { $crate::output::inform(format_args!($($text)*)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{escaped, escaped_line};
+
+    #[test]
+    fn what_a_terminal_obeys_is_shown_and_the_rest_stays() {
+        let plain = "µs ä 日本 \t x\n";
+        assert!(matches!(escaped(plain), std::borrow::Cow::Borrowed(_)));
+        assert_eq!(escaped("\u{1b}[2J\u{7}\r\u{9b}31m"), "\\u001b[2J\\u0007\\u000d\\u009b31m");
+        assert_eq!(escaped("a\u{202e}b\u{2066}\u{7f}"), "a\\u202eb\\u2066\\u007f");
+        assert_eq!(escaped_line("one\ntwo\u{0}"), "one\\ntwo\\u0000");
+    }
+
+    #[test]
+    fn a_document_stays_one() {
+        let name = "peer \u{9b}\u{7f}\u{202e}\n";
+        let document = serde_json::json!({ "name": name }).to_string();
+        let shown = escaped(&document);
+        assert_ne!(shown, document);
+        let back: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+        assert_eq!(back["name"], name);
+    }
 }

@@ -142,7 +142,7 @@ fn read_and_build(events: u64) -> u64 {
 }
 
 fn readout() -> Readout {
-    let sequence = Some(SequenceRule { bits: 32, step: 1, timestamp_step_ns: None });
+    let sequence = Some(SequenceRule::of_bits(32));
     let rule = PacketRule { sequence, event_bits: 64, ..PacketRule::default() };
     Readout::new(vec![FormatRules { packets: vec![rule] }], ReadoutLimits::default())
 }

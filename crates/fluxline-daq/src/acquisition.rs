@@ -266,11 +266,15 @@ fn rules_of(description: &Description) -> FormatRules {
     let mut packets: Vec<PacketRule> = Vec::new();
     for packet in description.packet_types() {
         let sequence = packet.sequence.as_ref().map(|sequence| SequenceRule {
-            bits: sequence.bits,
+            last: sequence.last,
             step: sequence.step,
             timestamp_step_ns: sequence.timestamp_step_ns,
+            timestamp_wrap_ns: packet.timestamp.as_ref().and_then(|stamp| stamp.wrap_ns),
         });
-        let class = packets.iter().position(|other| other.sequence == sequence);
+        // Where the types have different time stamps, the counter is still one.
+        let counts =
+            |rule: Option<SequenceRule>| rule.map(|r| (r.last, r.step, r.timestamp_step_ns));
+        let class = packets.iter().position(|other| counts(other.sequence) == counts(sequence));
         packets.push(PacketRule {
             sequence,
             sequence_class: class.unwrap_or(packets.len()) as u8,

@@ -8,6 +8,7 @@ mod accounting;
 pub mod acquisition;
 pub mod builder;
 pub mod capture;
+pub mod draft;
 pub mod emulator;
 pub mod event;
 pub mod ledger;

@@ -19,6 +19,7 @@ pub mod random;
 pub mod roce;
 pub mod text;
 pub mod time;
+pub mod written;
 
 pub use datagram::{Datagram, SenderAddress};
 pub use time::{Moment, Span};

@@ -120,7 +120,7 @@ fn dune_source_is_four_bit_fields_packed_first_highest() {
     assert_eq!(parsed.source.terms, ((det << 10 | crate_id) << 4 | slot) << 8 | stream);
     assert_eq!(parsed.source.sender, SenderAddress::NONE);
     assert_eq!(parsed.sequence, Some(4095));
-    assert_eq!(description.packet_types()[0].sequence.as_ref().map(|s| s.bits), Some(12));
+    assert_eq!(description.packet_types()[0].sequence.as_ref().map(|s| s.last), Some(4095));
     assert_eq!(parsed.sensor_time_ns, Some(16_000));
     let label = description.source_label(&parsed.source, 0);
     assert_eq!(label, "det_id=3 crate_id=1023 slot_id=9 stream_id=129");

@@ -182,7 +182,8 @@ fn roles(
     fields: &str,
     select: Select,
 ) {
-    let first = "  { type = \"u8\", name = \"first\" },\n";
+    let first =
+        "  { type = \"u8\", name = \"first\" },\n  { type = \"u16\", name = \"counted\" },\n";
     if select == Select::ByFirstByte {
         let _ = writeln!(text, "select = \"first & {}\"", 1 + dice.below(3));
     }
@@ -202,10 +203,15 @@ fn roles(
     let source = ["[\"address\", \"port\"]", "[\"first\", \"packet\"]", "[\"port\", \"first\"]"];
     let _ = writeln!(text, "source = {}", source[dice.below(3) as usize]);
     if dice.below(2) == 0 {
-        let _ = writeln!(text, "sequence = {{ value = \"{}\", bits = 64 }}", dice.pick(names));
+        let value = match dice.below(2) {
+            0 => "counted & 0xfff".to_string(),
+            _ => dice.pick(names).to_string(),
+        };
+        let _ = writeln!(text, "sequence = {{ value = \"{value}\" }}");
     }
     if dice.below(2) == 0 {
-        let _ = writeln!(text, "event = {{ key = \"{}\" }}", expression(dice, names, 2));
+        let _ =
+            writeln!(text, "event = {{ key = \"({}) | counted\" }}", expression(dice, names, 2));
         match dice.below(4) {
             0 => {
                 let _ = writeln!(

@@ -1,16 +1,16 @@
-//! `fluxline format check`: what a capture holds by a description, and where they disagree.
+//! `fluxline format check`: what a file of packets holds by a description, and where they disagree.
 
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Mode};
-use fluxline_daq::capture::CaptureReader;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{InputEntry, Ledger};
 use fluxline_daq::readout::ReadoutLimits;
 use fluxline_proto::Moment;
 use serde_json::json;
 
-use crate::arguments::CheckArguments;
+use super::packet_file::PacketFile;
 use crate::failure::{self, Ending, Failure, FailureKind};
+use crate::format_arguments::CheckArguments;
 use crate::formats;
 use crate::say;
 
@@ -18,19 +18,18 @@ use crate::say;
 const HEX_BYTES_MAX: usize = 256;
 const HEX_BYTES_PER_LINE: usize = 16;
 
-/// Runs the capture through readout, and prints sources, gaps and rejects; fails when no packet
+/// Runs the packets through readout, and prints sources, gaps and rejects; fails when no packet
 /// fits.
 pub fn check(arguments: &CheckArguments, json: bool) -> Result<Ending, Failure> {
     let parameters = formats::parameters(&arguments.format.parameters)?;
     let format = formats::load(&arguments.format.format, &parameters)?;
-    let mut reader = CaptureReader::open(&arguments.capture).map_err(Failure::input)?;
-    reader.only_ports(&arguments.ports);
+    let mut packets = PacketFile::open(&arguments.file)?;
     let input = (format.description.name().to_string(), format.description);
     let builder = BuilderConfig { mode: Mode::Packet, ..BuilderConfig::default() };
     let mut acquisition = Acquisition::new(vec![input], ReadoutLimits::default(), builder);
     let mut spare = EventBatch::default();
     let mut newest = Moment::default();
-    while let Some(datagram) = reader.next().map_err(Failure::input)? {
+    while let Some(datagram) = packets.next()? {
         newest = newest.max(datagram.time);
         acquisition.take(0, newest, &datagram);
         if acquisition.batch_is_due(newest) {
@@ -39,11 +38,11 @@ pub fn check(arguments: &CheckArguments, json: bool) -> Result<Ending, Failure> 
         }
     }
     acquisition.finish(newest);
-    let ledger = ledger_of(&acquisition, &reader);
-    let failure = failure_of(arguments, &ledger, &reader);
+    let ledger = ledger_of(&acquisition, &packets);
+    let failure = failure_of(arguments, &ledger, &packets);
     let print = || match json {
-        true => print_json(&ledger, &reader, failure.as_ref()),
-        false => print(&acquisition, &ledger, &reader),
+        true => print_json(&ledger, &packets, failure.as_ref()),
+        false => print(&acquisition, &ledger, &packets),
     };
     Ok(failure::report(failure.as_ref(), json, print))
 }
@@ -51,25 +50,38 @@ pub fn check(arguments: &CheckArguments, json: bool) -> Result<Ending, Failure> 
 fn failure_of(
     arguments: &CheckArguments,
     ledger: &Ledger,
-    reader: &CaptureReader,
+    packets: &PacketFile,
 ) -> Option<Failure> {
     if ledger.source_totals().parsed > 0 {
         return None;
     }
     let rejected: u64 = ledger.rejects.iter().map(|entry| entry.packets).sum();
     let why = ledger.rejects.first().map_or(String::new(), |first| format!(" ({})", first.reason));
+    let held = match packets.counters() {
+        Some(counters) => {
+            let (frames, other) = (counters.frames, counters.other_traffic());
+            format!(
+                "of {frames} frames, {rejected} were rejected{why} and {other} are other traffic"
+            )
+        }
+        None => {
+            let payloads = ledger.input_totals().datagrams;
+            format!("of {payloads} payloads, {rejected} were rejected{why}")
+        }
+    };
+    let compare = match packets.counters() {
+        Some(_) => "the port and the description with the sender",
+        None => "the framing and the description with the writer of the file",
+    };
     let message = format!(
-        "no packet of {} fits the description {}: of {} frames, {rejected} were rejected{why} and \
-         {} are other traffic; compare the port and the description with the sender.",
-        arguments.capture.display(),
+        "no packet of {} fits the description {}: {held}; compare {compare}.",
+        packets.name(),
         arguments.format.format,
-        reader.counters().frames,
-        reader.counters().other_traffic(),
     );
     Some(Failure { kind: FailureKind::Look, message })
 }
 
-fn ledger_of(acquisition: &Acquisition, reader: &CaptureReader) -> Ledger {
+fn ledger_of(acquisition: &Acquisition, packets: &PacketFile) -> Ledger {
     let mut ledger = Ledger::default().with(acquisition.readout(), acquisition.builder());
     for (entry, row) in ledger.rejects.iter_mut().zip(acquisition.readout().rejects()) {
         let rule = acquisition.rule_name(row.format, row.reject);
@@ -79,30 +91,38 @@ fn ledger_of(acquisition: &Acquisition, reader: &CaptureReader) -> Ledger {
     let taken = acquisition.taken(0);
     (counters.datagrams, counters.rejected) = (taken.datagrams, taken.rejected);
     (counters.bytes, counters.sources_refused) = (taken.bytes, taken.refused);
-    counters.other_traffic = reader.counters().other_traffic();
-    counters.frames_unusable = reader.counters().unusable();
-    let name = "capture".into();
+    if let Some(of) = packets.counters() {
+        (counters.other_traffic, counters.frames_unusable) = (of.other_traffic(), of.unusable());
+    }
+    let name = packets.name().to_string();
     ledger.inputs.push(InputEntry { name, counters, ..InputEntry::default() });
     ledger
 }
 
-fn print_json(ledger: &Ledger, reader: &CaptureReader, failure: Option<&Failure>) {
-    let kinds: serde_json::Map<_, _> =
-        reader.counters().rows().map(|(row, value)| (row.name.to_string(), value.into())).collect();
+fn print_json(ledger: &Ledger, packets: &PacketFile, failure: Option<&Failure>) {
+    let kinds = packets.counters().map(|counters| {
+        let rows = counters.rows().map(|(row, value)| (row.name.to_string(), value.into()));
+        rows.collect::<serde_json::Map<_, _>>()
+    });
     super::print_json(&json!({
         "status": failure::status_of(failure),
         "sentence": failure.map(|failure| &failure.message),
         "capture": kinds,
         "sources": ledger.sources,
         "rejects": ledger.rejects,
-        "cut": reader.cut(),
+        "cut": packets.cut(),
     }));
 }
 
-fn print(acquisition: &Acquisition, ledger: &Ledger, reader: &CaptureReader) {
-    say!("{:>12} frames, of these:", reader.counters().frames);
-    for (row, value) in reader.counters().rows().skip(1).filter(|(_, value)| *value > 0) {
-        say!("{value:>12} {}", row.help);
+fn print(acquisition: &Acquisition, ledger: &Ledger, packets: &PacketFile) {
+    match packets.counters() {
+        None => say!("{:>12} payloads", acquisition.taken(0).datagrams),
+        Some(counters) => {
+            say!("{:>12} frames, of these:", counters.frames);
+            for (row, value) in counters.rows().skip(1).filter(|(_, value)| *value > 0) {
+                say!("{value:>12} {}", row.help);
+            }
+        }
     }
     say!("");
     print_sources(ledger);
@@ -111,7 +131,7 @@ fn print(acquisition: &Acquisition, ledger: &Ledger, reader: &CaptureReader) {
         say!("the first, {} bytes from {}:", entry.first_bytes, entry.first_sender);
         print_hex(&row.first_bytes);
     }
-    if let Some(cut) = reader.cut() {
+    if let Some(cut) = packets.cut() {
         say!("\nnote: {cut}");
     }
 }

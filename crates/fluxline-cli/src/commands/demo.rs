@@ -4,7 +4,7 @@ use crate::arguments::DemoArguments;
 use crate::experiment::Experiment;
 use crate::failure::{Ending, Failure};
 use crate::run::RunRequest;
-use crate::say;
+use crate::{inform, say};
 
 /// Eight emulated front-ends push UDP over loopback; events of eight fragments are recorded.
 pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
@@ -20,7 +20,7 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
     );
     let experiment = Experiment::parse("demo", &text)?;
     if !json {
-        eprintln!(
+        inform!(
             "{sources} emulated front-ends push {rate} packets/s each over UDP for \
              {seconds} s, and lose {drop} of them on purpose.\nThe experiment \
              file of this:\n\n{text}"

@@ -9,6 +9,7 @@ pub mod export;
 pub mod format;
 pub mod inspect;
 mod integrity;
+mod packet_file;
 pub mod recover;
 pub mod run;
 pub mod shm;

@@ -14,7 +14,7 @@ use crate::say_text;
 pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
     let folder = arguments.folder.clone();
     let mut experiment = match &arguments.experiment {
-        Some(path) => Experiment::load(path)?,
+        Some(path) => Experiment::load_here(path)?,
         None => from_flags(&arguments)?,
     };
     if let Some(seconds) = arguments.seconds {
@@ -63,6 +63,7 @@ fn from_flags(arguments: &RunArguments) -> Result<Experiment, Failure> {
     let pcap = arguments.pcap.as_ref().map(|file| Pcap {
         file: file.clone(),
         ports: arguments.ports.clone(),
+        check_sums: true,
         speed: Speed::default(),
     });
     let udp =

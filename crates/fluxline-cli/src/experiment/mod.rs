@@ -1,16 +1,26 @@
 //! The experiment: what `experiment.toml` says, as read and as checked values.
 
 mod check;
+mod framing;
+mod here;
 mod model;
+mod problem;
 mod roce;
+#[cfg(test)]
+mod tests;
+mod words;
 
 pub use check::check_seconds;
 pub use model::*;
+pub use problem::Problem;
 pub use roce::{PushRing, Roce, Sender, address};
 
 use std::path::Path;
 
+use fluxline_proto::written;
+
 use crate::failure::Failure;
+use crate::formats;
 use crate::run::check_accept;
 
 impl Experiment {
@@ -23,25 +33,34 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// Reads an experiment file that is to be run on this host: its cores and the parameters of its
+    /// descriptions are checked too.
+    pub fn load_here(path: &Path) -> Result<Experiment, Failure> {
+        let experiment = Experiment::load(path)?;
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let source = written::Source { file: &path.display().to_string(), text: &text };
+        let checked = experiment.check_here(&fluxline::pin::process_cores());
+        checked.map_err(|problem| formats::refused(&problem.locate(source)))?;
+        Ok(experiment)
+    }
+
     /// Reads an experiment from text; `name` is what messages call it.
     pub fn parse(name: &str, text: &str) -> Result<Experiment, Failure> {
-        let experiment: Experiment = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line_of(text, span.start));
-            let message = error.message().replace('\n', " ");
-            Failure::input(format_args!("{name}:{line}: {message}."))
-        })?;
-        experiment.check().map_err(|problem| Failure::input(format_args!("{name}: {problem}")))?;
+        let source = written::Source { file: name, text };
+        let experiment: Experiment =
+            toml::from_str(text).map_err(|error| formats::refused(&source.toml_error(&error)))?;
+        experiment.check().map_err(|problem| formats::refused(&problem.locate(source)))?;
         Ok(experiment)
     }
 
     /// What serde cannot say: each source has one link, numbers are in range.
-    fn check(&self) -> Result<(), String> {
-        check_seconds("seconds", self.seconds)?;
-        check_accept(&self.accept)?;
+    fn check(&self) -> Result<(), Problem> {
+        check_seconds("seconds", self.seconds).map_err(|text| Problem::at("seconds", text))?;
+        check_accept(&self.accept).map_err(|text| Problem::at("accept", text))?;
         if self.sources.is_empty() {
-            return Err("there is no source; write a [[source]] table with a `format` and one of \
-                        `udp`, `shm`, `roce`, `pcap`, `raw`, `emulator`."
-                .into());
+            let text = "there is no source; write a [[source]] table with a `format` and one of \
+                        `udp`, `shm`, `roce`, `pcap`, `raw`, `emulator`.";
+            return Err(Problem::at("", text));
         }
         for (number, source) in self.sources.iter().enumerate() {
             let count = [
@@ -55,24 +74,23 @@ impl Experiment {
             .into_iter()
             .filter(|there| *there)
             .count();
-            let name = &source.name;
+            let (name, table) = (&source.name, format!("source.{number}"));
             if count != 1 {
-                return Err(format!(
+                let text = format!(
                     "source `{name}` has {count} links; write exactly one of [source.udp], \
                      [source.shm], [source.roce], [source.pcap], [source.raw], \
                      [source.emulator]."
-                ));
+                );
+                return Err(Problem::at(table, text));
             }
             if self.sources[..number].iter().any(|other| other.name == *name) {
-                return Err(format!("two sources are named `{name}`; give each `name` once."));
+                let text = format!("two sources are named `{name}`; give each `name` once.");
+                return Err(Problem::at(format!("{table}.name"), text));
             }
-            source.check()?;
+            source.check().map_err(|problem| problem.below(&table))?;
         }
+        self.check_ports()?;
         self.events.check()?;
         self.record.check()
     }
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::roce::Roce;
@@ -154,6 +155,9 @@ pub struct Pcap {
     /// Only datagrams to these UDP ports; empty: all.
     #[serde(default)]
     pub ports: Vec<u16>,
+    /// Whether datagrams with a wrong UDP check sum are dropped.
+    #[serde(default = "yes")]
+    pub check_sums: bool,
     /// How fast.
     #[serde(default)]
     pub speed: Speed,
@@ -175,7 +179,7 @@ pub struct Raw {
 }
 
 /// How a raw payload's length stands before it.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, ValueEnum, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum LengthPrefix {
     /// 16 bits, little-endian.
@@ -189,7 +193,7 @@ pub enum LengthPrefix {
 }
 
 /// How fast a file is read.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq)]
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 #[serde(untagged)]
 pub enum Speed {
     /// So many datagrams per second.
@@ -354,7 +358,7 @@ pub enum Build {
 }
 
 /// Which sources an event needs.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 #[serde(untagged)]
 pub enum Require {
     /// So many; 0: all that join.
@@ -421,7 +425,7 @@ pub enum WriteWord {
 }
 
 /// When written bytes are forced to the disk.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq)]
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 #[serde(untagged)]
 pub enum Sync {
     /// Every so many seconds.

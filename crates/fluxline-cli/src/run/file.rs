@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fluxline::clock;
 use fluxline::ring::Producer;
-use fluxline_daq::capture::raw::{self, RawReader};
+use fluxline_daq::capture::raw::RawReader;
 use fluxline_daq::capture::replay::{Pace, Speed};
 use fluxline_daq::capture::{CaptureError, CaptureReader};
 use fluxline_proto::{Datagram, Moment, Span};
@@ -13,7 +13,7 @@ use super::end::InputEnd;
 use super::live::Live;
 use super::push::push;
 use super::stop::Stop;
-use crate::experiment::{self, LengthPrefix, Source, SpeedWord};
+use crate::experiment::{self, Source, SpeedWord};
 use crate::failure::Failure;
 
 /// The longest sleep while waiting for a datagram's time, so that Ctrl-C is heard.
@@ -38,20 +38,14 @@ impl FileSource {
         if let Some(pcap) = &source.pcap {
             let mut reader = CaptureReader::open(&pcap.file).map_err(wrong)?;
             reader.only_ports(&pcap.ports);
+            reader.check_sums(pcap.check_sums());
             let reader = Reader::Capture(Box::new(reader));
             return Ok(FileSource { reader, pace: Pace::new(speed(pcap.speed)) });
         }
         let Some(raw) = &source.raw else {
             return Err(Failure::input(format_args!("source `{}` has no link.", source.name)));
         };
-        let framing = match (raw.record_bytes, raw.length_prefix) {
-            (Some(bytes), _) => raw::Framing::Fixed { bytes },
-            (None, Some(LengthPrefix::U16Be)) => raw::Framing::U16Be,
-            (None, Some(LengthPrefix::U32Le)) => raw::Framing::U32Le,
-            (None, Some(LengthPrefix::U32Be)) => raw::Framing::U32Be,
-            (None, _) => raw::Framing::U16Le,
-        };
-        let reader = RawReader::open(&raw.file, framing).map_err(wrong)?;
+        let reader = RawReader::open(&raw.file, raw.framing()).map_err(wrong)?;
         let reader = Reader::Raw(Box::new(reader));
         Ok(FileSource { reader, pace: Pace::new(speed(raw.speed)) })
     }

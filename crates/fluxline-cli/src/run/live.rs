@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use fluxline_daq::record::RecorderCounts;
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 
-use crate::progress;
+use crate::output::escaped_line;
+use crate::{inform, progress};
 
 /// How often the line is drawn anew.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -62,7 +63,7 @@ impl Live {
         let text = problem.to_string();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.notes.len() < 100 && !state.notes.contains(&text) {
-            self.bar.suspend(|| eprintln!("note: {text}"));
+            self.bar.suspend(|| inform!("note: {}", escaped_line(&text)));
             state.notes.push(text);
         }
     }

@@ -20,6 +20,7 @@ use super::verdict::Evidence;
 use crate::experiment::Experiment;
 use crate::failure::{self, Failure, FailureKind};
 use crate::host;
+use crate::inform;
 
 /// Tables of sources and rejects, stacks of threads, and what the allocator keeps \[byte\].
 const REST_BYTES: u64 = 24 << 20;
@@ -75,19 +76,19 @@ pub fn announce(
     recorder: Option<&Recorder>,
     memory: &Memory,
 ) {
-    eprintln!("run      {}", experiment.name);
+    inform!("run      {}", experiment.name);
     for input in inputs {
         let on = if input.listens.is_empty() { "" } else { " on " };
-        eprintln!("source   {}{on}{}", input.name, input.listens.join(", "));
+        inform!("source   {}{on}{}", input.name, input.listens.join(", "));
         if let Some(key) = input.drawn_key {
-            eprintln!("key      {key}, drawn for this run: give it to the producer");
+            inform!("key      {key}, drawn for this run: give it to the producer");
         }
     }
     match recorder {
-        Some(recorder) => eprintln!("folder   {}", recorder.folder().path().display()),
-        None => eprintln!("folder   none: events are counted, not recorded"),
+        Some(recorder) => inform!("folder   {}", recorder.folder().path().display()),
+        None => inform!("folder   none: events are counted, not recorded"),
     }
-    eprintln!(
+    inform!(
         "memory   at most {}: rings {}, events {}, batches {}, the rest {}",
         HumanBytes(memory.total()),
         HumanBytes(memory.rings),

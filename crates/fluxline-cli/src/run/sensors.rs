@@ -28,11 +28,9 @@ pub(super) const BATCH_DATAGRAMS: usize = 64;
 pub(super) const GATHER: Duration = Duration::from_micros(100);
 /// The longest sleep, so that Ctrl-C is heard.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// Port of the first sensor where there is no socket: the first dynamic one, RFC 6335.
-const FIRST_PORT: u16 = 49_152;
 /// Addresses in captures that are written. Source: TEST-NET-1, RFC 5737.
 const SENDERS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const RECEIVER: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 255), 49_152);
 /// Sensors with sockets of their own at most.
 const SOCKETS_MAX: u32 = 4096;
 
@@ -184,7 +182,7 @@ impl Sensors {
             if !stopped && at.saturating_sub(began.elapsed()) > GATHER {
                 sleep_until(began + at, stop);
             }
-            let sender = SocketAddr::from(([127, 0, 0, 1], FIRST_PORT + emission.sender as u16));
+            let sender = emulator::sender_address(Ipv4Addr::LOCALHOST, emission.sender);
             let sender = SenderAddress::from(sender);
             let datagram = Datagram { bytes: emission.bytes, sender, port: 0, time: clock::now() };
             if push_all(ring, &datagram) {
@@ -211,9 +209,9 @@ impl Sensors {
         let start = clock::now();
         let out = BufWriter::new(File::create_new(file).map_err(wrong)?);
         let mut writer = CaptureWriter::new(out).map_err(wrong)?;
-        let to = SocketAddr::from((RECEIVER, FIRST_PORT));
+        let to = SocketAddr::from(RECEIVER);
         while let Some(emission) = emulator.next() {
-            let from = SocketAddr::from((SENDERS, FIRST_PORT + (emission.sender % 16_384) as u16));
+            let from = emulator::sender_address(SENDERS, emission.sender);
             let at = emission.at;
             writer.write(from, to, emission.bytes, start + at).map_err(wrong)?;
             if seconds > 0.0 && at.as_ns() as f64 * 1e-9 >= seconds {

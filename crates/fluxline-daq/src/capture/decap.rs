@@ -8,14 +8,19 @@ use std::ops::Range;
 
 use etherparse::defrag::IpDefragBuf;
 use etherparse::{IpNumber, IpSlice, Ipv6ExtensionSlice, UdpSlice};
+use fluxline_proto::{Moment, Span};
 
 use super::CaptureCounters;
+use super::check_sum::Carried;
 
 /// Datagrams that wait for their fragments; each takes at most 64 KiB.
 const WAITING_MAX: usize = 256;
 /// A datagram that began more fragments ago than this is given up. An IPv4 identification comes
 /// again after 65536 datagrams, and a late half must never be joined to a stranger's other half.
 const WAITING_FRAGMENTS_MAX: u64 = 4096;
+/// So long after its first fragment a datagram takes no more, for the same reason. RFC 791 §3.2
+/// proposes 15 s, RFC 8200 §4.5 allows 60 s; Linux waits for 30 s (`net.ipv4.ipfrag_time`).
+const WAITING_TIME_MAX: Span = Span::from_ms(30_000);
 
 /// EtherType values. Source: IEEE 802 numbers, IANA.
 const ETHER_IPV4: u16 = 0x0800;
@@ -56,6 +61,33 @@ struct Waiting {
     fragments: u64,
     /// Number of its first fragment in the capture.
     began: u64,
+    began_time: Moment,
+}
+
+impl Waiting {
+    /// Whether it began too long before `time`. A capture's times may also go backwards.
+    fn is_old(&self, time: Moment) -> bool {
+        time.since(self.began_time).max(self.began_time.since(time)) > WAITING_TIME_MAX
+    }
+}
+
+/// A frame of a capture.
+#[derive(Clone, Copy)]
+pub(super) struct Frame<'a> {
+    /// The link type.
+    pub link: i32,
+    pub bytes: &'a [u8],
+    pub time: Moment,
+}
+
+/// Whether UDP check sums are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CheckSums {
+    /// Datagrams with a wrong one are dropped and counted.
+    #[default]
+    Check,
+    /// They are taken as they are.
+    Ignore,
 }
 
 /// Takes headers off, and joins fragments.
@@ -68,17 +100,14 @@ pub(super) struct Decap {
     fragments: u64,
     joined: Vec<u8>,
     sections: Vec<etherparse::defrag::IpFragRange>,
+    pub(super) check_sums: CheckSums,
 }
 
 impl Decap {
     /// The datagram of a frame; what is none is counted.
-    pub(super) fn find(
-        &mut self,
-        link: i32,
-        frame: &[u8],
-        counters: &mut CaptureCounters,
-    ) -> Found {
-        let start = match ip_start(link, frame) {
+    pub(super) fn find(&mut self, frame: Frame<'_>, counters: &mut CaptureCounters) -> Found {
+        let Frame { link, bytes, time } = frame;
+        let start = match ip_start(link, bytes) {
             Link::Ip(start) => start,
             Link::NotIp => {
                 counters.not_ip += 1;
@@ -93,7 +122,7 @@ impl Decap {
                 return Found::Other;
             }
         };
-        let Ok(ip) = IpSlice::from_slice(&frame[start..]) else {
+        let Ok(ip) = IpSlice::from_slice(&bytes[start..]) else {
             counters.malformed += 1;
             return Found::Other;
         };
@@ -103,15 +132,33 @@ impl Decap {
         }
         if ip.is_fragmenting_payload() {
             counters.ip_fragments += 1;
-            return self.join(&ip, counters);
+            return self.join(&ip, time, counters);
         }
-        let source = ip.source_addr();
         let payload = ip.payload().payload;
-        let offset = offset_in(frame, payload);
-        udp(source, payload, offset, false).unwrap_or_else(|| {
+        let offset = offset_in(bytes, payload);
+        let carried =
+            Carried { source: ip.source_addr(), destination: ip.destination_addr(), udp: payload };
+        self.udp(&carried, Place { offset, joined: false }, counters)
+    }
+
+    /// The datagram in `carried`; one that contradicts itself is counted.
+    fn udp(&self, carried: &Carried<'_>, place: Place, counters: &mut CaptureCounters) -> Found {
+        let Ok(udp) = UdpSlice::from_slice(carried.udp) else {
             counters.malformed += 1;
-            Found::Other
-        })
+            return Found::Other;
+        };
+        let whole = Carried { udp: udp.slice(), ..*carried };
+        if self.check_sums == CheckSums::Check && !whole.is_credible() {
+            counters.check_sum_wrong += 1;
+            return Found::Other;
+        }
+        let start = place.offset + offset_in(carried.udp, udp.payload());
+        Found::Udp {
+            source: (carried.source, udp.source_port()),
+            destination_port: udp.destination_port(),
+            payload: start..start + udp.payload().len(),
+            joined: place.joined,
+        }
     }
 
     /// The bytes of the datagram that was joined last: UDP header and payload.
@@ -124,7 +171,7 @@ impl Decap {
         self.order.iter().filter_map(|key| self.waiting.get(key)).map(|of| of.fragments).sum()
     }
 
-    fn join(&mut self, ip: &IpSlice<'_>, counters: &mut CaptureCounters) -> Found {
+    fn join(&mut self, ip: &IpSlice<'_>, time: Moment, counters: &mut CaptureCounters) -> Found {
         let Some((identification, offset, more)) = fragment_of(ip) else {
             counters.malformed += 1;
             return Found::Other;
@@ -136,7 +183,10 @@ impl Decap {
             protocol: ip.payload_ip_number().0,
         };
         self.fragments += 1;
-        self.give_up_old(counters);
+        self.give_up_old(time, counters);
+        if self.waiting.get(&key).is_some_and(|of| of.is_old(time)) {
+            counters.fragments_left += self.forget(&key);
+        }
         let payload = ip.payload().payload;
         let at = usize::from(offset.byte_offset());
         if self.waiting.get(&key).is_some_and(|of| contradicts(&of.buffer, at, more, payload)) {
@@ -149,7 +199,8 @@ impl Decap {
             let memory = std::mem::take(&mut self.joined);
             let sections = std::mem::take(&mut self.sections);
             let buffer = IpDefragBuf::new(ip.payload_ip_number(), memory, sections);
-            self.waiting.insert(key, Waiting { buffer, fragments: 0, began: self.fragments });
+            let began = self.fragments;
+            self.waiting.insert(key, Waiting { buffer, fragments: 0, began, began_time: time });
             self.order.push_back(key);
         }
         let Some(waiting) = self.waiting.get_mut(&key) else { return Found::Other };
@@ -165,17 +216,18 @@ impl Decap {
         let Some(complete) = self.waiting.remove(&key) else { return Found::Other };
         (self.joined, self.sections) = complete.buffer.take_bufs();
         counters.reassembled += 1;
-        udp(key.source, &self.joined, 0, true).unwrap_or_else(|| {
-            counters.malformed += 1;
-            Found::Other
-        })
+        let carried =
+            Carried { source: key.source, destination: key.destination, udp: &self.joined };
+        self.udp(&carried, Place { offset: 0, joined: true }, counters)
     }
 
     /// Forgets what waited too long for its other parts.
-    fn give_up_old(&mut self, counters: &mut CaptureCounters) {
+    fn give_up_old(&mut self, time: Moment, counters: &mut CaptureCounters) {
         while let Some(oldest) = self.order.front().copied() {
-            let age = self.waiting.get(&oldest).map_or(u64::MAX, |of| self.fragments - of.began);
-            if age <= WAITING_FRAGMENTS_MAX {
+            let is_young = |of: &Waiting| {
+                self.fragments - of.began <= WAITING_FRAGMENTS_MAX && !of.is_old(time)
+            };
+            if self.waiting.get(&oldest).is_some_and(is_young) {
                 return;
             }
             counters.fragments_left += self.forget(&oldest);
@@ -283,15 +335,13 @@ fn fragment_of(ip: &IpSlice<'_>) -> Option<(u32, etherparse::IpFragOffset, bool)
     }
 }
 
-fn udp(source: IpAddr, bytes: &[u8], offset: usize, joined: bool) -> Option<Found> {
-    let udp = UdpSlice::from_slice(bytes).ok()?;
-    let start = offset + offset_in(bytes, udp.payload());
-    Some(Found::Udp {
-        source: (source, udp.source_port()),
-        destination_port: udp.destination_port(),
-        payload: start..start + udp.payload().len(),
-        joined,
-    })
+/// Where a UDP datagram is.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Where it begins.
+    offset: usize,
+    /// In [`Decap::joined`], instead of the frame.
+    joined: bool,
 }
 
 /// Where `part`, a part of `whole`, begins in it.

@@ -3,9 +3,10 @@
 //! A capture shows what was on the wire, beneath UDP and beside it. Here link and IP headers are
 //! taken off, IP fragments joined again, and everything that is not UDP to the ports asked for is
 //! counted by its kind. A file cut in the middle yields all its whole frames. Files are strangers:
-//! memory is bounded, every length checked. Sources: draft-ietf-opsawg-pcap, -pcapng; RFC 791,
-//! 8200.
+//! memory is bounded, every length and every check sum checked. Sources: draft-ietf-opsawg-pcap,
+//! -pcapng; RFC 768, 791, 8200.
 
+mod check_sum;
 mod decap;
 pub mod raw;
 mod records;
@@ -21,7 +22,8 @@ use std::path::{Path, PathBuf};
 
 use fluxline_proto::{Datagram, SenderAddress};
 
-use decap::{Decap, Found};
+pub use decap::CheckSums;
+use decap::{Decap, Found, Frame};
 use records::{Next, Records};
 
 /// Why a capture cannot be read.
@@ -72,6 +74,8 @@ fluxline_proto::counters! {
         malformed [Sum "frame"] "Frames whose IP or UDP lengths contradict each other" => "";
         cut_short [Sum "frame"] "Frames that the capture did not keep whole (snap length)"
             => "Capture with `tcpdump -s 0`.";
+        check_sum_wrong [Sum "datagram"] "UDP datagrams whose check sum is wrong, dropped"
+            => "Bits were turned on the way, or the sender's sums are wrong: `check-sums = false`.";
         ip_fragments [Sum "frame"] "IP fragments" => "";
         reassembled [Sum "datagram"] "UDP datagrams joined from IP fragments" => "";
         fragments_conflicting [Sum "frame"] "IP fragments that contradict others, dropped" => "";
@@ -94,6 +98,7 @@ impl CaptureCounters {
     pub fn unusable(&self) -> u64 {
         self.malformed
             + self.cut_short
+            + self.check_sum_wrong
             + self.fragments_conflicting
             + self.fragments_left
             + self.cut
@@ -140,6 +145,11 @@ impl CaptureReader {
         self.ports = ports.to_vec();
     }
 
+    /// Whether UDP check sums are looked at from now on; at first they are.
+    pub fn check_sums(&mut self, check_sums: CheckSums) {
+        self.decap.check_sums = check_sums;
+    }
+
     /// The next datagram, or `None` at the end. Cost: one copy of the frame.
     ///
     /// Errors: a block that no capture has; what came before it was good.
@@ -171,8 +181,8 @@ impl CaptureReader {
                 continue;
             }
             let time = record.time;
-            let frame = self.records.frame();
-            let found = self.decap.find(record.link, frame, &mut self.counters);
+            let frame = Frame { link: record.link, bytes: self.records.frame(), time };
+            let found = self.decap.find(frame, &mut self.counters);
             let Found::Udp { source, destination_port, payload, joined } = found else { continue };
             if !self.ports.is_empty() && !self.ports.contains(&destination_port) {
                 self.counters.port_filtered += 1;

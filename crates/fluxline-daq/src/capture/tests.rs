@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::raw::{Framing, RawReader};
 use super::replay::{Pace, Speed};
 use super::writer::CaptureWriter;
-use super::{CaptureCounters, CaptureReader};
+use super::{CaptureCounters, CaptureReader, CheckSums};
 
 /// One datagram, owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,10 +171,15 @@ fn fragment(udp: &[u8], offset: usize, length: usize) -> Vec<u8> {
 }
 
 fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
+    pcap_at(&frames.iter().map(|frame| (1, frame.clone())).collect::<Vec<_>>())
+}
+
+/// A capture of frames that came at these seconds.
+fn pcap_at(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut file = 0xA1B2_C3D4_u32.to_le_bytes().to_vec();
     file.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0]);
-    for frame in frames {
-        for word in [1, 2, frame.len() as u32, frame.len() as u32] {
+    for (seconds, frame) in frames {
+        for word in [*seconds, 2, frame.len() as u32, frame.len() as u32] {
             file.extend(word.to_le_bytes());
         }
         file.extend(frame);
@@ -363,6 +368,65 @@ fn fragments_that_wait_too_long_are_given_up_even_where_nothing_contradicts() {
     let (all, counters, _) = from_bytes(pcap(&frames)).expect("a capture");
     assert_eq!(all.len(), 2100, "half of the new one and half of the old one are no datagram");
     assert_eq!(counters.fragments_left, 4);
+}
+
+#[test]
+fn a_first_fragment_of_88_seconds_ago_is_not_joined_with_the_rest_of_another_datagram() {
+    let (old, new) = (udp_datagram(&[0xAA; 1592]), udp_datagram(&[0xBB; 1592]));
+    let halves = |second: u32| {
+        let frames = [(100, fragment(&old, 0, 800)), (second, fragment(&new, 800, 800))];
+        from_bytes(pcap_at(&frames)).expect("a capture")
+    };
+    for second in [188, 131, 12] {
+        let (all, counters, _) = halves(second);
+        assert_eq!((all.len(), counters.fragments_left), (0, 2), "at {second} s");
+    }
+    // The same frames in time: nothing but a check sum, which is absent here, could tell.
+    assert_eq!(halves(129).0.len(), 1);
+}
+
+/// The right check sum of a datagram between the addresses of [`fragment`].
+fn with_check_sum(mut udp: Vec<u8>) -> Vec<u8> {
+    udp[6..8].fill(0);
+    let mut pseudo = vec![10, 0, 0, 1, 10, 0, 0, 2, 0, 17];
+    pseudo.extend((udp.len() as u16).to_be_bytes());
+    let words = pseudo.chunks(2).chain(udp.chunks(2));
+    let mut sum: u32 =
+        words.map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0))).sum();
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    udp[6..8].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    udp
+}
+
+#[test]
+fn two_halves_of_different_datagrams_fail_their_check_sum_and_are_counted() {
+    let [one, two] = [0xAA, 0xBB].map(|fill| with_check_sum(udp_datagram(&[fill; 1592])));
+    let whole = [fragment(&one, 0, 800), fragment(&one, 800, 800)];
+    let (all, counters, _) = from_bytes(pcap(&whole)).expect("a capture");
+    assert_eq!((all.len(), counters.check_sum_wrong), (1, 0));
+    let mixed = pcap(&[fragment(&one, 0, 800), fragment(&two, 800, 800)]);
+    let (all, counters, _) = from_bytes(mixed.clone()).expect("a capture");
+    assert_eq!((all.len(), counters.reassembled, counters.check_sum_wrong), (0, 1, 1));
+    assert_eq!((counters.other_traffic(), counters.unusable()), (0, 1));
+    let mut reader =
+        CaptureReader::new(Path::new("memory"), Cursor::new(mixed)).expect("a capture");
+    reader.check_sums(CheckSums::Ignore);
+    assert_eq!(read_all(reader).0.len(), 1, "as they are, where nobody asks for the sums");
+}
+
+#[test]
+fn a_turned_bit_in_a_whole_datagram_is_found_by_its_check_sum() {
+    let udp = with_check_sum(udp_datagram(b"seven bits of eight"));
+    for bit in 0..udp.len() * 8 {
+        let mut wrong = udp.clone();
+        wrong[bit / 8] ^= 1 << (bit % 8);
+        let (all, counters, _) =
+            from_bytes(pcap(&[fragment(&wrong, 0, udp.len())])).expect("a capture");
+        assert!(all.is_empty(), "bit {bit}");
+        assert_eq!(counters.malformed + counters.check_sum_wrong, 1, "bit {bit}");
+    }
 }
 
 #[test]

@@ -13,7 +13,9 @@ mod template;
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
 
 use fluxline_proto::description::Description;
 use fluxline_proto::{Moment, Span};
@@ -103,6 +105,19 @@ pub enum EmulatorError {
         /// What it would be \[byte\].
         bytes: usize,
     },
+    /// The configuration's: some sources would have one key.
+    #[error(
+        "packets of `{format}` tell {told} sources apart, so {sources} cannot be emulated: emulate \
+         {told}, or say under `emulate = {{ fields = {{ ... }} }}` how `source` makes the key."
+    )]
+    TooManySources {
+        /// The description.
+        format: String,
+        /// What was asked for.
+        sources: u32,
+        /// How many keys they have.
+        told: usize,
+    },
     /// The description's: the packet that was made is not read as it was meant.
     #[error(
         "packets of `{format}` (type `{packet}`) cannot be emulated: {problem}; say how the \
@@ -143,6 +158,37 @@ pub(crate) struct Ready {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// Sender ports of one address. Source: the dynamic ports, RFC 6335 §6.
+const SENDER_PORTS: Range<u32> = 49_152..65_536;
+
+/// Where sender number `number` sends from when nothing else decides it: from all dynamic ports of
+/// `first`, then of the next address.
+#[must_use]
+pub fn sender_address(first: Ipv4Addr, number: u32) -> SocketAddr {
+    let ports = SENDER_PORTS.end - SENDER_PORTS.start;
+    let host = u32::from(first).wrapping_add(number / ports);
+    let port = SENDER_PORTS.start + number % ports;
+    SocketAddr::from((Ipv4Addr::from(host), port as u16))
+}
+
+/// No two sources have one key: a receiver would take them for one.
+fn check_sources(
+    description: &Description,
+    template: &Template,
+    sources: u32,
+) -> Result<(), EmulatorError> {
+    let keys = (0..sources).filter_map(|number| template.source_key(description, number));
+    let told = keys.collect::<BTreeSet<_>>().len();
+    match told == sources as usize {
+        true => Ok(()),
+        false => Err(EmulatorError::TooManySources {
+            format: description.name().to_string(),
+            sources,
+            told,
+        }),
+    }
+}
+
 /// Makes packets of several sources in the order of time.
 pub struct Emulator {
     config: EmulatorConfig,
@@ -165,6 +211,7 @@ impl Emulator {
         config: EmulatorConfig,
     ) -> Result<Emulator, EmulatorError> {
         let template = Template::new(description, &config)?;
+        check_sources(description, &template, config.sources.max(1))?;
         let sources: Vec<EmulatedSource> =
             (0..config.sources.max(1)).map(|number| EmulatedSource::new(number, &config)).collect();
         let mut emulator = Emulator {

@@ -235,7 +235,7 @@ impl EmulatedSource {
         let (seconds, ticks) = template.time(config.epoch_start, Span::from_ns(at_ns));
         let variables: Variables = [
             u64::from(self.number),
-            self.count.wrapping_mul(template.sequence_step),
+            template.sequence_of(self.count),
             self.count / per_fragment,
             index,
             per_fragment,

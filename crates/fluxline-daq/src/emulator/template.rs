@@ -4,19 +4,20 @@
 //! where the program will look for it. Roles that are computed need `emulate` in the description.
 //! At the end the description's own program must read the packet as it was meant.
 
+use std::net::Ipv4Addr;
 use std::ops::Range;
 
 use fluxline_proto::description::decode::{ListEntry, Value};
 use fluxline_proto::description::expression::{Binary, Expr};
 use fluxline_proto::description::layout::{
-    Fragment, ItemKind, Layout, Origin, PacketType, Rules, SourceTerm, Timestamp,
+    Fragment, ItemKind, Layout, Origin, PacketType, Rules, Sequence, SourceTerm, Timestamp,
 };
 use fluxline_proto::description::model::{ByteOrder, Epoch};
 use fluxline_proto::description::word::{insert, read_word, write_word};
-use fluxline_proto::description::{Description, Parsed, Part};
+use fluxline_proto::description::{Description, Parsed, Part, Reject, SourceKey};
 use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
 
-use super::{EmulatorConfig, EmulatorError};
+use super::{EmulatorConfig, EmulatorError, sender_address};
 
 /// Values of `EMULATE_VARIABLES` for one packet, in that order.
 pub(super) type Variables = [u64; 10];
@@ -36,8 +37,9 @@ const TICKS: usize = 9;
 const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Packets of a fragment that is described by a byte range.
 const BYTE_RANGE_PACKETS: u32 = 4;
-/// Event key of the packet that is read back: small, and not zero.
-const READ_BACK_EVENT: u64 = 3;
+/// Event keys of the packets that are read back: small but not zero, and beyond usual widths. Their
+/// lowest bits differ, so that a constant is never taken for a key or a counter.
+const READ_BACK_EVENTS: [u64; 4] = [3, 0x1_8006, 0x1_8000_000B, 0x1_8000_0000_0011];
 /// TAI is ahead of UTC by so many seconds. Source: IERS bulletin C, unchanged since 2017.
 const TAI_MINUS_UTC_S: u64 = 37;
 /// 1980-01-06 in Unix time \[s\], and how far GPS time is ahead of UTC. Source: IS-GPS-200.
@@ -54,8 +56,7 @@ pub(super) struct Template {
     pub(super) needs_senders: bool,
     /// Packets of one fragment.
     pub(super) packets_per_fragment: u32,
-    /// How much the packet counter grows.
-    pub(super) sequence_step: u64,
+    sequence: Option<Sequence>,
     patches: Vec<Patch>,
     timestamp: Option<Timestamp>,
     checksum: Option<Checksum>,
@@ -104,7 +105,7 @@ impl Template {
                 .iter()
                 .any(|term| matches!(term, SourceTerm::Address | SourceTerm::Port)),
             packets_per_fragment: plan.packets_per_fragment,
-            sequence_step: packet.sequence.as_ref().map_or(1, |sequence| sequence.step),
+            sequence: packet.sequence.clone(),
             patches: plan.patches(&bytes),
             timestamp: packet.timestamp.clone(),
             checksum: checksum_of(packet, bytes.len()),
@@ -113,6 +114,11 @@ impl Template {
         };
         template.read_back(description, packet, number, &plan)?;
         Ok(template)
+    }
+
+    /// The packet counter after so many packets.
+    pub(super) fn sequence_of(&self, count: u64) -> u64 {
+        self.sequence.as_ref().map_or(count, |sequence| sequence.value_of(count))
     }
 
     /// Writes what changes, the check sum last.
@@ -159,7 +165,7 @@ impl Template {
         (seconds, ticks as u64)
     }
 
-    /// Reads one packet with the description's program, and compares.
+    /// Reads packets with the description's program, and compares.
     fn read_back(
         &mut self,
         description: &Description,
@@ -175,43 +181,73 @@ impl Template {
         let payload = plan.payload_bytes as u64;
         let count = u64::from(self.packets_per_fragment);
         let index = u64::from(count > 1);
-        let number_in_run = READ_BACK_EVENT * count + index;
-        let variables: Variables = [
-            1,
-            number_in_run.wrapping_mul(self.sequence_step),
-            READ_BACK_EVENT,
-            index,
-            count,
-            index * payload,
-            count * payload,
-            payload,
-            7,
-            11,
-        ];
+        for event in READ_BACK_EVENTS {
+            let variables: Variables = [
+                1,
+                self.sequence_of(event * count + index),
+                event,
+                index,
+                count,
+                index * payload,
+                count * payload,
+                payload,
+                7,
+                11,
+            ];
+            let parsed = self.parse(description, &variables).map_err(|reject| {
+                wrong(format!(
+                    "they are {} ({})",
+                    reject.reason.as_str(),
+                    description.rule_name(reject)
+                ))
+            })?;
+            if usize::from(parsed.packet) != number {
+                return Err(wrong("they are taken for another packet type".into()));
+            }
+            if let Some(problem) = first_difference(packet, &parsed, &variables) {
+                return Err(wrong(problem));
+            }
+            let start = parsed.payload_start as usize;
+            self.payload = start..start + parsed.payload_bytes as usize;
+        }
+        self.read_back_wrap(description, packet, payload).map_or(Ok(()), |what| Err(wrong(what)))
+    }
+
+    /// The counter's largest number, after which it begins anew, can be written too.
+    fn read_back_wrap(
+        &self,
+        description: &Description,
+        packet: &PacketType,
+        payload: u64,
+    ) -> Option<String> {
+        let sequence = packet.sequence.as_ref()?;
+        let mut variables: Variables = [0; 10];
+        variables[SEQUENCE] = sequence.first + sequence.last / sequence.step * sequence.step;
+        (variables[COUNT], variables[PAYLOAD]) = (self.packets_per_fragment.into(), payload);
+        variables[TOTAL] = variables[COUNT] * payload;
+        // Where other roles make the counter, they do not go with this number.
+        let by_field = self.patches.iter().any(|patch| uses(&patch.value, SEQUENCE));
+        let parsed = self.parse(description, &variables).ok().filter(|_| by_field)?;
+        first_difference(packet, &Parsed { event: None, ..parsed }, &variables)
+    }
+
+    fn parse(&self, description: &Description, variables: &Variables) -> Result<Parsed, Reject> {
         let mut bytes = self.bytes.clone();
-        self.patch(&mut bytes, &variables);
-        let datagram = Datagram {
-            bytes: &bytes,
-            sender: SenderAddress::NONE,
-            port: 0,
-            time: Moment::default(),
-        };
-        let parsed = description.program().parse(&datagram).map_err(|reject| {
-            wrong(format!(
-                "they are {} ({})",
-                reject.reason.as_str(),
-                description.rule_name(reject)
-            ))
-        })?;
-        if usize::from(parsed.packet) != number {
-            return Err(wrong("they are taken for another packet type".into()));
-        }
-        if let Some(problem) = first_difference(packet, &parsed, &variables) {
-            return Err(wrong(problem));
-        }
-        let start = parsed.payload_start as usize;
-        self.payload = start..start + parsed.payload_bytes as usize;
-        Ok(())
+        self.patch(&mut bytes, variables);
+        let sender = sender_address(Ipv4Addr::LOCALHOST, variables[SOURCE] as u32);
+        let (sender, time) = (SenderAddress::from(sender), Moment::default());
+        description.program().parse(&Datagram { bytes: &bytes, sender, port: 0, time })
+    }
+
+    /// The key by which a receiver tells source `number`.
+    pub(super) fn source_key(&self, description: &Description, number: u32) -> Option<SourceKey> {
+        let mut variables: Variables = [0; 10];
+        variables[SOURCE] = number.into();
+        variables[COUNT] = self.packets_per_fragment.into();
+        (variables[SEQUENCE], variables[PAYLOAD]) =
+            (self.sequence_of(0), self.payload.len() as u64);
+        variables[TOTAL] = variables[COUNT] * variables[PAYLOAD];
+        self.parse(description, &variables).ok().map(|parsed| parsed.source)
     }
 }
 
@@ -221,10 +257,7 @@ fn first_difference(packet: &PacketType, parsed: &Parsed, meant: &Variables) -> 
         (is != meant).then(|| format!("the {role} reads as {is}, {meant} was meant"))
     };
     let wrapped = |value: u64, bits: u8| value & (u64::MAX >> (64 - u32::from(bits.clamp(1, 64))));
-    let sequence = parsed
-        .sequence
-        .zip(packet.sequence.as_ref())
-        .and_then(|(is, of)| differs("sequence", is, wrapped(meant[SEQUENCE], of.bits)));
+    let sequence = parsed.sequence.and_then(|is| differs("sequence", is, meant[SEQUENCE]));
     let event = parsed
         .event
         .zip(packet.event.as_ref())
@@ -236,6 +269,12 @@ fn first_difference(packet: &PacketType, parsed: &Parsed, meant: &Variables) -> 
     };
     let length = differs("payload length", parsed.payload_bytes.into(), meant[PAYLOAD]);
     sequence.or(event).or(part).or(length)
+}
+
+fn uses(expression: &Expr, variable: usize) -> bool {
+    let mut found = false;
+    expression.for_each_value(&mut |id| found |= id == variable);
+    found
 }
 
 fn choose(description: &Description, config: &EmulatorConfig) -> Result<usize, EmulatorError> {

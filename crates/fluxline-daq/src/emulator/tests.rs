@@ -159,7 +159,7 @@ fn judged(faults: Faults, packets: u64, seed: u64) -> (u64, u64, u64, u32, u64) 
     let description = load("counter");
     let config = EmulatorConfig { seed, faults, sources: 1, packets, ..config() };
     let mut emulator = Emulator::new(&description, config).expect("made");
-    let rule = SequenceRule { bits: 64, step: 1, timestamp_step_ns: None };
+    let rule = SequenceRule::of_bits(64);
     let mut tracker = SequenceTracker::new(rule, SequenceLimits::default());
     let (mut newest, mut fewest, mut restarts) = (0, u64::MAX, 0);
     while let Some(emission) = emulator.next() {

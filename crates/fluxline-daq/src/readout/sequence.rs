@@ -19,13 +19,30 @@ use super::missing::MissingPositions;
 /// How a packet counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceRule {
-    /// Its width \[bit\], 4 to 64 (others are brought into this range).
-    pub bits: u8,
+    /// How far its largest number is above its smallest; a step beyond it begins anew. At least 15.
+    pub last: u64,
     /// How much it grows from packet to packet; 0 counts as 1.
     pub step: u64,
     /// How much the sensor's time grows from packet to packet \[ns\]: finds losses of whole wraps
     /// of a narrow counter.
     pub timestamp_step_ns: Option<u64>,
+    /// After how long the sensor's time begins anew \[ns\].
+    pub timestamp_wrap_ns: Option<u64>,
+}
+
+impl SequenceRule {
+    /// A counter of `bits` bits (4 to 64; others are brought into this range) that counts by one.
+    #[must_use]
+    pub const fn of_bits(bits: u8) -> SequenceRule {
+        let bits = if bits < 4 { 4 } else { bits };
+        let unused = if bits > 64 { 0 } else { 64 - bits };
+        SequenceRule {
+            last: u64::MAX >> unused,
+            step: 1,
+            timestamp_step_ns: None,
+            timestamp_wrap_ns: None,
+        }
+    }
 }
 
 /// How far a tracker looks.
@@ -101,7 +118,7 @@ pub struct Observed {
     pub held: Option<HeldFate>,
     /// What the new packet is.
     pub order: Order,
-    /// Its number, unwrapped to 64 bits: modulo the counter's range it is the number in the packet.
+    /// Its number, unwrapped to 64 bits: modulo the counter's range it is the packet's own.
     pub sequence: u64,
     /// Its place in the count of packets since the counter last began anew: grows by one from
     /// packet to packet, whatever the counter's step.
@@ -134,6 +151,8 @@ fn is_ahead(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) > 0
 }
 
+/// The fewest numbers that a counter has, less one.
+const LAST_MIN: u64 = 15;
 /// The first position of a numbering; the room below is for packets from before the first.
 pub(super) const POSITION_START: u64 = 1 << 62;
 /// Counters with fewer values than this cannot show a restart: everything not behind is ahead.
@@ -150,7 +169,7 @@ const NEIGHBOUR_BEHIND_MAX: u64 = 64;
 #[derive(Clone, Debug)]
 pub struct SequenceTracker {
     step: u64,
-    mask: u64,
+    last: u64,
     /// How many packets until the counter is back.
     values: u64,
     window: u64,
@@ -158,6 +177,7 @@ pub struct SequenceTracker {
     jump_max: u64,
     ranges_max: usize,
     timestamp_step_ns: Option<u64>,
+    timestamp_wrap_ns: Option<i128>,
 
     started: bool,
     epoch: u32,
@@ -183,17 +203,16 @@ impl SequenceTracker {
     /// A tracker that has seen nothing.
     #[must_use]
     pub fn new(rule: SequenceRule, limits: SequenceLimits) -> SequenceTracker {
-        let bits = u32::from(rule.bits.clamp(4, 64));
-        let mask = u64::MAX >> (64 - bits);
-        let step = rule.step.clamp(1, mask);
-        let values = (mask / step).saturating_add(1);
+        let last = rule.last.max(LAST_MIN);
+        let step = rule.step.clamp(1, last);
+        let values = (last / step).saturating_add(1);
         let window = u64::from(limits.window_packets).min(values / 4).max(1);
         let believable = if values >= RESTART_VALUES_MIN { values / 2 } else { values - window };
         let jump_max = limits.jump_packets_max.min(JUMP_PACKETS_MAX);
-        let divides = step.is_power_of_two();
+        let divides = last % step == step - 1;
         SequenceTracker {
             step,
-            mask,
+            last,
             values,
             window,
             ahead_max: jump_max.min(believable),
@@ -202,6 +221,7 @@ impl SequenceTracker {
             timestamp_step_ns: rule
                 .timestamp_step_ns
                 .filter(|&ns| ns > 0 && divides && values <= TIMED_VALUES_MAX),
+            timestamp_wrap_ns: rule.timestamp_wrap_ns.map(i128::from),
             started: false,
             epoch: 0,
             start_sequence: 0,
@@ -224,7 +244,6 @@ impl SequenceTracker {
     /// time alone.
     pub fn observe(&mut self, value: u64, evidence: impl Into<Evidence>) -> Observed {
         let evidence = evidence.into();
-        let value = value & self.mask;
         if !self.started {
             self.start(value, evidence);
             return self.observed(None, Order::InOrder, self.newest);
@@ -355,7 +374,10 @@ impl SequenceTracker {
 
     /// How many packets `to` is ahead of `from`, modulo the counter's range; `None` off the step.
     fn steps(&self, from: u64, to: u64) -> Option<u64> {
-        let difference = to.wrapping_sub(from) & self.mask;
+        let forward = to.wrapping_sub(from);
+        let begins_anew = to < from;
+        let difference =
+            if begins_anew { forward.wrapping_add(self.last).wrapping_add(1) } else { forward };
         if self.step == 1 {
             return Some(difference);
         }
@@ -367,7 +389,7 @@ impl SequenceTracker {
         if let (Some(step_ns), Some(from), Some(to), Some(ahead)) =
             (self.timestamp_step_ns, self.newest_evidence.time_ns, evidence.time_ns, ahead)
         {
-            return self.place_by_time(ahead, (i128::from(to) - i128::from(from), step_ns));
+            return self.place_by_time(ahead, (self.passed_ns(from, to), step_ns));
         }
         match ahead {
             Some(ahead @ 1..) if ahead <= self.ahead_max => return Place::Ahead(ahead),
@@ -406,11 +428,21 @@ impl SequenceTracker {
     /// after a silence that is too long for a packet that came twice.
     fn is_later(&self, evidence: Evidence) -> bool {
         let Evidence { time_ns, key, arrival } = self.newest_evidence;
-        let time_later = matches!((evidence.time_ns, time_ns), (Some(a), Some(b)) if a > b);
+        let times = time_ns.zip(evidence.time_ns);
+        let time_later = times.is_some_and(|(newest, time)| self.passed_ns(newest, time) > 0);
         let key_later = matches!((evidence.key, key), (Some(a), Some(b)) if is_ahead(a, b));
         time_later
             || key_later
             || matches!((evidence.arrival, arrival), (Some(a), Some(b)) if a.since(b) >= SILENCE)
+    }
+
+    /// How far the sensor's time went from one packet to another; backwards, where that is nearer.
+    fn passed_ns(&self, from: u64, to: u64) -> i128 {
+        let passed = i128::from(to) - i128::from(from);
+        match self.timestamp_wrap_ns {
+            Some(wrap) => (passed + wrap / 2).rem_euclid(wrap) - wrap / 2,
+            None => passed,
+        }
     }
 
     fn settle(

@@ -28,9 +28,12 @@ enum Time {
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     seed: u64,
-    bits: u8,
+    /// The counter's largest number.
+    last: u64,
     step: u64,
     time: Time,
+    /// After how long the sensor's time begins anew.
+    wrap_ns: Option<u64>,
     epochs: u32,
 }
 
@@ -50,12 +53,19 @@ impl Dice {
 }
 
 impl Plan {
-    fn mask(self) -> u64 {
-        u64::MAX >> (64 - self.bits)
+    /// A counter of `bits` bits that counts by one, without restarts and without times.
+    fn of(seed: u64, bits: u8) -> Plan {
+        let last = SequenceRule::of_bits(bits).last;
+        Plan { seed, last, step: 1, time: Time::None, wrap_ns: None, epochs: 1 }
+    }
+
+    /// The number in a packet.
+    fn reduce(self, number: u64) -> u64 {
+        self.last.checked_add(1).map_or(number, |count| number % count)
     }
 
     fn values(self) -> u64 {
-        (self.mask() / self.step).saturating_add(1)
+        (self.last / self.step).saturating_add(1)
     }
 
     fn window(self) -> u64 {
@@ -126,7 +136,7 @@ struct Check {
 
 impl Check {
     fn value(&self, number: u64) -> u64 {
-        self.start.wrapping_add(number.wrapping_mul(self.plan.step)) & self.plan.mask()
+        self.plan.reduce(self.start.wrapping_add(number.wrapping_mul(self.plan.step)))
     }
 
     fn time_ns(&self, number: u64, dice: &mut Dice) -> Option<u64> {
@@ -136,7 +146,8 @@ impl Check {
             Time::Steps(step) => dice.below(step / 3),
         };
         let period = if let Time::Steps(step) = self.plan.time { step } else { PERIOD_NS };
-        Some(self.start_ns + number * period + jitter)
+        let time_ns = self.start_ns + number * period + jitter;
+        Some(self.plan.wrap_ns.map_or(time_ns, |wrap| time_ns % wrap))
     }
 
     fn wanted(&self, number: u64) -> Order {
@@ -158,7 +169,7 @@ impl Check {
         let wanted = if doubtful { Order::Doubtful } else { self.wanted(number) };
         let context = format!("{:?}, epoch {}, number {number}", self.plan, self.epoch);
         assert_eq!(observed.order, wanted, "{context}, newest {newest:?}");
-        assert_eq!(observed.sequence & self.plan.mask(), value, "{context}");
+        assert_eq!(self.plan.reduce(observed.sequence), value, "{context}");
         // A repeat of the packet kept aside decides nothing.
         let repeated = self.owed.is_some() && wanted == Order::Duplicate && self.seen.len() == 1;
         let owed = if repeated && observed.held.is_none() { None } else { self.owed.take() };
@@ -209,13 +220,14 @@ impl Check {
     }
 
     fn check_missing(&self) {
-        let (mask, step) = (self.plan.mask(), self.plan.step);
+        let Plan { step, .. } = self.plan;
         let listed: Vec<(u32, u64)> = self
             .tracker
             .missing()
             .flat_map(|MissingRange { epoch, first, last }| {
                 let count = last.wrapping_sub(first) / step;
-                (0..=count).map(move |at| (epoch, first.wrapping_add(at * step) & mask))
+                let plan = self.plan;
+                (0..=count).map(move |at| (epoch, plan.reduce(first.wrapping_add(at * step))))
             })
             .collect();
         let mut wanted = self.missing_before.clone();
@@ -243,7 +255,7 @@ impl Check {
                 let number = near[dice.below(near.len() as u64) as usize] - first;
                 self.value(number)
             }
-            _ => newest_value.wrapping_add(far + dice.below(far)) & self.plan.mask(),
+            _ => self.plan.reduce(newest_value.wrapping_add(far + dice.below(far))),
         };
         self.start_ns += (newest + 2) * PERIOD_NS;
         self.before = self.counts();
@@ -254,15 +266,16 @@ impl Check {
 }
 
 fn run(plan: Plan) {
-    let seed = plan.seed ^ u64::from(plan.bits) << 32 ^ plan.step << 40;
+    let seed = plan.seed ^ u64::from(plan.last.count_ones()) << 32 ^ plan.step << 40;
     let mut dice = Dice(Xoshiro256StarStar::seed_from_u64(seed));
     let timestamp_step_ns = if let Time::Steps(step) = plan.time { Some(step) } else { None };
-    let rule = SequenceRule { bits: plan.bits, step: plan.step, timestamp_step_ns };
+    let Plan { last, step, wrap_ns: timestamp_wrap_ns, .. } = plan;
+    let rule = SequenceRule { last, step, timestamp_step_ns, timestamp_wrap_ns };
     let limits = SequenceLimits { ranges_max: 1 << 16, ..SequenceLimits::default() };
     let mut check = Check {
         plan,
         tracker: SequenceTracker::new(rule, limits),
-        start: dice.below(u64::MAX) & plan.mask(),
+        start: plan.reduce(dice.below(u64::MAX)),
         start_ns: 1 << 40,
         seen: BTreeSet::new(),
         owed: None,
@@ -277,7 +290,7 @@ fn run(plan: Plan) {
         }
         for (index, &number) in coming.iter().enumerate() {
             let last = index + 1 == coming.len();
-            if plan.time == Time::None && plan.bits >= 20 && !last && dice.below(50) == 0 {
+            if plan.time == Time::None && plan.last >= 0xF_FFFF && !last && dice.below(50) == 0 {
                 check.straggle(&mut dice);
             }
             check.arrive(number, &mut dice);
@@ -298,8 +311,8 @@ fn run_all(name: &str, seeds: u64, plans: impl Fn(u64) -> Vec<Plan>) {
 fn losses_bursts_repeats_and_displacement_agree_with_the_set_of_numbers_at_every_width() {
     run_all("every width", 3, |seed| {
         (4..=64)
-            .map(|bits| Plan { seed, bits, step: 1, time: Time::None, epochs: 1 })
-            .chain((4..=64).map(|bits| Plan { seed, bits, step: 1, time: Time::Grows, epochs: 1 }))
+            .map(|bits| Plan::of(seed, bits))
+            .chain((4..=64).map(|bits| Plan { time: Time::Grows, ..Plan::of(seed, bits) }))
             .collect()
     });
 }
@@ -308,7 +321,7 @@ fn losses_bursts_repeats_and_displacement_agree_with_the_set_of_numbers_at_every
 fn counters_that_grow_by_more_than_one_agree_with_the_set_of_numbers() {
     run_all("steps", 5, |seed| {
         [(12, 2), (16, 3), (16, 8), (24, 1000), (32, 7), (48, 4096), (64, 3), (64, 1 << 33)]
-            .map(|(bits, step)| Plan { seed, bits, step, time: Time::None, epochs: 1 })
+            .map(|(bits, step)| Plan { step, ..Plan::of(seed, bits) })
             .to_vec()
     });
 }
@@ -316,7 +329,7 @@ fn counters_that_grow_by_more_than_one_agree_with_the_set_of_numbers() {
 #[test]
 fn restarts_far_away_agree_with_a_set_of_numbers_each() {
     run_all("restarts", 3, |seed| {
-        (28..=64).map(|bits| Plan { seed, bits, step: 1, time: Time::None, epochs: 4 }).collect()
+        (28..=64).map(|bits| Plan { epochs: 4, ..Plan::of(seed, bits) }).collect()
     });
 }
 
@@ -324,7 +337,7 @@ fn restarts_far_away_agree_with_a_set_of_numbers_each() {
 fn restarts_over_recent_numbers_with_a_later_time_agree_with_a_set_of_numbers_each() {
     run_all("restarts by time", 12, |seed| {
         [12, 16, 20, 24, 32, 48, 64]
-            .map(|bits| Plan { seed, bits, step: 1, time: Time::Grows, epochs: 4 })
+            .map(|bits| Plan { time: Time::Grows, epochs: 4, ..Plan::of(seed, bits) })
             .to_vec()
     });
 }
@@ -332,8 +345,34 @@ fn restarts_over_recent_numbers_with_a_later_time_agree_with_a_set_of_numbers_ea
 #[test]
 fn losses_of_whole_wraps_agree_with_the_set_of_numbers_where_time_tells() {
     run_all("wraps", 5, |seed| {
-        (4..=20)
-            .map(|bits| Plan { seed, bits, step: 1, time: Time::Steps(900), epochs: 1 })
-            .collect()
+        (4..=20).map(|bits| Plan { time: Time::Steps(900), ..Plan::of(seed, bits) }).collect()
+    });
+}
+
+#[test]
+fn counters_that_begin_anew_at_any_number_agree_with_the_set_of_numbers() {
+    run_all("any wrap", 5, |seed| {
+        [15, 16, 99, 999, 1000, 39_999, 65_534, 999_999, (1 << 39) + 12_345, u64::MAX - 1]
+            .map(|last| Plan { last, ..Plan::of(seed, 64) })
+            .to_vec()
+    });
+}
+
+#[test]
+fn a_sensor_time_that_begins_anew_finds_whole_wraps_and_restarts_all_the_same() {
+    run_all("time wraps", 5, |seed| {
+        let timed = |bits| Plan { time: Time::Steps(900), ..Plan::of(seed, bits) };
+        let wraps = (4..=16).map(|bits| {
+            // The longest burst is of 50 wraps of the counter; time must go twice as far.
+            let wrap_ns = Some((1 << bits) * 900 * 120 + 7);
+            Plan { wrap_ns, ..timed(bits) }
+        });
+        let restarts = [16, 24, 32].map(|bits| Plan {
+            time: Time::Grows,
+            epochs: 4,
+            wrap_ns: Some(1 << 24),
+            ..Plan::of(seed, bits)
+        });
+        wraps.chain(restarts).collect()
     });
 }

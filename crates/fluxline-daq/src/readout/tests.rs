@@ -13,7 +13,7 @@ use super::sequence::{
 use super::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits, Verdict};
 
 const fn rule(bits: u8) -> SequenceRule {
-    SequenceRule { bits, step: 1, timestamp_step_ns: None }
+    SequenceRule::of_bits(bits)
 }
 
 fn tracker(bits: u8) -> SequenceTracker {
@@ -141,7 +141,7 @@ fn repeat_of_the_packet_kept_aside_has_its_own_number() {
 
 #[test]
 fn whole_wraps_of_a_narrow_counter_are_found_by_time() {
-    let rule = SequenceRule { bits: 4, step: 1, timestamp_step_ns: Some(100) };
+    let rule = SequenceRule { timestamp_step_ns: Some(100), ..rule(4) };
     let mut tracker = SequenceTracker::new(rule, SequenceLimits::default());
     tracker.observe(3, Some(300));
     assert_eq!(tracker.observe(4, Some(400)).order, Order::InOrder);
@@ -155,7 +155,7 @@ fn whole_wraps_of_a_narrow_counter_are_found_by_time() {
 #[test]
 fn steps_other_than_one_wrap_right() {
     for step in [2, 3, 7, 1000] {
-        let rule = SequenceRule { bits: 16, step, timestamp_step_ns: None };
+        let rule = SequenceRule { step, ..rule(16) };
         let mut tracker = SequenceTracker::new(rule, SequenceLimits::default());
         for packet in 0..200_000_u64 {
             let order = tracker.observe((packet * step) & 0xFFFF, None).order;
@@ -190,7 +190,7 @@ fn random_numbers_are_each_counted_once() {
         let bits = 4 + (random.next_u64() % 61) as u8;
         let step = 1 + random.next_u64() % 5;
         let sequence =
-            SequenceRule { bits, step, timestamp_step_ns: (seed % 2 == 0).then_some(10) };
+            SequenceRule { step, timestamp_step_ns: (seed % 2 == 0).then_some(10), ..rule(bits) };
         let mut readout = readout(Some(sequence), 64);
         let mut delivered = 0_u64;
         let mut value = 0_u64;

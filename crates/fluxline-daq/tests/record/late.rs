@@ -43,7 +43,7 @@ fn record(dir: &Path, packets: &[Sent]) -> (std::path::PathBuf, Ledger) {
     let folder = RunFolder::create_next(dir).unwrap();
     let run = folder.path().to_path_buf();
     let mut recorder = Recorder::open(folder, files_of(1 << 16));
-    let sequence = Some(SequenceRule { bits: 32, step: 1, timestamp_step_ns: None });
+    let sequence = Some(SequenceRule::of_bits(32));
     let rule = PacketRule { sequence, event_bits: 64, ..PacketRule::default() };
     let formats = vec![FormatRules { packets: vec![rule] }];
     let mut readout = Readout::new(formats, ReadoutLimits::default());

@@ -42,5 +42,5 @@ impl Carrier {
 /// The Lua source of a dissector, registered for UDP port `udp_port`; see [`dissector_on`].
 #[must_use]
 pub fn dissector(description: &Description, udp_port: u16) -> String {
-    dissector_on(description, Carrier::UdpPort(udp_port))
+    dissector_on(description, &[Carrier::UdpPort(udp_port)])
 }

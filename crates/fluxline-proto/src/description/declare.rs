@@ -9,7 +9,6 @@ use alloc::vec::Vec;
 
 use toml::Spanned;
 
-use super::error::LoadError;
 use super::expression::Expr;
 use super::layout::{
     BitPart, Item, ItemKind, Layout, List, Origin, Pick, Picked, Place, Rules, Stage, Value,
@@ -18,6 +17,7 @@ use super::layout::{
 use super::model::{self, BitRange, FieldType};
 use super::resolve::resolve;
 use super::scope::{Context, Names, Part, Written, title};
+use crate::written::LoadError;
 
 /// Most fields (bit fields, list fields and computed values included) of one file.
 pub const FIELDS_MAX: usize = 1024;

@@ -294,7 +294,13 @@ fn roles(packet: &PacketType) -> Vec<(&'static str, String)> {
     if let Some(sequence) = &packet.sequence {
         let step = (sequence.step != 1).then(|| format!(", in steps of {}", sequence.step));
         let (value, step) = (text(&sequence.value), step.unwrap_or_default());
-        out.push(("sequence", format!("{value}, wraps after {} bits{step}", sequence.bits)));
+        let wraps = match sequence.last.checked_add(1) {
+            Some(count) if !count.is_power_of_two() => {
+                format!("begins anew after {}", sequence.first + sequence.last)
+            }
+            _ => format!("wraps after {} bits", 64 - sequence.last.leading_zeros()),
+        };
+        out.push(("sequence", format!("{value}, {wraps}{step}")));
     }
     if let Some(event) = &packet.event {
         let spill = event.spill.as_ref();

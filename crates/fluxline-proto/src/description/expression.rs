@@ -248,6 +248,9 @@ impl Expr {
     }
 }
 
+/// The answer to `a = 1`.
+const SINGLE_EQUALS: &str = "`=` does not compare; write `==`";
+
 /// Turns a name into what it stands for, or says why it cannot.
 pub(crate) type Resolve<'a> = dyn Fn(&str) -> Result<Expr, String> + 'a;
 
@@ -265,6 +268,7 @@ pub(crate) fn parse(text: &str, resolve: &Resolve<'_>) -> Result<Expr, String> {
     let (expression, _) = parser.binary(0, 0)?;
     match parser.token {
         Token::End => Ok(expression),
+        Token::Symbol("=") => Err(SINGLE_EQUALS.to_string()),
         token => Err(format!("{} stands after the end of the expression", token.show())),
     }
 }
@@ -363,6 +367,7 @@ impl<'a> Parser<'a> {
             Token::Symbol("-") => {
                 Err("there are no negative numbers; write it as a difference, `a - b`".to_string())
             }
+            Token::Symbol("=") => Err(SINGLE_EQUALS.to_string()),
             token => {
                 Err(format!("{} stands where a number, a name or `(` is expected", token.show()))
             }
@@ -390,6 +395,9 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, symbol: &str) -> Result<(), String> {
+        if self.token == Token::Symbol("=") {
+            return Err(SINGLE_EQUALS.to_string());
+        }
         if self.token != Token::Symbol(symbol) {
             return Err(format!("{} stands where `{symbol}` is expected", self.token.show()));
         }

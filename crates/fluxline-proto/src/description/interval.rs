@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::String;
 
 use super::expression::{Binary, Expr};
+use super::reach::ones_over;
 
 /// Smallest and largest value.
 pub(crate) type Range = (u64, u64);
@@ -35,7 +36,7 @@ impl Known<'_> {
                 (0, _) => Ok((0, 1)),
                 _ => Ok((0, 0)),
             },
-            Expr::Gray(of) => Ok((0, mask_over(self.range(of)?.1))),
+            Expr::Gray(of) => Ok((0, ones_over(self.range(of)?.1))),
             Expr::Binary(operator, left, right) => {
                 let (a, b) = (self.range(left)?, self.range(right)?);
                 if *operator == Binary::Subtract && never_less(left, right) {
@@ -105,11 +106,6 @@ impl Fault {
     }
 }
 
-/// All ones, as wide as `value`.
-fn mask_over(value: u64) -> u64 {
-    u64::MAX.checked_shr(value.leading_zeros()).unwrap_or(0)
-}
-
 fn within(low: u64, high: u128) -> Result<Range, Fault> {
     u64::try_from(high).map(|high| (low, high)).map_err(|_| Fault::Overflow(high))
 }
@@ -135,8 +131,8 @@ fn combine(operator: Binary, a: Range, b: Range) -> Result<Range, Fault> {
         Binary::ShiftLeft => within(a.0 << b.0, wide(a.1) << b.1),
         Binary::ShiftRight => Ok((a.0 >> b.1, a.1 >> b.0)),
         Binary::And => Ok((0, a.1.min(b.1))),
-        Binary::Or => Ok((a.0.max(b.0), mask_over(a.1 | b.1))),
-        Binary::ExclusiveOr => Ok((0, mask_over(a.1 | b.1))),
+        Binary::Or => Ok((a.0.max(b.0), ones_over(a.1 | b.1))),
+        Binary::ExclusiveOr => Ok((0, ones_over(a.1 | b.1))),
         Binary::Equal => truth(a.0 == a.1 && a == b, a.1 < b.0 || b.1 < a.0),
         Binary::NotEqual => truth(a.1 < b.0 || b.1 < a.0, a.0 == a.1 && a == b),
         Binary::Less => truth(a.1 < b.0, a.0 >= b.1),

@@ -323,8 +323,10 @@ pub enum SourceTerm {
 pub struct Sequence {
     /// Its value.
     pub value: Expr,
-    /// Its width, after which it wraps \[bit\].
-    pub bits: u8,
+    /// Its smallest value, at which it begins anew.
+    pub first: u64,
+    /// How far its largest value is above its smallest; a step beyond it begins anew.
+    pub last: u64,
     /// How much it grows from packet to packet.
     pub step: u64,
     /// How much the time stamp grows from packet to packet \[ns\].
@@ -387,6 +389,8 @@ pub struct Timestamp {
     pub ns_numerator: u64,
     /// See `ns_numerator`.
     pub ns_denominator: u64,
+    /// After so long it begins anew \[ns\]; `None`: not in 584 years.
+    pub wrap_ns: Option<u64>,
     /// Where time starts.
     pub epoch: Epoch,
     /// There is one only when this is not zero.
@@ -457,6 +461,16 @@ impl Edge {
             Edge::Start(offset) => Some(offset as usize).filter(|&at| at <= size),
             Edge::End(offset) => size.checked_sub(offset as usize),
         }
+    }
+}
+
+impl Sequence {
+    /// The counter in a packet when `count` packets were sent before it since the first number.
+    #[must_use]
+    pub fn value_of(&self, count: u64) -> u64 {
+        let sum = u128::from(count) * u128::from(self.step);
+        // The remainder is at most `last`, and `first + last` is a value that the counter can have.
+        self.first + (sum % (u128::from(self.last) + 1)) as u64
     }
 }
 

@@ -8,14 +8,14 @@ use core::fmt::Write;
 
 use super::compile::compile;
 use super::declare::check_value_name;
-use super::error::{LoadError, Source};
 use super::layout::{PacketType, SourceTerm};
 use super::model::{ByteOrder, Document};
-use super::names::nearest;
 use super::outcome::{Reject, SourceKey};
 use super::program::Program;
 use super::roles;
 use super::scope::Context;
+use crate::written::nearest;
+use crate::written::{LoadError, Source};
 
 /// Largest description file \[byte\].
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;

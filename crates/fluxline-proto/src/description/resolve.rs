@@ -12,12 +12,12 @@ use alloc::vec::Vec;
 use toml::Spanned;
 
 use super::declare::declare;
-use super::error::LoadError;
 use super::expression::{Expr, constant_of};
 use super::interval::{Known, Range};
 use super::layout::{ItemKind, Layout, Origin, Stage};
 use super::scope::{Context, Names, PACKET_BYTES_MAX, Written, title};
 use super::{model, walk};
+use crate::written::LoadError;
 
 /// A layout with what is known when all of it has been read.
 pub(crate) struct Resolved {

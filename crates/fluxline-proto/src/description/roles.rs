@@ -13,25 +13,21 @@ use core::str::FromStr;
 use crc_fast::CrcAlgorithm;
 use toml::Spanned;
 
+use super::crc_names::crc_names_like;
 use super::declare::check_name;
-use super::error::LoadError;
 use super::expression::Expr;
 use super::interval::{Known, Range};
 use super::layout::{
-    Crc, EMULATE_VARIABLES, Edge, Event, Fragment, Origin, PacketType, Payload, Records, Sequence,
-    SizeRule, SourceTerm, Spill, Timestamp,
+    Crc, EMULATE_VARIABLES, Edge, Origin, PacketType, Payload, Records, SizeRule, SourceTerm,
+    Timestamp,
 };
 use super::model;
-use super::names::nearest;
 use super::resolve::{Resolved, fold, resolve};
 use super::scope::{Context, PACKET_BYTES_MAX, Part, Written};
 use super::time_unit;
-use super::word::mask;
+use crate::written::LoadError;
 
 type Span = core::ops::Range<usize>;
-
-/// The widest spill number \[bit\].
-const SPILL_BITS_MAX: u32 = 32;
 
 /// Checks one packet type.
 pub(crate) fn packet_type(
@@ -60,15 +56,20 @@ pub(crate) fn packet_type(
     let mut roles = Roles { context, place: &place, header };
     let size = roles.size_equals(size, packet)?;
     let timestamp = roles.timestamp(packet.timestamp.as_ref())?;
+    let source = roles.source(packet)?;
+    let event = roles.event(packet.event.as_ref())?;
+    let fragment = roles.fragment(packet.fragment.as_ref(), event.is_some())?;
+    let sequence = roles.sequence(packet.sequence.as_ref(), timestamp.as_ref(), &fragment)?;
+    roles.check_source(packet, &source, (sequence.as_ref(), event.as_ref(), &fragment))?;
     let mut resolved = PacketType {
         name: packet.name.get_ref().clone(),
         help: packet.help.clone(),
         select: None,
         size,
-        source: roles.source(packet)?,
-        sequence: roles.sequence(packet.sequence.as_ref(), timestamp.is_some())?,
-        event: roles.event(packet.event.as_ref())?,
-        fragment: roles.fragment(packet.fragment.as_ref(), packet.event.is_some())?,
+        source,
+        sequence,
+        event,
+        fragment,
         timestamp,
         payload: roles.payload(packet.payload.as_ref())?,
         records,
@@ -151,30 +152,44 @@ fn records(
 }
 
 /// The roles of one packet type, over its header.
-struct Roles<'a, 'b> {
-    context: &'a mut Context<'b>,
-    place: &'a str,
-    header: Resolved,
+pub(super) struct Roles<'a, 'b> {
+    pub(super) context: &'a mut Context<'b>,
+    pub(super) place: &'a str,
+    pub(super) header: Resolved,
 }
 
 impl Roles<'_, '_> {
-    fn error(&self, span: Span, message: &str) -> LoadError {
+    pub(super) fn error(&self, span: Span, message: &str) -> LoadError {
         self.context.source.error(span, format!("{}, {message}", self.place))
     }
 
-    fn range(&self, expression: &Expr, span: Span, what: &str) -> Result<Range, LoadError> {
+    pub(super) fn range(
+        &self,
+        expression: &Expr,
+        span: Span,
+        what: &str,
+    ) -> Result<Range, LoadError> {
+        let error = |message| self.context.source.error(span, format!("{what}: {message}"));
+        self.range_with(expression, &|_, range| range).map_err(error)
+    }
+
+    /// The range of an expression over values whose own ranges `narrow` may cut.
+    pub(super) fn range_with(
+        &self,
+        expression: &Expr,
+        narrow: &dyn Fn(usize, Range) -> Range,
+    ) -> Result<Range, String> {
         let values = &self.header.layout.values;
         let known = Known {
-            value: &|id| Ok(values[id].range),
+            value: &|id| Ok(narrow(id, values[id].range)),
             name: &|id| values[id].name.clone(),
             size: self.header.size,
         };
-        let error = |message| self.context.source.error(span, format!("{what}: {message}"));
-        known.range(expression).map_err(error)
+        known.range(expression)
     }
 
     /// A proven expression with its range.
-    fn expression(
+    pub(super) fn expression(
         &self,
         written: &Spanned<model::Expression>,
         key: &str,
@@ -249,140 +264,10 @@ impl Roles<'_, '_> {
     }
 
     /// The width of an expression that is a field's value alone.
-    fn field_bits(&self, expression: &Expr) -> Option<u32> {
+    pub(super) fn field_bits(&self, expression: &Expr) -> Option<u32> {
         let Expr::Value(id) = expression else { return None };
         let value = self.header.layout.values.get(*id)?;
         (!matches!(value.origin, Origin::Computed { .. })).then_some(value.width_bits)
-    }
-
-    fn width(
-        &self,
-        key: &str,
-        (value, range): (&Expr, Range),
-        (bits, span): (Option<&Spanned<u64>>, Span),
-        (least, default): (u64, Option<u32>),
-    ) -> Result<u8, LoadError> {
-        let width = match (bits, self.field_bits(value).or(default)) {
-            (Some(bits), _) => *bits.get_ref(),
-            (None, Some(width)) => u64::from(width),
-            (None, None) => {
-                let message = format!("{key}: `bits` is missing; say after how many bits it wraps");
-                return Err(self.error(span, &message));
-            }
-        };
-        let span = bits.map_or(span, Spanned::span);
-        if width < least || width > 64 {
-            let message = format!("{key}: `bits` is {width}; it can be {least} to 64");
-            return Err(self.error(span, &message));
-        }
-        let width_bits = u32::try_from(width).unwrap_or(64);
-        if range.1 > mask(width_bits) {
-            let message = format!(
-                "{key}: its value can be {}, more than {width} bits hold; mask it, like \
-                 `({}) & {:#x}`",
-                range.1,
-                self.header.layout.text_of(value),
-                mask(width_bits)
-            );
-            return Err(self.error(span, &message));
-        }
-        Ok(u8::try_from(width).unwrap_or(64))
-    }
-
-    fn sequence(
-        &self,
-        written: Option<&Spanned<model::Sequence>>,
-        has_time: bool,
-    ) -> Result<Option<Sequence>, LoadError> {
-        let Some(written) = written else { return Ok(None) };
-        let sequence = written.get_ref();
-        let (value, range) = self.expression(&sequence.value, "`sequence.value`")?;
-        let widths = (sequence.bits.as_ref(), sequence.value.span());
-        let bits = self.width("`sequence`", (&value, range), widths, (4, None))?;
-        let step = match &sequence.step {
-            None => 1,
-            Some(step) => match self.expression(step, "`sequence.step`")?.0 {
-                Expr::Constant(step) if step > 0 && step <= mask(u32::from(bits)) => step,
-                _ => {
-                    let message = format!(
-                        "`sequence.step` must be a constant from 1 to {}",
-                        mask(u32::from(bits))
-                    );
-                    return Err(self.error(step.span(), &message));
-                }
-            },
-        };
-        let timestamp_step_ns = match &sequence.timestamp_step_ns {
-            Some(step) if !has_time => {
-                let message = "`sequence.timestamp-step-ns` needs a `timestamp`; add one";
-                return Err(self.error(step.span(), message));
-            }
-            Some(step) if *step.get_ref() == 0 => {
-                return Err(self.error(step.span(), "`sequence.timestamp-step-ns` is 0"));
-            }
-            step => step.as_ref().map(|step| *step.get_ref()),
-        };
-        Ok(Some(Sequence { value, bits, step, timestamp_step_ns }))
-    }
-
-    fn event(&self, written: Option<&Spanned<model::Event>>) -> Result<Option<Event>, LoadError> {
-        let Some(written) = written else { return Ok(None) };
-        let event = written.get_ref();
-        let (key, range) = self.expression(&event.key, "`event.key`")?;
-        let widths = (event.bits.as_ref(), event.key.span());
-        let bits = self.width("`event`", (&key, range), widths, (1, Some(64)))?;
-        let spill = event.spill.as_ref().map(|spill| self.spill(spill)).transpose()?;
-        Ok(Some(Event { key, bits, spill }))
-    }
-
-    fn spill(&self, written: &Spanned<model::Expression>) -> Result<Spill, LoadError> {
-        let (value, range) = self.expression(written, "`event.spill`")?;
-        let bits = self.field_bits(&value).unwrap_or(SPILL_BITS_MAX);
-        if bits > SPILL_BITS_MAX || range.1 > mask(SPILL_BITS_MAX) {
-            let message = format!(
-                "`event.spill`: its value can be {}, more than {SPILL_BITS_MAX} bits hold; mask \
-                 it, like `({}) & {:#x}`",
-                range.1,
-                self.header.layout.text_of(&value),
-                mask(SPILL_BITS_MAX)
-            );
-            return Err(self.error(written.span(), &message));
-        }
-        Ok(Spill { value, bits: bits as u8 })
-    }
-
-    fn fragment(
-        &mut self,
-        written: Option<&Spanned<model::Fragment>>,
-        has_event: bool,
-    ) -> Result<Fragment, LoadError> {
-        let rule = self.context.rule(format!("{}, `fragment`", self.place));
-        let Some(written) = written else { return Ok(Fragment::Whole) };
-        if !has_event {
-            let message =
-                "`fragment` needs an `event`: say by which key its packets belong together";
-            return Err(self.error(written.span(), message));
-        }
-        let fragment = written.get_ref();
-        let index = self.optional(&fragment.index, "`fragment.index`")?;
-        let count = self.optional(&fragment.count, "`fragment.count`")?;
-        let offset = self.optional(&fragment.offset, "`fragment.offset`")?;
-        let total = self.optional(&fragment.total, "`fragment.total`")?;
-        match (index, count, offset, total) {
-            (Some(index), Some(count), None, None) => {
-                if matches!(count, Expr::Constant(count) if count == 0 || count > 1 << 20) {
-                    let message = "`fragment.count` must be from 1 to 1048576";
-                    return Err(self.error(written.span(), message));
-                }
-                Ok(Fragment::Index { index, count, rule })
-            }
-            (None, None, Some(offset), Some(total)) => Ok(Fragment::Bytes { offset, total, rule }),
-            _ => Err(self.error(
-                written.span(),
-                "`fragment` is either `index` and `count` or `offset` and `total`; write both \
-                 keys of one pair",
-            )),
-        }
     }
 
     fn timestamp(
@@ -416,7 +301,21 @@ impl Roles<'_, '_> {
             }
         };
         let epoch = time.epoch;
-        Ok(Some(Timestamp { seconds, ticks, ns_numerator, ns_denominator, epoch, when }))
+        let mut stamp =
+            Timestamp { seconds, ticks, ns_numerator, ns_denominator, wrap_ns: None, epoch, when };
+        stamp.wrap_ns = self.wrap_ns(&stamp);
+        Ok(Some(stamp))
+    }
+
+    /// After how long a time stamp begins anew: after its largest value.
+    fn wrap_ns(&self, stamp: &Timestamp) -> Option<u64> {
+        let (coarsest, tick) = match (&stamp.seconds, &stamp.ticks) {
+            (Some(seconds), _) => (seconds, (1_000_000_000, 1)),
+            (None, ticks) => (ticks.as_ref()?, (stamp.ns_numerator, stamp.ns_denominator)),
+        };
+        let high = self.range(coarsest, 0..0, "").ok()?.1;
+        let ticks = u128::from(high) + 1;
+        u64::try_from(ticks * u128::from(tick.0) / u128::from(tick.1)).ok()
     }
 
     fn payload(&mut self, written: Option<&Spanned<model::Payload>>) -> Result<Payload, LoadError> {
@@ -437,12 +336,13 @@ impl Roles<'_, '_> {
         let crc = written.get_ref();
         let name = crc.algorithm.get_ref().to_ascii_uppercase();
         let code = CrcAlgorithm::from_str(&name).map_err(|()| {
-            let hint = nearest(&name, CRC_NAMES)
-                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let near = crc_names_like(&name).map(|near| format!("`{near}`"));
             let message = format!(
-                "`crc.algorithm`: there is no `{}`{hint} Known are {}",
+                "`crc.algorithm`: there is no `{}`; did you mean {}, {} or {}?",
                 crc.algorithm.get_ref(),
-                CRC_NAMES.join(", ")
+                near[0],
+                near[1],
+                near[2]
             );
             self.error(crc.algorithm.span(), &message)
         })?;
@@ -541,57 +441,3 @@ impl SourceTerm {
         }
     }
 }
-
-/// The names that `crc.algorithm` takes, from the catalogue of parametrised CRC algorithms.
-pub const CRC_NAMES: [&str; 50] = [
-    "CRC-16/ARC",
-    "CRC-16/CDMA2000",
-    "CRC-16/CMS",
-    "CRC-16/DDS-110",
-    "CRC-16/DECT-R",
-    "CRC-16/DECT-X",
-    "CRC-16/DNP",
-    "CRC-16/EN-13757",
-    "CRC-16/GENIBUS",
-    "CRC-16/GSM",
-    "CRC-16/IBM-3740",
-    "CRC-16/IBM-SDLC",
-    "CRC-16/ISO-IEC-14443-3-A",
-    "CRC-16/KERMIT",
-    "CRC-16/LJ1200",
-    "CRC-16/M17",
-    "CRC-16/MAXIM-DOW",
-    "CRC-16/MCRF4XX",
-    "CRC-16/MODBUS",
-    "CRC-16/NRSC-5",
-    "CRC-16/OPENSAFETY-A",
-    "CRC-16/OPENSAFETY-B",
-    "CRC-16/PROFIBUS",
-    "CRC-16/RIELLO",
-    "CRC-16/SPI-FUJITSU",
-    "CRC-16/T10-DIF",
-    "CRC-16/TELEDISK",
-    "CRC-16/TMS37157",
-    "CRC-16/UMTS",
-    "CRC-16/USB",
-    "CRC-16/XMODEM",
-    "CRC-32/AIXM",
-    "CRC-32/AUTOSAR",
-    "CRC-32/BASE91-D",
-    "CRC-32/BZIP2",
-    "CRC-32/CD-ROM-EDC",
-    "CRC-32/CKSUM",
-    "CRC-32/ISCSI",
-    "CRC-32/ISO-HDLC",
-    "CRC-32/JAMCRC",
-    "CRC-32/MEF",
-    "CRC-32/MPEG-2",
-    "CRC-32/XFER",
-    "CRC-64/ECMA-182",
-    "CRC-64/GO-ISO",
-    "CRC-64/MS",
-    "CRC-64/NVME",
-    "CRC-64/REDIS",
-    "CRC-64/WE",
-    "CRC-64/XZ",
-];

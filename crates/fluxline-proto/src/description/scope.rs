@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 
 use toml::Spanned;
 
-use super::error::{LoadError, Source};
 use super::expression::{Expr, parse};
 use super::interval::Range;
 use super::model;
-use super::names::nearest;
+use crate::written::nearest;
+use crate::written::{LoadError, Source};
 
 /// Largest UDP payload \[byte\].
 pub const PACKET_BYTES_MAX: u32 = 65_535;

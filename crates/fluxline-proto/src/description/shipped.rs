@@ -3,7 +3,7 @@
 //! A format is named on the command line far from any checkout, so the texts travel with the
 //! program; a run folder gets a copy of the one that it was taken with.
 
-use super::names;
+use crate::written;
 
 /// Name and text of each shipped format, sorted by name.
 const SHIPPED: [(&str, &str); 18] = [
@@ -41,7 +41,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// The shipped format whose name is nearest to `name`, for "did you mean".
 #[must_use]
 pub fn nearest(name: &str) -> Option<&'static str> {
-    names::nearest(name, names())
+    written::nearest(name, names())
 }
 
 #[cfg(test)]

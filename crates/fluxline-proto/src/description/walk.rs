@@ -8,12 +8,12 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::error::LoadError;
 use super::expression::Expr;
 use super::interval::{Known, Range};
 use super::layout::{Item, ItemKind, Layout, Origin, Place, Rules, Stage};
 use super::scope::{Context, PACKET_BYTES_MAX, Part, Written, title};
 use super::word::mask;
+use crate::written::LoadError;
 
 type Span = core::ops::Range<usize>;
 

@@ -31,7 +31,7 @@ const LEAVE_RECORD: &str = "return nil";
 /// Done when: put into Wireshark's plugin folder, or given as `tshark -X lua_script:FILE`. Check
 /// sums are shown, not checked. Cost: some tens of microseconds.
 #[must_use]
-pub fn dissector_on(description: &Description, carrier: Carrier) -> String {
+pub fn dissector_on(description: &Description, carriers: &[Carrier]) -> String {
     let format = description.name();
     let proto = format!("fluxline_{}", format.replace('-', "_"));
     let mut writer = Writer { out: String::new(), fields: String::new(), proto };
@@ -74,7 +74,10 @@ pub fn dissector_on(description: &Description, carrier: Carrier) -> String {
     out.push_str("local select, dissect, record = {}, {}, {}\n");
     out.push_str(&body);
     let _ = write!(out, "{}", MAIN.replace("FORMAT", &quote(format)));
-    let _ = writeln!(out, "\n{}", carrier.register());
+    out.push('\n');
+    for carrier in carriers {
+        let _ = writeln!(out, "{}", carrier.register());
+    }
     out
 }
 

@@ -1,11 +1,22 @@
 //! What the types of a scenario cannot say.
 
+use fluxline_proto::written::LoadError;
+
 use super::{Kind, PatternName, Scenario};
 
 /// Why a scenario is refused: one sentence, what, where and what to write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
+
+impl From<&LoadError> for Refused {
+    /// The line in question, then the sentence.
+    fn from(error: &LoadError) -> Refused {
+        let sentence = error.to_string();
+        let end = if sentence.ends_with(['.', '?']) { "" } else { "." };
+        Refused(format!("{}\n{sentence}{end}", error.excerpt()))
+    }
+}
 
 /// Nodes at most: SCI's node ids are 16 bits, of which the last 16 values are reserved.
 const NODES_MAX: u64 = 65_520;

@@ -9,6 +9,7 @@ mod page;
 mod run;
 mod sci;
 
+use fluxline_proto::written::{Places, Source};
 use serde::{Deserialize, Serialize};
 
 pub use check::Refused;
@@ -204,12 +205,14 @@ impl Scenario {
     /// # Errors
     /// One sentence that names the line, or the key, and what to write.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, Refused> {
-        let scenario: Scenario = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line_of(text, span.start));
-            let message = error.message().replace('\n', " ");
-            Refused(format!("{name}:{line}: {message}."))
+        let source = Source { file: name, text };
+        let scenario: Scenario =
+            toml::from_str(text).map_err(|error| Refused::from(&source.toml_error(&error)))?;
+        scenario.check().map_err(|Refused(problem)| {
+            // The sentence names its key first: `traffic.hot` is 7.
+            let key = problem.trim_start_matches('`').split(['`', ' ']).next().unwrap_or_default();
+            Refused::from(&source.error(Places::of(text).value(key), problem.clone()))
         })?;
-        scenario.check().map_err(|Refused(problem)| Refused(format!("{name}: {problem}")))?;
         Ok(scenario)
     }
 
@@ -226,10 +229,6 @@ impl Scenario {
         }
         self
     }
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 #[cfg(test)]

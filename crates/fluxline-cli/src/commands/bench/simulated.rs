@@ -12,6 +12,7 @@ use fluxline_sim::cluster::Cluster;
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use crate::inform;
 use crate::progress;
 use crate::run::Stop;
 
@@ -42,7 +43,7 @@ pub fn on_link(
     report.environment["fingerprint"] = cluster.fingerprint().to_string().into();
     report.environment["virtual_ns"] = cluster.now().as_ns().into();
     match cluster.end_dump() {
-        Ok(Some(written)) if written.left_out > 0 => eprintln!("fluxline: {written}."),
+        Ok(Some(written)) if written.left_out > 0 => inform!("fluxline: {written}."),
         Ok(_) => {}
         Err(error) => {
             return ended.and(Err(Trouble::host("the dump could not be written whole")(error)));

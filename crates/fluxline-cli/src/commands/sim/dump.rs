@@ -6,7 +6,7 @@ use fluxline_sim::scenario::Scenario;
 
 use super::arguments::SimRunArguments;
 use crate::failure::Failure;
-use crate::{files, say};
+use crate::{files, inform, say};
 
 /// A dump that was written.
 pub struct Dumped {
@@ -42,7 +42,7 @@ pub fn write(scenario: &Scenario, arguments: &SimRunArguments) -> Result<Vec<Dum
         let (bytes, written) = dump.finish();
         files::write(&file, &bytes)?;
         if written.left_out > 0 {
-            eprintln!(
+            inform!(
                 "fluxline: {}: {written}; raise --dump-limit, or give a shorter --dump-us.",
                 file.display()
             );

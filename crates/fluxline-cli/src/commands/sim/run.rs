@@ -13,7 +13,7 @@ use super::arguments::SimRunArguments;
 use super::point::{Latency, Point, Results, Saturation};
 use super::{dump, links, report, tables};
 use crate::failure::Failure;
-use crate::{files, progress, say, say_text};
+use crate::{files, inform, progress, say, say_text};
 
 /// Entries in a trace at most: some 80 MB.
 const TRACE_RECORDS_MAX: u64 = 1_000_000;
@@ -64,7 +64,7 @@ fn trace(scenario: &Scenario, us: f64, file: &Path) -> Result<(), Failure> {
     files::write(file, &bytes)?;
     if written.skipped > 0 {
         let (records, all) = (written.records, written.records + written.skipped);
-        eprintln!("fluxline: the trace has the first {records} of {all} entries.");
+        inform!("fluxline: the trace has the first {records} of {all} entries.");
     }
     Ok(())
 }

@@ -666,8 +666,7 @@ fn note(batch: &EventBatch, ledger: &mut Ledger, stored_in: &mut BTreeMap<u64, O
 
 #[test]
 fn out_of_order_packets_are_kept_and_counted() {
-    let sequence =
-        crate::readout::sequence::SequenceRule { bits: 32, step: 1, timestamp_step_ns: None };
+    let sequence = crate::readout::sequence::SequenceRule::of_bits(32);
     let rule = PacketRule { sequence: Some(sequence), ..PacketRule::default() };
     let formats = vec![FormatRules { packets: vec![rule] }];
     let mut readout = Readout::new(formats, ReadoutLimits::default());

@@ -134,8 +134,7 @@ pub struct World {
 
 impl World {
     pub fn new(config: BuilderConfig, widths: Widths) -> World {
-        let sequence =
-            Some(SequenceRule { bits: widths.counter, step: 1, timestamp_step_ns: None });
+        let sequence = Some(SequenceRule::of_bits(widths.counter));
         let (event_bits, spill_bits) = (widths.key, widths.spill);
         let rule = PacketRule { sequence, sequence_class: 0, event_bits, spill_bits };
         let formats = vec![FormatRules { packets: vec![rule] }; 4];

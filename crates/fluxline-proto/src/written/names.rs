@@ -24,6 +24,19 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// The three candidates that are most alike `name`, the nearest first, however far they are.
+#[must_use]
+pub fn nearest_three<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> alloc::vec::Vec<&'a str> {
+    let far = |candidate: &str| distance(name.as_bytes(), candidate.as_bytes());
+    let mut all: alloc::vec::Vec<&str> = candidates.into_iter().collect();
+    all.sort_by_key(|candidate| (!begins(name, candidate), far(candidate).unwrap_or(usize::MAX)));
+    all.truncate(3);
+    all
+}
+
 /// Whether a name was cut short.
 fn begins(name: &str, candidate: &str) -> bool {
     name.len() >= 3 && candidate.starts_with(name)

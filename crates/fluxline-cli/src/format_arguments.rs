@@ -1,0 +1,104 @@
+//! The command line of `fluxline format`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::experiment::LengthPrefix;
+
+/// `fluxline format`.
+#[derive(Debug, Subcommand)]
+pub enum FormatCommand {
+    /// List the shipped descriptions
+    #[command(after_help = "Example: fluxline format list")]
+    List,
+    /// Draw a packet byte by byte
+    #[command(after_help = "Example: fluxline format show srs-vmm3")]
+    Show(FormatArguments),
+    /// Show what a capture or a raw file holds by a description
+    #[command(after_help = "Examples:\n  \
+        fluxline format check srs-vmm3 --capture example.pcapng\n  \
+        fluxline format check my-board.toml --raw dump.bin --record-bytes 1056")]
+    Check(CheckArguments),
+    /// Draft a description from a capture: sizes, constants, counters, likely keys and times
+    #[command(after_help = "Example: fluxline format new --capture board.pcapng --port 6006 > \
+        my-board.toml")]
+    New(NewArguments),
+    /// Write a Wireshark dissector
+    #[command(
+        after_help = "Example: fluxline format wireshark srs-vmm3 --port 6006 > srs.lua\n         \
+        tshark -X lua_script:srs.lua -r example.pcapng\n         \
+        fluxline format wireshark sci --link-type 147 > sci.lua"
+    )]
+    Wireshark(WiresharkArguments),
+    /// Write the NumPy dtype of the packet and its records
+    #[command(after_help = "Example: fluxline format numpy sls")]
+    Numpy(FormatArguments),
+}
+
+/// What every `format` command takes.
+#[derive(Debug, Args)]
+pub struct FormatArguments {
+    /// A shipped format's name or a TOML file
+    pub format: String,
+    /// Set a parameter of the description, NAME=INTEGER; may be given more than once
+    #[arg(long = "set", value_name = "NAME=INTEGER")]
+    pub parameters: Vec<String>,
+}
+
+/// `fluxline format check`.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// The description
+    #[command(flatten)]
+    pub format: FormatArguments,
+    /// What to read
+    #[command(flatten)]
+    pub file: PacketFileArguments,
+}
+
+/// A file of packets.
+#[derive(Debug, Args)]
+pub struct PacketFileArguments {
+    /// The capture (pcap or pcapng)
+    #[arg(long, value_name = "FILE", required_unless_present = "raw", conflicts_with = "raw")]
+    pub capture: Option<PathBuf>,
+    /// Only packets to this UDP port; may be given more than once
+    #[arg(long = "port", requires = "capture")]
+    pub ports: Vec<u16>,
+    /// Take datagrams of the capture whose UDP check sum is wrong, too
+    #[arg(long, requires = "capture")]
+    pub no_check_sums: bool,
+    /// Instead of a capture: a file of raw payloads
+    #[arg(long, value_name = "FILE", requires = "framing")]
+    pub raw: Option<PathBuf>,
+    /// The size of every payload in the raw file \[byte\]
+    #[arg(long, requires = "raw", group = "framing")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub record_bytes: Option<u32>,
+    /// How the length stands before each payload of the raw file
+    #[arg(long, requires = "raw", group = "framing", value_enum)]
+    pub length_prefix: Option<LengthPrefix>,
+}
+
+/// `fluxline format new`.
+#[derive(Debug, Args)]
+pub struct NewArguments {
+    /// What to read
+    #[command(flatten)]
+    pub file: PacketFileArguments,
+}
+
+/// `fluxline format wireshark`.
+#[derive(Debug, Args)]
+pub struct WiresharkArguments {
+    /// The description
+    #[command(flatten)]
+    pub format: FormatArguments,
+    /// The UDP port that the dissector is registered on; may be given more than once
+    #[arg(long = "port", required_unless_present = "link_type", conflicts_with = "link_type")]
+    pub ports: Vec<u16>,
+    /// Instead of a port: the link type of frames without UDP, 147 to 162 (dumps of simulations)
+    #[arg(long, value_parser = clap::value_parser!(u16).range(147..=162), value_name = "NUMBER")]
+    pub link_type: Option<u16>,
+}

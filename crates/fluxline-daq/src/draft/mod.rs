@@ -1,0 +1,138 @@
+//! Drafts a packet description from datagrams: what is constant, what counts, what looks like time.
+//!
+//! A board's manual is often late or wrong; a capture never is. The draft says of each part what
+//! was seen and how sure that is, so that a person can correct it. It describes the capture that it
+//! was made from: every packet of that fits. Three analyses over the first bytes of each packet:
+//! bytes that never change (`columns`), bits that count (`counters`), words that grow (`words`).
+
+mod columns;
+mod counters;
+#[cfg(test)]
+mod tests;
+mod text;
+mod words;
+
+use std::collections::BTreeMap;
+
+use fluxline_proto::description::model::ByteOrder;
+use fluxline_proto::{Datagram, Moment, SenderAddress};
+
+use columns::Columns;
+
+/// Bytes at the start of each packet that are looked at.
+pub const HEADER_BYTES_MAX: usize = 64;
+/// Senders whose packets are followed one by one.
+const SENDERS_MAX: usize = 16;
+/// Packets that are followed, of each sender.
+const SAMPLES_MAX: usize = 8192;
+/// Different sizes that are counted.
+const SIZES_MAX: usize = 1024;
+
+/// The start of one packet.
+#[derive(Clone, Debug)]
+struct Sample {
+    bytes: [u8; HEADER_BYTES_MAX],
+    size: usize,
+    time: Moment,
+}
+
+/// Packets that a description is drafted from. Memory: at most about 12 MiB.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    packets: u64,
+    /// How often each size came, and packets of further sizes.
+    sizes: BTreeMap<usize, u64>,
+    size_limits: Option<(usize, usize)>,
+    columns: Columns,
+    senders: BTreeMap<SenderAddress, Vec<Sample>>,
+    /// Packets of senders that are not followed.
+    others: u64,
+}
+
+/// A word of the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word {
+    at: usize,
+    bytes: usize,
+    order: ByteOrder,
+}
+
+/// How a counter was seen.
+#[derive(Clone, Debug, PartialEq)]
+struct Counter {
+    word: Word,
+    /// Its lowest and highest bit in the word.
+    low: u32,
+    high: u32,
+    /// How many of its bits were seen to change.
+    moved: u32,
+    /// Whether it was seen to begin anew after its highest bit.
+    wrapped: bool,
+    /// Share of the packets that followed their predecessor.
+    share: f64,
+}
+
+/// A word that grows, and how.
+#[derive(Clone, Debug, PartialEq)]
+enum Growth {
+    /// By one now and then: packets of one event have it in common.
+    Key { packets_each: f64 },
+    /// With the time of arrival.
+    Time { ns_per_tick: f64 },
+}
+
+impl Draft {
+    /// Takes one packet's payload.
+    pub fn add(&mut self, datagram: &Datagram<'_>) {
+        let bytes = datagram.bytes;
+        self.packets += 1;
+        if self.sizes.len() < SIZES_MAX || self.sizes.contains_key(&bytes.len()) {
+            *self.sizes.entry(bytes.len()).or_default() += 1;
+        }
+        let (low, high) = self.size_limits.unwrap_or((bytes.len(), bytes.len()));
+        self.size_limits = Some((low.min(bytes.len()), high.max(bytes.len())));
+        self.columns.add(bytes);
+        let known = self.senders.contains_key(&datagram.sender);
+        if !known && self.senders.len() >= SENDERS_MAX {
+            self.others += 1;
+            return;
+        }
+        let samples = self.senders.entry(datagram.sender).or_default();
+        if samples.len() < SAMPLES_MAX {
+            let mut start = [0; HEADER_BYTES_MAX];
+            let kept = bytes.len().min(HEADER_BYTES_MAX);
+            start[..kept].copy_from_slice(&bytes[..kept]);
+            samples.push(Sample { bytes: start, size: bytes.len(), time: datagram.time });
+        }
+    }
+
+    /// How many packets were taken.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// The description of these packets as TOML; `origin` says where they are from. `None` without
+    /// packets, or where one of them is empty.
+    #[must_use]
+    pub fn describe(&self, origin: &str) -> Option<String> {
+        let (smallest, _) = self.size_limits.filter(|limits| limits.0 > 0)?;
+        let header = smallest.min(HEADER_BYTES_MAX);
+        let senders: Vec<&[Sample]> = self.senders.values().map(Vec::as_slice).collect();
+        let counters = text::choose(counters::find(&senders, header));
+        let taken = |word: &Word| counters.iter().any(|found| overlap(&found.word, word));
+        let growing = words::find(&senders, header, &taken);
+        Some(text::write(self, &text::Findings { origin, header, counters, growing }))
+    }
+}
+
+fn overlap(a: &Word, b: &Word) -> bool {
+    a.at < b.at + b.bytes && b.at < a.at + a.bytes
+}
+
+impl Sample {
+    fn word(&self, word: Word) -> u64 {
+        let bytes = self.bytes.get(word.at..word.at + word.bytes).unwrap_or_default();
+        fluxline_proto::description::word::read_word(bytes, word.order)
+    }
+}

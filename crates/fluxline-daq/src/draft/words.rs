@@ -1,0 +1,81 @@
+//! Words that grow: keys that several packets share, and time stamps.
+//!
+//! A key grows by one now and then. A time stamp grows with the time of arrival: over all samples
+//! of a sender it lies on a line.
+
+use fluxline_proto::description::model::ByteOrder;
+
+use super::{Growth, Sample, Word};
+
+/// Widths of the words that are tried \[byte\], the widest first.
+const WORD_BYTES: [usize; 4] = [8, 6, 4, 2];
+/// Share of steps that must fit.
+const FIT_MIN: f64 = 0.98;
+/// Fewer samples of a sender show nothing.
+const SAMPLES_MIN: usize = 12;
+/// How far a time stamp may lie beside its line, as a share of the whole.
+const LINE_MAX: f64 = 0.02;
+
+/// The growing words, none of which `taken` holds, without overlap; the best ones first.
+pub(super) fn find(
+    senders: &[&[Sample]],
+    header: usize,
+    taken: &dyn Fn(&Word) -> bool,
+) -> Vec<(Word, Growth)> {
+    let busiest = senders.iter().copied().max_by_key(|samples| samples.len());
+    let Some(samples) = busiest.filter(|samples| samples.len() >= SAMPLES_MIN) else {
+        return Vec::new();
+    };
+    // A key and what stands behind it would pass for one long time stamp, so keys come first.
+    let mut found: Vec<(Word, Growth)> = Vec::new();
+    for growth_of in [key, time] {
+        for word in words(header) {
+            if taken(&word) || found.iter().any(|of| super::overlap(&of.0, &word)) {
+                continue;
+            }
+            let values: Vec<u64> = samples.iter().map(|sample| sample.word(word)).collect();
+            found.extend(growth_of(samples, &values).map(|growth| (word, growth)));
+        }
+    }
+    found
+}
+
+/// All words that are tried, the widest first.
+fn words(header: usize) -> impl Iterator<Item = Word> {
+    WORD_BYTES.into_iter().flat_map(move |bytes| {
+        let places =
+            (0..(header + 1).saturating_sub(bytes)).filter(move |at| at % bytes.min(4) == 0);
+        places.flat_map(move |at| {
+            [ByteOrder::Big, ByteOrder::Little].map(|order| Word { at, bytes, order })
+        })
+    })
+}
+
+/// A key: it stays or grows by one.
+fn key(_: &[Sample], values: &[u64]) -> Option<Growth> {
+    let steps = values.len() - 1;
+    let stays = values.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    let grows = values.windows(2).filter(|pair| pair[0].checked_add(1) == Some(pair[1])).count();
+    let fits = (stays + grows) as f64 >= FIT_MIN * steps as f64;
+    // One that grows with every packet is a packet counter, or as good.
+    let is_key = fits && grows >= 3 && stays > 0;
+    is_key.then(|| Growth::Key { packets_each: steps as f64 / grows as f64 })
+}
+
+/// A time stamp: its values lie on a line over the times of arrival.
+fn time(samples: &[Sample], values: &[u64]) -> Option<Growth> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let passed_ns = last.time.since(first.time).as_ns() as f64;
+    let grown = values.last()?.checked_sub(values[0])? as f64;
+    // A few ticks are as well a number that happens to grow.
+    if passed_ns <= 0.0 || grown < 1000.0 || values.windows(2).any(|pair| pair[1] < pair[0]) {
+        return None;
+    }
+    let beside = |sample: &Sample, value: u64| {
+        let part = sample.time.since(first.time).as_ns() as f64 / passed_ns;
+        ((value - values[0]) as f64 / grown - part).abs()
+    };
+    let far = samples.iter().zip(values).map(|(sample, value)| beside(sample, *value));
+    let fits = far.fold(0.0, f64::max) <= LINE_MAX;
+    fits.then_some(Growth::Time { ns_per_tick: passed_ns / grown })
+}
