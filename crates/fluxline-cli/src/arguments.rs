@@ -358,6 +358,9 @@ pub struct InspectArguments {
     /// Show at most so many incomplete events
     #[arg(long, default_value_t = 10)]
     pub incomplete: usize,
+    /// Leave late fragments as rows of their own, instead of counting them with their events
+    #[arg(long)]
+    pub no_join: bool,
 }
 
 /// `fluxline export`.
@@ -374,6 +377,9 @@ pub struct ExportArguments {
     /// Replace files that are there
     #[arg(long)]
     pub overwrite: bool,
+    /// Leave late fragments as rows of their own, instead of joining them to their events
+    #[arg(long)]
+    pub no_join: bool,
 }
 
 /// The kinds of file that `export` writes.

@@ -1,5 +1,6 @@
 //! `fluxline export`: a run's events in another kind of file.
 
+use fluxline_daq::record::Join;
 use fluxline_daq::record::export::{self, Existing, ExportConfig, ExportFormat, ExportReport};
 use serde_json::json;
 
@@ -18,7 +19,8 @@ pub fn export(arguments: &ExportArguments, json: bool) -> Result<Ending, Failure
     let folder =
         arguments.into.clone().unwrap_or_else(|| arguments.run.join(format!("export-{kind}")));
     let existing = if arguments.overwrite { Existing::Replace } else { Existing::Refuse };
-    let report = export::export(&arguments.run, &ExportConfig { format, folder, existing })
+    let join = if arguments.no_join { Join::Nothing } else { Join::Late };
+    let report = export::export(&arguments.run, &ExportConfig { format, folder, existing, join })
         .map_err(|error| Failure::input(format_args!("{error}.")))?;
     let failure = integrity::failure(&arguments.run, &report.integrity);
     let print = || if json { print_json(&report, failure.as_ref()) } else { print(&report) };
@@ -36,6 +38,7 @@ fn print_json(report: &ExportReport, failure: Option<&Failure>) {
         "sentence": failure.map(|failure| &failure.message),
         "integrity": integrity::document(&report.integrity),
         "tables": tables,
+        "joined": super::joined_document(report.joined),
         "notes": report.notes,
     }));
 }
@@ -47,6 +50,7 @@ fn print(report: &ExportReport) {
             say!("              without {}", table.left_out.join(", "));
         }
     }
+    super::print_joined(report.joined);
     report.notes.iter().for_each(|note| say!("note: {note}"));
     integrity::print_faults(&report.integrity);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::ledger::Ledger;
-use fluxline_daq::record::{Integrity, ReadReport, RunReader};
+use fluxline_daq::record::{Integrity, Join, JoinReport, JoinedReader, ReadReport};
 use serde_json::{Value, json};
 
 use super::integrity;
@@ -19,13 +19,15 @@ struct Found {
     incomplete: Vec<String>,
     report: ReadReport,
     integrity: Integrity,
+    joined: JoinReport,
 }
 
 /// Prints state, ledger, events by status, the first incomplete ones, and any damage; fails when
 /// the files do not hold what was recorded.
 pub fn inspect(arguments: &InspectArguments, json: bool) -> Result<Ending, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::input(format_args!("{error}."));
-    let mut reader = RunReader::open(&arguments.run).map_err(|error| wrong(&error))?;
+    let join = if arguments.no_join { Join::Nothing } else { Join::Late };
+    let mut reader = JoinedReader::open(&arguments.run, join).map_err(|error| wrong(&error))?;
     let document = reader.folder().read_run().unwrap_or(Value::Null);
     let found = read(&mut reader, arguments.incomplete).map_err(|error| wrong(&error))?;
     let failure = integrity::failure(&arguments.run, &found.integrity);
@@ -44,6 +46,7 @@ fn print_json(document: Value, found: &Found, failure: Option<&Failure>) {
         "run": document,
         "events_by_status": found.by_status,
         "incomplete": found.incomplete,
+        "joined": super::joined_document(found.joined),
         "readable": {
             "batches": found.report.batches, "events": found.report.events,
             "packets": found.report.packets, "bytes": found.report.bytes,
@@ -54,7 +57,7 @@ fn print_json(document: Value, found: &Found, failure: Option<&Failure>) {
 }
 
 fn read(
-    reader: &mut RunReader,
+    reader: &mut JoinedReader,
     incomplete_max: usize,
 ) -> Result<Found, fluxline_daq::record::ReadError> {
     let mut found = Found::default();
@@ -68,13 +71,15 @@ fn read(
             let split = (event.missing_bytes as usize).min(missing.len());
             let (of_event, rest) = missing.split_at_checked(split).unwrap_or((missing, ""));
             missing = rest;
-            if event.status != EventStatus::Complete && found.incomplete.len() < incomplete_max {
+            let shown = !matches!(event.status, EventStatus::Complete | EventStatus::Late);
+            if shown && found.incomplete.len() < incomplete_max {
                 let key = event.key.map_or("-".to_string(), |key| key.to_string());
                 found.incomplete.push(format!("{key}: {}: {of_event}", event.status.as_str()));
             }
         }
     }
     found.report = reader.report().clone();
+    found.joined = reader.joined();
     found.integrity = Integrity::of(reader.folder(), &found.report);
     Ok(found)
 }
@@ -99,6 +104,7 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     for (status, count) in &found.by_status {
         say!("         {count} {status}");
     }
+    super::print_joined(found.joined);
     integrity::print_faults(&found.integrity);
     print_ledger(document, &found.integrity);
     if !found.incomplete.is_empty() {

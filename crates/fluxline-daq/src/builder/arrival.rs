@@ -38,7 +38,8 @@ pub(super) enum Compared {
 impl Arrival<'_> {
     /// The packet in a row of its own.
     pub(super) fn alone(&self, built: Moment) -> Alone<'_> {
-        Alone { row: self.row(), bytes: self.datagram.bytes, built }
+        let part = if self.stream { Part::Whole } else { self.parsed.part };
+        Alone { row: self.row(), part, bytes: self.datagram.bytes, built }
     }
 
     /// Its row in a batch.

@@ -1,6 +1,9 @@
 //! The batch that closed events gather in until the recorder takes it.
 
+use std::fmt::Write;
+
 use fluxline_proto::Moment;
+use fluxline_proto::description::Part;
 
 use super::growth::make_room;
 use super::keys::EventId;
@@ -17,6 +20,7 @@ pub(super) struct Gathering {
 /// A packet that has a row of its own.
 pub(super) struct Alone<'a> {
     pub(super) row: PacketRow,
+    pub(super) part: Part,
     pub(super) bytes: &'a [u8],
     pub(super) built: Moment,
 }
@@ -58,19 +62,35 @@ impl Gathering {
         self.add_alone(event, packet);
     }
 
-    /// Adds a packet that came after its event `id` was closed.
+    /// Adds a packet that came after its event `id` was closed; its text says which part it is.
     pub(super) fn add_late(&mut self, id: EventId, key: u64, packet: Alone<'_>) {
+        let before = self.batch.missing.len();
+        // Writing into a String cannot fail.
+        let _ = match packet.part {
+            Part::Whole => Ok(()),
+            Part::Index { index, count } => {
+                write!(self.batch.missing, "packet {index} of {count}")
+            }
+            Part::Bytes { total, .. } if packet.row.payload_bytes == 0 => {
+                write!(self.batch.missing, "no bytes of {total}")
+            }
+            Part::Bytes { offset, total } => {
+                let last = offset + u64::from(packet.row.payload_bytes) - 1;
+                write!(self.batch.missing, "bytes {offset}-{last} of {total}")
+            }
+        };
         let event = EventRow {
             key: Some(key),
             generation: id.position.generation,
             source: id.source(),
             status: EventStatus::Late,
+            missing_bytes: (self.batch.missing.len() - before) as u32,
             ..EventRow::default()
         };
         self.add_alone(event, packet);
     }
 
-    fn add_alone(&mut self, event: EventRow, Alone { row, bytes, built }: Alone<'_>) {
+    fn add_alone(&mut self, event: EventRow, Alone { row, bytes, built, .. }: Alone<'_>) {
         self.begun.get_or_insert(built);
         make_room(&mut self.batch.events, 1);
         self.batch.events.push(EventRow {

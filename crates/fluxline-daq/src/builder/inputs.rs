@@ -53,6 +53,12 @@ impl Inputs {
         self.list.get(usize::from(input)).is_some_and(|of| of.has_unread)
     }
 
+    /// Up to then everything that arrived by `input` was taken.
+    #[inline]
+    pub(super) fn clock(&self, input: u16) -> Moment {
+        self.list.get(usize::from(input)).map_or(Moment::default(), |of| of.clock)
+    }
+
     /// How long `input` has given nothing of what arrived last at `arrival`.
     #[inline]
     pub(super) fn silence(&self, input: u16, arrival: Moment) -> Span {

@@ -8,7 +8,7 @@
 //! already reads it.
 //!
 //! [`folder`] makes and opens run folders, [`writer`] records, [`reader`] reads back,
-//! [`mod@recover`] mends a run that did not end, [`integrity`] compares the files with `run.json`,
+//! [`mod@join`] puts late fragments into their events, [`mod@recover`] mends a run that did not end, [`integrity`] compares the files with `run.json`,
 //! [`mod@export`] hands a run to other tools.
 //! Source: Apache Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 
@@ -17,6 +17,7 @@ pub mod export;
 mod file;
 pub mod folder;
 pub mod integrity;
+pub mod join;
 mod message;
 pub mod reader;
 pub mod recover;
@@ -32,6 +33,7 @@ pub use export::{
 pub use file::DIRECT_MEMORY_BYTES;
 pub use folder::{FolderError, RunFolder, SourceLine};
 pub use integrity::{Integrity, RunEnd};
+pub use join::{Join, JoinReport, JoinedReader};
 pub use reader::{Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail, Unreadable};
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
 pub use ways::WriteMode;

@@ -108,6 +108,13 @@ impl Scan {
         })
     }
 
+    /// Opens a file again, at a batch that was found good.
+    pub fn open_at(path: &Path, position: u64) -> Result<Scan, FolderError> {
+        let mut scan = Scan::open(path, None)?;
+        scan.position = position.min(scan.size);
+        Ok(scan)
+    }
+
     /// The next good batch; `None` at the end of what is good.
     pub fn next_batch(&mut self) -> Result<Option<Good>, ScanFault> {
         while self.position < self.size && !self.torn {
@@ -370,7 +377,7 @@ const COLUMN_BUFFERS: [&[Holds]; NODES] = [
 /// The batch in a body whose check sum holds; `None` when it has not the columns of a run.
 ///
 /// The check sum keeps accidents out, not intent: lengths are checked all the same.
-fn decode(message: &Message<'_>, body: &Buffer) -> Option<RecordBatch> {
+pub(super) fn decode(message: &Message<'_>, body: &Buffer) -> Option<RecordBatch> {
     let batch = message.header_as_record_batch()?;
     let (nodes, buffers) = (batch.nodes()?, batch.buffers()?);
     if nodes.len() != NODES || buffers.len() != BUFFERS || batch.compression().is_some() {
