@@ -19,11 +19,12 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// A packet of input `input` that arrived at `arrival` was taken.
+    /// A packet of input `input` that arrived at `arrival` was taken; the input's clock then.
     #[inline]
-    pub(super) fn take(&mut self, input: u16, arrival: Moment) {
+    pub(super) fn take(&mut self, input: u16, arrival: Moment) -> Moment {
         let of = self.get(input);
         of.clock = of.clock.max(arrival);
+        of.clock
     }
 
     /// Nothing is left of what came to inputs without unread packets.
