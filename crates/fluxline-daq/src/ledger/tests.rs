@@ -179,13 +179,13 @@ fn any_ledger(random: &mut u64, sources: u32) -> Ledger {
     let mut ledger = Ledger::default();
     let mut input = InputCounters::default();
     for row in OUTCOMES.iter().filter(|row| row.counter.starts_with("input.")) {
-        if draw(random) % 2 == 0 {
+        if draw(random).is_multiple_of(2) {
             assert!(input.set(row.name(), draw(random) % 1000));
         }
     }
     input.datagrams = input.rejected + input.truncated + input.sources_refused + input.ring_full;
     let ends: Vec<_> = OUTCOMES.iter().filter(|row| row.counter.starts_with("source.")).collect();
-    let shown: Vec<bool> = ends.iter().map(|_| draw(random) % 2 == 0).collect();
+    let shown: Vec<bool> = ends.iter().map(|_| draw(random).is_multiple_of(2)).collect();
     for number in 0..sources {
         let entry = ledger.source(number);
         entry.label = format!("board={number}");
