@@ -2,11 +2,11 @@
 
 mod support;
 
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use fluxline::clock;
-use fluxline::push::{PushProducer, PushRefused};
+use fluxline::push::{PushOpenError, PushProducer, PushRefused};
 use fluxline::shm::{Shm, ShmConfig};
 use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights, Status};
 use serde_json::Value;
@@ -163,4 +163,104 @@ fn a_run_ends_in_time_although_its_producer_never_pauses() {
     assert_status_is_true(&document, output.status.code());
     assert_eq!(document["closes"], true);
     assert_eq!(self::number(&document["totals"], "lost"), 0);
+}
+
+/// A run with two sources of packets, `[source.shm]` and UDP from an emulator, that is not recorded.
+fn run_with_two_sources(scratch: &std::path::Path, group: &str, seconds: &str) -> Child {
+    let file = scratch.join("two.toml");
+    let experiment = format!(
+        "[[source]]\nname = 'board'\nformat = 'counter'\n[source.shm]\n\
+         url = 'shm://{group}/builder'\nkey = 1\nring-bytes = 65536\n\
+         [[source]]\nname = 'other'\nformat = 'counter'\n[source.emulator]\nrate = 2000.0\n\
+         [events]\nbuild = 'packet'\n[record]\nenabled = false\n"
+    );
+    std::fs::write(&file, experiment).expect("written");
+    fluxline()
+        .args(["--json", "run", text(&file), "--seconds", seconds])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+#[test]
+fn a_ring_full_of_ones_is_broken_once_and_the_run_and_its_other_source_go_on() {
+    let group = format!("test-ones-{}", std::process::id());
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let run = run_with_two_sources(scratch.path(), &group, "3");
+    let mut node = Shm::open(&name(&group), &name("board"), ShmConfig::default()).expect("opens");
+    let mut ring = attach(&mut node, Key(1)).expect("the right key");
+    push(&mut ring, &packet(0));
+    ring.publish();
+    // As `memset(ring, 0xFF, size)` of a defect program leaves it.
+    let window = last_window(&mut node);
+    window.write(4096, &[0xFF; 65536]).expect("inside");
+
+    let output = run.wait_with_output().expect("it ends");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(document["closes"], true);
+    let inputs = document["ledger"]["inputs"].as_array().expect("a list");
+    assert_eq!(inputs[0]["remote"]["rings_broken"], 1);
+    assert_eq!(inputs[1]["remote"]["rings_broken"], 0);
+    let other = inputs[1]["counters"]["datagrams"].as_u64().expect("a number");
+    assert!(other > 1000, "the other source stood still: {other} packets");
+    let notes = document["notes"].to_string();
+    assert_eq!(notes.matches("the push ring holds what no ring can").count(), 1, "{notes}");
+}
+
+/// The memory of the ring that [`attach`] imported last.
+fn last_window(node: &mut Shm) -> std::sync::Arc<dyn fluxline_proto::fabric::Memory> {
+    let endpoint = node.connect("builder", Reliability::Reliable).expect("a place");
+    loop {
+        match node.poll(clock::now()) {
+            Some(Completion::Connected { .. }) => {
+                node.import(endpoint, name("ring"), Key(1)).expect("connected");
+            }
+            Some(Completion::Imported { remote, status, .. }) => {
+                assert_eq!(status, Status::Done);
+                return node.window(remote).expect("imported").expect("mapped");
+            }
+            _ => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+#[test]
+fn a_second_producer_is_refused_and_a_killed_run_ends_the_first() {
+    let group = format!("test-killed-{}", std::process::id());
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let mut run = run_with_two_sources(scratch.path(), &group, "60");
+    let mut node = Shm::open(&name(&group), &name("board"), ShmConfig::default()).expect("opens");
+    let mut ring = attach(&mut node, Key(1)).expect("the right key");
+    push(&mut ring, &packet(0));
+    let doubled = doubled(&mut node);
+    assert!(matches!(doubled, PushOpenError::Claimed { .. }), "{doubled}");
+    run.kill().expect("killed"); // SIGKILL
+    run.wait().expect("waited");
+    let began = Instant::now();
+    let mut number = 1;
+    let refused = loop {
+        assert!(began.elapsed() < Duration::from_secs(10), "it hangs");
+        match ring.push(&packet(number)) {
+            Ok(()) | Err(PushRefused::Full) => number += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused, PushRefused::ConsumerGone);
+}
+
+/// Why a second producer of the ring is refused.
+fn doubled(node: &mut Shm) -> PushOpenError {
+    let endpoint = node.connect("builder", Reliability::Reliable).expect("a place");
+    loop {
+        match node.poll(clock::now()) {
+            Some(Completion::Connected { .. }) => {
+                node.import(endpoint, name("ring"), Key(1)).expect("connected");
+            }
+            Some(Completion::Imported { remote, .. }) => {
+                return node.push_producer(remote).err().expect("there is one");
+            }
+            _ => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
 }

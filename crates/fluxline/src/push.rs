@@ -180,6 +180,14 @@ impl PushProducer {
         self.0.push_with(at.as_ns(), bytes)
     }
 
+    /// Passes a record on from another ring, as it is and without a copy in between.
+    ///
+    /// Errors: [`PushRefused`].
+    #[inline]
+    pub fn push_record(&mut self, record: Record<'_>) -> Result<(), PushRefused> {
+        self.0.push_record(record)
+    }
+
     /// Since when there has been no room \[[`crate::clock::monotonic`]\]; `None`: there was, when
     /// last asked for.
     #[must_use]

@@ -56,7 +56,7 @@ pub fn export(
 }
 
 /// The next record; whether its producer lives is asked elsewhere.
-#[inline]
+#[inline(always)]
 pub fn next(ring: &mut PushConsumer) -> Result<Option<Record<'_>>, Broken> {
     match ring.next() {
         Ok(record) => Ok(record),

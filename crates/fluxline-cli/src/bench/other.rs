@@ -144,18 +144,17 @@ impl Other {
     }
 
     fn echo(&mut self, order: Order) -> Result<(), BenchError> {
-        let (own, mut copy) = (vec![1; order.bytes], Vec::with_capacity(order.bytes + 8));
+        let own = vec![1; order.bytes];
         let ring = &mut self.rings[order.way as usize];
         let large = order.way == Way::Large;
         let back = if large { &mut self.back_large } else { &mut self.back };
         let mut left = order.count;
         while left > 0 && !self.life.gone {
             if let Some(record) = node::next(ring)? {
-                let echo = order.task == Task::Echo;
-                if echo {
-                    record.copy_to(&mut copy);
+                match order.task {
+                    Task::Echo => back.push_record(record)?,
+                    _ => back.push(&own)?,
                 }
-                back.push(if echo { &copy } else { &own })?;
                 back.publish();
                 left -= 1;
                 continue;

@@ -165,6 +165,21 @@ fn a_stamp_comes_back_with_its_record_however_often_the_ring_wraps() {
 }
 
 #[test]
+fn a_record_is_passed_on_as_it_is() {
+    let (mut first, mut between, _ring) = pair(1 << 12);
+    let (mut second, mut last, _other) = pair(1 << 12);
+    for bytes in (0..200).chain([900, 1000]) {
+        let record: Vec<u8> = (0..bytes).map(|at| (at * 7 + bytes) as u8).collect();
+        first.push(&record).expect("room");
+        first.publish();
+        let found = between.next().expect("sound").expect("published");
+        second.push_record(found).expect("room");
+        second.publish();
+        assert_eq!(next(&mut last), Ok(Some(record)));
+    }
+}
+
+#[test]
 fn a_producer_says_since_when_it_has_been_stalled_and_for_how_long_in_all() {
     let (producer, mut consumer, _ring) = pair(256);
     let mut producer = PushProducer(producer);

@@ -4,7 +4,7 @@
 //! To a Rust compiler a plain access that races with a write has no meaning. These accesses have
 //! one: words go by relaxed atomics, and longer copies by the C library's `memcpy`, called through
 //! a pointer whose value the compiler cannot know, so that it can neither repeat nor split nor
-//! remove the copy. Nothing here makes a reference to shared bytes. Why: docs/adr/0020.
+//! remove the copy. Nothing here makes a reference to shared bytes. Why: docs/adr/0022.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -64,7 +64,7 @@ unsafe fn word<'a>(place: *mut u8) -> &'a AtomicU64 {
 }
 
 /// Copies a record from the caller's own memory to shared words, filling up the last word: up to
-/// [`BY_WORDS_MAX`] by words, without a call.
+/// [`BY_WORDS_MAX`] by words, up to two words without a loop.
 ///
 /// # Safety
 /// `to` must be aligned to a word and valid for whole words around `bytes`; `from` for `bytes`, and
@@ -77,24 +77,26 @@ pub(crate) unsafe fn copy_in(from: *const u8, to: *mut u8, bytes: usize) {
     }
     // SAFETY: each load ends at `bytes` at the latest; each store is of a word around them.
     unsafe {
-        let mut at = 0;
-        while at + WORD <= bytes {
-            word(to.add(at)).store(from.add(at).cast::<u64>().read_unaligned(), Ordering::Relaxed);
-            at += WORD;
-        }
-        let left = bytes - at;
-        if left == 0 {
+        if bytes == 0 {
             return;
         }
-        let last = if bytes >= WORD {
-            // The last whole word there is, without what is copied already.
-            from.add(bytes - WORD).cast::<u64>().read_unaligned() >> (8 * (WORD - left))
-        } else {
+        if bytes < WORD {
             let mut last = [0; WORD];
             ptr::copy_nonoverlapping(from, last.as_mut_ptr(), bytes);
-            u64::from_le_bytes(last)
-        };
-        word(to.add(at)).store(last, Ordering::Relaxed);
+            return word(to).store(u64::from_le_bytes(last), Ordering::Relaxed);
+        }
+        let load = |at: usize| from.add(at).cast::<u64>().read_unaligned();
+        word(to).store(load(0), Ordering::Relaxed);
+        let mut at = WORD;
+        while at + WORD < bytes {
+            word(to.add(at)).store(load(at), Ordering::Relaxed);
+            at += WORD;
+        }
+        if bytes > WORD {
+            // The last whole word there is, without what is copied already.
+            let last = load(bytes - WORD) >> (8 * (at + WORD - bytes));
+            word(to.add(at)).store(last, Ordering::Relaxed);
+        }
     }
 }
 
@@ -145,6 +147,24 @@ pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
+/// Copies a record from shared words to others: up to [`BY_WORDS_MAX`] by words, without a call.
+///
+/// # Safety
+/// Both must be aligned to a word, valid for whole words around `bytes`, and no part of each other.
+#[inline]
+pub(crate) unsafe fn copy_across(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: whole words around `bytes`, by the caller's word.
+    unsafe {
+        if bytes > BY_WORDS_MAX {
+            return copy(from, to, bytes);
+        }
+        for at in (0..bytes).step_by(WORD) {
+            let found = word(from.add(at).cast_mut()).load(Ordering::Relaxed);
+            word(to.add(at)).store(found, Ordering::Relaxed);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,12 +177,14 @@ mod tests {
                 for place in [0, 1, 7] {
                     let mut shared = vec![0xEE_EE_EE_EE_EE_EE_EE_EE_u64; 400];
                     let to = shared.as_mut_ptr().wrapping_add(place).cast::<u8>();
-                    let mut back = vec![0; 3000];
+                    let (mut back, mut other) = (vec![0; 3000], vec![0_u64; 400]);
+                    let across = other.as_mut_ptr().cast::<u8>();
                     let source = &from[start..][..bytes];
                     // SAFETY: aligned words of a vector, and room enough in both.
                     unsafe {
                         copy_in(source.as_ptr(), to, bytes);
-                        copy_out(to, back.as_mut_ptr(), bytes);
+                        copy_across(to, across, bytes);
+                        copy_out(across, back.as_mut_ptr(), bytes);
                     }
                     assert_eq!(&back[..bytes], source, "{bytes} bytes from {start} to {place}");
                     let words = place + bytes.div_ceil(WORD);

@@ -177,6 +177,23 @@ impl SharedMap {
         }
     }
 
+    /// Copies a record from words of another mapping to words of this one, without a look whether
+    /// it fits.
+    ///
+    /// # Safety
+    /// As for [`SharedMap::write_record`], of both; neither may be a part of the other.
+    #[inline]
+    pub(crate) unsafe fn write_across(&self, offset: u64, from: (&SharedMap, u64), bytes: usize) {
+        let (map, place) = from;
+        debug_assert!(self.holds(offset, bytes.next_multiple_of(8)) && self.writable);
+        debug_assert!(map.holds(place, bytes.next_multiple_of(8)));
+        // SAFETY: inside and aligned, by the caller's word.
+        unsafe {
+            let from = map.base.add(place as usize).as_ptr();
+            foreign::copy_across(from, self.base.add(offset as usize).as_ptr(), bytes);
+        }
+    }
+
     /// Copies a record out of words of the mapping, in place of what `into` holds.
     ///
     /// # Panics

@@ -99,6 +99,12 @@ impl SharedMap {
         self.write(offset, from);
     }
 
+    /// # Safety
+    /// None is needed here: all is checked.
+    pub(crate) unsafe fn write_across(&self, offset: u64, from: (&SharedMap, u64), bytes: usize) {
+        from.0.copy_to(from.1, self, offset, bytes);
+    }
+
     pub(crate) fn read_record(&self, offset: u64, bytes: usize, into: &mut Vec<u8>) {
         into.resize(bytes, 0);
         self.read(offset, into);

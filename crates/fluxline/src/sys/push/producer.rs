@@ -6,7 +6,7 @@ use fluxline_proto::Moment;
 
 use super::claim::{Claim, ClaimFile};
 use super::pace::Pace;
-use super::{HEADER_BYTES, MAGIC, Ring, SKIP, Side, WORD, at, is_position};
+use super::{HEADER_BYTES, MAGIC, Record, Ring, SKIP, Side, WORD, at, is_position};
 use crate::clock;
 use crate::push::{Broken, PushCounters, PushOpenError, PushRefused};
 use crate::sys::futex::wake;
@@ -113,6 +113,18 @@ impl Producer {
             self.ring.map.write_record(place + WORD, bytes, ahead);
         }
         self.seal(all, record);
+        Ok(())
+    }
+
+    /// Writes another ring's record behind the last, without a copy in between.
+    #[inline]
+    pub(crate) fn push_record(&mut self, from: Record<'_>) -> Result<(), PushRefused> {
+        let record = self.reserve(from.len())?;
+        let place = self.ring.place(self.tail) + WORD;
+        // SAFETY: as in `push`; of the other record, see `Record::new`. What is the producer's to
+        // write is no record that a consumer has: not in this mapping, which is the producer's own.
+        unsafe { self.ring.map.write_across(place, from.place(), from.len()) };
+        self.seal(from.len(), record);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ const WORD: usize = 8;
 ///
 /// The producer's process can write these bytes at any time, by a defect or on purpose. So a record
 /// is no `&[u8]`: bytes are copied out, and checked in the copy. A record that changes while it is
-/// copied arrives as a mixture of bytes, and does no other harm. Why: docs/adr/0020.
+/// copied arrives as a mixture of bytes, and does no other harm. Why: docs/adr/0022.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     map: &'a SharedMap,
@@ -26,6 +26,11 @@ impl<'a> Record<'a> {
     pub(crate) unsafe fn new(map: &'a SharedMap, place: u64, bytes: usize) -> Record<'a> {
         debug_assert!(map.holds(place, bytes.next_multiple_of(WORD)));
         Record { map, place, bytes }
+    }
+
+    /// The mapping that it is in, and where \[byte\].
+    pub(crate) fn place(&self) -> (&'a SharedMap, u64) {
+        (self.map, self.place)
     }
 
     /// How long it is \[byte\].
