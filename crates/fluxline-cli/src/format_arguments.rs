@@ -64,10 +64,10 @@ pub struct PacketFileArguments {
     #[arg(long, value_name = "FILE", required_unless_present = "raw", conflicts_with = "raw")]
     pub capture: Option<PathBuf>,
     /// Only packets to this UDP port; may be given more than once
-    #[arg(long = "port", requires = "capture")]
+    #[arg(long = "port", conflicts_with = "raw")]
     pub ports: Vec<u16>,
     /// Take datagrams of the capture whose UDP check sum is wrong, too
-    #[arg(long, requires = "capture")]
+    #[arg(long, conflicts_with = "raw")]
     pub no_check_sums: bool,
     /// Instead of a capture: a file of raw payloads
     #[arg(long, value_name = "FILE", requires = "framing")]

@@ -158,8 +158,9 @@ fn what_a_terminal_would_obey_is_shown_escaped() {
     assert!(said.contains("x\\u001b]0;owned\\u0007\\u009b31m.toml"), "{said:?}");
     // A description of somebody else's, on standard output.
     let file = scratch.path().join("evil.toml");
-    let description = "name = 'evil'\nabout = \"a\\u001b[2Jb\"\nreference = 'r'\nbyte-order = 'big'\n\
-                       [[packet]]\nname = 'p'\nhelp = \"\\u202Ereversed\"\nfields = [{ name = 'a', type = 'u8', help = \"\\u0008\" }]\n";
+    let description = "name = 'evil'\nabout = \"a\\u001b[2Jb\"\nreference = 'r'\n\
+        byte-order = 'big'\n[[packet]]\nname = 'p'\nhelp = \"\\u202Ereversed\"\n\
+        fields = [{ name = 'a', type = 'u8', help = \"\\u0008\" }]\n";
     std::fs::write(&file, description).expect("written");
     for json in [&["format", "show", text(&file)][..], &["--json", "format", "show", text(&file)]] {
         let output = call(json);

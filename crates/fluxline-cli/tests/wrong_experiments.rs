@@ -126,7 +126,8 @@ fn the_same_port_twice_says_so() {
     let two = |a: &str, b: &str| {
         format!(
             "[[source]]\nname = 'a'\nformat = 'counter'\n[source.udp]\nlisten = ['{a}']\n\
-             [[source]]\nname = 'b'\nformat = 'counter'\n[source.udp]\nlisten = ['127.0.0.1:0', '{b}']\n"
+             [[source]]\nname = 'b'\nformat = 'counter'\n[source.udp]\n\
+             listen = ['127.0.0.1:0', '{b}']\n"
         )
     };
     for (a, b) in [
@@ -136,7 +137,7 @@ fn the_same_port_twice_says_so() {
     ] {
         let part =
             format!("source `b` listens on {b}, and source `a` on {a}: that is the same port");
-        assert_says(&two(a, b), &["exp.toml:10:27: ", &part, "twice"]);
+        assert_says(&two(a, b), &["exp.toml:10:26: ", &part, "twice"]);
     }
 }
 

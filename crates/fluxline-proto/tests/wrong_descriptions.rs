@@ -405,9 +405,12 @@ fn an_event_key_wider_than_its_value_is_refused_and_the_default_is_its_width() {
 #[test]
 fn parts_of_a_fragment_that_could_never_come_are_refused() {
     let of = |index: &str, count: &str| {
-        let fields = "{ type = \"u32\", name = \"key\" }, { type = \"u8\", name = \"w\", bits = [{ \
-                      name = \"two\", bits = \"1..0\" }, { name = \"four\", bits = \"7..4\" }] }, { \
-                      type = \"u8\", name = \"first\", min = 1 }";
+        let fields = r#"
+            { type = "u32", name = "key" }, { type = "u8", name = "first", min = 1 },
+            { type = "u8", name = "w", bits = [
+                { name = "two", bits = "1..0" }, { name = "four", bits = "7..4" },
+            ] },
+        "#;
         let fragment = format!("fragment = {{ index = \"{index}\", count = {count} }}");
         said_of(fields, &format!("event = {{ key = \"key\" }}\n{fragment}"))
     };
@@ -426,12 +429,18 @@ fn parts_of_a_fragment_that_could_never_come_are_refused() {
 #[test]
 fn a_source_that_changes_from_packet_to_packet_is_refused() {
     let of = |source: &str| {
-        let fields = "{ type = \"u32\", name = \"w\", bits = [{ name = \"n\", bits = \"31..16\" }, \
-                      { name = \"lane\", bits = \"15..8\" }] }, { type = \"u16\", name = \"key\" }, \
-                      { type = \"u8\", name = \"part\" }";
-        let roles = "computed = [{ name = \"low\", value = \"n & 15\" }, { name = \"all\", value \
-                     = \"w >> 8\" }]\nsequence = { value = \"n\" }\nevent = { key = \"key\" }\n\
-                     fragment = { index = \"part & 7\", count = 8 }";
+        let fields = r#"
+            { type = "u32", name = "w", bits = [
+                { name = "n", bits = "31..16" }, { name = "lane", bits = "15..8" },
+            ] },
+            { type = "u16", name = "key" }, { type = "u8", name = "part" },
+        "#;
+        let roles = r#"
+            computed = [{ name = "low", value = "n & 15" }, { name = "all", value = "w >> 8" }]
+            sequence = { value = "n" }
+            event = { key = "key" }
+            fragment = { index = "part & 7", count = 8 }
+        "#;
         said_of(fields, &format!("{roles}\nsource = [\"{source}\"]"))
     };
     assert_says(&of("n"), &["`source`: `n` holds the packet counter", "a source of its own"]);

@@ -18,8 +18,7 @@ use crate::say;
 const HEX_BYTES_MAX: usize = 256;
 const HEX_BYTES_PER_LINE: usize = 16;
 
-/// Runs the packets through readout, and prints sources, gaps and rejects; fails when no packet
-/// fits.
+/// Runs the packets through readout, and prints sources, gaps and rejects. Fails when none fits.
 pub fn check(arguments: &CheckArguments, json: bool) -> Result<Ending, Failure> {
     let parameters = formats::parameters(&arguments.format.parameters)?;
     let format = formats::load(&arguments.format.format, &parameters)?;

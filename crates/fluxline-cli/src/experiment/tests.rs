@@ -1,5 +1,5 @@
-//! Experiment files with random damage, and random text: a sentence with its place or an experiment,
-//! never a panic; and the words are those of the one who wrote the file.
+//! Experiment files with random damage, and random text: a sentence with its place or an
+//! experiment, never a panic; and the words are those of the one who wrote the file.
 
 use super::Experiment;
 
@@ -155,7 +155,7 @@ fn damaged_experiments_are_refused_in_plain_words_or_right() {
             false => right += 1,
         }
     }
-    assert!(refused > CASES / 4 && right > CASES / 20, "{refused} refused, {right} right");
+    assert!(refused > CASES / 4 && right > CASES / 50, "{refused} refused, {right} right");
 }
 
 #[test]

@@ -14,8 +14,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Over on SIGINT, SIGTERM or SIGHUP; a second SIGINT or SIGTERM ends the program at once. To be
-    /// made before anything that a signal must not leave half done.
+    /// Over on SIGINT, SIGTERM or SIGHUP; a second SIGINT or SIGTERM ends the program at once. To
+    /// be made before anything that a signal must not leave half done.
     pub fn on_signal() -> Stop {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {

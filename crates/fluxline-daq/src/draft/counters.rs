@@ -12,8 +12,8 @@ use super::{Counter, HEADER_BYTES_MAX, Sample, Word};
 
 /// Share of the steps that must fit: the rest are losses and reordering.
 const FIT_MIN: f64 = 0.9;
-/// Share of the steps in which a counter may stay as it was: packets that came twice. The upper half
-/// of a time stamp stays more often.
+/// Share of the steps in which a counter may stay as it was: packets that came twice. The upper
+/// half of a time stamp stays more often.
 const STAYS_MAX: f64 = 0.02;
 /// Fewer bits that change are a coincidence.
 const MOVED_BITS_MIN: u32 = 4;
@@ -35,7 +35,7 @@ struct Steps {
 }
 
 /// The counters, the best one first.
-pub(super) fn find(senders: &[&[Sample]], header: usize) -> Vec<Counter> {
+pub(super) fn find(senders: &[Vec<Sample>], header: usize) -> Vec<Counter> {
     let steps = Steps::of(senders, header);
     if steps.steps < STEPS_MIN {
         return Vec::new();
@@ -57,7 +57,7 @@ pub(super) fn find(senders: &[&[Sample]], header: usize) -> Vec<Counter> {
 }
 
 impl Steps {
-    fn of(senders: &[&[Sample]], header: usize) -> Steps {
+    fn of(senders: &[Vec<Sample>], header: usize) -> Steps {
         let counts = || vec![0; BITS];
         let carried = [counts(), counts()];
         let mut steps = Steps { steps: 0, changed: counts(), fell: counts(), carried };
@@ -97,7 +97,7 @@ impl Steps {
         first: usize,
         order: ByteOrder,
         header: usize,
-        senders: &[&[Sample]],
+        senders: &[Vec<Sample>],
     ) -> Option<Counter> {
         let carried = &self.carried[usize::from(order == ByteOrder::Little)];
         let (mut top, mut moved, mut wrapped) = (first, 1, false);
@@ -135,7 +135,7 @@ impl Steps {
     }
 
     /// The share of the steps in which these bits of a word stay as they were.
-    fn stays(&self, word: Word, low: u32, high: u32, senders: &[&[Sample]]) -> f64 {
+    fn stays(&self, word: Word, low: u32, high: u32, senders: &[Vec<Sample>]) -> f64 {
         let (low, width) = (low as u8, (high - low + 1) as u8);
         let value = |sample: &Sample| extract(sample.word(word), low, width);
         let pairs = senders.iter().flat_map(|samples| samples.windows(2));
@@ -169,7 +169,7 @@ fn widened(
     top: usize,
     order: ByteOrder,
     header: usize,
-    senders: &[&[Sample]],
+    senders: &[Vec<Sample>],
 ) -> Option<Word> {
     let least = (first / 8).abs_diff(top / 8) + 1;
     let bits = (least - 1) * 8 + top % 8 + 1;

@@ -28,6 +28,12 @@ const SAMPLES_MAX: usize = 8192;
 /// Different sizes that are counted.
 const SIZES_MAX: usize = 1024;
 
+/// Values of a byte that may tell sources apart.
+const IDS_MAX: usize = 16;
+
+/// A byte that tells sources apart, their packets, and the counters in them.
+type Split = (Option<usize>, Vec<Vec<Sample>>, Vec<Counter>);
+
 /// The start of one packet.
 #[derive(Clone, Debug)]
 struct Sample {
@@ -118,11 +124,42 @@ impl Draft {
     pub fn describe(&self, origin: &str) -> Option<String> {
         let (smallest, _) = self.size_limits.filter(|limits| limits.0 > 0)?;
         let header = smallest.min(HEADER_BYTES_MAX);
-        let senders: Vec<&[Sample]> = self.senders.values().map(Vec::as_slice).collect();
-        let counters = text::choose(counters::find(&senders, header));
-        let taken = |word: &Word| counters.iter().any(|found| overlap(&found.word, word));
-        let growing = words::find(&senders, header, &taken);
-        Some(text::write(self, &text::Findings { origin, header, counters, growing }))
+        let senders: Vec<Vec<Sample>> = self.senders.values().cloned().collect();
+        let found = counters::find(&senders, header);
+        let split = if found.is_empty() { self.split_by_id(header) } else { None };
+        let (id, streams, found) = split.unwrap_or((None, senders, found));
+        let counters = text::choose(found);
+        let taken = |word: &Word| {
+            let of_id = id.is_some_and(|at| (word.at..word.at + word.bytes).contains(&at));
+            of_id || counters.iter().any(|found| overlap(&found.word, word))
+        };
+        let growing = words::find(&streams, header, &taken);
+        Some(text::write(self, &text::Findings { origin, header, id, counters, growing }))
+    }
+
+    /// The byte by which packets of one sender fall apart into streams that count, with the
+    /// streams and their counters: several boards behind one address, or a file without addresses.
+    fn split_by_id(&self, header: usize) -> Option<Split> {
+        let ids = (0..header).filter(|&at| (2..=IDS_MAX).contains(&self.columns.values(at)));
+        let splits = ids.map(|at| {
+            let mut streams = BTreeMap::<(SenderAddress, u8), Vec<Sample>>::new();
+            for (sender, samples) in &self.senders {
+                for sample in samples {
+                    let stream = streams.entry((*sender, sample.bytes[at])).or_default();
+                    stream.push(sample.clone());
+                }
+            }
+            let streams: Vec<Vec<Sample>> = streams.into_values().collect();
+            let found = counters::find(&streams, header);
+            (Some(at), streams, found)
+        });
+        let apart = |found: &[Counter], at: Option<usize>| {
+            let holds =
+                |word: &Word| at.is_some_and(|at| (word.at..word.at + word.bytes).contains(&at));
+            found.first().is_some_and(|best| best.low == 0 && !holds(&best.word))
+        };
+        let good = splits.filter(|(at, _, found)| apart(found, *at));
+        good.max_by(|a, b| a.2[0].share.total_cmp(&b.2[0].share))
     }
 }
 

@@ -128,13 +128,27 @@ fn every_draft_of_a_shipped_formats_packets_loads_and_fits_all_of_them() {
 
 #[test]
 fn a_board_with_everything_is_drafted_with_all_its_parts() {
-    let board = "name = \"board\"\nabout = \"x\"\nreference = \"x\"\nbyte-order = \"big\"\n\
-                 [[packet]]\nname = \"data\"\nfields = [\n{ name = \"magic\", type = \"u32\", equals = \
-                 0xF10A0B0C },\n{ name = \"board\", type = \"u16\" },\n{ name = \"counter\", type = \
-                 \"u16\" },\n{ name = \"time\", type = \"u64\" },\n{ name = \"event\", type = \"u32\" \
-                 },\n{ name = \"part\", type = \"u32\" },\n]\nsource = [\"board\"]\nsequence = { value = \
-                 \"counter\" }\nevent = { key = \"event\" }\nfragment = { index = \"part\", count = 4 \
-                 }\ntimestamp = { ticks = \"time\", unit = \"8 ns\", epoch = \"start\" }\n";
+    let board = r#"
+name = "board"
+about = "x"
+reference = "x"
+byte-order = "big"
+[[packet]]
+name = "data"
+fields = [
+  { name = "magic", type = "u32", equals = 0xF10A0B0C },
+  { name = "board", type = "u16" },
+  { name = "counter", type = "u16" },
+  { name = "time", type = "u64" },
+  { name = "event", type = "u32" },
+  { name = "part", type = "u32" },
+]
+source = ["board"]
+sequence = { value = "counter" }
+event = { key = "event" }
+fragment = { index = "part", count = 4 }
+timestamp = { ticks = "time", unit = "8 ns", epoch = "start" }
+"#;
     let packets = emulated(&load(board), Pattern::Noise, Faults::default());
     let text = drafted(&packets);
     for part in [
@@ -150,6 +164,24 @@ fn a_board_with_everything_is_drafted_with_all_its_parts() {
         "Every packet has 1048 bytes",
     ] {
         assert!(text.to_lowercase().contains(&part.to_lowercase()), "`{part}` is not in\n{text}");
+    }
+}
+
+#[test]
+fn boards_behind_one_address_are_told_apart_by_the_byte_that_holds_their_number() {
+    let description = load(shipped::shipped("counter").expect("shipped"));
+    let mut packets = emulated(&description, Pattern::Noise, Faults::default());
+    packets.iter_mut().for_each(|packet| packet.sender = SenderAddress::NONE);
+    let text = drafted(&packets);
+    let draft = load(&text);
+    let mut sources = BTreeMap::<_, Vec<u64>>::new();
+    for packet in &packets {
+        let parsed = draft.program().parse(&packet.datagram()).expect("it fits");
+        sources.entry(parsed.source).or_default().extend(parsed.sequence);
+    }
+    assert_eq!(sources.len(), 2, "{text}");
+    for numbers in sources.values() {
+        assert!(numbers.iter().copied().eq(0..6000), "{text}");
     }
 }
 

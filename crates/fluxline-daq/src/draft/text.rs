@@ -16,6 +16,8 @@ pub(super) struct Findings<'a> {
     pub origin: &'a str,
     /// Bytes that every packet has, at most those that are looked at.
     pub header: usize,
+    /// The byte that tells sources of one sender apart.
+    pub id: Option<usize>,
     /// None overlaps another; the packet counter first.
     pub counters: Vec<Counter>,
     pub growing: Vec<(Word, Growth)>,
@@ -120,6 +122,7 @@ impl Writer<'_> {
         fields.extend(
             self.findings.growing.iter().map(|(word, growth)| self.growing_field(*word, growth)),
         );
+        fields.extend(self.findings.id.map(|at| self.id_field(at)));
         fields.sort_by_key(|field| field.at);
         let end = fields.last().map_or(self.findings.header.min(8), |last| last.at + last.bytes);
         let mut all: Vec<Field> = Vec::new();
@@ -185,6 +188,15 @@ impl Writer<'_> {
         let (kind, order) = (type_of(word), self.own_order(word));
         let text = format!("{{ name = \"{name}_{}\", type = \"{kind}\"{order} }}", word.at);
         Field { at: word.at, bytes: word.bytes, comment, text }
+    }
+
+    fn id_field(&self, at: usize) -> Field {
+        let values = self.draft.columns.values(at);
+        let comment = format!(
+            "{values} values; the counter counts for each of them on its own: the source's number?"
+        );
+        let text = format!("{{ name = \"id_{at}\", type = \"u8\" }}");
+        Field { at, bytes: 1, comment, text }
     }
 
     /// Fields for bytes of which little is known: runs that never change, and runs that do.
@@ -265,6 +277,9 @@ impl Writer<'_> {
     }
 
     fn roles(&self, out: &mut String) -> std::fmt::Result {
+        if let Some(at) = self.findings.id {
+            writeln!(out, "source = [\"address\", \"port\", \"id_{at}\"]")?;
+        }
         match self.findings.counters.first() {
             Some(_) => writeln!(out, "sequence = {{ value = \"counter\" }}")?,
             None => writeln!(out, "# No packet counter was found: losses cannot be seen.")?,
@@ -292,7 +307,8 @@ impl Writer<'_> {
         let each = entropy / (header - end) as f64;
         writeln!(
             out,
-            "# The payload, bytes {end} and on: {each:.1} of 8 bits of entropy a byte up to byte {header}."
+            "# The payload, bytes {end} and on: {each:.1} of 8 bits of entropy a byte up to byte \
+             {header}."
         )
     }
 
@@ -355,8 +371,8 @@ fn order_of(word: Word) -> &'static str {
     }
 }
 
-/// A length of time that a clock is likely to have: the nearest of 1, 2, 4, 5, 8, 10, 20, ... ns, as
-/// `timestamp.unit` takes it; where none is near, as it is.
+/// A length of time that a clock is likely to have: the nearest of 1, 2, 4, 5, 8, 10, 20, ... ns,
+/// as `timestamp.unit` takes it; where none is near, as it is.
 fn unit_of(ns_per_tick: f64) -> String {
     let scale = 10_f64.powf(ns_per_tick.log10().floor());
     let round = [1.0, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0, 10.0].map(|factor| factor * scale);

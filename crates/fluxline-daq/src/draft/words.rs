@@ -18,11 +18,11 @@ const LINE_MAX: f64 = 0.02;
 
 /// The growing words, none of which `taken` holds, without overlap; the best ones first.
 pub(super) fn find(
-    senders: &[&[Sample]],
+    senders: &[Vec<Sample>],
     header: usize,
     taken: &dyn Fn(&Word) -> bool,
 ) -> Vec<(Word, Growth)> {
-    let busiest = senders.iter().copied().max_by_key(|samples| samples.len());
+    let busiest = senders.iter().max_by_key(|samples| samples.len());
     let Some(samples) = busiest.filter(|samples| samples.len() >= SAMPLES_MIN) else {
         return Vec::new();
     };

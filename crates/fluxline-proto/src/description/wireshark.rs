@@ -74,10 +74,8 @@ pub fn dissector_on(description: &Description, carriers: &[Carrier]) -> String {
     out.push_str("local select, dissect, record = {}, {}, {}\n");
     out.push_str(&body);
     let _ = write!(out, "{}", MAIN.replace("FORMAT", &quote(format)));
-    out.push('\n');
-    for carrier in carriers {
-        let _ = writeln!(out, "{}", carrier.register());
-    }
+    let lines: Vec<String> = carriers.iter().map(|carrier| carrier.register()).collect();
+    let _ = writeln!(out, "\n{}", lines.join("\n"));
     out
 }
 
