@@ -9,6 +9,7 @@ use fluxline_proto::{Datagram, Moment};
 use crate::builder::{Builder, BuilderConfig};
 use crate::event::EventBatch;
 use crate::ledger::SourceCounters;
+use crate::merge::{OrderedBy, Position};
 use crate::readout::sequence::SequenceRule;
 use crate::readout::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits};
 
@@ -51,6 +52,7 @@ struct Input {
 struct Newest {
     /// The time of its newest datagram; the zero moment before the first.
     time: Moment,
+    position: Option<Position>,
     ended: bool,
     has_unread: bool,
 }
@@ -60,6 +62,7 @@ pub struct Acquisition {
     inputs: Vec<Input>,
     readout: Readout,
     builder: Builder,
+    ordered_by: OrderedBy,
     /// Names inputs in labels where there is more than one.
     names: Vec<String>,
     labelled: u32,
@@ -75,6 +78,7 @@ impl Acquisition {
         builder: BuilderConfig,
     ) -> Acquisition {
         let rules = inputs.iter().map(|(_, description)| rules_of(description)).collect();
+        let ordered_by = OrderedBy::of(builder.mode);
         let (names, descriptions): (Vec<_>, Vec<_>) = inputs.into_iter().unzip();
         Acquisition {
             inputs: descriptions
@@ -88,6 +92,7 @@ impl Acquisition {
                 .collect(),
             readout: Readout::new(rules, limits),
             builder: Builder::new(builder),
+            ordered_by,
             names,
             labelled: 0,
             new_sources: Vec::new(),
@@ -112,6 +117,7 @@ impl Acquisition {
             }
         };
         let (builder, labelled) = (&mut self.builder, self.labelled);
+        let (ordered_by, position) = (self.ordered_by, &mut of.newest.position);
         let mut appeared = None;
         let deliver = |accepted: &Accepted, datagram: &Datagram<'_>, parsed: &Parsed| {
             if accepted.source >= labelled && appeared.is_none() {
@@ -119,6 +125,7 @@ impl Acquisition {
                 builder.name_source(accepted.source, &label);
                 appeared = Some((accepted.source, label));
             }
+            *position = ordered_by.advance(*position, accepted, parsed);
             builder.push(now, accepted, datagram, parsed);
         };
         let refused_before = self.readout.refused();
@@ -151,6 +158,21 @@ impl Acquisition {
         candidates.iter().copied().min_by_key(|input| (of(input), *input))
     }
 
+    /// Returns how far input `input` has come; `None` before its first packet with a place in the
+    /// order of events.
+    #[must_use]
+    pub fn position(&self, input: u16) -> Option<Position> {
+        self.inputs.get(usize::from(input)).and_then(|of| of.newest.position)
+    }
+
+    /// Returns whether the packets of input `input` say which event they belong to, in numbers
+    /// that are the same in all inputs.
+    #[must_use]
+    pub fn has_positions(&self, input: u16) -> bool {
+        let description = self.inputs.get(usize::from(input)).map(|of| &of.description);
+        description.is_some_and(|description| self.ordered_by.has_positions(description))
+    }
+
     /// Input `input` will give no more packets: no event waits for its sources from now on.
     pub fn end_input(&mut self, input: u16) {
         if let Some(of) = self.inputs.get_mut(usize::from(input)) {
@@ -164,6 +186,18 @@ impl Acquisition {
         if let Some(of) = self.inputs.get_mut(usize::from(input)) {
             of.newest.has_unread = has_unread;
         }
+    }
+
+    /// Returns whether a packet of `bytes` bytes would be taken, and not refused for lack of memory.
+    #[must_use]
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.builder.has_room(bytes)
+    }
+
+    /// Closes the oldest events to make room; the batch is then to be taken. For inputs that can
+    /// wait meanwhile.
+    pub fn make_room(&mut self) {
+        self.builder.make_room();
     }
 
     /// Closes events whose time is over at `now`.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::file_list::FileList;
 use super::roce::Roce;
 
 /// A whole experiment file.
@@ -44,7 +45,7 @@ pub struct Experiment {
 pub struct Source {
     /// Its name in reports.
     pub name: String,
-    /// A shipped description's name or a TOML file (relative to where the program runs).
+    /// A shipped description's name, or a TOML file relative to the experiment file's folder.
     pub format: String,
     /// Parameters of the description.
     #[serde(default)]
@@ -66,6 +67,19 @@ pub struct Source {
     pub raw: Option<Raw>,
     /// Emulated sensors.
     pub emulator: Option<Emulator>,
+}
+
+impl Source {
+    /// Returns whether it is a capture that is replayed as it was recorded.
+    pub fn is_replayed(&self) -> bool {
+        let recorded = Speed::Word(SpeedWord::Recorded);
+        self.pcap.as_ref().is_some_and(|pcap| pcap.speed == recorded)
+    }
+
+    /// Returns whether its packets come from files.
+    pub fn is_file(&self) -> bool {
+        self.pcap.is_some() || self.raw.is_some()
+    }
 }
 
 /// A push ring on shared memory, which another process writes.
@@ -146,8 +160,8 @@ pub enum OnRingFull {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pcap {
-    /// The file.
-    pub file: PathBuf,
+    /// The file; several are parts of one capture.
+    pub file: FileList,
     /// Only datagrams to these UDP ports; empty: all.
     #[serde(default)]
     pub ports: Vec<u16>,
@@ -160,8 +174,8 @@ pub struct Pcap {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Raw {
-    /// The file.
-    pub file: PathBuf,
+    /// The file; several are read one after the other, in the order of their names.
+    pub file: FileList,
     /// The size of every payload \[byte\]; or `length-prefix`.
     pub record_bytes: Option<u32>,
     /// How each payload's length stands before it.

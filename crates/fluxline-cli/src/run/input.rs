@@ -8,11 +8,13 @@ use std::time::Duration;
 use fluxline::ring::{Producer, RingConfig, SLOT_BYTES_ANY, ring};
 use fluxline::udp::{Multicast, Received, ReceiverConfig, UdpReceiver, WhenEmpty, WhenFull};
 use fluxline::{clock, pin};
+use fluxline_daq::merge::Times;
 
 use super::end::InputEnd;
 use super::file::{self, FileSource};
+use super::held::{HeldRing, Replay};
 use super::live::Live;
-use super::ring::Ring;
+use super::ring::{LiveRing, Ring};
 use super::roce::RoceInput;
 use super::roce_push::PushInput;
 use super::sensors::Sensors;
@@ -74,7 +76,7 @@ impl OpenInput {
                 core: source.core,
                 feed: Feed::Shared(Box::new(node)),
             };
-            return Ok((input, Ring::Records(records)));
+            return Ok((input, Ring::Live(LiveRing::Records(records))));
         }
         if let Some(roce) = &source.roce {
             return OpenInput::open_roce(source, roce);
@@ -83,6 +85,17 @@ impl OpenInput {
         let config = RingConfig { slots: source.ring_slots as usize, slot_bytes };
         let (producer, consumer) = ring(&config)
             .map_err(|error| Failure::failed(format_args!("source `{}`: {error}.", source.name)))?;
+        let name = &source.name;
+        let ring = match &own {
+            Own::File(file) => {
+                Ring::Held(HeldRing::new(name, consumer, file.times(), file.replay()))
+            }
+            // Without a rate it waits for whoever reads.
+            Own::Sensors(_) if source.emulator.as_ref().is_some_and(|of| of.rate == 0.0) => {
+                Ring::Held(HeldRing::new(name, consumer, Times::Captured, Replay::AtOnce))
+            }
+            _ => Ring::Live(LiveRing::Slots(consumer)),
+        };
         let receiver = match &own {
             Own::Udp(receiver) | Own::UdpWithSensors(receiver, _) => Some(receiver),
             _ => None,
@@ -96,7 +109,7 @@ impl OpenInput {
             core: source.core,
             feed: Feed::Own(Box::new((producer, own))),
         };
-        Ok((input, Ring::Slots(consumer)))
+        Ok((input, ring))
     }
 
     fn open_roce(source: &Source, roce: &Roce) -> Result<(OpenInput, Ring), Failure> {
@@ -104,11 +117,11 @@ impl OpenInput {
         let (feed, ring, listens, warning) = if let Some(push) = &roce.push {
             let (input, records) = PushInput::open(name, roce, push)?;
             let (listens, warning) = (input.address(), input.warning());
-            (Feed::Push(Box::new(input)), Ring::Records(records), listens, warning)
+            (Feed::Push(Box::new(input)), LiveRing::Records(records), listens, warning)
         } else {
             let (input, landed) = RoceInput::open(name, roce)?;
             let (listens, warning) = (input.address(), input.warning());
-            (Feed::Roce(Box::new(input)), Ring::Landed(landed), listens, warning)
+            (Feed::Roce(Box::new(input)), LiveRing::Landed(landed), listens, warning)
         };
         let input = OpenInput {
             name: name.clone(),
@@ -118,7 +131,7 @@ impl OpenInput {
             core: source.core,
             feed,
         };
-        Ok((input, ring))
+        Ok((input, Ring::Live(ring)))
     }
 
     /// Starts its thread.

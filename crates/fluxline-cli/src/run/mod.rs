@@ -6,6 +6,7 @@
 
 mod end;
 mod file;
+mod held;
 mod input;
 mod live;
 mod push;
@@ -32,7 +33,7 @@ use fluxline_proto::Span;
 use fluxline_proto::description::Description;
 use fluxline_proto::description::layout::Fragment;
 
-use crate::experiment::{self, Build, Experiment, Require, SyncWord};
+use crate::experiment::{self, Build, Experiment, Require, Source, SyncWord};
 use crate::failure::Failure;
 use crate::formats::{self, LoadedFormat};
 
@@ -122,6 +123,7 @@ fn open_recorder(
     };
     let config = RecorderConfig { file_bytes: experiment.record.file_bytes, sync, write };
     let mut recorder = Recorder::open(folder, config);
+    recorder.name_run(&experiment.name);
     recorder.measure_with(fluxline::clock::now);
     Ok(recorder)
 }
@@ -217,6 +219,7 @@ impl Running {
             ..ReadoutLimits::default()
         };
         let descriptions = self.loaded.iter().map(|format| format.description.clone());
+        let stop = self.stop.clone().after(experiment.seconds);
         let acquisition = Acquisition::new(names.zip(descriptions).collect(), limits, builder);
         let reading = Readout {
             acquisition,
@@ -225,10 +228,10 @@ impl Running {
             source_lines: self.source_lines(),
             clock: self.clock(),
             core: experiment.readout_core,
+            stop: stop.clone(),
         }
         .start(live.clone());
         let before = KernelSnapshot::take();
-        let stop = self.stop.clone().after(experiment.seconds);
         let began = fluxline::clock::now();
         let threads: Vec<JoinHandle<InputEnd>> =
             inputs.into_iter().map(|input| input.start(stop.clone(), live.clone())).collect();
@@ -263,8 +266,7 @@ impl Running {
 
     /// Files alone run on the time in them; anything live on the wall clock.
     fn clock(&self) -> EventClock {
-        let sources = &self.experiment.sources;
-        match sources.iter().all(|source| source.pcap.is_some()) {
+        match self.experiment.sources.iter().all(Source::is_file) {
             true => EventClock::Data,
             false => EventClock::Wall,
         }

@@ -15,6 +15,7 @@ mod config;
 mod coverage;
 mod keys;
 mod lacking;
+mod room;
 mod slab;
 mod sources;
 #[cfg(test)]
