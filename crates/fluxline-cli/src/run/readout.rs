@@ -116,10 +116,8 @@ impl Working {
                 Ring::Held(ring) => held.push((number, ring)),
             }
         }
-        if clock == EventClock::Wall {
-            // By the wall clock, silence of an input that waits says nothing of its sources.
-            held.iter().for_each(|(input, _)| acquisition.note_backlog(*input, true));
-        }
+        // An input that waits is silent by the times of its own packets alone.
+        held.iter().for_each(|(input, _)| acquisition.note_backlog(*input, true));
         let held = Held::new(held, &acquisition, stop);
         live.note(held.in_turns());
         Working {

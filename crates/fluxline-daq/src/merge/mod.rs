@@ -12,7 +12,7 @@ mod position;
 #[cfg(test)]
 mod tests;
 
-use fluxline_proto::{Moment, Span};
+use fluxline_proto::Moment;
 
 pub use position::{OrderedBy, Position};
 
@@ -76,10 +76,6 @@ pub struct Merge {
     entries: Vec<Entry>,
     unknown: usize,
     now: Moment,
-    /// How far the stream's clock is behind the captures' clocks.
-    behind: Span,
-    /// A lane has ended since the clock was read.
-    has_ended: bool,
 }
 
 impl Merge {
@@ -88,13 +84,7 @@ impl Merge {
     pub fn new(lanes: impl IntoIterator<Item = Lane>) -> Merge {
         let entry = |lane| Entry { lane, next: Next::Unknown, taken: 0 };
         let entries: Vec<Entry> = lanes.into_iter().map(entry).collect();
-        Merge {
-            unknown: entries.len(),
-            entries,
-            now: Moment::default(),
-            behind: Span::ZERO,
-            has_ended: false,
-        }
+        Merge { unknown: entries.len(), entries, now: Moment::default() }
     }
 
     /// Returns a lane whose next packet is not known, if any. It must be shown before the next
@@ -115,7 +105,6 @@ impl Merge {
     /// Notes that `lane` has no more packets.
     pub fn end(&mut self, lane: usize) {
         self.set(lane, Next::None);
-        self.has_ended = true;
     }
 
     fn set(&mut self, lane: usize, next: Next) {
@@ -171,20 +160,9 @@ impl Merge {
     }
 
     /// Moves the clock on to the earliest of the next packets.
-    ///
-    /// Clocks of two captures may differ by an hour. The earlier one then sets the time; where it
-    /// ends, the time goes on from there with the other one, instead of leaping by that hour over
-    /// events that are only half read.
     fn move_clock(&mut self) {
-        let Some(earliest) = self.entries.iter().filter_map(Entry::time).min() else { return };
-        let shifted = Moment::from_ns(earliest.as_ns().saturating_sub(self.behind.as_ns()));
-        let positions = self.entries.iter().any(|entry| entry.lane.has_positions);
-        if std::mem::take(&mut self.has_ended) && positions && self.now != Moment::default() {
-            let leap = shifted.since(self.now);
-            self.behind = Span::from_ns(self.behind.as_ns() + leap.as_ns());
-        } else {
-            self.now = self.now.max(shifted);
-        }
+        let earliest = self.entries.iter().filter_map(Entry::time).min();
+        self.now = self.now.max(earliest.unwrap_or_default());
     }
 }
 
