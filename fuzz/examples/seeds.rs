@@ -258,6 +258,7 @@ fn batch(formats: &[Description], number: u64, events: u64) -> EventBatch {
             built: time,
             packets,
             missing_bytes: missing.len() as u32,
+            ..EventRow::default()
         });
     }
     batch

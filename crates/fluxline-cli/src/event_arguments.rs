@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::experiment::{Build, Events, Require, WindowClock};
+use crate::experiment::{Build, Events, LateWord, Require, WindowClock};
 use crate::failure::Failure;
 
 /// How packets become events. Each option overrides the key of `[events]` with its name.
@@ -21,6 +21,9 @@ pub struct EventArguments {
     /// Wait so long for sources that are not required \[ms\]
     #[arg(long, value_name = "MS")]
     pub optional_wait_ms: Option<u64>,
+    /// What becomes of packets whose event was closed before they came
+    #[arg(long, value_enum)]
+    pub late: Option<LateArgument>,
     /// Width of a time window \[µs\], with --events window
     #[arg(long, value_name = "US")]
     pub window_us: Option<u64>,
@@ -49,6 +52,15 @@ pub enum BuildArgument {
     Source,
     /// Packets of one time window are an event
     Window,
+}
+
+/// What becomes of late fragments.
+#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
+pub enum LateArgument {
+    /// Rows of their own, with status late
+    Record,
+    /// Counted, and not recorded
+    Drop,
 }
 
 /// Which clock time windows use.
@@ -86,6 +98,12 @@ impl EventArguments {
             events.window_clock = match clock {
                 WindowClockArgument::Arrival => WindowClock::Arrival,
                 WindowClockArgument::Sensor => WindowClock::Sensor,
+            };
+        }
+        if let Some(late) = self.late {
+            events.late = match late {
+                LateArgument::Record => LateWord::Record,
+                LateArgument::Drop => LateWord::Drop,
             };
         }
         replace(&mut events.timeout_ms, self.timeout_ms);

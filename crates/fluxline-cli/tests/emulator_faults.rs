@@ -59,7 +59,7 @@ fn sent_over_real_udp_equals_what_the_ledger_says() {
         assert_eq!(number(totals, "socket_dropped"), 0, "the rate is far below the host's");
         assert!(number(totals, "lost") > 10 && number(totals, "duplicate") > 10);
         let complete = number(totals, "events_complete");
-        let incomplete = number(totals, "events_timed_out") + number(totals, "events_stopped");
+        let incomplete = number(totals, "events_incomplete") + number(totals, "events_stopped");
         assert_eq!(complete + incomplete, 12_000);
         assert_eq!(number(totals, "in_complete"), 4 * complete);
     }

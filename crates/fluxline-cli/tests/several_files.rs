@@ -125,7 +125,7 @@ fn files_that_begin_and_end_apart_give_exactly_the_events_that_exist() {
     let (document, bytes) = run(&(sources.concat() + events));
     let totals = &document["totals"];
     assert_eq!(number(totals, "recorded"), 7000, "{totals}");
-    let made = number(totals, "events_complete") + number(totals, "events_timed_out");
+    let made = number(totals, "events_complete") + number(totals, "events_incomplete");
     assert_eq!(made + number(totals, "events_stopped"), 5000, "{totals}");
     for round in 1..10 {
         let order = [round % 2, (round + 1) % 2].map(|at| sources[at].clone()).concat();
@@ -150,7 +150,7 @@ fn captures_with_clocks_an_hour_apart_are_joined_by_their_keys() {
     let (document, _) = run(&(sources + "[events]\nbuild = 'key'\n"));
     let totals = &document["totals"];
     assert_eq!(number(totals, "recorded"), 9000, "{totals}");
-    let made = number(totals, "events_complete") + number(totals, "events_timed_out");
+    let made = number(totals, "events_complete") + number(totals, "events_incomplete");
     assert_eq!(made + number(totals, "events_stopped"), 2500, "{totals}");
 }
 

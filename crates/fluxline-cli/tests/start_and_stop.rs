@@ -132,8 +132,8 @@ fn a_silent_source_neither_stops_the_run_nor_hides() {
         assert_eq!(document["closes"], true, "{}", document["laws"]);
         let totals = &document["totals"];
         assert_eq!(number(totals, "events_complete"), 0);
-        assert_eq!(number(totals, "events_timed_out") + number(totals, "events_stopped"), 200);
-        assert!(number(totals, "events_timed_out") > 50, "{totals}");
+        assert_eq!(number(totals, "events_incomplete") + number(totals, "events_stopped"), 200);
+        assert!(number(totals, "events_incomplete") > 50, "{totals}");
         assert_eq!(number(totals, "recorded"), 600, "what came is recorded");
         let found = call_json(&["inspect", text(&folder)]);
         let incomplete = found["incomplete"].as_array().expect("events");

@@ -201,11 +201,11 @@ fn endure(duration: Duration) {
         memory.push(resident_kib());
     }
     println!(
-        "endurance: {:.1} M fragments in {:.1} s, 1 in 1000 lost, {} events timed out, {} open at \
+        "endurance: {:.1} M fragments in {:.1} s, 1 in 1000 lost, {} events incomplete, {} open at \
          most",
         built as f64 / 1e6,
         begun.elapsed().as_secs_f64(),
-        builder.counters().events_timed_out,
+        builder.counters().events_incomplete,
         builder.counters().events_open_most
     );
     println!("resident memory at start, quarters and end [KiB]: {memory:?}");

@@ -118,7 +118,7 @@ fn batch_of(payload_bytes: usize) -> EventBatch {
             last: moment,
             built: moment,
             packets: PACKETS_PER_EVENT,
-            missing_bytes: 0,
+            ..EventRow::default()
         });
         for source in 0..PACKETS_PER_EVENT {
             batch.bytes.extend((0..payload_bytes).map(|byte| (byte as u32 ^ source) as u8));

@@ -20,11 +20,15 @@ pub struct EventBatch {
 }
 
 /// One event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventRow {
     /// The key that joined its packets, unwrapped to 64 bits; `None`: a packet on its own.
     pub key: Option<u64>,
-    /// Whether anything is missing, and why it was closed all the same.
+    /// How often keys had counted anew before; keys are unique within a generation.
+    pub generation: u32,
+    /// The only source whose packets it may hold; `None`: all sources share its key.
+    pub source: Option<u32>,
+    /// Whether anything is missing.
     pub status: EventStatus,
     /// When the first of its packets arrived.
     pub first: Moment,
@@ -38,40 +42,34 @@ pub struct EventRow {
     pub missing_bytes: u32,
 }
 
-/// Whether anything is missing in an event, and why it was closed all the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Whether anything is missing in an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventStatus {
-    /// Everything required came.
+    /// Nothing that was sent for it is known to be missing.
+    #[default]
     Complete,
-    /// Its time was over before everything came.
-    TimedOut,
-    /// Its time window closed, and a required source had sent nothing.
-    WindowClosed,
+    /// It was closed although something is missing; `missing` names it.
+    Incomplete,
     /// The run was stopped first.
     Stopped,
-    /// Its source restarted first.
-    Restarted,
+    /// No event: packets that came after their event was closed. They have the event's key and
+    /// generation.
+    Late,
 }
 
 impl EventStatus {
     /// All of them.
-    pub const ALL: [EventStatus; 5] = [
-        EventStatus::Complete,
-        EventStatus::TimedOut,
-        EventStatus::WindowClosed,
-        EventStatus::Stopped,
-        EventStatus::Restarted,
-    ];
+    pub const ALL: [EventStatus; 4] =
+        [EventStatus::Complete, EventStatus::Incomplete, EventStatus::Stopped, EventStatus::Late];
 
     /// The word that files and reports show.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             EventStatus::Complete => "complete",
-            EventStatus::TimedOut => "timed-out",
-            EventStatus::WindowClosed => "window-closed",
+            EventStatus::Incomplete => "incomplete",
             EventStatus::Stopped => "stopped",
-            EventStatus::Restarted => "restarted",
+            EventStatus::Late => "late",
         }
     }
 }

@@ -319,6 +319,8 @@ pub struct Events {
     pub timeout_ms: u64,
     /// How long a complete event waits for sources that are not required \[ms\].
     pub optional_wait_ms: u64,
+    /// What becomes of late fragments.
+    pub late: LateWord,
     /// Width of a time window \[µs\], for `build = "window"`.
     pub window_us: u64,
     /// How long a time window stays open after its end \[µs\].
@@ -338,6 +340,7 @@ impl Default for Events {
             require: Require::Count(0),
             timeout_ms: 500,
             optional_wait_ms: 0,
+            late: LateWord::Record,
             window_us: 1000,
             lateness_us: 10_000,
             window_clock: WindowClock::Arrival,
@@ -372,6 +375,17 @@ pub enum Require {
     Count(u32),
     /// These, by label.
     Labels(Vec<String>),
+}
+
+/// What becomes of late fragments: packets whose event was closed before they came.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum LateWord {
+    /// They are recorded as rows with status `late`.
+    #[default]
+    Record,
+    /// They are counted, and not recorded.
+    Drop,
 }
 
 /// Which clock time windows use.

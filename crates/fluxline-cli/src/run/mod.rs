@@ -26,14 +26,14 @@ use std::thread::JoinHandle;
 
 use fluxline::kernel::KernelSnapshot;
 use fluxline_daq::acquisition::Acquisition;
-use fluxline_daq::builder::{BuilderConfig, Expectation, Mode, Scope, WindowClock};
+use fluxline_daq::builder::{BuilderConfig, Expectation, Late, Mode, Scope, WindowClock};
 use fluxline_daq::readout::ReadoutLimits;
 use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine, Sync, WriteMode};
 use fluxline_proto::Span;
 use fluxline_proto::description::Description;
 use fluxline_proto::description::layout::Fragment;
 
-use crate::experiment::{self, Build, Experiment, Require, Source, SyncWord};
+use crate::experiment::{self, Build, Experiment, LateWord, Require, Source, SyncWord};
 use crate::failure::Failure;
 use crate::formats::{self, LoadedFormat};
 
@@ -165,13 +165,17 @@ fn builder_config(
         },
     };
     let expectation = match &events.require {
-        Require::Count(0) => Expectation::Learned { after_events: 16 },
+        Require::Count(0) => Expectation::Joined,
         Require::Count(count) => Expectation::Count(*count),
         Require::Labels(labels) => Expectation::Sources(labels.clone()),
     };
     Ok(BuilderConfig {
         mode,
         expectation,
+        late: match events.late {
+            LateWord::Record => Late::Record,
+            LateWord::Drop => Late::Drop,
+        },
         time_out: Span::from_ms(events.timeout_ms),
         optional_wait: Span::from_ms(events.optional_wait_ms),
         events_open_max: events.open_max,

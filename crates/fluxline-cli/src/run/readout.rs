@@ -307,10 +307,7 @@ impl Working {
         }
         numbers.rejected = acquisition.readout().rejected();
         let events = acquisition.builder().counters();
-        numbers.incomplete = events.events_timed_out
-            + events.events_window_closed
-            + events.events_stopped
-            + events.events_restarted;
+        numbers.incomplete = events.events_incomplete + events.events_stopped;
         numbers.events = events.events_complete + numbers.incomplete;
         self.live.numbers(numbers);
     }

@@ -156,10 +156,7 @@ impl RunReport {
         let mut out = self.ledger.table();
         let totals = self.ledger.source_totals();
         let events = &self.ledger.builder;
-        let incomplete = events.events_timed_out
-            + events.events_window_closed
-            + events.events_stopped
-            + events.events_restarted;
+        let incomplete = events.events_incomplete + events.events_stopped;
         let _ = writeln!(
             out,
             "\n{} events, {incomplete} incomplete; {} packets recorded ({}).",

@@ -2,6 +2,7 @@
 
 use fluxline_proto::Moment;
 
+use super::keys::EventId;
 use super::slab::OpenEvent;
 use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 
@@ -20,13 +21,14 @@ impl Gathering {
     pub(super) fn add_event(
         &mut self,
         event: &OpenEvent,
-        key: u64,
         status: EventStatus,
         (built, missing_bytes): (Moment, u32),
     ) {
         self.begun.get_or_insert(built);
         self.batch.events.push(EventRow {
-            key: Some(key),
+            key: Some(event.id.key),
+            generation: event.id.epoch,
+            source: event.id.source(),
             status,
             first: event.first,
             last: event.last,
@@ -40,15 +42,31 @@ impl Gathering {
 
     /// Adds a packet that is an event of its own.
     pub(super) fn add_packet(&mut self, row: PacketRow, bytes: &[u8], built: Moment) {
+        let event = EventRow { source: Some(row.source), ..EventRow::default() };
+        self.add_alone(event, row, bytes, built);
+    }
+
+    /// Adds a packet that came after its event `id` was closed.
+    pub(super) fn add_late(&mut self, id: EventId, row: PacketRow, bytes: &[u8], built: Moment) {
+        let (generation, source) = (id.epoch, id.source());
+        let event = EventRow {
+            key: Some(id.key),
+            generation,
+            source,
+            status: EventStatus::Late,
+            ..EventRow::default()
+        };
+        self.add_alone(event, row, bytes, built);
+    }
+
+    fn add_alone(&mut self, event: EventRow, row: PacketRow, bytes: &[u8], built: Moment) {
         self.begun.get_or_insert(built);
         self.batch.events.push(EventRow {
-            key: None,
-            status: EventStatus::Complete,
             first: row.time,
             last: row.time,
             built,
             packets: 1,
-            missing_bytes: 0,
+            ..event
         });
         self.batch.packets.push(row);
         self.batch.bytes.extend_from_slice(bytes);

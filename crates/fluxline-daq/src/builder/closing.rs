@@ -3,8 +3,8 @@
 use fluxline_proto::Span;
 
 use super::config::Mode;
-use super::keys::{KeyState, SCOPE_ALL};
-use super::slab::{Fragment, OpenEvent, Waiting};
+use super::keys::SCOPE_ALL;
+use super::slab::{OpenEvent, Waiting};
 use super::{Builder, lacking, source_counters};
 use crate::event::EventStatus;
 
@@ -13,12 +13,10 @@ impl Builder {
         let counts = self.slab.event(slot).id.scope != SCOPE_ALL || self.sources.counts(source);
         let event = self.slab.event_mut(slot);
         event.complete_fragments += 1;
-        if let Some(left) = &mut event.required_left
-            && counts
-        {
-            *left = left.saturating_sub(1);
+        if counts {
+            event.required_left = event.required_left.saturating_sub(1);
         }
-        if event.required_left == Some(0) && !matches!(self.config.mode, Mode::Window { .. }) {
+        if event.required_left == 0 && !matches!(self.config.mode, Mode::Window { .. }) {
             self.has_everything_required(slot);
         }
     }
@@ -39,30 +37,9 @@ impl Builder {
         event.complete_fragments >= all
     }
 
-    /// Whether everything required is there; while sources are learned: everything of those known.
+    /// Whether everything required is there.
     pub(super) fn has_required(&self, slot: u32) -> bool {
-        self.slab.event(slot).required_left.map_or_else(|| self.is_whole(slot), |left| left == 0)
-    }
-
-    /// The required sources became known: open events may be complete.
-    pub(super) fn judge_again(&mut self) {
-        let mut slots = core::mem::take(&mut self.scratch);
-        slots.clear();
-        self.slab.slots(Waiting::Required, &mut slots);
-        for &slot in &slots {
-            let event = self.slab.event(slot);
-            if event.required_left.is_some() {
-                continue;
-            }
-            let complete = |its: &(u32, &Fragment)| its.1.complete && self.sources.counts(its.0);
-            let complete = event.fragments().filter(complete).count() as u32;
-            let left = self.sources.required().map(|count| count.saturating_sub(complete));
-            self.slab.event_mut(slot).required_left = left;
-            if left == Some(0) && !matches!(self.config.mode, Mode::Window { .. }) {
-                self.has_everything_required(slot);
-            }
-        }
-        self.scratch = slots;
+        self.slab.event(slot).required_left == 0
     }
 
     pub(super) fn close_all(&mut self, status: EventStatus, which: impl Fn(&OpenEvent) -> bool) {
@@ -81,17 +58,23 @@ impl Builder {
     }
 
     pub(super) fn close(&mut self, slot: u32, status: EventStatus) {
-        let whole = self.is_whole(slot);
         let event = self.slab.event(slot);
         let id = event.id;
         let complete = status == EventStatus::Complete;
+        let shared = id.scope == SCOPE_ALL;
         let missing_bytes = if complete {
             0
         } else {
-            let shared = id.scope == SCOPE_ALL;
             lacking::describe(event, &self.sources, shared, self.gathering.missing())
         };
-        self.gathering.add_event(event, id.key, status, (self.clock, missing_bytes));
+        self.gathering.add_event(event, status, (self.clock, missing_bytes));
+        let mut whole = core::mem::take(&mut self.whole);
+        whole.clear();
+        for (source, _) in event.fragments().filter(|(_, fragment)| fragment.complete) {
+            let bit = if shared { source } else { 0 };
+            whole.resize(whole.len().max(bit as usize / 64 + 1), 0);
+            whole[bit as usize / 64] |= 1 << (bit % 64);
+        }
         for row in &event.packets {
             let counters = source_counters(&mut self.per_source, row.source);
             counters.in_complete += u64::from(complete);
@@ -99,17 +82,13 @@ impl Builder {
         }
         match status {
             EventStatus::Complete => self.counters.events_complete += 1,
-            EventStatus::TimedOut => self.counters.events_timed_out += 1,
-            EventStatus::WindowClosed => self.counters.events_window_closed += 1,
+            EventStatus::Incomplete => self.counters.events_incomplete += 1,
             EventStatus::Stopped => self.counters.events_stopped += 1,
-            EventStatus::Restarted => self.counters.events_restarted += 1,
+            EventStatus::Late => {}
         }
         self.bytes_open -= event.cost;
-        let state = match self.config.mode {
-            Mode::Key(_) if complete && whole => KeyState::ClosedWhole,
-            _ => KeyState::ClosedPartial,
-        };
-        self.keys.close(id, state);
+        self.keys.close(id, &whole, self.clock);
+        self.whole = whole;
         self.slab.give_back(slot);
         if self.last.is_some_and(|last| last.1 == slot) {
             self.last = None;

@@ -15,13 +15,15 @@ pub struct BuilderConfig {
     pub optional_wait: Span,
     /// How many events may be open.
     pub events_open_max: u32,
+    /// What becomes of packets that come after their event was closed.
+    pub late: Late,
     /// How much the packets of open events and of the batch not yet taken may take, rows and tables
     /// included \[byte\]. Vectors grow by doubling, so up to twice as much may be allocated.
     pub bytes_open_max: u64,
     /// How many packets an event may have; also the largest count that a fragment may announce.
     pub packets_per_event_max: u32,
-    /// So many closed keys are remembered, of all sources together; packets of older ones are late.
-    /// Keys should grow, as counters and time stamps do.
+    /// So many closed keys are remembered, of all sources together; packets of older ones are late
+    /// even if they came before. Keys should grow, as counters and time stamps do.
     pub closed_keys_max: u32,
     /// A batch is due when it has so many bytes of packets.
     pub batch_bytes: usize,
@@ -33,7 +35,8 @@ impl Default for BuilderConfig {
     fn default() -> BuilderConfig {
         BuilderConfig {
             mode: Mode::Packet,
-            expectation: Expectation::Learned { after_events: 16 },
+            expectation: Expectation::Joined,
+            late: Late::Record,
             time_out: Span::from_ms(1000),
             optional_wait: Span::ZERO,
             events_open_max: 4096,
@@ -89,11 +92,17 @@ pub enum Expectation {
     Count(u32),
     /// Those with these labels; others are optional.
     Sources(Vec<String>),
-    /// All that sent anything until so many events were begun; later ones are optional.
-    Learned {
-        /// How many events.
-        after_events: u32,
-    },
+    /// All that sent anything before the event began. A source that appears joins.
+    Joined,
+}
+
+/// What becomes of packets that come after their event was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// They are recorded in rows of their own, with the event's key and generation.
+    Record,
+    /// They are dropped and counted.
+    Drop,
 }
 
 /// Where the builder put a packet.
@@ -101,8 +110,10 @@ pub enum Expectation {
 pub enum Placement {
     /// Into an event; it will come out in a batch.
     Stored,
-    /// Nowhere: its event is closed, and was not whole.
-    EventLate,
+    /// Into a row of its own, as late: its event is closed. It will come out in a batch.
+    Late,
+    /// Nowhere: its event is closed, and [`Late::Drop`] was asked for.
+    LateDropped,
     /// Nowhere: its part of the event is there already.
     EventDuplicate,
     /// Nowhere: it contradicts the other packets of its fragment.

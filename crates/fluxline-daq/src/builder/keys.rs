@@ -6,9 +6,10 @@
 //! packets of closed keys are all that comes for long, the sources count anew, and what was closed
 //! is forgotten: a run must not stay silent for it.
 
-use std::collections::VecDeque;
-
+use fluxline_proto::Moment;
 use hashbrown::HashMap;
+
+use super::closed::{ClosedEvent, ClosedEvents};
 
 /// What tells one event from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +22,13 @@ pub(super) struct EventId {
     pub(super) key: u64,
 }
 
+impl EventId {
+    /// The only source that it may be of; `None`: it is of all sources.
+    pub(super) fn source(self) -> Option<u32> {
+        (self.scope != SCOPE_ALL).then_some(self.scope)
+    }
+}
+
 /// The scope of events that all sources share.
 pub(super) const SCOPE_ALL: u32 = u32::MAX;
 
@@ -29,10 +37,10 @@ pub(super) const SCOPE_ALL: u32 = u32::MAX;
 pub(super) enum KeyState {
     /// Its event is open, in this slot.
     Open(u32),
-    /// Its event was closed with everything in it.
-    ClosedWhole,
-    /// Its event was closed, and something lacked.
-    ClosedPartial,
+    /// Its event was closed; the number is that of [`ClosedEvents`].
+    Closed(u64),
+    /// Its event was closed, if there was any, and nothing is remembered of it.
+    Forgotten,
 }
 
 /// How many forgotten keys the floor is the smallest of.
@@ -61,8 +69,7 @@ struct Line {
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     map: HashMap<EventId, KeyState>,
-    closed: VecDeque<EventId>,
-    closed_max: usize,
+    closed: ClosedEvents,
     lines: Vec<Line>,
     shared: Line,
     restarts: u64,
@@ -74,8 +81,7 @@ impl Keys {
         let closed_max = closed_max.max(1);
         Keys {
             map: HashMap::with_capacity(open_max.saturating_add(closed_max).saturating_add(1)),
-            closed: VecDeque::with_capacity(closed_max + 1),
-            closed_max,
+            closed: ClosedEvents::new(closed_max),
             lines: Vec::new(),
             shared: Line::default(),
             restarts: 0,
@@ -110,9 +116,7 @@ impl Keys {
             }
             (Some(closed), _) if !line.restart_seen => (closed, REFUSED_UNEXPLAINED_MAX),
             (Some(closed), _) => (closed, REFUSED_MAX),
-            (None, Some(floor)) if is_older(id.key, floor) => {
-                (KeyState::ClosedPartial, REFUSED_MAX)
-            }
+            (None, Some(floor)) if is_older(id.key, floor) => (KeyState::Forgotten, REFUSED_MAX),
             (None, _) => {
                 line.refused = 0;
                 return None;
@@ -136,13 +140,16 @@ impl Keys {
         self.map.insert(id, KeyState::Open(slot));
     }
 
-    /// `id` is closed from now on.
-    pub(super) fn close(&mut self, id: EventId, state: KeyState) {
-        self.map.insert(id, state);
-        self.closed.push_back(id);
-        if self.closed.len() > self.closed_max
-            && let Some(oldest) = self.closed.pop_front()
-        {
+    /// What is remembered of closed events.
+    pub(super) fn closed(&mut self) -> &mut ClosedEvents {
+        &mut self.closed
+    }
+
+    /// `id` is closed from now on; `whole` is the set of sources with their whole fragment in it.
+    pub(super) fn close(&mut self, id: EventId, whole: &[u64], closed: Moment) {
+        let number = self.closed.push(ClosedEvent { id, closed }, whole);
+        self.map.insert(id, KeyState::Closed(number));
+        while let Some(ClosedEvent { id: oldest, .. }) = self.closed.pop() {
             self.map.remove(&oldest);
             let line = self.line(oldest.scope);
             if line.epoch == oldest.epoch {
@@ -159,14 +166,7 @@ impl Keys {
     fn count_anew(&mut self, EventId { scope, epoch, key }: EventId) {
         self.restarts += 1;
         *self.line(scope) = Line { started: true, epoch, newest: key, ..Line::default() };
-        let map = &mut self.map;
-        self.closed.retain(|id| {
-            let keep = id.scope != scope;
-            if !keep {
-                map.remove(id);
-            }
-            keep
-        });
+        self.map.retain(|id, state| id.scope != scope || matches!(state, KeyState::Open(_)));
     }
 
     fn line(&mut self, scope: u32) -> &mut Line {

@@ -10,6 +10,7 @@
 
 mod arrival;
 mod batch;
+mod closed;
 mod closing;
 mod config;
 mod coverage;
@@ -29,7 +30,7 @@ use crate::ledger::{BuilderCounters, SourceCounters};
 use crate::readout::Accepted;
 use arrival::{Arrival, Compared};
 use batch::Gathering;
-pub use config::{BuilderConfig, Expectation, Mode, Placement, Scope, WindowClock};
+pub use config::{BuilderConfig, Expectation, Late, Mode, Placement, Scope, WindowClock};
 use coverage::{Coverage, Meets};
 use keys::{EventId, KeyState, Keys, SCOPE_ALL};
 use slab::{Fragment, Slab, Waiting};
@@ -51,11 +52,12 @@ pub struct Builder {
     /// The event of the packet before: most packets are of the same one.
     last: Option<(EventId, u32)>,
     bytes_open: u64,
-    events_begun: u64,
     counters: BuilderCounters,
     per_source: Vec<SourceCounters>,
     /// Memory for lists of slots.
     scratch: Vec<u32>,
+    /// Memory for a set of sources.
+    whole: Vec<u64>,
 }
 
 impl Builder {
@@ -72,10 +74,10 @@ impl Builder {
             gathering: Gathering::default(),
             last: None,
             bytes_open: 0,
-            events_begun: 0,
             counters: BuilderCounters::default(),
             per_source: Vec::new(),
             scratch: Vec::new(),
+            whole: Vec::new(),
             config,
         }
     }
@@ -122,7 +124,8 @@ impl Builder {
         let counters = source_counters(&mut self.per_source, accepted.source);
         match placement {
             Placement::Stored => {}
-            Placement::EventLate => counters.event_late += 1,
+            Placement::Late => counters.in_late += 1,
+            Placement::LateDropped => counters.late_dropped += 1,
             Placement::EventDuplicate => counters.event_duplicate += 1,
             Placement::Inconsistent => counters.inconsistent += 1,
             Placement::BuilderFull => counters.builder_full += 1,
@@ -143,8 +146,7 @@ impl Builder {
         {
             let status = match self.config.mode {
                 _ if self.has_required(slot) => EventStatus::Complete,
-                Mode::Window { .. } => EventStatus::WindowClosed,
-                Mode::Packet | Mode::Key(_) => EventStatus::TimedOut,
+                _ => EventStatus::Incomplete,
             };
             self.close(slot, status);
         }
@@ -161,8 +163,6 @@ impl Builder {
     /// The end of the run: closes all events. The last batch is then to be taken.
     pub fn finish(&mut self, now: Moment) {
         self.poll(now);
-        self.sources.stop_learning();
-        self.judge_again();
         self.close_all(EventStatus::Stopped, |_| true);
     }
 
@@ -243,7 +243,8 @@ impl Builder {
             WindowClock::Sensor => self.clock + width + lateness,
         };
         if deadline <= self.clock {
-            return Placement::EventLate;
+            let state = self.keys.look_up(id).unwrap_or(KeyState::Forgotten);
+            return self.push_late(arrival, id, state);
         }
         self.join(arrival, id, deadline)
     }
@@ -252,7 +253,7 @@ impl Builder {
     fn source_scope(&mut self, accepted: &Accepted) -> u32 {
         let scope = accepted.source;
         if self.keys.epoch(scope) != accepted.epoch {
-            self.close_all(EventStatus::Restarted, |event| event.id.scope == scope);
+            self.close_all(EventStatus::Incomplete, |event| event.id.scope == scope);
             self.keys.begin_epoch(scope, accepted.epoch);
         }
         scope
@@ -267,8 +268,7 @@ impl Builder {
             Some((last, slot)) if last == id => slot,
             _ => match self.keys.look_up(id) {
                 Some(KeyState::Open(slot)) => slot,
-                Some(KeyState::ClosedWhole) => return Placement::EventDuplicate,
-                Some(KeyState::ClosedPartial) => return Placement::EventLate,
+                Some(state) => return self.push_late(arrival, id, state),
                 None if self.slab.open_count() >= self.config.events_open_max
                     || self.has_no_room(arrival, 0, arrival.cost(true)) =>
                 {
@@ -284,6 +284,27 @@ impl Builder {
         };
         self.last = Some((id, slot));
         self.join_open(arrival, slot)
+    }
+
+    /// Records a packet of a closed event as late, if it did not come before.
+    fn push_late(&mut self, arrival: &Arrival<'_>, id: EventId, state: KeyState) -> Placement {
+        let source = arrival.accepted.source;
+        let bit = if id.scope == SCOPE_ALL { source } else { 0 };
+        let number = if let KeyState::Closed(number) = state { number } else { u64::MAX };
+        if !arrival.stream && self.keys.closed().has(number, bit) {
+            return Placement::EventDuplicate;
+        }
+        if self.config.late == Late::Drop {
+            return Placement::LateDropped;
+        }
+        if self.bytes_open() + arrival.cost(false) > self.config.bytes_open_max {
+            return Placement::BuilderFull;
+        }
+        if arrival.parsed.part == Part::Whole {
+            self.keys.closed().add(number, bit);
+        }
+        self.gathering.add_late(id, arrival.row(), arrival.datagram.bytes, self.clock);
+        Placement::Late
     }
 
     /// Puts the packet into the open event in `slot`, if it fits what came before.
@@ -324,14 +345,10 @@ impl Builder {
     }
 
     fn begin(&mut self, id: EventId, first: Moment, deadline: Moment) -> u32 {
-        self.events_begun += 1;
-        if self.sources.learn(self.events_begun) {
-            self.judge_again();
-        }
         let slot = self.slab.take(id, first, deadline);
         self.keys.open(id, slot);
         self.slab.event_mut(slot).required_left =
-            if id.scope == SCOPE_ALL { self.sources.required() } else { Some(1) };
+            if id.scope == SCOPE_ALL { self.sources.required() } else { 1 };
         self.counters.events_open_most =
             self.counters.events_open_most.max(u64::from(self.slab.open_count()));
         slot

@@ -1,8 +1,8 @@
 //! Room for one more packet: inputs that can wait are held back while the oldest events close,
 //! instead of having packets refused.
 
+use super::Builder;
 use super::slab::{Fragment, Waiting};
-use super::{Builder, Mode};
 use crate::event::{EventStatus, PacketRow};
 
 impl Builder {
@@ -25,11 +25,8 @@ impl Builder {
             let Some((slot, _)) = heads.into_iter().flatten().min_by_key(|(_, due)| *due) else {
                 return;
             };
-            let status = match self.config.mode {
-                _ if self.has_required(slot) => EventStatus::Complete,
-                Mode::Window { .. } => EventStatus::WindowClosed,
-                Mode::Packet | Mode::Key(_) => EventStatus::TimedOut,
-            };
+            let complete = self.has_required(slot);
+            let status = if complete { EventStatus::Complete } else { EventStatus::Incomplete };
             self.close(slot, status);
         }
     }

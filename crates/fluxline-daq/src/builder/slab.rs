@@ -35,8 +35,8 @@ pub(super) struct OpenEvent {
     /// Fragments; those beyond `sources` are memory from earlier events.
     pub(super) fragments: Vec<Fragment>,
     pub(super) complete_fragments: u32,
-    /// Required fragments that are not complete; `None` while sources are learned.
-    pub(super) required_left: Option<u32>,
+    /// Required fragments that are not complete.
+    pub(super) required_left: u32,
     /// What it was charged for \[byte\].
     pub(super) cost: u64,
     list: Waiting,
@@ -209,7 +209,7 @@ impl OpenEvent {
             sources: Vec::new(),
             fragments: Vec::new(),
             complete_fragments: 0,
-            required_left: None,
+            required_left: 0,
             cost: 0,
             list: Waiting::Required,
             previous: NONE,
@@ -222,7 +222,7 @@ impl OpenEvent {
         self.bytes.clear();
         self.sources.clear();
         self.complete_fragments = 0;
-        self.required_left = None;
+        self.required_left = 0;
         self.cost = 0;
     }
 

@@ -1,4 +1,4 @@
-//! Which sources an event must have: named, counted, or learned from the first events.
+//! Which sources an event must have: named, counted, or all that join.
 
 use super::config::Expectation;
 
@@ -18,13 +18,11 @@ pub(super) struct KnownSource {
 pub(super) struct Sources {
     known: Vec<KnownSource>,
     expectation: Expectation,
-    learning: bool,
 }
 
 impl Sources {
     pub(super) fn new(expectation: Expectation) -> Sources {
-        let learning = matches!(expectation, Expectation::Learned { .. });
-        Sources { known: Vec::new(), expectation, learning }
+        Sources { known: Vec::new(), expectation }
     }
 
     /// Source `number` is called `label`.
@@ -32,7 +30,7 @@ impl Sources {
         self.know(number);
         let required = match &self.expectation {
             Expectation::Sources(labels) => labels.iter().any(|its| its == label),
-            Expectation::Count(_) | Expectation::Learned { .. } => false,
+            Expectation::Count(_) | Expectation::Joined => false,
         };
         if let Some(source) = self.known.get_mut(number as usize) {
             source.label = label.to_owned();
@@ -45,20 +43,18 @@ impl Sources {
         let place = number as usize;
         while self.known.len() <= place {
             let label = format!("source {}", self.known.len());
-            self.known.push(KnownSource { label, required: self.learning, hint: 0, epoch: 0 });
+            let required = self.expectation == Expectation::Joined;
+            self.known.push(KnownSource { label, required, hint: 0, epoch: 0 });
         }
         &mut self.known[place]
     }
 
-    /// How many fragments an event that begins now must have; `None` while sources are learned.
-    pub(super) fn required(&self) -> Option<u32> {
+    /// How many fragments an event that begins now must have.
+    pub(super) fn required(&self) -> u32 {
         match &self.expectation {
-            _ if self.learning => None,
-            Expectation::Count(count) => Some(*count),
-            Expectation::Sources(labels) => Some(labels.len() as u32),
-            Expectation::Learned { .. } => {
-                Some(self.known.iter().filter(|source| source.required).count() as u32)
-            }
+            Expectation::Count(count) => *count,
+            Expectation::Sources(labels) => labels.len() as u32,
+            Expectation::Joined => self.known.len() as u32,
         }
     }
 
@@ -68,22 +64,6 @@ impl Sources {
             Expectation::Count(_) => true,
             _ => self.known.get(number as usize).is_some_and(|source| source.required),
         }
-    }
-
-    /// Ends learning when `events_begun` are enough; returns whether it just ended.
-    pub(super) fn learn(&mut self, events_begun: u64) -> bool {
-        let enough = match self.expectation {
-            Expectation::Learned { after_events } => events_begun > u64::from(after_events),
-            _ => false,
-        };
-        let ends = self.learning && enough;
-        self.learning &= !enough;
-        ends
-    }
-
-    /// Ends learning now.
-    pub(super) fn stop_learning(&mut self) {
-        self.learning = false;
     }
 
     /// How many sources are known.

@@ -136,9 +136,10 @@ fn late_first_segment_does_not_restart_its_event() {
     push(&mut builder, Packet { key: Some(2), part: index(1, 2), ..PACKET });
     builder.poll(at(100));
     let late = Packet { key: Some(2), part: index(0, 2), at_ms: 101, ..PACKET };
-    assert_eq!(push(&mut builder, late), Placement::EventLate);
+    assert_eq!(push(&mut builder, late), Placement::Late);
     let batch = finish(&mut builder);
-    assert_eq!(statuses(&batch), [(Some(2), EventStatus::TimedOut, 1)]);
+    let wanted = [(Some(2), EventStatus::Incomplete, 1), (Some(2), EventStatus::Late, 1)];
+    assert_eq!(statuses(&batch), wanted);
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn one_silent_source_does_not_stop_the_run() {
     builder.poll(at(102));
     let batch = take(&mut builder);
     assert_eq!(batch.events.len(), 3);
-    assert!(batch.events.iter().all(|event| event.status == EventStatus::TimedOut));
+    assert!(batch.events.iter().all(|event| event.status == EventStatus::Incomplete));
     assert_eq!(batch.missing, "c sent nothing".repeat(3));
     assert_eq!(batch.events[0].missing_bytes, 14);
 }
@@ -296,7 +297,7 @@ fn restart_closes_the_open_events_of_that_source_only() {
     push(&mut builder, Packet { source: 0, key: Some(50), part: index(0, 2), ..PACKET });
     push(&mut builder, Packet { source: 1, key: Some(50), part: index(0, 2), ..PACKET });
     push(&mut builder, Packet { source: 0, epoch: 1, key: Some(50), ..PACKET });
-    let wanted = [(Some(50), EventStatus::Restarted, 1), (Some(50), EventStatus::Complete, 1)];
+    let wanted = [(Some(50), EventStatus::Incomplete, 1), (Some(50), EventStatus::Complete, 1)];
     assert_eq!(statuses(&take(&mut builder)), wanted);
     assert_eq!(builder.events_open(), 1);
 }
@@ -315,10 +316,11 @@ fn packets_far_below_the_newest_keys_are_late_until_keys_count_anew() {
         assert_eq!(placed(&mut builder, key), Placement::Stored, "{key}");
     }
     assert_eq!(placed(&mut builder, 1999), Placement::EventDuplicate);
-    assert_eq!(placed(&mut builder, 5), Placement::EventLate);
+    assert_eq!(placed(&mut builder, 5), Placement::Late);
     assert_eq!(placed(&mut builder, 2000), Placement::Stored);
-    let late = (0..1000).filter(|&key| placed(&mut builder, key) == Placement::EventLate).count();
-    assert_eq!((late, builder.counters().key_restarts), (255, 1));
+    for key in 0..1000 {
+        assert_ne!(placed(&mut builder, key), Placement::EventDuplicate, "{key}");
+    }
 }
 
 #[test]
@@ -336,26 +338,26 @@ fn shared_keys_that_count_anew_after_a_restart_do_not_silence_the_run() {
 }
 
 #[test]
-fn learned_sources_are_required_after_the_first_events() {
-    let expectation = Expectation::Learned { after_events: 3 };
-    let mut builder = Builder::new(config(Mode::Key(Scope::Global), expectation));
-    for key in 0..3 {
-        for source in 0..4 {
-            push(&mut builder, Packet { source, key: Some(key), ..PACKET });
+fn a_source_that_appears_joins_and_what_it_sent_for_closed_events_is_recorded() {
+    let mut builder = Builder::new(config(Mode::Key(Scope::Global), Expectation::Joined));
+    for key in 0..100 {
+        push(&mut builder, Packet { source: 0, key: Some(key), ..PACKET });
+    }
+    for key in 0..200 {
+        let placement = push(&mut builder, Packet { source: 1, key: Some(key), ..PACKET });
+        let wanted = if key < 100 { Placement::Late } else { Placement::Stored };
+        assert_eq!(placement, wanted, "{key}");
+        if key >= 100 {
+            push(&mut builder, Packet { source: 0, key: Some(key), ..PACKET });
         }
     }
-    assert_eq!(builder.events_open(), 3);
-    push(&mut builder, Packet { source: 2, key: Some(3), ..PACKET });
-    let complete = take(&mut builder);
-    assert_eq!(complete.events.len(), 3);
-    assert!(complete.events.iter().all(|event| event.status == EventStatus::Complete));
-    // A source that appears later is optional: its packet neither completes nor delays.
-    for source in [4, 0, 1] {
-        push(&mut builder, Packet { source, key: Some(3), ..PACKET });
-    }
-    assert_eq!(builder.events_open(), 1);
-    push(&mut builder, Packet { source: 3, key: Some(3), ..PACKET });
-    assert_eq!(statuses(&take(&mut builder)), [(Some(3), EventStatus::Complete, 5)]);
+    let batch = finish(&mut builder);
+    let both = batch.events.iter().filter(|event| event.packets == 2).count();
+    let late = batch.events.iter().filter(|event| event.status == EventStatus::Late).count();
+    assert_eq!((both, late, batch.packets.len()), (100, 100, 400));
+    // What comes twice is a duplicate, be its event closed or not.
+    let again = push(&mut builder, Packet { source: 1, key: Some(7), ..PACKET });
+    assert_eq!(again, Placement::EventDuplicate);
 }
 
 #[test]
@@ -376,7 +378,7 @@ fn optional_source_is_waited_for_only_so_long() {
     builder.poll(at(11));
     assert_eq!(statuses(&take(&mut builder)), [(Some(2), EventStatus::Complete, 1)]);
     let late = Packet { source: 1, key: Some(2), at_ms: 12, ..PACKET };
-    assert_eq!(push(&mut builder, late), Placement::EventLate);
+    assert_eq!(push(&mut builder, late), Placement::Late);
 }
 
 #[test]
@@ -391,10 +393,10 @@ fn windows_close_by_time_and_name_the_silent_source() {
     assert_eq!(statuses(&take(&mut builder)), wanted);
     builder.poll(at(45));
     let batch = take(&mut builder);
-    assert_eq!(statuses(&batch), [(Some(30_000_000), EventStatus::WindowClosed, 1)]);
+    assert_eq!(statuses(&batch), [(Some(30_000_000), EventStatus::Incomplete, 1)]);
     assert_eq!(batch.missing, "1 of 2 sources came; source 1 sent nothing");
-    assert_eq!(push(&mut builder, Packet { at_ms: 29, ..PACKET }), Placement::EventLate);
-    assert_eq!(push(&mut builder, Packet { at_ms: 10, ..PACKET }), Placement::EventLate);
+    assert_eq!(push(&mut builder, Packet { at_ms: 29, ..PACKET }), Placement::Late);
+    assert_eq!(push(&mut builder, Packet { at_ms: 10, ..PACKET }), Placement::Late);
 
     let mut builder = Builder::new(config(mode(WindowClock::Sensor), Expectation::Count(1)));
     let packet = Packet { sensor_ns: Some(77_000_000), ..PACKET };
@@ -502,7 +504,7 @@ fn random_config(seed: u64, below: &mut impl FnMut(u64) -> u64) -> BuilderConfig
     let expectation = match below(3) {
         0 => Expectation::Count(3),
         1 => Expectation::Sources(vec!["0x0".to_owned(), "0x1".to_owned()]),
-        _ => Expectation::Learned { after_events: 4 },
+        _ => Expectation::Joined,
     };
     BuilderConfig {
         time_out: Span::from_ms(1 + below(60)),
@@ -577,7 +579,8 @@ fn random_arrivals_are_each_in_exactly_one_place_and_laws_hold() {
         note(&take(&mut builder), &mut ledger, &mut stored_in);
         assert_eq!((builder.events_open(), builder.bytes_open()), (0, 0));
         assert_eq!(placed.values().sum::<u64>(), pushed);
-        assert_eq!(stored_in.len() as u64, placed[&Placement::Stored]);
+        let kept = placed[&Placement::Stored] + placed.get(&Placement::Late).unwrap_or(&0);
+        assert_eq!(stored_in.len() as u64, kept);
         let mut whole = ledger.with(&readout, &builder);
         whole.inputs.push(crate::ledger::InputEntry::default());
         whole.inputs[0].counters.datagrams = pushed;

@@ -107,15 +107,17 @@ fluxline_proto::counters! {
             => "Ask why the source restarted; losses across a restart cannot be counted.";
         to_builder [Sum "packet"] "Packets handed to the event builder" => "";
         builder_full [Sum "packet"] "Packets refused because the event builder was full"
-            => "Raise events_open_max or bytes_open_max, or shorten the time-out.";
-        event_late [Sum "packet"] "Packets whose event was closed before they came"
-            => "Lengthen the time-out or the lateness.";
+            => "Raise `bytes-max` under `[events]`; look for a slow disk.";
+        late_dropped [Sum "packet"] "Late packets that the experiment told to drop"
+            => "Write `late = \"record\"` under `[events]` to keep them.";
         event_duplicate [Sum "packet"] "Packets whose part of the event had come already" => "";
         inconsistent [Sum "packet"] "Packets that contradict others of the same fragment"
             => "Check the fragment's count, total and key in the description.";
         in_complete [Sum "packet"] "Packets in complete events" => "";
         in_incomplete [Sum "packet"] "Packets in incomplete events; recorded with the reason"
             => "`fluxline inspect` shows the reasons.";
+        in_late [Sum "packet"] "Packets that came after their event was closed; recorded as late"
+            => "`fluxline inspect` and `export` join them to their events.";
         recorded [Sum "packet"] "Packets written to the run" => "";
         write_failed [Sum "packet"] "Packets in events that could not be written"
             => "Look for a full or broken disk; run.json has the reason.";
@@ -130,13 +132,10 @@ fluxline_proto::counters! {
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
     pub struct BuilderCounters {
-        events_complete [Sum "event"] "Events in which everything required came" => "";
-        events_timed_out [Sum "event"] "Events closed by the time-out, incomplete"
-            => "Look for lost packets and silent sources.";
-        events_window_closed [Sum "event"] "Time windows in which a required source was silent"
-            => "Look for silent sources; lengthen the lateness.";
+        events_complete [Sum "event"] "Events of which nothing is known to be missing" => "";
+        events_incomplete [Sum "event"] "Events closed although something was missing"
+            => "`fluxline inspect` shows the reasons: lost packets, silent sources.";
         events_stopped [Sum "event"] "Events that the end of the run closed" => "";
-        events_restarted [Sum "event"] "Events that a restart of their source closed" => "";
         key_restarts [Sum "restart"] "Times that event keys started anew, far below the newest"
             => "Sources restarted together; the first packets after it count as late.";
         events_open_most [Maximum "event"] "Most events open at a time" => "";

@@ -149,7 +149,10 @@ impl Columns {
 
     fn events(&mut self, piece: &Piece<'_>) {
         let rows = piece.events;
-        self.optional(rows, |row| row.key);
+        self.optional(rows, |row| row.key.map(u64::to_le_bytes));
+        self.required(rows.len());
+        self.values(rows, |row| row.generation.to_le_bytes());
+        self.optional(rows, |row| row.source.map(u32::to_le_bytes));
         self.required(rows.len());
         self.offsets(rows.iter().map(|row| row.status.as_str().len()));
         let start = self.bytes.len();
@@ -178,10 +181,10 @@ impl Columns {
         self.values(rows, |row| row.source.to_le_bytes());
         self.required(rows.len());
         self.values(rows, |row| [row.packet_type]);
-        self.optional(rows, |row| row.sequence);
+        self.optional(rows, |row| row.sequence.map(u64::to_le_bytes));
         self.required(rows.len());
         self.values(rows, |row| time_ns(row.time).to_le_bytes());
-        self.optional(rows, |row| row.sensor_time_ns);
+        self.optional(rows, |row| row.sensor_time_ns.map(u64::to_le_bytes));
         self.required(rows.len());
         self.values(rows, |row| row.part.to_le_bytes());
         self.required(rows.len());
@@ -199,7 +202,11 @@ impl Columns {
     }
 
     /// A column of numbers that may be absent; absent ones are 0 and have no bit.
-    fn optional<R>(&mut self, rows: &[R], value: impl Fn(&R) -> Option<u64>) {
+    fn optional<R, const WIDTH: usize>(
+        &mut self,
+        rows: &[R],
+        value: impl Fn(&R) -> Option<[u8; WIDTH]>,
+    ) {
         let nulls = rows.iter().filter(|row| value(row).is_none()).count();
         if nulls == 0 {
             self.required(rows.len());
@@ -212,7 +219,7 @@ impl Columns {
             }
             self.close(start);
         }
-        self.values(rows, |row| value(row).unwrap_or(0).to_le_bytes());
+        self.values(rows, |row| value(row).unwrap_or([0; WIDTH]));
     }
 
     fn values<R, const WIDTH: usize>(&mut self, rows: &[R], value: impl Fn(&R) -> [u8; WIDTH]) {
@@ -259,8 +266,16 @@ mod tests {
         for (number, bytes) in sizes.iter().enumerate() {
             let (key, status) = (Some(number as u64), EventStatus::Complete);
             let (first, last, built) = (time, time, time);
-            let row = EventRow { key, status, first, last, built, packets: 1, missing_bytes: 2 };
-            batch.events.push(row);
+            batch.events.push(EventRow {
+                key,
+                status,
+                first,
+                last,
+                built,
+                packets: 1,
+                missing_bytes: 2,
+                ..EventRow::default()
+            });
             batch.missing.push('é');
             batch.bytes.extend((0..*bytes).map(|_| number as u8));
             let (sequence, sensor_time_ns, part) = (None, None, 0);

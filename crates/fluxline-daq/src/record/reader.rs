@@ -16,6 +16,7 @@ use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 
 use super::folder::{FolderError, RunFolder};
 use super::scan::{Bad, Scan, ScanFault};
+use super::schema::event_column;
 
 /// Why a run cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -240,7 +241,7 @@ impl RecordedBatch {
     /// The packets of all its events, one row each, in order: [`super::schema::packet_fields`].
     #[must_use]
     pub fn packets(&self) -> StructArray {
-        let list = self.record_batch.column(PACKETS).as_list::<i32>();
+        let list = self.record_batch.column(event_column::PACKETS).as_list::<i32>();
         let offsets = list.value_offsets();
         let (start, end) = (offsets[0] as usize, offsets[offsets.len() - 1] as usize);
         list.values().as_struct().slice(start, end - start)
@@ -249,7 +250,7 @@ impl RecordedBatch {
     /// How many packets the event in `row` has.
     #[must_use]
     pub fn packets_of(&self, row: usize) -> usize {
-        self.record_batch.column(PACKETS).as_list::<i32>().value_length(row) as usize
+        self.record_batch.column(event_column::PACKETS).as_list::<i32>().value_length(row) as usize
     }
 
     /// Appends its rows to `batch`, as they were given to the recorder.
@@ -258,11 +259,13 @@ impl RecordedBatch {
     /// holds the rows before.
     pub fn append_to(&self, batch: &mut EventBatch) -> Result<(), ReadError> {
         let columns = &self.record_batch;
-        let key = columns.column(0).as_primitive::<UInt64Type>();
-        let status = columns.column(1).as_string::<i32>();
-        let missing = columns.column(2).as_string::<i32>();
-        let times =
-            [3, 4, 5].map(|at| columns.column(at).as_primitive::<TimestampNanosecondType>());
+        let key = columns.column(event_column::KEY).as_primitive::<UInt64Type>();
+        let generation = columns.column(event_column::GENERATION).as_primitive::<UInt32Type>();
+        let source = columns.column(event_column::SOURCE).as_primitive::<UInt32Type>();
+        let status = columns.column(event_column::STATUS).as_string::<i32>();
+        let missing = columns.column(event_column::MISSING).as_string::<i32>();
+        let times = event_column::TIMES
+            .map(|at| columns.column(at).as_primitive::<TimestampNanosecondType>());
         for row in 0..columns.num_rows() {
             let word = status.value(row);
             let status = EventStatus::ALL.into_iter().find(|status| status.as_str() == word);
@@ -273,6 +276,8 @@ impl RecordedBatch {
             batch.missing.push_str(missing.value(row));
             batch.events.push(EventRow {
                 key: optional(key, row),
+                generation: generation.value(row),
+                source: optional(source, row),
                 status,
                 first: moment(times[0].value(row)),
                 last: moment(times[1].value(row)),
@@ -320,7 +325,6 @@ impl RecordedBatch {
     }
 }
 
-const PACKETS: usize = 6;
 const DATA: usize = 8;
 
 fn optional<T: ArrowPrimitiveType>(column: &PrimitiveArray<T>, row: usize) -> Option<T::Native> {

@@ -360,8 +360,8 @@ const STRUCT: &[Holds] = &[Holds::Validity];
 
 /// The buffers of each node, in the order of `event_fields` and `packet_fields`.
 const COLUMN_BUFFERS: [&[Holds]; NODES] = [
-    WORDS, TEXT, TEXT, WORDS, WORDS, WORDS, LIST, STRUCT, HALF_WORDS, BYTES, WORDS, WORDS, WORDS,
-    WORDS, HALF_WORDS, HALF_WORDS, TEXT,
+    WORDS, HALF_WORDS, HALF_WORDS, TEXT, TEXT, WORDS, WORDS, WORDS, LIST, STRUCT, HALF_WORDS,
+    BYTES, WORDS, WORDS, WORDS, WORDS, HALF_WORDS, HALF_WORDS, TEXT,
 ];
 
 /// The batch in a body whose check sum holds; `None` when it has not the columns of a run.
@@ -414,8 +414,18 @@ mod tests {
         for key in [Some(1), None] {
             let (status, packets) = (EventStatus::Complete, 2);
             let (first, last, built) = (time, time, time);
-            let row = EventRow { key, status, first, last, built, packets, missing_bytes: 3 };
-            batch.events.push(row);
+            let (generation, source) = (3, key.map(|key| key as u32));
+            batch.events.push(EventRow {
+                key,
+                generation,
+                source,
+                status,
+                first,
+                last,
+                built,
+                packets,
+                missing_bytes: 3,
+            });
             batch.missing.push_str("two");
             for source in 0..2 {
                 let (sequence, sensor_time_ns) = (key, Some(7));

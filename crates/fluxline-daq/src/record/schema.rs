@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 /// The version of the table's layout; a reader refuses a newer one.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// Key of the schema's metadata: [`LAYOUT_VERSION`].
 pub const KEY_LAYOUT: &str = "fluxline.layout";
@@ -38,6 +38,8 @@ pub fn event_fields() -> Fields {
     let packet = DataType::Struct(packet_fields());
     Fields::from(vec![
         Field::new("key", DataType::UInt64, true),
+        Field::new("generation", DataType::UInt32, false),
+        Field::new("source", DataType::UInt32, true),
         Field::new("status", DataType::Utf8, false),
         Field::new("missing", DataType::Utf8, false),
         Field::new("first_time", time(), false),
@@ -65,11 +67,23 @@ pub fn packet_fields() -> Fields {
 }
 
 /// Nodes of the table in a record batch message: columns and what lies within them.
-pub(super) const NODES: usize = 17;
+pub(super) const NODES: usize = 19;
 /// Buffers of the table in a record batch message.
-pub(super) const BUFFERS: usize = 36;
-/// What stands before the packets' columns: seven columns, and the struct within the list.
-pub(super) const EVENT_NODES: usize = 8;
+pub(super) const BUFFERS: usize = 40;
+/// What stands before the packets' columns: nine columns, and the struct within the list.
+pub(super) const EVENT_NODES: usize = 10;
+
+/// Places of an event's columns.
+pub(super) mod event_column {
+    pub const KEY: usize = 0;
+    pub const GENERATION: usize = 1;
+    pub const SOURCE: usize = 2;
+    pub const STATUS: usize = 3;
+    pub const MISSING: usize = 4;
+    /// First, last and built time.
+    pub const TIMES: [usize; 3] = [5, 6, 7];
+    pub const PACKETS: usize = 8;
+}
 
 static EVENT_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| Arc::new(Schema::new(event_fields())));
 

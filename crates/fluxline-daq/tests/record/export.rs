@@ -82,7 +82,7 @@ fn toy_run(dir: &Path) -> PathBuf {
             last,
             built,
             packets: 2,
-            missing_bytes: 0,
+            ..EventRow::default()
         });
         for board in 0..2u8 {
             let before = batch.bytes.len();

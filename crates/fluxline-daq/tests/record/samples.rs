@@ -55,7 +55,9 @@ pub fn small_batches(count: u64) -> Vec<EventBatch> {
                 batch.missing.push_str(missing);
                 batch.events.push(EventRow {
                     key: (event != 1).then_some(number * 10 + event),
-                    status: EventStatus::ALL[(number + event) as usize % 5],
+                    generation: number as u32 / 3,
+                    source: (event == 2).then_some(number as u32),
+                    status: EventStatus::ALL[(number + event) as usize % 4],
                     first: Moment::from_ns(number * 1000),
                     last: Moment::from_ns(number * 1000 + event),
                     built: Moment::from_ns(number * 1000 + 500),
@@ -108,9 +110,20 @@ fn any_event() -> impl Strategy<Value = AnyEvent> {
     let times = (any_time(), any_time(), any_time());
     let packets = proptest::collection::vec(any_packet(), 0..9);
     let status = proptest::sample::select(&EventStatus::ALL[..]);
-    (any::<Option<u64>>(), status, times, "\\PC{0,12}", packets).prop_map(
-        |(key, status, (first, last, built), missing, packets)| {
-            let row = EventRow { key, status, first, last, built, packets: 0, missing_bytes: 0 };
+    let identity = (any::<Option<u64>>(), any::<u32>(), any::<Option<u32>>());
+    (identity, status, times, "\\PC{0,12}", packets).prop_map(
+        |((key, generation, source), status, (first, last, built), missing, packets)| {
+            let row = EventRow {
+                key,
+                generation,
+                source,
+                status,
+                first,
+                last,
+                built,
+                packets: 0,
+                missing_bytes: 0,
+            };
             (row, missing, packets)
         },
     )

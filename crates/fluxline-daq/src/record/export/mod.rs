@@ -21,7 +21,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::folder::FolderError;
 use super::reader::{ReadError, ReadReport, RecordedBatch, RunReader};
-use super::schema::{event_fields, packet_fields};
+use super::schema::{event_column, event_fields, packet_fields};
 use table::Table;
 use typed::TypedTables;
 
@@ -155,7 +155,7 @@ struct Rows {
 
 impl Rows {
     fn of(batch: &RecordedBatch, first_event: u64) -> Rows {
-        let keys = batch.record_batch().column(0).as_primitive::<UInt64Type>();
+        let keys = batch.record_batch().column(event_column::KEY).as_primitive::<UInt64Type>();
         let packets = batch.packets();
         let mut event = UInt64Builder::with_capacity(packets.len());
         let mut key = UInt64Builder::with_capacity(packets.len());
@@ -180,7 +180,7 @@ fn event_table() -> SchemaRef {
 }
 
 /// Columns of an event before its packets.
-const EVENT_COLUMNS: usize = 6;
+const EVENT_COLUMNS: usize = 8;
 /// The packets' bytes among a packet's columns.
 const DATA: usize = 8;
 

@@ -1,0 +1,154 @@
+//! What is remembered of closed events: which sources have their whole fragment in it.
+//!
+//! So a packet that comes after its event was closed is told from a packet that came twice: the
+//! first is recorded as late, the second is a duplicate. The newest closed events are remembered,
+//! in a ring of fixed size: one bit per source and event.
+
+use std::collections::VecDeque;
+
+use fluxline_proto::Moment;
+
+use super::keys::EventId;
+
+/// The most memory that the sets of sources take \[byte\]: with more than 1024 sources, fewer
+/// closed events are remembered.
+const SETS_BYTES_MAX: usize = 8 << 20;
+
+/// One closed event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClosedEvent {
+    pub(super) id: EventId,
+    /// When it was closed.
+    pub(super) closed: Moment,
+}
+
+/// The closed events that are remembered, oldest first; each has a number that never changes.
+#[derive(Clone, Debug)]
+pub(super) struct ClosedEvents {
+    events: VecDeque<ClosedEvent>,
+    /// `words` of each event, one bit per source.
+    sets: VecDeque<u64>,
+    words: usize,
+    /// Number of the oldest event.
+    first: u64,
+    events_max: usize,
+}
+
+impl ClosedEvents {
+    /// Remembers at most `events_max` events.
+    pub(super) fn new(events_max: usize) -> ClosedEvents {
+        let events_max = events_max.max(1);
+        ClosedEvents {
+            events: VecDeque::with_capacity(events_max + 1),
+            sets: VecDeque::with_capacity(events_max + 1),
+            words: 1,
+            first: 0,
+            events_max,
+        }
+    }
+
+    /// Remembers an event with the set of sources that have their whole fragment in it; returns
+    /// its number.
+    pub(super) fn push(&mut self, event: ClosedEvent, whole: &[u64]) -> u64 {
+        let used = whole.len() - whole.iter().rev().take_while(|&&word| word == 0).count();
+        self.widen(used);
+        self.events.push_back(event);
+        self.sets.extend((0..self.words).map(|word| whole.get(word).copied().unwrap_or(0)));
+        self.first + (self.events.len() - 1) as u64
+    }
+
+    /// Forgets the oldest event when there are too many.
+    pub(super) fn pop(&mut self) -> Option<ClosedEvent> {
+        let fit = SETS_BYTES_MAX / (self.words * size_of::<u64>());
+        if self.events.len() <= self.events_max.min(fit) {
+            return None;
+        }
+        self.first += 1;
+        self.sets.drain(..self.words);
+        self.events.pop_front()
+    }
+
+    /// Whether `source` has its whole fragment in event `number`.
+    pub(super) fn has(&self, number: u64, source: u32) -> bool {
+        let (word, bit) = (source as usize / 64, source % 64);
+        let Some(index) = self.index(number).filter(|_| word < self.words) else { return false };
+        self.sets.get(index * self.words + word).is_some_and(|set| set >> bit & 1 == 1)
+    }
+
+    /// Notes that `source` has its whole fragment in event `number`.
+    pub(super) fn add(&mut self, number: u64, source: u32) {
+        let (word, bit) = (source as usize / 64, source % 64);
+        self.widen(word + 1);
+        let Some(index) = self.index(number) else { return };
+        if let Some(set) = self.sets.get_mut(index * self.words + word) {
+            *set |= 1 << bit;
+        }
+    }
+
+    fn index(&self, number: u64) -> Option<usize> {
+        let index = number.checked_sub(self.first)? as usize;
+        (index < self.events.len()).then_some(index)
+    }
+
+    /// Makes room for sources in `words` words per event.
+    fn widen(&mut self, words: usize) {
+        if words <= self.words {
+            return;
+        }
+        let words = words.next_power_of_two();
+        let mut sets = VecDeque::with_capacity((self.events.len() + 1) * words);
+        for event in 0..self.events.len() {
+            let old = self.sets.range(event * self.words..(event + 1) * self.words);
+            sets.extend(old.copied().chain(std::iter::repeat_n(0, words - self.words)));
+        }
+        (self.sets, self.words) = (sets, words);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn event(key: u64) -> ClosedEvent {
+        ClosedEvent { id: EventId { scope: 0, epoch: 0, key }, closed: Moment::default() }
+    }
+
+    proptest! {
+        #[test]
+        fn sets_agree_with_a_map_of_sets(
+            steps in prop::collection::vec((0_u64..40, 0_u32..300, any::<bool>()), 0..200),
+        ) {
+            let mut closed = ClosedEvents::new(16);
+            let mut model: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
+            let mut next = 0;
+            for (back, source, opens) in steps {
+                if opens || next == 0 {
+                    let mut whole = vec![0; source as usize / 64 + 1];
+                    whole[source as usize / 64] |= 1 << (source % 64);
+                    prop_assert_eq!(closed.push(event(next), &whole), next);
+                    model.insert(next, BTreeSet::from([source]));
+                    next += 1;
+                    while let Some(oldest) = closed.pop() {
+                        prop_assert_eq!(Some(oldest.id.key), model.pop_first().map(|its| its.0));
+                    }
+                }
+                let number = next.saturating_sub(back + 1);
+                closed.add(number, source);
+                if let Some(set) = model.get_mut(&number) {
+                    set.insert(source);
+                }
+                for (&number, set) in &model {
+                    prop_assert!(closed.index(number).is_some());
+                    for source in (0..300).step_by(7) {
+                        prop_assert_eq!(closed.has(number, source), set.contains(&source));
+                    }
+                }
+                prop_assert_eq!(model.len(), closed.events.len());
+            }
+        }
+    }
+}
