@@ -81,12 +81,12 @@ impl FileSource {
         }
     }
 
-    /// How fast its own thread reads it: only a rate makes the thread wait.
-    fn pace(&self) -> Pace {
-        Pace::new(match self.speed {
-            experiment::Speed::Rate(rate) => Speed::Rate(rate),
-            experiment::Speed::Word(_) => Speed::Full,
-        })
+    /// Returns the pace of its own thread; `None`: as fast as it can.
+    fn pace(&self) -> Option<Pace> {
+        match self.speed {
+            experiment::Speed::Rate(rate) => Some(Pace::new(Speed::Rate(rate))),
+            experiment::Speed::Word(_) => None,
+        }
     }
 }
 
@@ -145,12 +145,12 @@ pub fn push_into(
 }
 
 /// Waits for a datagram's time; `false` when the run is over first.
-fn wait_until_due(pace: &mut Pace, time: Moment, stop: &Stop) -> bool {
+fn wait_until_due(pace: &mut Option<Pace>, time: Moment, stop: &Stop) -> bool {
     loop {
         if stop.is_over() {
             return false;
         }
-        match pace.due(time, clock::monotonic()) {
+        match pace.as_mut().and_then(|pace| pace.due(time, clock::monotonic())) {
             None | Some(Span::ZERO) => return true,
             Some(wait) => std::thread::sleep(SLEEP_MAX.min(Duration::from_nanos(wait.as_ns()))),
         }
