@@ -188,7 +188,7 @@ impl Acquisition {
         }
     }
 
-    /// Returns whether a packet of `bytes` bytes would be taken, and not refused for lack of memory.
+    /// Returns whether there is memory for a packet of `bytes` bytes, so that it is not refused.
     #[must_use]
     pub fn has_room(&self, bytes: usize) -> bool {
         self.builder.has_room(bytes)

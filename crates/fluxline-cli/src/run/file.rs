@@ -1,5 +1,7 @@
-//! Files as sources: captures and raw payloads, each read by a thread at full speed or a given rate.
-//! The recorded speed is the readout's to keep, since all files share its clock (`held.rs`).
+//! Files as sources: captures and raw payloads, each read by a thread of its own.
+//!
+//! The thread keeps a given rate; recorded speed is the readout's to keep, since all files share
+//! its clock (`held.rs`).
 
 use std::path::PathBuf;
 use std::time::Duration;
