@@ -13,6 +13,7 @@ use fluxline_daq::merge::Times;
 use super::end::InputEnd;
 use super::file::{self, FileSource};
 use super::held::{HeldRing, Replay};
+use super::limits::ExpectedTraffic;
 use super::live::Live;
 use super::ring::{LiveRing, Ring};
 use super::roce::RoceInput;
@@ -41,6 +42,8 @@ pub struct OpenInput {
     pub listens: Vec<String>,
     /// What the user should know before the run: a buffer that is smaller than asked.
     pub warnings: Vec<String>,
+    /// What it is configured to give; zero where that is not known.
+    pub expected: ExpectedTraffic,
     core: Option<usize>,
     feed: Feed,
 }
@@ -73,6 +76,7 @@ impl OpenInput {
                 ring_bytes: shm.ring_bytes,
                 listens: vec![shm.url.clone()],
                 warnings: Vec::new(),
+                expected: ExpectedTraffic::default(),
                 core: source.core,
                 feed: Feed::Shared(Box::new(node)),
             };
@@ -106,6 +110,7 @@ impl OpenInput {
             listens: receiver
                 .map_or(Vec::new(), |udp| udp.local_addresses().map(|at| at.to_string()).collect()),
             warnings: receiver.and_then(|udp| udp.buffer().warning()).into_iter().collect(),
+            expected: own.expected(source),
             core: source.core,
             feed: Feed::Own(Box::new((producer, own))),
         };
@@ -128,6 +133,7 @@ impl OpenInput {
             ring_bytes: roce.ring_bytes * roce.senders.len().max(1) as u64,
             listens: vec![format!("roce://{listens}")],
             warnings: warning.into_iter().collect(),
+            expected: ExpectedTraffic::default(),
             core: source.core,
             feed,
         };
@@ -173,6 +179,20 @@ impl Own {
         }
         end.ring = producer.counters().clone();
         end
+    }
+
+    /// Returns what emulated sensors with a rate will give.
+    fn expected(&self, source: &Source) -> ExpectedTraffic {
+        match (self, &source.emulator) {
+            (Own::Sensors(sensors) | Own::UdpWithSensors(_, sensors), Some(emulator)) => {
+                ExpectedTraffic {
+                    source_hz: emulator.rate,
+                    sources: emulator.sources,
+                    packet_bytes: sensors.packet_bytes(),
+                }
+            }
+            _ => ExpectedTraffic::default(),
+        }
     }
 
     fn open(source: &Source, format: &LoadedFormat) -> Result<(Own, usize), Failure> {

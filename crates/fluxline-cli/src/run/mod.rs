@@ -8,6 +8,7 @@ mod end;
 mod file;
 mod held;
 mod input;
+mod limits;
 mod live;
 mod push;
 mod readout;
@@ -211,6 +212,9 @@ impl Running {
                 live.note(Some(format!("source `{}`: {warning}", input.name)));
             });
         }
+        let traffic: Vec<_> = inputs.iter().map(|input| input.expected).collect();
+        let limits = limits::too_small(experiment, &traffic, &builder);
+        limits.into_iter().for_each(|sentence| live.note(Some(sentence)));
         let (queue, recording) = record::start(
             recorder,
             experiment.record.batches_max,
