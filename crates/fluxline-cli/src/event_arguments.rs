@@ -15,12 +15,15 @@ pub struct EventArguments {
     /// Sources that an event needs: a number, or their labels, separated by commas
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "COUNT|LABEL,...")]
     pub require: Vec<String>,
-    /// Close an event so long after its first packet \[ms\]
+    /// How long a source may be silent, while others send, before events go on without it \[ms\]
     #[arg(long, value_name = "MS")]
     pub timeout_ms: Option<u64>,
-    /// Wait so long for sources that are not required \[ms\]
+    /// How long events wait for a source that sends and lags behind the others \[ms\]
     #[arg(long, value_name = "MS")]
-    pub optional_wait_ms: Option<u64>,
+    pub lag_max_ms: Option<u64>,
+    /// How long packets may come out of order \[ms\]
+    #[arg(long, value_name = "MS")]
+    pub jitter_ms: Option<u64>,
     /// What becomes of packets whose event was closed before they came
     #[arg(long, value_enum)]
     pub late: Option<LateArgument>,
@@ -33,7 +36,7 @@ pub struct EventArguments {
     /// Whose clock time windows use, with --events window
     #[arg(long, value_enum)]
     pub window_clock: Option<WindowClockArgument>,
-    /// Most events under construction
+    /// Most events under construction; 0: as many as --bytes-max allows
     #[arg(long, value_name = "EVENTS")]
     pub open_max: Option<u32>,
     /// Most bytes under construction
@@ -107,7 +110,8 @@ impl EventArguments {
             };
         }
         replace(&mut events.timeout_ms, self.timeout_ms);
-        replace(&mut events.optional_wait_ms, self.optional_wait_ms);
+        replace(&mut events.lag_max_ms, self.lag_max_ms);
+        replace(&mut events.jitter_ms, self.jitter_ms);
         replace(&mut events.window_us, self.window_us);
         replace(&mut events.lateness_us, self.lateness_us);
         replace(&mut events.open_max, self.open_max);
@@ -122,10 +126,7 @@ impl EventArguments {
             ("--lateness-us", self.lateness_us.is_some()),
             ("--window-clock", self.window_clock.is_some()),
         ];
-        let of_several = [
-            ("--require", !self.require.is_empty()),
-            ("--optional-wait-ms", self.optional_wait_ms.is_some()),
-        ];
+        let of_several = [("--require", !self.require.is_empty())];
         let unused = |options: &[(&'static str, bool)]| {
             options.iter().find(|(_, given)| *given).map(|(name, _)| *name)
         };

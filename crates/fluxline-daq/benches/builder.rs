@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use fluxline_daq::builder::{Builder, BuilderConfig, Expectation, Mode, Scope};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::readout::sequence::SequenceRule;
-use fluxline_daq::readout::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits};
+use fluxline_daq::readout::{Accepted, Counted, FormatRules, PacketRule, Readout, ReadoutLimits};
 use fluxline_proto::description::{Parsed, Part, SourceKey};
 use fluxline_proto::{Datagram, Moment, SenderAddress};
 
@@ -73,6 +73,7 @@ fn parsed(source: u64, event: u64, part: Part) -> Parsed {
         source: SourceKey { sender: SenderAddress::NONE, terms: source },
         sequence: Some(event),
         event: Some(event),
+        spill: None,
         part,
         sensor_time_ns: None,
         payload_start: 16,
@@ -95,8 +96,16 @@ fn build(events: u64, part: Part) -> u64 {
         if event >= events {
             continue;
         }
-        let accepted =
-            Accepted { source: source as u32, epoch: 0, sequence: Some(event), event_bits: 64 };
+        let counted = Counted { class: 0, count: event, missing: 0, reordered: false, restarts: 0 };
+        let accepted = Accepted {
+            source: source as u32,
+            input: 0,
+            epoch: 0,
+            sequence: Some(event),
+            counted: Some(counted),
+            event_bits: 64,
+            spill_bits: 32,
+        };
         let datagram = datagram(step);
         builder.push(datagram.time, &accepted, &datagram, &parsed(source, event, part));
         built += drain(&mut builder, &mut spare, datagram.time, step);
@@ -132,7 +141,7 @@ fn read_and_build(events: u64) -> u64 {
 
 fn readout() -> Readout {
     let sequence = Some(SequenceRule { bits: 32, step: 1, timestamp_step_ns: None });
-    let rule = PacketRule { sequence, sequence_class: 0, event_bits: 64 };
+    let rule = PacketRule { sequence, event_bits: 64, ..PacketRule::default() };
     Readout::new(vec![FormatRules { packets: vec![rule] }], ReadoutLimits::default())
 }
 

@@ -32,6 +32,10 @@ impl Ledger {
         for (number, counters) in builder.source_counters().iter().enumerate() {
             ledger.source(number as u32).counters.merge(counters);
         }
+        for (number, summary) in builder.summary().into_iter().enumerate() {
+            ledger.source(number as u32).events = summary;
+        }
+        ledger.amendments.extend_from_slice(builder.amendments());
         ledger.builder.merge(&builder.counters());
         ledger.note_rejects(readout);
         ledger

@@ -6,10 +6,9 @@
 use fluxline_proto::description::{Description, Parsed, Program, Reject};
 use fluxline_proto::{Datagram, Moment};
 
-use crate::builder::{Builder, BuilderConfig};
+use crate::builder::{Builder, BuilderConfig, Mode, Position, Said, Scope, WindowClock};
 use crate::event::EventBatch;
 use crate::ledger::SourceCounters;
-use crate::merge::{OrderedBy, Position};
 use crate::readout::sequence::SequenceRule;
 use crate::readout::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits};
 
@@ -44,17 +43,6 @@ struct Input {
     description: Description,
     program: Program,
     taken: InputTaken,
-    newest: Newest,
-}
-
-/// How far an input has come.
-#[derive(Clone, Copy, Debug, Default)]
-struct Newest {
-    /// The time of its newest datagram; the zero moment before the first.
-    time: Moment,
-    position: Option<Position>,
-    ended: bool,
-    has_unread: bool,
 }
 
 /// Takes datagrams of several inputs, each with its description.
@@ -62,7 +50,7 @@ pub struct Acquisition {
     inputs: Vec<Input>,
     readout: Readout,
     builder: Builder,
-    ordered_by: OrderedBy,
+    mode: Mode,
     /// Names inputs in labels where there is more than one.
     names: Vec<String>,
     labelled: u32,
@@ -78,7 +66,6 @@ impl Acquisition {
         builder: BuilderConfig,
     ) -> Acquisition {
         let rules = inputs.iter().map(|(_, description)| rules_of(description)).collect();
-        let ordered_by = OrderedBy::of(builder.mode);
         let (names, descriptions): (Vec<_>, Vec<_>) = inputs.into_iter().unzip();
         Acquisition {
             inputs: descriptions
@@ -87,12 +74,11 @@ impl Acquisition {
                     program: description.program().clone(),
                     description,
                     taken: InputTaken::default(),
-                    newest: Newest::default(),
                 })
                 .collect(),
             readout: Readout::new(rules, limits),
+            mode: builder.mode,
             builder: Builder::new(builder),
-            ordered_by,
             names,
             labelled: 0,
             new_sources: Vec::new(),
@@ -107,7 +93,6 @@ impl Acquisition {
         let Some(of) = self.inputs.get_mut(usize::from(input)) else { return };
         of.taken.datagrams += 1;
         of.taken.bytes += datagram.bytes.len() as u64;
-        of.newest.time = of.newest.time.max(datagram.time);
         let parsed = match of.program.parse(datagram) {
             Ok(parsed) => parsed,
             Err(reject) => {
@@ -117,7 +102,6 @@ impl Acquisition {
             }
         };
         let (builder, labelled) = (&mut self.builder, self.labelled);
-        let (ordered_by, position) = (self.ordered_by, &mut of.newest.position);
         let mut appeared = None;
         let deliver = |accepted: &Accepted, datagram: &Datagram<'_>, parsed: &Parsed| {
             if accepted.source >= labelled && appeared.is_none() {
@@ -125,7 +109,6 @@ impl Acquisition {
                 builder.name_source(accepted.source, &label);
                 appeared = Some((accepted.source, label));
             }
-            *position = ordered_by.advance(*position, accepted, parsed);
             builder.push(now, accepted, datagram, parsed);
         };
         let refused_before = self.readout.refused();
@@ -147,57 +130,64 @@ impl Acquisition {
         }
     }
 
-    /// The input, of those in `candidates`, whose next packet lets most events go on: the one that
-    /// holds the events of all others back. An input that gave nothing yet comes first; ties go to
-    /// the earlier time of arrival, then to the lower number. `None`: there are no candidates.
-    ///
-    /// Cost: a pass over the candidates; no allocation.
-    #[must_use]
-    pub fn most_wanted(&self, candidates: &[u16]) -> Option<u16> {
-        let of = |&input: &u16| self.inputs.get(usize::from(input)).map(|of| of.newest.time);
-        candidates.iter().copied().min_by_key(|input| (of(input), *input))
-    }
-
-    /// Returns how far input `input` has come; `None` before its first packet with a place in the
-    /// order of events.
+    /// Returns how far input `input` has come in the order of events; `None` before its first packet
+    /// with a place there. One packet with a wrong key does not move it.
     #[must_use]
     pub fn position(&self, input: u16) -> Option<Position> {
-        self.inputs.get(usize::from(input)).and_then(|of| of.newest.position)
+        self.builder.position(input)
     }
 
-    /// Returns whether the packets of input `input` say which event they belong to, in numbers
-    /// that are the same in all inputs.
+    /// Returns whether packets of input `input` have places in an order of events that is the same
+    /// in all inputs: by event keys that sources share, or by sensors' times.
     #[must_use]
     pub fn has_positions(&self, input: u16) -> bool {
-        let description = self.inputs.get(usize::from(input)).map(|of| &of.description);
-        description.is_some_and(|description| self.ordered_by.has_positions(description))
+        let Some(of) = self.inputs.get(usize::from(input)) else { return false };
+        let mut types = of.description.packet_types().iter();
+        match self.mode {
+            Mode::Key(Scope::Global) => types.any(|packet| packet.event.is_some()),
+            Mode::Window { clock: WindowClock::Sensor, .. } => {
+                types.any(|packet| packet.timestamp.is_some())
+            }
+            Mode::Packet | Mode::Key(Scope::PerSource) | Mode::Window { .. } => false,
+        }
+    }
+
+    /// Says that input `input` is read on demand, in the order of events, as all inputs are then: no
+    /// event closes before the input has passed it or has ended.
+    pub fn read_on_demand(&mut self, input: u16) {
+        if self.has_positions(input) {
+            self.builder.read_on_demand(input);
+        }
     }
 
     /// Input `input` will give no more packets: no event waits for its sources from now on.
     pub fn end_input(&mut self, input: u16) {
-        if let Some(of) = self.inputs.get_mut(usize::from(input)) {
-            of.newest.ended = true;
-        }
+        self.builder.end_input(input);
     }
 
-    /// Says whether datagrams of input `input` wait to be taken. While they do, silence of its
-    /// sources is the reader's, and no source of it is taken for idle.
+    /// Says whether datagrams of input `input` wait to be taken. While they do, silence is measured
+    /// by the times of arrival of what was taken: a reader that stalls makes no source silent.
+    /// Inputs that are read on demand, as files are, always have some until they end.
     pub fn note_backlog(&mut self, input: u16, has_unread: bool) {
-        if let Some(of) = self.inputs.get_mut(usize::from(input)) {
-            of.newest.has_unread = has_unread;
-        }
+        self.builder.note_backlog(input, has_unread);
     }
 
-    /// Returns whether there is memory for a packet of `bytes` bytes, so that it is not refused.
+    /// Whether a datagram of `bytes` would still be taken. Where not, take a batch first: the inputs
+    /// that can be held back are not to lose anything.
     #[must_use]
     pub fn has_room(&self, bytes: usize) -> bool {
         self.builder.has_room(bytes)
     }
 
-    /// Closes the oldest events to make room; the batch is then to be taken. For inputs that can
-    /// wait meanwhile.
-    pub fn make_room(&mut self) {
-        self.builder.make_room();
+    /// Changes that a user should know, that are due at `now`: each once, and at most one a second
+    /// of each kind.
+    pub fn reports(&mut self, now: Moment) -> impl Iterator<Item = Said> + '_ {
+        self.builder.reports(now)
+    }
+
+    /// The changes that are left at the end of the run.
+    pub fn last_reports(&mut self) -> impl Iterator<Item = Said> + '_ {
+        self.builder.last_reports()
     }
 
     /// Closes events whose time is over at `now`.
@@ -297,6 +287,10 @@ fn rules_of(description: &Description) -> FormatRules {
             sequence,
             sequence_class: class.unwrap_or(packets.len()) as u8,
             event_bits: packet.event.as_ref().map_or(0, |event| event.bits),
+            spill_bits: packet
+                .event
+                .as_ref()
+                .map_or(0, |event| event.spill.as_ref().map_or(0, |spill| spill.bits)),
         });
     }
     FormatRules { packets }

@@ -506,6 +506,7 @@ impl Model<'_> {
             source: key,
             sequence: packet.sequence.as_ref().and_then(|role| self.role(&role.value)),
             event: packet.event.as_ref().and_then(|role| self.role(&role.key)),
+            spill: packet.event.as_ref().and_then(|its| self.role(&its.spill.as_ref()?.value)),
             part,
             sensor_time_ns: self.time_ns(),
             payload_start: from as u32,

@@ -127,8 +127,8 @@ impl Events {
         if self.window_us == 0 {
             return Err("[events] window-us must be at least 1.".into());
         }
-        if self.open_max == 0 || self.bytes_max == 0 {
-            return Err("[events] open-max and bytes-max must be at least 1.".into());
+        if self.bytes_max == 0 {
+            return Err("[events] bytes-max must be at least 1.".into());
         }
         if matches!(&self.require, Require::Labels(labels) if labels.is_empty()) {
             return Err(

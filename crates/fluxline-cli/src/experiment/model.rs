@@ -315,10 +315,12 @@ pub struct Events {
     pub build: Build,
     /// How many sources an event of all sources needs: a number, or their labels.
     pub require: Require,
-    /// An event is closed so long after its first packet \[ms\].
+    /// How long a source may be silent before events go on without it \[ms\].
     pub timeout_ms: u64,
-    /// How long a complete event waits for sources that are not required \[ms\].
-    pub optional_wait_ms: u64,
+    /// How long events wait for a source that sends and lags behind the others \[ms\].
+    pub lag_max_ms: u64,
+    /// How long packets may come out of order \[ms\]; raised when they come later.
+    pub jitter_ms: u64,
     /// What becomes of late fragments.
     pub late: LateWord,
     /// Width of a time window \[µs\], for `build = "window"`.
@@ -327,7 +329,7 @@ pub struct Events {
     pub lateness_us: u64,
     /// Which clock time windows use.
     pub window_clock: WindowClock,
-    /// Most events under construction.
+    /// Most events under construction; 0: follows from `bytes-max`.
     pub open_max: u32,
     /// Most bytes under construction.
     pub bytes_max: u64,
@@ -339,12 +341,13 @@ impl Default for Events {
             build: Build::Auto,
             require: Require::Count(0),
             timeout_ms: 500,
-            optional_wait_ms: 0,
+            lag_max_ms: 10_000,
+            jitter_ms: 10,
             late: LateWord::Record,
             window_us: 1000,
             lateness_us: 10_000,
             window_clock: WindowClock::Arrival,
-            open_max: 16_384,
+            open_max: 0,
             bytes_max: 256 << 20,
         }
     }
@@ -371,7 +374,7 @@ pub enum Build {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(untagged)]
 pub enum Require {
-    /// So many; 0: those seen in the first events.
+    /// So many; 0: all that join.
     Count(u32),
     /// These, by label.
     Labels(Vec<String>),

@@ -178,7 +178,12 @@ fn builder_config(
             LateWord::Drop => Late::Drop,
         },
         time_out: Span::from_ms(events.timeout_ms),
-        optional_wait: Span::from_ms(events.optional_wait_ms),
+        lag_max: Span::from_ms(events.lag_max_ms),
+        lateness: Span::from_ms(events.jitter_ms),
+        settling: match experiment.sources.iter().all(Source::is_file) {
+            true => Span::ZERO, // on demand, no source comes unexpected
+            false => BuilderConfig::default().settling,
+        },
         events_open_max: events.open_max,
         bytes_open_max: events.bytes_max,
         batch_bytes: experiment.record.batch_bytes as usize,

@@ -116,8 +116,13 @@ impl Working {
                 Ring::Held(ring) => held.push((number, ring)),
             }
         }
-        // An input that waits is silent by the times of its own packets alone.
-        held.iter().for_each(|(input, _)| acquisition.note_backlog(*input, true));
+        for (input, _) in &held {
+            // An input that waits is silent by the times of its own packets alone.
+            acquisition.note_backlog(*input, true);
+            if live_inputs.is_empty() {
+                acquisition.read_on_demand(*input);
+            }
+        }
         let held = Held::new(held, &acquisition, stop);
         live.note(held.in_turns());
         Working {
@@ -195,6 +200,8 @@ impl Working {
             }
         }
         ring.release(slots);
+        let has_unread = ring.peek().next().is_some();
+        acquisition.note_backlog(input as u16, has_unread);
         self.ring_most = self.ring_most.max(slots * 100 / ring.slots());
         slots
     }
@@ -220,9 +227,7 @@ impl Working {
                 }
             };
             if !self.acquisition.has_room(self.held.next_bytes(lane)) {
-                self.hand_on();
-                self.acquisition.make_room();
-                self.hand_on();
+                self.hand_on(); // open events leave room by themselves
             }
             self.held.read(lane, now, &mut self.acquisition);
         }
@@ -253,6 +258,7 @@ impl Working {
     fn look_at_time(&mut self, now: Moment) {
         self.ticks += 1;
         self.acquisition.poll(now);
+        self.acquisition.reports(now).for_each(|said| self.live.note(Some(said)));
         if self.acquisition.batch_is_due(now) {
             self.hand_on();
         }
@@ -318,6 +324,7 @@ impl Working {
             EventClock::Data => self.held.now(),
         };
         self.acquisition.finish(now);
+        self.acquisition.last_reports().for_each(|said| self.live.note(Some(said)));
         self.hand_on();
         self.publish();
         self.acquisition

@@ -1,8 +1,9 @@
 //! One packet on its way into an event: its row, its price, and how it compares with what came.
 
-use fluxline_proto::Datagram;
 use fluxline_proto::description::{Parsed, Part};
+use fluxline_proto::{Datagram, Moment};
 
+use super::batch::Alone;
 use super::slab::{Fragment, OpenEvent};
 use crate::event::PacketRow;
 use crate::readout::Accepted;
@@ -16,6 +17,10 @@ pub(super) struct Arrival<'a> {
     pub(super) stream: bool,
 }
 
+/// The most that a packet is charged for beyond its bytes \[byte\]: its row, and the tables of a
+/// fragment of the usual size.
+pub(super) const TABLES_BYTES_MAX: u64 = 16 << 10;
+
 /// How a packet compares with stored ones that cover some of its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
@@ -28,6 +33,11 @@ pub(super) enum Compared {
 }
 
 impl Arrival<'_> {
+    /// The packet in a row of its own.
+    pub(super) fn alone(&self, built: Moment) -> Alone<'_> {
+        Alone { row: self.row(), bytes: self.datagram.bytes, built }
+    }
+
     /// Its row in a batch.
     pub(super) fn row(&self) -> PacketRow {
         PacketRow {

@@ -13,6 +13,13 @@ pub(super) struct Gathering {
     begun: Option<Moment>,
 }
 
+/// A packet that has a row of its own.
+pub(super) struct Alone<'a> {
+    pub(super) row: PacketRow,
+    pub(super) bytes: &'a [u8],
+    pub(super) built: Moment,
+}
+
 /// Rows from which on a batch is due, so that its offsets stay in 32 bits.
 const PACKETS_MAX: usize = 1 << 20;
 
@@ -21,13 +28,14 @@ impl Gathering {
     pub(super) fn add_event(
         &mut self,
         event: &OpenEvent,
+        key: u64,
         status: EventStatus,
         (built, missing_bytes): (Moment, u32),
     ) {
         self.begun.get_or_insert(built);
         self.batch.events.push(EventRow {
-            key: Some(event.id.key),
-            generation: event.id.epoch,
+            key: Some(key),
+            generation: event.id.position.generation,
             source: event.id.source(),
             status,
             first: event.first,
@@ -41,25 +49,24 @@ impl Gathering {
     }
 
     /// Adds a packet that is an event of its own.
-    pub(super) fn add_packet(&mut self, row: PacketRow, bytes: &[u8], built: Moment) {
-        let event = EventRow { source: Some(row.source), ..EventRow::default() };
-        self.add_alone(event, row, bytes, built);
+    pub(super) fn add_packet(&mut self, packet: Alone<'_>) {
+        let event = EventRow { source: Some(packet.row.source), ..EventRow::default() };
+        self.add_alone(event, packet);
     }
 
     /// Adds a packet that came after its event `id` was closed.
-    pub(super) fn add_late(&mut self, id: EventId, row: PacketRow, bytes: &[u8], built: Moment) {
-        let (generation, source) = (id.epoch, id.source());
+    pub(super) fn add_late(&mut self, id: EventId, key: u64, packet: Alone<'_>) {
         let event = EventRow {
-            key: Some(id.key),
-            generation,
-            source,
+            key: Some(key),
+            generation: id.position.generation,
+            source: id.source(),
             status: EventStatus::Late,
             ..EventRow::default()
         };
-        self.add_alone(event, row, bytes, built);
+        self.add_alone(event, packet);
     }
 
-    fn add_alone(&mut self, event: EventRow, row: PacketRow, bytes: &[u8], built: Moment) {
+    fn add_alone(&mut self, event: EventRow, Alone { row, bytes, built }: Alone<'_>) {
         self.begun.get_or_insert(built);
         self.batch.events.push(EventRow {
             first: row.time,

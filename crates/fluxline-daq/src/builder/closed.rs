@@ -68,6 +68,11 @@ impl ClosedEvents {
         self.events.pop_front()
     }
 
+    /// When event `number` was closed, if it is still remembered.
+    pub(super) fn when(&self, number: u64) -> Option<Moment> {
+        Some(self.events.get(self.index(number)?)?.closed)
+    }
+
     /// Whether `source` has its whole fragment in event `number`.
     pub(super) fn has(&self, number: u64, source: u32) -> bool {
         let (word, bit) = (source as usize / 64, source % 64);
@@ -112,9 +117,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::builder::position::Position;
 
     fn event(key: u64) -> ClosedEvent {
-        ClosedEvent { id: EventId { scope: 0, epoch: 0, key }, closed: Moment::default() }
+        let position = Position { generation: 0, ordinal: key };
+        ClosedEvent { id: EventId { scope: 0, position }, closed: Moment::default() }
     }
 
     proptest! {
@@ -133,7 +140,7 @@ mod tests {
                     model.insert(next, BTreeSet::from([source]));
                     next += 1;
                     while let Some(oldest) = closed.pop() {
-                        prop_assert_eq!(Some(oldest.id.key), model.pop_first().map(|its| its.0));
+                        prop_assert_eq!(Some(oldest.id.position.ordinal), model.pop_first().map(|its| its.0));
                     }
                 }
                 let number = next.saturating_sub(back + 1);
@@ -142,7 +149,7 @@ mod tests {
                     set.insert(source);
                 }
                 for (&number, set) in &model {
-                    prop_assert!(closed.index(number).is_some());
+                    prop_assert!(closed.when(number).is_some());
                     for source in (0..300).step_by(7) {
                         prop_assert_eq!(closed.has(number, source), set.contains(&source));
                     }

@@ -1,80 +1,60 @@
-//! When an event closes: complete, out of time, restarted or stopped; and what that sets down.
+//! What an event is when it closes: whether something is missing, and what that means for its
+//! sources.
+//!
+//! A source that has passed the event and lost nothing around it sent nothing for it; that is no
+//! loss. A source that is rarely in events, or that was idle anyway, is not missed without proof.
 
-use fluxline_proto::Span;
-
-use super::config::Mode;
+use super::config::{Expectation, Mode, Scope};
 use super::keys::SCOPE_ALL;
-use super::slab::{OpenEvent, Waiting};
-use super::{Builder, lacking, source_counters};
+use super::lacking::{Reason, Text};
+use super::reports::Report;
+use super::slab::OpenEvent;
+use super::summary::SourceState;
+use super::{Builder, Position, source_counters};
 use crate::event::EventStatus;
 
+/// Why an event is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// No source can add to it.
+    Done,
+    /// Its time is over.
+    Time,
+    /// Memory runs short.
+    Memory,
+    /// The run ends.
+    Stop,
+}
+
+/// What an event lacks of a source.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lacking {
+    source: u32,
+    /// `None`: parts of its fragment.
+    reason: Option<Reason>,
+}
+
 impl Builder {
-    pub(super) fn fragment_completed(&mut self, slot: u32, source: u32) {
-        let counts = self.slab.event(slot).id.scope != SCOPE_ALL || self.sources.counts(source);
-        let event = self.slab.event_mut(slot);
-        event.complete_fragments += 1;
-        if counts {
-            event.required_left = event.required_left.saturating_sub(1);
-        }
-        if event.required_left == 0 && !matches!(self.config.mode, Mode::Window { .. }) {
-            self.has_everything_required(slot);
-        }
-    }
-
-    /// Closes the event in `slot`, or lets it wait for optional sources.
-    fn has_everything_required(&mut self, slot: u32) {
-        if self.is_whole(slot) || self.config.optional_wait == Span::ZERO {
-            self.close(slot, EventStatus::Complete);
-        } else if !self.slab.event(slot).waits_for_optional() {
-            self.slab.wait_for_optional(slot, self.clock + self.config.optional_wait);
-        }
-    }
-
-    /// Whether all that any known source could send is there.
-    fn is_whole(&self, slot: u32) -> bool {
-        let event = self.slab.event(slot);
-        let all = if event.id.scope == SCOPE_ALL { self.sources.count() } else { 1 };
-        event.complete_fragments >= all
-    }
-
-    /// Whether everything required is there.
-    pub(super) fn has_required(&self, slot: u32) -> bool {
-        self.slab.event(slot).required_left == 0
-    }
-
-    pub(super) fn close_all(&mut self, status: EventStatus, which: impl Fn(&OpenEvent) -> bool) {
-        for list in [Waiting::Optional, Waiting::Required] {
-            let mut slots = core::mem::take(&mut self.scratch);
-            slots.clear();
-            self.slab.slots(list, &mut slots);
-            for &slot in &slots {
-                if which(self.slab.event(slot)) {
-                    let complete = list == Waiting::Optional;
-                    self.close(slot, if complete { EventStatus::Complete } else { status });
-                }
-            }
-            self.scratch = slots;
-        }
-    }
-
-    pub(super) fn close(&mut self, slot: u32, status: EventStatus) {
-        let event = self.slab.event(slot);
-        let id = event.id;
-        let complete = status == EventStatus::Complete;
-        let shared = id.scope == SCOPE_ALL;
-        let missing_bytes = if complete {
-            0
+    pub(super) fn close(&mut self, slot: u32, why: Why) {
+        let id = self.slab.event(slot).id;
+        let mut lacking = core::mem::take(&mut self.lacking);
+        lacking.clear();
+        if id.scope == SCOPE_ALL {
+            self.judge_sources(slot, why, &mut lacking);
         } else {
-            lacking::describe(event, &self.sources, shared, self.gathering.missing())
-        };
-        self.gathering.add_event(event, status, (self.clock, missing_bytes));
-        let mut whole = core::mem::take(&mut self.whole);
-        whole.clear();
-        for (source, _) in event.fragments().filter(|(_, fragment)| fragment.complete) {
-            let bit = if shared { source } else { 0 };
-            whole.resize(whole.len().max(bit as usize / 64 + 1), 0);
-            whole[bit as usize / 64] |= 1 << (bit % 64);
+            let incomplete = self.slab.event(slot).fragments().find(|its| !its.1.complete);
+            lacking.extend(incomplete.map(|its| Lacking { source: its.0, reason: None }));
         }
+        let status = self.status_of(slot, why, &lacking);
+        let key = self.anchor.key(id.position.ordinal);
+        let missing_bytes = match status {
+            EventStatus::Complete => 0,
+            _ => self.describe(slot, &lacking),
+        };
+        self.lacking = lacking;
+        let event = self.slab.event(slot);
+        let complete = status == EventStatus::Complete;
+        self.gathering.add_event(event, key, status, (self.clock, missing_bytes));
         for row in &event.packets {
             let counters = source_counters(&mut self.per_source, row.source);
             counters.in_complete += u64::from(complete);
@@ -87,11 +67,157 @@ impl Builder {
             EventStatus::Late => {}
         }
         self.bytes_open -= event.cost;
-        self.keys.close(id, &whole, self.clock);
-        self.whole = whole;
+        self.keys.close(id, &event.whole, self.clock);
+        self.watch_lag(slot);
         self.slab.give_back(slot);
+        self.horizon = self.horizon.max(id.position);
+        self.blocker = None;
         if self.last.is_some_and(|last| last.1 == slot) {
             self.last = None;
         }
     }
+
+    /// Counts for each source whether it is in the event; writes what is missing into `lacking`.
+    fn judge_sources(&mut self, slot: u32, why: Why, lacking: &mut Vec<Lacking>) {
+        let event = self.slab.event(slot);
+        let position = event.id.position;
+        for (source, fragment) in event.fragments() {
+            let member = self.members.know(source);
+            member.misses = 0;
+            if fragment.complete {
+                member.on_time += 1;
+            } else {
+                member.missing += 1;
+                lacking.push(Lacking { source, reason: None });
+            }
+        }
+        let mut without = core::mem::take(&mut self.scratch);
+        without.clear();
+        without.extend(self.members.all_without(&self.slab.event(slot).whole));
+        for &source in &without {
+            if self.slab.event(slot).fragment_of(source, 0).is_some() {
+                continue;
+            }
+            if let Some(reason) = self.judge_absence(source, position, why) {
+                let lost = reason == Reason::Lost;
+                let member = self.members.know(source);
+                member.missing += 1;
+                member.lost += u64::from(lost);
+                lacking.push(Lacking { source, reason: Some(reason) });
+            }
+        }
+        self.scratch = without;
+    }
+
+    /// Why an event at `position` lacks a source that has nothing in it; `None`: it does not.
+    fn judge_absence(&mut self, source: u32, position: Position, why: Why) -> Option<Reason> {
+        let named = matches!(self.config.expectation, Expectation::Sources(_));
+        let window = matches!(self.config.mode, Mode::Window { .. });
+        let (clock, lateness) = (self.clock, self.lateness);
+        let member = self.members.get_mut(source)?;
+        if member.state == SourceState::Unseen || member.joined > position {
+            return (named && member.required).then_some(Reason::SentNothing);
+        }
+        let passed = member.frontier(clock, lateness).is_some_and(|its| its > position);
+        let lost = member.lost_at(position);
+        let usual = member.is_usual();
+        let proved = passed && !lost && (member.proves() || !usual);
+        let ended = member.state == SourceState::Ended
+            && member.newest().is_none_or(|newest| newest < position);
+        if proved || ended {
+            member.proven_absent += u64::from(proved);
+            return (named && member.required).then_some(Reason::SentNothing);
+        }
+        if member.state == SourceState::Idle {
+            member.misses += 1;
+            if member.is_gone() {
+                self.bury(source);
+            }
+        }
+        let member = self.members.get(source)?;
+        let gone = member.state == SourceState::Dead;
+        let missed = if named { member.required } else { usual || lost || gone };
+        missed.then(|| match member.state {
+            _ if lost => Reason::Lost,
+            SourceState::Idle | SourceState::Dead => {
+                let newest = member.newest().unwrap_or_default();
+                Reason::Silent { since: self.anchor.key(newest.ordinal) }
+            }
+            _ if passed => Reason::Lost,
+            _ if window && why != Why::Stop => Reason::SentNothing,
+            _ => Reason::NotCome,
+        })
+    }
+
+    /// A source missed so many events that it is not waited for any more.
+    fn bury(&mut self, source: u32) {
+        self.members.set_state(source, SourceState::Dead);
+        let Some(member) = self.members.get(source) else { return };
+        let key = self.anchor.key(member.newest().unwrap_or_default().ordinal);
+        self.reports.say(Report::Silent { source: member.label.clone(), key });
+    }
+
+    fn status_of(&self, slot: u32, why: Why, lacking: &[Lacking]) -> EventStatus {
+        let event = self.slab.event(slot);
+        let enough = match &self.config.expectation {
+            _ if event.id.scope != SCOPE_ALL => lacking.is_empty(),
+            Expectation::Joined => lacking.is_empty(),
+            Expectation::Count(count) => event.whole_count() >= *count && parts_only(lacking),
+            Expectation::Sources(labels) => self.has_all_of(event, labels) && parts_only(lacking),
+        };
+        let stopped = |its: &Lacking| matches!(its.reason, None | Some(Reason::NotCome));
+        let window = matches!(self.config.mode, Mode::Window { .. });
+        match why {
+            // More could have come into a window that was open.
+            Why::Stop if window => EventStatus::Stopped,
+            _ if enough => EventStatus::Complete,
+            Why::Stop if lacking.iter().all(stopped) => EventStatus::Stopped,
+            _ => EventStatus::Incomplete,
+        }
+    }
+
+    fn has_all_of(&self, event: &OpenEvent, labels: &[String]) -> bool {
+        let required = |source: u32| self.members.get(source).is_some_and(|its| its.required);
+        let came = event.fragments().filter(|its| its.1.complete && required(its.0)).count();
+        came >= labels.len()
+    }
+
+    /// Appends what the event lacks to the batch's text; returns how many bytes that took.
+    fn describe(&mut self, slot: u32, lacking: &[Lacking]) -> u32 {
+        let event = self.slab.event(slot);
+        let shared = event.id.scope == SCOPE_ALL;
+        let mut text = Text::new(self.gathering.missing());
+        match &self.config.expectation {
+            Expectation::Count(count) if shared && event.whole_count() < *count => {
+                text.count(event.whole_count(), *count);
+            }
+            Expectation::Sources(labels) if shared => {
+                let known = |label: &&String| self.members.iter().any(|its| its.label == **label);
+                for label in labels.iter().filter(|label| !known(label)) {
+                    text.source(label, Reason::SentNothing);
+                }
+            }
+            _ => {}
+        }
+        for &Lacking { source, reason } in lacking {
+            let label = self.members.label(source);
+            let place = event.fragment_of(source, 0);
+            match (reason, place) {
+                (Some(reason), _) => text.source(label, reason),
+                (None, Some(place)) => text.parts(label, &event.fragments[place].coverage),
+                (None, None) => {}
+            }
+        }
+        text.bytes()
+    }
+
+    /// Whether keys are of one source each.
+    pub(super) fn keys_are_own(&self) -> bool {
+        matches!(self.config.mode, Mode::Key(Scope::PerSource))
+    }
+}
+
+/// Whether no fragment is there in part.
+fn parts_only(lacking: &[Lacking]) -> bool {
+    lacking.iter().all(|its| its.reason.is_some())
 }

@@ -9,21 +9,29 @@ pub struct BuilderConfig {
     pub mode: Mode,
     /// Which sources an event must have; counts in [`Scope::Global`] and windows only.
     pub expectation: Expectation,
-    /// An event closes so long after its first packet, whatever is missing.
+    /// How long a source may be silent before events go on without it.
     pub time_out: Span,
-    /// So long an event waits for optional sources after everything required came.
-    pub optional_wait: Span,
-    /// How many events may be open.
-    pub events_open_max: u32,
+    /// How long events wait for a source that sends and lags.
+    pub lag_max: Span,
+    /// How long packets may come out of order. It is raised when packets come later, up to half
+    /// the time-out.
+    pub lateness: Span,
+    /// So long after a source joined, events wait a lateness for others that may join. Zero where
+    /// all sources are known to come in order of time, as from files.
+    pub settling: Span,
     /// What becomes of packets that come after their event was closed.
     pub late: Late,
+    /// When three quarters of so many events are open, the oldest is closed; 0: follows from
+    /// `bytes_open_max`.
+    pub events_open_max: u32,
     /// How much the packets of open events and of the batch not yet taken may take, rows and tables
-    /// included \[byte\]. Vectors grow by doubling, so up to twice as much may be allocated.
+    /// included \[byte\]. When open events take half of it, the oldest is closed. Vectors grow by
+    /// doubling, so up to twice as much may be allocated.
     pub bytes_open_max: u64,
     /// How many packets an event may have; also the largest count that a fragment may announce.
     pub packets_per_event_max: u32,
     /// So many closed keys are remembered, of all sources together; packets of older ones are late
-    /// even if they came before. Keys should grow, as counters and time stamps do.
+    /// even if they came before.
     pub closed_keys_max: u32,
     /// A batch is due when it has so many bytes of packets.
     pub batch_bytes: usize,
@@ -31,15 +39,30 @@ pub struct BuilderConfig {
     pub batch_age: Span,
 }
 
+/// The least that an open event is charged for, from which the most open events follow \[byte\].
+const EVENT_BYTES_MIN: u64 = 512;
+
+impl BuilderConfig {
+    /// How many events may be open.
+    pub(super) fn events_max(&self) -> u64 {
+        match self.events_open_max {
+            0 => (self.bytes_open_max / EVENT_BYTES_MIN).max(4),
+            events => u64::from(events),
+        }
+    }
+}
+
 impl Default for BuilderConfig {
     fn default() -> BuilderConfig {
         BuilderConfig {
             mode: Mode::Packet,
             expectation: Expectation::Joined,
+            time_out: Span::from_ms(500),
+            lag_max: Span::from_ms(10_000),
+            lateness: Span::from_ms(10),
+            settling: Span::from_ms(2000),
             late: Late::Record,
-            time_out: Span::from_ms(1000),
-            optional_wait: Span::ZERO,
-            events_open_max: 4096,
+            events_open_max: 0,
             bytes_open_max: 256 << 20,
             packets_per_event_max: 1 << 16,
             closed_keys_max: 1 << 16,
@@ -90,9 +113,9 @@ pub enum WindowClock {
 pub enum Expectation {
     /// So many, whichever they are.
     Count(u32),
-    /// Those with these labels; others are optional.
+    /// Those with these labels; others are waited for while they send, and not missed.
     Sources(Vec<String>),
-    /// All that sent anything before the event began. A source that appears joins.
+    /// All that sent anything before; a source that appears joins.
     Joined,
 }
 

@@ -1,22 +1,83 @@
-//! What an incomplete event lacks, in words of bounded length: `fec 2 sent nothing; fec 1: packets
-//! 3, 7-9 of 64 missing`.
+//! What an incomplete event lacks, in words of bounded length: `fec 2: sent nothing; fec 1: packets
+//! 3, 7-9 of 64 missing`. Items are separated by "; ", each begins with its source's label.
 
 use std::fmt::Write;
 
-use super::slab::OpenEvent;
-use super::sources::Sources;
+use super::coverage::Coverage;
 
 /// The longest text for one event \[byte\]; what does not fit is cut, and the cut shows as "…".
 const TEXT_BYTES_MAX: usize = 512;
 
-/// Text with a limit.
-struct Text<'a> {
+/// Why an event lacks a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// It sent nothing, although the experiment requires it.
+    SentNothing,
+    /// Packets of it were lost there.
+    Lost,
+    /// It has been silent since this key.
+    Silent { since: u64 },
+    /// It had not come yet when the event was closed.
+    NotCome,
+}
+
+/// The text of one event, with a limit.
+pub(super) struct Text<'a> {
     out: &'a mut String,
     start: usize,
     cut: bool,
 }
 
 impl Text<'_> {
+    /// A text at the end of `out`.
+    pub(super) fn new(out: &mut String) -> Text<'_> {
+        let start = out.len();
+        Text { out, start, cut: false }
+    }
+
+    /// A source is missing.
+    pub(super) fn source(&mut self, label: &str, reason: Reason) {
+        self.separate();
+        match reason {
+            Reason::SentNothing => self.add(format_args!("{label}: sent nothing")),
+            Reason::Lost => self.add(format_args!("{label}: lost")),
+            Reason::Silent { since } => self.add(format_args!("{label}: silent since key {since}")),
+            Reason::NotCome => self.add(format_args!("{label}: had not come yet")),
+        }
+    }
+
+    /// There are too few sources.
+    pub(super) fn count(&mut self, came: u32, required: u32) {
+        self.separate();
+        self.add(format_args!("{came} of {required} sources came"));
+    }
+
+    /// Parts of a fragment are missing.
+    pub(super) fn parts(&mut self, label: &str, coverage: &Coverage) {
+        if self.cut {
+            return;
+        }
+        let (parts, count) = coverage.parts();
+        self.separate();
+        self.add(format_args!("{label}: {parts} "));
+        let mut comma = "";
+        coverage.missing(|first, last| {
+            if first == last {
+                self.add(format_args!("{comma}{first}"));
+            } else {
+                self.add(format_args!("{comma}{first}-{last}"));
+            }
+            comma = ", ";
+            !self.cut
+        });
+        self.add(format_args!(" of {count} missing"));
+    }
+
+    /// How long the text is \[byte\].
+    pub(super) fn bytes(&self) -> u32 {
+        (self.out.len() - self.start) as u32
+    }
+
     fn add(&mut self, arguments: std::fmt::Arguments<'_>) {
         if self.cut {
             return;
@@ -36,46 +97,4 @@ impl Text<'_> {
             self.add(format_args!("; "));
         }
     }
-}
-
-/// Appends what `event` lacks to `out`; returns how many bytes that took.
-pub(super) fn describe(
-    event: &OpenEvent,
-    sources: &Sources,
-    shared: bool,
-    out: &mut String,
-) -> u32 {
-    let start = out.len();
-    let mut text = Text { out, start, cut: false };
-    if shared {
-        if let Some(count) = sources.required_count_only()
-            && (event.sources.len() as u32) < count
-        {
-            text.add(format_args!("{} of {count} sources came", event.sources.len()));
-        }
-        sources.absent(&event.sources, |label| {
-            text.separate();
-            text.add(format_args!("{label} sent nothing"));
-        });
-    }
-    for (source, fragment) in event.fragments() {
-        if fragment.complete || text.cut {
-            continue;
-        }
-        let (parts, count) = fragment.coverage.parts();
-        text.separate();
-        text.add(format_args!("{}: {parts} ", sources.label(source)));
-        let mut comma = "";
-        fragment.coverage.missing(|first, last| {
-            if first == last {
-                text.add(format_args!("{comma}{first}"));
-            } else {
-                text.add(format_args!("{comma}{first}-{last}"));
-            }
-            comma = ", ";
-            !text.cut
-        });
-        text.add(format_args!(" of {count} missing"));
-    }
-    (text.out.len() - start) as u32
 }

@@ -1,12 +1,12 @@
 //! Event builder: packets of many sources become events, each packet in exactly one place.
 //!
-//! A packet joins an event by its key, by its window of time, or is an event of its own. An event
-//! knows which parts of which source's fragment came (`coverage.rs`), closes when everything
-//! required is there, when its time is over or when the run ends, and says what it lacks
-//! (`lacking.rs`). Closed keys are remembered (`keys.rs`), so that late packets neither begin an
-//! event anew nor close another one. Memory is bounded and used again; what does not fit is
-//! refused at the door, so that overload costs the newest packets and never an event that is half
-//! built. What must not happen is said by the names of the tests beside this file.
+//! A packet joins an event by its key, by its window of time, or is an event of its own. A key's
+//! event closes when no source can add to it any more: each has its whole fragment in it or has
+//! passed it (`frontier.rs`), is silent while others send, or has ended (`members.rs`, `judge.rs`).
+//! What comes later is recorded as a late fragment (`late.rs`), never dropped. Keys that count anew
+//! begin a generation (`generations.rs`, `line.rs`). Memory is bounded and used again: when it runs
+//! out, the oldest event closes; packets are refused only at the limit of bytes. What must not
+//! happen is said by the names of the tests beside this file; docs/events.md explains the rule.
 
 mod arrival;
 mod batch;
@@ -14,70 +14,127 @@ mod closed;
 mod closing;
 mod config;
 mod coverage;
+mod frontier;
+mod generations;
+mod inputs;
+mod judge;
 mod keys;
 mod lacking;
-mod room;
+mod lanes;
+mod late;
+mod line;
+mod members;
+mod position;
+mod reports;
 mod slab;
-mod sources;
+mod summary;
 #[cfg(test)]
 mod tests;
+mod timeline;
+mod watch;
 
 use fluxline_proto::description::{Parsed, Part};
 use fluxline_proto::{Datagram, Moment, Span};
 
-use crate::event::{EventBatch, EventStatus};
+use crate::event::EventBatch;
 use crate::ledger::{BuilderCounters, SourceCounters};
 use crate::readout::Accepted;
 use arrival::{Arrival, Compared};
 use batch::Gathering;
 pub use config::{BuilderConfig, Expectation, Late, Mode, Placement, Scope, WindowClock};
 use coverage::{Coverage, Meets};
+use generations::{Generations, Now};
+use inputs::Inputs;
+use judge::Blocker;
 use keys::{EventId, KeyState, Keys, SCOPE_ALL};
-use slab::{Fragment, Slab, Waiting};
-use sources::Sources;
+use lanes::{Head, Lanes};
+use line::{Around, Has, Keyed, Located};
+use members::Members;
+pub use position::Position;
+use position::{Anchor, RawKey};
+use reports::Reports;
+pub use reports::{Report, Said};
+use slab::{Begin, Fragment, Slab};
+pub use summary::{Amendment, EventKey, ExpectedBy, SourceState, SourceSummary};
 
 /// The event builder. Time is an argument; it should not go back (if it does, the latest counts).
 ///
-/// Memory: [`BuilderConfig::bytes_open_max`] (up to twice that, and once again in free slots) and
-/// about 60 bytes per remembered key. Cost: one look-up, at most, and two copies per packet;
-/// nothing is allocated once the vectors have grown to the size of the events.
+/// Memory: [`BuilderConfig::bytes_open_max`] (up to twice that, and once again in free slots),
+/// about 60 bytes per remembered key and 8 KiB per source. Cost: one look-up, at most, and two
+/// copies per packet; nothing is allocated once the vectors have grown to the size of the events.
 #[derive(Clone, Debug)]
 pub struct Builder {
     config: BuilderConfig,
     clock: Moment,
-    sources: Sources,
+    /// When the first keyed packet came.
+    begun: Option<Moment>,
+    /// Until then, events wait for sources that may join.
+    settled: Moment,
+    /// When the last packet of any source was taken.
+    activity: Moment,
+    lateness: Span,
+    anchor: Anchor,
+    members: Members,
+    inputs: Inputs,
+    generations: Generations,
     keys: Keys,
     slab: Slab,
+    lanes: Lanes,
     gathering: Gathering,
     /// The event of the packet before: most packets are of the same one.
     last: Option<(EventId, u32)>,
+    /// The source that the lowest event waits for.
+    blocker: Option<Blocker>,
+    /// No event is open below.
+    horizon: Position,
     bytes_open: u64,
     counters: BuilderCounters,
     per_source: Vec<SourceCounters>,
-    /// Memory for lists of slots.
+    reports: Reports,
+    amendments: Vec<Amendment>,
+    /// The newest generation that was said to begin.
+    generation_said: u32,
+    rate: watch::Rate,
+    /// Memory for lists of sources.
     scratch: Vec<u32>,
-    /// Memory for a set of sources.
-    whole: Vec<u64>,
+    /// Memory for what an event lacks.
+    lacking: Vec<closing::Lacking>,
 }
+
+/// A window of time as a fixed generation: its start is the key.
+const WINDOWS: RawKey = RawKey { ordinal: 0, bits: 64 };
 
 impl Builder {
     /// A builder without events. Allocates the table of keys.
     #[must_use]
     pub fn new(config: BuilderConfig) -> Builder {
         let keyed = config.mode != Mode::Packet;
-        let (open, closed) = (config.events_open_max as usize, config.closed_keys_max as usize);
         Builder {
             clock: Moment::default(),
-            sources: Sources::new(config.expectation.clone()),
-            keys: if keyed { Keys::new(open, closed) } else { Keys::new(0, 1) },
+            begun: None,
+            settled: Moment::default(),
+            activity: Moment::default(),
+            lateness: config.lateness,
+            anchor: Anchor::default(),
+            members: Members::new(config.expectation.clone()),
+            inputs: Inputs::default(),
+            generations: Generations::default(),
+            keys: Keys::new(if keyed { config.closed_keys_max as usize } else { 1 }),
             slab: Slab::new(config.bytes_open_max),
+            lanes: Lanes::default(),
             gathering: Gathering::default(),
             last: None,
+            blocker: None,
+            horizon: Position::default(),
             bytes_open: 0,
             counters: BuilderCounters::default(),
             per_source: Vec::new(),
+            reports: Reports::new(),
+            amendments: Vec::new(),
+            generation_said: 0,
+            rate: watch::Rate::default(),
             scratch: Vec::new(),
-            whole: Vec::new(),
+            lacking: Vec::new(),
             config,
         }
     }
@@ -85,7 +142,7 @@ impl Builder {
     /// Source `number` is called `label`: makes it a required one where
     /// [`Expectation::Sources`] names it. To be called before its first packet.
     pub fn name_source(&mut self, number: u32, label: &str) {
-        self.sources.name(number, label);
+        self.members.name(number, label);
     }
 
     /// A packet came. It is copied; says where it was put, which is counted too.
@@ -97,28 +154,14 @@ impl Builder {
         parsed: &Parsed,
     ) -> Placement {
         self.clock = self.clock.max(now);
-        let source = self.sources.know(accepted.source);
-        if source.epoch != accepted.epoch {
-            source.epoch = accepted.epoch;
-            self.keys.expect_restart(SCOPE_ALL);
-        }
         let stream = matches!(self.config.mode, Mode::Window { .. });
         let arrival = Arrival { accepted, datagram, parsed, stream };
-        let placement = match self.config.mode {
-            Mode::Packet => self.push_alone(&arrival),
-            Mode::Key(scope) => match parsed.event {
-                Some(key) => self.push_keyed(&arrival, scope, key),
-                None => self.push_alone(&arrival),
-            },
-            Mode::Window { width, lateness, clock } => {
-                let time_ns = match clock {
-                    WindowClock::Arrival => Some(datagram.time.as_ns()),
-                    WindowClock::Sensor => parsed.sensor_time_ns,
-                };
-                match time_ns {
-                    Some(time_ns) => self.push_windowed(&arrival, time_ns, width, lateness, clock),
-                    None => self.push_alone(&arrival),
-                }
+        let placement = match (self.config.mode, parsed.event) {
+            (Mode::Packet, _) => self.push_alone(&arrival),
+            (Mode::Key(scope), Some(key)) => self.push_keyed(&arrival, scope, key),
+            (Mode::Key(_), None) => self.push_keyless(&arrival),
+            (Mode::Window { width, lateness, clock }, _) => {
+                self.push_windowed(&arrival, width, lateness, clock)
             }
         };
         let counters = source_counters(&mut self.per_source, accepted.source);
@@ -130,40 +173,61 @@ impl Builder {
             Placement::Inconsistent => counters.inconsistent += 1,
             Placement::BuilderFull => counters.builder_full += 1,
         }
+        if self.config.mode != Mode::Packet {
+            self.settle(accepted.source);
+        }
         placement
     }
 
-    /// Closes the events whose time is over at `now`.
+    /// Closes the events whose time is over at `now`: nothing that arrived before is still to be
+    /// taken, but of inputs with unread packets ([`Self::note_backlog`]).
     pub fn poll(&mut self, now: Moment) {
         self.clock = self.clock.max(now);
-        while let Some((slot, deadline)) = self.slab.head(Waiting::Optional)
-            && deadline <= self.clock
-        {
-            self.close(slot, EventStatus::Complete);
+        self.inputs.pass(self.clock);
+        self.settle_by_time();
+        self.watch_rate();
+    }
+
+    /// Says whether packets of input `input` wait to be taken. While they do, its sources are not
+    /// silent, however long nothing of them is pushed.
+    pub fn note_backlog(&mut self, input: u16, has_unread: bool) {
+        self.inputs.note_backlog(input, has_unread);
+    }
+
+    /// Input `input` has ended: no event waits for its sources from now on.
+    pub fn end_input(&mut self, input: u16) {
+        self.inputs.end(input);
+        for number in 0..self.members.count() {
+            let seen = self
+                .members
+                .get(number)
+                .is_some_and(|its| its.input == input && its.state != SourceState::Unseen);
+            if seen {
+                self.members.set_state(number, SourceState::Ended);
+            }
         }
-        while let Some((slot, deadline)) = self.slab.head(Waiting::Required)
-            && deadline <= self.clock
-        {
-            let status = match self.config.mode {
-                _ if self.has_required(slot) => EventStatus::Complete,
-                _ => EventStatus::Incomplete,
-            };
-            self.close(slot, status);
-        }
+        self.blocker = None;
+        self.settle_by_time();
     }
 
     /// When [`Self::poll`] has something to do next, if nothing comes: a time-out or a batch's age.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         let due = self.gathering.begun().map(|begun| begun + self.config.batch_age);
-        let heads = [Waiting::Optional, Waiting::Required].map(|list| self.slab.head(list));
-        heads.into_iter().flatten().map(|head| head.1).chain(due).min()
+        let oldest = self.slab.oldest().map(|slot| {
+            let event = self.slab.event(slot);
+            match self.config.mode {
+                Mode::Window { .. } => event.deadline,
+                Mode::Packet | Mode::Key(_) => event.opened + self.lateness,
+            }
+        });
+        oldest.into_iter().chain(due).min()
     }
 
     /// The end of the run: closes all events. The last batch is then to be taken.
     pub fn finish(&mut self, now: Moment) {
         self.poll(now);
-        self.close_all(EventStatus::Stopped, |_| true);
+        self.close_all();
     }
 
     /// Whether the batch is large or old enough to be taken.
@@ -183,7 +247,7 @@ impl Builder {
     /// What the builder counted.
     #[must_use]
     pub fn counters(&self) -> BuilderCounters {
-        BuilderCounters { key_restarts: self.keys.restarts(), ..self.counters.clone() }
+        self.counters.clone()
     }
 
     /// The builder's share of each source's counters, by source number.
@@ -205,62 +269,133 @@ impl Builder {
         self.bytes_open + self.gathering.cost()
     }
 
+    /// Whether a packet of `bytes` would still be stored.
+    #[must_use]
+    pub fn has_room(&self, bytes: usize) -> bool {
+        let most = bytes as u64 + arrival::TABLES_BYTES_MAX;
+        self.bytes_open() + most <= self.config.bytes_open_max
+    }
+
+    /// Returns how far input `input` has come: the lower position of its two newest packets.
+    #[must_use]
+    pub(crate) fn position(&self, input: u16) -> Option<Position> {
+        self.inputs.position(input)
+    }
+
+    /// Input `input` is read on demand, as all others are: no event closes before it has passed it.
+    pub(crate) fn read_on_demand(&mut self, input: u16) {
+        self.inputs.read_on_demand(input);
+    }
+
     fn push_alone(&mut self, arrival: &Arrival<'_>) -> Placement {
         if self.bytes_open() + arrival.cost(false) > self.config.bytes_open_max {
             return Placement::BuilderFull;
         }
-        let row = arrival.row();
-        self.gathering.add_packet(row, arrival.datagram.bytes, self.clock);
-        source_counters(&mut self.per_source, row.source).in_complete += 1;
+        let packet = arrival.alone(self.clock);
+        self.gathering.add_packet(packet);
+        source_counters(&mut self.per_source, arrival.accepted.source).in_complete += 1;
         self.counters.events_complete += 1;
         Placement::Stored
     }
 
+    /// A packet without a key, among others with keys: its number counts all the same.
+    fn push_keyless(&mut self, arrival: &Arrival<'_>) -> Placement {
+        let Accepted { source, counted, .. } = *arrival.accepted;
+        self.meet(arrival);
+        let clock = self.clock;
+        let member = self.members.know(source);
+        let line = member.line(counted.map(|counted| counted.class));
+        member.lines[line].pass(counted, clock);
+        self.push_alone(arrival)
+    }
+
     fn push_keyed(&mut self, arrival: &Arrival<'_>, scope: Scope, key: u64) -> Placement {
+        let raw = RawKey { ordinal: self.anchor.ordinal(key), bits: arrival.accepted.event_bits };
+        let spill = arrival
+            .parsed
+            .spill
+            .map(|spill| RawKey { ordinal: spill, bits: arrival.accepted.spill_bits });
         let scope = match scope {
             Scope::Global => SCOPE_ALL,
-            Scope::PerSource => self.source_scope(arrival.accepted),
+            Scope::PerSource => arrival.accepted.source,
         };
-        let id = self.keys.event_id(scope, key, arrival.accepted.event_bits);
-        let deadline = self.clock + self.config.time_out;
-        self.join(arrival, id, deadline)
+        self.meet(arrival);
+        let located = self.locate(arrival, scope, Keyed { raw, spill });
+        let id = EventId { scope, position: located.position };
+        self.arrive(arrival, located);
+        self.join(arrival, id, located, Moment::default())
     }
 
     fn push_windowed(
         &mut self,
         arrival: &Arrival<'_>,
-        time_ns: u64,
         width: Span,
         lateness: Span,
         clock: WindowClock,
     ) -> Placement {
+        let time_ns = match clock {
+            WindowClock::Arrival => Some(arrival.datagram.time.as_ns()),
+            WindowClock::Sensor => arrival.parsed.sensor_time_ns,
+        };
+        let Some(time_ns) = time_ns else { return self.push_keyless(arrival) };
         let width_ns = width.as_ns().max(1);
         let start_ns = time_ns - time_ns % width_ns;
-        let id = self.keys.event_id(SCOPE_ALL, start_ns, 64);
+        let raw = RawKey { ordinal: self.anchor.ordinal(start_ns), bits: 64 };
+        self.meet(arrival);
+        let located = self.locate(arrival, SCOPE_ALL, Keyed { raw, spill: Some(WINDOWS) });
+        self.arrive(arrival, located);
+        let id = EventId { scope: SCOPE_ALL, position: located.position };
         let deadline = match clock {
             WindowClock::Arrival => Moment::from_ns(start_ns) + width + lateness,
             // The sensor's clock may be set wrong, but it runs as fast as ours.
             WindowClock::Sensor => self.clock + width + lateness,
         };
-        if deadline <= self.clock {
+        if deadline <= self.clock && !matches!(self.keys.look_up(id), Some(KeyState::Open(_))) {
             let state = self.keys.look_up(id).unwrap_or(KeyState::Forgotten);
-            return self.push_late(arrival, id, state);
+            return self.push_late(arrival, id, state, located);
         }
-        self.join(arrival, id, deadline)
+        self.join(arrival, id, located, deadline)
     }
 
-    /// The scope of a source's own keys; a restart of the source closes its open events.
-    fn source_scope(&mut self, accepted: &Accepted) -> u32 {
-        let scope = accepted.source;
-        if self.keys.epoch(scope) != accepted.epoch {
-            self.close_all(EventStatus::Incomplete, |event| event.id.scope == scope);
-            self.keys.begin_epoch(scope, accepted.epoch);
+    /// Where the packet belongs by its key.
+    #[inline]
+    fn locate(&mut self, arrival: &Arrival<'_>, scope: u32, keyed: Keyed) -> Located {
+        let Accepted { source, counted, .. } = *arrival.accepted;
+        let Builder { members, generations, keys, slab, config, clock, lateness, .. } = self;
+        let member = members.know(source);
+        let line = member.line(counted.map(|counted| counted.class));
+        let generations = match scope {
+            SCOPE_ALL => generations,
+            _ => &mut **member.own.get_or_insert_default(),
+        };
+        let has = |position| {
+            let id = EventId { scope, position };
+            match keys.look_up(id) {
+                Some(KeyState::Open(slot)) => slab.event(slot).has(source),
+                Some(KeyState::Closed(number)) if keys.closed().has(number, id.bit_of(source)) => {
+                    Has::Whole
+                }
+                _ => Has::Nothing,
+            }
+        };
+        let now = Now { time: *clock, time_out: config.time_out };
+        let mut around = Around { generations, now, lateness: *lateness, has: &has };
+        let line = &mut member.lines[line];
+        let located = line.locate(keyed, counted, &mut around);
+        if counted.is_some_and(|counted| counted.missing > 0) {
+            line.forget_before(self.horizon);
         }
-        scope
+        located
     }
 
     /// Puts the packet into the event `id`, which begins with it if it is unknown.
-    fn join(&mut self, arrival: &Arrival<'_>, id: EventId, deadline: Moment) -> Placement {
+    fn join(
+        &mut self,
+        arrival: &Arrival<'_>,
+        id: EventId,
+        located: Located,
+        deadline: Moment,
+    ) -> Placement {
         if !Coverage::is_sound(arrival.parsed.part, arrival.parsed.payload_bytes) {
             return Placement::Inconsistent;
         }
@@ -268,14 +403,12 @@ impl Builder {
             Some((last, slot)) if last == id => slot,
             _ => match self.keys.look_up(id) {
                 Some(KeyState::Open(slot)) => slot,
-                Some(state) => return self.push_late(arrival, id, state),
-                None if self.slab.open_count() >= self.config.events_open_max
-                    || self.has_no_room(arrival, 0, arrival.cost(true)) =>
-                {
+                Some(state) => return self.push_late(arrival, id, state, located),
+                None if self.has_no_room(arrival, 0, arrival.cost(true)) => {
                     return Placement::BuilderFull;
                 }
                 None => {
-                    let slot = self.begin(id, arrival.datagram.time, deadline);
+                    let slot = self.begin(arrival, id, deadline);
                     self.last = Some((id, slot));
                     self.store(arrival, slot, None);
                     return Placement::Stored;
@@ -286,30 +419,9 @@ impl Builder {
         self.join_open(arrival, slot)
     }
 
-    /// Records a packet of a closed event as late, if it did not come before.
-    fn push_late(&mut self, arrival: &Arrival<'_>, id: EventId, state: KeyState) -> Placement {
-        let source = arrival.accepted.source;
-        let bit = if id.scope == SCOPE_ALL { source } else { 0 };
-        let number = if let KeyState::Closed(number) = state { number } else { u64::MAX };
-        if !arrival.stream && self.keys.closed().has(number, bit) {
-            return Placement::EventDuplicate;
-        }
-        if self.config.late == Late::Drop {
-            return Placement::LateDropped;
-        }
-        if self.bytes_open() + arrival.cost(false) > self.config.bytes_open_max {
-            return Placement::BuilderFull;
-        }
-        if arrival.parsed.part == Part::Whole {
-            self.keys.closed().add(number, bit);
-        }
-        self.gathering.add_late(id, arrival.row(), arrival.datagram.bytes, self.clock);
-        Placement::Late
-    }
-
     /// Puts the packet into the open event in `slot`, if it fits what came before.
     fn join_open(&mut self, arrival: &Arrival<'_>, slot: u32) -> Placement {
-        let hint = self.sources.know(arrival.accepted.source).hint;
+        let hint = self.members.know(arrival.accepted.source).hint;
         let event = self.slab.event(slot);
         let place = event.fragment_of(arrival.accepted.source, hint);
         if let Some(place) = place {
@@ -344,11 +456,15 @@ impl Builder {
             || self.bytes_open() + cost > self.config.bytes_open_max
     }
 
-    fn begin(&mut self, id: EventId, first: Moment, deadline: Moment) -> u32 {
-        let slot = self.slab.take(id, first, deadline);
+    fn begin(&mut self, arrival: &Arrival<'_>, id: EventId, deadline: Moment) -> u32 {
+        // A file may be read ahead of the time that all files have reached.
+        let opened = self.clock.max(arrival.datagram.time);
+        let begin = Begin { opened, arrival: arrival.datagram.time, deadline };
+        let slot = self.slab.take(id, begin);
         self.keys.open(id, slot);
-        self.slab.event_mut(slot).required_left =
-            if id.scope == SCOPE_ALL { self.sources.required() } else { 1 };
+        if !arrival.stream {
+            self.lanes.push(id.scope, Head { position: id.position, slot });
+        }
         self.counters.events_open_most =
             self.counters.events_open_most.max(u64::from(self.slab.open_count()));
         slot
@@ -374,15 +490,15 @@ impl Builder {
         event.cost += cost;
         let Fragment { coverage, complete } = &mut event.fragments[place];
         coverage.add(part, arrival.parsed.payload_bytes);
-        let completes = !*complete && coverage.is_complete();
-        *complete |= completes;
+        if !*complete && coverage.is_complete() {
+            *complete = true;
+            event.set_whole(source);
+        }
         self.bytes_open += cost;
+        self.rate.add(cost);
         let bytes_open = self.bytes_open();
         self.counters.bytes_open_most = self.counters.bytes_open_most.max(bytes_open);
-        self.sources.know(source).hint = place;
-        if completes {
-            self.fragment_completed(slot, source);
-        }
+        self.members.know(source).hint = place;
     }
 }
 

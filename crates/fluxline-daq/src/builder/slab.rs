@@ -1,14 +1,12 @@
-//! Open events: slots that are used again with the memory of their vectors, and the order in which
-//! their time runs out.
-//!
-//! Two lists run through the slots: events that wait for something required, and events that
-//! only wait for optional sources. Each list is in the order of its deadlines, so that the next
-//! time-out is at its head, and an event that completes leaves it at once.
+//! Open events: slots that are used again with the memory of their vectors, in the order in which
+//! the events were opened.
 
 use fluxline_proto::Moment;
 
 use super::coverage::Coverage;
 use super::keys::{EventId, SCOPE_ALL};
+use super::line::Has;
+use super::position::Position;
 use crate::event::PacketRow;
 
 /// No slot.
@@ -25,39 +23,32 @@ pub(super) struct Fragment {
 #[derive(Clone, Debug)]
 pub(super) struct OpenEvent {
     pub(super) id: EventId,
+    /// When it was opened.
+    pub(super) opened: Moment,
+    /// A window of time closes then.
+    pub(super) deadline: Moment,
     pub(super) first: Moment,
     pub(super) last: Moment,
-    pub(super) deadline: Moment,
     pub(super) packets: Vec<PacketRow>,
     pub(super) bytes: Vec<u8>,
     /// The sources that have a fragment; `fragments` has one at the same place.
     pub(super) sources: Vec<u32>,
     /// Fragments; those beyond `sources` are memory from earlier events.
     pub(super) fragments: Vec<Fragment>,
-    pub(super) complete_fragments: u32,
-    /// Required fragments that are not complete.
-    pub(super) required_left: u32,
+    /// The set of sources with their whole fragment, one bit each ([`EventId::bit_of`]).
+    pub(super) whole: Vec<u64>,
     /// What it was charged for \[byte\].
     pub(super) cost: u64,
-    list: Waiting,
     previous: u32,
     next: u32,
 }
 
-/// What an event waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
-    /// Something required.
-    Required,
-    /// Optional sources only.
-    Optional,
-}
-
-/// Ends of a list.
+/// When an event begins, and when it must end.
 #[derive(Clone, Copy, Debug)]
-struct Ends {
-    head: u32,
-    tail: u32,
+pub(super) struct Begin {
+    pub(super) opened: Moment,
+    pub(super) arrival: Moment,
+    pub(super) deadline: Moment,
 }
 
 /// All slots.
@@ -68,22 +59,15 @@ pub(super) struct Slab {
     /// Memory of the free slots \[byte\].
     free_bytes: u64,
     free_bytes_max: u64,
-    required: Ends,
-    optional: Ends,
+    head: u32,
+    tail: u32,
 }
 
 impl Slab {
     /// Free slots keep at most `free_bytes_max` of memory.
     pub(super) fn new(free_bytes_max: u64) -> Slab {
-        let empty = Ends { head: NONE, tail: NONE };
-        Slab {
-            slots: Vec::new(),
-            free: Vec::new(),
-            free_bytes: 0,
-            free_bytes_max,
-            required: empty,
-            optional: empty,
-        }
+        let (slots, free) = (Vec::new(), Vec::new());
+        Slab { slots, free, free_bytes: 0, free_bytes_max, head: NONE, tail: NONE }
     }
 
     /// How many events are open.
@@ -91,8 +75,8 @@ impl Slab {
         (self.slots.len() - self.free.len()) as u32
     }
 
-    /// A slot for a new event, at the end of the list for what is required.
-    pub(super) fn take(&mut self, id: EventId, first: Moment, deadline: Moment) -> u32 {
+    /// A slot for a new event.
+    pub(super) fn take(&mut self, id: EventId, begin: Begin) -> u32 {
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.free_bytes -= self.slots[slot as usize].memory_bytes();
@@ -105,10 +89,11 @@ impl Slab {
         };
         let event = &mut self.slots[slot as usize];
         event.id = id;
-        event.first = first;
-        event.last = first;
-        event.deadline = deadline;
-        self.link(slot, Waiting::Required);
+        event.opened = begin.opened;
+        event.deadline = begin.deadline;
+        event.first = begin.arrival;
+        event.last = begin.arrival;
+        self.link(slot);
         slot
     }
 
@@ -125,74 +110,43 @@ impl Slab {
         self.free.push(slot);
     }
 
-    /// The event in `slot` has all that is required and waits for the rest until `deadline`, or
-    /// until its own, if that is earlier (then it may close as late as the event before it).
-    pub(super) fn wait_for_optional(&mut self, slot: u32, deadline: Moment) {
-        self.unlink(slot);
-        let event = &mut self.slots[slot as usize];
-        event.deadline = deadline.min(event.deadline);
-        self.link(slot, Waiting::Optional);
+    /// The slot of the event that was opened first.
+    #[inline]
+    pub(super) fn oldest(&self) -> Option<u32> {
+        (self.head != NONE).then_some(self.head)
     }
 
-    /// The first event of a list, and its deadline.
-    pub(super) fn head(&self, list: Waiting) -> Option<(u32, Moment)> {
-        let head = self.ends(list).head;
-        self.slots.get(head as usize).map(|event| (head, event.deadline))
-    }
-
-    /// Writes the slots of all open events of `list` into `out`, oldest first.
-    pub(super) fn slots(&self, list: Waiting, out: &mut Vec<u32>) {
-        let mut slot = self.ends(list).head;
-        while let Some(event) = self.slots.get(slot as usize) {
-            out.push(slot);
-            slot = event.next;
-        }
-    }
-
+    #[inline]
     pub(super) fn event(&self, slot: u32) -> &OpenEvent {
         &self.slots[slot as usize]
     }
 
+    #[inline]
     pub(super) fn event_mut(&mut self, slot: u32) -> &mut OpenEvent {
         &mut self.slots[slot as usize]
     }
 
-    fn ends(&self, list: Waiting) -> Ends {
-        match list {
-            Waiting::Required => self.required,
-            Waiting::Optional => self.optional,
-        }
-    }
-
-    fn ends_mut(&mut self, list: Waiting) -> &mut Ends {
-        match list {
-            Waiting::Required => &mut self.required,
-            Waiting::Optional => &mut self.optional,
-        }
-    }
-
-    fn link(&mut self, slot: u32, list: Waiting) {
-        let tail = self.ends(list).tail;
+    fn link(&mut self, slot: u32) {
+        let tail = self.tail;
         let event = &mut self.slots[slot as usize];
-        event.list = list;
         event.previous = tail;
         event.next = NONE;
         match self.slots.get_mut(tail as usize) {
             Some(last) => last.next = slot,
-            None => self.ends_mut(list).head = slot,
+            None => self.head = slot,
         }
-        self.ends_mut(list).tail = slot;
+        self.tail = slot;
     }
 
     fn unlink(&mut self, slot: u32) {
-        let OpenEvent { list, previous, next, .. } = self.slots[slot as usize];
+        let OpenEvent { previous, next, .. } = self.slots[slot as usize];
         match self.slots.get_mut(previous as usize) {
             Some(event) => event.next = next,
-            None => self.ends_mut(list).head = next,
+            None => self.head = next,
         }
         match self.slots.get_mut(next as usize) {
             Some(event) => event.previous = previous,
-            None => self.ends_mut(list).tail = previous,
+            None => self.tail = previous,
         }
     }
 }
@@ -200,18 +154,17 @@ impl Slab {
 impl OpenEvent {
     fn empty() -> OpenEvent {
         OpenEvent {
-            id: EventId { scope: SCOPE_ALL, epoch: 0, key: 0 },
+            id: EventId { scope: SCOPE_ALL, position: Position::default() },
+            opened: Moment::default(),
+            deadline: Moment::default(),
             first: Moment::default(),
             last: Moment::default(),
-            deadline: Moment::default(),
             packets: Vec::new(),
             bytes: Vec::new(),
             sources: Vec::new(),
             fragments: Vec::new(),
-            complete_fragments: 0,
-            required_left: 0,
+            whole: Vec::new(),
             cost: 0,
-            list: Waiting::Required,
             previous: NONE,
             next: NONE,
         }
@@ -221,8 +174,7 @@ impl OpenEvent {
         self.packets.clear();
         self.bytes.clear();
         self.sources.clear();
-        self.complete_fragments = 0;
-        self.required_left = 0;
+        self.whole.clear();
         self.cost = 0;
     }
 
@@ -232,15 +184,12 @@ impl OpenEvent {
         let fragments = self.fragments.capacity() * size_of::<Fragment>();
         let coverage: usize = self.fragments.iter().map(|its| its.coverage.memory_bytes()).sum();
         let sources = self.sources.capacity() * size_of::<u32>();
-        (self.bytes.capacity() + rows + fragments + coverage + sources) as u64
-    }
-
-    /// Whether everything required came, and the rest is waited for.
-    pub(super) fn waits_for_optional(&self) -> bool {
-        self.list == Waiting::Optional
+        let whole = self.whole.capacity() * size_of::<u64>();
+        (self.bytes.capacity() + rows + fragments + coverage + sources + whole) as u64
     }
 
     /// The place of the fragment of `source`; `hint` is where it was in the event before.
+    #[inline]
     pub(super) fn fragment_of(&self, source: u32, hint: usize) -> Option<usize> {
         if self.sources.get(hint) == Some(&source) {
             return Some(hint);
@@ -257,6 +206,38 @@ impl OpenEvent {
             None => self.fragments.push(Fragment::default()),
         }
         place
+    }
+
+    /// Notes that the fragment of `source` is whole.
+    #[inline]
+    pub(super) fn set_whole(&mut self, source: u32) {
+        let bit = self.id.bit_of(source);
+        let word = bit as usize / 64;
+        if self.whole.len() <= word {
+            self.whole.resize(word + 1, 0);
+        }
+        self.whole[word] |= 1 << (bit % 64);
+    }
+
+    /// Whether the fragment of `source` is whole.
+    #[inline]
+    pub(super) fn has_whole(&self, source: u32) -> bool {
+        let bit = self.id.bit_of(source);
+        self.whole.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    }
+
+    /// What it has of `source`.
+    pub(super) fn has(&self, source: u32) -> Has {
+        match self.fragment_of(source, 0) {
+            Some(_) if self.has_whole(source) => Has::Whole,
+            Some(_) => Has::Part,
+            None => Has::Nothing,
+        }
+    }
+
+    /// How many sources have their whole fragment.
+    pub(super) fn whole_count(&self) -> u32 {
+        self.whole.iter().map(|word| word.count_ones()).sum()
     }
 
     /// Fragments with their sources.

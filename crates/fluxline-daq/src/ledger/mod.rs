@@ -12,6 +12,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::builder::{Amendment, SourceSummary};
 use crate::event::EventBatch;
 use crate::readout::sequence::MissingRange;
 
@@ -38,6 +39,8 @@ pub struct Ledger {
     pub rejects: Vec<RejectEntry>,
     /// What an emulator knows that it sent.
     pub truth: Option<Truth>,
+    /// Where sources were silent, and proved later that they had sent nothing.
+    pub amendments: Vec<Amendment>,
 }
 
 /// One input of the ledger.
@@ -70,6 +73,8 @@ pub struct SourceEntry {
     pub last_sequence: Option<u64>,
     /// Where its packets went.
     pub counters: SourceCounters,
+    /// What events saw of it, and its state at the end.
+    pub events: SourceSummary,
     /// The missing numbers.
     pub missing: Vec<MissingRange>,
     /// How many missing packets `missing` does not name.

@@ -8,13 +8,12 @@
 //! those without either in turns. The choice depends on packets alone, never on threads or speed:
 //! no packet is chosen before the next one of every input is known.
 
-mod position;
 #[cfg(test)]
 mod tests;
 
 use fluxline_proto::Moment;
 
-pub use position::{OrderedBy, Position};
+use crate::builder::Position;
 
 /// One of the inputs that are read as one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use fluxline_proto::Moment;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::{Lane, Merge, Position, Times};
+use super::{Lane, Merge, Times};
+use crate::builder::Position;
 
 /// A packet: when it was captured, and its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ fn merge(lanes: &[Lane], packets: &[Vec<Packet>]) -> Vec<Given> {
         let packet = packets[chosen][read[chosen]];
         given.push(Given { lane: chosen, packet, now: merge.now() });
         read[chosen] += 1;
-        let position = Position { generation: 0, key: packet.key };
+        let position = Position { generation: 0, ordinal: packet.key };
         positions[chosen] = positions[chosen].max(Some(position));
         merge.take(chosen);
     }

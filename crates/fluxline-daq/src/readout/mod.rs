@@ -21,7 +21,9 @@ use crate::ledger::SourceCounters;
 
 use rejects::Rejects;
 pub use rejects::{FIRST_BYTES_MAX, RejectRow};
-use sequence::{HeldFate, Order, SequenceLimits, SequenceRule, SequenceTracker};
+use sequence::{
+    Evidence, HeldFate, Order, POSITION_START, SequenceLimits, SequenceRule, SequenceTracker,
+};
 
 /// What the readout must know of one packet type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +34,20 @@ pub struct PacketRule {
     pub sequence_class: u8,
     /// Width of the event key \[bit\], after which it wraps; 0 or more than 63: it does not wrap.
     pub event_bits: u8,
+    /// Width of the spill number \[bit\], after which it wraps; 0 or more than 31: it does not wrap.
+    pub spill_bits: u8,
+}
+
+impl PacketRule {
+    /// The width of a key that wraps; 64 when it does not.
+    fn event_bits(&self) -> u8 {
+        if (1..64).contains(&self.event_bits) { self.event_bits } else { 64 }
+    }
+
+    /// The width of a spill number that wraps; 64 when it does not.
+    fn spill_bits(&self) -> u8 {
+        if (1..32).contains(&self.spill_bits) { self.spill_bits } else { 64 }
+    }
 }
 
 /// What the readout must know of one format: a rule per packet type, in the description's order.
@@ -67,12 +83,33 @@ impl Default for ReadoutLimits {
 pub struct Accepted {
     /// The source's number in the run's table of sources.
     pub source: u32,
+    /// Number of the input that it came by.
+    pub input: u16,
     /// How often the source restarted before.
     pub epoch: u32,
     /// The packet counter, unwrapped to 64 bits.
     pub sequence: Option<u64>,
+    /// What the packet counter says of its order; `None`: it has none.
+    pub counted: Option<Counted>,
     /// Width of the event key \[bit\]; 64: it does not wrap.
     pub event_bits: u8,
+    /// Width of the spill number \[bit\]; 64: it does not wrap.
+    pub spill_bits: u8,
+}
+
+/// What the packet counter says of a packet's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// The class of packet types that share the counter.
+    pub class: u8,
+    /// Its place in the count of packets since the counter last began anew.
+    pub count: u64,
+    /// How many numbers before it had not come yet.
+    pub missing: u64,
+    /// Whether a later one came before it.
+    pub reordered: bool,
+    /// How often the counter began anew before.
+    pub restarts: u32,
 }
 
 /// What became of one packet at the readout.
@@ -128,7 +165,7 @@ struct Held {
     port: u16,
     time: Moment,
     parsed: Parsed,
-    event_bits: u8,
+    rule: PacketRule,
 }
 
 /// The readout. Memory: bounded by [`ReadoutLimits`], about 1 KiB per source and counter and one
@@ -177,7 +214,6 @@ impl Readout {
         let rule = self.formats.get(usize::from(format));
         let rule = rule.and_then(|rules| rules.packets.get(usize::from(parsed.packet)));
         let rule = rule.copied().unwrap_or_default();
-        let event_bits = if (1..64).contains(&rule.event_bits) { rule.event_bits } else { 64 };
         let limits = self.limits.sequence;
         let source = &mut self.sources[number as usize];
         source.last_time = source.last_time.max(datagram.time);
@@ -187,15 +223,27 @@ impl Readout {
         let (Some(value), Some(counts)) = (parsed.sequence, rule.sequence) else {
             source.counters.unsequenced += 1;
             source.counters.to_builder += 1;
-            let accepted =
-                Accepted { source: number, epoch: source.epoch, sequence: None, event_bits };
+            let accepted = Accepted {
+                source: number,
+                input: format,
+                epoch: source.epoch,
+                sequence: None,
+                counted: None,
+                event_bits: rule.event_bits(),
+                spill_bits: rule.spill_bits(),
+            };
             deliver(&accepted, datagram, parsed);
             return Verdict::Accepted(accepted);
         };
         let line = source.line(rule.sequence_class, || SequenceTracker::new(counts, limits));
-        let observed = source.lines[line].tracker.observe(value, parsed.sensor_time_ns);
+        let evidence = Evidence {
+            time_ns: parsed.sensor_time_ns,
+            key: parsed.event.map(|key| key << (64 - rule.event_bits())),
+            arrival: Some(datagram.time),
+        };
+        let observed = source.lines[line].tracker.observe(value, evidence);
         if let Some(fate) = observed.held {
-            source.settle_held(number, line, fate, &mut deliver);
+            source.settle_held((number, format), line, fate, &mut deliver);
         }
         match observed.order {
             Order::Duplicate => {
@@ -203,7 +251,7 @@ impl Readout {
                 return Verdict::Duplicate;
             }
             Order::Doubtful => {
-                source.hold(line, datagram, parsed, event_bits);
+                source.hold(line, datagram, parsed, rule);
                 return Verdict::Held;
             }
             Order::Reordered => source.counters.reordered += 1,
@@ -211,8 +259,21 @@ impl Readout {
         }
         source.counters.to_builder += 1;
         source.note_sequence(observed.sequence);
-        let sequence = Some(observed.sequence);
-        let accepted = Accepted { source: number, epoch: source.epoch, sequence, event_bits };
+        let accepted = Accepted {
+            source: number,
+            input: format,
+            epoch: source.epoch,
+            sequence: Some(observed.sequence),
+            counted: Some(Counted {
+                class: rule.sequence_class,
+                count: observed.count,
+                missing: if let Order::Gap { missing } = observed.order { missing } else { 0 },
+                reordered: observed.order == Order::Reordered,
+                restarts: source.lines[line].tracker.restarts(),
+            }),
+            event_bits: rule.event_bits(),
+            spill_bits: rule.spill_bits(),
+        };
         deliver(&accepted, datagram, parsed);
         Verdict::Accepted(accepted)
     }
@@ -227,7 +288,8 @@ impl Readout {
         for (number, source) in self.sources.iter_mut().enumerate() {
             for line in 0..source.lines.len() {
                 if let Some(fate) = source.lines[line].tracker.finish() {
-                    source.settle_held(number as u32, line, fate, &mut deliver);
+                    let of = (number as u32, source.format);
+                    source.settle_held(of, line, fate, &mut deliver);
                 }
             }
         }
@@ -339,7 +401,7 @@ impl Source {
         }
     }
 
-    fn hold(&mut self, line: usize, datagram: &Datagram<'_>, parsed: &Parsed, event_bits: u8) {
+    fn hold(&mut self, line: usize, datagram: &Datagram<'_>, parsed: &Parsed, rule: PacketRule) {
         let line = &mut self.lines[line];
         let mut bytes = core::mem::take(&mut line.spare);
         bytes.clear();
@@ -350,13 +412,13 @@ impl Source {
             port: datagram.port,
             time: datagram.time,
             parsed: *parsed,
-            event_bits,
+            rule,
         });
     }
 
     fn settle_held(
         &mut self,
-        number: u32,
+        (number, input): (u32, u16),
         line: usize,
         fate: HeldFate,
         deliver: &mut impl FnMut(&Accepted, &Datagram<'_>, &Parsed),
@@ -371,9 +433,18 @@ impl Source {
                 self.note_sequence(sequence);
                 let accepted = Accepted {
                     source: number,
+                    input,
+                    counted: Some(Counted {
+                        class: self.lines[line].class,
+                        count: POSITION_START,
+                        missing: 0,
+                        reordered: false,
+                        restarts: self.lines[line].tracker.restarts(),
+                    }),
                     epoch: self.epoch,
                     sequence: Some(sequence),
-                    event_bits: held.event_bits,
+                    event_bits: held.rule.event_bits(),
+                    spill_bits: held.rule.spill_bits(),
                 };
                 let Held { ref bytes, sender, port, time, ref parsed, .. } = held;
                 deliver(&accepted, &Datagram { bytes, sender, port, time }, parsed);

@@ -11,6 +11,7 @@
 //! old numbering shows that the doubtful packet was a straggler: it counts as late. So each
 //! packet is counted exactly once. Source of the rule: RFC 3550, appendix A.1.
 
+use fluxline_proto::{Moment, Span};
 use serde::{Deserialize, Serialize};
 
 use super::missing::MissingPositions;
@@ -42,6 +43,24 @@ pub struct SequenceLimits {
 impl Default for SequenceLimits {
     fn default() -> SequenceLimits {
         SequenceLimits { window_packets: 4096, jump_packets_max: 1 << 24, ranges_max: 1024 }
+    }
+}
+
+/// What a packet says besides its number: it tells a counter that began anew from a packet that
+/// came twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// The sensor's time.
+    pub time_ns: Option<u64>,
+    /// The event key, shifted so that its highest bit is the word's.
+    pub key: Option<u64>,
+    /// When it arrived.
+    pub arrival: Option<Moment>,
+}
+
+impl From<Option<u64>> for Evidence {
+    fn from(time_ns: Option<u64>) -> Evidence {
+        Evidence { time_ns, ..Evidence::default() }
     }
 }
 
@@ -84,6 +103,9 @@ pub struct Observed {
     pub order: Order,
     /// Its number, unwrapped to 64 bits: modulo the counter's range it is the number in the packet.
     pub sequence: u64,
+    /// Its place in the count of packets since the counter last began anew: grows by one from
+    /// packet to packet, whatever the counter's step.
+    pub count: u64,
 }
 
 /// Missing packet numbers, both ends included, in steps of the counter.
@@ -104,8 +126,16 @@ enum Place {
     Elsewhere,
 }
 
+/// A packet that comes twice comes sooner than this after the newest one.
+const SILENCE: Span = Span::from_ms(500);
+
+/// Whether key `a` is ahead of `b`, in half the range of keys.
+fn is_ahead(a: u64, b: u64) -> bool {
+    (a.wrapping_sub(b) as i64) > 0
+}
+
 /// The first position of a numbering; the room below is for packets from before the first.
-const POSITION_START: u64 = 1 << 62;
+pub(super) const POSITION_START: u64 = 1 << 62;
 /// Counters with fewer values than this cannot show a restart: everything not behind is ahead.
 const RESTART_VALUES_MIN: u64 = 1 << 16;
 /// Counters with more values than this need no time stamp to find losses of whole wraps.
@@ -136,10 +166,10 @@ pub struct SequenceTracker {
     first: u64,
     newest: u64,
     newest_value: u64,
-    newest_time_ns: Option<u64>,
+    newest_evidence: Evidence,
     /// One bit per position modulo its length.
     seen: Vec<u64>,
-    doubtful: Option<(u64, Option<u64>)>,
+    doubtful: Option<(u64, Evidence)>,
     lost: u64,
     missing: MissingPositions,
 
@@ -178,7 +208,7 @@ impl SequenceTracker {
             first: POSITION_START,
             newest: POSITION_START,
             newest_value: 0,
-            newest_time_ns: None,
+            newest_evidence: Evidence::default(),
             seen: vec![0; (window as usize).div_ceil(64)],
             doubtful: None,
             lost: 0,
@@ -190,34 +220,36 @@ impl SequenceTracker {
         }
     }
 
-    /// A packet came with the counter at `value`; `time_ns` is the sensor's time, where it has one.
-    pub fn observe(&mut self, value: u64, time_ns: Option<u64>) -> Observed {
+    /// A packet came with the counter at `value`; `evidence` is what else it says, or the sensor's
+    /// time alone.
+    pub fn observe(&mut self, value: u64, evidence: impl Into<Evidence>) -> Observed {
+        let evidence = evidence.into();
         let value = value & self.mask;
         if !self.started {
-            self.start(value, time_ns);
+            self.start(value, evidence);
             return self.observed(None, Order::InOrder, self.newest);
         }
-        let place = self.place(value, time_ns);
-        let Some((held, held_time)) = self.doubtful else {
-            return self.settle(None, &place, value, time_ns);
+        let place = self.place(value, evidence);
+        let Some((held, held_evidence)) = self.doubtful else {
+            return self.settle(None, &place, value, evidence);
         };
         if matches!(place, Place::Elsewhere) && held == value {
-            return Observed { held: None, order: Order::Duplicate, sequence: value };
+            return Observed { held: None, order: Order::Duplicate, sequence: value, count: 0 };
         }
-        if self.confirms(&place, (held, held_time), (value, time_ns)) {
-            let fate = self.restart(held, held_time);
-            let place = self.place(value, time_ns);
-            return self.settle(Some(fate), &place, value, time_ns);
+        if self.confirms(&place, (held, held_evidence), (value, evidence)) {
+            let fate = self.restart(held, held_evidence);
+            let place = self.place(value, evidence);
+            return self.settle(Some(fate), &place, value, evidence);
         }
         self.doubtful = None;
-        self.settle(Some(HeldFate::Late), &place, value, time_ns)
+        self.settle(Some(HeldFate::Late), &place, value, evidence)
     }
 
     /// The end: a packet still kept aside is taken for the first of a new numbering, so that it is
     /// not lost.
     pub fn finish(&mut self) -> Option<HeldFate> {
-        let (value, time_ns) = self.doubtful?;
-        Some(self.restart(value, time_ns))
+        let (value, evidence) = self.doubtful?;
+        Some(self.restart(value, evidence))
     }
 
     /// How many packets the counter says were sent between the first and the last that came.
@@ -255,7 +287,7 @@ impl SequenceTracker {
     }
 
     fn observed(&self, held: Option<HeldFate>, order: Order, position: u64) -> Observed {
-        Observed { held, order, sequence: self.sequence_at(position) }
+        Observed { held, order, sequence: self.sequence_at(position), count: position }
     }
 
     fn sequence_at(&self, position: u64) -> u64 {
@@ -263,23 +295,23 @@ impl SequenceTracker {
         self.start_sequence.wrapping_add(steps.wrapping_mul(self.step))
     }
 
-    fn start(&mut self, value: u64, time_ns: Option<u64>) {
+    fn start(&mut self, value: u64, evidence: Evidence) {
         self.started = true;
         self.start_sequence = value;
         self.first = POSITION_START;
         self.newest = POSITION_START;
         self.newest_value = value;
-        self.newest_time_ns = time_ns;
+        self.newest_evidence = evidence;
         self.seen.fill(0);
         self.mark(POSITION_START);
     }
 
-    fn doubt(&mut self, held: Option<HeldFate>, value: u64, time_ns: Option<u64>) -> Observed {
-        self.doubtful = Some((value, time_ns));
-        Observed { held, order: Order::Doubtful, sequence: value }
+    fn doubt(&mut self, held: Option<HeldFate>, value: u64, evidence: Evidence) -> Observed {
+        self.doubtful = Some((value, evidence));
+        Observed { held, order: Order::Doubtful, sequence: value, count: 0 }
     }
 
-    fn restart(&mut self, value: u64, time_ns: Option<u64>) -> HeldFate {
+    fn restart(&mut self, value: u64, evidence: Evidence) -> HeldFate {
         let room = self.ranges_max.saturating_sub(self.missing_before.len());
         let live: Vec<MissingRange> = self.missing().skip(self.missing_before.len()).collect();
         debug_assert!(live.len() <= room, "the limit holds for both lists together");
@@ -291,7 +323,7 @@ impl SequenceTracker {
         self.lost = 0;
         self.epoch = self.epoch.saturating_add(1);
         self.doubtful = None;
-        self.start(value, time_ns);
+        self.start(value, evidence);
         HeldFate::Restart { sequence: value }
     }
 
@@ -302,12 +334,12 @@ impl SequenceTracker {
     fn confirms(
         &self,
         place: &Place,
-        (held, held_time): (u64, Option<u64>),
-        (value, time_ns): (u64, Option<u64>),
+        (held, held_evidence): (u64, Evidence),
+        (value, evidence): (u64, Evidence),
     ) -> bool {
         let fits = match place {
             Place::Ahead(_) => false,
-            Place::Behind(_) => self.is_later(held_time) && self.is_later(time_ns),
+            Place::Behind(_) => self.is_later(held_evidence) && self.is_later(evidence),
             Place::Elsewhere => true,
         };
         fits && self.neighbours(held, value)
@@ -330,10 +362,10 @@ impl SequenceTracker {
         difference.is_multiple_of(self.step).then_some(difference / self.step)
     }
 
-    fn place(&self, value: u64, time_ns: Option<u64>) -> Place {
+    fn place(&self, value: u64, evidence: Evidence) -> Place {
         let ahead = self.steps(self.newest_value, value);
         if let (Some(step_ns), Some(from), Some(to), Some(ahead)) =
-            (self.timestamp_step_ns, self.newest_time_ns, time_ns, ahead)
+            (self.timestamp_step_ns, self.newest_evidence.time_ns, evidence.time_ns, ahead)
         {
             return self.place_by_time(ahead, (i128::from(to) - i128::from(from), step_ns));
         }
@@ -344,7 +376,7 @@ impl SequenceTracker {
         match self.steps(value, self.newest_value) {
             // A duplicate has its original's time; a seen number with a later time than the
             // newest packet's is a counter that started anew.
-            Some(behind) if behind < self.window && self.is_newer(behind, time_ns) => {
+            Some(behind) if behind < self.window && self.is_newer(behind, evidence) => {
                 Place::Elsewhere
             }
             Some(behind) if behind < self.window => Place::Behind(behind),
@@ -366,13 +398,19 @@ impl SequenceTracker {
         }
     }
 
-    fn is_newer(&self, behind: u64, time_ns: Option<u64>) -> bool {
-        self.is_later(time_ns) && self.has_seen(self.newest - behind)
+    fn is_newer(&self, behind: u64, evidence: Evidence) -> bool {
+        self.is_later(evidence) && self.has_seen(self.newest - behind)
     }
 
-    /// Whether a time is after that of the newest packet.
-    fn is_later(&self, time_ns: Option<u64>) -> bool {
-        matches!((time_ns, self.newest_time_ns), (Some(time), Some(newest)) if time > newest)
+    /// Whether a packet was sent after the newest one: its time is later, its key is, or it came
+    /// after a silence that is too long for a packet that came twice.
+    fn is_later(&self, evidence: Evidence) -> bool {
+        let Evidence { time_ns, key, arrival } = self.newest_evidence;
+        let time_later = matches!((evidence.time_ns, time_ns), (Some(a), Some(b)) if a > b);
+        let key_later = matches!((evidence.key, key), (Some(a), Some(b)) if is_ahead(a, b));
+        time_later
+            || key_later
+            || matches!((evidence.arrival, arrival), (Some(a), Some(b)) if a.since(b) >= SILENCE)
     }
 
     fn settle(
@@ -380,14 +418,15 @@ impl SequenceTracker {
         held: Option<HeldFate>,
         place: &Place,
         value: u64,
-        time_ns: Option<u64>,
+        evidence: Evidence,
     ) -> Observed {
         match *place {
             Place::Ahead(ahead) => {
                 let missing = ahead - 1;
                 self.advance(ahead);
                 self.newest_value = value;
-                self.newest_time_ns = time_ns.or(self.newest_time_ns);
+                let time_ns = evidence.time_ns.or(self.newest_evidence.time_ns);
+                self.newest_evidence = Evidence { time_ns, ..evidence };
                 let order = if missing == 0 { Order::InOrder } else { Order::Gap { missing } };
                 self.observed(held, order, self.newest)
             }
@@ -396,7 +435,7 @@ impl SequenceTracker {
                 let order = self.look_back(position);
                 self.observed(held, order, position)
             }
-            Place::Elsewhere => self.doubt(held, value, time_ns),
+            Place::Elsewhere => self.doubt(held, value, evidence),
         }
     }
 

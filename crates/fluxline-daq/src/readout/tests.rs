@@ -231,6 +231,7 @@ fn parsed(sequence: u64, sensor_time_ns: Option<u64>) -> Parsed {
         source: SourceKey { sender: SenderAddress::NONE, terms: 1 },
         sequence: Some(sequence),
         event: None,
+        spill: None,
         part: Part::Whole,
         sensor_time_ns,
         payload_start: 0,

@@ -84,6 +84,8 @@ impl Compiler<'_> {
             terms: self.terms(number),
             sequence: self.role(packet.sequence.as_ref().map(|sequence| &sequence.value)),
             event: self.role(packet.event.as_ref().map(|event| &event.key)),
+            spill: self
+                .role(packet.event.as_ref().and_then(|its| Some(&its.spill.as_ref()?.value))),
             fragment,
             seconds: seconds.value,
             ticks: ticks.value,

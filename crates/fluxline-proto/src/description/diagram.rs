@@ -297,7 +297,9 @@ fn roles(packet: &PacketType) -> Vec<(&'static str, String)> {
         out.push(("sequence", format!("{value}, wraps after {} bits{step}", sequence.bits)));
     }
     if let Some(event) = &packet.event {
-        out.push(("event", format!("{}, {} bits", text(&event.key), event.bits)));
+        let spill = event.spill.as_ref();
+        let spill = spill.map_or(String::new(), |its| format!(", in spill {}", text(&its.value)));
+        out.push(("event", format!("{}, {} bits{spill}", text(&event.key), event.bits)));
     }
     match &packet.fragment {
         Fragment::Whole => {}

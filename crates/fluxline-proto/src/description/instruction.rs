@@ -279,6 +279,7 @@ pub(crate) struct Roles {
     pub terms: Register,
     pub sequence: Role,
     pub event: Role,
+    pub spill: Role,
     pub fragment: FragmentPlan,
     pub seconds: Register,
     pub ticks: Register,

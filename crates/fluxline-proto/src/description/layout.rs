@@ -338,6 +338,17 @@ pub struct Event {
     pub key: Expr,
     /// Its width \[bit\].
     pub bits: u8,
+    /// The number of the spill within which keys are unique.
+    pub spill: Option<Spill>,
+}
+
+/// The number of the spill within which event keys are unique.
+#[derive(Clone, Debug)]
+pub struct Spill {
+    /// The number.
+    pub value: Expr,
+    /// Its width \[bit\], 1 to 32, after which it wraps.
+    pub bits: u8,
 }
 
 /// Which part of the event's fragment a packet is.

@@ -336,6 +336,9 @@ pub struct Event {
     pub key: Spanned<Expression>,
     /// Its width \[bit\]; default: the field's, where `key` is one, else 64.
     pub bits: Option<Spanned<u64>>,
+    /// The number of the spill (or run) within which keys are unique, where packets carry one: a
+    /// field of at most 32 bits.
+    pub spill: Option<Spanned<Expression>>,
 }
 
 /// Which part of its source's fragment of the event a packet is: `index` and `count`, or a byte

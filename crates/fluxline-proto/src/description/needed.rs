@@ -47,6 +47,7 @@ pub(crate) fn needed_values(packet: &PacketType) -> Vec<bool> {
     }
     roots.extend(packet.sequence.iter().map(|sequence| &sequence.value));
     roots.extend(packet.event.iter().map(|event| &event.key));
+    roots.extend(packet.event.iter().filter_map(|event| Some(&event.spill.as_ref()?.value)));
     match &packet.fragment {
         Fragment::Whole => {}
         Fragment::Index { index, count, .. } => roots.extend([index, count]),

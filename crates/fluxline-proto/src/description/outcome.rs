@@ -13,6 +13,8 @@ pub struct Parsed {
     pub sequence: Option<u64>,
     /// The event key as it stands in the packet; its width is the packet type's.
     pub event: Option<u64>,
+    /// The spill number as it stands in the packet: keys count anew with each.
+    pub spill: Option<u64>,
     /// Which part of its source's fragment of the event it is.
     pub part: Part,
     /// The sensor's time \[ns since the description's epoch\].

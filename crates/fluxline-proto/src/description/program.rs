@@ -317,6 +317,7 @@ impl<'a, const N: usize> Machine<'a, N> {
             source: SourceKey { sender, terms: self.at(roles.terms) },
             sequence: present(roles.sequence),
             event: present(roles.event),
+            spill: present(roles.spill),
             part,
             sensor_time_ns: (self.at(roles.time_present) != 0).then(|| self.time_ns(roles)),
             payload_start,

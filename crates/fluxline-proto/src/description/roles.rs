@@ -19,7 +19,7 @@ use super::expression::Expr;
 use super::interval::{Known, Range};
 use super::layout::{
     Crc, EMULATE_VARIABLES, Edge, Event, Fragment, Origin, PacketType, Payload, Records, Sequence,
-    SizeRule, SourceTerm, Timestamp,
+    SizeRule, SourceTerm, Spill, Timestamp,
 };
 use super::model;
 use super::names::nearest;
@@ -29,6 +29,9 @@ use super::time_unit;
 use super::word::mask;
 
 type Span = core::ops::Range<usize>;
+
+/// The widest spill number \[bit\].
+const SPILL_BITS_MAX: u32 = 32;
 
 /// Checks one packet type.
 pub(crate) fn packet_type(
@@ -328,7 +331,24 @@ impl Roles<'_, '_> {
         let (key, range) = self.expression(&event.key, "`event.key`")?;
         let widths = (event.bits.as_ref(), event.key.span());
         let bits = self.width("`event`", (&key, range), widths, (1, Some(64)))?;
-        Ok(Some(Event { key, bits }))
+        let spill = event.spill.as_ref().map(|spill| self.spill(spill)).transpose()?;
+        Ok(Some(Event { key, bits, spill }))
+    }
+
+    fn spill(&self, written: &Spanned<model::Expression>) -> Result<Spill, LoadError> {
+        let (value, range) = self.expression(written, "`event.spill`")?;
+        let bits = self.field_bits(&value).unwrap_or(SPILL_BITS_MAX);
+        if bits > SPILL_BITS_MAX || range.1 > mask(SPILL_BITS_MAX) {
+            let message = format!(
+                "`event.spill`: its value can be {}, more than {SPILL_BITS_MAX} bits hold; mask \
+                 it, like `({}) & {:#x}`",
+                range.1,
+                self.header.layout.text_of(&value),
+                mask(SPILL_BITS_MAX)
+            );
+            return Err(self.error(written.span(), &message));
+        }
+        Ok(Spill { value, bits: bits as u8 })
     }
 
     fn fragment(

@@ -527,6 +527,7 @@ impl Writer {
         }
         if let Some(event) = &packet.event {
             found.push(("event", &event.key));
+            found.extend(event.spill.iter().map(|spill| ("spill", &spill.value)));
         }
         match &packet.fragment {
             Fragment::Whole => {}

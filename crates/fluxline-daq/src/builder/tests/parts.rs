@@ -1,4 +1,4 @@
-//! What goes wrong with events elsewhere, each by name, and random arrivals against obvious models.
+//! Parts of fragments, bounds of memory and windows: what goes wrong elsewhere, each by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,17 @@ use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
-use super::*;
-use crate::event::EventRow;
+use super::super::*;
+use crate::event::{EventRow, EventStatus};
 use crate::ledger::Ledger;
-use crate::readout::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits};
+use crate::readout::{Accepted, Counted, FormatRules, PacketRule, Readout, ReadoutLimits};
 
 /// One packet in short.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     source: u32,
-    epoch: u32,
+    /// Its place in the count of packets, and how often the counter restarted before.
+    count: Option<(u64, u32)>,
     key: Option<u64>,
     bits: u8,
     part: Part,
@@ -27,7 +28,7 @@ struct Packet {
 
 const PACKET: Packet = Packet {
     source: 0,
-    epoch: 0,
+    count: None,
     key: Some(1),
     bits: 64,
     part: Part::Whole,
@@ -53,15 +54,25 @@ fn push(builder: &mut Builder, packet: Packet) -> Placement {
     buffer.extend_from_slice(packet.payload);
     let accepted = Accepted {
         source: packet.source,
-        epoch: packet.epoch,
+        input: 0,
+        epoch: 0,
         sequence: None,
+        counted: packet.count.map(|(count, restarts)| Counted {
+            class: 0,
+            count,
+            missing: 0,
+            reordered: false,
+            restarts,
+        }),
         event_bits: packet.bits,
+        spill_bits: 32,
     };
     let parsed = Parsed {
         packet: 0,
         source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
         sequence: None,
         event: packet.key,
+        spill: None,
         part: packet.part,
         sensor_time_ns: packet.sensor_ns,
         payload_start: 4,
@@ -164,23 +175,24 @@ fn late_packet_does_not_close_the_wrong_frame() {
 }
 
 #[test]
-fn overload_refuses_the_newest_and_not_the_oldest() {
+fn overload_closes_the_oldest_event_and_refuses_nothing() {
     let limits = BuilderConfig {
-        events_open_max: 2,
+        events_open_max: 4,
         ..config(Mode::Key(Scope::PerSource), Expectation::Count(1))
     };
     let mut builder = Builder::new(limits);
     let placed = |builder: &mut Builder, key, number| {
         push(builder, Packet { key: Some(key), part: index(number, 2), ..PACKET })
     };
-    assert_eq!(placed(&mut builder, 1, 0), Placement::Stored);
-    assert_eq!(placed(&mut builder, 2, 0), Placement::Stored);
-    assert_eq!(placed(&mut builder, 3, 0), Placement::BuilderFull);
-    assert_eq!(placed(&mut builder, 1, 1), Placement::Stored);
-    assert_eq!(placed(&mut builder, 3, 1), Placement::Stored);
-    let batch = finish(&mut builder);
-    assert_eq!(batch.events[0].status, EventStatus::Complete);
-    assert_eq!(builder.source_counters()[0].builder_full, 1);
+    for key in 1..=3 {
+        assert_eq!(placed(&mut builder, key, 0), Placement::Stored);
+    }
+    assert_eq!(statuses(&take(&mut builder)), [(Some(1), EventStatus::Incomplete, 1)]);
+    assert_eq!(placed(&mut builder, 2, 1), Placement::Stored);
+    assert_eq!(placed(&mut builder, 1, 1), Placement::Late);
+    let wanted = [(Some(2), EventStatus::Complete, 2), (Some(1), EventStatus::Late, 1)];
+    assert_eq!(statuses(&take(&mut builder)), wanted);
+    assert_eq!(builder.source_counters()[0].builder_full, 0);
 }
 
 #[test]
@@ -218,13 +230,20 @@ fn one_silent_source_does_not_stop_the_run() {
             assert_eq!(push(&mut builder, packet), Placement::Stored);
         }
     }
-    assert_eq!(builder.next_deadline(), Some(at(100)));
-    builder.poll(at(102));
+    assert_eq!(builder.next_deadline(), Some(at(10)));
+    builder.poll(at(99));
+    assert!(take(&mut builder).is_empty());
+    builder.poll(at(100));
     let batch = take(&mut builder);
-    assert_eq!(batch.events.len(), 3);
+    assert_eq!(batch.events.len(), 5);
     assert!(batch.events.iter().all(|event| event.status == EventStatus::Incomplete));
-    assert_eq!(batch.missing, "c sent nothing".repeat(3));
-    assert_eq!(batch.events[0].missing_bytes, 14);
+    assert_eq!(batch.missing, "c: sent nothing".repeat(5));
+    assert_eq!(batch.events[0].missing_bytes, 15);
+    // Later events do not wait as long for one that has never sent.
+    for source in [0, 1] {
+        push(&mut builder, Packet { source, key: Some(5), at_ms: 2100, ..PACKET });
+    }
+    assert_eq!(take(&mut builder).events.len(), 1);
 }
 
 #[test]
@@ -292,93 +311,126 @@ fn wrapping_key_goes_on_after_the_wrap() {
 }
 
 #[test]
-fn restart_closes_the_open_events_of_that_source_only() {
+fn a_restart_begins_keys_anew_for_that_source_only() {
     let mut builder = per_source();
-    push(&mut builder, Packet { source: 0, key: Some(50), part: index(0, 2), ..PACKET });
-    push(&mut builder, Packet { source: 1, key: Some(50), part: index(0, 2), ..PACKET });
-    push(&mut builder, Packet { source: 0, epoch: 1, key: Some(50), ..PACKET });
-    let wanted = [(Some(50), EventStatus::Incomplete, 1), (Some(50), EventStatus::Complete, 1)];
-    assert_eq!(statuses(&take(&mut builder)), wanted);
+    let part = index(0, 2);
+    push(&mut builder, Packet { source: 0, key: Some(50), part, count: Some((9, 0)), ..PACKET });
+    push(&mut builder, Packet { source: 1, key: Some(50), part, count: Some((9, 0)), ..PACKET });
+    push(&mut builder, Packet { source: 0, key: Some(50), count: Some((0, 1)), ..PACKET });
+    let batch = take(&mut builder);
+    let wanted = [(Some(50), EventStatus::Complete, 1), (Some(50), EventStatus::Incomplete, 1)];
+    assert_eq!(statuses(&batch), wanted);
+    let generations: Vec<_> = batch.events.iter().map(|its| (its.source, its.generation)).collect();
+    assert_eq!(generations, [(Some(0), 1), (Some(0), 0)]);
     assert_eq!(builder.events_open(), 1);
 }
 
 #[test]
-fn packets_far_below_the_newest_keys_are_late_until_keys_count_anew() {
+fn one_wrong_key_neither_closes_what_follows_nor_makes_it_late() {
+    for wrong in [1 << 40, 0] {
+        let limits = BuilderConfig {
+            closed_keys_max: 16,
+            ..config(Mode::Key(Scope::Global), Expectation::Joined)
+        };
+        let mut builder = Builder::new(limits);
+        let placed = |builder: &mut Builder, source, key, at_ms: u64| {
+            let count = Some((at_ms, 0));
+            push(builder, Packet { source, key: Some(key), count, at_ms, ..PACKET })
+        };
+        for key in 1000..5000 {
+            let spoilt = if key % 1000 == 500 { wrong + key / 1000 } else { key };
+            assert_eq!(placed(&mut builder, 0, key, key), Placement::Stored, "{key}");
+            let placement = placed(&mut builder, 1, spoilt, key);
+            assert!(spoilt != key || placement == Placement::Stored, "{key}");
+        }
+        let batch = finish(&mut builder);
+        let both = batch.events.iter().filter(|its| its.packets == 2).count();
+        assert_eq!(both, 3996);
+        assert_eq!(batch.packets.len(), 8000);
+    }
+}
+
+#[test]
+fn keys_below_all_that_are_remembered_are_late_and_open_nothing() {
     let limits = BuilderConfig {
         closed_keys_max: 16,
-        ..config(Mode::Key(Scope::Global), Expectation::Count(1))
+        ..config(Mode::Key(Scope::Global), Expectation::Joined)
     };
     let mut builder = Builder::new(limits);
-    let placed = |builder: &mut Builder, key| push(builder, Packet { key: Some(key), ..PACKET });
-    // One wrong key far ahead must not make all that follow late.
-    assert_eq!(placed(&mut builder, 1 << 40), Placement::Stored);
-    for key in 1000..2000 {
-        assert_eq!(placed(&mut builder, key), Placement::Stored, "{key}");
+    for key in 1000..5000 {
+        push(&mut builder, Packet { key: Some(key), at_ms: key, ..PACKET });
     }
-    assert_eq!(placed(&mut builder, 1999), Placement::EventDuplicate);
-    assert_eq!(placed(&mut builder, 5), Placement::Late);
-    assert_eq!(placed(&mut builder, 2000), Placement::Stored);
-    for key in 0..1000 {
-        assert_ne!(placed(&mut builder, key), Placement::EventDuplicate, "{key}");
-    }
+    let straggler = Packet { source: 1, key: Some(1005), at_ms: 5000, ..PACKET };
+    assert_eq!(push(&mut builder, straggler), Placement::Late);
+    let last = Packet { key: Some(4999), at_ms: 5000, ..PACKET };
+    assert_eq!(push(&mut builder, last), Placement::EventDuplicate);
 }
 
 #[test]
 fn shared_keys_that_count_anew_after_a_restart_do_not_silence_the_run() {
-    for (epoch, late_most) in [(1, 255), (0, 4095)] {
+    for restarts in [1, 0] {
         let mut builder = global(1);
         for key in 0..5000 {
-            push(&mut builder, Packet { key: Some(key), ..PACKET });
+            let count = Some((key, 0));
+            push(&mut builder, Packet { key: Some(key), count, at_ms: key, ..PACKET });
         }
-        let placed =
-            (0..5000).map(|key| push(&mut builder, Packet { key: Some(key), epoch, ..PACKET }));
-        let refused = placed.filter(|&placement| placement != Placement::Stored).count();
-        assert_eq!((refused, builder.counters().key_restarts), (late_most, 1));
+        for key in 0..5000 {
+            let count = Some((key + if restarts == 0 { 5000 } else { 0 }, restarts));
+            let packet = Packet { key: Some(key), count, at_ms: 5000 + key, ..PACKET };
+            assert_eq!(push(&mut builder, packet), Placement::Stored, "{key}");
+        }
+        assert_eq!(builder.counters().key_restarts, 1);
+        let generations = finish(&mut builder).events.into_iter().map(|event| event.generation);
+        assert_eq!(generations.sum::<u32>(), 5000);
     }
 }
 
 #[test]
-fn a_source_that_appears_joins_and_what_it_sent_for_closed_events_is_recorded() {
-    let mut builder = Builder::new(config(Mode::Key(Scope::Global), Expectation::Joined));
-    for key in 0..100 {
-        push(&mut builder, Packet { source: 0, key: Some(key), ..PACKET });
-    }
-    for key in 0..200 {
-        let placement = push(&mut builder, Packet { source: 1, key: Some(key), ..PACKET });
-        let wanted = if key < 100 { Placement::Late } else { Placement::Stored };
-        assert_eq!(placement, wanted, "{key}");
-        if key >= 100 {
-            push(&mut builder, Packet { source: 0, key: Some(key), ..PACKET });
-        }
-    }
-    let batch = finish(&mut builder);
-    let both = batch.events.iter().filter(|event| event.packets == 2).count();
-    let late = batch.events.iter().filter(|event| event.status == EventStatus::Late).count();
-    assert_eq!((both, late, batch.packets.len()), (100, 100, 400));
-    // What comes twice is a duplicate, be its event closed or not.
-    let again = push(&mut builder, Packet { source: 1, key: Some(7), ..PACKET });
-    assert_eq!(again, Placement::EventDuplicate);
-}
-
-#[test]
-fn optional_source_is_waited_for_only_so_long() {
+fn a_source_that_is_not_required_is_waited_for_while_it_sends_and_not_missed() {
     let expectation = Expectation::Sources(vec!["a".to_owned()]);
     let mut limits = config(Mode::Key(Scope::Global), expectation);
-    limits.optional_wait = Span::from_ms(10);
+    limits.settling = Span::ZERO;
     let mut builder = Builder::new(limits);
     builder.name_source(0, "a");
     builder.name_source(1, "b");
-    push(&mut builder, Packet { source: 0, key: Some(1), ..PACKET });
-    push(&mut builder, Packet { source: 0, key: Some(2), at_ms: 1, ..PACKET });
-    push(&mut builder, Packet { source: 1, key: Some(1), at_ms: 2, ..PACKET });
-    // The first event is whole and waits no longer; the second waits in vain.
-    assert_eq!(statuses(&take(&mut builder)), [(Some(1), EventStatus::Complete, 2)]);
-    builder.poll(at(10));
-    assert!(take(&mut builder).is_empty());
-    builder.poll(at(11));
-    assert_eq!(statuses(&take(&mut builder)), [(Some(2), EventStatus::Complete, 1)]);
-    let late = Packet { source: 1, key: Some(2), at_ms: 12, ..PACKET };
+    for source in [0, 1] {
+        push(&mut builder, Packet { source, key: Some(1), ..PACKET });
+    }
+    for key in 2..200 {
+        push(&mut builder, Packet { key: Some(key), at_ms: key, ..PACKET });
+    }
+    // It is waited for until it has been silent for the time-out; then events go on without it.
+    let batch = take(&mut builder);
+    let complete = |event: &&EventRow| event.status == EventStatus::Complete;
+    assert_eq!(batch.events.iter().filter(complete).count(), 199);
+    let late = Packet { source: 1, key: Some(2), at_ms: 200, ..PACKET };
     assert_eq!(push(&mut builder, late), Placement::Late);
+}
+
+#[test]
+fn what_comes_twice_is_a_duplicate_be_its_event_closed_or_not() {
+    let mut builder = Builder::new(config(Mode::Key(Scope::Global), Expectation::Joined));
+    push(&mut builder, PACKET);
+    assert_eq!(push(&mut builder, PACKET), Placement::EventDuplicate);
+    builder.poll(at(50));
+    assert_eq!(take(&mut builder).events.len(), 1);
+    assert_eq!(push(&mut builder, PACKET), Placement::EventDuplicate);
+    let other = Packet { source: 1, at_ms: 50, ..PACKET };
+    assert_eq!(push(&mut builder, other), Placement::Late);
+    assert_eq!(push(&mut builder, other), Placement::EventDuplicate);
+}
+
+#[test]
+fn late_packets_are_dropped_and_counted_where_that_is_asked_for() {
+    let mut limits = config(Mode::Key(Scope::Global), Expectation::Joined);
+    limits.late = Late::Drop;
+    let mut builder = Builder::new(limits);
+    push(&mut builder, PACKET);
+    builder.poll(at(50));
+    let late = Packet { source: 1, at_ms: 50, ..PACKET };
+    assert_eq!(push(&mut builder, late), Placement::LateDropped);
+    assert_eq!(builder.source_counters()[1].late_dropped, 1);
+    assert_eq!(finish(&mut builder).packets.len(), 1);
 }
 
 #[test]
@@ -394,7 +446,7 @@ fn windows_close_by_time_and_name_the_silent_source() {
     builder.poll(at(45));
     let batch = take(&mut builder);
     assert_eq!(statuses(&batch), [(Some(30_000_000), EventStatus::Incomplete, 1)]);
-    assert_eq!(batch.missing, "1 of 2 sources came; source 1 sent nothing");
+    assert_eq!(batch.missing, "1 of 2 sources came; source 1: sent nothing");
     assert_eq!(push(&mut builder, Packet { at_ms: 29, ..PACKET }), Placement::Late);
     assert_eq!(push(&mut builder, Packet { at_ms: 10, ..PACKET }), Placement::Late);
 
@@ -508,7 +560,6 @@ fn random_config(seed: u64, below: &mut impl FnMut(u64) -> u64) -> BuilderConfig
     };
     BuilderConfig {
         time_out: Span::from_ms(1 + below(60)),
-        optional_wait: Span::from_ms(below(10)),
         events_open_max: 1 + below(20) as u32,
         bytes_open_max: 2000 + below(20_000),
         closed_keys_max: 1 + below(50) as u32,
@@ -529,6 +580,7 @@ fn random_arrivals_are_each_in_exactly_one_place_and_laws_hold() {
             sequence: None,
             sequence_class: 0,
             event_bits: if below(2) == 0 { 6 } else { 64 },
+            ..PacketRule::default()
         };
         let formats = vec![FormatRules { packets: vec![rule] }];
         let mut readout = Readout::new(formats, ReadoutLimits::default());
@@ -558,6 +610,7 @@ fn random_arrivals_are_each_in_exactly_one_place_and_laws_hold() {
                 source: SourceKey { sender: SenderAddress::NONE, terms: below(4) },
                 sequence: None,
                 event: (below(30) > 0).then_some(if rule.event_bits == 6 { key % 64 } else { key }),
+                spill: None,
                 part,
                 sensor_time_ns: (below(30) > 0).then_some((now_ms + below(9)) * 1_000_000),
                 payload_start: 8,
@@ -625,6 +678,7 @@ fn out_of_order_packets_are_kept_and_counted() {
             source: SourceKey { sender: SenderAddress::NONE, terms: 0 },
             sequence: Some(number),
             event: Some(9),
+            spill: None,
             part: index(number as u32, 4),
             sensor_time_ns: None,
             payload_start: 0,

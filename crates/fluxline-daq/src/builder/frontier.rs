@@ -1,0 +1,290 @@
+//! The frontier of a source: the position up to which nothing more can come from it.
+//!
+//! With a packet counter it is the newest packet before which no number is missing; a gap is given
+//! up after the lateness, or when more gaps are open than are followed, and is then kept as a lost
+//! range. A source that has passed an event and lost nothing around it sent nothing for it: that
+//! is proved. Without a counter it is the highest position that was seen a lateness ago.
+
+use std::collections::VecDeque;
+
+use fluxline_proto::{Moment, Span};
+
+use super::position::Position;
+
+/// How many gaps may be open; with more, the oldest is given up.
+const GAPS_MAX: usize = 64;
+/// How many lost ranges are kept; with more, the two oldest become one.
+const LOST_MAX: usize = 256;
+/// How many steps of a frontier without a counter are kept.
+const STEPS: usize = 16;
+
+/// Missing packet numbers, and between which positions they were sent.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    first: u64,
+    last: u64,
+    opened: Moment,
+    /// Of the packet before it; `None`: the gap is before the first key.
+    before: Option<Position>,
+    /// Of the packet after it.
+    after: Position,
+}
+
+impl Gap {
+    fn covers(&self, position: Position) -> bool {
+        self.before.is_none_or(|before| before < position) && position < self.after
+    }
+
+    /// Takes out the number that came after all; what is left of the range behind it is returned.
+    fn split(&mut self, count: u64, position: Option<Position>) -> Option<Gap> {
+        let middle = position.unwrap_or(self.after);
+        let behind = Gap { first: count + 1, before: position.or(self.before), ..*self };
+        self.last = count.wrapping_sub(1);
+        self.after = middle.min(self.after);
+        (behind.first <= behind.last).then_some(behind)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.last.wrapping_add(1) == self.first
+    }
+}
+
+/// The positions between which a packet that came out of order was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Neighbours {
+    pub(super) before: Option<Position>,
+    pub(super) after: Position,
+}
+
+/// The gaps of one packet counter.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gaps {
+    open: VecDeque<Gap>,
+    lost: VecDeque<Gap>,
+}
+
+impl Gaps {
+    /// Numbers `first` to `last` are missing before the packet at `after`.
+    pub(super) fn open(&mut self, first: u64, last: u64, now: Moment, between: Neighbours) {
+        let Neighbours { before, after } = between;
+        if self.open.len() == GAPS_MAX {
+            self.give_up_oldest();
+        }
+        self.open.push_back(Gap { first, last, opened: now, before, after });
+    }
+
+    /// Gaps of which the packet after them had no key end at `position`, the next key.
+    pub(super) fn end_at(&mut self, position: Position) {
+        for gap in self.open.iter_mut().rev().chain(self.lost.iter_mut().rev()) {
+            if gap.after != Position::END {
+                return;
+            }
+            gap.after = position;
+        }
+    }
+
+    /// What was sent between two positions will never be known.
+    pub(super) fn lose(&mut self, now: Moment, between: Neighbours) {
+        let Neighbours { before, after } = between;
+        self.keep_lost(Gap { first: 1, last: 0, opened: now, before, after });
+    }
+
+    /// Between which positions number `count` was sent, if it is known to be missing.
+    pub(super) fn around(&self, count: u64) -> Option<Neighbours> {
+        let has = |gap: &&Gap| gap.first <= count && count <= gap.last;
+        let gap = self.open.iter().find(has).or_else(|| self.lost.iter().rev().find(has))?;
+        Some(Neighbours { before: gap.before, after: gap.after })
+    }
+
+    /// Number `count` came after all, at `position` (if its packet has a key). If its gap had been
+    /// given up: how long after it was opened that is.
+    pub(super) fn fill(
+        &mut self,
+        count: u64,
+        position: Option<Position>,
+        now: Moment,
+    ) -> Option<Span> {
+        let has = |gap: &Gap| gap.first <= count && count <= gap.last;
+        let (list, at, late) = match self.open.iter().position(has) {
+            Some(at) => (&mut self.open, at, None),
+            None => {
+                let at = self.lost.iter().rposition(has)?;
+                let late = now.since(self.lost[at].opened);
+                (&mut self.lost, at, Some(late))
+            }
+        };
+        let behind = list[at].split(count, position);
+        if let Some(behind) = behind {
+            list.insert(at + 1, behind);
+        }
+        if list[at].is_empty() {
+            list.remove(at);
+        }
+        late
+    }
+
+    /// Gives up gaps that are older than `patience`.
+    pub(super) fn expire(&mut self, now: Moment, patience: Span) {
+        while self.open.front().is_some_and(|gap| now.since(gap.opened) >= patience) {
+            self.give_up_oldest();
+        }
+    }
+
+    /// Gives all gaps up: their numbers cannot come any more.
+    pub(super) fn give_up(&mut self) {
+        while !self.open.is_empty() {
+            self.give_up_oldest();
+        }
+        // Their numbers will be used again, by other packets.
+        self.lost.iter_mut().for_each(|gap| (gap.first, gap.last) = (1, 0));
+    }
+
+    /// The position before the oldest gap: `None`, there is no gap; `Some(None)`, before all keys.
+    pub(super) fn oldest(&self) -> Option<Option<Position>> {
+        self.open.front().map(|gap| gap.before)
+    }
+
+    /// Whether a packet at `position` may be among those that were lost.
+    pub(super) fn lost_at(&self, position: Position) -> bool {
+        self.lost.iter().rev().any(|gap| gap.covers(position))
+    }
+
+    /// Forgets lost ranges that end before `horizon`, where no event is open, if there are many.
+    pub(super) fn forget_before(&mut self, horizon: Position) {
+        while self.lost.len() > LOST_MAX / 2
+            && self.lost.front().is_some_and(|gap| gap.after <= horizon)
+        {
+            self.lost.pop_front();
+        }
+    }
+
+    fn give_up_oldest(&mut self) {
+        if let Some(gap) = self.open.pop_front() {
+            self.keep_lost(gap);
+        }
+    }
+
+    fn keep_lost(&mut self, gap: Gap) {
+        self.lost.push_back(gap);
+        if self.lost.len() > LOST_MAX
+            && let Some(oldest) = self.lost.pop_front()
+            && let Some(next) = self.lost.front_mut()
+        {
+            next.before = oldest.before;
+        }
+    }
+}
+
+/// The highest positions of a source without a packet counter, and when they were reached.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steps {
+    ring: VecDeque<(Moment, Position)>,
+    highest: Position,
+    /// When the highest position was reached.
+    reached: Moment,
+}
+
+impl Steps {
+    /// The highest position is now `highest`.
+    pub(super) fn note(&mut self, now: Moment, highest: Position, lateness: Span) {
+        (self.highest, self.reached) = (highest, now);
+        let spacing = Span::from_ns(lateness.as_ns() / (STEPS as u64 / 2));
+        if self.ring.back().is_some_and(|(last, _)| now.since(*last) < spacing) {
+            return;
+        }
+        if self.ring.len() == STEPS {
+            self.ring.pop_front();
+        }
+        self.ring.push_back((now, highest));
+    }
+
+    /// The highest position that was reached a lateness ago.
+    pub(super) fn passed(&self, now: Moment, lateness: Span) -> Option<Position> {
+        if now.since(self.reached) >= lateness && !self.ring.is_empty() {
+            return Some(self.highest);
+        }
+        let old = |step: &&(Moment, Position)| now.since(step.0) >= lateness;
+        self.ring.iter().rev().find(old).map(|step| step.1)
+    }
+
+    /// How long ago the source went beyond `position`, as far as is remembered.
+    pub(super) fn since(&self, now: Moment, position: Position) -> Option<Span> {
+        let beyond = self.ring.iter().find(|step| step.1 > position)?;
+        Some(now.since(beyond.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ordinal: u64) -> Position {
+        Position { generation: 0, ordinal }
+    }
+
+    fn between(before: u64, after: u64) -> Neighbours {
+        Neighbours { before: Some(at(before)), after: at(after) }
+    }
+
+    const NOW: Moment = Moment::from_ns(1_000_000_000);
+
+    #[test]
+    fn a_gap_that_is_filled_leaves_nothing_lost() {
+        let mut gaps = Gaps::default();
+        gaps.open(10, 12, NOW, between(9, 13));
+        for (count, left) in [(11, true), (10, true), (12, false)] {
+            assert_eq!(gaps.fill(count, Some(at(count)), NOW), None);
+            assert_eq!(gaps.oldest().is_some(), left, "{count}");
+        }
+        gaps.expire(Moment::from_ns(u64::MAX), Span::ZERO);
+        assert!((0..20).all(|key| !gaps.lost_at(at(key))));
+    }
+
+    #[test]
+    fn what_is_left_of_a_gap_is_lost_and_covers_only_its_own_positions() {
+        let mut gaps = Gaps::default();
+        gaps.open(10, 14, NOW, between(9, 15));
+        gaps.fill(12, Some(at(12)), NOW);
+        assert_eq!(gaps.oldest(), Some(Some(at(9))));
+        gaps.expire(Moment::from_ns(2_000_000_000), Span::from_ms(10));
+        assert_eq!(gaps.oldest(), None);
+        let lost: Vec<u64> = (0..20).filter(|&key| gaps.lost_at(at(key))).collect();
+        assert_eq!(lost, [10, 11, 13, 14]);
+        // A straggler of a gap that was given up says how late it is.
+        let late = gaps.fill(10, Some(at(10)), Moment::from_ns(1_025_000_000));
+        assert_eq!(late, Some(Span::from_ms(25)));
+        assert!(!gaps.lost_at(at(10)) && gaps.lost_at(at(11)));
+    }
+
+    #[test]
+    fn with_more_lost_ranges_than_are_kept_more_is_called_lost_and_never_less() {
+        let mut gaps = Gaps::default();
+        for number in 0..1000_u64 {
+            let key = number * 10;
+            gaps.open(key + 1, key + 1, NOW, between(key, key + 2));
+        }
+        assert_eq!((gaps.open.len(), gaps.lost.len()), (GAPS_MAX, LOST_MAX));
+        gaps.give_up();
+        assert!((0..1000).all(|number| gaps.lost_at(at(number * 10 + 1))));
+        assert!(!gaps.lost_at(at(9_995)), "the newest ranges stay apart");
+        gaps.forget_before(at(5000));
+        assert!(gaps.lost.len() <= LOST_MAX && gaps.lost_at(at(9_991)));
+    }
+
+    #[test]
+    fn without_a_counter_a_position_is_passed_a_lateness_later() {
+        let mut steps = Steps::default();
+        let lateness = Span::from_ms(10);
+        let ms = |ms: u64| Moment::from_ns(ms * 1_000_000);
+        for key in 0..100 {
+            steps.note(ms(key), at(key), lateness);
+            let passed = steps.passed(ms(key), lateness).map(|its| its.ordinal);
+            if key >= 12 {
+                let passed = passed.unwrap();
+                assert!(passed <= key - 10 && passed >= key - 12, "{key}: {passed}");
+            }
+        }
+        assert_eq!(steps.passed(ms(109), lateness), Some(at(99)));
+        assert!(steps.since(ms(99), at(95)).unwrap() <= Span::from_ms(3));
+    }
+}

@@ -1,0 +1,113 @@
+//! How far the inputs have come: up to which time of arrival everything of an input was taken, and
+//! up to which position.
+//!
+//! Silence is measured on these clocks, not on the wall clock: a reader that stalls makes nobody
+//! silent. The position holds events back where inputs are read on demand.
+
+use fluxline_proto::{Moment, Span};
+
+use super::Position;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Input {
+    /// All that arrived before was taken.
+    clock: Moment,
+    has_unread: bool,
+    ended: bool,
+    /// Events wait for it until it has passed them.
+    on_demand: bool,
+    /// The positions of its two newest packets, the newest first.
+    newest: [Option<Position>; 2],
+}
+
+impl Input {
+    /// How far it has come. The lower one of two, for one wrong key must not take an input to the
+    /// end of all.
+    fn position(&self) -> Option<Position> {
+        let [newest, before] = self.newest;
+        newest.map(|newest| before.map_or(newest, |before| before.min(newest)))
+    }
+}
+
+/// The clocks of all inputs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inputs {
+    list: Vec<Input>,
+}
+
+impl Inputs {
+    /// A packet of input `input` that arrived at `arrival` was taken.
+    #[inline]
+    pub(super) fn take(&mut self, input: u16, arrival: Moment) {
+        let of = self.get(input);
+        of.clock = of.clock.max(arrival);
+    }
+
+    /// Nothing is left of what came to inputs without unread packets.
+    pub(super) fn pass(&mut self, now: Moment) {
+        for of in self.list.iter_mut().filter(|of| !of.has_unread) {
+            of.clock = of.clock.max(now);
+        }
+    }
+
+    /// Whether packets of `input` wait to be taken.
+    pub(super) fn note_backlog(&mut self, input: u16, has_unread: bool) {
+        self.get(input).has_unread = has_unread;
+    }
+
+    /// `input` will give no more packets.
+    pub(super) fn end(&mut self, input: u16) {
+        self.get(input).ended = true;
+    }
+
+    /// Whether `input` will give no more packets.
+    pub(super) fn is_ended(&self, input: u16) -> bool {
+        self.list.get(usize::from(input)).is_some_and(|of| of.ended)
+    }
+
+    /// Whether packets of `input` wait to be taken, as far as is known.
+    pub(super) fn has_unread(&self, input: u16) -> bool {
+        self.list.get(usize::from(input)).is_some_and(|of| of.has_unread)
+    }
+
+    /// A packet of input `input` had this position.
+    #[inline]
+    pub(super) fn reach(&mut self, input: u16, position: Position) {
+        let of = self.get(input);
+        of.newest = [Some(position), of.newest[0]];
+    }
+
+    /// How far `input` has come.
+    pub(super) fn position(&self, input: u16) -> Option<Position> {
+        self.list.get(usize::from(input)).and_then(Input::position)
+    }
+
+    /// Events wait for `input`.
+    pub(super) fn read_on_demand(&mut self, input: u16) {
+        self.get(input).on_demand = true;
+    }
+
+    /// Whether an input that is read on demand has not passed `position`, so that any source may
+    /// still come with it.
+    #[inline]
+    pub(super) fn hold(&self, position: Position) -> bool {
+        let holds = |of: &Input| of.position().is_none_or(|reached| reached <= position);
+        self.list.iter().any(|of| of.on_demand && !of.ended && holds(of))
+    }
+
+    /// How long `input` has given nothing of what arrived last at `arrival`.
+    #[inline]
+    pub(super) fn silence(&self, input: u16, arrival: Moment) -> Span {
+        let clock = self.list.get(usize::from(input)).map_or(arrival, |of| of.clock);
+        clock.since(arrival)
+    }
+
+    #[inline]
+    fn get(&mut self, input: u16) -> &mut Input {
+        let place = usize::from(input);
+        if self.list.len() <= place {
+            self.list.resize_with(place + 1, Input::default);
+        }
+        &mut self.list[place]
+    }
+}

@@ -1,0 +1,177 @@
+//! Packets as their sources' packets: who joins and returns, and what comes too late.
+
+use super::arrival::Arrival;
+use super::config::Late;
+use super::keys::{EventId, KeyState};
+use super::line::Located;
+use super::members::{First, Left};
+use super::reports::Report;
+use super::summary::{Amendment, EventKey, SourceState};
+use super::{Builder, Moment, Part, Placement, Position, Span};
+
+/// How many amendments a run keeps.
+const AMENDMENTS_MAX: usize = 4096;
+/// A source that joins so much later than the first is worth a word.
+const JOINED_LATER: Span = Span::from_ms(100);
+
+impl Builder {
+    /// A packet of a source was taken: its source is not silent.
+    #[inline]
+    pub(super) fn meet(&mut self, arrival: &Arrival<'_>) {
+        let time = arrival.datagram.time;
+        let input = arrival.accepted.input;
+        self.inputs.take(input, time);
+        self.activity = self.clock;
+        let member = self.members.know(arrival.accepted.source);
+        member.input = input;
+        member.last = member.last.max(time);
+        member.taken = self.clock;
+    }
+
+    /// A packet with a key came: its source joins or returns, if it was not there.
+    #[inline]
+    pub(super) fn arrive(&mut self, arrival: &Arrival<'_>, located: Located) {
+        let source = arrival.accepted.source;
+        self.inputs.reach(arrival.accepted.input, located.position);
+        let member = self.members.know(source);
+        let early = member.first.is_some_and(|first| located.position < first.position);
+        match member.state {
+            SourceState::Live | SourceState::Ended
+                if !early && !located.anew && member.first_checked => {}
+            SourceState::Live | SourceState::Ended => self.look_closer(source, located),
+            SourceState::Unseen => self.enter(source, located.position),
+            SourceState::Idle | SourceState::Dead => self.come_back(arrival, located.position),
+        }
+    }
+
+    /// A source's first key.
+    fn enter(&mut self, source: u32, position: Position) {
+        let time = self.clock;
+        let begun = *self.begun.get_or_insert(time);
+        self.settled = self.settled.max(time + self.config.settling);
+        let state = match self.inputs.is_ended(self.members.know(source).input) {
+            true => SourceState::Ended,
+            false => SourceState::Live,
+        };
+        self.members.set_state(source, state);
+        let member = self.members.know(source);
+        member.first = Some(First { time, position });
+        member.joined = position;
+        let after = time.since(begun);
+        if after >= JOINED_LATER && !self.keys_are_own() {
+            let key = self.anchor.key(position.ordinal);
+            let source = self.members.label(source).to_owned();
+            self.reports.say(Report::Joined { source, key, after });
+        }
+    }
+
+    /// A silent source sends again: a new membership from here on.
+    fn come_back(&mut self, arrival: &Arrival<'_>, position: Position) {
+        let source = arrival.accepted.source;
+        let before = self.members.know(source).state;
+        self.members.set_state(source, SourceState::Live);
+        let member = self.members.know(source);
+        member.joined = member.joined.max(position);
+        let goes_on = |left: &Left| {
+            arrival.accepted.counted.is_some_and(|counted| {
+                counted.count == left.count + 1
+                    && counted.restarts == left.restarts
+                    && left.class == Some(counted.class)
+            })
+        };
+        let misses = std::mem::take(&mut member.misses);
+        let proof = member.left.take().filter(goes_on);
+        if let Some(left) = proof {
+            member.proven_absent += misses;
+            member.missing -= misses.min(member.missing);
+            if misses > 0 && self.amendments.len() < AMENDMENTS_MAX {
+                let (after, before) = (self.event_key(left.position), self.event_key(position));
+                self.amendments.push(Amendment { source, after, before });
+            }
+        }
+        if before == SourceState::Dead {
+            let key = self.anchor.key(position.ordinal);
+            let source = self.members.label(source).to_owned();
+            self.reports.say(Report::Back { source, key });
+        }
+    }
+
+    /// A live source's second key, or keys that began anew or reach below its first one.
+    fn look_closer(&mut self, source: u32, located: Located) {
+        self.watch_first_keys(source, located.position);
+        if located.anew && !self.keys_are_own() {
+            let known = self.members.iter().filter_map(|its| its.newest()).max();
+            let first = known.is_none_or(|newest| newest <= located.position);
+            let generation = located.position.generation;
+            if first && generation > self.generation_said {
+                self.generation_said = generation;
+                self.counters.key_restarts += 1;
+                self.reports.say(Report::Anew { generation });
+            }
+        }
+        let member = self.members.know(source);
+        if let Some(first) = &mut member.first
+            && located.position < first.position
+        {
+            if member.joined == first.position {
+                member.joined = located.position;
+            }
+            first.position = located.position;
+        }
+    }
+
+    /// Records a packet of a closed event as late, if it did not come before.
+    pub(super) fn push_late(
+        &mut self,
+        arrival: &Arrival<'_>,
+        id: EventId,
+        state: KeyState,
+        located: Located,
+    ) -> Placement {
+        let source = arrival.accepted.source;
+        let bit = id.bit_of(source);
+        let number = if let KeyState::Closed(number) = state { number } else { u64::MAX };
+        let has = self.keys.closed().has(number, bit);
+        // With a packet counter, what came twice does not come here: this is more of the fragment.
+        if has && !arrival.stream && arrival.accepted.counted.is_none() {
+            return Placement::EventDuplicate;
+        }
+        self.learn_lateness(source, id.position, number, located);
+        if self.config.late == Late::Drop {
+            return Placement::LateDropped;
+        }
+        if self.bytes_open() + arrival.cost(false) > self.config.bytes_open_max {
+            return Placement::BuilderFull;
+        }
+        let member = self.members.know(source);
+        member.late += 1;
+        if arrival.parsed.part == Part::Whole && !has {
+            member.joined_late += 1;
+            self.keys.closed_mut().add(number, bit);
+        }
+        let key = self.anchor.key(id.position.ordinal);
+        self.gathering.add_late(id, key, arrival.alone(self.clock));
+        Placement::Late
+    }
+
+    /// A packet came later than packets were waited for: from now on they are, up to a limit.
+    fn learn_lateness(&mut self, source: u32, position: Position, number: u64, located: Located) {
+        let clock = self.clock;
+        let closed: Option<Moment> = self.keys.closed().when(number);
+        let member = self.members.know(source);
+        let back = member.newest().is_some_and(|newest| position < newest);
+        let of_its_gap = located.lateness;
+        let since_passed = member.lines.iter().find_map(|its| its.beyond_since(position, clock));
+        let lateness = self.lateness;
+        let since_closed = closed.map(|closed| (clock + lateness).since(closed));
+        let uncounted = if member.proves() { None } else { since_passed.or(since_closed) };
+        let Some(late) = of_its_gap.or(uncounted.filter(|_| back)) else { return };
+        let most = Span::from_ns(self.config.time_out.as_ns() / 2);
+        let twice = Span::from_ns(late.as_ns().saturating_mul(2));
+        self.lateness = self.lateness.max(twice.min(most));
+    }
+
+    pub(super) fn event_key(&self, position: Position) -> EventKey {
+        EventKey { generation: position.generation, key: self.anchor.key(position.ordinal) }
+    }
+}

@@ -1,0 +1,306 @@
+//! The sources that events may have: who sends, who is awaited, who is silent.
+//!
+//! A source joins with its first key and is expected from then on. It becomes idle when an event
+//! waited for it and it was silent while others sent, dead when it missed so many events in a row
+//! that chance is excluded, and ended when its input ends. What it sends later makes it live again.
+
+use fluxline_proto::{Moment, Span};
+
+use super::config::Expectation;
+use super::generations::Generations;
+use super::line::Line;
+use super::position::Position;
+use super::summary::SourceState;
+
+/// Chance is excluded when it is below e to the power of minus this: one in 10¹².
+const CHANCE_EXPONENT: f64 = 27.6;
+/// However often a source was in events, it may miss one with this chance at least.
+const MISS_CHANCE_MIN: f64 = 0.01;
+/// A source that is in so large a share of events is missing where it lacks without proof.
+const USUAL_SHARE: f64 = 0.9;
+
+/// Where a source was when it fell silent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    pub(super) position: Position,
+    pub(super) class: Option<u8>,
+    pub(super) count: u64,
+    pub(super) restarts: u32,
+}
+
+/// The first packet of a source.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct First {
+    pub(super) time: Moment,
+    pub(super) position: Position,
+}
+
+/// One source.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) label: String,
+    /// Whether the experiment names it.
+    pub(super) required: bool,
+    /// Where its fragment was in the last event: sources tend to keep their order.
+    pub(super) hint: usize,
+    pub(super) input: u16,
+    pub(super) state: SourceState,
+    /// It is expected from this position on.
+    pub(super) joined: Position,
+    pub(super) first: Option<First>,
+    /// Whether its first key was compared with those of the others.
+    pub(super) first_checked: bool,
+    /// When its last packet arrived.
+    pub(super) last: Moment,
+    /// When its last packet was taken.
+    pub(super) taken: Moment,
+    pub(super) left: Option<Left>,
+    /// Events in a row that it missed.
+    pub(super) misses: u64,
+    /// Whether it was said that events wait for it.
+    pub(super) behind_said: bool,
+    pub(super) lines: Vec<Line>,
+    /// Its own generations, where keys are not shared.
+    pub(super) own: Option<Box<Generations>>,
+    pub(super) on_time: u64,
+    pub(super) late: u64,
+    /// Late fragments that are the first of their source for their event.
+    pub(super) joined_late: u64,
+    pub(super) proven_absent: u64,
+    pub(super) lost: u64,
+    pub(super) missing: u64,
+}
+
+impl Member {
+    fn new(number: usize) -> Member {
+        Member {
+            label: format!("source {number}"),
+            required: false,
+            hint: 0,
+            input: 0,
+            state: SourceState::Unseen,
+            joined: Position::default(),
+            first: None,
+            first_checked: false,
+            last: Moment::default(),
+            taken: Moment::default(),
+            left: None,
+            misses: 0,
+            behind_said: false,
+            lines: Vec::new(),
+            own: None,
+            on_time: 0,
+            late: 0,
+            joined_late: 0,
+            proven_absent: 0,
+            lost: 0,
+            missing: 0,
+        }
+    }
+
+    /// The index of the line of a counter's class.
+    #[inline]
+    pub(super) fn line(&mut self, class: Option<u8>) -> usize {
+        match self.lines.iter().position(|line| line.class == class) {
+            Some(place) => place,
+            None => {
+                self.lines.push(Line::new(class));
+                self.lines.len() - 1
+            }
+        }
+    }
+
+    /// The position before which nothing more can come from it.
+    #[inline]
+    pub(super) fn frontier(&mut self, now: Moment, lateness: Span) -> Option<Position> {
+        match self.lines.as_mut_slice() {
+            [line] => line.frontier(now, lateness),
+            lines => {
+                let keyed = lines.iter_mut().filter(|line| line.newest().is_some());
+                keyed.map(|line| line.frontier(now, lateness)).min().flatten()
+            }
+        }
+    }
+
+    /// Whether it has gone beyond `position`.
+    #[inline]
+    pub(super) fn has_passed(&mut self, position: Position, now: Moment, lateness: Span) -> bool {
+        self.state == SourceState::Ended
+            || self.frontier(now, lateness).is_some_and(|frontier| frontier > position)
+    }
+
+    /// Whether packets that are known to be lost may have been for `position`.
+    pub(super) fn lost_at(&self, position: Position) -> bool {
+        self.lines.iter().any(|line| line.lost_at(position))
+    }
+
+    /// Whether its counters prove what it did not send.
+    pub(super) fn proves(&self) -> bool {
+        self.lines.iter().all(Line::proves)
+    }
+
+    /// The newest position of its packets.
+    pub(super) fn newest(&self) -> Option<Position> {
+        self.lines.iter().filter_map(Line::newest).max()
+    }
+
+    /// Events that it sent something for.
+    pub(super) fn fragments(&self) -> u64 {
+        self.on_time + self.joined_late
+    }
+
+    /// The share of events that it is in.
+    pub(super) fn share(&self) -> f64 {
+        let with = self.fragments().max(1) as f64;
+        with / (with + self.proven_absent as f64)
+    }
+
+    /// Whether it is in most events.
+    pub(super) fn is_usual(&self) -> bool {
+        self.fragments() > 0 && self.share() >= USUAL_SHARE
+    }
+
+    /// Whether its misses in a row exclude chance.
+    pub(super) fn is_gone(&self) -> bool {
+        let miss_chance = (1.0 - self.share()).max(MISS_CHANCE_MIN);
+        self.misses as f64 * -miss_chance.ln() >= CHANCE_EXPONENT
+    }
+
+    /// Where it is now, for the time it falls silent.
+    pub(super) fn leaving(&self) -> Option<Left> {
+        let line = self
+            .lines
+            .iter()
+            .filter(|line| line.newest().is_some())
+            .max_by_key(|line| line.newest())?;
+        Some(Left {
+            position: line.newest()?,
+            class: line.class,
+            count: line.newest_count(),
+            restarts: line.restarts(),
+        })
+    }
+}
+
+/// All sources that the builder knows of.
+#[derive(Clone, Debug)]
+pub(super) struct Members {
+    list: Vec<Member>,
+    /// One bit per source: it is live.
+    live: Vec<u64>,
+    /// How many sources are idle.
+    idle: u32,
+    expectation: Expectation,
+}
+
+impl Members {
+    pub(super) fn new(expectation: Expectation) -> Members {
+        Members { list: Vec::new(), live: Vec::new(), idle: 0, expectation }
+    }
+
+    /// Source `number` is called `label`.
+    pub(super) fn name(&mut self, number: u32, label: &str) {
+        let required = match &self.expectation {
+            Expectation::Sources(labels) => labels.iter().any(|its| its == label),
+            Expectation::Count(_) | Expectation::Joined => false,
+        };
+        let member = self.know(number);
+        member.label = label.to_owned();
+        member.required |= required;
+    }
+
+    /// What is known of source `number`, from now on.
+    #[inline]
+    pub(super) fn know(&mut self, number: u32) -> &mut Member {
+        let place = number as usize;
+        while self.list.len() <= place {
+            self.list.push(Member::new(self.list.len()));
+            self.live.resize(self.list.len().div_ceil(64), 0);
+        }
+        &mut self.list[place]
+    }
+
+    /// Changes the state of source `number`.
+    pub(super) fn set_state(&mut self, number: u32, state: SourceState) {
+        let before = std::mem::replace(&mut self.know(number).state, state);
+        self.idle -= u32::from(before == SourceState::Idle);
+        self.idle += u32::from(state == SourceState::Idle);
+        let bit = 1 << (number % 64);
+        let word = &mut self.live[number as usize / 64];
+        *word = if state == SourceState::Live { *word | bit } else { *word & !bit };
+    }
+
+    /// Whether any source is idle.
+    pub(super) fn any_idle(&self) -> bool {
+        self.idle > 0
+    }
+
+    /// The live sources without their whole fragment in an event, by the event's set.
+    pub(super) fn live_without<'a>(&'a self, whole: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
+        bits(
+            self.live
+                .iter()
+                .enumerate()
+                .map(|(at, live)| (at, live & !whole.get(at).copied().unwrap_or(0))),
+        )
+    }
+
+    /// All sources without their whole fragment in an event, by the event's set.
+    pub(super) fn all_without<'a>(&'a self, whole: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
+        let count = self.list.len();
+        bits((0..self.live.len()).map(move |at| {
+            let known = match count - at * 64 {
+                64.. => u64::MAX,
+                left => (1 << left) - 1,
+            };
+            (at, known & !whole.get(at).copied().unwrap_or(0))
+        }))
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&Member> {
+        self.list.get(number as usize)
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Member> {
+        self.list.get_mut(number as usize)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.list.iter()
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.list.len() as u32
+    }
+
+    /// The label of source `number`.
+    pub(super) fn label(&self, number: u32) -> &str {
+        self.get(number).map_or("", |member| &member.label)
+    }
+
+    /// How many required sources have sent nothing yet.
+    pub(super) fn unseen(&self) -> usize {
+        let seen = |member: &&Member| member.state != SourceState::Unseen;
+        match &self.expectation {
+            Expectation::Joined => 0,
+            Expectation::Count(count) => {
+                (*count as usize).saturating_sub(self.list.iter().filter(seen).count())
+            }
+            Expectation::Sources(labels) => {
+                let required = self.list.iter().filter(|member| member.required);
+                labels.len().saturating_sub(required.filter(seen).count())
+            }
+        }
+    }
+}
+
+/// The numbers of the bits that are set.
+fn bits(words: impl Iterator<Item = (usize, u64)>) -> impl Iterator<Item = u32> {
+    words.flat_map(|(at, mut word)| {
+        std::iter::from_fn(move || {
+            let bit = (word != 0).then(|| word.trailing_zeros())?;
+            word &= word - 1;
+            Some(at as u32 * 64 + bit)
+        })
+    })
+}

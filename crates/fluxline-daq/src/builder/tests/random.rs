@@ -1,0 +1,334 @@
+//! Random runs against an offline join that knows everything that arrived.
+//!
+//! The oracle is obvious: what arrived, by trigger. Properties: late fragments joined, the events
+//! are the oracle's; each packet is in one place, and each event has one row that is not late;
+//! within the lateness, and with a constant set of sources, nothing is late; a dead source changes
+//! nothing for the living; a reader that stalls makes nobody silent; limits hold.
+//! `FLUXLINE_RANDOM_RUNS` asks for more runs than these; each prints its seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256StarStar;
+
+use super::super::*;
+use super::world::*;
+use crate::event::EventStatus;
+
+/// Random numbers from a seed.
+struct Random(Xoshiro256StarStar);
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        Random(Xoshiro256StarStar::seed_from_u64(seed))
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0.next_u64() % bound
+    }
+
+    fn of<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len() as u64) as usize]
+    }
+
+    /// True with a chance of `per_mille`.
+    fn chance(&mut self, per_mille: u64) -> bool {
+        self.below(1000) < per_mille
+    }
+}
+
+fn runs(usual: u64) -> std::ops::Range<u64> {
+    let asked = std::env::var("FLUXLINE_RANDOM_RUNS").ok().and_then(|text| text.parse().ok());
+    0..asked.unwrap_or(usual)
+}
+
+/// What a random run may have.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    latencies: &'static [u64],
+    jitters: &'static [u64],
+    spills: &'static [u64],
+    /// Whether sources come late, die, are off for a while, are prescaled, lose packets.
+    constant: bool,
+    counters: bool,
+    parts: &'static [u32],
+    key_bits: &'static [u8],
+}
+
+const ANYTHING: Limits = Limits {
+    latencies: &[0, US, 200 * US, 30 * MS, 200 * MS],
+    jitters: &[0, 0, US, 5 * MS, 30 * MS],
+    spills: &[1, 1, 1, 3],
+    constant: false,
+    counters: true,
+    parts: &[1, 1, 1, 3],
+    key_bits: &[64, 64, 16],
+};
+
+/// A run and its truth.
+struct Made {
+    packets: Vec<Sent>,
+    /// Parts that arrived, by the number of the trigger.
+    arrived: BTreeMap<usize, BTreeSet<(u32, u64)>>,
+    /// The key of each trigger.
+    keys: Vec<u64>,
+    spills: u64,
+    key_bits: u8,
+    /// When triggers were.
+    times: Vec<u64>,
+}
+
+/// When a source sends.
+struct Habit {
+    latency: u64,
+    jitter: u64,
+    share: u64,
+    loss: u64,
+    twice: u64,
+    from: u64,
+    to: u64,
+    off: (u64, u64),
+    parts: u32,
+}
+
+fn habit(random: &mut Random, limits: Limits, end: u64) -> Habit {
+    let constant = limits.constant;
+    let spread =
+        |random: &mut Random, list: &[u64]| if constant { list[0] } else { random.of(list) };
+    Habit {
+        latency: random.of(limits.latencies),
+        jitter: random.of(limits.jitters),
+        share: spread(random, &[1000, 1000, 1000, 500, 100]),
+        loss: spread(random, &[0, 0, 10, 100]),
+        twice: random.of(&[0, 0, 20]),
+        from: spread(random, &[0, 0, 0, end * 3 / 10]),
+        to: spread(random, &[end + 1, end + 1, end + 1, end * 6 / 10]),
+        off: if !constant && random.chance(200) { (end * 4 / 10, end / 2) } else { (1, 0) },
+        parts: random.of(limits.parts),
+    }
+}
+
+fn make(seed: u64, limits: Limits) -> Made {
+    let mut random = Random::new(seed);
+    let sources = 1 + random.below(6) as u32;
+    let period = random.of(&[20 * US, 100 * US, MS, 20 * MS]);
+    let count = 50 + random.below(1450);
+    let spills = random.of(limits.spills);
+    let key_bits = random.of(limits.key_bits);
+    let base = if spills > 1 { 0 } else { random.of(&[0, 12_345, 65_500]) };
+    let (mut times, mut keys, mut time) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..spills {
+        for key in 0..count {
+            time += if random.chance(500) { random.below(2 * period) } else { period };
+            times.push(time);
+            keys.push(base + key);
+        }
+        time += 3000 * MS;
+    }
+    let mut made =
+        Made { packets: Vec::new(), arrived: BTreeMap::new(), keys, spills, key_bits, times };
+    for source in 0..sources {
+        let habit = habit(&mut random, limits, made.times[made.times.len() - 1]);
+        send(&mut random, &mut made, source, &habit, limits);
+    }
+    made.packets.sort_by_key(|packet| packet.at);
+    made
+}
+
+fn send(random: &mut Random, made: &mut Made, source: u32, habit: &Habit, limits: Limits) {
+    let mut count = random.of(&[0, 7777]);
+    for (trigger, &time) in made.times.iter().enumerate() {
+        let off = (habit.off.0..=habit.off.1).contains(&time);
+        if time < habit.from || time > habit.to || off || !random.chance(habit.share) {
+            continue;
+        }
+        for part in 0..habit.parts {
+            let number = count;
+            count += 1;
+            if random.chance(habit.loss) {
+                continue;
+            }
+            let jitter = random.chance(50) && habit.jitter > 0;
+            let delay = if jitter { random.below(habit.jitter) } else { 0 };
+            let packet = Sent {
+                at: time + habit.latency + delay + u64::from(part) * 100,
+                source,
+                count: limits.counters.then_some(number),
+                key: made.keys[trigger] & (u64::MAX >> (64 - made.key_bits)),
+                part: (part, habit.parts),
+                spill: None,
+                input: 0,
+            };
+            made.packets.push(packet);
+            made.arrived.entry(trigger).or_default().insert((source, u64::from(part)));
+            if limits.counters && random.chance(habit.twice) {
+                made.packets.push(Sent { at: packet.at + US, ..packet });
+            }
+        }
+    }
+}
+
+fn config_of(made: &Made) -> BuilderConfig {
+    let settling = Span::from_ms(200);
+    let _ = made;
+    BuilderConfig { settling, ..shared() }
+}
+
+fn widths_of(made: &Made) -> Widths {
+    Widths { key: made.key_bits, ..WIDE }
+}
+
+/// Parts by generation and key, late fragments joined.
+fn parts_of(out: &Outcome) -> BTreeMap<(u32, u64), BTreeSet<(u32, u64)>> {
+    let mut joined: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for row in &out.rows {
+        joined.entry((row.generation, row.key)).or_default().extend(row.parts.iter().copied());
+    }
+    joined
+}
+
+/// The events, late fragments joined, are those of the offline join.
+fn check_join(made: &Made, out: &Outcome) {
+    let mask = u64::MAX >> (64 - made.key_bits);
+    // Which wrap the run began in, and how spills are numbered, nobody can know.
+    let found = parts_of(out).into_iter().map(|((_, key), parts)| (key & mask, parts));
+    let wanted =
+        made.arrived.iter().map(|(&trigger, parts)| (made.keys[trigger] & mask, parts.clone()));
+    let (mut found, mut wanted): (Vec<_>, Vec<_>) = (found.collect(), wanted.collect());
+    found.sort();
+    wanted.sort();
+    let differs = found.iter().zip(&wanted).find(|(found, wanted)| found != wanted);
+    assert!(differs.is_none(), "found and wanted: {differs:?}");
+    assert_eq!(found.len(), wanted.len());
+    let generations: BTreeSet<u32> = out.rows.iter().map(|row| row.generation).collect();
+    assert!(generations.len() as u64 <= made.spills, "{generations:?}");
+}
+
+/// Each packet is in one place; each event has one row that is not late.
+fn check_places(made: &Made, out: &Outcome) {
+    let places = ["recorded", "duplicate", "event_duplicate", "late", "builder_full"];
+    let placed: u64 = places.iter().map(|place| out.total(place)).sum();
+    assert_eq!(placed, made.packets.len() as u64);
+    assert_eq!((out.total("inconsistent"), out.total("builder_full")), (0, 0));
+    assert_eq!(out.total("event_duplicate"), 0, "nothing but true duplicates is dropped");
+    let mut seen = BTreeSet::new();
+    for row in out.rows.iter().filter(|row| row.status != EventStatus::Late) {
+        assert!(seen.insert((row.generation, row.key)), "two rows of {row:?}");
+    }
+}
+
+#[test]
+fn joined_events_are_those_of_an_offline_join() {
+    for seed in runs(300) {
+        println!("seed {seed}");
+        let made = make(seed, ANYTHING);
+        if made.packets.is_empty() {
+            continue;
+        }
+        let out = run_with(config_of(&made), widths_of(&made), made.packets.clone());
+        check_places(&made, &out);
+        check_join(&made, &out);
+    }
+}
+
+#[test]
+fn within_the_lateness_and_with_a_constant_set_nothing_is_late() {
+    let limits = Limits {
+        latencies: &[0, US, 200 * US, 4 * MS],
+        jitters: &[0, US, 3 * MS],
+        constant: true,
+        ..ANYTHING
+    };
+    for seed in runs(100) {
+        println!("seed {seed}");
+        let made = make(seed, limits);
+        let out = run_with(config_of(&made), widths_of(&made), made.packets.clone());
+        check_places(&made, &out);
+        check_join(&made, &out);
+        assert_eq!(out.late(), 0);
+        assert_eq!(out.complete(), made.arrived.len());
+    }
+}
+
+#[test]
+fn without_packet_counters_events_are_joined_all_the_same() {
+    let limits = Limits {
+        latencies: &[0, US, 200 * US, 30 * MS],
+        jitters: &[0, US, 3 * MS],
+        counters: false,
+        ..ANYTHING
+    };
+    for seed in runs(100) {
+        println!("seed {seed}");
+        let made = make(seed, limits);
+        if made.packets.is_empty() {
+            continue;
+        }
+        let out = run_with(config_of(&made), widths_of(&made), made.packets.clone());
+        check_places(&made, &out);
+        check_join(&made, &out);
+    }
+}
+
+#[test]
+fn debug_one() {
+    let seed: u64 = std::env::var("SEED").unwrap_or("0".into()).parse().unwrap();
+    let source: u32 = std::env::var("SRC").unwrap_or("0".into()).parse().unwrap();
+    let key: u64 = std::env::var("KEY").unwrap_or("0".into()).parse().unwrap();
+    let limits = if std::env::var("NOCOUNT").is_ok() {
+        Limits {
+            counters: false,
+            latencies: &[0, US, 200 * US, 30 * MS],
+            jitters: &[0, US, 3 * MS],
+            ..ANYTHING
+        }
+    } else {
+        ANYTHING
+    };
+    let made = make(seed, limits);
+    let out = run_with(config_of(&made), widths_of(&made), made.packets.clone());
+    println!(
+        "spills {} bits {} triggers {} reports {:?}",
+        made.spills,
+        made.key_bits,
+        made.keys.len(),
+        out.reports
+    );
+    for its in &out.summary {
+        println!("{its:?}");
+    }
+    println!("{}", out.ledger.table());
+    for packet in
+        made.packets.iter().filter(|its| its.source == source && its.key.abs_diff(key) < 4)
+    {
+        println!("{packet:?}");
+    }
+    for row in
+        out.rows.iter().filter(|its| its.key.abs_diff(key) < 4 || its.key.abs_diff(key) % 65536 < 3)
+    {
+        println!("{row:?}");
+    }
+    let mask = u64::MAX >> (64 - made.key_bits);
+    let found: BTreeMap<_, _> =
+        parts_of(&out).into_iter().map(|((g, key), parts)| ((g, key & mask), parts)).collect();
+    println!(
+        "generations {:?}",
+        out.rows.iter().map(|row| row.generation).collect::<BTreeSet<_>>()
+    );
+    let mut shown = 0;
+    for (trigger, parts) in &made.arrived {
+        let g = if made.spills > 1 {
+            (*trigger / (made.keys.len() / made.spills as usize)) as u32
+        } else {
+            0
+        };
+        let its = found.get(&(g, made.keys[*trigger] & mask));
+        if its != Some(parts) && shown < 6 {
+            shown += 1;
+            println!(
+                "trigger {trigger} gen {g} key {} at {}: {its:?} wanted {parts:?}",
+                made.keys[*trigger], made.times[*trigger]
+            );
+        }
+    }
+}

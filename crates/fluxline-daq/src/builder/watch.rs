@@ -1,0 +1,173 @@
+//! What is worth a word: sources that lag, keys that may be off by one, memory that is too small;
+//! and the summary of all sources at the end.
+
+use fluxline_proto::{Moment, Span};
+
+use super::Builder;
+use super::config::{Expectation, Mode};
+use super::members::Member;
+use super::reports::{Ended, Report, Said};
+use super::summary::{Amendment, ExpectedBy, SourceState, SourceSummary};
+
+/// An event that waits so much longer than the lateness waits for a source that lags.
+const LAG_LATENESSES: u64 = 10;
+/// First keys that differ by at most so many may be a trigger number that is off.
+const OFF_BY_MAX: u64 = 4;
+/// First packets that are nearer in time than this share of a period are of one trigger.
+const OFF_BY_SHARE: u64 = 8;
+/// How often the rate is looked at.
+const RATE_PERIOD: Span = Span::from_ms(1000);
+
+/// How many bytes come in a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rate {
+    since: Moment,
+    bytes_before: u64,
+    bytes: u64,
+    said: bool,
+}
+
+impl Rate {
+    /// Bytes of a packet and its rows were stored.
+    #[inline]
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+}
+
+impl Builder {
+    /// Changes that a user should know, that are due at `now`: each once, at most one a second of
+    /// each kind.
+    pub fn reports(&mut self, now: Moment) -> impl Iterator<Item = Said> + '_ {
+        std::iter::from_fn(move || self.reports.next(now, Ended::No))
+    }
+
+    /// The changes that are left at the end of the run.
+    pub fn last_reports(&mut self) -> impl Iterator<Item = Said> + '_ {
+        let now = self.clock;
+        std::iter::from_fn(move || self.reports.next(now, Ended::Yes))
+    }
+
+    /// What is known of each source, by number.
+    #[must_use]
+    pub fn summary(&self) -> Vec<SourceSummary> {
+        self.members.iter().map(|member| self.summarize(member)).collect()
+    }
+
+    /// Where sources were silent, and proved later that they had sent nothing.
+    #[must_use]
+    pub fn amendments(&self) -> &[Amendment] {
+        &self.amendments
+    }
+
+    fn summarize(&self, member: &Member) -> SourceSummary {
+        let silent = self.activity.since(member.taken) >= self.config.lag_max;
+        let state = match member.state {
+            SourceState::Live if silent && self.config.mode != Mode::Packet => SourceState::Idle,
+            state => state,
+        };
+        let expected_by = match &self.config.expectation {
+            Expectation::Joined => ExpectedBy::Joining,
+            Expectation::Count(_) => ExpectedBy::Count,
+            Expectation::Sources(_) if member.required => ExpectedBy::Name,
+            Expectation::Sources(_) => ExpectedBy::Nobody,
+        };
+        let alone = self.generations.count() > 1
+            && member.newest().is_some_and(|newest| {
+                self.generations.sources(newest.generation) == 1 && self.members.count() > 1
+            });
+        SourceSummary {
+            label: member.label.clone(),
+            state,
+            expected_by,
+            first: member.first.map(|first| self.event_key(first.position)),
+            last: member.newest().map(|newest| self.event_key(newest)),
+            fragments: member.fragments(),
+            on_time: member.on_time,
+            late: member.late,
+            proven_absent: member.proven_absent,
+            lost: member.lost,
+            missing: member.missing,
+            alone: u64::from(alone),
+        }
+    }
+
+    /// An event is closed: if it waited long for the source that came last, that source lags.
+    pub(super) fn watch_lag(&mut self, slot: u32) {
+        let event = self.slab.event(slot);
+        let age = self.clock.since(event.opened);
+        if age.as_ns() < self.lateness.as_ns() * LAG_LATENESSES || self.keys_are_own() {
+            return;
+        }
+        let (Some(&first), Some(&last)) = (event.sources.first(), event.sources.last()) else {
+            return;
+        };
+        let by = event.last.since(event.first);
+        let source = self.members.know(last);
+        if first == last || source.behind_said || by.as_ns() * 2 < age.as_ns() {
+            return;
+        }
+        source.behind_said = true;
+        let source = source.label.clone();
+        let other = self.members.label(first).to_owned();
+        self.reports.say(Report::Behind { source, other, by });
+    }
+
+    /// A source's second key: now its period is known, and whether its first key fits the others'.
+    pub(super) fn watch_first_keys(&mut self, number: u32, newest: super::Position) {
+        let member = self.members.know(number);
+        let Some(first) = member.first.filter(|first| first.position != newest) else { return };
+        if std::mem::replace(&mut member.first_checked, true) {
+            return;
+        }
+        let keys = newest.ordinal.wrapping_sub(first.position.ordinal);
+        if newest.generation != first.position.generation || keys == 0 || self.keys_are_own() {
+            return;
+        }
+        let period = self.clock.since(first.time).as_ns() / keys;
+        let (time, position) = (first.time, first.position);
+        let source = self.members.label(number).to_owned();
+        // Of two sources, the second to be looked at says it.
+        let looked_at = self.members.iter().filter(|other| other.first_checked);
+        let others = looked_at.filter_map(|other| Some((other, other.first?)));
+        let found = others.filter(|(_, other)| {
+            let apart = time.since(other.time).as_ns().max(other.time.since(time).as_ns());
+            let keys = position.ordinal.abs_diff(other.position.ordinal);
+            position.generation == other.position.generation
+                && (1..=OFF_BY_MAX).contains(&keys)
+                && apart.saturating_mul(OFF_BY_SHARE) < period
+        });
+        let found = found.map(|(other, first)| (other.label.clone(), first)).next();
+        let Some((other, other_first)) = found else { return };
+        let apart = time.since(other_first.time);
+        let apart = apart.max(other_first.time.since(time));
+        let key = self.anchor.key(position.ordinal);
+        let other_key = self.anchor.key(other_first.position.ordinal);
+        self.reports.say(Report::OffByOne { source, key, other, other_key, apart });
+    }
+
+    /// Says once when memory is too small for the time-out, at the rate that is seen.
+    pub(super) fn watch_rate(&mut self) {
+        let passed = self.clock.since(self.rate.since);
+        if passed < RATE_PERIOD || self.rate.said || self.config.mode == Mode::Packet {
+            return;
+        }
+        let bytes = self.rate.bytes - self.rate.bytes_before;
+        let first = self.rate.since == Moment::default();
+        (self.rate.since, self.rate.bytes_before) = (self.clock, self.rate.bytes);
+        if first {
+            return;
+        }
+        let per_second =
+            (u128::from(bytes) * 1_000_000_000 / u128::from(passed.as_ns().max(1))) as u64;
+        let wait = self.config.time_out;
+        let waiting = u128::from(per_second) * u128::from(wait.as_ns()) / 1_000_000_000;
+        let wanted = u64::try_from(waiting.saturating_mul(2)).unwrap_or(u64::MAX);
+        if wanted > self.config.bytes_open_max {
+            self.rate.said = true;
+            let bytes_max = wanted.checked_next_power_of_two().unwrap_or(wanted);
+            let report = Report::Memory { bytes_per_second: per_second, wait, bytes_max };
+            self.reports.say(report);
+        }
+    }
+}
