@@ -112,6 +112,7 @@ fn a_board_that_is_dead_for_20000_events_of_a_capture_costs_the_others_nothing()
     assert_eq!(number(totals, "parsed"), 70_000);
     assert_eq!(number(totals, "builder_full"), 0, "{totals}");
     assert_eq!(number(totals, "recorded"), 70_000, "{totals}");
+    assert!(number(totals, "in_late") <= 1, "only what brings the board back: {totals}");
 }
 
 #[test]
@@ -123,10 +124,7 @@ fn files_that_begin_and_end_apart_give_exactly_the_events_that_exist() {
     let sources = [source("first", &pcap(&first)), source("second", &pcap(&second))];
     let events = "[events]\nbuild = 'key'\n";
     let (document, bytes) = run(&(sources.concat() + events));
-    let totals = &document["totals"];
-    assert_eq!(number(totals, "recorded"), 7000, "{totals}");
-    let made = number(totals, "events_complete") + number(totals, "events_incomplete");
-    assert_eq!(made + number(totals, "events_stopped"), 5000, "{totals}");
+    assert_all(&document, 7000, 5000);
     for round in 1..10 {
         let order = [round % 2, (round + 1) % 2].map(|at| sources[at].clone()).concat();
         assert!(run(&(order + events)).1 == bytes, "the same files, other bytes");
@@ -148,10 +146,38 @@ fn captures_with_clocks_an_hour_apart_are_joined_by_their_keys() {
         sources += &source(name, &pcap(&file));
     }
     let (document, _) = run(&(sources + "[events]\nbuild = 'key'\n"));
+    assert_all(&document, 9000, 2500);
+}
+
+#[test]
+fn a_pause_after_a_lost_packet_makes_no_fragment_late() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let mut sources = String::new();
+    for name in ["a", "b", "c"] {
+        let boards = match name {
+            "a" => 0..1,
+            "b" => 1..2,
+            _ => 2..5,
+        };
+        let mut packets = Vec::new();
+        for board in boards {
+            let latency = u64::from(board) * 100 * US;
+            let mut of_board = Board { board, period: MS, latency }.packets(0..2000);
+            of_board.retain(|packet| (packet.board, packet.event) != (1, 1000));
+            packets.extend(of_board);
+        }
+        // All pause for 10 s, while the next packet of b lies behind the pause.
+        for packet in packets.iter_mut().filter(|packet| packet.event > 1000) {
+            packet.time += 10 * S;
+        }
+        let file = write_capture(scratch.path(), &format!("{name}.pcapng"), packets);
+        sources += &source(name, &pcap(&file));
+    }
+    let (document, _) = run(&(sources + "[events]\nbuild = 'key'\nrequire = 5\n"));
     let totals = &document["totals"];
-    assert_eq!(number(totals, "recorded"), 9000, "{totals}");
-    let made = number(totals, "events_complete") + number(totals, "events_incomplete");
-    assert_eq!(made + number(totals, "events_stopped"), 2500, "{totals}");
+    assert_eq!(number(totals, "recorded"), 9_999, "{totals}");
+    assert_eq!(number(totals, "in_complete"), 1999 * 5, "{totals}");
+    assert_eq!(number(totals, "in_incomplete"), 4, "{totals}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use fluxline_proto::{Datagram, Moment};
 use crate::builder::{Builder, BuilderConfig, Mode, Position, Said, Scope, WindowClock};
 use crate::event::EventBatch;
 use crate::ledger::SourceCounters;
+use crate::merge::Times;
 use crate::readout::sequence::SequenceRule;
 use crate::readout::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits};
 
@@ -154,9 +155,9 @@ impl Acquisition {
 
     /// Says that input `input` is read on demand, in the order of events, as all inputs are then: no
     /// event closes before the input has passed it or has ended.
-    pub fn read_on_demand(&mut self, input: u16) {
+    pub fn read_on_demand(&mut self, input: u16, times: Times) {
         if self.has_positions(input) {
-            self.builder.read_on_demand(input);
+            self.builder.read_on_demand(input, times);
         }
     }
 

@@ -116,11 +116,11 @@ impl Working {
                 Ring::Held(ring) => held.push((number, ring)),
             }
         }
-        for (input, _) in &held {
+        for (input, ring) in &held {
             // An input that waits is silent by the times of its own packets alone.
             acquisition.note_backlog(*input, true);
             if live_inputs.is_empty() {
-                acquisition.read_on_demand(*input);
+                acquisition.read_on_demand(*input, ring.times);
             }
         }
         let held = Held::new(held, &acquisition, stop);

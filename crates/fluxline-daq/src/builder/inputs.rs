@@ -7,6 +7,7 @@
 use fluxline_proto::{Moment, Span};
 
 use super::Position;
+use crate::merge::Times;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Input {
@@ -15,9 +16,50 @@ struct Input {
     has_unread: bool,
     ended: bool,
     /// Events wait for it until it has passed them.
-    on_demand: bool,
+    on_demand: OnDemand,
     /// The positions of its two newest packets, the newest first.
     newest: [Option<Position>; 2],
+    passed: Passed,
+}
+
+/// Whether an input is read on demand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum OnDemand {
+    /// It is not.
+    #[default]
+    No,
+    /// It is, and its packets move the clock.
+    WithTimes,
+    /// It is, and its packets have no times.
+    WithoutTimes,
+}
+
+/// So many newer packets of an input show that it has passed an event.
+const PASSED_PACKETS: u32 = 64;
+
+/// The lowest position of the newest packets: of at least [`PASSED_PACKETS`], at most twice as many.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passed {
+    packets: u32,
+    lowest: Option<Position>,
+    lowest_before: Option<Position>,
+}
+
+impl Passed {
+    #[inline]
+    fn add(&mut self, position: Position) {
+        if self.packets == PASSED_PACKETS {
+            *self = Passed { packets: 0, lowest: None, lowest_before: self.lowest };
+        }
+        self.packets += 1;
+        self.lowest = Some(self.lowest.map_or(position, |lowest| lowest.min(position)));
+    }
+
+    /// Whether all of them are behind `position`.
+    fn has_passed(&self, position: Position) -> bool {
+        self.lowest_before.is_some_and(|lowest| lowest > position)
+            && self.lowest.is_none_or(|lowest| lowest > position)
+    }
 }
 
 impl Input {
@@ -75,6 +117,7 @@ impl Inputs {
     pub(super) fn reach(&mut self, input: u16, position: Position) {
         let of = self.get(input);
         of.newest = [Some(position), of.newest[0]];
+        of.passed.add(position);
     }
 
     /// How far `input` has come.
@@ -83,16 +126,27 @@ impl Inputs {
     }
 
     /// Events wait for `input`.
-    pub(super) fn read_on_demand(&mut self, input: u16) {
-        self.get(input).on_demand = true;
+    pub(super) fn read_on_demand(&mut self, input: u16, times: Times) {
+        self.get(input).on_demand = match times {
+            Times::Captured => OnDemand::WithTimes,
+            Times::Absent => OnDemand::WithoutTimes,
+        };
     }
 
     /// Whether an input that is read on demand has not passed `position`, so that any source may
     /// still come with it.
     #[inline]
     pub(super) fn hold(&self, position: Position) -> bool {
-        let holds = |of: &Input| of.position().is_none_or(|reached| reached <= position);
-        self.list.iter().any(|of| of.on_demand && !of.ended && holds(of))
+        let holds = |of: &Input| {
+            of.on_demand != OnDemand::No && !of.ended && !of.passed.has_passed(position)
+        };
+        self.list.iter().any(holds)
+    }
+
+    /// Whether an input that is read on demand will move the clock.
+    #[inline]
+    pub(super) fn move_clock(&self) -> bool {
+        self.list.iter().any(|of| of.on_demand == OnDemand::WithTimes && !of.ended)
     }
 
     /// How long `input` has given nothing of what arrived last at `arrival`.

@@ -111,7 +111,9 @@ impl Builder {
 
     /// Whether an event that no live source can add to need not wait for others either.
     fn may_close_done(&mut self, head: Head, age: Span) -> bool {
-        if self.inputs.hold(head.position) {
+        // What is read on demand can wait for sources that are not known yet.
+        let early = age < self.lateness && self.inputs.move_clock();
+        if early || self.inputs.hold(head.position) {
             return self.is_pressed();
         }
         if age >= self.config.time_out {

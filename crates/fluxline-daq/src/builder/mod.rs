@@ -38,6 +38,7 @@ use fluxline_proto::{Datagram, Moment, Span};
 
 use crate::event::EventBatch;
 use crate::ledger::{BuilderCounters, SourceCounters};
+use crate::merge::Times;
 use crate::readout::Accepted;
 use arrival::{Arrival, Compared};
 use batch::Gathering;
@@ -283,8 +284,8 @@ impl Builder {
     }
 
     /// Input `input` is read on demand, as all others are: no event closes before it has passed it.
-    pub(crate) fn read_on_demand(&mut self, input: u16) {
-        self.inputs.read_on_demand(input);
+    pub(crate) fn read_on_demand(&mut self, input: u16, times: Times) {
+        self.inputs.read_on_demand(input, times);
     }
 
     fn push_alone(&mut self, arrival: &Arrival<'_>) -> Placement {
