@@ -37,7 +37,7 @@ enum OnDemand {
 /// So many newer packets of an input show that it has passed an event.
 const PASSED_PACKETS: u32 = 64;
 
-/// The lowest position of the newest packets: of at least [`PASSED_PACKETS`], at most twice as many.
+/// The lowest position of the newest packets: of [`PASSED_PACKETS`] to twice as many.
 #[derive(Clone, Copy, Debug, Default)]
 struct Passed {
     packets: u32,
