@@ -9,7 +9,9 @@ use std::fs;
 use std::path::Path;
 
 use fluxline_daq::event::EventBatch;
-use fluxline_daq::record::{Existing, ExportConfig, ExportFormat, RunReader, export, recover};
+use fluxline_daq::record::{
+    Existing, ExportConfig, ExportFormat, Join, RunReader, export, recover,
+};
 use fluxline_fuzz::RUN_FORMATS;
 use fluxline_proto::description::shipped::shipped;
 use libfuzzer_sys::fuzz_target;
@@ -64,7 +66,7 @@ fuzz_target!(|bytes: &[u8]| {
     let holds_events = found.is_some_and(|(_, events, _)| events > 0);
     if let Some(&format) = KINDS.get(export_of(bytes)).filter(|_| holds_events) {
         let folder = dir.path().join("exported");
-        let config = ExportConfig { format, folder, existing: Existing::Refuse };
+        let config = ExportConfig { format, folder, existing: Existing::Refuse, join: Join::Late };
         let _ = export(&run, &config);
     }
     if let Ok(report) = recover(&run) {

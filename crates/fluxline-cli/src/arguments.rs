@@ -10,9 +10,7 @@ use crate::event_arguments::EventArguments;
 /// Write your data acquisition once; choose the link last.
 #[derive(Debug, Parser)]
 #[command(name = "fluxline", version = crate::version::VERSION, max_term_width = 110)]
-#[command(after_help = "Exit status: 0 done; 1 failed; 2 wrong command line; 3 wrong input file; \
-    4 the ledger does not close; 5 recording stopped; 6 a link could not be opened.\n\n\
-    Example: fluxline run --pcap capture.pcapng --format srs-vmm3")]
+#[command(after_help = crate::failure::status_help())]
 pub struct Arguments {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
@@ -312,6 +310,9 @@ pub struct RunArguments {
     /// Stop after so many seconds; 0: when the sources end, or Ctrl-C
     #[arg(long)]
     pub seconds: Option<f64>,
+    /// Do not let these ends of received data make the exit status, for example rejected,truncated
+    #[arg(long, value_delimiter = ',', value_name = "COUNTERS")]
+    pub accept: Vec<String>,
     /// Build events and close the ledger, but write no event files
     #[arg(long)]
     pub no_record: bool,
@@ -354,6 +355,9 @@ pub struct InspectArguments {
     /// Show at most so many incomplete events
     #[arg(long, default_value_t = 10)]
     pub incomplete: usize,
+    /// Leave late fragments as rows of their own, instead of counting them with their events
+    #[arg(long)]
+    pub no_join: bool,
 }
 
 /// `fluxline export`.
@@ -370,6 +374,9 @@ pub struct ExportArguments {
     /// Replace files that are there
     #[arg(long)]
     pub overwrite: bool,
+    /// Leave late fragments as rows of their own, instead of joining them to their events
+    #[arg(long)]
+    pub no_join: bool,
 }
 
 /// The kinds of file that `export` writes.

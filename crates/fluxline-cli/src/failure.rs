@@ -1,6 +1,13 @@
 //! Why a command failed, in one sentence, and the exit status that goes with it.
+//!
+//! Scripts decide by the status, so its meaning is one table: it makes `--help`, and a test holds
+//! docs/exit-status.md to it.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use crate::output;
 
 /// How a command can end, apart from well; the number is the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,15 +22,52 @@ pub enum FailureKind {
     Recording = 5,
     /// A link could not be opened.
     Link = 6,
+    /// It finished, and something needs a look: received data is not recorded, a source is silent.
+    Look = 7,
+    /// Files of a run are missing or damaged.
+    Files = 8,
+}
+
+/// Every exit status, in order, with its meaning.
+const STATUSES: [(u8, &str); 9] = [
+    (0, "done; after `run`: everything that this host received is in the files"),
+    (FailureKind::Failed as u8, "failed"),
+    (2, "wrong command line"),
+    (FailureKind::Input as u8, "wrong input file"),
+    (FailureKind::Ledger as u8, "the ledger does not close"),
+    (FailureKind::Recording as u8, "recording stopped early"),
+    (FailureKind::Link as u8, "a link could not be opened"),
+    (FailureKind::Look as u8, "finished, but look: received data is not recorded"),
+    (FailureKind::Files as u8, "files of a run are missing or damaged"),
+];
+
+/// The exit statuses for `--help`.
+pub fn status_help() -> String {
+    let mut out = String::from("Exit status:\n");
+    for (status, meaning) in STATUSES {
+        let _ = writeln!(out, "  {status}  {}", meaning.replace('`', ""));
+    }
+    out.push_str("\nExample: fluxline run --pcap capture.pcapng --format srs-vmm3");
+    out
 }
 
 /// Why a command failed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// Which exit status.
     pub kind: FailureKind,
     /// One sentence: what, where, what to do.
     pub message: String,
+}
+
+/// How a command ended whose report is printed; a failure's sentence was printed before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Ending {
+    /// Well.
+    Well,
+    /// With this failure.
+    Failed(FailureKind),
 }
 
 impl Failure {
@@ -37,8 +81,71 @@ impl Failure {
         Failure { kind: FailureKind::Link, message: message.to_string() }
     }
 
+    /// Files of a run are missing or damaged.
+    pub fn files(message: impl fmt::Display) -> Failure {
+        Failure { kind: FailureKind::Files, message: message.to_string() }
+    }
+
     /// Anything else.
     pub fn failed(message: impl fmt::Display) -> Failure {
         Failure { kind: FailureKind::Failed, message: message.to_string() }
+    }
+
+    /// Prints the sentence to standard error. That nobody reads it changes nothing.
+    pub fn say(&self, json: bool) {
+        let mut out = std::io::stderr().lock();
+        let _ = if json {
+            let status = self.kind as u8;
+            writeln!(out, "{}", serde_json::json!({ "error": self.message, "status": status }))
+        } else {
+            writeln!(out, "fluxline: {}", self.message)
+        };
+    }
+}
+
+/// The status of a report that may lack a failure, for its JSON document.
+pub fn status_of(failure: Option<&Failure>) -> u8 {
+    failure.map_or(0, |failure| failure.kind as u8)
+}
+
+/// Prints a failure's sentence, if there is one, and then the report.
+pub fn report(failure: Option<&Failure>, json: bool, print: impl FnOnce()) -> Ending {
+    let Some(failure) = failure else {
+        print();
+        return Ending::Well;
+    };
+    failure.say(json);
+    output::end_with(failure.kind as u8);
+    print();
+    Ending::Failed(failure.kind)
+}
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> ExitCode {
+        match ending {
+            Ending::Well => ExitCode::SUCCESS,
+            Ending::Failed(kind) => ExitCode::from(kind as u8),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::STATUSES;
+
+    #[test]
+    fn page_of_exit_statuses_has_each_status_once_with_its_meaning() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/exit-status.md");
+        let page = std::fs::read_to_string(page).expect("the page");
+        let rows: Vec<&str> = page
+            .lines()
+            .filter(|line| {
+                line.strip_prefix("| ").is_some_and(|row| row.starts_with(char::is_numeric))
+            })
+            .collect();
+        assert_eq!(rows.len(), STATUSES.len(), "{rows:#?}");
+        for (row, (status, meaning)) in rows.iter().zip(STATUSES) {
+            assert!(row.starts_with(&format!("| {status} | {meaning} |")), "{row}");
+        }
     }
 }

@@ -16,3 +16,21 @@ pub fn describe() -> Value {
         "cores": std::thread::available_parallelism().map_or(0, std::num::NonZero::get),
     })
 }
+
+/// What this program has in memory now \[byte\]; 0 where the kernel does not say.
+pub fn resident() -> u64 {
+    status_bytes("VmRSS:")
+}
+
+/// The most that it had in memory since it started \[byte\].
+pub fn resident_most() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+/// Source: Linux man-pages proc_pid_status(5): sizes in KiB.
+fn status_bytes(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kibibytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kibibytes.unwrap_or(0) * 1024
+}

@@ -22,27 +22,21 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Command, FormatCommand, ShmCommand};
-use failure::Failure;
+use failure::{Ending, Failure};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let json = arguments.json;
     match dispatch(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(ending) => ending.into(),
         Err(failure) => {
-            if json {
-                let status = failure.kind as u8;
-                let document = serde_json::json!({ "error": failure.message, "status": status });
-                eprintln!("{document}");
-            } else {
-                eprintln!("fluxline: {}", failure.message);
-            }
-            ExitCode::from(failure.kind as u8)
+            failure.say(json);
+            Ending::Failed(failure.kind).into()
         }
     }
 }
 
-fn dispatch(arguments: Arguments) -> Result<(), Failure> {
+fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
     let json = arguments.json;
     match arguments.command {
         Command::Run(run) => commands::run::run(run, json),
@@ -50,21 +44,28 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Inspect(inspect) => commands::inspect::inspect(&inspect, json),
         Command::Export(export) => commands::export::export(&export, json),
         Command::Recover(recover) => commands::recover::recover(&recover, json),
-        Command::Format(FormatCommand::List) => commands::format::list(json),
-        Command::Format(FormatCommand::Show(show)) => commands::format::show(&show, json),
         Command::Format(FormatCommand::Check(check)) => commands::check::check(&check, json),
-        Command::Format(FormatCommand::Wireshark(to)) => commands::format::wireshark(&to, json),
-        Command::Format(FormatCommand::Numpy(of)) => commands::format::numpy(&of, json),
-        Command::Emulate(emulate) => commands::emulate::emulate(&emulate, json),
-        Command::Doctor(doctor) => commands::doctor::doctor(&doctor, json),
-        Command::Shm(ShmCommand::List) => commands::shm::list(json),
-        Command::Shm(ShmCommand::Clean) => commands::shm::clean(json),
-        Command::Sim(sim) => commands::sim::sim(&sim, json),
-        Command::Bench(bench) => commands::bench::bench(&bench, json),
-        Command::BenchOther(other) => Ok(bench::work(&other.group, other.core)?),
+        Command::Format(FormatCommand::List) => commands::format::list(json).map(well),
+        Command::Format(FormatCommand::Show(show)) => commands::format::show(&show, json).map(well),
+        Command::Format(FormatCommand::Wireshark(to)) => {
+            commands::format::wireshark(&to, json).map(well)
+        }
+        Command::Format(FormatCommand::Numpy(of)) => commands::format::numpy(&of, json).map(well),
+        Command::Emulate(emulate) => commands::emulate::emulate(&emulate, json).map(well),
+        Command::Doctor(doctor) => commands::doctor::doctor(&doctor, json).map(well),
+        Command::Shm(ShmCommand::List) => commands::shm::list(json).map(well),
+        Command::Shm(ShmCommand::Clean) => commands::shm::clean(json).map(well),
+        Command::Sim(sim) => commands::sim::sim(&sim, json).map(well),
+        Command::Bench(bench) => commands::bench::bench(&bench, json).map(well),
+        Command::BenchOther(other) => Ok(well(bench::work(&other.group, other.core)?)),
         Command::Counters => {
             say_text!("{}", fluxline_daq::ledger::counters_page());
-            Ok(())
+            Ok(Ending::Well)
         }
     }
+}
+
+/// A command that either fails before it prints or ends well.
+fn well((): ()) -> Ending {
+    Ending::Well
 }

@@ -8,7 +8,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use support::{Running, call, call_json, fluxline, number, refused, run_document, sentence, text};
+use support::{
+    Running, call, call_json, call_json_ending, fluxline, number, refused, run_document, sentence,
+    text,
+};
 
 /// Exit statuses; `fluxline --help` lists them.
 const FAILED: i32 = 1;
@@ -179,7 +182,7 @@ fn a_capture_cut_in_the_middle_gives_all_whole_frames_and_a_note() {
     std::fs::write(&file, &whole[..whole.len() / 2]).expect("written");
     let folder = scratch.path().join("run");
     let run = ["run", "--pcap", text(&file), "--format", "counter", "--folder", text(&folder)];
-    let document = call_json(&run);
+    let document = call_json_ending(&run, 7);
     assert_eq!(document["closes"], true, "{}", document["laws"]);
     let recorded = number(&document["totals"], "recorded");
     assert!((48..=50).contains(&recorded), "{recorded}");

@@ -3,14 +3,14 @@
 mod support;
 
 use serde_json::Value;
-use support::{call_json, capture, number, text};
+use support::{call_json, capture, number, run_json, text};
 
 fn run(file: &str, format: &str) -> Option<(tempfile::TempDir, Value)> {
     let file = capture(file)?;
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let folder = scratch.path().join("run");
     let document =
-        call_json(&["run", "--pcap", &file, "--format", format, "--folder", text(&folder)]);
+        run_json(&["run", "--pcap", &file, "--format", format, "--folder", text(&folder)]);
     assert_eq!(document["closes"], true, "{}", document["laws"]);
     Some((scratch, document))
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{call_json, number, text};
+use support::{number, run_json, text};
 
 fn run(emulator: &str, faults: &str, events: &str) -> Value {
     let scratch = tempfile::tempdir().expect("a scratch folder");
@@ -14,7 +14,7 @@ fn run(emulator: &str, faults: &str, events: &str) -> Value {
     );
     std::fs::write(&file, experiment).expect("written");
     let folder = scratch.path().join("run");
-    let document = call_json(&["run", text(&file), "--folder", text(&folder)]);
+    let document = run_json(&["run", text(&file), "--folder", text(&folder)]);
     assert_eq!(document["closes"], true, "{}", document["laws"]);
     document
 }

@@ -58,6 +58,7 @@ fn killed_20_times_at_random_moments_loses_no_complete_batch() {
         let events = number(&before["readable"], "events");
         assert_eq!(number(&before, "damages"), 0);
         assert_eq!(before["run"]["state"], "running", "nobody had time to say otherwise");
+        assert_eq!(before["integrity"]["end"], "killed");
         call_json(&["recover", text(&folder)]);
         let after = call_json(&["inspect", text(&folder)]);
         assert_eq!(

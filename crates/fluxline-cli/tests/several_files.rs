@@ -150,6 +150,30 @@ fn captures_with_clocks_an_hour_apart_are_joined_by_their_keys() {
 }
 
 #[test]
+fn a_board_that_sends_rarely_does_not_keep_events_open() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    for write in ["pcap", "raw"] {
+        let mut sources = String::new();
+        for board in 0..3 {
+            let mut packets = Board { board, period: 100 * US, latency: 0 }.packets(0..20_000);
+            if board == 2 {
+                packets.retain(|packet| packet.event % 1000 == 0);
+                (0..).zip(&mut packets).for_each(|(number, packet)| packet.number = number);
+            }
+            let name = format!("{board}.{write}");
+            let link = match write {
+                "raw" => raw(&write_raw(scratch.path(), &name, &packets)),
+                _ => pcap(&write_capture(scratch.path(), &name, packets)),
+            };
+            sources += &source(&name, &link);
+        }
+        let (document, _) = run(&(sources + "[events]\nbuild = 'key'\n"));
+        assert_all(&document, 40_020, 20_000);
+        assert!(number(&document["totals"], "events_open_most") < 2_500, "{write}");
+    }
+}
+
+#[test]
 fn a_pause_after_a_lost_packet_makes_no_fragment_late() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let mut sources = String::new();

@@ -10,7 +10,7 @@ use fluxline::push::{PushProducer, PushRefused};
 use fluxline::shm::{Shm, ShmConfig};
 use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights, Status};
 use serde_json::Value;
-use support::{call, call_json, fluxline, number, text};
+use support::{assert_status_is_true, call, call_json, fluxline, number, text};
 
 fn name(text: &str) -> Name {
     Name::parse(text).expect("a legal name")
@@ -115,8 +115,8 @@ fn packets_of_another_process_are_recorded_whole_and_garbage_is_counted() {
     drop(ring); // publishes
 
     let output = run.wait_with_output().expect("it ends");
-    assert!(output.status.success(), "{:?}", output.status);
     let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_status_is_true(&document, output.status.code());
     let totals = &document["totals"];
     assert_eq!(document["closes"], true);
     assert_eq!(number(totals, "datagrams"), u64::from(PACKETS) + 1);
@@ -159,8 +159,8 @@ fn a_run_ends_in_time_although_its_producer_never_pauses() {
         ring.publish();
     }
     let output = run.wait_with_output().expect("it ended");
-    assert!(output.status.success(), "{:?}", output.status);
     let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_status_is_true(&document, output.status.code());
     assert_eq!(document["closes"], true);
     assert_eq!(self::number(&document["totals"], "lost"), 0);
 }

@@ -106,6 +106,24 @@ impl EventBatch {
         self.missing.clear();
     }
 
+    /// What its rows, bytes and texts take \[byte\].
+    #[must_use]
+    pub fn cost(&self) -> u64 {
+        let rows =
+            self.packets.len() * size_of::<PacketRow>() + self.events.len() * size_of::<EventRow>();
+        (self.bytes.len() + self.missing.len() + rows) as u64
+    }
+
+    /// Empties it, and keeps the memory unless that is more than `bytes`.
+    pub fn clear_to(&mut self, bytes: u64) {
+        self.clear();
+        let rows = self.packets.capacity() * size_of::<PacketRow>()
+            + self.events.capacity() * size_of::<EventRow>();
+        if (self.bytes.capacity() + self.missing.capacity() + rows) as u64 > bytes {
+            *self = EventBatch::default();
+        }
+    }
+
     /// Whether there is nothing in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -10,7 +10,7 @@ use fluxline_proto::Moment;
 use serde_json::json;
 
 use crate::arguments::CheckArguments;
-use crate::failure::Failure;
+use crate::failure::{self, Ending, Failure, FailureKind};
 use crate::formats;
 use crate::say;
 
@@ -18,8 +18,9 @@ use crate::say;
 const HEX_BYTES_MAX: usize = 256;
 const HEX_BYTES_PER_LINE: usize = 16;
 
-/// Runs the capture through readout, and prints sources, gaps and rejects.
-pub fn check(arguments: &CheckArguments, json: bool) -> Result<(), Failure> {
+/// Runs the capture through readout, and prints sources, gaps and rejects; fails when no packet
+/// fits.
+pub fn check(arguments: &CheckArguments, json: bool) -> Result<Ending, Failure> {
     let parameters = formats::parameters(&arguments.format.parameters)?;
     let format = formats::load(&arguments.format.format, &parameters)?;
     let mut reader = CaptureReader::open(&arguments.capture).map_err(Failure::input)?;
@@ -38,11 +39,37 @@ pub fn check(arguments: &CheckArguments, json: bool) -> Result<(), Failure> {
         }
     }
     acquisition.finish(newest);
-    print(&acquisition, &reader, json);
-    Ok(())
+    let ledger = ledger_of(&acquisition, &reader);
+    let failure = failure_of(arguments, &ledger, &reader);
+    let print = || match json {
+        true => print_json(&ledger, &reader, failure.as_ref()),
+        false => print(&acquisition, &ledger, &reader),
+    };
+    Ok(failure::report(failure.as_ref(), json, print))
 }
 
-fn print(acquisition: &Acquisition, reader: &CaptureReader, json: bool) {
+fn failure_of(
+    arguments: &CheckArguments,
+    ledger: &Ledger,
+    reader: &CaptureReader,
+) -> Option<Failure> {
+    if ledger.source_totals().parsed > 0 {
+        return None;
+    }
+    let rejected: u64 = ledger.rejects.iter().map(|entry| entry.packets).sum();
+    let why = ledger.rejects.first().map_or(String::new(), |first| format!(" ({})", first.reason));
+    let message = format!(
+        "no packet of {} fits the description {}: of {} frames, {rejected} were rejected{why} and \
+         {} are other traffic; compare the port and the description with the sender.",
+        arguments.capture.display(),
+        arguments.format.format,
+        reader.counters().frames,
+        reader.counters().other_traffic(),
+    );
+    Some(Failure { kind: FailureKind::Look, message })
+}
+
+fn ledger_of(acquisition: &Acquisition, reader: &CaptureReader) -> Ledger {
     let mut ledger = Ledger::default().with(acquisition.readout(), acquisition.builder());
     for (entry, row) in ledger.rejects.iter_mut().zip(acquisition.readout().rejects()) {
         let rule = acquisition.rule_name(row.format, row.reject);
@@ -53,28 +80,32 @@ fn print(acquisition: &Acquisition, reader: &CaptureReader, json: bool) {
     (counters.datagrams, counters.rejected) = (taken.datagrams, taken.rejected);
     (counters.bytes, counters.sources_refused) = (taken.bytes, taken.refused);
     counters.other_traffic = reader.counters().other_traffic();
+    counters.frames_unusable = reader.counters().unusable();
     let name = "capture".into();
     ledger.inputs.push(InputEntry { name, counters, ..InputEntry::default() });
-    if json {
-        let kinds: serde_json::Map<_, _> = reader
-            .counters()
-            .rows()
-            .map(|(row, value)| (row.name.to_string(), value.into()))
-            .collect();
-        super::print_json(&json!({
-            "capture": kinds,
-            "sources": ledger.sources,
-            "rejects": ledger.rejects,
-            "cut": reader.cut(),
-        }));
-        return;
-    }
+    ledger
+}
+
+fn print_json(ledger: &Ledger, reader: &CaptureReader, failure: Option<&Failure>) {
+    let kinds: serde_json::Map<_, _> =
+        reader.counters().rows().map(|(row, value)| (row.name.to_string(), value.into())).collect();
+    super::print_json(&json!({
+        "status": failure::status_of(failure),
+        "sentence": failure.map(|failure| &failure.message),
+        "capture": kinds,
+        "sources": ledger.sources,
+        "rejects": ledger.rejects,
+        "cut": reader.cut(),
+    }));
+}
+
+fn print(acquisition: &Acquisition, ledger: &Ledger, reader: &CaptureReader) {
     say!("{:>12} frames, of these:", reader.counters().frames);
     for (row, value) in reader.counters().rows().skip(1).filter(|(_, value)| *value > 0) {
         say!("{value:>12} {}", row.help);
     }
     say!("");
-    print_sources(&ledger);
+    print_sources(ledger);
     for (entry, row) in ledger.rejects.iter().zip(acquisition.readout().rejects()) {
         say!("\n{:>12} rejected: {}", entry.packets, entry.reason);
         say!("the first, {} bytes from {}:", entry.first_bytes, entry.first_sender);

@@ -2,19 +2,19 @@
 
 use crate::arguments::DemoArguments;
 use crate::experiment::Experiment;
-use crate::failure::Failure;
+use crate::failure::{Ending, Failure};
 use crate::run::RunRequest;
 use crate::say;
 
 /// Eight emulated front-ends push UDP over loopback; events of eight fragments are recorded.
-pub fn demo(arguments: DemoArguments, json: bool) -> Result<(), Failure> {
+pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
     let DemoArguments { seconds, sources, rate, drop, seed, folder, events } = arguments;
     let packets = (seconds * rate).ceil().max(1.0);
     let text = format!(
         "name = \"demo\"\n\
          [[source]]\nname = \"front-ends\"\nformat = \"counter\"\n\
          [source.emulator]\nsources = {sources}\nrate = {rate:?}\npackets = {packets}\n\
-         payload-bytes = 4096\nseed = {seed}\n\
+         payload-bytes = 4096\nseed = {seed}\nin-flight-max = 32\n\
          [source.emulator.faults]\ndrop = {drop:?}\n\
          [events]\nbuild = \"key\"\nrequire = {sources}\ntimeout-ms = 200\n"
     );
@@ -29,11 +29,11 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<(), Failure> {
         );
     }
     let report = crate::run::run(RunRequest { experiment, folder, quiet: json })?;
-    super::run::finish(&report, json)?;
+    let ending = super::run::finish(&report, json);
     if !json {
         say!("{}", compare(&report.ledger));
     }
-    Ok(())
+    Ok(ending)
 }
 
 /// What the front-ends say that they did, beside what the ledger found.

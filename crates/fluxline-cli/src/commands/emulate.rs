@@ -44,6 +44,7 @@ fn emulator_of(arguments: &EmulateArguments) -> Emulator {
         seed: arguments.seed,
         link: EmulatorLink::Udp,
         train: arguments.train,
+        in_flight_max: 0, // the receiver is somebody else's
         faults: Faults {
             drop: arguments.drop,
             duplicate: arguments.duplicate,

@@ -1,14 +1,16 @@
 //! `fluxline export`: a run's events in another kind of file.
 
-use fluxline_daq::record::export::{self, Existing, ExportConfig, ExportFormat};
+use fluxline_daq::record::Join;
+use fluxline_daq::record::export::{self, Existing, ExportConfig, ExportFormat, ExportReport};
 use serde_json::json;
 
+use super::integrity;
 use crate::arguments::{ExportArguments, ExportKind};
-use crate::failure::Failure;
+use crate::failure::{self, Ending, Failure};
 use crate::say;
 
-/// Exports a run and lists the files.
-pub fn export(arguments: &ExportArguments, json: bool) -> Result<(), Failure> {
+/// Exports what is readable of a run, lists the files, and fails when the run held more.
+pub fn export(arguments: &ExportArguments, json: bool) -> Result<Ending, Failure> {
     let (format, kind) = match arguments.to {
         ExportKind::Parquet => (ExportFormat::Parquet, "parquet"),
         ExportKind::Csv => (ExportFormat::Csv, "csv"),
@@ -17,25 +19,38 @@ pub fn export(arguments: &ExportArguments, json: bool) -> Result<(), Failure> {
     let folder =
         arguments.into.clone().unwrap_or_else(|| arguments.run.join(format!("export-{kind}")));
     let existing = if arguments.overwrite { Existing::Replace } else { Existing::Refuse };
-    let report = export::export(&arguments.run, &ExportConfig { format, folder, existing })
+    let join = if arguments.no_join { Join::Nothing } else { Join::Late };
+    let report = export::export(&arguments.run, &ExportConfig { format, folder, existing, join })
         .map_err(|error| Failure::input(format_args!("{error}.")))?;
-    if json {
-        let tables: Vec<_> = report
-            .tables
-            .iter()
-            .map(|table| {
-                json!({ "file": table.file, "rows": table.rows, "left_out": table.left_out })
-            })
-            .collect();
-        super::print_json(&json!({ "tables": tables, "notes": report.notes }));
-        return Ok(());
-    }
+    let failure = integrity::failure(&arguments.run, &report.integrity);
+    let print = || if json { print_json(&report, failure.as_ref()) } else { print(&report) };
+    Ok(failure::report(failure.as_ref(), json, print))
+}
+
+fn print_json(report: &ExportReport, failure: Option<&Failure>) {
+    let tables: Vec<_> = report
+        .tables
+        .iter()
+        .map(|table| json!({ "file": table.file, "rows": table.rows, "left_out": table.left_out }))
+        .collect();
+    super::print_json(&json!({
+        "status": failure::status_of(failure),
+        "sentence": failure.map(|failure| &failure.message),
+        "integrity": integrity::document(&report.integrity),
+        "tables": tables,
+        "joined": super::joined_document(report.joined),
+        "notes": report.notes,
+    }));
+}
+
+fn print(report: &ExportReport) {
     for table in &report.tables {
         say!("{:>12} rows  {}", table.rows, table.file.display());
         if !table.left_out.is_empty() {
             say!("              without {}", table.left_out.join(", "));
         }
     }
+    super::print_joined(report.joined);
     report.notes.iter().for_each(|note| say!("note: {note}"));
-    Ok(())
+    integrity::print_faults(&report.integrity);
 }

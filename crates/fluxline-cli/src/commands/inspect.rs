@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::ledger::Ledger;
-use fluxline_daq::record::{ReadReport, RunReader};
+use fluxline_daq::record::{Integrity, Join, JoinReport, JoinedReader, ReadReport};
 use serde_json::{Value, json};
 
+use super::integrity;
 use crate::arguments::InspectArguments;
-use crate::failure::Failure;
+use crate::failure::{self, Ending, Failure};
 use crate::say;
 
 /// What the event files say.
@@ -17,34 +18,46 @@ struct Found {
     by_status: BTreeMap<&'static str, u64>,
     incomplete: Vec<String>,
     report: ReadReport,
+    integrity: Integrity,
+    joined: JoinReport,
 }
 
-/// Prints state, ledger, events by status, the first incomplete ones, and any damage.
-pub fn inspect(arguments: &InspectArguments, json: bool) -> Result<(), Failure> {
+/// Prints state, ledger, events by status, the first incomplete ones, and any damage; fails when
+/// the files do not hold what was recorded.
+pub fn inspect(arguments: &InspectArguments, json: bool) -> Result<Ending, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::input(format_args!("{error}."));
-    let mut reader = RunReader::open(&arguments.run).map_err(|error| wrong(&error))?;
+    let join = if arguments.no_join { Join::Nothing } else { Join::Late };
+    let mut reader = JoinedReader::open(&arguments.run, join).map_err(|error| wrong(&error))?;
     let document = reader.folder().read_run().unwrap_or(Value::Null);
     let found = read(&mut reader, arguments.incomplete).map_err(|error| wrong(&error))?;
-    if json {
-        super::print_json(&json!({
-            "run": document,
-            "events_by_status": found.by_status,
-            "incomplete": found.incomplete,
-            "readable": {
-                "batches": found.report.batches, "events": found.report.events,
-                "packets": found.report.packets, "bytes": found.report.bytes,
-            },
-            "torn_bytes": found.report.tails.iter().map(|tail| tail.torn_bytes).sum::<u64>(),
-            "damages": found.report.damages.len(),
-        }));
-        return Ok(());
-    }
-    print(arguments, &document, &found);
-    Ok(())
+    let failure = integrity::failure(&arguments.run, &found.integrity);
+    let print = || match json {
+        true => print_json(document, &found, failure.as_ref()),
+        false => print(arguments, &document, &found),
+    };
+    Ok(failure::report(failure.as_ref(), json, print))
+}
+
+fn print_json(document: Value, found: &Found, failure: Option<&Failure>) {
+    super::print_json(&json!({
+        "status": failure::status_of(failure),
+        "sentence": failure.map(|failure| &failure.message),
+        "integrity": integrity::document(&found.integrity),
+        "run": document,
+        "events_by_status": found.by_status,
+        "incomplete": found.incomplete,
+        "joined": super::joined_document(found.joined),
+        "readable": {
+            "batches": found.report.batches, "events": found.report.events,
+            "packets": found.report.packets, "bytes": found.report.bytes,
+        },
+        "torn_bytes": found.report.tails.iter().map(|tail| tail.torn_bytes).sum::<u64>(),
+        "damages": found.report.damages.len(),
+    }));
 }
 
 fn read(
-    reader: &mut RunReader,
+    reader: &mut JoinedReader,
     incomplete_max: usize,
 ) -> Result<Found, fluxline_daq::record::ReadError> {
     let mut found = Found::default();
@@ -58,21 +71,23 @@ fn read(
             let split = (event.missing_bytes as usize).min(missing.len());
             let (of_event, rest) = missing.split_at_checked(split).unwrap_or((missing, ""));
             missing = rest;
-            if event.status != EventStatus::Complete && found.incomplete.len() < incomplete_max {
+            let shown = !matches!(event.status, EventStatus::Complete | EventStatus::Late);
+            if shown && found.incomplete.len() < incomplete_max {
                 let key = event.key.map_or("-".to_string(), |key| key.to_string());
                 found.incomplete.push(format!("{key}: {}: {of_event}", event.status.as_str()));
             }
         }
     }
     found.report = reader.report().clone();
+    found.joined = reader.joined();
+    found.integrity = Integrity::of(reader.folder(), &found.report);
     Ok(found)
 }
 
 fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
-    let text = |key: &str| document[key].as_str().unwrap_or("unknown").to_string();
     let name = document["experiment"]["name"].as_str().unwrap_or("unknown");
     say!("run      {} ({name})", arguments.run.display());
-    say!("state    {}", text("state"));
+    say!("state    {}", integrity::explain(found.integrity.end));
     if let (Some(began), Some(ended)) =
         (document["began_ns"].as_u64(), document["ended_ns"].as_u64())
     {
@@ -89,22 +104,12 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     for (status, count) in &found.by_status {
         say!("         {count} {status}");
     }
-    match serde_json::from_value::<Ledger>(document["ledger"].clone()) {
-        Ok(ledger) if !ledger.sources.is_empty() => say!("\n{}", ledger.table()),
-        _ => say!("\nno ledger: the run did not end by itself"),
-    }
+    super::print_joined(found.joined);
+    integrity::print_faults(&found.integrity);
+    print_ledger(document, &found.integrity);
     if !found.incomplete.is_empty() {
         say!("incomplete events (the first {}):", found.incomplete.len());
         found.incomplete.iter().for_each(|line| say!("  {line}"));
-    }
-    for damage in &report.damages {
-        say!(
-            "damaged: {} at byte {}: {} bytes: {}",
-            damage.file.display(),
-            damage.start,
-            damage.bytes,
-            damage.reason
-        );
     }
     for tail in &report.tails {
         say!(
@@ -116,4 +121,21 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
         );
     }
     say!("Next: fluxline export {} --to parquet", arguments.run.display());
+}
+
+/// The ledger of the run's end, and whether the files still hold what it says.
+fn print_ledger(document: &Value, integrity: &Integrity) {
+    let ledger = match serde_json::from_value::<Ledger>(document["ledger"].clone()) {
+        Ok(ledger) if !ledger.inputs.is_empty() => ledger,
+        _ => return say!("\nno ledger: the run did not end by itself\n"),
+    };
+    say!("\n{}", ledger.headline());
+    if let Some(sentence) = document["sentence"].as_str() {
+        say!("status {}: {sentence}", document["status"]);
+    }
+    say!("\n{}", ledger.table());
+    match integrity.is_sound() {
+        true => say!("{}", ledger.closing()),
+        false => say!("the ledger is of the run's end: the files no longer hold all of it\n"),
+    }
 }

@@ -8,13 +8,33 @@ pub mod emulate;
 pub mod export;
 pub mod format;
 pub mod inspect;
+mod integrity;
 pub mod recover;
 pub mod run;
 pub mod shm;
 pub mod sim;
+use fluxline_daq::record::JoinReport;
+use serde_json::{Value, json};
+
 use crate::say;
 
 /// Prints a JSON document to standard output, as `--json` asks.
 pub fn print_json(document: &serde_json::Value) {
     say!("{document:#}");
+}
+
+/// What became of late fragments, for `--json`.
+fn joined_document(joined: JoinReport) -> Value {
+    json!({ "late": joined.joined, "left": joined.left, "completed_events": joined.completed })
+}
+
+/// What became of late fragments, if there were any.
+fn print_joined(joined: JoinReport) {
+    let JoinReport { joined, left, completed } = joined;
+    if joined > 0 {
+        say!("joined   {joined} late fragments to their events; {completed} became complete");
+    }
+    if left > 0 {
+        say!("         {left} late fragments are rows of their own: their events are not there");
+    }
 }

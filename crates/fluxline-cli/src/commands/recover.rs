@@ -1,32 +1,46 @@
 //! `fluxline recover`: cuts torn tails, so that every reader takes the run.
 
+use fluxline_daq::record::RecoverReport;
 use serde_json::json;
 
+use super::integrity;
 use crate::arguments::RecoverArguments;
-use crate::failure::Failure;
+use crate::failure::{self, Ending, Failure};
 use crate::say;
 
-/// Recovers a run and says what was cut.
-pub fn recover(arguments: &RecoverArguments, json: bool) -> Result<(), Failure> {
+/// Recovers a run, says what was cut, and fails when recorded data is missing all the same.
+pub fn recover(arguments: &RecoverArguments, json: bool) -> Result<Ending, Failure> {
     let report = fluxline_daq::record::recover(&arguments.run)
         .map_err(|error| Failure::input(format_args!("{error}.")))?;
-    if json {
-        let cuts: Vec<_> = report
-            .cuts
-            .iter()
-            .map(|cut| {
-                let (kept, cut_bytes) = (cut.kept_bytes, cut.cut_bytes);
-                json!({ "file": cut.file, "kept_bytes": kept, "cut_bytes": cut_bytes })
-            })
-            .collect();
-        super::print_json(&json!({
-            "batches": report.found.batches,
-            "events": report.found.events,
-            "packets": report.found.packets,
-            "cuts": cuts,
-        }));
-        return Ok(());
-    }
+    let failure = integrity::failure(&arguments.run, &report.integrity);
+    let print = || match json {
+        true => print_json(&report, failure.as_ref()),
+        false => print(arguments, &report),
+    };
+    Ok(failure::report(failure.as_ref(), json, print))
+}
+
+fn print_json(report: &RecoverReport, failure: Option<&Failure>) {
+    let cuts: Vec<_> = report
+        .cuts
+        .iter()
+        .map(|cut| {
+            let (kept, cut_bytes) = (cut.kept_bytes, cut.cut_bytes);
+            json!({ "file": cut.file, "kept_bytes": kept, "cut_bytes": cut_bytes })
+        })
+        .collect();
+    super::print_json(&json!({
+        "status": failure::status_of(failure),
+        "sentence": failure.map(|failure| &failure.message),
+        "integrity": integrity::document(&report.integrity),
+        "batches": report.found.batches,
+        "events": report.found.events,
+        "packets": report.found.packets,
+        "cuts": cuts,
+    }));
+}
+
+fn print(arguments: &RecoverArguments, report: &RecoverReport) {
     for cut in &report.cuts {
         say!(
             "{}: kept {} bytes, cut {} bytes of an incomplete batch",
@@ -41,9 +55,9 @@ pub fn recover(arguments: &RecoverArguments, json: bool) -> Result<(), Failure> 
         report.found.events,
         report.found.packets
     );
-    if report.cuts.is_empty() && report.ended.is_empty() {
+    if report.cuts.is_empty() && report.ended.is_empty() && report.integrity.is_sound() {
         say!("There was nothing to mend.");
     }
+    integrity::print_faults(&report.integrity);
     say!("Next: fluxline inspect {}", arguments.run.display());
-    Ok(())
 }

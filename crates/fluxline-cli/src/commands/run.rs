@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use crate::arguments::RunArguments;
 use crate::experiment::{self, Events, Experiment, FileList, Pcap, Record, Source, Speed, Udp};
-use crate::failure::Failure;
+use crate::failure::{self, Ending, Failure};
 use crate::formats;
-use crate::run::{RunReport, RunRequest};
+use crate::run::{RunReport, RunRequest, check_accept};
 use crate::say_text;
 
-/// Runs, prints the ledger, and fails when it does not close or recording stopped.
-pub fn run(arguments: RunArguments, json: bool) -> Result<(), Failure> {
+/// Runs, prints the ledger, and fails when it does not close, recording stopped, or received data
+/// is not in the files.
+pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
     let folder = arguments.folder.clone();
     let parameters = formats::parameters(&arguments.parameters)?;
     let mut experiment = match &arguments.experiment {
@@ -27,24 +28,25 @@ pub fn run(arguments: RunArguments, json: bool) -> Result<(), Failure> {
         experiment.seconds = seconds;
     }
     arguments.events.apply(&mut experiment.events)?;
+    experiment.accept.extend(arguments.accept);
+    check_accept(&experiment.accept)
+        .map_err(|problem| Failure::input(format_args!("--{problem}")))?;
     if arguments.no_record {
         experiment.record.enabled = false;
     }
     experiment.check().map_err(Failure::input)?;
-    finish(&crate::run::run(RunRequest { experiment, folder, quiet: json })?, json)
+    Ok(finish(&crate::run::run(RunRequest { experiment, folder, quiet: json })?, json))
 }
 
 /// Prints a run's report; its failure becomes the command's.
-pub fn finish(report: &RunReport, json: bool) -> Result<(), Failure> {
-    if json {
-        super::print_json(&report.document);
-    } else {
-        say_text!("{}", report.text());
-    }
-    match &report.failure {
-        None => Ok(()),
-        Some(failure) => Err(Failure { kind: failure.kind, message: failure.message.clone() }),
-    }
+pub fn finish(report: &RunReport, json: bool) -> Ending {
+    failure::report(report.failure.as_ref(), json, || {
+        if json {
+            super::print_json(&report.document);
+        } else {
+            say_text!("{}", report.text());
+        }
+    })
 }
 
 /// Sets parameters of the descriptions that have them.
@@ -128,6 +130,7 @@ fn from_flags(
         readout_core: None,
         recorder_core: None,
         sources_max: 4096,
+        accept: Vec::new(),
         sources,
         events: Events::default(),
         record: Record::default(),

@@ -14,6 +14,7 @@ use std::path::Path;
 
 use crate::failure::Failure;
 use crate::formats;
+use crate::run::check_accept;
 
 impl Experiment {
     /// Reads an experiment file; a mistake names file, line and what to write.
@@ -55,6 +56,7 @@ impl Experiment {
     /// What serde cannot say: each source has one link, numbers are in range.
     pub fn check(&self) -> Result<(), String> {
         check_seconds("seconds", self.seconds)?;
+        check_accept(&self.accept)?;
         if self.sources.is_empty() {
             return Err("there is no source; write a [[source]] table with a `format` and one of \
                         `udp`, `shm`, `roce`, `pcap`, `raw`, `emulator`."

@@ -28,6 +28,9 @@ pub struct Experiment {
     /// Most sources that the run tells apart; packets of further ones are refused and counted.
     #[serde(default = "sources_max")]
     pub sources_max: u32,
+    /// Ends of received data that do not make the exit status: names of counters, or `silent`.
+    #[serde(default)]
+    pub accept: Vec<String>,
     /// Where packets come from.
     #[serde(rename = "source")]
     pub sources: Vec<Source>,
@@ -256,6 +259,9 @@ pub struct Emulator {
     /// Most packets in one send call that the kernel cuts; 1: single datagrams, as an FPGA sends.
     #[serde(default = "one")]
     pub train: u32,
+    /// Most datagrams on the way to the run's own socket; 0: sensors do not wait.
+    #[serde(default)]
+    pub in_flight_max: u32,
     /// Faults, by probability per packet.
     #[serde(default)]
     pub faults: Faults,

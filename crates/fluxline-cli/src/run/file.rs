@@ -132,15 +132,17 @@ pub fn push_into(
             }
             Ok(None) => break,
             // What can be read goes on behind it: the next file, or the end.
-            Err(error) => live.note(Some(format!("source `{name}`: {error}"))),
+            Err(error) => live.fault(format_args!("source `{name}`: {error}")),
         }
     }
     if let Reader::Raw(reader) = &reader {
+        end.counters.frames_unusable = u64::from(reader.cut().is_some());
         live.note(reader.cut());
     }
     if let Reader::Capture(reader) = &reader {
         live.note(reader.cut());
         end.counters.other_traffic = reader.counters().other_traffic();
+        end.counters.frames_unusable = reader.counters().unusable();
         let rows = reader.counters().rows().map(|(row, value)| (row.name.into(), value.into()));
         end.capture = Some(serde_json::Value::Object(rows.collect()));
     }

@@ -277,7 +277,7 @@ fn receive(
             Ok(Received::ReaderGone) => break,
             Ok(_) => {}
             Err(error) => {
-                live.note(Some(error));
+                live.fault(error);
                 break;
             }
         }
@@ -295,12 +295,16 @@ fn receive_sensors(
     live: &Live,
     end: &mut InputEnd,
 ) {
+    let arrived = sensors.arrived();
     let sender = {
         let (stop, live) = (stop.clone(), live.clone());
         std::thread::spawn(move || sensors.send(&stop, &live))
     };
     loop {
         let finished = sender.is_finished();
+        if let Some(arrived) = &arrived {
+            arrived.set(receiver.counters().datagrams);
+        }
         match receiver.receive_into(ring, if finished { DRAINED_AFTER } else { RECEIVE_TIMEOUT }) {
             Ok(Received::Idle) if finished => break,
             Ok(Received::ReaderGone) => {
@@ -309,7 +313,7 @@ fn receive_sensors(
             }
             Ok(_) => {}
             Err(error) => {
-                live.note(Some(error));
+                live.fault(error);
                 stop.now();
                 break;
             }

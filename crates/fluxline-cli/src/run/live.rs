@@ -47,6 +47,7 @@ struct State {
     before: (f64, u64),
     recorded: RecorderCounts,
     notes: Vec<String>,
+    faults: Vec<String>,
 }
 
 impl Live {
@@ -63,6 +64,16 @@ impl Live {
         if state.notes.len() < 100 && !state.notes.contains(&text) {
             self.bar.suspend(|| eprintln!("note: {text}"));
             state.notes.push(text);
+        }
+    }
+
+    /// A problem that ended an input before the run was over: noted, and part of the verdict.
+    pub fn fault(&self, problem: impl Display) {
+        let text = problem.to_string();
+        self.note(Some(&text));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.faults.len() < 100 && !state.faults.contains(&text) {
+            state.faults.push(text);
         }
     }
 
@@ -106,6 +117,11 @@ impl Live {
             }
         }
         self.bar.finish_and_clear();
+    }
+
+    /// The problems that ended an input early.
+    pub fn faults(&self) -> Vec<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).faults.clone()
     }
 
     /// The problems that were noted.

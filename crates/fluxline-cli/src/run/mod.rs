@@ -20,7 +20,10 @@ mod roce_push;
 mod sensors;
 mod sensors_roce;
 mod shared;
+mod silence;
 mod stop;
+mod verdict;
+mod window;
 
 use std::path::PathBuf;
 use std::thread::JoinHandle;
@@ -37,6 +40,7 @@ use fluxline_proto::description::layout::Fragment;
 use crate::experiment::{self, Build, Experiment, LateWord, Require, Source, SyncWord};
 use crate::failure::Failure;
 use crate::formats::{self, LoadedFormat};
+use crate::host;
 
 use end::InputEnd;
 use input::OpenInput;
@@ -47,6 +51,7 @@ use ring::Ring;
 pub use sensors::{Sensors, SensorsTruth};
 pub use sensors_roce::{RoceSensors, RoceSensorsConfig};
 pub use stop::Stop;
+pub use verdict::check_accept;
 
 /// What to run.
 pub struct RunRequest {
@@ -61,6 +66,7 @@ pub struct RunRequest {
 /// Runs an experiment to its end.
 pub fn run(request: RunRequest) -> Result<RunReport, Failure> {
     let RunRequest { experiment, folder, quiet } = request;
+    let resident = host::resident();
     let stop = Stop::on_signal();
     let loaded: Vec<LoadedFormat> = experiment
         .sources
@@ -73,7 +79,7 @@ pub fn run(request: RunRequest) -> Result<RunReport, Failure> {
         true => Some(open_recorder(&experiment, folder, &loaded)?),
         false => None,
     };
-    let memory = report::Memory::of(&experiment, &inputs, &builder);
+    let memory = report::Memory::of(&experiment, &inputs, &builder, resident);
     if !quiet {
         report::announce(&experiment, &inputs, recorder.as_ref(), &memory);
     }
@@ -222,7 +228,7 @@ impl Running {
         limits.into_iter().for_each(|sentence| live.note(Some(sentence)));
         let (queue, recording) = record::start(
             recorder,
-            experiment.record.batches_max,
+            batch_bounds(experiment),
             experiment.recorder_core,
             live.clone(),
         );
@@ -258,6 +264,7 @@ impl Running {
             recorded: joined(recording, "recorder")?,
             host: KernelSnapshot::take().since(&before),
             notes: live.notes(),
+            faults: live.faults(),
         };
         Ok(RunReport::close(&self.experiment, folder, &self.memory, ended))
     }
@@ -284,6 +291,11 @@ impl Running {
             false => EventClock::Wall,
         }
     }
+}
+
+fn batch_bounds(experiment: &Experiment) -> record::BatchBounds {
+    let record = &experiment.record;
+    record::BatchBounds { batches: record.batches_max, batch_bytes: record.batch_bytes }
 }
 
 fn joined<T>(thread: JoinHandle<T>, name: &str) -> Result<T, Failure> {

@@ -181,9 +181,10 @@ impl Working {
             }
             LiveRing::Records(records) => {
                 let take = |datagram: &Datagram<'_>| acquisition.take(input, now, datagram);
-                let read = records.read(SLOTS_PER_TURN, now, take);
-                self.live.note(read.err());
-                return read.unwrap_or(0);
+                return records.read(SLOTS_PER_TURN, now, take).unwrap_or_else(|error| {
+                    self.live.fault(error);
+                    0
+                });
             }
         };
         let mut slots = 0;

@@ -1,16 +1,22 @@
 //! The recorder's thread, and the batches that circulate between it and the readout.
 //!
 //! A fixed number of batches exists; the readout fills one, the recorder writes it and gives it
-//! back empty. So memory is bounded, and a slow disk makes the readout wait (docs/adr/0003). A disk
-//! that is full or broken does not: the recorder then takes batches and counts them as failed.
+//! back empty. A batch ends with a whole event, so it may be larger than asked: what is on the way
+//! is bounded in bytes too. So memory is bounded, and a slow disk makes the readout wait
+//! (docs/adr/0003). A disk that is full or broken does not: the recorder then takes batches and
+//! counts them as failed.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use fluxline::{clock, pin};
+use fluxline_daq::builder::with_growth;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{BatchFate, Ledger};
-use fluxline_daq::record::{Recorder, RecorderCounts, RecorderState, SourceLine, WriteFault};
+use fluxline_daq::record::{
+    DIRECT_MEMORY_BYTES, Recorder, RecorderCounts, RecorderState, SourceLine, WriteFault,
+};
 
 use super::live::Live;
 
@@ -28,7 +34,45 @@ pub struct RecordQueue {
     empty: Receiver<EventBatch>,
     /// Batches that came back; the last is filled first, for its memory is still in the cache.
     spare: Vec<EventBatch>,
+    /// What each batch on the way takes \[byte\], oldest first.
+    on_the_way: VecDeque<u64>,
+    /// Batches in `empty` that were never on the way.
+    unused: usize,
+    bounds: BatchBounds,
 }
+
+/// What bounds the memory of batches.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchBounds {
+    /// How many batches there are between readout and disk.
+    pub batches: u32,
+    /// How large a batch should be \[byte\].
+    pub batch_bytes: u64,
+}
+
+impl BatchBounds {
+    /// Batches on the way take so much at most, unless one alone is larger \[byte\].
+    fn on_the_way_bytes(self) -> u64 {
+        self.batch_bytes * u64::from(self.batches)
+    }
+
+    /// An empty batch keeps so much memory at most \[byte\].
+    fn empty_bytes(self) -> u64 {
+        with_growth(self.batch_bytes) + SLACK_BYTES
+    }
+
+    /// The most memory that batches, the columns of the one that is written and direct writes take
+    /// \[byte\], as long as no single event is larger than all batches together.
+    pub fn memory_bytes_max(self) -> u64 {
+        // Those on the way, the one that is filled, the one that the readout keeps; the columns.
+        let empty = self.empty_bytes() * u64::from(self.batches + 2);
+        let filled = with_growth(self.on_the_way_bytes());
+        empty + filled + self.empty_bytes() + DIRECT_MEMORY_BYTES as u64
+    }
+}
+
+/// What the steps of four growing vectors may add \[byte\].
+const SLACK_BYTES: u64 = 1 << 16;
 
 /// What the recorder had done when the run was over.
 pub struct Recorded {
@@ -43,12 +87,13 @@ pub struct Recorded {
 /// Starts the recorder's thread; without a recorder, every packet counts as not to be recorded.
 pub fn start(
     recorder: Option<Recorder>,
-    batches: u32,
+    bounds: BatchBounds,
     core: Option<usize>,
     live: Live,
 ) -> (RecordQueue, JoinHandle<Recorded>) {
-    let (work, incoming) = sync_channel(batches as usize + 64);
-    let (give_back, empty) = sync_channel(batches as usize);
+    let batches = bounds.batches as usize;
+    let (work, incoming) = sync_channel(batches + 64);
+    let (give_back, empty) = sync_channel(batches);
     for _ in 0..batches {
         let _ = give_back.send(EventBatch::default());
     }
@@ -56,17 +101,42 @@ pub fn start(
         if let Some(core) = core {
             live.note(pin::pin_current_thread(core).err());
         }
-        run(recorder, &incoming, &give_back, &live)
+        run(recorder, &incoming, &GiveBack { batches: give_back, bounds }, &live)
     });
-    (RecordQueue { work, empty, spare: Vec::with_capacity(batches as usize) }, thread)
+    let (spare, on_the_way) = (Vec::with_capacity(batches), VecDeque::with_capacity(batches + 1));
+    (RecordQueue { work, empty, spare, on_the_way, unused: batches, bounds }, thread)
 }
 
 impl RecordQueue {
     /// Hands `batch` over and puts an empty one in its place; waits while the recorder is behind.
     pub fn exchange(&mut self, batch: EventBatch) -> EventBatch {
+        let cost = batch.cost();
+        while !self.on_the_way.is_empty()
+            && self.on_the_way.iter().sum::<u64>() + cost > self.bounds.on_the_way_bytes()
+        {
+            let Ok(empty) = self.empty.recv() else { break };
+            self.came_back(empty);
+        }
+        self.on_the_way.push_back(cost);
         let _ = self.work.send(Work::Batch(batch));
-        self.spare.extend(self.empty.try_iter());
-        self.spare.pop().unwrap_or_else(|| self.empty.recv().unwrap_or_default())
+        while let Ok(empty) = self.empty.try_recv() {
+            self.came_back(empty);
+        }
+        if self.spare.is_empty()
+            && let Ok(empty) = self.empty.recv()
+        {
+            self.came_back(empty);
+        }
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Batches come back in the order in which they went; the first ones were never on the way.
+    fn came_back(&mut self, empty: EventBatch) {
+        match self.unused {
+            0 => drop(self.on_the_way.pop_front()),
+            _ => self.unused -= 1,
+        }
+        self.spare.push(empty);
     }
 
     /// Names a source before the first batch that has packets of it.
@@ -75,10 +145,16 @@ impl RecordQueue {
     }
 }
 
+/// The recorder's end for empty batches.
+struct GiveBack {
+    batches: SyncSender<EventBatch>,
+    bounds: BatchBounds,
+}
+
 fn run(
     mut recorder: Option<Recorder>,
     incoming: &Receiver<Work>,
-    give_back: &SyncSender<EventBatch>,
+    give_back: &GiveBack,
     live: &Live,
 ) -> Recorded {
     let mut ledger = Ledger::default();
@@ -92,8 +168,8 @@ fn run(
             (Work::Source(_), None) => continue,
         };
         ledger.note_batch(&batch, write(recorder.as_mut(), &batch, live));
-        batch.clear();
-        let _ = give_back.send(batch);
+        batch.clear_to(give_back.bounds.empty_bytes());
+        let _ = give_back.batches.send(batch);
     }
     finish(recorder, ledger)
 }

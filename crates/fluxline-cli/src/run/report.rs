@@ -6,18 +6,25 @@ use fluxline::kernel::KernelSnapshot;
 use fluxline::landing::RingKeeper;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::BuilderConfig;
-use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Truth};
-use fluxline_daq::record::{DIRECT_MEMORY_BYTES, Recorder, RunFolder};
+use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Outcome, Truth};
+use fluxline_daq::record::{Recorder, RunFolder};
 use fluxline_proto::Moment;
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanBytes;
 use serde_json::{Value, json};
 
 use super::end::InputEnd;
 use super::input::OpenInput;
 use super::record::Recorded;
+use super::silence::{Silence, SilentSource};
+use super::verdict::Evidence;
 use crate::experiment::Experiment;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{self, Failure, FailureKind};
 use crate::host;
+
+/// Tables of sources and rejects, stacks of threads, and what the allocator keeps \[byte\].
+const REST_BYTES: u64 = 24 << 20;
+/// A capture that is read: its buffer, and IP datagrams whose fragments wait \[byte\].
+const CAPTURE_BYTES: u64 = 20 << 20;
 
 /// Memory that a run's configuration bounds \[byte\].
 pub struct Memory {
@@ -27,21 +34,37 @@ pub struct Memory {
     pub events: u64,
     /// Batches between readout and disk.
     pub batches: u64,
+    /// Files that are read, tables, the threads' stacks.
+    pub rest: u64,
+    /// What the program had in memory before the run.
+    before: u64,
 }
 
 impl Memory {
     /// What this configuration allows.
-    pub fn of(experiment: &Experiment, inputs: &[OpenInput], builder: &BuilderConfig) -> Memory {
+    pub fn of(
+        experiment: &Experiment,
+        inputs: &[OpenInput],
+        builder: &BuilderConfig,
+        before: u64,
+    ) -> Memory {
+        let files = experiment.sources.iter().filter(|source| source.pcap.is_some()).count();
         Memory {
             rings: inputs.iter().map(|input| input.ring_bytes).sum(),
-            events: builder.bytes_open_max,
-            batches: experiment.record.batch_bytes * u64::from(experiment.record.batches_max + 1)
-                + DIRECT_MEMORY_BYTES as u64,
+            events: builder.memory_bytes_max(),
+            batches: super::batch_bounds(experiment).memory_bytes_max(),
+            rest: REST_BYTES + files as u64 * CAPTURE_BYTES,
+            before,
         }
     }
 
     fn total(&self) -> u64 {
-        self.rings + self.events + self.batches
+        self.rings + self.events + self.batches + self.rest
+    }
+
+    /// What the run added to the program's memory at its fullest.
+    fn most(&self) -> u64 {
+        host::resident_most().saturating_sub(self.before)
     }
 }
 
@@ -62,11 +85,12 @@ pub fn announce(
         None => eprintln!("folder   none: events are counted, not recorded"),
     }
     eprintln!(
-        "memory   at most {}: rings {}, events {}, batches {}",
+        "memory   at most {}: rings {}, events {}, batches {}, the rest {}",
         HumanBytes(memory.total()),
         HumanBytes(memory.rings),
         HumanBytes(memory.events),
-        HumanBytes(memory.batches)
+        HumanBytes(memory.batches),
+        HumanBytes(memory.rest)
     );
 }
 
@@ -90,6 +114,7 @@ pub struct Ended {
     pub(super) recorded: Recorded,
     pub(super) host: KernelSnapshot,
     pub(super) notes: Vec<String>,
+    pub(super) faults: Vec<String>,
 }
 
 /// A run that has ended.
@@ -100,6 +125,8 @@ pub struct RunReport {
     pub document: Value,
     /// How it ended, if not well.
     pub failure: Option<Failure>,
+    silence: Silence,
+    notes: Vec<String>,
     folder: Option<RunFolder>,
 }
 
@@ -112,7 +139,8 @@ impl RunReport {
         ended: Ended,
     ) -> RunReport {
         let ledger = ledger_of(experiment, &ended);
-        let mut failure = failure_of(&ledger, &ended);
+        let silence = Silence::of(&ledger, |input| is_live(experiment, input));
+        let mut failure = failure_of(experiment, &ledger, &ended, &silence);
         let mut document = beginning(experiment);
         let state = match (&ended.recorded.fault, &folder) {
             (Some(_), _) => "recording-stopped",
@@ -124,6 +152,11 @@ impl RunReport {
         document["ended_ns"] = ended.ended.as_ns().into();
         document["folder"] =
             folder.as_ref().map(|folder| folder.path().display().to_string()).into();
+        say_in(&mut document, failure.as_ref());
+        document["headline"] = ledger.headline().into();
+        document["received"] = ledger.received().into();
+        document["outcomes"] = ledger.outcomes().iter().map(outcome_document).collect();
+        document["silent_sources"] = silence.sources.iter().map(SilentSource::words).collect();
         document["closes"] = ledger.closes().into();
         document["laws"] = json!(ledger.check());
         document["lost_places"] = json!(ledger.lost_places());
@@ -140,36 +173,56 @@ impl RunReport {
             "fault": ended.recorded.fault.as_ref().map(ToString::to_string),
         });
         document["memory_bytes_max"] = memory.total().into();
+        document["memory_bytes_most"] = memory.most().into();
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
         if let Some(error) = folder.as_ref().and_then(|of| of.write_run(&document).err()) {
             // The ledger is then only in what is printed: so print it.
             document["state"] = "recording-stopped".into();
             let message = format!("{error}.");
-            failure.get_or_insert(Failure { kind: FailureKind::Recording, message });
+            if failure.as_ref().is_none_or(|failure| failure.kind == FailureKind::Look) {
+                failure = Some(Failure { kind: FailureKind::Recording, message });
+            }
+            say_in(&mut document, failure.as_ref());
         }
-        RunReport { ledger, document, failure, folder }
+        RunReport { ledger, document, failure, silence, notes: ended.notes, folder }
     }
 
     /// The table for people.
     pub fn text(&self) -> String {
-        let mut out = self.ledger.table();
-        let totals = self.ledger.source_totals();
-        let events = &self.ledger.builder;
-        let incomplete = events.events_incomplete + events.events_stopped;
-        let _ = writeln!(
-            out,
-            "\n{} events, {incomplete} incomplete; {} packets recorded ({}).",
-            HumanCount(events.events_complete + incomplete),
-            HumanCount(totals.recorded),
-            HumanBytes(totals.bytes_recorded),
-        );
+        let mut out = format!("{}\n", self.ledger.headline());
+        for source in &self.silence.sources {
+            let _ = writeln!(out, "{}, while others went on", source.words());
+        }
+        let _ = write!(out, "\n{}{}", self.ledger.table(), self.ledger.closing());
+        for note in &self.notes {
+            let _ = writeln!(out, "note: {note}");
+        }
         if let Some(folder) = &self.folder {
             let path = folder.path().display();
             let _ = writeln!(out, "Next: fluxline inspect {path}");
         }
         out
     }
+}
+
+/// Puts status and sentence into the document.
+fn say_in(document: &mut Value, failure: Option<&Failure>) {
+    document["status"] = failure::status_of(failure).into();
+    document["sentence"] = failure.map(|failure| failure.message.clone()).into();
+}
+
+fn outcome_document(outcome: &Outcome) -> Value {
+    json!({
+        "counter": outcome.row.counter, "words": outcome.row.words,
+        "fate": outcome.row.fate, "count": outcome.count,
+    })
+}
+
+/// Whether an input's packets carry the time of the wall clock.
+fn is_live(experiment: &Experiment, input: u16) -> bool {
+    let source = experiment.sources.get(usize::from(input));
+    source.is_some_and(|source| source.pcap.is_none() && source.raw.is_none())
 }
 
 fn totals(ledger: &Ledger) -> Value {
@@ -260,7 +313,12 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
     ledger
 }
 
-fn failure_of(ledger: &Ledger, ended: &Ended) -> Option<Failure> {
+fn failure_of(
+    experiment: &Experiment,
+    ledger: &Ledger,
+    ended: &Ended,
+    silence: &Silence,
+) -> Option<Failure> {
     if let Some(law) = ledger.check().into_iter().find(|law| !law.holds()) {
         return Some(Failure {
             kind: FailureKind::Ledger,
@@ -271,6 +329,16 @@ fn failure_of(ledger: &Ledger, ended: &Ended) -> Option<Failure> {
             ),
         });
     }
-    let fault = ended.recorded.fault.as_ref()?;
-    Some(Failure { kind: FailureKind::Recording, message: format!("{fault}.") })
+    if let Some(fault) = &ended.recorded.fault {
+        return Some(Failure { kind: FailureKind::Recording, message: format!("{fault}.") });
+    }
+    let evidence = Evidence {
+        ledger,
+        accept: &experiment.accept,
+        faults: &ended.faults,
+        silence,
+        require: &experiment.events.require,
+    };
+    let message = evidence.look()?;
+    Some(Failure { kind: FailureKind::Look, message })
 }

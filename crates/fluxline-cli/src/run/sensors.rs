@@ -17,6 +17,7 @@ use fluxline_proto::{Datagram, SenderAddress, Span};
 use super::live::Live;
 use super::push::push_all;
 use super::stop::Stop;
+use super::window::{Arrived, Window};
 use crate::experiment::{Emulator, Pattern};
 use crate::failure::Failure;
 use crate::formats::LoadedFormat;
@@ -40,6 +41,7 @@ pub struct Sensors {
     emulator: emulator::Emulator,
     outlets: Vec<Outlet>,
     train: bool,
+    window: Option<Window>,
 }
 
 /// One socket, and what is to be sent from it; the memory of sent datagrams is used again.
@@ -94,7 +96,8 @@ impl Sensors {
         };
         let emulator = emulator::Emulator::new(&format.description, config)
             .map_err(|error| Failure::input(format_args!("source `{name}`: {error}")))?;
-        Ok(Sensors { emulator, outlets: Vec::new(), train: from.train > 1 })
+        let window = (from.in_flight_max > 0).then(|| Window::new(from.in_flight_max));
+        Ok(Sensors { emulator, outlets: Vec::new(), train: from.train > 1, window })
     }
 
     /// How many sensors there are.
@@ -125,9 +128,15 @@ impl Sensors {
         Ok(())
     }
 
+    /// What the receiver of these sensors must be told, where they are held back.
+    pub fn arrived(&self) -> Option<Arrived> {
+        self.window.as_ref().map(Window::arrived)
+    }
+
     /// Sends over the sockets until all packets are made or the run is over.
     pub fn send(self, stop: &Stop, live: &Live) -> SensorsTruth {
-        let Sensors { mut emulator, mut outlets, .. } = self;
+        let Sensors { mut emulator, mut outlets, mut window, .. } = self;
+        let burst = window.as_ref().map_or(BATCH_DATAGRAMS, Window::burst).min(BATCH_DATAGRAMS);
         let began = Instant::now();
         let (mut waiting, mut not_sent, mut stopped) = (0, 0, false);
         loop {
@@ -138,7 +147,10 @@ impl Sensors {
             let Some(emission) = emulator.next() else { break };
             let at = Duration::from_nanos(emission.at.as_ns());
             let early = !stopped && at.saturating_sub(began.elapsed()) > GATHER;
-            if waiting > 0 && (early || waiting >= BATCH_DATAGRAMS) {
+            if waiting > 0 && (early || waiting >= burst) {
+                if let Some(window) = &mut window {
+                    window.make_room(waiting as u64);
+                }
                 not_sent += flush(&mut outlets, live);
                 waiting = 0;
             }

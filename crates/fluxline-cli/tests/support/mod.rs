@@ -4,7 +4,8 @@
 
 pub mod packets;
 
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -27,6 +28,50 @@ pub fn call_json(arguments: &[&str]) -> Value {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {:?}: {errors}", output.status);
     serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+/// Runs it with `--json`; it must end with this status, and its document says so too.
+pub fn call_json_ending(arguments: &[&str], status: i32) -> Value {
+    let output = fluxline().arg("--json").args(arguments).output().expect("the program starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {errors}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(document["status"], status, "{arguments:?}");
+    document
+}
+
+/// Runs an acquisition with `--json`; its status must be what its counters deserve.
+pub fn run_json(arguments: &[&str]) -> Value {
+    let output = fluxline().arg("--json").args(arguments).output().expect("the program starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let document = serde_json::from_slice(&output.stdout);
+    let document: Value = document.unwrap_or_else(|_| panic!("one JSON document: {errors}"));
+    assert_status_is_true(&document, output.status.code());
+    document
+}
+
+/// Status 0 means that everything that this host received is in the files; 7 that it is not.
+pub fn assert_status_is_true(document: &Value, status: Option<i32>) {
+    let total = |name: &str| number(&document["totals"], name);
+    let received = total("datagrams") + total("socket_dropped");
+    let kept = ["recorded", "not_recorded", "duplicate", "event_duplicate"].map(total);
+    let frames = [
+        "frames_unusable",
+        "frames_wrong_check",
+        "frames_unknown_pair",
+        "frames_wrong_sender",
+        "frames_out_of_bounds",
+        "frames_overrun",
+        "frames_broken_off",
+        "frames_other",
+        "frames_unannounced",
+        "producers_gone",
+    ];
+    let all = kept.iter().sum::<u64>() == received && frames.map(total) == [0; 10];
+    let expected = if all { 0 } else { 7 };
+    assert_eq!(status, Some(expected), "{} {}", document["headline"], document["sentence"]);
+    assert_eq!(document["status"], expected);
+    assert_eq!(document["sentence"].is_string(), !all);
 }
 
 /// Asserts an exit status and one clear sentence at the end of standard error; returns it.
@@ -71,6 +116,7 @@ pub fn number(value: &Value, key: &str) -> u64 {
 /// dropped, so that a test that fails leaves nothing behind.
 pub struct Running {
     child: Child,
+    output: File,
     errors: BufReader<ChildStderr>,
     /// What it said so far.
     pub said: String,
@@ -79,14 +125,15 @@ pub struct Running {
 impl Running {
     /// Starts it.
     pub fn spawn(arguments: &[&str]) -> Running {
+        let output = tempfile::tempfile().expect("a scratch file");
         let mut child = fluxline()
             .args(arguments)
-            .stdout(Stdio::null())
+            .stdout(output.try_clone().expect("a second handle"))
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program starts");
         let errors = BufReader::new(child.stderr.take().expect("it was piped"));
-        Running { child, errors, said: String::new() }
+        Running { child, output, errors, said: String::new() }
     }
 
     /// Starts it and waits until it says a line that starts with `until`.
@@ -104,9 +151,15 @@ impl Running {
         let mut all = vec!["run", "--udp", "127.0.0.1:0"];
         all.extend(arguments);
         let running = Running::start(&all, "memory ");
-        let line = running.said.lines().find(|line| line.starts_with("source ")).expect("a source");
+        let port = running.port();
+        (running, port)
+    }
+
+    /// The port that it said its source listens on.
+    pub fn port(&self) -> u16 {
+        let line = self.said.lines().find(|line| line.starts_with("source ")).expect("a source");
         let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
-        (running, port.expect("it says on which port"))
+        port.expect("it says on which port")
     }
 
     /// Waits until it catches SIGTERM, and so SIGINT before it: `SigCgt` in /proc/PID/status.
@@ -132,13 +185,22 @@ impl Running {
     }
 
     /// Waits for its end, at most `limit`; its status and all that it said.
-    pub fn end(mut self, limit: Duration) -> (Option<i32>, String) {
+    pub fn end(self, limit: Duration) -> (Option<i32>, String) {
+        let (status, said, _) = self.end_with_output(limit);
+        (status, said)
+    }
+
+    /// The same, with what it printed to standard output.
+    pub fn end_with_output(mut self, limit: Duration) -> (Option<i32>, String, String) {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("waitable") {
                 let mut said = std::mem::take(&mut self.said);
                 self.errors.read_to_string(&mut said).expect("UTF-8");
-                return (status.code(), said);
+                let mut printed = String::new();
+                self.output.rewind().expect("a file");
+                self.output.read_to_string(&mut printed).expect("UTF-8");
+                return (status.code(), said, printed);
             }
             assert!(began.elapsed() < limit, "it did not end within {limit:?}: {}", self.said);
             std::thread::sleep(Duration::from_millis(5));

@@ -21,6 +21,9 @@ pub(super) struct Arrival<'a> {
 /// fragment of the usual size.
 pub(super) const TABLES_BYTES_MAX: u64 = 16 << 10;
 
+/// A fragment and its source's number \[byte\].
+const FRAGMENT_BYTES: u64 = (size_of::<Fragment>() + size_of::<u32>()) as u64;
+
 /// How a packet compares with stored ones that cover some of its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
@@ -35,7 +38,8 @@ pub(super) enum Compared {
 impl Arrival<'_> {
     /// The packet in a row of its own.
     pub(super) fn alone(&self, built: Moment) -> Alone<'_> {
-        Alone { row: self.row(), bytes: self.datagram.bytes, built }
+        let part = if self.stream { Part::Whole } else { self.parsed.part };
+        Alone { row: self.row(), part, bytes: self.datagram.bytes, built }
     }
 
     /// Its row in a batch.
@@ -57,11 +61,13 @@ impl Arrival<'_> {
     /// the first of it.
     pub(super) fn cost(&self, first_of_fragment: bool) -> u64 {
         let tables = match self.parsed.part {
-            _ if !first_of_fragment => 0,
-            Part::Index { count, .. } if !self.stream => u64::from(count.div_ceil(8)),
+            Part::Bytes { .. } => size_of::<(u64, u64)>() as u64,
+            Part::Index { count, .. } if first_of_fragment && !self.stream => {
+                u64::from(count.div_ceil(8))
+            }
             _ => 0,
         };
-        let fragment = if first_of_fragment { size_of::<Fragment>() as u64 } else { 0 };
+        let fragment = if first_of_fragment { FRAGMENT_BYTES } else { 0 };
         (self.datagram.bytes.len() + size_of::<PacketRow>()) as u64 + fragment + tables
     }
 

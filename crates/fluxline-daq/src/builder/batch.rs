@@ -1,7 +1,11 @@
 //! The batch that closed events gather in until the recorder takes it.
 
-use fluxline_proto::Moment;
+use std::fmt::Write;
 
+use fluxline_proto::Moment;
+use fluxline_proto::description::Part;
+
+use super::growth::make_room;
 use super::keys::EventId;
 use super::slab::OpenEvent;
 use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
@@ -16,6 +20,7 @@ pub(super) struct Gathering {
 /// A packet that has a row of its own.
 pub(super) struct Alone<'a> {
     pub(super) row: PacketRow,
+    pub(super) part: Part,
     pub(super) bytes: &'a [u8],
     pub(super) built: Moment,
 }
@@ -33,6 +38,7 @@ impl Gathering {
         (built, missing_bytes): (Moment, u32),
     ) {
         self.begun.get_or_insert(built);
+        make_room(&mut self.batch.events, 1);
         self.batch.events.push(EventRow {
             key: Some(key),
             generation: event.id.position.generation,
@@ -44,7 +50,9 @@ impl Gathering {
             packets: event.packets.len() as u32,
             missing_bytes,
         });
+        make_room(&mut self.batch.packets, event.packets.len());
         self.batch.packets.extend_from_slice(&event.packets);
+        make_room(&mut self.batch.bytes, event.bytes.len());
         self.batch.bytes.extend_from_slice(&event.bytes);
     }
 
@@ -54,20 +62,37 @@ impl Gathering {
         self.add_alone(event, packet);
     }
 
-    /// Adds a packet that came after its event `id` was closed.
+    /// Adds a packet that came after its event `id` was closed; its text says which part it is.
     pub(super) fn add_late(&mut self, id: EventId, key: u64, packet: Alone<'_>) {
+        let before = self.batch.missing.len();
+        // Writing into a String cannot fail.
+        let _ = match packet.part {
+            Part::Whole => Ok(()),
+            Part::Index { index, count } => {
+                write!(self.batch.missing, "packet {index} of {count}")
+            }
+            Part::Bytes { total, .. } if packet.row.payload_bytes == 0 => {
+                write!(self.batch.missing, "no bytes of {total}")
+            }
+            Part::Bytes { offset, total } => {
+                let last = offset + u64::from(packet.row.payload_bytes) - 1;
+                write!(self.batch.missing, "bytes {offset}-{last} of {total}")
+            }
+        };
         let event = EventRow {
             key: Some(key),
             generation: id.position.generation,
             source: id.source(),
             status: EventStatus::Late,
+            missing_bytes: (self.batch.missing.len() - before) as u32,
             ..EventRow::default()
         };
         self.add_alone(event, packet);
     }
 
-    fn add_alone(&mut self, event: EventRow, Alone { row, bytes, built }: Alone<'_>) {
+    fn add_alone(&mut self, event: EventRow, Alone { row, bytes, built, .. }: Alone<'_>) {
         self.begun.get_or_insert(built);
+        make_room(&mut self.batch.events, 1);
         self.batch.events.push(EventRow {
             first: row.time,
             last: row.time,
@@ -75,7 +100,9 @@ impl Gathering {
             packets: 1,
             ..event
         });
+        make_room(&mut self.batch.packets, 1);
         self.batch.packets.push(row);
+        make_room(&mut self.batch.bytes, bytes.len());
         self.batch.bytes.extend_from_slice(bytes);
     }
 
@@ -98,13 +125,11 @@ impl Gathering {
 
     /// Whether it is as large as a batch should get.
     pub(super) fn is_large(&self, bytes: usize) -> bool {
-        self.batch.bytes.len() >= bytes || self.batch.packets.len() >= PACKETS_MAX
+        self.cost() >= bytes as u64 || self.batch.packets.len() >= PACKETS_MAX
     }
 
     /// What it takes \[byte\].
     pub(super) fn cost(&self) -> u64 {
-        let rows = self.batch.packets.len() * size_of::<PacketRow>()
-            + self.batch.events.len() * size_of::<EventRow>();
-        (self.batch.bytes.len() + self.batch.missing.len() + rows) as u64
+        self.batch.cost()
     }
 }

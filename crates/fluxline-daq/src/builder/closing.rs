@@ -113,8 +113,9 @@ impl Builder {
     fn judge_absence(&mut self, source: u32, position: Position, why: Why) -> Option<Reason> {
         let named = matches!(self.config.expectation, Expectation::Sources(_));
         let window = matches!(self.config.mode, Mode::Window { .. });
-        let (clock, lateness) = (self.clock, self.lateness);
+        let lateness = self.lateness;
         let member = self.members.get_mut(source)?;
+        let clock = self.inputs.clock(member.input);
         if member.state == SourceState::Unseen || member.joined > position {
             return (named && member.required).then_some(Reason::SentNothing);
         }

@@ -2,6 +2,8 @@
 
 use fluxline_proto::Span;
 
+use super::growth::with_growth;
+
 /// How packets become events, when events close, and the bounds of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuilderConfig {
@@ -25,8 +27,8 @@ pub struct BuilderConfig {
     /// `bytes_open_max`.
     pub events_open_max: u32,
     /// How much the packets of open events and of the batch not yet taken may take, rows and tables
-    /// included \[byte\]. When open events take half of it, the oldest is closed. Vectors grow by
-    /// doubling, so up to twice as much may be allocated.
+    /// included \[byte\]. When open events take half of it, the oldest is closed.
+    /// [`Self::memory_bytes_max`] says what may be allocated for it.
     pub bytes_open_max: u64,
     /// How many packets an event may have; also the largest count that a fragment may announce.
     pub packets_per_event_max: u32,
@@ -39,16 +41,32 @@ pub struct BuilderConfig {
     pub batch_age: Span,
 }
 
-/// The least that an open event is charged for, from which the most open events follow \[byte\].
-const EVENT_BYTES_MIN: u64 = 512;
+/// One event may be open for so many bytes, where its number is not given \[byte\].
+const BYTES_PER_EVENT: u64 = 4096;
 
 impl BuilderConfig {
     /// How many events may be open.
     pub(super) fn events_max(&self) -> u64 {
         match self.events_open_max {
-            0 => (self.bytes_open_max / EVENT_BYTES_MIN).max(4),
+            0 => (self.bytes_open_max / BYTES_PER_EVENT).max(4),
             events => u64::from(events),
         }
+    }
+
+    /// The most memory that a builder allocates \[byte\]: events in vectors that grow by a quarter,
+    /// a slot for each open event, and the tables of open and closed keys.
+    #[must_use]
+    pub fn memory_bytes_max(&self) -> u64 {
+        /// A slot in a vector that doubles, and its place in the table of keys.
+        const OPEN_BYTES: u64 = 640;
+        /// A place in the table of keys and in the ring of closed events.
+        const CLOSED_BYTES: u64 = 160;
+        /// The sets of sources of closed events, while they are widened.
+        const SETS_BYTES: u64 = 16 << 20;
+        with_growth(self.bytes_open_max)
+            + self.events_max() * OPEN_BYTES
+            + u64::from(self.closed_keys_max) * CLOSED_BYTES
+            + SETS_BYTES
     }
 }
 

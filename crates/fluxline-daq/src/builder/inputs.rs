@@ -19,7 +19,6 @@ struct Input {
     on_demand: OnDemand,
     /// The positions of its two newest packets, the newest first.
     newest: [Option<Position>; 2],
-    passed: Passed,
 }
 
 /// Whether an input is read on demand.
@@ -34,33 +33,9 @@ enum OnDemand {
     WithoutTimes,
 }
 
-/// So many newer packets of an input show that it has passed an event.
-const PASSED_PACKETS: u32 = 64;
-
-/// The lowest position of the newest packets: of [`PASSED_PACKETS`] to twice as many.
-#[derive(Clone, Copy, Debug, Default)]
-struct Passed {
-    packets: u32,
-    lowest: Option<Position>,
-    lowest_before: Option<Position>,
-}
-
-impl Passed {
-    #[inline]
-    fn add(&mut self, position: Position) {
-        if self.packets == PASSED_PACKETS {
-            *self = Passed { packets: 0, lowest: None, lowest_before: self.lowest };
-        }
-        self.packets += 1;
-        self.lowest = Some(self.lowest.map_or(position, |lowest| lowest.min(position)));
-    }
-
-    /// Whether all of them are behind `position`.
-    fn has_passed(&self, position: Position) -> bool {
-        self.lowest_before.is_some_and(|lowest| lowest > position)
-            && self.lowest.is_none_or(|lowest| lowest > position)
-    }
-}
+/// Packets come at most so far out of order: an event waits for so many more of each input that is
+/// read on demand.
+const DISORDER_PACKETS: u64 = 64;
 
 impl Input {
     /// How far it has come. The lower one of two, for one wrong key must not take an input to the
@@ -75,6 +50,8 @@ impl Input {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inputs {
     list: Vec<Input>,
+    /// Packets that had a position.
+    packets: u64,
 }
 
 impl Inputs {
@@ -117,7 +94,13 @@ impl Inputs {
     pub(super) fn reach(&mut self, input: u16, position: Position) {
         let of = self.get(input);
         of.newest = [Some(position), of.newest[0]];
-        of.passed.add(position);
+        self.packets += 1;
+    }
+
+    /// How many packets had a position.
+    #[inline]
+    pub(super) fn packets(&self) -> u64 {
+        self.packets
     }
 
     /// How far `input` has come.
@@ -133,20 +116,30 @@ impl Inputs {
         };
     }
 
-    /// Whether an input that is read on demand has not passed `position`, so that any source may
-    /// still come with it.
+    /// Whether inputs that are read on demand hold back an event at `position` that was opened by
+    /// packet number `opened_by`: one has not passed it, so that any source may still come with it.
     #[inline]
-    pub(super) fn hold(&self, position: Position) -> bool {
-        let holds = |of: &Input| {
-            of.on_demand != OnDemand::No && !of.ended && !of.passed.has_passed(position)
-        };
-        self.list.iter().any(holds)
+    pub(super) fn hold(&self, position: Position, opened_by: u64) -> bool {
+        let is_open = |of: &&Input| of.on_demand != OnDemand::No && !of.ended;
+        let mut waited = self.packets - opened_by;
+        self.list.iter().filter(is_open).any(|of| {
+            let has_passed = of.position().is_some_and(|reached| reached > position);
+            let too_soon = waited < DISORDER_PACKETS;
+            waited = waited.saturating_sub(DISORDER_PACKETS);
+            too_soon || !has_passed
+        })
     }
 
     /// Whether an input that is read on demand will move the clock.
     #[inline]
     pub(super) fn move_clock(&self) -> bool {
         self.list.iter().any(|of| of.on_demand == OnDemand::WithTimes && !of.ended)
+    }
+
+    /// Up to then everything that arrived by `input` was taken.
+    #[inline]
+    pub(super) fn clock(&self, input: u16) -> Moment {
+        self.list.get(usize::from(input)).map_or(Moment::default(), |of| of.clock)
     }
 
     /// How long `input` has given nothing of what arrived last at `arrival`.

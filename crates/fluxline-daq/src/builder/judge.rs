@@ -88,7 +88,9 @@ impl Builder {
                 None
             }
             Some(_) if pressed => Some(Why::Memory),
-            Some(_) => awaited.iter().all(|&source| self.gave_up(source, age)).then_some(Why::Time),
+            Some(_) => {
+                awaited.iter().all(|&source| self.gave_up(source, slot)).then_some(Why::Time)
+            }
         };
         if matches!(why, Some(Why::Memory | Why::Time)) {
             let silence = if pressed { self.lateness } else { self.config.time_out };
@@ -101,20 +103,25 @@ impl Builder {
     /// Whether a live source may still add to an event that it has no whole fragment in.
     #[inline]
     fn awaits(&mut self, source: u32, position: Position) -> bool {
-        let (clock, lateness) = (self.clock, self.lateness);
+        let lateness = self.lateness;
         self.members.get_mut(source).is_some_and(|member| {
             member.state == SourceState::Live
                 && member.joined <= position
-                && !member.has_passed(position, clock, lateness)
+                && !member.has_passed(position, self.inputs.clock(member.input), lateness)
         })
     }
 
     /// Whether an event that no live source can add to need not wait for others either.
-    fn may_close_done(&mut self, head: Head, age: Span) -> bool {
+    fn may_close_done(&self, head: Head, age: Span) -> bool {
+        if self.is_pressed() {
+            return true;
+        }
         // What is read on demand can wait for sources that are not known yet.
-        let early = age < self.lateness && self.inputs.move_clock();
-        if early || self.inputs.hold(head.position) {
-            return self.is_pressed();
+        let opened_by = self.slab.event(head.slot).opened_by;
+        if (age < self.lateness && self.inputs.move_clock())
+            || self.inputs.hold(head.position, opened_by)
+        {
+            return false;
         }
         if age >= self.config.time_out {
             return true;
@@ -140,11 +147,13 @@ impl Builder {
             && self.members.all_without(&self.slab.event(head.slot).whole).any(idle)
     }
 
-    /// Whether a source that is awaited has been waited for long enough, by an event of that age.
-    fn gave_up(&self, source: u32, age: Span) -> bool {
+    /// Whether a source that the event in `slot` awaits has been waited for long enough.
+    fn gave_up(&self, source: u32, slot: u32) -> bool {
         let Some(member) = self.members.get(source) else { return true };
+        let opened = self.slab.event(slot).opened;
+        let lag = self.inputs.clock(member.input).since(opened);
         self.is_silent(member, self.config.time_out)
-            || (age >= self.config.lag_max && !self.inputs.has_unread(member.input))
+            || (lag >= self.config.lag_max && !self.inputs.has_unread(member.input))
     }
 
     /// Whether nothing of a source arrived for so long.
@@ -187,11 +196,10 @@ impl Builder {
                 self.lanes.pop(source); // it was closed when it was whole
                 continue;
             }
-            let (clock, lateness) = (self.clock, self.lateness);
-            let passed = self
-                .members
-                .get_mut(source)
-                .is_some_and(|member| member.has_passed(position, clock, lateness));
+            let lateness = self.lateness;
+            let passed = self.members.get_mut(source).is_some_and(|member| {
+                member.has_passed(position, self.inputs.clock(member.input), lateness)
+            });
             if !passed && !event.has_whole(source) {
                 break;
             }
@@ -213,7 +221,7 @@ impl Builder {
             let over = match self.config.mode {
                 Mode::Window { .. } => event.deadline <= self.clock,
                 Mode::Packet | Mode::Key(_) => {
-                    age >= self.config.time_out && self.gave_up(event.id.scope, age)
+                    age >= self.config.time_out && self.gave_up(event.id.scope, slot)
                 }
             };
             let why = match over {

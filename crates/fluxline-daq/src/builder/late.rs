@@ -161,7 +161,8 @@ impl Builder {
         let member = self.members.know(source);
         let back = member.newest().is_some_and(|newest| position < newest);
         let of_its_gap = located.lateness;
-        let since_passed = member.lines.iter().find_map(|its| its.beyond_since(position, clock));
+        let arrived = self.inputs.clock(member.input);
+        let since_passed = member.lines.iter().find_map(|its| its.beyond_since(position, arrived));
         let lateness = self.lateness;
         let since_closed = closed.map(|closed| (clock + lateness).since(closed));
         let uncounted = if member.proves() { None } else { since_passed.or(since_closed) };

@@ -12,15 +12,6 @@ use super::generations::{Generations, Now};
 use super::position::{Position, RawKey};
 use crate::readout::Counted;
 
-/// A step forward that is always believed.
-const STEP_BELIEVED: u64 = 1024;
-/// A step of so many times the largest one before is believed.
-const STEP_GROWTH: u64 = 16;
-/// A source whose keys fall by at most so many, and at once, sends them out of order.
-const DISORDER_MAX: u64 = 64;
-/// Every so many packets a source that is alone in its generation is compared with the others.
-const ALONE_PERIOD: u64 = 16;
-
 /// One packet's key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keyed {
@@ -32,7 +23,10 @@ pub(super) struct Keyed {
 /// What a line needs to know of the rest.
 pub(super) struct Around<'a> {
     pub(super) generations: &'a mut Generations,
+    /// The time of the run, which all inputs share.
     pub(super) now: Now,
+    /// The time of the source's input: up to then everything that arrived was taken.
+    pub(super) clock: Moment,
     pub(super) lateness: Span,
     /// What an event has of the source.
     pub(super) has: &'a dyn Fn(Position) -> Has,
@@ -61,10 +55,10 @@ pub(super) struct Located {
 
 /// A position that the next packet must confirm.
 #[derive(Clone, Copy, Debug)]
-struct Suspect {
-    position: Position,
+pub(super) struct Suspect {
+    pub(super) position: Position,
     /// Whether it is in another generation than the packet before.
-    anew: bool,
+    pub(super) anew: bool,
 }
 
 /// One packet counter of a source; the packets without a counter are one, too.
@@ -73,22 +67,22 @@ pub(super) struct Line {
     /// The class of packet types that share the counter; `None`: packets without a counter.
     pub(super) class: Option<u8>,
     /// Whether keys never fall while the counter goes on.
-    ordered: bool,
+    pub(super) ordered: bool,
     restarts: u32,
     first_count: u64,
-    newest_count: u64,
-    newest: Option<Position>,
-    first: Option<Position>,
-    suspect: Option<Suspect>,
+    pub(super) newest_count: u64,
+    pub(super) newest: Option<Position>,
+    pub(super) first: Option<Position>,
+    pub(super) suspect: Option<Suspect>,
     /// The largest step between two keys that was believed.
-    step_largest: u64,
-    keys: u64,
+    pub(super) step_largest: u64,
+    pub(super) keys: u64,
     /// When its last packet came.
-    last: Moment,
-    gaps: Gaps,
+    pub(super) last: Moment,
+    pub(super) gaps: Gaps,
     /// Whether the packet behind the newest gap had no key.
     gap_is_endless: bool,
-    steps: Steps,
+    pub(super) steps: Steps,
 }
 
 impl Line {
@@ -186,7 +180,7 @@ impl Line {
         counted: Option<Counted>,
         around: &mut Around<'_>,
     ) -> Located {
-        let now = around.now.time;
+        let now = around.clock;
         let located = match (self.newest, counted) {
             (None, _) => self.begin(keyed, counted, around),
             (Some(_), Some(counted)) if counted.restarts != self.restarts => {
@@ -245,7 +239,7 @@ impl Line {
                 }
             }
         };
-        self.restart(counted, Some(position), around.now.time);
+        self.restart(counted, Some(position), around.clock);
         self.advance(position, around);
         Located { position, anew: around.generations.newest() != known, lateness: None }
     }
@@ -268,7 +262,7 @@ impl Line {
         newest: Position,
         around: &mut Around<'_>,
     ) -> Located {
-        let now = around.now.time;
+        let now = around.clock;
         let first = self.first.unwrap_or(newest);
         let sent = self.gaps.around(counted.count);
         let position = match (keyed.spill, sent) {
@@ -300,182 +294,9 @@ impl Line {
         Located { position, anew: false, lateness }
     }
 
-    /// The next packet, by its counter or for want of one.
-    #[inline]
-    fn go_on(
-        &mut self,
-        keyed: Keyed,
-        counted: Option<Counted>,
-        newest: Position,
-        around: &mut Around<'_>,
-    ) -> Located {
-        let ordinal = keyed.raw.near(newest.ordinal);
-        let step = ordinal.wrapping_sub(newest.ordinal);
-        let quiet = around.now.time.since(self.last) >= around.now.time_out;
-        let usual = step <= STEP_BELIEVED.min(keyed.raw.step_max());
-        let same = |spill: RawKey| {
-            spill.near(u64::from(newest.generation)) == u64::from(newest.generation)
-        };
-        let simple = keyed.spill.is_none_or(same) && self.suspect.is_none();
-        let located = if usual && simple && !quiet && !self.may_be_lost(around) {
-            let position = newest.with(ordinal);
-            Located { position, anew: false, lateness: None }
-        } else {
-            self.go_far(keyed, counted, newest, around)
-        };
-        if let Some(counted) = counted {
-            if counted.missing > 0 {
-                let between = Neighbours { before: self.newest, after: located.position };
-                let first = counted.count - counted.missing;
-                self.gaps.open(first, counted.count - 1, around.now.time, between);
-            }
-            self.newest_count = counted.count;
-        }
-        if self.suspect.is_none_or(|suspect| suspect.position != located.position) {
-            self.advance(located.position, around);
-        }
-        located
-    }
-
-    /// Whether it is time to see if a source that is alone in its generation belongs there.
-    fn may_be_lost(&self, around: &Around<'_>) -> bool {
-        self.keys.is_multiple_of(ALONE_PERIOD) && around.generations.count() > 1
-    }
-
-    /// A packet whose key does not simply follow the one before.
-    fn go_far(
-        &mut self,
-        keyed: Keyed,
-        counted: Option<Counted>,
-        newest: Position,
-        around: &mut Around<'_>,
-    ) -> Located {
-        let (newest, anew) = self.settle_suspect(keyed, newest, around);
-        let raw = keyed.raw;
-        let here = |position| Located { position, anew, lateness: None };
-        if let Some(spill) = keyed.spill {
-            let position = given(raw, spill, Some(newest), around);
-            let anew = anew || position.generation > newest.generation;
-            if position.generation == newest.generation && position.ordinal < newest.ordinal {
-                self.ordered = false;
-                self.steps.note(around.now.time, newest, around.lateness);
-            }
-            self.suspect_jump(raw, position, newest, counted, around);
-            return Located { position, anew, lateness: None };
-        }
-        if around.generations.sources(newest.generation) == 1
-            && let Some(best) = around.generations.nearest(raw, around.now, 0)
-            && best.position.generation != newest.generation
-            && best.distance.as_ns() <= around.now.time_out.as_ns() / 2
-            && (around.has)(best.position) == Has::Nothing
-        {
-            // Alone in its generation, while the others send this very key elsewhere.
-            return here(best.position);
-        }
-        let ordinal = raw.near(newest.ordinal);
-        if ordinal < newest.ordinal || ordinal - newest.ordinal > raw.step_max() {
-            return self.fall(raw, newest, anew, around);
-        }
-        let quiet = around.now.time.since(self.last) >= around.now.time_out;
-        let mean = self.first.map_or(0, |first| newest.ordinal.saturating_sub(first.ordinal));
-        let mean = (mean / self.keys.max(1)).max(1);
-        if quiet && ordinal - newest.ordinal > mean.saturating_mul(2) {
-            return here(around.generations.place(raw, around.now, newest.generation));
-        }
-        let position = newest.with(ordinal);
-        self.suspect_jump(raw, position, newest, counted, around);
-        here(position)
-    }
-
-    /// The keys fall: out of order, or anew.
-    fn fall(
-        &mut self,
-        raw: RawKey,
-        newest: Position,
-        anew: bool,
-        around: &mut Around<'_>,
-    ) -> Located {
-        let same = newest.with(raw.near(newest.ordinal));
-        // A packet that was overtaken comes soon after the one that overtook it.
-        let recent = around.now.time.since(self.last) <= around.lateness;
-        let near = newest.ordinal.wrapping_sub(same.ordinal);
-        let disorder = DISORDER_MAX.saturating_mul(self.step_largest.max(1));
-        let soon = around.generations.between(same, newest) <= around.lateness;
-        let new = (around.has)(same) != Has::Whole;
-        let twice = soon && self.class.is_none();
-        if recent && (new && (soon || near <= disorder) || twice) {
-            self.ordered = false;
-            self.steps.note(around.now.time, newest, around.lateness);
-            return Located { position: same, anew, lateness: None };
-        }
-        let position = around.generations.place(raw, around.now, newest.generation + 1);
-        self.suspect = Some(Suspect { position, anew: true });
-        around.generations.note(position, around.now.time);
-        Located { position, anew, lateness: None }
-    }
-
-    /// Does not yet believe a step that is much longer than those before.
-    fn suspect_jump(
-        &mut self,
-        raw: RawKey,
-        position: Position,
-        newest: Position,
-        counted: Option<Counted>,
-        around: &Around<'_>,
-    ) {
-        if position.generation != newest.generation {
-            return;
-        }
-        let step = position.ordinal.saturating_sub(newest.ordinal);
-        let lost = counted.map_or(0, |counted| counted.missing).saturating_add(1);
-        let believed = STEP_BELIEVED
-            .max(self.step_largest.saturating_mul(STEP_GROWTH).saturating_mul(lost))
-            .min(raw.step_max());
-        let others = around.generations.newest_key(position.generation);
-        let passed = others.is_some_and(|key| position.ordinal <= key.saturating_add(believed));
-        if step > believed && !passed {
-            self.suspect = Some(Suspect { position, anew: false });
-        }
-    }
-
-    /// Decides, by the next packet, whether the source went where the packet before pointed.
-    /// Returns from where it goes on, and whether its keys began anew.
-    fn settle_suspect(
-        &mut self,
-        keyed: Keyed,
-        newest: Position,
-        around: &mut Around<'_>,
-    ) -> (Position, bool) {
-        let Some(Suspect { position, anew }) = self.suspect.take() else { return (newest, false) };
-        let raw = keyed.raw;
-        let from_suspect = position.with(raw.near(position.ordinal));
-        let from_newest = newest.with(raw.near(newest.ordinal));
-        let mut goes_on = from_suspect.ordinal >= position.ordinal;
-        if anew && goes_on && from_newest.ordinal > newest.ordinal {
-            let distance = |at| around.generations.distance(at, around.now).unwrap_or(Span::ZERO);
-            let (there, back) = (distance(from_suspect), distance(from_newest));
-            let shorter =
-                from_newest.ordinal - newest.ordinal < from_suspect.ordinal - position.ordinal;
-            let as_near = back.as_ns() <= there.as_ns() + around.lateness.as_ns();
-            goes_on = if as_near && there.as_ns() <= back.as_ns() + around.lateness.as_ns() {
-                !shorter
-            } else {
-                there < back
-            };
-        }
-        if goes_on {
-            self.advance(position, around);
-            return (position, anew);
-        }
-        if anew {
-            around.generations.retract(position.generation);
-        }
-        (newest, false)
-    }
-
     /// The source is believed to be at `position`.
     #[inline]
-    fn advance(&mut self, position: Position, around: &mut Around<'_>) {
+    pub(super) fn advance(&mut self, position: Position, around: &mut Around<'_>) {
         let now = around.now.time;
         self.keys += 1;
         match self.newest {
@@ -498,13 +319,18 @@ impl Line {
             self.gap_is_endless = false;
         }
         if !self.ordered {
-            self.steps.note(now, position, around.lateness);
+            self.steps.note(around.clock, position, around.lateness);
         }
     }
 }
 
 /// The position of a packet that carries its spill number.
-fn given(raw: RawKey, spill: RawKey, near: Option<Position>, around: &mut Around<'_>) -> Position {
+pub(super) fn given(
+    raw: RawKey,
+    spill: RawKey,
+    near: Option<Position>,
+    around: &mut Around<'_>,
+) -> Position {
     let reference = near.map(|near| near.generation).or_else(|| around.generations.newest());
     let generation = match reference {
         Some(reference) => spill.near(u64::from(reference)) as u32,

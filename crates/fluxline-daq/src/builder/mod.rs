@@ -16,8 +16,10 @@ mod config;
 mod coverage;
 mod frontier;
 mod generations;
+mod growth;
 mod inputs;
 mod judge;
+mod jump;
 mod keys;
 mod lacking;
 mod lanes;
@@ -27,6 +29,7 @@ mod members;
 mod position;
 mod reports;
 mod slab;
+mod store;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -40,29 +43,29 @@ use crate::event::EventBatch;
 use crate::ledger::{BuilderCounters, SourceCounters};
 use crate::merge::Times;
 use crate::readout::Accepted;
-use arrival::{Arrival, Compared};
+use arrival::Arrival;
 use batch::Gathering;
 pub use config::{BuilderConfig, Expectation, Late, Mode, Placement, Scope, WindowClock};
-use coverage::{Coverage, Meets};
 use generations::{Generations, Now};
+pub use growth::with_growth;
 use inputs::Inputs;
 use judge::Blocker;
 use keys::{EventId, KeyState, Keys, SCOPE_ALL};
-use lanes::{Head, Lanes};
+use lanes::Lanes;
 use line::{Around, Has, Keyed, Located};
 use members::Members;
 pub use position::Position;
 use position::{Anchor, RawKey};
 use reports::Reports;
 pub use reports::{Report, Said};
-use slab::{Begin, Fragment, Slab};
+use slab::Slab;
 pub use summary::{Amendment, EventKey, ExpectedBy, SourceState, SourceSummary};
 
 /// The event builder. Time is an argument; it should not go back (if it does, the latest counts).
 ///
-/// Memory: [`BuilderConfig::bytes_open_max`] (up to twice that, and once again in free slots),
-/// about 60 bytes per remembered key and 8 KiB per source. Cost: one look-up, at most, and two
-/// copies per packet; nothing is allocated once the vectors have grown to the size of the events.
+/// Memory: [`BuilderConfig::memory_bytes_max`], and about 8 KiB per source. Cost: one look-up, at
+/// most, and two copies per packet; nothing is allocated once the vectors have grown to the size
+/// of the events.
 #[derive(Clone, Debug)]
 pub struct Builder {
     config: BuilderConfig,
@@ -121,7 +124,7 @@ impl Builder {
             inputs: Inputs::default(),
             generations: Generations::default(),
             keys: Keys::new(if keyed { config.closed_keys_max as usize } else { 1 }),
-            slab: Slab::new(config.bytes_open_max),
+            slab: Slab::new(with_growth(config.bytes_open_max)),
             lanes: Lanes::default(),
             gathering: Gathering::default(),
             last: None,
@@ -303,7 +306,7 @@ impl Builder {
     fn push_keyless(&mut self, arrival: &Arrival<'_>) -> Placement {
         let Accepted { source, counted, .. } = *arrival.accepted;
         self.meet(arrival);
-        let clock = self.clock;
+        let clock = self.inputs.clock(arrival.accepted.input);
         let member = self.members.know(source);
         let line = member.line(counted.map(|counted| counted.class));
         member.lines[line].pass(counted, clock);
@@ -362,7 +365,8 @@ impl Builder {
     #[inline]
     fn locate(&mut self, arrival: &Arrival<'_>, scope: u32, keyed: Keyed) -> Located {
         let Accepted { source, counted, .. } = *arrival.accepted;
-        let Builder { members, generations, keys, slab, config, clock, lateness, .. } = self;
+        let Builder { members, inputs, generations, keys, slab, config, clock, lateness, .. } =
+            self;
         let member = members.know(source);
         let line = member.line(counted.map(|counted| counted.class));
         let generations = match scope {
@@ -380,126 +384,14 @@ impl Builder {
             }
         };
         let now = Now { time: *clock, time_out: config.time_out };
-        let mut around = Around { generations, now, lateness: *lateness, has: &has };
+        let clock = inputs.clock(arrival.accepted.input);
+        let mut around = Around { generations, now, clock, lateness: *lateness, has: &has };
         let line = &mut member.lines[line];
         let located = line.locate(keyed, counted, &mut around);
         if counted.is_some_and(|counted| counted.missing > 0) {
             line.forget_before(self.horizon);
         }
         located
-    }
-
-    /// Puts the packet into the event `id`, which begins with it if it is unknown.
-    fn join(
-        &mut self,
-        arrival: &Arrival<'_>,
-        id: EventId,
-        located: Located,
-        deadline: Moment,
-    ) -> Placement {
-        if !Coverage::is_sound(arrival.parsed.part, arrival.parsed.payload_bytes) {
-            return Placement::Inconsistent;
-        }
-        let slot = match self.last {
-            Some((last, slot)) if last == id => slot,
-            _ => match self.keys.look_up(id) {
-                Some(KeyState::Open(slot)) => slot,
-                Some(state) => return self.push_late(arrival, id, state, located),
-                None if self.has_no_room(arrival, 0, arrival.cost(true)) => {
-                    return Placement::BuilderFull;
-                }
-                None => {
-                    let slot = self.begin(arrival, id, deadline);
-                    self.last = Some((id, slot));
-                    self.store(arrival, slot, None);
-                    return Placement::Stored;
-                }
-            },
-        };
-        self.last = Some((id, slot));
-        self.join_open(arrival, slot)
-    }
-
-    /// Puts the packet into the open event in `slot`, if it fits what came before.
-    fn join_open(&mut self, arrival: &Arrival<'_>, slot: u32) -> Placement {
-        let hint = self.members.know(arrival.accepted.source).hint;
-        let event = self.slab.event(slot);
-        let place = event.fragment_of(arrival.accepted.source, hint);
-        if let Some(place) = place {
-            let coverage = &event.fragments[place].coverage;
-            match coverage.meet(arrival.parsed.part, arrival.parsed.payload_bytes) {
-                Meets::New => {}
-                Meets::Contradiction => return Placement::Inconsistent,
-                Meets::Overlap { adds } => match arrival.compare(event) {
-                    Compared::Different => return Placement::Inconsistent,
-                    Compared::Repeated => return Placement::EventDuplicate,
-                    Compared::Agrees if !adds => return Placement::EventDuplicate,
-                    Compared::Agrees => {}
-                },
-            }
-        }
-        if self.has_no_room(arrival, event.packets.len(), arrival.cost(place.is_none())) {
-            return Placement::BuilderFull;
-        }
-        self.store(arrival, slot, place);
-        Placement::Stored
-    }
-
-    /// Whether there is no room for a packet of that cost in an event of so many packets.
-    fn has_no_room(&self, arrival: &Arrival<'_>, packets: usize, cost: u64) -> bool {
-        let packets_max = self.config.packets_per_event_max;
-        let announced = match arrival.parsed.part {
-            Part::Index { count, .. } if !arrival.stream => count,
-            _ => 0,
-        };
-        packets >= packets_max as usize
-            || announced > packets_max
-            || self.bytes_open() + cost > self.config.bytes_open_max
-    }
-
-    fn begin(&mut self, arrival: &Arrival<'_>, id: EventId, deadline: Moment) -> u32 {
-        // A file may be read ahead of the time that all files have reached.
-        let opened = self.clock.max(arrival.datagram.time);
-        let begin = Begin { opened, arrival: arrival.datagram.time, deadline };
-        let slot = self.slab.take(id, begin);
-        self.keys.open(id, slot);
-        if !arrival.stream {
-            self.lanes.push(id.scope, Head { position: id.position, slot });
-        }
-        self.counters.events_open_most =
-            self.counters.events_open_most.max(u64::from(self.slab.open_count()));
-        slot
-    }
-
-    /// Stores the packet in the open event in `slot`; `place` is where its fragment is, if begun.
-    fn store(&mut self, arrival: &Arrival<'_>, slot: u32, place: Option<usize>) {
-        let (source, part) = (arrival.accepted.source, arrival.parsed.part);
-        let cost = arrival.cost(place.is_none());
-        let event = self.slab.event_mut(slot);
-        let place = place.unwrap_or_else(|| {
-            let place = event.add_fragment(source);
-            match arrival.stream {
-                true => event.fragments[place].coverage.begin_stream(),
-                false => event.fragments[place].coverage.begin(part),
-            }
-            place
-        });
-        event.packets.push(arrival.row());
-        event.bytes.extend_from_slice(arrival.datagram.bytes);
-        event.first = event.first.min(arrival.datagram.time);
-        event.last = event.last.max(arrival.datagram.time);
-        event.cost += cost;
-        let Fragment { coverage, complete } = &mut event.fragments[place];
-        coverage.add(part, arrival.parsed.payload_bytes);
-        if !*complete && coverage.is_complete() {
-            *complete = true;
-            event.set_whole(source);
-        }
-        self.bytes_open += cost;
-        self.rate.add(cost);
-        let bytes_open = self.bytes_open();
-        self.counters.bytes_open_most = self.counters.bytes_open_most.max(bytes_open);
-        self.members.know(source).hint = place;
     }
 }
 

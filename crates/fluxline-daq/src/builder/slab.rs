@@ -4,6 +4,7 @@
 use fluxline_proto::Moment;
 
 use super::coverage::Coverage;
+use super::growth::make_room;
 use super::keys::{EventId, SCOPE_ALL};
 use super::line::Has;
 use super::position::Position;
@@ -25,6 +26,8 @@ pub(super) struct OpenEvent {
     pub(super) id: EventId,
     /// When it was opened.
     pub(super) opened: Moment,
+    /// The number of the packet that opened it, of those with a position.
+    pub(super) opened_by: u64,
     /// A window of time closes then.
     pub(super) deadline: Moment,
     pub(super) first: Moment,
@@ -47,6 +50,7 @@ pub(super) struct OpenEvent {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin {
     pub(super) opened: Moment,
+    pub(super) opened_by: u64,
     pub(super) arrival: Moment,
     pub(super) deadline: Moment,
 }
@@ -56,18 +60,27 @@ pub(super) struct Begin {
 pub(super) struct Slab {
     slots: Vec<OpenEvent>,
     free: Vec<u32>,
-    /// Memory of the free slots \[byte\].
-    free_bytes: u64,
-    free_bytes_max: u64,
+    /// So many slots at the bottom of `free` keep no memory.
+    bare: usize,
+    /// Memory of all slots, open and free \[byte\].
+    memory_bytes: u64,
+    memory_bytes_max: u64,
     head: u32,
     tail: u32,
 }
 
 impl Slab {
-    /// Free slots keep at most `free_bytes_max` of memory.
-    pub(super) fn new(free_bytes_max: u64) -> Slab {
-        let (slots, free) = (Vec::new(), Vec::new());
-        Slab { slots, free, free_bytes: 0, free_bytes_max, head: NONE, tail: NONE }
+    /// All slots together keep at most `memory_bytes_max` of memory, unless open events need more.
+    pub(super) fn new(memory_bytes_max: u64) -> Slab {
+        Slab {
+            slots: Vec::new(),
+            free: Vec::new(),
+            bare: 0,
+            memory_bytes: 0,
+            memory_bytes_max,
+            head: NONE,
+            tail: NONE,
+        }
     }
 
     /// How many events are open.
@@ -79,7 +92,7 @@ impl Slab {
     pub(super) fn take(&mut self, id: EventId, begin: Begin) -> u32 {
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.free_bytes -= self.slots[slot as usize].memory_bytes();
+                self.bare = self.bare.min(self.free.len());
                 slot
             }
             None => {
@@ -90,6 +103,7 @@ impl Slab {
         let event = &mut self.slots[slot as usize];
         event.id = id;
         event.opened = begin.opened;
+        event.opened_by = begin.opened_by;
         event.deadline = begin.deadline;
         event.first = begin.arrival;
         event.last = begin.arrival;
@@ -100,14 +114,34 @@ impl Slab {
     /// The event in `slot` is over.
     pub(super) fn give_back(&mut self, slot: u32) {
         self.unlink(slot);
-        let free_bytes = self.free_bytes;
-        let event = &mut self.slots[slot as usize];
-        event.clear();
-        if free_bytes + event.memory_bytes() > self.free_bytes_max {
-            *event = OpenEvent::empty();
-        }
-        self.free_bytes += event.memory_bytes();
+        self.slots[slot as usize].clear();
         self.free.push(slot);
+    }
+
+    /// An open event took so much more memory \[byte\].
+    pub(super) fn grew(&mut self, bytes: u64) {
+        self.memory_bytes += bytes;
+        if self.memory_bytes > self.memory_bytes_max {
+            self.reclaim();
+        }
+    }
+
+    /// Frees what free slots keep, the longest unused first; then what small events hold in slots
+    /// of large ones. The second is rare: a quarter of all memory must have grown in between.
+    fn reclaim(&mut self) {
+        while self.memory_bytes > self.memory_bytes_max && self.bare < self.free.len() {
+            let event = &mut self.slots[self.free[self.bare] as usize];
+            self.memory_bytes -= event.memory_bytes();
+            *event = OpenEvent::empty();
+            self.bare += 1;
+        }
+        if self.memory_bytes <= self.memory_bytes_max {
+            return;
+        }
+        for event in &mut self.slots {
+            event.shrink();
+        }
+        self.memory_bytes = self.slots.iter().map(OpenEvent::memory_bytes).sum();
     }
 
     /// The slot of the event that was opened first.
@@ -156,6 +190,7 @@ impl OpenEvent {
         OpenEvent {
             id: EventId { scope: SCOPE_ALL, position: Position::default() },
             opened: Moment::default(),
+            opened_by: 0,
             deadline: Moment::default(),
             first: Moment::default(),
             last: Moment::default(),
@@ -178,14 +213,33 @@ impl OpenEvent {
         self.cost = 0;
     }
 
-    /// About how much memory it keeps while free \[byte\].
+    /// How much memory it keeps \[byte\].
     fn memory_bytes(&self) -> u64 {
+        let coverage: usize = self.fragments.iter().map(|its| its.coverage.memory_bytes()).sum();
+        self.vectors_bytes() + coverage as u64
+    }
+
+    /// How much memory it keeps \[byte\], of its fragments' coverage only that of `place`.
+    pub(super) fn memory_with(&self, place: usize) -> u64 {
+        let coverage = self.fragments.get(place).map_or(0, |its| its.coverage.memory_bytes());
+        self.vectors_bytes() + coverage as u64
+    }
+
+    fn vectors_bytes(&self) -> u64 {
         let rows = self.packets.capacity() * size_of::<PacketRow>();
         let fragments = self.fragments.capacity() * size_of::<Fragment>();
-        let coverage: usize = self.fragments.iter().map(|its| its.coverage.memory_bytes()).sum();
         let sources = self.sources.capacity() * size_of::<u32>();
         let whole = self.whole.capacity() * size_of::<u64>();
-        (self.bytes.capacity() + rows + fragments + coverage + sources + whole) as u64
+        (self.bytes.capacity() + rows + fragments + sources + whole) as u64
+    }
+
+    /// Gives back memory that it does not use.
+    fn shrink(&mut self) {
+        self.packets.shrink_to_fit();
+        self.bytes.shrink_to_fit();
+        self.fragments.truncate(self.sources.len());
+        self.fragments.shrink_to_fit();
+        self.sources.shrink_to_fit();
     }
 
     /// The place of the fragment of `source`; `hint` is where it was in the event before.
@@ -200,10 +254,14 @@ impl OpenEvent {
     /// Begins a fragment of `source`; its coverage is yet to be begun.
     pub(super) fn add_fragment(&mut self, source: u32) -> usize {
         let place = self.sources.len();
+        make_room(&mut self.sources, 1);
         self.sources.push(source);
         match self.fragments.get_mut(place) {
             Some(fragment) => fragment.complete = false,
-            None => self.fragments.push(Fragment::default()),
+            None => {
+                make_room(&mut self.fragments, 1);
+                self.fragments.push(Fragment::default());
+            }
         }
         place
     }

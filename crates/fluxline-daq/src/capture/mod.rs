@@ -84,17 +84,20 @@ fluxline_proto::counters! {
 }
 
 impl CaptureCounters {
-    /// Frames that gave no datagram, IP fragments that were joined not counted.
+    /// Frames that are not for this input.
     #[must_use]
     pub fn other_traffic(&self) -> u64 {
-        self.port_filtered
-            + self.not_udp
-            + self.not_ip
-            + self.unknown_link
-            + self.malformed
+        self.port_filtered + self.not_udp + self.not_ip + self.unknown_link
+    }
+
+    /// Frames that may have been for this input and gave no datagram: damaged, cut, incomplete.
+    #[must_use]
+    pub fn unusable(&self) -> u64 {
+        self.malformed
             + self.cut_short
             + self.fragments_conflicting
             + self.fragments_left
+            + self.cut
     }
 }
 

@@ -14,17 +14,20 @@ fluxline_proto::counters! {
         datagrams [Sum "datagram"] "Datagrams that the link or the file handed over" => "";
         bytes [Sum "byte"] "UDP payload bytes of these datagrams" => "";
         ring_full [Sum "datagram"] "Datagrams dropped because the push ring was full"
-            => "Give the readout a core of its own, or more ring slots.";
+            => "Give the readout a core of its own (`readout-core`), or more `ring-slots`.";
         truncated [Sum "datagram"] "Datagrams longer than a ring slot, dropped"
-            => "Make the ring's slots as large as the largest packet.";
+            => "Raise `datagram-bytes-max` to the size of the largest packet.";
         rejected [Sum "datagram"] "Datagrams that the packet description rejected"
             => "See the rejects below the table; `fluxline format check` shows the first in hex.";
         sources_refused [Sum "datagram"] "Datagrams of sources beyond the allowed number of sources"
-            => "Raise sources_max, or find out who else sends to this port.";
+            => "Raise `sources-max`, or find out who else sends to this port.";
         other_traffic [Sum "frame"] "Frames of a capture that are not for this input" => "";
+        frames_unusable [Sum "frame"]
+            "Frames of a capture or records of a file that are cut, damaged or lack fragments"
+            => "Capture whole frames: `tcpdump -s 0`; the notes and run.json name the kinds.";
         socket_dropped [Sum "datagram"]
             "Datagrams that the kernel dropped, this socket's buffer being full"
-            => "Raise net.core.rmem_max and the input's receive buffer.";
+            => "Raise net.core.rmem_max and `receive-buffer-bytes`; run `fluxline doctor`.";
     }
 }
 
@@ -40,14 +43,14 @@ fluxline_proto::counters! {
         frames_wrong_check [Sum "frame"] "Frames whose invariant CRC was wrong"
             => "Bits are turned on the way, or an address is translated (NAT).";
         frames_unknown_pair [Sum "frame"] "Frames for a queue pair that no sender is given"
-            => "Compare queue-pair with what the sender addresses.";
+            => "Compare `queue-pair` with what the sender addresses.";
         frames_wrong_sender [Sum "frame"] "Frames for a sender's queue pair from another address"
-            => "Compare address with the sender's address and port.";
+            => "Compare `address` with the sender's address and port.";
         frames_out_of_bounds [Sum "frame"]
             "Frames whose R_Key is wrong, or that do not lie in one slot of the region"
-            => "Compare key, base, ring-bytes and slot-bytes with the sender's.";
+            => "Compare `key`, `base`, `ring-bytes` and `slot-bytes` with the sender's.";
         frames_overrun [Sum "frame"] "Frames for a slot that the readout had not read yet; dropped"
-            => "Make the ring longer: 1024 slots and more are not overrun by a sender in order.";
+            => "Raise `ring-bytes`: 1024 slots and more are not overrun by a sender in order.";
         frames_broken_off [Sum "frame"] "Frames of operations of which another part was lost"
             => "Let the sender write one packet per operation (WRITE ONLY).";
         frames_other [Sum "frame"] "Frames too short, of an unknown kind or of another transport"
@@ -78,7 +81,7 @@ fluxline_proto::counters! {
             => "Raise net.core.netdev_max_backlog; spread interrupts over cores.";
         udp_buffer_errors [Sum "datagram"]
             "UDP datagrams that the host dropped for full socket buffers"
-            => "Raise net.core.rmem_max and the input's receive buffer.";
+            => "Raise net.core.rmem_max and `receive-buffer-bytes`.";
     }
 }
 

@@ -54,6 +54,28 @@ impl LawResult {
 /// All laws. Each is checked at the end of a run, for the totals over all sources and inputs.
 pub const LAWS: &[Law] = &[
     Law {
+        name: "received = recorded + each named place",
+        left: &["input.datagrams", "input.socket_dropped"],
+        right: &[
+            "source.recorded",
+            "source.not_recorded",
+            "source.duplicate",
+            "source.event_duplicate",
+            "source.late",
+            "source.held",
+            "source.late_dropped",
+            "source.builder_full",
+            "source.inconsistent",
+            "source.write_failed",
+            "input.rejected",
+            "input.truncated",
+            "input.sources_refused",
+            "input.ring_full",
+            "input.socket_dropped",
+        ],
+        needs: Needs::Nothing,
+    },
+    Law {
         name: "datagrams = dropped at the ring + rejected + refused + parsed",
         left: &["input.datagrams"],
         right: &[

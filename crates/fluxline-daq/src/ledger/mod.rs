@@ -1,10 +1,13 @@
 //! The ledger: where every packet went, by source, by input and by host; kept in run.json.
 //!
 //! Stages count for themselves (`counters.rs`); the ledger gathers their counts at the end of a
-//! run, or for a live view, checks that they close (`laws.rs`) and shows them (`table.rs`).
+//! run, or for a live view, checks that they close (`laws.rs`), says what became of the data that
+//! was received (`outcome.rs`) and shows it (`table.rs`).
 
 mod counters;
 mod laws;
+mod outcome;
+mod page;
 mod places;
 mod table;
 #[cfg(test)]
@@ -20,8 +23,9 @@ pub use counters::{
     BuilderCounters, HostCounters, InputCounters, RemoteWriteCounters, SourceCounters,
 };
 pub use laws::{LAWS, Law, LawResult, Needs};
+pub use outcome::{Counted, Fate, OUTCOMES, Outcome, OutcomeRow, listed};
+pub use page::counters_page;
 pub use places::LostPlaces;
-pub use table::counters_page;
 
 /// Where every packet of a run went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,26 +1,41 @@
-//! The ledger for people: an aligned table for the terminal, and the page that explains the
-//! counters.
+//! The ledger for people: an aligned table for the terminal.
+//!
+//! It says where every received datagram is, twice: for all inputs together, with what to do, and
+//! for each source. The rows add up, and a column is left out only where all of it is zero.
 
 use std::fmt::Write;
 
-use fluxline_proto::counters::{Merge, Row};
+use fluxline_proto::counters::Row;
 
-use super::{
-    BuilderCounters, HostCounters, InputCounters, Ledger, Needs, RemoteWriteCounters,
-    SourceCounters,
-};
+use super::outcome::{Counted, OUTCOMES, Outcome};
+use super::{LawResult, Ledger, SourceCounters, SourceEntry};
 
 /// How many sources and missing ranges a table shows.
 const SOURCES_SHOWN_MAX: usize = 64;
 /// How many missing ranges a table shows per source.
 const RANGES_SHOWN_MAX: usize = 8;
+/// What a source's packets are beside the place where they ended.
+const QUALITIES: [&str; 9] = [
+    "lost",
+    "reordered",
+    "restarts",
+    "unsequenced",
+    "in_complete",
+    "in_incomplete",
+    "in_late",
+    "bytes_parsed",
+    "bytes_recorded",
+];
+/// Between the places, which add up to `parsed`, and the qualities.
+const DIVIDER: &str = "|";
 
 impl Ledger {
-    /// The ledger as a table: a line per source, what is not zero elsewhere, where packets were
-    /// lost, and the laws that do not hold.
+    /// The ledger as a table: where all received data is, a line per source, what is not zero
+    /// elsewhere, where packets were lost. [`Self::closing`] belongs below it.
     #[must_use]
     pub fn table(&self) -> String {
         let mut out = String::new();
+        self.received_lines(&mut out);
         self.source_lines(&mut out);
         self.missing_lines(&mut out);
         for entry in &self.inputs {
@@ -32,48 +47,80 @@ impl Ledger {
         nonzero(&mut out, "host", self.host.rows());
         self.reject_lines(&mut out);
         self.lost_lines(&mut out);
-        self.law_lines(&mut out);
         out
     }
 
-    fn source_lines(&self, out: &mut String) {
-        let names = [
-            "parsed",
-            "lost",
-            "reordered",
-            "duplicate",
-            "late",
-            "restarts",
-            "in_complete",
-            "in_incomplete",
-            "in_late",
-            "late_dropped",
-            "event_duplicate",
-            "inconsistent",
-            "builder_full",
-            "recorded",
-            "write_failed",
-        ];
-        // A column of zeros says nothing, but for the three that everybody looks for.
-        let totals = self.source_totals();
-        let value_of = |counters: &SourceCounters, name: &str| {
-            counters.rows().find(|row| row.0.name == name).map_or(0, |row| row.1)
-        };
-        let always = ["parsed", "lost", "recorded"];
-        let names: Vec<&str> = names
-            .into_iter()
-            .filter(|name| always.contains(name) || value_of(&totals, name) > 0)
-            .collect();
-        let mut lines = vec![row_of("source", names.iter().map(|name| name.replace('_', " ")))];
-        let cells = |counters: &SourceCounters| -> Vec<String> {
-            names.iter().map(|name| value_of(counters, name).to_string()).collect()
-        };
-        for entry in self.sources.iter().take(SOURCES_SHOWN_MAX) {
-            lines.push(row_of(&entry.label, cells(&entry.counters)));
+    /// Whether the laws hold, in a line or more.
+    #[must_use]
+    pub fn closing(&self) -> String {
+        let mut out = String::new();
+        let results = self.check();
+        for result in results.iter().filter(|result| !result.holds()) {
+            let _ = writeln!(
+                out,
+                "THE LEDGER DOES NOT CLOSE: {}: {} is not {}",
+                result.name, result.left, result.right
+            );
         }
-        if self.sources.len() > SOURCES_SHOWN_MAX {
-            let more = format!("({} more)", self.sources.len() - SOURCES_SHOWN_MAX);
-            lines.push(row_of(&more, []));
+        if results.iter().all(LawResult::holds) {
+            let _ = writeln!(
+                out,
+                "the ledger closes: {} laws hold, every received datagram is in exactly one place",
+                results.len()
+            );
+        }
+        out
+    }
+
+    /// Where everything is that was received, with what to do about it. The indented datagrams add
+    /// up to the first line.
+    fn received_lines(&self, out: &mut String) {
+        let outcomes = self.outcomes();
+        let (datagrams, frames): (Vec<&Outcome>, Vec<&Outcome>) =
+            outcomes.iter().partition(|outcome| outcome.row.of == Counted::Datagrams);
+        let words = outcomes.iter().map(|outcome| outcome.row.words.len());
+        let width = words.chain(["received".len()]).max().unwrap_or(0) + 2;
+        let received = self.received();
+        let digits = received.to_string().len();
+        let _ = writeln!(out, "{:<width$}  {received} datagrams", "received");
+        let mut line = |outcome: &Outcome, unit: &str| {
+            let words = format!("  {}", outcome.row.words);
+            let text =
+                format!("{words:<width$}  {:>digits$}{unit}  {}", outcome.count, outcome.remedy());
+            let _ = writeln!(out, "{}", text.trim_end());
+        };
+        datagrams.iter().for_each(|outcome| line(outcome, ""));
+        frames.iter().for_each(|outcome| line(outcome, " frames"));
+        out.push('\n');
+    }
+
+    fn source_lines(&self, out: &mut String) {
+        // A column of zeros says nothing, but for the three that everybody looks for.
+        let always = ["parsed", "recorded", "lost"];
+        let totals = self.source_totals();
+        let is_shown = |name: &&str| always.contains(name) || value_of(&totals, name) > 0;
+        let ends = OUTCOMES.iter().filter_map(|row| Some((row.words, row.source_counter()?)));
+        let mut columns = vec![("parsed", Column::Counter("parsed"))];
+        columns.extend(
+            ends.filter(|(_, name)| is_shown(name))
+                .map(|(words, name)| (words, Column::Counter(name))),
+        );
+        columns.push((DIVIDER, Column::Divider));
+        columns.extend(
+            QUALITIES
+                .iter()
+                .filter(|name| is_shown(name))
+                .map(|name| (*name, Column::Counter(name))),
+        );
+        let heads = columns.iter().map(|(words, _)| words.replace('_', " "));
+        let mut lines = vec![row_of("source", heads)];
+        let cells = |counters: &SourceCounters| -> Vec<String> {
+            columns.iter().map(|(_, column)| column.cell(counters)).collect()
+        };
+        let (shown, more) = self.sources.split_at(self.sources.len().min(SOURCES_SHOWN_MAX));
+        lines.extend(shown.iter().map(|entry| row_of(&entry.label, cells(&entry.counters))));
+        if !more.is_empty() {
+            lines.push(row_of(&format!("({} more)", more.len()), cells(&sum(more))));
         }
         lines.push(row_of("all", cells(&totals)));
         align(out, &lines);
@@ -142,78 +189,31 @@ impl Ledger {
             let _ = writeln!(out, "note: {}", places.note);
         }
     }
+}
 
-    fn law_lines(&self, out: &mut String) {
-        let results = self.check();
-        for result in results.iter().filter(|result| !result.holds()) {
-            let _ = writeln!(
-                out,
-                "THE LEDGER DOES NOT CLOSE: {}: {} is not {}",
-                result.name, result.left, result.right
-            );
-        }
-        if results.iter().all(super::LawResult::holds) {
-            let _ = writeln!(
-                out,
-                "the ledger closes: {} laws hold, every packet is in exactly one place",
-                results.len()
-            );
+/// A column of the table of sources.
+enum Column {
+    Counter(&'static str),
+    Divider,
+}
+
+impl Column {
+    fn cell(&self, counters: &SourceCounters) -> String {
+        match self {
+            Column::Counter(name) => value_of(counters, name).to_string(),
+            Column::Divider => DIVIDER.to_owned(),
         }
     }
 }
 
-/// The page that explains every counter, in Markdown.
-#[must_use]
-pub fn counters_page() -> String {
-    let mut out = String::from(
-        "# Counters\n\nEvery counter of a run: what it counts, how the values of several places \
-         become one, and\nwhat to do when it is not zero. This page is generated from the rows in \
-         the code.\n",
-    );
-    page_section(
-        &mut out,
-        "Inputs",
-        "One set per socket, capture or emulator.",
-        InputCounters::ROWS,
-    );
-    let about = "One set per input that peers write into memory (RoCEv2).";
-    page_section(&mut out, "Remote writes", about, RemoteWriteCounters::ROWS);
-    page_section(&mut out, "Sources", "One set per source.", SourceCounters::ROWS);
-    page_section(&mut out, "Event builder", "One set per run.", BuilderCounters::ROWS);
-    page_section(&mut out, "Host", "All traffic of the host during the run.", HostCounters::ROWS);
-    out.push_str("\n## Laws\n\nChecked at the end of every run, and stored in run.json.\n\n");
-    for law in super::LAWS {
-        let when = match law.needs {
-            Needs::Nothing => "",
-            Needs::Truth => " (where an emulator says what it sent)",
-            Needs::RemoteWrites => " (where peers write into memory)",
-        };
-        let _ = writeln!(
-            out,
-            "* {}{when}: `{}` = `{}`",
-            law.name,
-            law.left.join(" + "),
-            law.right.join(" + ")
-        );
-    }
-    out
+fn value_of(counters: &SourceCounters, name: &str) -> u64 {
+    counters.rows().find(|row| row.0.name == name).map_or(0, |row| row.1)
 }
 
-fn page_section(out: &mut String, title: &str, about: &str, rows: &[Row]) {
-    let _ = writeln!(out, "\n## {title}\n\n{about}\n");
-    out.push_str("| counter | unit | merge | meaning | when it is not zero |\n");
-    out.push_str("| --- | --- | --- | --- | --- |\n");
-    for row in rows {
-        let merge = match row.merge {
-            Merge::Sum => "sum",
-            Merge::Maximum => "maximum",
-        };
-        let _ = writeln!(
-            out,
-            "| `{}` | {} | {merge} | {} | {} |",
-            row.name, row.unit, row.help, row.remedy
-        );
-    }
+fn sum(entries: &[SourceEntry]) -> SourceCounters {
+    let mut sum = SourceCounters::default();
+    entries.iter().for_each(|entry| sum.merge(&entry.counters));
+    sum
 }
 
 fn row_of(first: &str, cells: impl IntoIterator<Item = String>) -> Vec<String> {

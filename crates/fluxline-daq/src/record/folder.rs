@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::regular::read_regular;
+
 /// The file of a run's configuration, host, counts and state.
 pub const RUN_FILE: &str = "run.json";
 /// The file with one line per source.
@@ -62,6 +64,24 @@ pub enum FolderError {
         line: usize,
         /// What is wrong with it.
         reason: String,
+    },
+    /// Something else has the name of one of its files.
+    #[error("{} is {what}, not a file: restore the file from a copy, or remove what is there",
+        .path.display())]
+    NotAFile {
+        /// Its path.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// No run has such a large text.
+    #[error("{} is larger than {bytes_max} bytes, which no run's text is: \
+        restore the file from a copy", .path.display())]
+    TooLarge {
+        /// Its path.
+        path: PathBuf,
+        /// The limit \[byte\].
+        bytes_max: u64,
     },
     /// A name that would leave the folder.
     #[error("{0:?} cannot be a file's name: use letters, digits, '-' and '_'")]
@@ -165,7 +185,7 @@ impl RunFolder {
     pub fn open(path: &Path) -> Result<RunFolder, FolderError> {
         let folder = RunFolder { path: path.to_path_buf() };
         let has_events = !folder.event_files()?.is_empty();
-        if has_events || path.join(RUN_FILE).is_file() {
+        if has_events || path.join(RUN_FILE).symlink_metadata().is_ok() {
             Ok(folder)
         } else {
             Err(FolderError::NotARun(path.to_path_buf()))
@@ -198,9 +218,7 @@ impl RunFolder {
     /// Reads `run.json`.
     pub fn read_run(&self) -> Result<Value, FolderError> {
         let file = self.path.join(RUN_FILE);
-        let text =
-            fs::read_to_string(&file).map_err(|reason| FolderError::explain(&file, reason))?;
-        serde_json::from_str(&text).map_err(|error| FolderError::Text {
+        serde_json::from_slice(&read_regular(&file)?).map_err(|error| FolderError::Text {
             file,
             line: error.line(),
             reason: error.to_string(),
@@ -215,7 +233,14 @@ impl RunFolder {
     /// Reads a packet description's text back.
     pub fn read_format(&self, name: &str) -> Result<String, FolderError> {
         let file = self.format_path(name)?;
-        fs::read_to_string(&file).map_err(|reason| FolderError::explain(&file, reason))
+        String::from_utf8(read_regular(&file)?).map_err(|error| FolderError::Text {
+            file,
+            line: 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count(),
+            reason: "the text is not UTF-8".to_owned(),
+        })
     }
 
     /// The names of the packet descriptions kept in the run, in order.
@@ -231,26 +256,36 @@ impl RunFolder {
 
     /// Reads the sources, in the order of the file; a last line without an end is torn, and left
     /// out.
+    ///
+    /// Errors: the first line that cannot be read.
     pub fn sources(&self) -> Result<Vec<SourceLine>, FolderError> {
+        let (lines, faults) = self.readable_sources();
+        faults.into_iter().next().map_or(Ok(lines), Err)
+    }
+
+    /// The sources whose lines can be read, and what is wrong with the other lines.
+    #[must_use]
+    pub fn readable_sources(&self) -> (Vec<SourceLine>, Vec<FolderError>) {
         let file = self.path.join(SOURCES_FILE);
-        let bytes = match fs::read(&file) {
-            Err(reason) if reason.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(reason) => return Err(FolderError::explain(&file, reason)),
+        let bytes = match read_regular(&file) {
             Ok(bytes) => bytes,
+            Err(FolderError::Missing(_)) => return (Vec::new(), Vec::new()),
+            Err(error) => return (Vec::new(), vec![error]),
         };
         let complete = &bytes[..complete_lines_bytes(&bytes)];
-        complete
-            .split(|byte| *byte == b'\n')
-            .enumerate()
-            .filter(|(_, line)| !line.is_empty())
-            .map(|(index, line)| {
-                serde_json::from_slice(line).map_err(|error| FolderError::Text {
+        let (mut lines, mut faults) = (Vec::new(), Vec::new());
+        for (index, line) in complete.split(|byte| *byte == b'\n').enumerate() {
+            match serde_json::from_slice(line) {
+                _ if line.is_empty() => {}
+                Ok(line) => lines.push(line),
+                Err(error) => faults.push(FolderError::Text {
                     file: file.clone(),
                     line: index + 1,
                     reason: error.to_string(),
-                })
-            })
-            .collect()
+                }),
+            }
+        }
+        (lines, faults)
     }
 
     /// The event files with their numbers, in order.
@@ -310,7 +345,12 @@ fn file_names(folder: &Path) -> Result<Vec<String>, FolderError> {
 fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FolderError> {
     let temporary = path.with_extension("new");
     let written = (|| {
-        let mut file = File::create(&temporary)?;
+        // A crash may have left one, and anybody anything under its name.
+        match fs::remove_file(&temporary) {
+            Err(reason) if reason.kind() != io::ErrorKind::NotFound => return Err(reason),
+            _ => {}
+        }
+        let mut file = File::create_new(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;

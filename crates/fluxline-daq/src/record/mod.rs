@@ -8,16 +8,20 @@
 //! already reads it.
 //!
 //! [`folder`] makes and opens run folders, [`writer`] records, [`reader`] reads back,
-//! [`mod@recover`] mends a run that did not end, [`mod@export`] hands it to other tools.
+//! [`mod@join`] puts late fragments into their events, [`mod@recover`] mends a run that did not end, [`integrity`] compares the files with `run.json`,
+//! [`mod@export`] hands a run to other tools.
 //! Source: Apache Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 
 mod columns;
 pub mod export;
 mod file;
 pub mod folder;
+pub mod integrity;
+pub mod join;
 mod message;
 pub mod reader;
 pub mod recover;
+mod regular;
 mod scan;
 pub mod schema;
 mod ways;
@@ -28,7 +32,9 @@ pub use export::{
 };
 pub use file::DIRECT_MEMORY_BYTES;
 pub use folder::{FolderError, RunFolder, SourceLine};
-pub use reader::{Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail};
+pub use integrity::{Integrity, RunEnd};
+pub use join::{Join, JoinReport, JoinedReader};
+pub use reader::{Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail, Unreadable};
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
 pub use ways::WriteMode;
 pub use writer::{Recorder, RecorderConfig, RecorderCounts, RecorderState, Sync, WriteFault};

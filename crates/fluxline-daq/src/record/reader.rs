@@ -10,13 +10,17 @@ use std::path::{Path, PathBuf};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampNanosecondType, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, RecordBatch, StructArray};
+use arrow_buffer::Buffer;
 use fluxline_proto::Moment;
 
 use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 
+use super::columns::{Columns, RowFault, for_each_piece};
 use super::folder::{FolderError, RunFolder};
-use super::scan::{Bad, Scan, ScanFault};
+use super::message::{MessageEncoder, PREFIX_BYTES, verified_message};
+use super::scan::{Bad, Scan, ScanFault, decode};
 use super::schema::event_column;
+use super::writer::BUFFER_BYTES_MAX;
 
 /// Why a run cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +73,15 @@ pub struct Damage {
     pub reason: &'static str,
 }
 
+/// A file that cannot be read, or not to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Which file.
+    pub file: PathBuf,
+    /// Why, in words that name the file.
+    pub reason: String,
+}
+
 /// What a reader came across.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {
@@ -86,6 +99,8 @@ pub struct ReadReport {
     pub damages: Vec<Damage>,
     /// Torn tails.
     pub tails: Vec<Tail>,
+    /// Files that the operating system does not let us read, or that are no regular files.
+    pub unreadable: Vec<Unreadable>,
     /// Files without the mark of a proper end; one that is being written has none.
     pub unfinished_files: Vec<PathBuf>,
 }
@@ -94,7 +109,16 @@ pub struct ReadReport {
 #[derive(Clone, Debug)]
 pub struct RecordedBatch {
     number: u64,
+    place: Place,
     record_batch: RecordBatch,
+}
+
+/// Where a batch lies in the files of its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Which of the run's files, as they were when the run was opened.
+    file: u32,
+    start: u64,
 }
 
 /// Goes through a run, batch by batch.
@@ -112,7 +136,9 @@ pub struct RecordedBatch {
 #[derive(Debug)]
 pub struct RunReader {
     folder: RunFolder,
-    files: std::vec::IntoIter<(u32, PathBuf)>,
+    files: Vec<PathBuf>,
+    /// How many of them were opened.
+    opened: usize,
     scan: Option<Scan>,
     last_batch: Option<u64>,
     metadata: HashMap<String, String>,
@@ -124,10 +150,11 @@ impl RunReader {
     /// each is reached.
     pub fn open(path: &Path) -> Result<RunReader, ReadError> {
         let folder = RunFolder::open(path)?;
-        let files = folder.event_files()?.into_iter();
+        let files = folder.event_files()?.into_iter().map(|its| its.1).collect();
         Ok(RunReader {
             folder,
             files,
+            opened: 0,
             scan: None,
             last_batch: None,
             metadata: HashMap::new(),
@@ -146,13 +173,23 @@ impl RunReader {
     pub fn next_batch(&mut self) -> Result<Option<RecordedBatch>, ReadError> {
         loop {
             let Some(scan) = &mut self.scan else {
-                let Some((_, path)) = self.files.next() else { return Ok(None) };
-                let scan = Scan::open(&path, self.last_batch)
-                    .map_err(|reason| FolderError::explain(&path, reason))?;
-                self.scan = Some(scan);
+                let Some(path) = self.files.get(self.opened) else { return Ok(None) };
+                self.opened += 1;
+                match Scan::open(path, self.last_batch) {
+                    Ok(scan) => self.scan = Some(scan),
+                    Err(error) => self.report.unreadable.push(unreadable(path, &error)),
+                }
                 continue;
             };
-            let found = scan.next_batch().map_err(|fault| explain(scan.path(), fault))?;
+            let found = match scan.next_batch() {
+                Err(ScanFault::Io(reason)) => {
+                    // The rest of this file is out of reach; the others may be sound.
+                    let error = FolderError::explain(scan.path(), reason);
+                    self.report.unreadable.push(unreadable(scan.path(), &error));
+                    None
+                }
+                found => found.map_err(|fault| explain(scan.path(), fault))?,
+            };
             if self.metadata.is_empty() {
                 self.metadata.clone_from(scan.metadata());
             }
@@ -163,12 +200,27 @@ impl RunReader {
             let expected = self.last_batch.map_or(0, |last| last + 1);
             self.report.batches_missing += good.number.saturating_sub(expected);
             self.last_batch = Some(good.number);
-            let batch = RecordedBatch { number: good.number, record_batch: good.record_batch };
+            let place = Place { file: self.opened as u32 - 1, start: good.bytes.start };
+            let batch =
+                RecordedBatch { number: good.number, place, record_batch: good.record_batch };
             self.report.batches += 1;
             self.report.events += batch.record_batch.num_rows() as u64;
             self.report.packets += batch.packets().len() as u64;
             self.report.bytes += batch.data_bytes();
             return Ok(Some(batch));
+        }
+    }
+
+    /// A batch that was read before, again; `None` if it is no longer there.
+    pub(super) fn read_again(&self, place: Place) -> Result<Option<RecordedBatch>, ReadError> {
+        let Some(path) = self.files.get(place.file as usize) else { return Ok(None) };
+        let Ok(mut scan) = Scan::open_at(path, place.start) else { return Ok(None) };
+        match scan.next_batch() {
+            Err(ScanFault::Io(_)) => Ok(None),
+            Err(fault) => Err(explain(path, fault)),
+            Ok(good) => Ok(good.filter(|good| good.bytes.start == place.start).map(|good| {
+                RecordedBatch { number: good.number, place, record_batch: good.record_batch }
+            })),
         }
     }
 
@@ -208,6 +260,32 @@ impl Iterator for RunReader {
     }
 }
 
+/// Rows as Arrow record batches: as the recorder would write them, and read at once.
+fn in_memory(rows: &EventBatch) -> Result<Vec<RecordBatch>, String> {
+    let (mut columns, mut messages) = (Columns::default(), MessageEncoder::default());
+    let mut batches = Vec::new();
+    for_each_piece(rows, BUFFER_BYTES_MAX, |piece| {
+        columns.fill(&piece);
+        let mut body = Vec::with_capacity(columns.body_bytes);
+        body.extend_from_slice(&columns.bytes);
+        body.extend_from_slice(piece.bytes);
+        body.resize(columns.body_bytes, 0);
+        messages.batch(&columns, piece.events.len(), 0, 0);
+        let mut head = messages.head()[PREFIX_BYTES..].to_vec();
+        let batch = verified_message(&mut head)
+            .and_then(|message| decode(&message, &Buffer::from_vec(body)))
+            .ok_or(RowFault::Inconsistent)?;
+        batches.push(batch);
+        Ok::<(), RowFault>(())
+    })
+    .map_err(|fault| format!("its late fragments cannot be joined ({fault:?})"))?;
+    Ok(batches)
+}
+
+pub(super) fn unreadable(file: &Path, error: &FolderError) -> Unreadable {
+    Unreadable { file: file.to_path_buf(), reason: error.to_string() }
+}
+
 pub(super) fn damage(file: &Path, bad: &Bad) -> Damage {
     Damage {
         file: file.to_path_buf(),
@@ -230,6 +308,28 @@ impl RecordedBatch {
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Where it lies.
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Whether any of its rows is a late fragment.
+    #[must_use]
+    pub fn has_late(&self) -> bool {
+        let status = self.record_batch.column(event_column::STATUS).as_string::<i32>();
+        let late = EventStatus::Late.as_str();
+        (0..status.len()).any(|row| status.value(row) == late)
+    }
+
+    /// The same batch with other rows; in pieces, if they are too many for one.
+    pub(super) fn replaced_by(&self, rows: &EventBatch) -> Result<Vec<RecordedBatch>, ReadError> {
+        let (number, place) = (self.number, self.place);
+        let batches =
+            in_memory(rows).map_err(|reason| ReadError::Value { batch: number, reason })?;
+        let replaced = |record_batch| RecordedBatch { number, place, record_batch };
+        Ok(batches.into_iter().map(replaced).collect())
     }
 
     /// As an Arrow record batch of [`super::schema::event_schema`].

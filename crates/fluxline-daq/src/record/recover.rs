@@ -16,9 +16,11 @@ use serde_json::{Map, Value, json};
 use super::folder::{
     FolderError, RUN_FILE, RunFolder, SOURCES_FILE, SourceLine, complete_lines_bytes, sync_folder,
 };
+use super::integrity::{Held, Integrity, recorded_by};
 use super::message::END_OF_STREAM;
 use super::reader::{Damage, ReadError, ReadReport, RunReader, explain};
-use super::scan::Scan;
+use super::regular::{Access, open_regular, read_regular};
+use super::scan::{Scan, ScanFault};
 
 /// Why a run cannot be mended.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +61,8 @@ pub struct RecoverReport {
     pub ended: Vec<PathBuf>,
     /// What the run holds now, damage in the middle of files included (it stays as it is).
     pub found: ReadReport,
+    /// What is missing of that which was recorded.
+    pub integrity: Integrity,
     /// Whether anything was changed.
     pub changed: bool,
 }
@@ -72,20 +76,41 @@ pub fn recover(path: &Path) -> Result<RecoverReport, RecoverError> {
     let mut report = RecoverReport::default();
     let mut last_batch = None;
     for (_, file) in folder.event_files()? {
-        let mut scan =
-            Scan::open(&file, last_batch).map_err(|reason| FolderError::explain(&file, reason))?;
-        while let Some(good) = scan.next_batch().map_err(|fault| explain(&file, fault))? {
-            last_batch = Some(good.number);
+        // What cannot be read stays as it is; the count below names it.
+        let Ok(mut scan) = Scan::open(&file, last_batch) else { continue };
+        if walk(&mut scan, &mut last_batch)? == Walked::ToTheEnd {
+            mend_file(&scan, &mut report)?;
         }
-        mend_file(&scan, &mut report).map_err(|reason| FolderError::explain(&file, reason))?;
     }
-    let sources = folder.path().join(SOURCES_FILE);
-    report.changed |=
-        mend_lines(&sources).map_err(|reason| FolderError::explain(&sources, reason))?;
+    report.changed |= mend_lines(&folder.path().join(SOURCES_FILE))?;
     report.changed |= !report.cuts.is_empty() || !report.ended.is_empty();
     report.found = count(path)?;
     mend_run(&folder, &mut report)?;
+    report.integrity = Integrity::of(&folder, &report.found);
     Ok(report)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Walked {
+    ToTheEnd,
+    UntilItCouldNotBeRead,
+}
+
+fn walk(scan: &mut Scan, last_batch: &mut Option<u64>) -> Result<Walked, ReadError> {
+    loop {
+        match scan.next_batch() {
+            Ok(Some(good)) => *last_batch = Some(good.number),
+            Ok(None) => return Ok(Walked::ToTheEnd),
+            Err(ScanFault::Io(_)) => return Ok(Walked::UntilItCouldNotBeRead),
+            Err(fault) => return Err(explain(scan.path(), fault)),
+        }
+    }
+}
+
+/// Whether a recorder holds the folder's lock.
+pub(super) fn is_recording(folder: &RunFolder) -> bool {
+    let Ok(handle) = File::open(folder.path()) else { return false };
+    matches!(handle.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 /// Keeps recorder and recovery apart; the operating system drops the lock with its holder.
@@ -106,10 +131,14 @@ fn count(path: &Path) -> Result<ReadReport, ReadError> {
     Ok(reader.report().clone())
 }
 
-fn mend_file(scan: &Scan, report: &mut RecoverReport) -> io::Result<()> {
+fn mend_file(scan: &Scan, report: &mut RecoverReport) -> Result<(), FolderError> {
+    let file = open_regular(scan.path(), Access::Write)?;
+    mend_open(scan, file, report).map_err(|reason| FolderError::explain(scan.path(), reason))
+}
+
+fn mend_open(scan: &Scan, mut file: File, report: &mut RecoverReport) -> io::Result<()> {
     let path = scan.path();
     let kept_bytes = scan.good_end();
-    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     if scan.torn_bytes() > 0 {
         let kept_as = free_name(path);
         file.seek(SeekFrom::Start(kept_bytes))?;
@@ -149,12 +178,17 @@ fn free_name(path: &Path) -> PathBuf {
 }
 
 /// Completes the last line when it only lacks its end, else cuts it off; whether it did either.
-fn mend_lines(path: &Path) -> io::Result<bool> {
-    let bytes = match fs::read(path) {
-        Err(reason) if reason.kind() == io::ErrorKind::NotFound => return Ok(false),
+fn mend_lines(path: &Path) -> Result<bool, FolderError> {
+    let bytes = match read_regular(path) {
+        // An absent file cannot be mended; the check of the run names it.
+        Err(FolderError::Missing(_) | FolderError::NotAFile { .. }) => return Ok(false),
         read => read?,
     };
-    let complete = complete_lines_bytes(&bytes);
+    mend_last_line(path, &bytes).map_err(|reason| FolderError::explain(path, reason))
+}
+
+fn mend_last_line(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let complete = complete_lines_bytes(bytes);
     let last = &bytes[complete..];
     if last.is_empty() {
         return Ok(false);
@@ -190,6 +224,7 @@ fn mend_run(folder: &RunFolder, report: &mut RecoverReport) -> Result<(), Folder
     if settled && !report.changed {
         return Ok(());
     }
+    let recorded = recorded_by(&Value::Object(run.clone()));
     let earlier = run.get("recovered").and_then(|earlier| earlier.get("cuts")?.as_array().cloned());
     let mut cuts = earlier.unwrap_or_default();
     cuts.extend(report.cuts.iter().map(|cut| {
@@ -203,12 +238,16 @@ fn mend_run(folder: &RunFolder, report: &mut RecoverReport) -> Result<(), Folder
         run.insert("state_before".to_owned(), state);
     }
     let found = &report.found;
-    let counts = json!({
+    let mut counts = json!({
         "batches": found.batches, "batches_missing": found.batches_missing,
         "events": found.events, "packets": found.packets, "bytes": found.bytes,
         "damages": found.damages.iter().map(damage_value).collect::<Vec<_>>(),
         "cuts": cuts,
     });
+    // What the run once held stays known, however often it is damaged and mended.
+    if let Some(Held { batches, events, packets }) = recorded {
+        counts["recorded"] = json!({ "batches": batches, "events": events, "packets": packets });
+    }
     run.insert("recovered".to_owned(), counts);
     report.changed = true;
     folder.write_run(&Value::Object(run))

@@ -19,7 +19,9 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_ipc::reader::RecordBatchDecoder;
 use arrow_ipc::{FieldNode, Message, MessageHeader, MetadataVersion};
 
+use super::folder::FolderError;
 use super::message::{CONTINUATION, END_OF_STREAM, PREFIX_BYTES, metadata_value, verified_message};
+use super::regular::{Access, open_regular};
 use super::schema::{
     BUFFERS, EVENT_NODES, KEY_BATCH, KEY_CRC, KEY_LAYOUT, LAYOUT_VERSION, NODES, event_fields,
     event_schema,
@@ -87,9 +89,10 @@ pub(super) struct Scan {
 
 impl Scan {
     /// Opens a file; its size now is where the walk ends. Batches up to `last_batch` came before.
-    pub fn open(path: &Path, last_batch: Option<u64>) -> io::Result<Scan> {
-        let file = File::open(path)?;
-        let size = file.metadata()?.len();
+    pub fn open(path: &Path, last_batch: Option<u64>) -> Result<Scan, FolderError> {
+        let file = open_regular(path, Access::Read)?;
+        let metadata = file.metadata().map_err(|reason| FolderError::explain(path, reason))?;
+        let size = metadata.len();
         Ok(Scan {
             file,
             path: path.to_path_buf(),
@@ -103,6 +106,13 @@ impl Scan {
             pending: Vec::new(),
             bad: Vec::new(),
         })
+    }
+
+    /// Opens a file again, at a batch that was found good.
+    pub fn open_at(path: &Path, position: u64) -> Result<Scan, FolderError> {
+        let mut scan = Scan::open(path, None)?;
+        scan.position = position.min(scan.size);
+        Ok(scan)
     }
 
     /// The next good batch; `None` at the end of what is good.
@@ -367,7 +377,7 @@ const COLUMN_BUFFERS: [&[Holds]; NODES] = [
 /// The batch in a body whose check sum holds; `None` when it has not the columns of a run.
 ///
 /// The check sum keeps accidents out, not intent: lengths are checked all the same.
-fn decode(message: &Message<'_>, body: &Buffer) -> Option<RecordBatch> {
+pub(super) fn decode(message: &Message<'_>, body: &Buffer) -> Option<RecordBatch> {
     let batch = message.header_as_record_batch()?;
     let (nodes, buffers) = (batch.nodes()?, batch.buffers()?);
     if nodes.len() != NODES || buffers.len() != BUFFERS || batch.compression().is_some() {

@@ -25,7 +25,7 @@ use super::schema::file_schema;
 use super::ways::{Ways, WriteMode};
 
 /// The longest buffer in one message \[byte\]. Source: Arrow's 32-bit offsets.
-const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
+pub(super) const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 
 /// When recorded bytes are forced to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

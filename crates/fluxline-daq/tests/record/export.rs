@@ -10,7 +10,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt16Type, UInt64Type};
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
 use fluxline_daq::record::{
-    Existing, ExportConfig, ExportError, ExportFormat, Recorder, RunFolder, SourceLine, export,
+    Existing, ExportConfig, ExportError, ExportFormat, Join, Recorder, RunFolder, SourceLine,
+    export,
 };
 use fluxline_proto::Moment;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -115,7 +116,7 @@ fn toy_run(dir: &Path) -> PathBuf {
 }
 
 fn config(format: ExportFormat, folder: PathBuf) -> ExportConfig {
-    ExportConfig { format, folder, existing: Existing::Refuse }
+    ExportConfig { format, folder, existing: Existing::Refuse, join: Join::Late }
 }
 
 fn parquet(file: &Path) -> RecordBatch {

@@ -3,6 +3,8 @@
 mod damaged;
 mod export;
 mod full_disk;
+mod late;
+mod missing;
 mod round_trip;
 mod samples;
 mod torn;

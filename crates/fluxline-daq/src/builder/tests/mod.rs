@@ -2,6 +2,8 @@
 //! runs against an offline join that knows everything that arrived.
 
 mod cases;
+mod files;
 mod parts;
 mod random;
+mod sources;
 mod world;

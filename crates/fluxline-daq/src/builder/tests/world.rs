@@ -180,6 +180,9 @@ impl World {
             }
             builder.push(Moment::from_ns(now), accepted, datagram, parsed);
         });
+        if self.builder.batch_is_due(Moment::from_ns(now)) {
+            self.take();
+        }
     }
 
     /// The time is `now`; takes what was built.

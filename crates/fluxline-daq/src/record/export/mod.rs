@@ -20,7 +20,9 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, UInt32Array, UInt64
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::folder::FolderError;
-use super::reader::{ReadError, ReadReport, RecordedBatch, RunReader};
+use super::integrity::Integrity;
+use super::join::{Join, JoinReport, JoinedReader};
+use super::reader::{ReadError, ReadReport, RecordedBatch};
 use super::schema::{event_column, event_fields, packet_fields};
 use table::Table;
 use typed::TypedTables;
@@ -67,6 +69,8 @@ pub struct ExportConfig {
     pub folder: PathBuf,
     /// What to do with files that are there.
     pub existing: Existing,
+    /// Whether late fragments are put into their events.
+    pub join: Join,
 }
 
 /// Why a run cannot be exported.
@@ -90,9 +94,6 @@ pub enum ExportError {
         /// What the writer says.
         reason: String,
     },
-    /// A description in the run folder does not load.
-    #[error("the run's packet description cannot be used: {0}")]
-    Description(String),
 }
 
 /// One table that was made.
@@ -113,6 +114,10 @@ pub struct ExportReport {
     pub tables: Vec<ExportedTable>,
     /// What the run held; damage and torn tails are missing in the tables.
     pub found: ReadReport,
+    /// What became of late fragments.
+    pub joined: JoinReport,
+    /// What is missing of that which was recorded, and so in the tables.
+    pub integrity: Integrity,
     /// What a user should know, a sentence each: sources without description, bytes behind the
     /// last record.
     pub notes: Vec<String>,
@@ -123,13 +128,13 @@ pub struct ExportReport {
 /// Done when the files are complete. Errors: [`ExportError`]; files that are not complete end in
 /// `.part`. Cost: one pass over the run; memory for a batch and some 64 MiB per table.
 pub fn export(run: &Path, config: &ExportConfig) -> Result<ExportReport, ExportError> {
-    let mut reader = RunReader::open(run)?;
+    let mut reader = JoinedReader::open(run, config.join)?;
     std::fs::create_dir_all(&config.folder)
         .map_err(|reason| FolderError::explain(&config.folder, reason))?;
     let mut report = ExportReport::default();
     let mut events = Table::create(config, "events", event_table())?;
     let mut packets = Table::create(config, "packets", packet_table())?;
-    let mut typed = TypedTables::open(reader.folder(), config, &mut report.notes)?;
+    let mut typed = TypedTables::open(reader.folder(), config, &mut report.notes);
     let mut first_event = 0;
     while let Some(batch) = reader.next_batch()? {
         let rows = Rows::of(&batch, first_event);
@@ -142,6 +147,8 @@ pub fn export(run: &Path, config: &ExportConfig) -> Result<ExportReport, ExportE
     report.tables.push(packets.finish()?);
     report.tables.extend(typed.finish(&mut report.notes)?);
     report.found = reader.report().clone();
+    report.integrity = Integrity::of(reader.folder(), &report.found);
+    report.joined = reader.joined();
     Ok(report)
 }
 

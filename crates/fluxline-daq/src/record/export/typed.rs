@@ -23,7 +23,7 @@ use fluxline_proto::description::layout::{Layout, PacketType};
 
 use super::table::Table;
 use super::{DATA, ExportConfig, ExportError, ExportedTable, Rows};
-use crate::record::folder::{RunFolder, SourceLine};
+use crate::record::folder::{FolderError, RunFolder, SourceLine};
 
 /// So many rows go to a table at once.
 const PORTION_ROWS: usize = 1 << 15;
@@ -55,35 +55,29 @@ struct TypePair {
 }
 
 impl TypedTables {
-    /// Loads the descriptions of all sources of a run. Sources whose format is not in the run
-    /// folder are left out, with a note.
-    pub fn open(
-        folder: &RunFolder,
-        config: &ExportConfig,
-        notes: &mut Vec<String>,
-    ) -> Result<TypedTables, ExportError> {
-        let kept = folder.formats().unwrap_or_default();
-        let mut loaded: BTreeMap<(String, BTreeMap<String, u64>), Arc<Description>> =
+    /// Loads the descriptions of all sources of a run. Sources whose line or format is missing or
+    /// damaged are left out, with a note.
+    pub fn open(folder: &RunFolder, config: &ExportConfig, notes: &mut Vec<String>) -> TypedTables {
+        let mut loaded: BTreeMap<(String, BTreeMap<String, u64>), Option<Arc<Description>>> =
             BTreeMap::new();
         let mut sources = BTreeMap::new();
-        for line in folder.sources()? {
-            if !kept.contains(&line.format) {
-                notes.push(format!(
-                    "source {} ({}) is not decoded: formats/{}.toml is not in the run",
-                    line.source, line.name, line.format
-                ));
-                continue;
-            }
+        let (lines, faults) = folder.readable_sources();
+        notes.extend(faults.iter().map(|fault| format!("a source is not decoded: {fault}")));
+        for line in lines {
             let key = (line.format.clone(), line.parameters.clone());
-            let description = match loaded.get(&key) {
-                Some(description) => Arc::clone(description),
-                None => Arc::clone(loaded.entry(key).or_insert(load(folder, &line)?)),
-            };
-            let port = line.port.unwrap_or(0);
-            sources.insert(line.source, Source { description, format: line.format, port });
+            let description = loaded.entry(key).or_insert_with(|| {
+                let loaded = load(folder, &line);
+                let note =
+                    |reason| format!("packets of format {} are not decoded: {reason}", line.format);
+                loaded.map_err(|reason| notes.push(note(reason))).ok()
+            });
+            if let Some(description) = description.clone() {
+                let port = line.port.unwrap_or(0);
+                sources.insert(line.source, Source { description, format: line.format, port });
+            }
         }
         let config = config.clone();
-        Ok(TypedTables { config, sources, tables: BTreeMap::new(), undescribed_packets: 0 })
+        TypedTables { config, sources, tables: BTreeMap::new(), undescribed_packets: 0 }
     }
 
     /// Decodes the packets of a batch.
@@ -154,12 +148,14 @@ impl TypedTables {
     }
 }
 
-fn load(folder: &RunFolder, line: &SourceLine) -> Result<Arc<Description>, ExportError> {
-    let text = folder.read_format(&line.format)?;
+fn load(folder: &RunFolder, line: &SourceLine) -> Result<Arc<Description>, String> {
     let file = format!("formats/{}.toml", line.format);
-    Description::load(&file, &text, &line.parameters)
-        .map(Arc::new)
-        .map_err(|error| ExportError::Description(error.to_string()))
+    let text = folder.read_format(&line.format).map_err(|error| match error {
+        FolderError::Missing(_) => format!("{file} is not in the run"),
+        error => error.to_string(),
+    })?;
+    let loaded = Description::load(&file, &text, &line.parameters);
+    loaded.map(Arc::new).map_err(|error| error.to_string())
 }
 
 impl TypePair {

@@ -1,0 +1,62 @@
+//! What the commands that read runs say of missing or damaged files.
+
+use std::path::Path;
+
+use fluxline_daq::record::integrity::Held;
+use fluxline_daq::record::{Integrity, RunEnd};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::say;
+
+/// The failure of a run whose files do not hold what was recorded.
+pub fn failure(run: &Path, integrity: &Integrity) -> Option<Failure> {
+    let sentence = integrity.sentence()?;
+    Some(Failure::files(format_args!("{}: {sentence}", run.display())))
+}
+
+/// As part of a JSON document.
+pub fn document(integrity: &Integrity) -> Value {
+    let held = |held: &Held| {
+        let Held { batches, events, packets } = held;
+        json!({ "batches": batches, "events": events, "packets": packets })
+    };
+    json!({
+        "end": word(integrity.end),
+        "recorded": integrity.recorded.as_ref().map(held),
+        "missing": held(&integrity.missing),
+        "faults": integrity.faults,
+    })
+}
+
+/// Prints every fault, a line each.
+pub fn print_faults(integrity: &Integrity) {
+    integrity.faults.iter().for_each(|fault| say!("fault: {fault}"));
+}
+
+/// How a run ended, in a word.
+fn word(end: RunEnd) -> &'static str {
+    match end {
+        RunEnd::Running => "running",
+        RunEnd::Killed => "killed",
+        RunEnd::Finished => "finished",
+        RunEnd::RecordingStopped => "recording-stopped",
+        RunEnd::Recovered => "recovered",
+        RunEnd::Unknown => "unknown",
+    }
+}
+
+/// How a run ended, for people.
+pub fn explain(end: RunEnd) -> &'static str {
+    match end {
+        RunEnd::Running => "running: it is being recorded now",
+        RunEnd::Killed => {
+            "killed: the program or the machine stopped before the run ended; every complete batch \
+             is readable"
+        }
+        RunEnd::Finished => "finished",
+        RunEnd::RecordingStopped => "recording stopped before the run ended",
+        RunEnd::Recovered => "recovered: it did not end well, and was mended afterwards",
+        RunEnd::Unknown => "unknown",
+    }
+}

@@ -1,0 +1,220 @@
+//! What became of the data that this host received: one row for each end that it can have.
+//!
+//! Laws say that the books close. Whether a run is as its user wants is another question: a run
+//! whose packets were all rejected closes too. So each end says whether the data is in the files,
+//! and the summary begins with the sum.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Ledger, page::remedy};
+
+/// An end that received data can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutcomeRow {
+    /// The counter, as laws name it: `input.rejected`.
+    pub counter: &'static str,
+    /// What reports call it.
+    pub words: &'static str,
+    /// Where the data is.
+    pub fate: Fate,
+    /// What is counted.
+    pub of: Counted,
+}
+
+/// Where received data is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// In the files.
+    Recorded,
+    /// In the files, by another packet with the same number or the same part of the event.
+    Duplicate,
+    /// Not in the files: the experiment records nothing.
+    Unwanted,
+    /// Not in the files.
+    Dropped,
+}
+
+/// What an end counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Datagrams: these ends add up to what was received.
+    Datagrams,
+    /// Frames of captures and of remote writes, some of which never became a datagram.
+    Frames,
+}
+
+const fn datagrams(counter: &'static str, words: &'static str, fate: Fate) -> OutcomeRow {
+    OutcomeRow { counter, words, fate, of: Counted::Datagrams }
+}
+
+const fn frames(counter: &'static str, words: &'static str) -> OutcomeRow {
+    OutcomeRow { counter, words, fate: Fate::Dropped, of: Counted::Frames }
+}
+
+/// All ends, in the order of the tables.
+pub const OUTCOMES: &[OutcomeRow] = &[
+    datagrams("source.recorded", "recorded", Fate::Recorded),
+    datagrams("source.not_recorded", "counted only", Fate::Unwanted),
+    datagrams("source.duplicate", "duplicate", Fate::Duplicate),
+    datagrams("source.event_duplicate", "duplicate in its event", Fate::Duplicate),
+    datagrams("source.late", "too old", Fate::Dropped),
+    datagrams("source.held", "held", Fate::Dropped),
+    datagrams("source.late_dropped", "late dropped", Fate::Dropped),
+    datagrams("source.builder_full", "builder full", Fate::Dropped),
+    datagrams("source.inconsistent", "inconsistent", Fate::Dropped),
+    datagrams("source.write_failed", "write failed", Fate::Dropped),
+    datagrams("input.rejected", "rejected", Fate::Dropped),
+    datagrams("input.truncated", "truncated", Fate::Dropped),
+    datagrams("input.sources_refused", "sources refused", Fate::Dropped),
+    datagrams("input.ring_full", "ring full", Fate::Dropped),
+    datagrams("input.socket_dropped", "socket dropped", Fate::Dropped),
+    frames("input.frames_unusable", "frames unusable"),
+    frames("remote.frames_wrong_check", "frames wrong check"),
+    frames("remote.frames_unknown_pair", "frames unknown pair"),
+    frames("remote.frames_wrong_sender", "frames wrong sender"),
+    frames("remote.frames_out_of_bounds", "frames out of bounds"),
+    frames("remote.frames_overrun", "frames overrun"),
+    frames("remote.frames_broken_off", "frames broken off"),
+    frames("remote.frames_other", "frames other"),
+    frames("remote.frames_unannounced", "frames unannounced"),
+];
+
+impl OutcomeRow {
+    /// The counter's name without its place: `rejected`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.counter.split_once('.').map_or(self.counter, |(_, name)| name)
+    }
+
+    /// The name of a source's counter; `None` for what ended before its source was known.
+    pub(super) fn source_counter(&self) -> Option<&'static str> {
+        self.counter.strip_prefix("source.")
+    }
+}
+
+/// How much of the received data had one end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Which end.
+    pub row: &'static OutcomeRow,
+    /// How many datagrams or frames.
+    pub count: u64,
+}
+
+impl Outcome {
+    /// What to do about it; may be empty.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        remedy(self.row.counter)
+    }
+}
+
+impl Ledger {
+    /// How many datagrams this host received: those handed over, and those that the kernel dropped
+    /// at a full socket.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        let input = self.input_totals();
+        input.datagrams + input.socket_dropped
+    }
+
+    /// Every end that is not zero, in the order of the tables.
+    #[must_use]
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        let counted = |row| Outcome { row, count: self.total(row.counter).unwrap_or(0) };
+        OUTCOMES.iter().map(counted).filter(|outcome| outcome.count > 0).collect()
+    }
+
+    /// What was received and what became of it: the first sentences of a summary.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let outcomes = self.outcomes();
+        let of = |fate: Fate| {
+            let of_fate = outcomes.iter().filter(move |outcome| outcome.row.fate == fate);
+            of_fate.filter(|outcome| outcome.row.of == Counted::Datagrams)
+        };
+        let sum = |fate| of(fate).map(|outcome| outcome.count).sum::<u64>();
+        let received = self.received();
+        let mut out = match received {
+            0 => "Nothing was received".to_owned(),
+            _ => format!(
+                "Received {}: {} recorded",
+                of_unit(received, "datagram"),
+                sum(Fate::Recorded)
+            ),
+        };
+        if sum(Fate::Unwanted) > 0 {
+            let _ = write!(out, ", {} counted only", sum(Fate::Unwanted));
+        }
+        if sum(Fate::Duplicate) > 0 {
+            let _ = write!(out, ", {}", of_unit(sum(Fate::Duplicate), "duplicate"));
+        }
+        if sum(Fate::Dropped) > 0 {
+            let _ = write!(
+                out,
+                ", {} not recorded ({})",
+                sum(Fate::Dropped),
+                listed(of(Fate::Dropped))
+            );
+        }
+        let frames: Vec<_> =
+            outcomes.iter().filter(|outcome| outcome.row.of == Counted::Frames).collect();
+        if !frames.is_empty() {
+            let _ = write!(out, ". Frames without a datagram: {}", listed(frames.into_iter()));
+        }
+        let _ = write!(out, ". {}. {}.", self.loss_sentence(), self.event_sentence());
+        out
+    }
+
+    fn loss_sentence(&self) -> String {
+        let totals = self.source_totals();
+        let numbered = totals.to_builder.saturating_sub(totals.unsequenced);
+        let unseen = match (numbered, totals.unsequenced) {
+            (0, 0) => {
+                return "No packet counter was read: lost packets cannot be counted".to_owned();
+            }
+            (0, _) => return "Packets have no counter: lost packets cannot be counted".to_owned(),
+            (_, 0) => String::new(),
+            (_, count) => format!(" ({} without a counter)", of_unit(count, "packet")),
+        };
+        match totals.lost {
+            0 => format!("No packet is missing by the packet counters{unseen}"),
+            lost => format!("Missing by the packet counters: {lost}{unseen}"),
+        }
+    }
+
+    fn event_sentence(&self) -> String {
+        let (events, incomplete) = (self.events(), self.events_incomplete());
+        let late = self.source_totals().in_late;
+        let late =
+            if late > 0 { format!(", {}", of_unit(late, "late fragment")) } else { String::new() };
+        format!("Events: {events}, {incomplete} incomplete{late}")
+    }
+
+    /// How many events were closed.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.builder.events_complete + self.events_incomplete()
+    }
+
+    /// How many events lack something.
+    #[must_use]
+    pub fn events_incomplete(&self) -> u64 {
+        let builder = &self.builder;
+        builder.events_incomplete + builder.events_stopped
+    }
+}
+
+/// `1 packet`, `2 packets`.
+fn of_unit(count: u64, unit: &str) -> String {
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+/// `rejected 100, truncated 3`.
+pub fn listed<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> String {
+    let each = outcomes.map(|outcome| format!("{} {}", outcome.row.words, outcome.count));
+    each.collect::<Vec<_>>().join(", ")
+}

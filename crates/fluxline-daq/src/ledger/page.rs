@@ -1,0 +1,97 @@
+//! The page that explains every counter, every law and every end of received data.
+
+use std::fmt::Write;
+
+use fluxline_proto::counters::{Merge, Row};
+
+use super::{
+    BuilderCounters, Counted, Fate, HostCounters, InputCounters, LAWS, Needs, OUTCOMES,
+    RemoteWriteCounters, SourceCounters,
+};
+
+/// The page that explains every counter, in Markdown.
+#[must_use]
+pub fn counters_page() -> String {
+    let mut out = String::from(
+        "# Counters\n\nEvery counter of a run: what it counts, how the values of several places \
+         become one, and\nwhat to do when it is not zero. This page is generated from the rows in \
+         the code.\n",
+    );
+    page_section(
+        &mut out,
+        "Inputs",
+        "One set per socket, capture or emulator.",
+        InputCounters::ROWS,
+    );
+    let about = "One set per input that peers write into memory (RoCEv2).";
+    page_section(&mut out, "Remote writes", about, RemoteWriteCounters::ROWS);
+    page_section(&mut out, "Sources", "One set per source.", SourceCounters::ROWS);
+    page_section(&mut out, "Event builder", "One set per run.", BuilderCounters::ROWS);
+    page_section(&mut out, "Host", "All traffic of the host during the run.", HostCounters::ROWS);
+    outcome_section(&mut out);
+    out.push_str("\n## Laws\n\nChecked at the end of every run, and stored in run.json.\n\n");
+    for law in LAWS {
+        let when = match law.needs {
+            Needs::Nothing => "",
+            Needs::Truth => " (where an emulator says what it sent)",
+            Needs::RemoteWrites => " (where peers write into memory)",
+        };
+        let _ = writeln!(
+            out,
+            "* {}{when}: `{}` = `{}`",
+            law.name,
+            law.left.join(" + "),
+            law.right.join(" + ")
+        );
+    }
+    out
+}
+
+fn outcome_section(out: &mut String) {
+    out.push_str(
+        "\n## Where received data is\n\nThe ends that received data can have. The datagrams add up \
+         to `received`: those handed over, and\nthose that the kernel dropped at a full socket. An \
+         end that is not in the files ends the run with\nstatus 7, unless the experiment accepts \
+         it ([exit-status.md](exit-status.md)).\n\n| in reports | counter | in the files |\n\
+         | --- | --- | --- |\n",
+    );
+    for row in OUTCOMES {
+        let kept = match (row.fate, row.of) {
+            (Fate::Recorded, _) => "yes",
+            (Fate::Duplicate, _) => "yes, by another packet",
+            (Fate::Unwanted, _) => "no: nothing is recorded",
+            (Fate::Dropped, Counted::Datagrams) => "no",
+            (Fate::Dropped, Counted::Frames) => "no; these frames never became a datagram",
+        };
+        let _ = writeln!(out, "| {} | `{}` | {kept} |", row.words, row.counter);
+    }
+}
+
+fn page_section(out: &mut String, title: &str, about: &str, rows: &[Row]) {
+    let _ = writeln!(out, "\n## {title}\n\n{about}\n");
+    out.push_str("| counter | unit | merge | meaning | when it is not zero |\n");
+    out.push_str("| --- | --- | --- | --- | --- |\n");
+    for row in rows {
+        let merge = match row.merge {
+            Merge::Sum => "sum",
+            Merge::Maximum => "maximum",
+        };
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {merge} | {} | {} |",
+            row.name, row.unit, row.help, row.remedy
+        );
+    }
+}
+
+/// What to do about a counter, as laws name it.
+pub(super) fn remedy(counter: &str) -> &'static str {
+    let (place, name) = counter.split_once('.').unwrap_or((counter, ""));
+    let rows = match place {
+        "input" => InputCounters::ROWS,
+        "remote" => RemoteWriteCounters::ROWS,
+        "source" => SourceCounters::ROWS,
+        _ => HostCounters::ROWS,
+    };
+    rows.iter().find(|row| row.name == name).map_or("", |row| row.remedy)
+}

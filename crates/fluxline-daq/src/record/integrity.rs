@@ -1,0 +1,239 @@
+//! Compares the files of a run with what `run.json` says was recorded.
+//!
+//! Check sums prove each batch that is there. They say nothing of a file that was deleted, or of
+//! batches cut off its end: only the counts that the run left when it ended do. A run that was
+//! killed left none; of it, every complete batch is there, and only a gap between batches or a
+//! damaged one is a fault.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::folder::{FolderError, RUN_FILE, RunFolder, SOURCES_FILE, event_file_name};
+use super::reader::ReadReport;
+use super::recover::is_recording;
+
+/// How many places of missing or damaged data a sentence names.
+const FAULTS_SHOWN_MAX: usize = 3;
+
+/// How a run ended, by `run.json` and by the lock of its recorder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunEnd {
+    /// It is being recorded now.
+    Running,
+    /// The program or the machine stopped before the run ended.
+    Killed,
+    /// It ended by itself; all its batches were written.
+    Finished,
+    /// It ended by itself; recording had stopped before, for a fault of the disk.
+    RecordingStopped,
+    /// It was killed or damaged, and mended afterwards.
+    Recovered,
+    /// `run.json` does not say.
+    #[default]
+    Unknown,
+}
+
+impl RunEnd {
+    fn of(folder: &RunFolder, run: &Value) -> RunEnd {
+        match run["state"].as_str() {
+            Some("running") if is_recording(folder) => RunEnd::Running,
+            Some("running") => RunEnd::Killed,
+            Some("finished") => RunEnd::Finished,
+            Some("recording-stopped") => RunEnd::RecordingStopped,
+            Some("recovered") => RunEnd::Recovered,
+            _ => RunEnd::Unknown,
+        }
+    }
+
+    /// Whether every file of such a run has its end mark, and nothing behind it.
+    fn has_whole_files(self) -> bool {
+        matches!(self, RunEnd::Finished | RunEnd::Recovered)
+    }
+}
+
+/// How much a run holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Batches.
+    pub batches: u64,
+    /// Events in them.
+    pub events: u64,
+    /// Packets in them.
+    pub packets: u64,
+}
+
+impl Held {
+    /// The counts of a JSON object; `None` where one is absent.
+    pub(super) fn of(counts: &Value) -> Option<Held> {
+        let count = |name: &str| counts[name].as_u64();
+        Some(Held {
+            batches: count("batches")?,
+            events: count("events")?,
+            packets: count("packets")?,
+        })
+    }
+
+    fn beyond(self, other: Held) -> Held {
+        Held {
+            batches: self.batches.saturating_sub(other.batches),
+            events: self.events.saturating_sub(other.events),
+            packets: self.packets.saturating_sub(other.packets),
+        }
+    }
+}
+
+/// Whether the files of a run hold what was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Integrity {
+    /// How the run ended.
+    pub end: RunEnd,
+    /// What was recorded, where the run said so.
+    pub recorded: Option<Held>,
+    /// What is missing of it. Without `recorded`: the batches whose numbers are missing; how many
+    /// events and packets they had is then unknown, and 0 here.
+    pub missing: Held,
+    /// Where something is missing or damaged, one clause each; empty when nothing is.
+    pub faults: Vec<String>,
+}
+
+impl Integrity {
+    /// Compares what a reader `found`, after its last batch, with the run's own files.
+    #[must_use]
+    pub fn of(folder: &RunFolder, found: &ReadReport) -> Integrity {
+        let (run, fault) = match folder.read_run() {
+            Ok(run) => (run, None),
+            Err(FolderError::Missing(_)) => (Value::Null, Some(format!("{RUN_FILE} is missing"))),
+            Err(error) => (Value::Null, Some(error.to_string())),
+        };
+        let end = RunEnd::of(folder, &run);
+        let held = Held { batches: found.batches, events: found.events, packets: found.packets };
+        // Counts that miss fewer batches than the batches' own numbers were taken after the damage.
+        let recorded = recorded_by(&run)
+            .filter(|recorded| recorded.beyond(held).batches >= found.batches_missing);
+        let mut missing = recorded.map_or(Held::default(), |recorded| recorded.beyond(held));
+        missing.batches = missing.batches.max(found.batches_missing);
+        let mut faults: Vec<String> = fault.into_iter().collect();
+        faults.extend(absent_files(folder, &run));
+        faults.extend(found.unreadable.iter().map(|file| file.reason.clone()));
+        faults.extend(found.damages.iter().map(|damage| {
+            let (file, start) = (name(&damage.file), damage.start);
+            format!("{file} is damaged at byte {start} ({})", damage.reason)
+        }));
+        faults.extend(torn_files(end, folder, found));
+        faults.extend(absent_descriptions(folder, &run, found));
+        let more = recorded.map_or(Held::default(), |recorded| held.beyond(recorded));
+        if more != Held::default() {
+            faults.push(format!(
+                "the files hold {} events with {} packets more than {RUN_FILE} says",
+                more.events, more.packets
+            ));
+        }
+        if faults.is_empty() && missing != Held::default() {
+            faults.push("the numbers of the batches have a gap".to_owned());
+        }
+        if end == RunEnd::Unknown && faults.is_empty() {
+            faults.push(format!("{RUN_FILE} does not say how the run ended"));
+        }
+        Integrity { end, recorded, missing, faults }
+    }
+
+    /// Whether the files hold all that was recorded, as far as anything can tell.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// What is missing or damaged, in one sentence; `None` when nothing is.
+    #[must_use]
+    pub fn sentence(&self) -> Option<String> {
+        if self.is_sound() {
+            return None;
+        }
+        let Held { batches, events, packets } = self.missing;
+        let lead = match self.recorded {
+            Some(recorded) if self.missing != Held::default() => format!(
+                "{batches} of {} batches, {events} of {} events and {packets} of {} packets that \
+                 were recorded cannot be read",
+                recorded.batches, recorded.events, recorded.packets
+            ),
+            None if batches > 0 => format!("recorded batches that cannot be read: {batches}"),
+            Some(_) => {
+                "all recorded batches can be read, but the files are not as recorded".to_owned()
+            }
+            None => "how much was recorded is not known".to_owned(),
+        };
+        let shown = self.faults.iter().take(FAULTS_SHOWN_MAX).map(String::as_str);
+        let mut places = shown.collect::<Vec<_>>().join("; ");
+        if self.faults.len() > FAULTS_SHOWN_MAX {
+            places.push_str(&format!("; and {} more", self.faults.len() - FAULTS_SHOWN_MAX));
+        }
+        Some(format!("{lead}: {places}; restore the files from a copy."))
+    }
+}
+
+/// What a run says that it recorded; a recovered one, what it held before or when it was mended.
+pub(super) fn recorded_by(run: &Value) -> Option<Held> {
+    Held::of(&run["recovered"]["recorded"])
+        .or_else(|| Held::of(&run["recorded"]))
+        .or_else(|| Held::of(&run["recovered"]))
+}
+
+/// The events files that the run left and that are gone.
+fn absent_files(folder: &RunFolder, run: &Value) -> Option<String> {
+    let files = u32::try_from(run["recorded"]["files"].as_u64()?).ok()?;
+    let present = folder.event_files().unwrap_or_default();
+    let is_absent = |number: &u32| present.binary_search_by_key(number, |file| file.0).is_err();
+    let left = present.iter().filter(|file| file.0 < files).count() as u32;
+    let first = (0..files).find(is_absent)?;
+    Some(match files - left {
+        1 => format!("{} is missing", event_file_name(first)),
+        count => {
+            format!("{count} of {files} events files are missing, first {}", event_file_name(first))
+        }
+    })
+}
+
+/// Files with something behind the last good batch, or without their end mark. The last file of a
+/// run that goes on, was killed or lost its disk may be so.
+fn torn_files(end: RunEnd, folder: &RunFolder, found: &ReadReport) -> Vec<String> {
+    let last = folder.event_files().unwrap_or_default().pop();
+    let may_be_torn =
+        |file: &Path| !end.has_whole_files() && last.as_ref().is_some_and(|(_, last)| last == file);
+    let tails = found.tails.iter().filter(|tail| !may_be_torn(&tail.file)).map(|tail| {
+        format!("{} ends in {} bytes that are no batch", name(&tail.file), tail.torn_bytes)
+    });
+    let is_cut = |file: &&std::path::PathBuf| {
+        !may_be_torn(file)
+            && !found.tails.iter().any(|tail| tail.file == **file)
+            && !found.unreadable.iter().any(|unreadable| unreadable.file == **file)
+    };
+    let cut = found.unfinished_files.iter().filter(is_cut);
+    tails.chain(cut.map(|file| format!("{} is cut off before its end", name(file)))).collect()
+}
+
+/// Sources and descriptions that the events need and that are gone.
+fn absent_descriptions(folder: &RunFolder, run: &Value, found: &ReadReport) -> Vec<String> {
+    let (lines, unread) = folder.readable_sources();
+    let mut faults: Vec<String> = unread.iter().map(ToString::to_string).collect();
+    let described = |source: &&Value| source["counters"]["to_builder"].as_u64() > Some(0);
+    let known = run["ledger"]["sources"].as_array();
+    let known = known.map_or(0, |sources| sources.iter().filter(described).count());
+    if faults.is_empty() && (lines.len() < known || (lines.is_empty() && found.packets > 0)) {
+        faults.push(format!("{SOURCES_FILE} names {} of {} sources", lines.len(), known.max(1)));
+    }
+    let mut formats: Vec<&str> = lines.iter().map(|line| line.format.as_str()).collect();
+    formats.sort_unstable();
+    formats.dedup();
+    let unread = formats.into_iter().filter_map(|format| match folder.read_format(format) {
+        Ok(_) => None,
+        Err(FolderError::Missing(_)) => Some(format!("formats/{format}.toml is missing")),
+        Err(error) => Some(error.to_string()),
+    });
+    faults.extend(unread);
+    faults
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

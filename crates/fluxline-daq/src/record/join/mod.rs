@@ -1,0 +1,213 @@
+//! A run with its late fragments in their events, and what a source's return proved.
+//!
+//! A packet that came after its event was closed is a row of its own (status `late`). Here it is
+//! put back: its event gets the packet, and its text and status say what is then still missing.
+//! Events that a source lacked by silence, and for which its packet counter later proved that it
+//! had sent nothing, do not lack it. Memory: an index of 32 bytes per late fragment, at most 128 MiB
+//! (fragments beyond stay rows of their own), and a few batches. What cannot be read is left out,
+//! as everywhere; a late fragment whose event is not there stays a row of its own.
+
+mod late;
+mod missing;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+use crate::builder::Amendment;
+use crate::event::{EventBatch, EventRow, EventStatus};
+use crate::ledger::Ledger;
+
+use super::folder::RunFolder;
+use super::reader::{ReadError, ReadReport, RecordedBatch, RunReader};
+use late::{Identity, LateFragment, LateIndex};
+use missing::{LatePart, Missing};
+
+/// Whether late fragments are put into their events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Join {
+    /// They are.
+    #[default]
+    Late,
+    /// They stay rows of their own.
+    Nothing,
+}
+
+/// What joining did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JoinReport {
+    /// Late fragments that are in their events.
+    pub joined: u64,
+    /// Late fragments that are rows of their own: their event is not there, or there are too many.
+    pub left: u64,
+    /// Events that became complete.
+    pub completed: u64,
+}
+
+/// Goes through a run, batch by batch, with late fragments in their events.
+#[derive(Debug)]
+pub struct JoinedReader {
+    reader: RunReader,
+    late: LateIndex,
+    amendments: Vec<Amendment>,
+    labels: BTreeMap<u32, String>,
+    /// Batches that were joined and not handed out yet.
+    ready: VecDeque<RecordedBatch>,
+    completed: u64,
+}
+
+impl JoinedReader {
+    /// Opens a run. Cost: with late fragments, a pass over the run for their places.
+    pub fn open(path: &Path, join: Join) -> Result<JoinedReader, ReadError> {
+        let reader = RunReader::open(path)?;
+        let ledger = ledger_of(reader.folder());
+        // Without a ledger (the run was killed) only the files can tell.
+        let has_late = ledger.as_ref().is_none_or(|ledger| ledger.source_totals().in_late > 0);
+        let late = match join {
+            Join::Late if has_late => LateIndex::build(RunReader::open(path)?)?,
+            Join::Late | Join::Nothing => LateIndex::default(),
+        };
+        let amendments = match join {
+            Join::Late => ledger.map_or(Vec::new(), |ledger| ledger.amendments),
+            Join::Nothing => Vec::new(),
+        };
+        let lines = reader.folder().sources().unwrap_or_default();
+        let labels = lines.into_iter().map(|line| (line.source, line.name)).collect();
+        let ready = VecDeque::new();
+        Ok(JoinedReader { reader, late, amendments, labels, ready, completed: 0 })
+    }
+
+    /// The run's folder.
+    #[must_use]
+    pub fn folder(&self) -> &RunFolder {
+        self.reader.folder()
+    }
+
+    /// What was found in the files so far.
+    #[must_use]
+    pub fn report(&self) -> &ReadReport {
+        self.reader.report()
+    }
+
+    /// What joining did so far.
+    #[must_use]
+    pub fn joined(&self) -> JoinReport {
+        JoinReport { joined: self.late.joined(), left: self.late.left(), completed: self.completed }
+    }
+
+    /// The next batch; `None` at the end.
+    pub fn next_batch(&mut self) -> Result<Option<RecordedBatch>, ReadError> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            let Some(recorded) = self.reader.next_batch()? else { return Ok(None) };
+            if self.late.is_empty() && self.amendments.is_empty() {
+                return Ok(Some(recorded));
+            }
+            let mut batch = EventBatch::default();
+            recorded.append_to(&mut batch)?;
+            match self.changes(recorded.number(), &batch) {
+                false => return Ok(Some(recorded)),
+                true => self.join(&recorded, &batch)?,
+            }
+        }
+    }
+
+    /// Whether anything of a batch changes.
+    fn changes(&self, number: u64, batch: &EventBatch) -> bool {
+        batch.events.iter().enumerate().any(|(at, row)| match row.status {
+            EventStatus::Late => self.late.is_joined(number, at, row),
+            EventStatus::Complete => Identity::of(row).is_some_and(|its| self.late.has(its)),
+            EventStatus::Incomplete | EventStatus::Stopped => {
+                let late = Identity::of(row).is_some_and(|its| self.late.has(its));
+                late || self.amendments.iter().any(|its| covers(its, row))
+            }
+        })
+    }
+
+    fn join(&mut self, recorded: &RecordedBatch, batch: &EventBatch) -> Result<(), ReadError> {
+        let mut out = EventBatch::default();
+        let (mut packet, mut byte, mut text) = (0, 0, 0);
+        for (at, row) in batch.events.iter().enumerate() {
+            let packets = &batch.packets[packet..packet + row.packets as usize];
+            packet += packets.len();
+            let bytes: usize = packets.iter().map(|its| its.bytes as usize).sum();
+            let data = &batch.bytes[byte..byte + bytes];
+            byte += bytes;
+            let missing = &batch.missing[text..text + row.missing_bytes as usize];
+            text += missing.len();
+            let late = row.status == EventStatus::Late;
+            if late && self.late.is_joined(recorded.number(), at, row) {
+                continue;
+            }
+            out.packets.extend_from_slice(packets);
+            out.bytes.extend_from_slice(data);
+            let (mut row, mut missing) = (*row, missing.to_owned());
+            if !late {
+                self.complete(&mut row, &mut missing, &mut out)?;
+            }
+            row.missing_bytes = missing.len() as u32;
+            out.missing.push_str(&missing);
+            out.events.push(row);
+        }
+        self.ready.extend(recorded.replaced_by(&out)?);
+        Ok(())
+    }
+
+    /// Adds an event's late packets to the end of `out`, and says what is then missing.
+    fn complete(
+        &mut self,
+        row: &mut EventRow,
+        text: &mut String,
+        out: &mut EventBatch,
+    ) -> Result<(), ReadError> {
+        let JoinedReader { reader, late, labels, amendments, .. } = self;
+        let mut missing = Missing::parse(text, labels.values().map(String::as_str));
+        let lacked = !missing.is_empty();
+        let event = Identity::of(row);
+        let add = |LateFragment { row: packet, bytes, part }: LateFragment| {
+            row.packets += 1;
+            row.first = row.first.min(packet.time);
+            row.last = row.last.max(packet.time);
+            if let (Some(label), Some(part)) = (labels.get(&packet.source), LatePart::parse(&part))
+            {
+                missing.part_came(label, part);
+            }
+            out.packets.push(packet);
+            out.bytes.extend_from_slice(&bytes);
+        };
+        if let Some(event) = event {
+            late.take(event, reader, add)?;
+        }
+        for amendment in amendments.iter().filter(|its| covers(its, row)) {
+            if let Some(label) = labels.get(&amendment.source) {
+                missing.was_not_sent(label);
+            }
+        }
+        if lacked {
+            *text = missing.to_text();
+            if missing.is_empty() && row.status == EventStatus::Incomplete {
+                row.status = EventStatus::Complete;
+                self.completed += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an event lies within the silence that an amendment explains.
+fn covers(amendment: &Amendment, row: &EventRow) -> bool {
+    let Some(key) = row.key.filter(|_| row.source.is_none()) else { return false };
+    let Amendment { after, before, .. } = amendment;
+    let ahead = |from: u64, to: u64| (to.wrapping_sub(from) as i64) > 0;
+    let later = row.generation > after.generation
+        || (row.generation == after.generation && ahead(after.key, key));
+    let earlier = row.generation < before.generation
+        || (row.generation == before.generation && ahead(key, before.key));
+    later && earlier
+}
+
+fn ledger_of(folder: &RunFolder) -> Option<Ledger> {
+    let run = folder.read_run().ok()?;
+    serde_json::from_value(run.get("ledger")?.clone()).ok()
+}
