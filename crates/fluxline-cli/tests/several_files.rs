@@ -174,6 +174,25 @@ fn a_board_that_sends_rarely_does_not_keep_events_open() {
 }
 
 #[test]
+fn one_wrong_key_does_not_make_a_file_wait_for_the_end_of_all() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let mut sources = String::new();
+    for board in 0..3 {
+        let mut packets = Board { board, period: MS, latency: 0 }.packets(0..3000);
+        if board == 1 {
+            packets[1500].event = 1 << 40;
+        }
+        let file = write_raw(scratch.path(), &format!("{board}.raw"), &packets);
+        sources += &source(&format!("board-{board}"), &raw(&file));
+    }
+    let (document, _) = run(&(sources + "[events]\nbuild = 'key'\n"));
+    let totals = &document["totals"];
+    assert_eq!(number(totals, "recorded"), 9000, "{totals}");
+    assert_eq!(number(totals, "in_late"), 0, "{totals}");
+    assert!(number(totals, "events_open_most") < 1000, "{totals}");
+}
+
+#[test]
 fn a_pause_after_a_lost_packet_makes_no_fragment_late() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let mut sources = String::new();

@@ -131,8 +131,8 @@ impl Acquisition {
         }
     }
 
-    /// Returns how far input `input` has come in the order of events; `None` before its first packet
-    /// with a place there. One packet with a wrong key does not move it.
+    /// Returns how far input `input` has come in the order of events; `None` before its first
+    /// packet with a place there. One packet with a wrong key does not move it.
     #[must_use]
     pub fn position(&self, input: u16) -> Option<Position> {
         self.builder.position(input)
@@ -153,8 +153,8 @@ impl Acquisition {
         }
     }
 
-    /// Says that input `input` is read on demand, in the order of events, as all inputs are then: no
-    /// event closes before the input has passed it or has ended.
+    /// Says that input `input` is read on demand, in the order of events, as all inputs are then:
+    /// no event closes before the input has passed it or has ended.
     pub fn read_on_demand(&mut self, input: u16, times: Times) {
         if self.has_positions(input) {
             self.builder.read_on_demand(input, times);
@@ -173,8 +173,8 @@ impl Acquisition {
         self.builder.note_backlog(input, has_unread);
     }
 
-    /// Whether a datagram of `bytes` would still be taken. Where not, take a batch first: the inputs
-    /// that can be held back are not to lose anything.
+    /// Whether a datagram of `bytes` would still be taken. Where not, take a batch first: the
+    /// inputs that can be held back are not to lose anything.
     #[must_use]
     pub fn has_room(&self, bytes: usize) -> bool {
         self.builder.has_room(bytes)
