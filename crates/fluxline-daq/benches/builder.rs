@@ -16,7 +16,7 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::readout::sequence::SequenceRule;
 use fluxline_daq::readout::{Accepted, Counted, FormatRules, PacketRule, Readout, ReadoutLimits};
 use fluxline_proto::description::{Parsed, Part, SourceKey};
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
 
 const SOURCES: u64 = 8;
 const PAYLOAD: [u8; 64] = [7; 64];
@@ -58,6 +58,8 @@ fn builder() -> Builder {
     Builder::new(BuilderConfig {
         mode: Mode::Key(Scope::Global),
         expectation: Expectation::Count(SOURCES as u32),
+        // As a run is two seconds after its last source joined.
+        settling: Span::ZERO,
         ..BuilderConfig::default()
     })
 }

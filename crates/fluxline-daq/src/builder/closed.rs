@@ -29,8 +29,8 @@ pub(super) struct ClosedEvents {
     /// `words` of each event, one bit per source.
     sets: VecDeque<u64>,
     words: usize,
-    /// Number of the oldest event.
-    first: u64,
+    /// Number of the oldest event; numbers wrap.
+    first: u32,
     events_max: usize,
 }
 
@@ -49,12 +49,12 @@ impl ClosedEvents {
 
     /// Remembers an event with the set of sources that have their whole fragment in it; returns
     /// its number.
-    pub(super) fn push(&mut self, event: ClosedEvent, whole: &[u64]) -> u64 {
+    pub(super) fn push(&mut self, event: ClosedEvent, whole: &[u64]) -> u32 {
         let used = whole.len() - whole.iter().rev().take_while(|&&word| word == 0).count();
         self.widen(used);
         self.events.push_back(event);
         self.sets.extend((0..self.words).map(|word| whole.get(word).copied().unwrap_or(0)));
-        self.first + (self.events.len() - 1) as u64
+        self.first.wrapping_add(self.events.len() as u32 - 1)
     }
 
     /// Forgets the oldest event when there are too many.
@@ -63,25 +63,25 @@ impl ClosedEvents {
         if self.events.len() <= self.events_max.min(fit) {
             return None;
         }
-        self.first += 1;
+        self.first = self.first.wrapping_add(1);
         self.sets.drain(..self.words);
         self.events.pop_front()
     }
 
     /// When event `number` was closed, if it is still remembered.
-    pub(super) fn when(&self, number: u64) -> Option<Moment> {
+    pub(super) fn when(&self, number: u32) -> Option<Moment> {
         Some(self.events.get(self.index(number)?)?.closed)
     }
 
     /// Whether `source` has its whole fragment in event `number`.
-    pub(super) fn has(&self, number: u64, source: u32) -> bool {
+    pub(super) fn has(&self, number: u32, source: u32) -> bool {
         let (word, bit) = (source as usize / 64, source % 64);
         let Some(index) = self.index(number).filter(|_| word < self.words) else { return false };
         self.sets.get(index * self.words + word).is_some_and(|set| set >> bit & 1 == 1)
     }
 
     /// Notes that `source` has its whole fragment in event `number`.
-    pub(super) fn add(&mut self, number: u64, source: u32) {
+    pub(super) fn add(&mut self, number: u32, source: u32) {
         let (word, bit) = (source as usize / 64, source % 64);
         self.widen(word + 1);
         let Some(index) = self.index(number) else { return };
@@ -90,8 +90,8 @@ impl ClosedEvents {
         }
     }
 
-    fn index(&self, number: u64) -> Option<usize> {
-        let index = number.checked_sub(self.first)? as usize;
+    fn index(&self, number: u32) -> Option<usize> {
+        let index = number.wrapping_sub(self.first) as usize;
         (index < self.events.len()).then_some(index)
     }
 
@@ -136,7 +136,7 @@ mod tests {
                 if opens || next == 0 {
                     let mut whole = vec![0; source as usize / 64 + 1];
                     whole[source as usize / 64] |= 1 << (source % 64);
-                    prop_assert_eq!(closed.push(event(next), &whole), next);
+                    prop_assert_eq!(closed.push(event(next), &whole), next as u32);
                     model.insert(next, BTreeSet::from([source]));
                     next += 1;
                     while let Some(oldest) = closed.pop() {
@@ -144,14 +144,14 @@ mod tests {
                     }
                 }
                 let number = next.saturating_sub(back + 1);
-                closed.add(number, source);
+                closed.add(number as u32, source);
                 if let Some(set) = model.get_mut(&number) {
                     set.insert(source);
                 }
                 for (&number, set) in &model {
-                    prop_assert!(closed.when(number).is_some());
+                    prop_assert!(closed.when(number as u32).is_some());
                     for source in (0..300).step_by(7) {
-                        prop_assert_eq!(closed.has(number, source), set.contains(&source));
+                        prop_assert_eq!(closed.has(number as u32, source), set.contains(&source));
                     }
                 }
                 prop_assert_eq!(model.len(), closed.events.len());

@@ -140,7 +140,9 @@ impl Generations {
 
     /// Forgets the newest generation if no source is in it.
     pub(super) fn retract(&mut self, number: u32) {
-        self.list.pop_back_if(|its| its.number == number && its.sources == 0);
+        if self.list.back().is_some_and(|its| its.number == number && its.sources == 0) {
+            self.list.pop_back();
+        }
     }
 
     /// How many sources are in a generation.

@@ -55,11 +55,12 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// A packet of input `input` that arrived at `arrival` was taken.
+    /// A packet of input `input` that arrived at `arrival` was taken; the input's clock then.
     #[inline]
-    pub(super) fn take(&mut self, input: u16, arrival: Moment) {
+    pub(super) fn take(&mut self, input: u16, arrival: Moment) -> Moment {
         let of = self.get(input);
         of.clock = of.clock.max(arrival);
+        of.clock
     }
 
     /// Nothing is left of what came to inputs without unread packets.
@@ -128,6 +129,12 @@ impl Inputs {
             waited = waited.saturating_sub(DISORDER_PACKETS);
             too_soon || !has_passed
         })
+    }
+
+    /// Whether inputs are read on demand: some are, so all are.
+    #[inline]
+    pub(super) fn are_on_demand(&self) -> bool {
+        self.list.iter().any(|of| of.on_demand != OnDemand::No)
     }
 
     /// Whether an input that is read on demand will move the clock.

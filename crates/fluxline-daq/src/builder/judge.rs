@@ -9,26 +9,50 @@
 //! Where an idle source lacks, or a source has just joined, an event is at least a lateness old.
 
 use super::closing::Why;
-use super::config::{Mode, Scope};
+use super::config::{BuilderConfig, Mode, Scope};
 use super::keys::{EventId, SCOPE_ALL};
 use super::lanes::Head;
 use super::members::Member;
 use super::summary::SourceState;
-use super::{Builder, Position, Span};
+use super::{Builder, Moment, Position, Span};
 
 /// The source that the lowest event waits for; nothing else need be looked at until it moves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blocker {
     slot: u32,
-    source: u32,
+    /// `None`: it waits for nobody that sends.
+    source: Option<u32>,
+    /// Until then, only a packet of that source can change anything.
+    until: Moment,
 }
+
+/// When memory runs short.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pressed {
+    events: u32,
+    bytes: u64,
+}
+
+impl Pressed {
+    /// Three quarters of the events, or half the bytes.
+    pub(super) fn of(config: &BuilderConfig) -> Pressed {
+        let events = (config.events_max() * 3).div_ceil(4);
+        Pressed {
+            events: u32::try_from(events).unwrap_or(u32::MAX),
+            bytes: config.bytes_open_max.div_ceil(2),
+        }
+    }
+}
+
+/// No source: time passed.
+const NOBODY: u32 = u32::MAX;
 
 impl Builder {
     /// Closes what a packet of `source` has decided.
     #[inline]
     pub(super) fn settle(&mut self, source: u32) {
         match self.config.mode {
-            Mode::Key(Scope::Global) => self.settle_shared(),
+            Mode::Key(Scope::Global) => self.settle_shared(source),
             Mode::Key(Scope::PerSource) => self.settle_own(source),
             Mode::Window { .. } | Mode::Packet => self.settle_oldest(),
         }
@@ -37,7 +61,7 @@ impl Builder {
     /// Closes what the time has decided.
     pub(super) fn settle_by_time(&mut self) {
         match self.config.mode {
-            Mode::Key(Scope::Global) => self.settle_shared(),
+            Mode::Key(Scope::Global) => self.settle_shared(NOBODY),
             Mode::Key(Scope::PerSource) => {
                 for source in 0..self.members.count() {
                     self.settle_own(source);
@@ -48,8 +72,17 @@ impl Builder {
         }
     }
 
-    fn settle_shared(&mut self) {
+    #[inline]
+    fn settle_shared(&mut self, source: u32) {
         while let Some(head) = self.lanes.head(SCOPE_ALL) {
+            if let Some(blocker) = self.blocker
+                && blocker.slot == head.slot
+                && blocker.source != Some(source)
+                && self.clock < blocker.until
+                && !self.is_pressed()
+            {
+                return;
+            }
             let Some(why) = self.verdict(head) else { return };
             self.lanes.pop(SCOPE_ALL);
             self.close(head.slot, why);
@@ -58,38 +91,46 @@ impl Builder {
 
     /// Why the lowest event closes now; `None`: it waits.
     fn verdict(&mut self, head: Head) -> Option<Why> {
-        let Head { position, slot } = head;
-        let age = self.clock.since(self.slab.event(slot).opened);
-        let pressed = self.is_pressed();
-        let urgent = pressed || age >= self.config.time_out;
-        if let Some(blocker) = self.blocker
-            && blocker.slot == slot
-            && !urgent
-            && self.awaits(blocker.source, position)
-            && !self.slab.event(slot).has_whole(blocker.source)
-        {
-            return None;
+        let opened = self.slab.event(head.slot).opened;
+        let age = self.clock.since(opened);
+        if self.is_pressed() || age >= self.config.time_out {
+            self.blocker = None;
+            return self.urgent_verdict(head);
         }
-        self.blocker = None;
+        // Who was found to have passed the event before has still passed it.
+        let before = self.blocker.filter(|its| its.slot == head.slot);
+        let from = before.and_then(|its| its.source).unwrap_or(0);
+        self.blocker = match self.first_awaited(head, from) {
+            Some(source) => {
+                let moves = self.members.get(source).is_none_or(Member::moves_with_time);
+                let until = if moves { self.clock } else { opened + self.config.time_out };
+                Some(Blocker { slot: head.slot, source: Some(source), until })
+            }
+            None => match self.waits_for_more(head) {
+                Some(until) => Some(Blocker { slot: head.slot, source: None, until }),
+                None => return Some(Why::Done),
+            },
+        };
+        None
+    }
+
+    /// The same when the event's time is over or memory runs short: then all who are awaited count.
+    fn urgent_verdict(&mut self, head: Head) -> Option<Why> {
         let mut awaited = core::mem::take(&mut self.scratch);
         awaited.clear();
-        awaited.extend(self.members.live_without(&self.slab.event(slot).whole));
-        let mut first = None;
-        awaited.retain(|&source| {
-            // Unless it is urgent, one that is awaited is enough.
-            let waits = (urgent || first.is_none()) && self.awaits(source, position);
-            first = first.or(waits.then_some(source));
-            waits
-        });
-        let why = match first {
-            None => self.may_close_done(head, age).then_some(Why::Done),
-            Some(source) if !urgent => {
-                self.blocker = Some(Blocker { slot, source });
-                None
-            }
-            Some(_) if pressed => Some(Why::Memory),
-            Some(_) => {
-                awaited.iter().all(|&source| self.gave_up(source, slot)).then_some(Why::Time)
+        let mut from = 0;
+        while let Some(source) = self.first_awaited(head, from) {
+            awaited.push(source);
+            from = source + 1;
+        }
+        let pressed = self.is_pressed();
+        let why = match awaited.is_empty() {
+            true if !pressed && self.is_held(head) => None,
+            true => Some(Why::Done),
+            false if pressed => Some(Why::Memory),
+            false => {
+                let gave_up = awaited.iter().all(|&source| self.gave_up(source, head.slot));
+                gave_up.then_some(Why::Time)
             }
         };
         if matches!(why, Some(Why::Memory | Why::Time)) {
@@ -100,6 +141,19 @@ impl Builder {
         why
     }
 
+    /// The first source from `from` on that may still add to an event.
+    #[inline]
+    fn first_awaited(&mut self, head: Head, from: u32) -> Option<u32> {
+        let mut from = from;
+        loop {
+            let whole = &self.slab.event(head.slot).whole;
+            let source = self.members.next_live_without(whole, from)?;
+            if self.awaits(source, head.position) {
+                return Some(source);
+            }
+            from = source + 1;
+        }
+    }
     /// Whether a live source may still add to an event that it has no whole fragment in.
     #[inline]
     fn awaits(&mut self, source: u32, position: Position) -> bool {
@@ -111,29 +165,33 @@ impl Builder {
         })
     }
 
-    /// Whether an event that no live source can add to need not wait for others either.
-    fn may_close_done(&self, head: Head, age: Span) -> bool {
-        if self.is_pressed() {
-            return true;
+    /// Until when an event that no live source can add to waits for others: those that are required
+    /// and unseen, that may join, or that are idle. `None`: it does not.
+    fn waits_for_more(&self, head: Head) -> Option<Moment> {
+        if self.is_held(head) {
+            return Some(self.clock);
         }
-        // What is read on demand can wait for sources that are not known yet.
-        let opened_by = self.slab.event(head.slot).opened_by;
-        if (age < self.lateness && self.inputs.move_clock())
-            || self.inputs.hold(head.position, opened_by)
-        {
-            return false;
+        let begun = self.begun.unwrap_or(self.clock) + self.config.time_out;
+        if self.clock < begun && self.members.unseen() > 0 && !self.inputs.are_on_demand() {
+            return Some(begun);
         }
-        if age >= self.config.time_out {
-            return true;
+        let until = self.slab.event(head.slot).opened + self.lateness;
+        if self.clock >= until {
+            return None;
         }
-        let begun = self.begun.map_or(Span::ZERO, |begun| self.clock.since(begun));
-        if begun < self.config.time_out && self.members.unseen() > 0 {
-            return false;
+        if self.inputs.move_clock() {
+            return Some(until); // what is read on demand can wait
         }
-        if age >= self.lateness {
-            return true;
+        if self.clock < self.settled {
+            return Some(until.min(self.settled));
         }
-        self.clock >= self.settled && !self.lacks_idle(head)
+        self.lacks_idle(head).then_some(until)
+    }
+
+    /// Whether an input that is read on demand may still give packets of any source to an event.
+    #[inline]
+    fn is_held(&self, head: Head) -> bool {
+        self.inputs.hold(head.position, self.slab.event(head.slot).opened_by)
     }
 
     /// Whether a source that is idle lacks in an event.
@@ -178,8 +236,7 @@ impl Builder {
     /// Whether memory runs short, so that the oldest event must close.
     #[inline]
     fn is_pressed(&self) -> bool {
-        u64::from(self.slab.open_count()) * 4 >= self.config.events_max() * 3
-            || self.bytes_open * 2 >= self.config.bytes_open_max
+        self.slab.open_count() >= self.pressed.events || self.bytes_open >= self.pressed.bytes
     }
 
     /// Closes the events of one source alone that are whole, or that it has passed.
@@ -237,6 +294,7 @@ impl Builder {
     pub(super) fn close_all(&mut self) {
         while let Some(head) = self.lanes.head(SCOPE_ALL) {
             let why = self.verdict(head).unwrap_or(Why::Stop);
+            self.blocker = None;
             self.lanes.pop(SCOPE_ALL);
             self.close(head.slot, why);
         }

@@ -39,11 +39,13 @@ pub(super) enum KeyState {
     /// Its event is open, in this slot.
     Open(u32),
     /// Its event was closed; the number is that of [`ClosedEvents`].
-    Closed(u64),
+    Closed(u32),
     /// Its event was closed, if there was any, and nothing is remembered of it.
     Forgotten,
 }
 
+/// Room for so many open events is made from the start.
+const OPEN_USUAL: usize = 4096;
 /// How many forgotten positions the floor is the smallest of.
 const FORGOTTEN: usize = 8;
 
@@ -78,7 +80,7 @@ impl Keys {
     /// Remembers `closed_max` closed keys.
     pub(super) fn new(closed_max: usize) -> Keys {
         Keys {
-            map: HashMap::with_capacity(closed_max.saturating_mul(2)),
+            map: HashMap::with_capacity(closed_max.saturating_add(OPEN_USUAL)),
             closed: ClosedEvents::new(closed_max),
             floors: Vec::new(),
             shared_floor: Floor::default(),

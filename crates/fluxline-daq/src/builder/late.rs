@@ -15,29 +15,11 @@ const AMENDMENTS_MAX: usize = 4096;
 const JOINED_LATER: Span = Span::from_ms(100);
 
 impl Builder {
-    /// A packet of a source was taken: its source is not silent.
-    #[inline]
-    pub(super) fn meet(&mut self, arrival: &Arrival<'_>) {
-        let time = arrival.datagram.time;
-        let input = arrival.accepted.input;
-        self.inputs.take(input, time);
-        self.activity = self.clock;
-        let member = self.members.know(arrival.accepted.source);
-        member.input = input;
-        member.last = member.last.max(time);
-        member.taken = self.clock;
-    }
-
-    /// A packet with a key came: its source joins or returns, if it was not there.
-    #[inline]
+    /// A packet with a key came, and something about it is new: its source joins or returns, or
+    /// its keys are to be looked at.
     pub(super) fn arrive(&mut self, arrival: &Arrival<'_>, located: Located) {
         let source = arrival.accepted.source;
-        self.inputs.reach(arrival.accepted.input, located.position);
-        let member = self.members.know(source);
-        let early = member.first.is_some_and(|first| located.position < first.position);
-        match member.state {
-            SourceState::Live | SourceState::Ended
-                if !early && !located.anew && member.first_checked => {}
+        match self.members.know(source).state {
             SourceState::Live | SourceState::Ended => self.look_closer(source, located),
             SourceState::Unseen => self.enter(source, located.position),
             SourceState::Idle | SourceState::Dead => self.come_back(arrival, located.position),
@@ -54,6 +36,7 @@ impl Builder {
             false => SourceState::Live,
         };
         self.members.set_state(source, state);
+        self.blocker = None;
         let member = self.members.know(source);
         member.first = Some(First { time, position });
         member.joined = position;
@@ -70,6 +53,7 @@ impl Builder {
         let source = arrival.accepted.source;
         let before = self.members.know(source).state;
         self.members.set_state(source, SourceState::Live);
+        self.blocker = None;
         let member = self.members.know(source);
         member.joined = member.joined.max(position);
         let goes_on = |left: &Left| {
@@ -109,6 +93,7 @@ impl Builder {
                 self.reports.say(Report::Anew { generation });
             }
         }
+        self.blocker = None;
         let member = self.members.know(source);
         if let Some(first) = &mut member.first
             && located.position < first.position
@@ -130,8 +115,8 @@ impl Builder {
     ) -> Placement {
         let source = arrival.accepted.source;
         let bit = id.bit_of(source);
-        let number = if let KeyState::Closed(number) = state { number } else { u64::MAX };
-        let has = self.keys.closed().has(number, bit);
+        let number = if let KeyState::Closed(number) = state { Some(number) } else { None };
+        let has = number.is_some_and(|number| self.keys.closed().has(number, bit));
         // With a packet counter, what came twice does not come here: this is more of the fragment.
         if has && !arrival.stream && arrival.accepted.counted.is_none() {
             return Placement::EventDuplicate;
@@ -147,7 +132,9 @@ impl Builder {
         member.late += 1;
         if arrival.parsed.part == Part::Whole && !has {
             member.joined_late += 1;
-            self.keys.closed_mut().add(number, bit);
+            if let Some(number) = number {
+                self.keys.closed_mut().add(number, bit);
+            }
         }
         let key = self.anchor.key(id.position.ordinal);
         self.gathering.add_late(id, key, arrival.alone(self.clock));
@@ -155,9 +142,15 @@ impl Builder {
     }
 
     /// A packet came later than packets were waited for: from now on they are, up to a limit.
-    fn learn_lateness(&mut self, source: u32, position: Position, number: u64, located: Located) {
+    fn learn_lateness(
+        &mut self,
+        source: u32,
+        position: Position,
+        number: Option<u32>,
+        located: Located,
+    ) {
         let clock = self.clock;
-        let closed: Option<Moment> = self.keys.closed().when(number);
+        let closed: Option<Moment> = number.and_then(|number| self.keys.closed().when(number));
         let member = self.members.know(source);
         let back = member.newest().is_some_and(|newest| position < newest);
         let of_its_gap = located.lateness;

@@ -139,6 +139,12 @@ impl Line {
         }
     }
 
+    /// Whether time alone can move its frontier: a gap is open, or there is no counter.
+    #[inline]
+    pub(super) fn moves_with_time(&self) -> bool {
+        !self.ordered || self.gaps.oldest().is_some()
+    }
+
     /// Whether a packet for `position` may be among the lost ones.
     pub(super) fn lost_at(&self, position: Position) -> bool {
         self.gaps.lost_at(position)

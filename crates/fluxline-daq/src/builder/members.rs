@@ -8,7 +8,7 @@ use fluxline_proto::{Moment, Span};
 
 use super::config::Expectation;
 use super::generations::Generations;
-use super::line::Line;
+use super::line::{Line, Located};
 use super::position::Position;
 use super::summary::SourceState;
 
@@ -98,6 +98,22 @@ impl Member {
         }
     }
 
+    /// A packet of it was taken: it is not silent.
+    #[inline]
+    pub(super) fn meet(&mut self, input: u16, arrival: Moment, now: Moment) {
+        self.input = input;
+        self.last = self.last.max(arrival);
+        self.taken = now;
+    }
+
+    /// Whether nothing is new about a packet at `located`.
+    #[inline]
+    pub(super) fn is_usual_packet(&self, located: Located) -> bool {
+        let state = matches!(self.state, SourceState::Live | SourceState::Ended);
+        let early = self.first.is_some_and(|first| located.position < first.position);
+        state && self.first_checked && !located.anew && !early
+    }
+
     /// The index of the line of a counter's class.
     #[inline]
     pub(super) fn line(&mut self, class: Option<u8>) -> usize {
@@ -120,6 +136,12 @@ impl Member {
                 keyed.map(|line| line.frontier(now, lateness)).min().flatten()
             }
         }
+    }
+
+    /// Whether time alone can move its frontier.
+    #[inline]
+    pub(super) fn moves_with_time(&self) -> bool {
+        self.lines.iter().any(Line::moves_with_time)
     }
 
     /// Whether it has gone beyond `position`.
@@ -235,14 +257,20 @@ impl Members {
         self.idle > 0
     }
 
-    /// The live sources without their whole fragment in an event, by the event's set.
-    pub(super) fn live_without<'a>(&'a self, whole: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
-        bits(
-            self.live
-                .iter()
-                .enumerate()
-                .map(|(at, live)| (at, live & !whole.get(at).copied().unwrap_or(0))),
-        )
+    /// The first live source from `from` on without its whole fragment in an event, by its set.
+    #[inline]
+    pub(super) fn next_live_without(&self, whole: &[u64], from: u32) -> Option<u32> {
+        let mut at = from as usize / 64;
+        let mut mask = u64::MAX << (from % 64);
+        while let Some(live) = self.live.get(at) {
+            let word = live & !whole.get(at).copied().unwrap_or(0) & mask;
+            if word != 0 {
+                return Some(at as u32 * 64 + word.trailing_zeros());
+            }
+            at += 1;
+            mask = u64::MAX;
+        }
+        None
     }
 
     /// All sources without their whole fragment in an event, by the event's set.

@@ -92,6 +92,8 @@ pub struct Builder {
     /// No event is open below.
     horizon: Position,
     bytes_open: u64,
+    /// From so many open events and their bytes on, the oldest is closed.
+    pressed: judge::Pressed,
     counters: BuilderCounters,
     per_source: Vec<SourceCounters>,
     reports: Reports,
@@ -131,6 +133,7 @@ impl Builder {
             blocker: None,
             horizon: Position::default(),
             bytes_open: 0,
+            pressed: judge::Pressed::of(&config),
             counters: BuilderCounters::default(),
             per_source: Vec::new(),
             reports: Reports::new(),
@@ -304,10 +307,11 @@ impl Builder {
 
     /// A packet without a key, among others with keys: its number counts all the same.
     fn push_keyless(&mut self, arrival: &Arrival<'_>) -> Placement {
-        let Accepted { source, counted, .. } = *arrival.accepted;
-        self.meet(arrival);
-        let clock = self.inputs.clock(arrival.accepted.input);
+        let Accepted { source, input, counted, .. } = *arrival.accepted;
+        let clock = self.inputs.take(input, arrival.datagram.time);
+        self.activity = self.clock;
         let member = self.members.know(source);
+        member.meet(input, arrival.datagram.time, self.clock);
         let line = member.line(counted.map(|counted| counted.class));
         member.lines[line].pass(counted, clock);
         self.push_alone(arrival)
@@ -323,10 +327,8 @@ impl Builder {
             Scope::Global => SCOPE_ALL,
             Scope::PerSource => arrival.accepted.source,
         };
-        self.meet(arrival);
         let located = self.locate(arrival, scope, Keyed { raw, spill });
         let id = EventId { scope, position: located.position };
-        self.arrive(arrival, located);
         self.join(arrival, id, located, Moment::default())
     }
 
@@ -345,9 +347,7 @@ impl Builder {
         let width_ns = width.as_ns().max(1);
         let start_ns = time_ns - time_ns % width_ns;
         let raw = RawKey { ordinal: self.anchor.ordinal(start_ns), bits: 64 };
-        self.meet(arrival);
         let located = self.locate(arrival, SCOPE_ALL, Keyed { raw, spill: Some(WINDOWS) });
-        self.arrive(arrival, located);
         let id = EventId { scope: SCOPE_ALL, position: located.position };
         let deadline = match clock {
             WindowClock::Arrival => Moment::from_ns(start_ns) + width + lateness,
@@ -361,13 +361,16 @@ impl Builder {
         self.join(arrival, id, located, deadline)
     }
 
-    /// Where the packet belongs by its key.
+    /// Where the packet belongs by its key; its source joins or returns, if it was not there.
     #[inline]
     fn locate(&mut self, arrival: &Arrival<'_>, scope: u32, keyed: Keyed) -> Located {
-        let Accepted { source, counted, .. } = *arrival.accepted;
+        let Accepted { source, input, counted, .. } = *arrival.accepted;
+        self.activity = self.clock;
         let Builder { members, inputs, generations, keys, slab, config, clock, lateness, .. } =
             self;
+        let input_clock = inputs.take(input, arrival.datagram.time);
         let member = members.know(source);
+        member.meet(input, arrival.datagram.time, *clock);
         let line = member.line(counted.map(|counted| counted.class));
         let generations = match scope {
             SCOPE_ALL => generations,
@@ -384,12 +387,17 @@ impl Builder {
             }
         };
         let now = Now { time: *clock, time_out: config.time_out };
-        let clock = inputs.clock(arrival.accepted.input);
+        let clock = input_clock;
         let mut around = Around { generations, now, clock, lateness: *lateness, has: &has };
         let line = &mut member.lines[line];
         let located = line.locate(keyed, counted, &mut around);
         if counted.is_some_and(|counted| counted.missing > 0) {
             line.forget_before(self.horizon);
+        }
+        let is_usual = member.is_usual_packet(located);
+        self.inputs.reach(arrival.accepted.input, located.position);
+        if !is_usual {
+            self.arrive(arrival, located);
         }
         located
     }

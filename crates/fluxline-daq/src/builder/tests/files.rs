@@ -8,6 +8,7 @@ use fluxline_proto::{Datagram, Moment, SenderAddress};
 use super::super::*;
 use super::world::MS;
 use crate::acquisition::Acquisition;
+use crate::merge::{Lane, Merge};
 use crate::readout::ReadoutLimits;
 
 const BOARD: &str = r#"
@@ -57,29 +58,37 @@ fn read(mut files: Vec<File>) -> (EventBatch, Events) {
     let inputs = files.iter().map(|its| (format!("file{}", its.board), description.clone()));
     let config = BuilderConfig { mode: Mode::Key(Scope::Global), ..BuilderConfig::default() };
     let mut acquisition = Acquisition::new(inputs.collect(), ReadoutLimits::default(), config);
-    let mut newest = Moment::default();
+    let has_times = files.iter().any(|its| its.packets.iter().any(|packet| packet.0 > 0));
+    let times = if has_times { Times::Captured } else { Times::Absent };
     let mut counts = vec![0_u32; files.len()];
-    for input in 0..files.len() {
-        acquisition.note_backlog(input as u16, true);
+    let lane = |input| Lane { input, times, has_positions: true };
+    let mut merge = Merge::new((0..files.len() as u16).map(lane));
+    for input in 0..files.len() as u16 {
+        acquisition.note_backlog(input, true);
+        acquisition.read_on_demand(input, times);
     }
     loop {
-        let open = (0..files.len()).filter(|&input| !files[input].packets.is_empty());
-        let open: Vec<u16> = open.map(|input| input as u16).collect();
-        let Some(input) = acquisition.most_wanted(&open) else { break };
-        let file = &mut files[usize::from(input)];
+        while let Some(input) = merge.unknown() {
+            match files[input].packets.front() {
+                Some((at, _)) => merge.show(input, Moment::from_ns(*at)),
+                None => {
+                    merge.end(input);
+                    acquisition.end_input(input as u16);
+                }
+            }
+        }
+        let Some(input) = merge.choose(|input| acquisition.position(input)) else { break };
+        let file = &mut files[input];
         let (at, key) = file.packets.pop_front().expect("it is open");
-        let count = &mut counts[usize::from(input)];
+        let count = &mut counts[input];
         let bytes = [&file.board.to_le_bytes()[..], &count.to_le_bytes(), &key.to_le_bytes()];
         let (bytes, time) = (bytes.concat(), Moment::from_ns(at));
         *count += 1;
-        newest = newest.max(time);
         let datagram = Datagram { bytes: &bytes, sender: SenderAddress::NONE, port: 1, time };
-        acquisition.take(input, newest, &datagram);
-        if file.packets.is_empty() {
-            acquisition.end_input(input);
-        }
+        acquisition.take(input as u16, merge.now(), &datagram);
+        merge.take(input);
     }
-    acquisition.finish(newest);
+    acquisition.finish(merge.now());
     let batch = acquisition.take_batch(EventBatch::default());
     let mut events = Events::new();
     let (mut packet, mut byte) = (0, 0);
