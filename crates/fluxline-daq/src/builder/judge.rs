@@ -75,6 +75,9 @@ impl Builder {
     #[inline]
     fn settle_shared(&mut self, source: u32) {
         while let Some(head) = self.lanes.head(SCOPE_ALL) {
+            if self.is_too_new(head) && !self.is_pressed() {
+                return;
+            }
             if let Some(blocker) = self.blocker
                 && blocker.slot == head.slot
                 && blocker.source != Some(source)
@@ -188,10 +191,17 @@ impl Builder {
         self.lacks_idle(head).then_some(until)
     }
 
+    /// Whether packets of an event may still come out of order from inputs that are read on demand.
+    #[inline]
+    fn is_too_new(&self, head: Head) -> bool {
+        let wait = self.inputs.wait_packets();
+        wait > 0 && self.inputs.packets() - self.slab.event(head.slot).opened_by < wait
+    }
+
     /// Whether an input that is read on demand may still give packets of any source to an event.
     #[inline]
     fn is_held(&self, head: Head) -> bool {
-        self.inputs.hold(head.position, self.slab.event(head.slot).opened_by)
+        self.is_too_new(head) || self.inputs.hold(head.position)
     }
 
     /// Whether a source that is idle lacks in an event.
