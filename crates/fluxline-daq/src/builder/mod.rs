@@ -26,6 +26,7 @@ mod lanes;
 mod late;
 mod line;
 mod members;
+mod near;
 mod position;
 mod reports;
 mod slab;
