@@ -26,9 +26,13 @@ pub fn load(what: &str, parameters: &BTreeMap<String, u64>) -> Result<LoadedForm
     Ok(LoadedFormat { description, text })
 }
 
+/// Returns whether `what` names a file, not a shipped description.
+pub fn is_path(what: &str) -> bool {
+    what.ends_with(".toml") || what.contains('/')
+}
+
 fn read(what: &str) -> Result<(String, String), Failure> {
-    let is_path = what.ends_with(".toml") || what.contains('/');
-    if !is_path {
+    if !is_path(what) {
         if let Some(text) = shipped::shipped(what) {
             return Ok((format!("formats/{what}.toml"), text.to_string()));
         }

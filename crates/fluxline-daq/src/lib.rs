@@ -11,5 +11,6 @@ pub mod capture;
 pub mod emulator;
 pub mod event;
 pub mod ledger;
+pub mod merge;
 pub mod readout;
 pub mod record;

@@ -1,6 +1,9 @@
 //! What must hold of an experiment's numbers; each message says what to write.
 
-use super::{Emulator, Events, Raw, Record, Require, Source, Speed, SpeedWord, Sync};
+use super::{
+    Build, Emulator, Events, Experiment, Raw, Record, Require, Source, Speed, SpeedWord, Sync,
+    WindowClock,
+};
 
 impl Source {
     pub(super) fn check(&self) -> Result<(), String> {
@@ -133,6 +136,22 @@ impl Events {
             );
         }
         Ok(())
+    }
+}
+
+impl Experiment {
+    /// Raw files have no times of arrival to cut into windows.
+    pub(super) fn check_windows(&self) -> Result<(), String> {
+        let Events { build, window_clock, .. } = &self.events;
+        let by_arrival = *build == Build::Window && *window_clock == WindowClock::Arrival;
+        match self.sources.iter().find(|source| by_arrival && source.raw.is_some()) {
+            Some(source) => Err(format!(
+                "source `{}`: raw files have no times of arrival; write window-clock = \"sensor\" \
+                 below [events].",
+                source.name
+            )),
+            None => Ok(()),
+        }
     }
 }
 

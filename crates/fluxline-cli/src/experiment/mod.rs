@@ -1,16 +1,19 @@
 //! The experiment: what `experiment.toml` says, as read and as checked values.
 
 mod check;
+mod file_list;
 mod model;
 mod roce;
 
 pub use check::check_seconds;
+pub use file_list::FileList;
 pub use model::*;
 pub use roce::{PushRing, Roce, Sender, address};
 
 use std::path::Path;
 
 use crate::failure::Failure;
+use crate::formats;
 use crate::run::check_accept;
 
 impl Experiment {
@@ -19,8 +22,24 @@ impl Experiment {
         let name = path.display();
         let text = std::fs::read_to_string(path)
             .map_err(|error| Failure::input(format_args!("{name} cannot be read: {error}.")))?;
-        let experiment = Experiment::parse(&name.to_string(), &text)?;
+        let mut experiment = Experiment::parse(&name.to_string(), &text)?;
+        experiment.resolve(path.parent().unwrap_or(Path::new("")));
         Ok(experiment)
+    }
+
+    /// Makes the paths of input files relative to the experiment file's folder.
+    fn resolve(&mut self, folder: &Path) {
+        for source in &mut self.sources {
+            if formats::is_path(&source.format) {
+                source.format = folder.join(&source.format).display().to_string();
+            }
+            if let Some(pcap) = &mut source.pcap {
+                pcap.file.resolve(folder);
+            }
+            if let Some(raw) = &mut source.raw {
+                raw.file.resolve(folder);
+            }
+        }
     }
 
     /// Reads an experiment from text; `name` is what messages call it.
@@ -35,7 +54,7 @@ impl Experiment {
     }
 
     /// What serde cannot say: each source has one link, numbers are in range.
-    fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         check_seconds("seconds", self.seconds)?;
         check_accept(&self.accept)?;
         if self.sources.is_empty() {
@@ -69,6 +88,7 @@ impl Experiment {
             source.check()?;
         }
         self.events.check()?;
+        self.check_windows()?;
         self.record.check()
     }
 }

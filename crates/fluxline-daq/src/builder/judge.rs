@@ -125,7 +125,7 @@ impl Builder {
         }
         let pressed = self.is_pressed();
         let why = match awaited.is_empty() {
-            true => Some(Why::Done),
+            true => (pressed || self.held_until(head).is_none()).then_some(Why::Done),
             false if pressed => Some(Why::Memory),
             false => {
                 let gave_up = awaited.iter().all(|&source| self.gave_up(source, head.slot));
@@ -167,6 +167,9 @@ impl Builder {
     /// Until when an event that no live source can add to waits for others: those that are required
     /// and unseen, that may join, or that are idle. `None`: it does not.
     fn waits_for_more(&self, head: Head) -> Option<Moment> {
+        if let Some(until) = self.held_until(head) {
+            return Some(until);
+        }
         let begun = self.begun.unwrap_or(self.clock) + self.config.time_out;
         if self.clock < begun && self.members.unseen() > 0 {
             return Some(begun);
@@ -179,6 +182,17 @@ impl Builder {
             return Some(until.min(self.settled));
         }
         self.lacks_idle(head).then_some(until)
+    }
+
+    /// Until when inputs that are read on demand hold an event back: they can wait for sources that
+    /// are not known yet. `None`: they do not.
+    fn held_until(&self, head: Head) -> Option<Moment> {
+        let event = self.slab.event(head.slot);
+        let until = event.opened + self.lateness;
+        if self.clock < until && self.inputs.move_clock() {
+            return Some(until);
+        }
+        self.inputs.hold(head.position, event.opened_by).then_some(self.clock)
     }
 
     /// Whether a source that is idle lacks in an event.
