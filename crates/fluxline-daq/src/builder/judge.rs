@@ -74,14 +74,20 @@ impl Builder {
 
     #[inline]
     fn settle_shared(&mut self, source: u32) {
+        if self.is_pressed() {
+            self.make_room();
+        }
         while let Some(head) = self.lanes.head(SCOPE_ALL) {
             if let Some(blocker) = self.blocker
                 && blocker.slot == head.slot
                 && blocker.source != Some(source)
                 && self.clock < blocker.until
-                && !self.is_pressed()
             {
                 return;
+            }
+            if self.is_stale(SCOPE_ALL, head) {
+                self.lanes.pop(SCOPE_ALL);
+                continue;
             }
             let Some(why) = self.verdict(head) else { return };
             self.lanes.pop(SCOPE_ALL);
@@ -89,11 +95,29 @@ impl Builder {
         }
     }
 
+    /// Closes the events that were opened first, until there is room. Not the lowest ones: wrong
+    /// keys far ahead must not take the place of all others.
+    fn make_room(&mut self) {
+        while self.is_pressed()
+            && let Some(slot) = self.slab.oldest()
+        {
+            let id = self.slab.event(slot).id;
+            let shared = (id.scope == SCOPE_ALL).then_some(Head { position: id.position, slot });
+            let why = shared.and_then(|head| self.urgent_verdict(head));
+            self.close(slot, why.unwrap_or(Why::Memory));
+        }
+    }
+
+    /// Whether an event of a lane was closed out of turn.
+    fn is_stale(&self, scope: u32, head: Head) -> bool {
+        let event = self.slab.event(head.slot);
+        event.sources.is_empty() || event.id != (EventId { scope, position: head.position })
+    }
+
     /// Why the lowest event closes now; `None`: it waits.
     fn verdict(&mut self, head: Head) -> Option<Why> {
         let opened = self.slab.event(head.slot).opened;
-        let age = self.clock.since(opened);
-        if self.is_pressed() || age >= self.config.time_out {
+        if self.clock.since(opened) >= self.config.time_out {
             self.blocker = None;
             return self.urgent_verdict(head);
         }
@@ -249,8 +273,7 @@ impl Builder {
             self.close(slot, Why::Done);
         }
         while let Some(Head { position, slot }) = self.lanes.head(source) {
-            let event = self.slab.event(slot);
-            if event.sources.is_empty() || event.id != (EventId { scope: source, position }) {
+            if self.is_stale(source, Head { position, slot }) {
                 self.lanes.pop(source); // it was closed when it was whole
                 continue;
             }
@@ -258,16 +281,14 @@ impl Builder {
             let passed = self.members.get_mut(source).is_some_and(|member| {
                 member.has_passed(position, self.inputs.clock(member.input), lateness)
             });
-            if !passed && !event.has_whole(source) {
+            if !passed && !self.slab.event(slot).has_whole(source) {
                 break;
             }
             self.lanes.pop(source);
             self.close(slot, Why::Done);
         }
-        while self.is_pressed()
-            && let Some(slot) = self.slab.oldest()
-        {
-            self.close(slot, Why::Memory);
+        if self.is_pressed() {
+            self.make_room();
         }
     }
 
@@ -294,10 +315,11 @@ impl Builder {
     /// Closes all events: the run ends.
     pub(super) fn close_all(&mut self) {
         while let Some(head) = self.lanes.head(SCOPE_ALL) {
-            let why = self.verdict(head).unwrap_or(Why::Stop);
-            self.blocker = None;
+            if !self.is_stale(SCOPE_ALL, head) {
+                let why = self.verdict(head).unwrap_or(Why::Stop);
+                self.close(head.slot, why);
+            }
             self.lanes.pop(SCOPE_ALL);
-            self.close(head.slot, why);
         }
         while let Some(slot) = self.slab.oldest() {
             self.close(slot, Why::Stop);
