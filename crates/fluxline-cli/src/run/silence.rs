@@ -1,8 +1,10 @@
 //! Sources that sent, and then sent no more while others went on.
 //!
-//! Live sources are compared with each other; sources of a file with those of the same file, since
-//! files end when they end.
+//! Two look at it: the event builder, which waits for sources, and the times of their last packets,
+//! for runs without events of several sources. Live sources are compared with each other; sources
+//! of a file with those of the same file, since files end when they end.
 
+use fluxline_daq::builder::SourceState;
 use fluxline_daq::ledger::{Ledger, SourceEntry};
 
 /// A source is not called silent before it was so for this long \[ns\].
@@ -50,7 +52,8 @@ impl Silence {
         };
         let silent = sent.iter().filter_map(|source| {
             let silent_ns = newest_beside(source).saturating_sub(source.last_time_ns);
-            (silent_ns > limit_ns(source)).then(|| SilentSource {
+            let is_given_up = matches!(source.events.state, SourceState::Idle | SourceState::Dead);
+            (is_given_up || silent_ns > limit_ns(source)).then(|| SilentSource {
                 label: source.label.clone(),
                 silent_ms: silent_ns / 1_000_000,
             })
@@ -89,6 +92,15 @@ mod tests {
             counters: SourceCounters { parsed, ..SourceCounters::default() },
             ..SourceEntry::default()
         }
+    }
+
+    #[test]
+    fn source_that_events_no_longer_wait_for_is_silent() {
+        let mut dead = source(0, "dead", (0, 900), 900);
+        dead.events.state = SourceState::Dead;
+        let sources = vec![source(0, "goes on", (0, 1_000), 1_000), dead];
+        let silence = Silence::of(&Ledger { sources, ..Ledger::default() }, |_| true);
+        assert_eq!(silence.sources[0].label, "dead");
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Input {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inputs {
     list: Vec<Input>,
-    /// Packets that had a position.
+    /// Packets with a position, of inputs that are read on demand.
     packets: u64,
     /// [`DISORDER_PACKETS`] of each input that is read on demand and has not ended.
     wait_packets: u64,
@@ -93,12 +93,14 @@ impl Inputs {
         self.list.get(usize::from(input)).is_some_and(|of| of.has_unread)
     }
 
-    /// A packet of input `input` had this position.
+    /// A packet of input `input` had this position; only those that are read on demand count.
     #[inline]
     pub(super) fn reach(&mut self, input: u16, position: Position) {
         let of = self.get(input);
-        of.newest = [Some(position), of.newest[0]];
-        self.packets += 1;
+        if of.on_demand != OnDemand::No {
+            of.newest = [Some(position), of.newest[0]];
+            self.packets += 1;
+        }
     }
 
     /// How many packets had a position.

@@ -26,6 +26,7 @@ mod lanes;
 mod late;
 mod line;
 mod members;
+mod near;
 mod position;
 mod reports;
 mod slab;
@@ -394,9 +395,8 @@ impl Builder {
         if counted.is_some_and(|counted| counted.missing > 0) {
             line.forget_before(self.horizon);
         }
-        let is_usual = member.is_usual_packet(located);
-        self.inputs.reach(arrival.accepted.input, located.position);
-        if !is_usual {
+        inputs.reach(input, located.position);
+        if !member.is_usual_packet(located) {
             self.arrive(arrival, located);
         }
         located

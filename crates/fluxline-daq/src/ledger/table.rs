@@ -15,17 +15,8 @@ const SOURCES_SHOWN_MAX: usize = 64;
 /// How many missing ranges a table shows per source.
 const RANGES_SHOWN_MAX: usize = 8;
 /// What a source's packets are beside the place where they ended.
-const QUALITIES: [&str; 9] = [
-    "lost",
-    "reordered",
-    "restarts",
-    "unsequenced",
-    "in_complete",
-    "in_incomplete",
-    "in_late",
-    "bytes_parsed",
-    "bytes_recorded",
-];
+const QUALITIES: [&str; 7] =
+    ["lost", "reordered", "restarts", "unsequenced", "in_complete", "in_incomplete", "in_late"];
 /// Between the places, which add up to `parsed`, and the qualities.
 const DIVIDER: &str = "|";
 

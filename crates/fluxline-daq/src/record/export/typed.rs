@@ -42,6 +42,9 @@ pub(super) struct TypedTables {
     undescribed_packets: u64,
 }
 
+/// A format's name and its parameters.
+type Parametrized = (String, BTreeMap<String, u64>);
+
 struct Source {
     description: Arc<Description>,
     format: String,
@@ -58,8 +61,7 @@ impl TypedTables {
     /// Loads the descriptions of all sources of a run. Sources whose line or format is missing or
     /// damaged are left out, with a note.
     pub fn open(folder: &RunFolder, config: &ExportConfig, notes: &mut Vec<String>) -> TypedTables {
-        let mut loaded: BTreeMap<(String, BTreeMap<String, u64>), Option<Arc<Description>>> =
-            BTreeMap::new();
+        let mut loaded: BTreeMap<Parametrized, Option<Arc<Description>>> = BTreeMap::new();
         let mut sources = BTreeMap::new();
         let (lines, faults) = folder.readable_sources();
         notes.extend(faults.iter().map(|fault| format!("a source is not decoded: {fault}")));
