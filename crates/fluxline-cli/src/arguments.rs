@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fluxline_bench::real::{Link, LinkError};
 
+use crate::event_arguments::EventArguments;
 use crate::format_arguments::{FormatArguments, FormatCommand};
 
 /// Write your data acquisition once; choose the link last.
@@ -26,6 +27,7 @@ pub enum Command {
     /// Acquire: receive packets, build events, record them, account for every one
     #[command(after_help = "Examples:\n  fluxline run experiment.toml\n  \
         fluxline run --pcap capture.pcapng --format srs-vmm3\n  \
+        fluxline run --pcap a.pcap --pcap b.pcap --format counter --events key --require 2\n  \
         fluxline run --udp 0.0.0.0:6006 --format srs-vmm3 --seconds 60")]
     Run(RunArguments),
     /// Ten seconds of the main job: 8 emulated front-ends push UDP over loopback
@@ -284,26 +286,25 @@ pub struct DoctorArguments {
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// The experiment; left out when --pcap or --udp say what to read
-    #[arg(conflicts_with_all = ["pcap", "udp", "format"])]
+    #[arg(conflicts_with_all = ["pcap", "udp", "format", "ports"])]
     pub experiment: Option<PathBuf>,
-    /// Read this capture (pcap or pcapng) instead of an experiment's sources
-    #[arg(long, requires = "format", conflicts_with = "udp")]
-    pub pcap: Option<PathBuf>,
+    /// Read this capture (pcap or pcapng) instead of an experiment's sources; a pattern in quotes:
+    /// the parts of one capture; given more than once: captures that are merged
+    #[arg(long, requires = "format", conflicts_with = "udp", value_name = "FILE")]
+    pub pcap: Vec<PathBuf>,
     /// Listen on this address and port, for example 0.0.0.0:6006
     #[arg(long, requires = "format")]
     pub udp: Option<String>,
     /// The packets' description: a shipped format's name or a TOML file
     #[arg(long)]
     pub format: Option<String>,
-    /// Set a parameter of the description, NAME=INTEGER; may be given more than once
+    /// Set a parameter of the description, NAME=INTEGER; with an experiment: of each source whose
+    /// description has it; may be given more than once
     #[arg(long = "set", value_name = "NAME=INTEGER")]
     pub parameters: Vec<String>,
     /// Only packets to this UDP port of the capture; may be given more than once
     #[arg(long = "port", requires = "pcap")]
     pub ports: Vec<u16>,
-    /// How packets become events; default: what the description has
-    #[arg(long, value_enum)]
-    pub events: Option<BuildArgument>,
     /// The folder of this run, which must not exist; default: the next number in `runs`
     #[arg(long)]
     pub folder: Option<PathBuf>,
@@ -316,17 +317,9 @@ pub struct RunArguments {
     /// Build events and close the ledger, but write no event files
     #[arg(long)]
     pub no_record: bool,
-}
-
-/// How packets become events.
-#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
-pub enum BuildArgument {
-    /// Every packet is an event
-    Packet,
-    /// Packets of one key are an event, over all sources
-    Key,
-    /// Packets of one key and one source are an event
-    Source,
+    /// How packets become events
+    #[command(flatten)]
+    pub events: EventArguments,
 }
 
 /// `fluxline demo`.
@@ -350,6 +343,9 @@ pub struct DemoArguments {
     /// The folder of this run, which must not exist; default: the next number in `runs`
     #[arg(long)]
     pub folder: Option<PathBuf>,
+    /// How packets become events
+    #[command(flatten)]
+    pub events: EventArguments,
 }
 
 /// `fluxline inspect`.

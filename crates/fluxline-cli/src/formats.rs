@@ -31,10 +31,14 @@ pub fn refused(error: &LoadError) -> Failure {
     Failure::input(format_args!("{}\n{sentence}{end}", error.excerpt()))
 }
 
+/// Returns whether `what` names a file, not a shipped description.
+pub fn is_path(what: &str) -> bool {
+    what.ends_with(".toml") || what.contains('/')
+}
+
 /// Returns the name and the text of a description.
 pub fn read(what: &str) -> Result<(String, String), Failure> {
-    let is_path = what.ends_with(".toml") || what.contains('/');
-    if !is_path {
+    if !is_path(what) {
         if let Some(text) = shipped::shipped(what) {
             return Ok((format!("formats/{what}.toml"), text.to_string()));
         }

@@ -8,6 +8,7 @@ mod arguments;
 mod bench;
 mod commands;
 mod doctor;
+mod event_arguments;
 mod experiment;
 mod failure;
 mod files;

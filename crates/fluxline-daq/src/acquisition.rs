@@ -6,9 +6,10 @@
 use fluxline_proto::description::{Description, Parsed, Program, Reject};
 use fluxline_proto::{Datagram, Moment};
 
-use crate::builder::{Builder, BuilderConfig, Said};
+use crate::builder::{Builder, BuilderConfig, Mode, Position, Said, Scope, WindowClock};
 use crate::event::EventBatch;
 use crate::ledger::SourceCounters;
+use crate::merge::Times;
 use crate::readout::sequence::SequenceRule;
 use crate::readout::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits};
 
@@ -43,8 +44,6 @@ struct Input {
     description: Description,
     program: Program,
     taken: InputTaken,
-    /// The time of its newest datagram; the zero moment before the first.
-    newest: Moment,
 }
 
 /// Takes datagrams of several inputs, each with its description.
@@ -52,6 +51,7 @@ pub struct Acquisition {
     inputs: Vec<Input>,
     readout: Readout,
     builder: Builder,
+    mode: Mode,
     /// Names inputs in labels where there is more than one.
     names: Vec<String>,
     labelled: u32,
@@ -75,10 +75,10 @@ impl Acquisition {
                     program: description.program().clone(),
                     description,
                     taken: InputTaken::default(),
-                    newest: Moment::default(),
                 })
                 .collect(),
             readout: Readout::new(rules, limits),
+            mode: builder.mode,
             builder: Builder::new(builder),
             names,
             labelled: 0,
@@ -94,7 +94,6 @@ impl Acquisition {
         let Some(of) = self.inputs.get_mut(usize::from(input)) else { return };
         of.taken.datagrams += 1;
         of.taken.bytes += datagram.bytes.len() as u64;
-        of.newest = of.newest.max(datagram.time);
         let parsed = match of.program.parse(datagram) {
             Ok(parsed) => parsed,
             Err(reject) => {
@@ -132,20 +131,34 @@ impl Acquisition {
         }
     }
 
-    /// The input, of those in `candidates`, that holds the events of all others back: whose newest
-    /// position is lowest. An input that gave no key yet comes first; ties go to the earlier time
-    /// of arrival, then to the one that gave less, then to the lower number. Where events are not
-    /// of keys that sources share, only the times count. `None`: there are no candidates.
-    ///
-    /// Cost: a pass over the candidates and the sources; no allocation.
+    /// Returns how far input `input` has come in the order of events; `None` before its first
+    /// packet with a place there. One packet with a wrong key does not move it.
     #[must_use]
-    pub fn most_wanted(&self, candidates: &[u16]) -> Option<u16> {
-        let rank = |input: &u16| {
-            let of = self.inputs.get(usize::from(*input))?;
-            let reached = self.builder.reached(*input);
-            Some((reached, of.newest, of.taken.datagrams, *input))
-        };
-        candidates.iter().copied().min_by_key(rank)
+    pub fn position(&self, input: u16) -> Option<Position> {
+        self.builder.position(input)
+    }
+
+    /// Returns whether packets of input `input` have places in an order of events that is the same
+    /// in all inputs: by event keys that sources share, or by sensors' times.
+    #[must_use]
+    pub fn has_positions(&self, input: u16) -> bool {
+        let Some(of) = self.inputs.get(usize::from(input)) else { return false };
+        let mut types = of.description.packet_types().iter();
+        match self.mode {
+            Mode::Key(Scope::Global) => types.any(|packet| packet.event.is_some()),
+            Mode::Window { clock: WindowClock::Sensor, .. } => {
+                types.any(|packet| packet.timestamp.is_some())
+            }
+            Mode::Packet | Mode::Key(Scope::PerSource) | Mode::Window { .. } => false,
+        }
+    }
+
+    /// Says that input `input` is read on demand, in the order of events, as all inputs are then:
+    /// no event closes before the input has passed it or has ended.
+    pub fn read_on_demand(&mut self, input: u16, times: Times) {
+        if self.has_positions(input) {
+            self.builder.read_on_demand(input, times);
+        }
     }
 
     /// Input `input` will give no more packets: no event waits for its sources from now on.
@@ -160,8 +173,8 @@ impl Acquisition {
         self.builder.note_backlog(input, has_unread);
     }
 
-    /// Whether a datagram of `bytes` would still be taken. Where not, take a batch first: the inputs
-    /// that can be held back are not to lose anything.
+    /// Whether a datagram of `bytes` would still be taken. Where not, take a batch first: the
+    /// inputs that can be held back are not to lose anything.
     #[must_use]
     pub fn has_room(&self, bytes: usize) -> bool {
         self.builder.has_room(bytes)

@@ -12,5 +12,6 @@ pub mod draft;
 pub mod emulator;
 pub mod event;
 pub mod ledger;
+pub mod merge;
 pub mod readout;
 pub mod record;

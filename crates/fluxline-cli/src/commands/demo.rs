@@ -8,7 +8,7 @@ use crate::{inform, say};
 
 /// Eight emulated front-ends push UDP over loopback; events of eight fragments are recorded.
 pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
-    let DemoArguments { seconds, sources, rate, drop, seed, folder } = arguments;
+    let DemoArguments { seconds, sources, rate, drop, seed, folder, events } = arguments;
     let packets = (seconds * rate).ceil().max(1.0);
     let text = format!(
         "name = \"demo\"\n\
@@ -18,7 +18,9 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
          [source.emulator.faults]\ndrop = {drop:?}\n\
          [events]\nbuild = \"key\"\nrequire = {sources}\ntimeout-ms = 200\n"
     );
-    let experiment = Experiment::parse("demo", &text)?;
+    let mut experiment = Experiment::parse("demo", &text)?;
+    events.apply(&mut experiment.events)?;
+    experiment.check().map_err(Failure::input)?;
     if !json {
         inform!(
             "{sources} emulated front-ends push {rate} packets/s each over UDP for \

@@ -1,9 +1,10 @@
-//! `fluxline run`: an experiment from a file, or from three flags for a first look.
+//! `fluxline run`: an experiment from a file, or from a few options for a first look.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::arguments::{BuildArgument, RunArguments};
-use crate::experiment::{self, Build, Events, Experiment, Pcap, Record, Source, Speed, Udp};
+use crate::arguments::RunArguments;
+use crate::experiment::{self, Events, Experiment, FileList, Pcap, Record, Source, Speed, Udp};
 use crate::failure::{self, Ending, Failure};
 use crate::formats;
 use crate::run::{RunReport, RunRequest, check_accept};
@@ -13,27 +14,27 @@ use crate::say_text;
 /// is not in the files.
 pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
     let folder = arguments.folder.clone();
+    let parameters = formats::parameters(&arguments.parameters)?;
     let mut experiment = match &arguments.experiment {
-        Some(path) => Experiment::load_here(path)?,
-        None => from_flags(&arguments)?,
+        Some(path) => {
+            let mut experiment = Experiment::load_here(path)?;
+            set_parameters(&mut experiment, &parameters)?;
+            experiment
+        }
+        None => from_flags(&arguments, parameters)?,
     };
     if let Some(seconds) = arguments.seconds {
         experiment::check_seconds("--seconds", seconds).map_err(Failure::input)?;
         experiment.seconds = seconds;
     }
-    if let Some(build) = arguments.events {
-        experiment.events.build = match build {
-            BuildArgument::Packet => Build::Packet,
-            BuildArgument::Key => Build::Key,
-            BuildArgument::Source => Build::Source,
-        };
-    }
+    arguments.events.apply(&mut experiment.events)?;
     experiment.accept.extend(arguments.accept);
     check_accept(&experiment.accept)
         .map_err(|problem| Failure::input(format_args!("--{problem}")))?;
     if arguments.no_record {
         experiment.record.enabled = false;
     }
+    experiment.check().map_err(Failure::input)?;
     Ok(finish(&crate::run::run(RunRequest { experiment, folder, quiet: json })?, json))
 }
 
@@ -48,52 +49,100 @@ pub fn finish(report: &RunReport, json: bool) -> Ending {
     })
 }
 
-fn from_flags(arguments: &RunArguments) -> Result<Experiment, Failure> {
+/// Sets parameters of the descriptions that have them.
+fn set_parameters(
+    experiment: &mut Experiment,
+    parameters: &BTreeMap<String, u64>,
+) -> Result<(), Failure> {
+    let mut has = Vec::new();
+    for source in &experiment.sources {
+        let description = formats::load(&source.format, &source.parameters)?.description;
+        let names = description.parameters().iter().map(|parameter| parameter.name.clone());
+        has.push(names.collect::<Vec<_>>());
+    }
+    for (name, value) in parameters {
+        let mut used = false;
+        for (source, _) in experiment.sources.iter_mut().zip(&has).filter(|of| of.1.contains(name))
+        {
+            source.parameters.insert(name.clone(), *value);
+            used = true;
+        }
+        if !used {
+            return Err(no_such_parameter(name, &has.concat()));
+        }
+    }
+    Ok(())
+}
+
+fn no_such_parameter(name: &str, known: &[String]) -> Failure {
+    let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
+    let known = match known.is_empty() {
+        true => "they have none".to_string(),
+        false => format!("they have {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    Failure::input(format_args!(
+        "--set {name}: no description of the experiment has a parameter of that name; {known}."
+    ))
+}
+
+fn from_flags(
+    arguments: &RunArguments,
+    parameters: BTreeMap<String, u64>,
+) -> Result<Experiment, Failure> {
     let Some(format) = arguments.format.clone() else {
         return Err(Failure::input(
             "nothing to run: name an experiment.toml, or a capture and its format, for example \
              `fluxline run --pcap capture.pcapng --format srs-vmm3`.",
         ));
     };
-    if arguments.pcap.is_none() && arguments.udp.is_none() {
+    let source = |name: String| Source {
+        name,
+        format: format.clone(),
+        parameters: parameters.clone(),
+        ring_slots: 1024,
+        core: None,
+        udp: None,
+        shm: None,
+        roce: None,
+        pcap: None,
+        raw: None,
+        emulator: None,
+    };
+    let mut sources = Vec::new();
+    for (file, name) in arguments.pcap.iter().zip(names_of(&arguments.pcap)) {
+        let (file, ports) = (FileList::one(file), arguments.ports.clone());
+        let pcap = Some(Pcap { file, ports, check_sums: true, speed: Speed::default() });
+        sources.push(Source { pcap, ..source(name) });
+    }
+    if let Some(listen) = &arguments.udp {
+        let udp = Some(Udp { listen: vec![listen.clone()], ..Udp::default() });
+        sources.push(Source { udp, ..source(format.clone()) });
+    }
+    let Some(first) = sources.first() else {
         return Err(Failure::input(
             "--format needs packets: add --pcap capture.pcapng or --udp 0.0.0.0:6006.",
         ));
-    }
-    let pcap = arguments.pcap.as_ref().map(|file| Pcap {
-        file: file.clone(),
-        ports: arguments.ports.clone(),
-        check_sums: true,
-        speed: Speed::default(),
-    });
-    let udp =
-        arguments.udp.as_ref().map(|listen| Udp { listen: vec![listen.clone()], ..Udp::default() });
-    let name = match &arguments.pcap {
-        Some(file) => file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        None => format.clone(),
     };
     Ok(Experiment {
-        name: name.clone(),
+        name: first.name.clone(),
         runs: PathBuf::from("runs"),
         seconds: 0.0,
         readout_core: None,
         recorder_core: None,
         sources_max: 4096,
         accept: Vec::new(),
-        sources: vec![Source {
-            name,
-            format,
-            parameters: formats::parameters(&arguments.parameters)?,
-            ring_slots: 1024,
-            core: None,
-            udp,
-            shm: None,
-            roce: None,
-            pcap,
-            raw: None,
-            emulator: None,
-        }],
+        sources,
         events: Events::default(),
         record: Record::default(),
     })
+}
+
+/// What reports call captures: file names, or paths where two names are the same.
+fn names_of(files: &[PathBuf]) -> Vec<String> {
+    let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names: BTreeSet<String> = files.iter().map(name).collect();
+    match names.len() == files.len() {
+        true => files.iter().map(name).collect(),
+        false => files.iter().map(|file| file.display().to_string()).collect(),
+    }
 }

@@ -3,7 +3,10 @@
 use std::fmt::Display;
 
 use super::problem::Problem;
-use super::{Emulator, Events, Raw, Record, Require, Source, Speed, SpeedWord, Sync};
+use super::{
+    Build, Emulator, Events, Experiment, Raw, Record, Require, Source, Speed, SpeedWord, Sync,
+    WindowClock,
+};
 
 impl Source {
     pub(super) fn check(&self) -> Result<(), Problem> {
@@ -140,6 +143,25 @@ impl Events {
             return Err(Problem::at("events.require", text));
         }
         Ok(())
+    }
+}
+
+impl Experiment {
+    /// Raw files have no times of arrival to cut into windows.
+    pub(super) fn check_windows(&self) -> Result<(), Problem> {
+        let Events { build, window_clock, .. } = &self.events;
+        let by_arrival = *build == Build::Window && *window_clock == WindowClock::Arrival;
+        match self.sources.iter().find(|source| by_arrival && source.raw.is_some()) {
+            Some(source) => {
+                let text = format!(
+                    "source `{}`: raw files have no times of arrival; write window-clock = \
+                     \"sensor\" below [events].",
+                    source.name
+                );
+                Err(Problem::at("events.build", text))
+            }
+            None => Ok(()),
+        }
     }
 }
 

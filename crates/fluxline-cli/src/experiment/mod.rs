@@ -1,6 +1,7 @@
 //! The experiment: what `experiment.toml` says, as read and as checked values.
 
 mod check;
+mod file_list;
 mod framing;
 mod here;
 mod model;
@@ -11,6 +12,7 @@ mod tests;
 mod words;
 
 pub use check::check_seconds;
+pub use file_list::FileList;
 pub use model::*;
 pub use problem::Problem;
 pub use roce::{PushRing, Roce, Sender, address};
@@ -29,7 +31,8 @@ impl Experiment {
         let name = path.display();
         let text = std::fs::read_to_string(path)
             .map_err(|error| Failure::input(format_args!("{name} cannot be read: {error}.")))?;
-        let experiment = Experiment::parse(&name.to_string(), &text)?;
+        let mut experiment = Experiment::parse(&name.to_string(), &text)?;
+        experiment.resolve(path.parent().unwrap_or(Path::new("")));
         Ok(experiment)
     }
 
@@ -44,6 +47,21 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// Makes the paths of input files relative to the experiment file's folder.
+    fn resolve(&mut self, folder: &Path) {
+        for source in &mut self.sources {
+            if formats::is_path(&source.format) {
+                source.format = folder.join(&source.format).display().to_string();
+            }
+            if let Some(pcap) = &mut source.pcap {
+                pcap.file.resolve(folder);
+            }
+            if let Some(raw) = &mut source.raw {
+                raw.file.resolve(folder);
+            }
+        }
+    }
+
     /// Reads an experiment from text; `name` is what messages call it.
     pub fn parse(name: &str, text: &str) -> Result<Experiment, Failure> {
         let source = written::Source { file: name, text };
@@ -54,7 +72,7 @@ impl Experiment {
     }
 
     /// What serde cannot say: each source has one link, numbers are in range.
-    fn check(&self) -> Result<(), Problem> {
+    pub fn check(&self) -> Result<(), Problem> {
         check_seconds("seconds", self.seconds).map_err(|text| Problem::at("seconds", text))?;
         check_accept(&self.accept).map_err(|text| Problem::at("accept", text))?;
         if self.sources.is_empty() {
@@ -91,6 +109,7 @@ impl Experiment {
         }
         self.check_ports()?;
         self.events.check()?;
+        self.check_windows()?;
         self.record.check()
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::file_list::FileList;
 use super::roce::Roce;
 
 /// A whole experiment file.
@@ -48,7 +49,7 @@ pub struct Experiment {
 pub struct Source {
     /// Its name in reports.
     pub name: String,
-    /// A shipped description's name or a TOML file (relative to where the program runs).
+    /// A shipped description's name, or a TOML file relative to the experiment file's folder.
     pub format: String,
     /// Parameters of the description.
     #[serde(default)]
@@ -70,6 +71,19 @@ pub struct Source {
     pub raw: Option<Raw>,
     /// Emulated sensors.
     pub emulator: Option<Emulator>,
+}
+
+impl Source {
+    /// Returns whether it is a capture that is replayed as it was recorded.
+    pub fn is_replayed(&self) -> bool {
+        let recorded = Speed::Word(SpeedWord::Recorded);
+        self.pcap.as_ref().is_some_and(|pcap| pcap.speed == recorded)
+    }
+
+    /// Returns whether its packets come from files.
+    pub fn is_file(&self) -> bool {
+        self.pcap.is_some() || self.raw.is_some()
+    }
 }
 
 /// A push ring on shared memory, which another process writes.
@@ -150,8 +164,8 @@ pub enum OnRingFull {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pcap {
-    /// The file.
-    pub file: PathBuf,
+    /// The file; several are parts of one capture.
+    pub file: FileList,
     /// Only datagrams to these UDP ports; empty: all.
     #[serde(default)]
     pub ports: Vec<u16>,
@@ -167,8 +181,8 @@ pub struct Pcap {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Raw {
-    /// The file.
-    pub file: PathBuf,
+    /// The file; several are read one after the other, in the order of their names.
+    pub file: FileList,
     /// The size of every payload \[byte\]; or `length-prefix`.
     pub record_bytes: Option<u32>,
     /// How each payload's length stands before it.
@@ -313,6 +327,12 @@ pub struct Events {
     pub require: Require,
     /// How long a source may be silent before events go on without it \[ms\].
     pub timeout_ms: u64,
+    /// How long events wait for a source that sends and lags behind the others \[ms\].
+    pub lag_max_ms: u64,
+    /// How long packets may come out of order \[ms\]; raised when they come later.
+    pub jitter_ms: u64,
+    /// What becomes of late fragments.
+    pub late: LateWord,
     /// Width of a time window \[µs\], for `build = "window"`.
     pub window_us: u64,
     /// How long a time window stays open after its end \[µs\].
@@ -331,6 +351,9 @@ impl Default for Events {
             build: Build::Auto,
             require: Require::Count(0),
             timeout_ms: 500,
+            lag_max_ms: 10_000,
+            jitter_ms: 10,
+            late: LateWord::Record,
             window_us: 1000,
             lateness_us: 10_000,
             window_clock: WindowClock::Arrival,
@@ -365,6 +388,17 @@ pub enum Require {
     Count(u32),
     /// These, by label.
     Labels(Vec<String>),
+}
+
+/// What becomes of late fragments: packets whose event was closed before they came.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum LateWord {
+    /// They are recorded as rows with status `late`.
+    #[default]
+    Record,
+    /// They are counted, and not recorded.
+    Drop,
 }
 
 /// Which clock time windows use.

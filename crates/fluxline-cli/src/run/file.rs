@@ -1,15 +1,21 @@
-//! Files as sources: captures and raw payloads, at recorded speed, a given rate, or full speed.
+//! Files as sources: captures and raw payloads, each read by a thread of its own.
+//!
+//! The thread keeps a given rate; recorded speed is the readout's to keep, since all files share
+//! its clock (`held.rs`).
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fluxline::clock;
 use fluxline::ring::Producer;
 use fluxline_daq::capture::raw::RawReader;
 use fluxline_daq::capture::replay::{Pace, Speed};
-use fluxline_daq::capture::{CaptureError, CaptureReader};
+use fluxline_daq::capture::{CaptureError, CaptureReader, parts};
+use fluxline_daq::merge::Times;
 use fluxline_proto::{Datagram, Moment, Span};
 
 use super::end::InputEnd;
+use super::held::Replay;
 use super::live::Live;
 use super::push::push;
 use super::stop::Stop;
@@ -19,10 +25,10 @@ use crate::failure::Failure;
 /// The longest sleep while waiting for a datagram's time, so that Ctrl-C is heard.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 
-/// An open file.
+/// The open files of one source.
 pub struct FileSource {
     reader: Reader,
-    pace: Pace,
+    speed: experiment::Speed,
 }
 
 enum Reader {
@@ -31,42 +37,69 @@ enum Reader {
 }
 
 impl FileSource {
-    /// Opens the file that `source` names.
+    /// Opens the files that `source` names.
     pub fn open(source: &Source) -> Result<FileSource, Failure> {
         let wrong =
             |error: CaptureError| Failure::input(format_args!("source `{}`: {error}", source.name));
         if let Some(pcap) = &source.pcap {
-            let mut reader = CaptureReader::open(&pcap.file).map_err(wrong)?;
+            let files = parts::by_first_frame(pcap.file.found(&source.name)?).map_err(wrong)?;
+            let (first, following) = first_of(files, &source.name)?;
+            let mut reader = CaptureReader::open_parts(&first, following).map_err(wrong)?;
             reader.only_ports(&pcap.ports);
             reader.check_sums(pcap.check_sums());
             let reader = Reader::Capture(Box::new(reader));
-            return Ok(FileSource { reader, pace: Pace::new(speed(pcap.speed)) });
+            return Ok(FileSource { reader, speed: pcap.speed });
         }
         let Some(raw) = &source.raw else {
             return Err(Failure::input(format_args!("source `{}` has no link.", source.name)));
         };
-        let reader = RawReader::open(&raw.file, raw.framing()).map_err(wrong)?;
+        let mut files = raw.file.found(&source.name)?;
+        parts::by_name(&mut files);
+        let (first, following) = first_of(files, &source.name)?;
+        let reader = RawReader::open_parts(&first, following, raw.framing()).map_err(wrong)?;
         let reader = Reader::Raw(Box::new(reader));
-        Ok(FileSource { reader, pace: Pace::new(speed(raw.speed)) })
+        Ok(FileSource { reader, speed: raw.speed })
+    }
+
+    /// Returns whether its packets have times.
+    pub fn times(&self) -> Times {
+        match self.reader {
+            Reader::Capture(_) => Times::Captured,
+            Reader::Raw(_) => Times::Absent,
+        }
+    }
+
+    /// Returns how fast it is replayed by the clock that all inputs share.
+    pub fn replay(&self) -> Replay {
+        match self.speed {
+            experiment::Speed::Word(SpeedWord::Recorded) => Replay::Recorded,
+            experiment::Speed::Word(SpeedWord::Full) | experiment::Speed::Rate(_) => Replay::AtOnce,
+        }
+    }
+
+    /// Returns the pace of its own thread; `None`: as fast as it can.
+    fn pace(&self) -> Option<Pace> {
+        match self.speed {
+            experiment::Speed::Rate(rate) => Some(Pace::new(Speed::Rate(rate))),
+            experiment::Speed::Word(_) => None,
+        }
     }
 }
 
-fn speed(speed: experiment::Speed) -> Speed {
-    match speed {
-        experiment::Speed::Rate(rate) => Speed::Rate(rate),
-        experiment::Speed::Word(SpeedWord::Full) => Speed::Full,
-        experiment::Speed::Word(SpeedWord::Recorded) => Speed::Recorded,
+fn first_of(mut files: Vec<PathBuf>, source: &str) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
+    if files.is_empty() {
+        return Err(Failure::input(format_args!(
+            "source `{source}`: `file` names no file; write a name, a pattern or a list of them."
+        )));
     }
+    Ok((files.remove(0), files))
 }
 
 impl Reader {
     fn next(&mut self) -> Result<Option<Datagram<'_>>, CaptureError> {
         match self {
             Reader::Capture(reader) => reader.next(),
-            // Such files have no times: a payload arrives when it is read.
-            Reader::Raw(reader) => reader
-                .next()
-                .map(|found| found.map(|datagram| Datagram { time: clock::now(), ..datagram })),
+            Reader::Raw(reader) => reader.next(),
         }
     }
 }
@@ -80,7 +113,8 @@ pub fn push_into(
     name: &str,
     end: &mut InputEnd,
 ) {
-    let FileSource { mut reader, mut pace } = source;
+    let mut pace = source.pace();
+    let mut reader = source.reader;
     loop {
         match reader.next() {
             Ok(Some(datagram)) => {
@@ -91,10 +125,8 @@ pub fn push_into(
                 end.counters.bytes += datagram.bytes.len() as u64;
             }
             Ok(None) => break,
-            Err(error) => {
-                live.fault(format_args!("source `{name}`: {error}"));
-                break;
-            }
+            // What can be read goes on behind it: the next file, or the end.
+            Err(error) => live.fault(format_args!("source `{name}`: {error}")),
         }
     }
     if let Reader::Raw(reader) = &reader {
@@ -111,12 +143,12 @@ pub fn push_into(
 }
 
 /// Waits for a datagram's time; `false` when the run is over first.
-fn wait_until_due(pace: &mut Pace, time: Moment, stop: &Stop) -> bool {
+fn wait_until_due(pace: &mut Option<Pace>, time: Moment, stop: &Stop) -> bool {
     loop {
         if stop.is_over() {
             return false;
         }
-        match pace.due(time, clock::monotonic()) {
+        match pace.as_mut().and_then(|pace| pace.due(time, clock::monotonic())) {
             None | Some(Span::ZERO) => return true,
             Some(wait) => std::thread::sleep(SLEEP_MAX.min(Duration::from_nanos(wait.as_ns()))),
         }

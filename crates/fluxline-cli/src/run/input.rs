@@ -8,11 +8,14 @@ use std::time::Duration;
 use fluxline::ring::{Producer, RingConfig, SLOT_BYTES_ANY, ring};
 use fluxline::udp::{Multicast, Received, ReceiverConfig, UdpReceiver, WhenEmpty, WhenFull};
 use fluxline::{clock, pin};
+use fluxline_daq::merge::Times;
 
 use super::end::InputEnd;
 use super::file::{self, FileSource};
+use super::held::{HeldRing, Replay};
+use super::limits::ExpectedTraffic;
 use super::live::Live;
-use super::ring::Ring;
+use super::ring::{LiveRing, Ring};
 use super::roce::RoceInput;
 use super::roce_push::PushInput;
 use super::sensors::Sensors;
@@ -41,6 +44,8 @@ pub struct OpenInput {
     pub warnings: Vec<String>,
     /// A key that was drawn for this run: its producer must be told, and nobody who reads the run.
     pub drawn_key: Option<u64>,
+    /// What it is configured to give; zero where that is not known.
+    pub expected: ExpectedTraffic,
     core: Option<usize>,
     feed: Feed,
 }
@@ -74,10 +79,11 @@ impl OpenInput {
                 listens: vec![shm.url.clone()],
                 warnings: Vec::new(),
                 drawn_key: None,
+                expected: ExpectedTraffic::default(),
                 core: source.core,
                 feed: Feed::Shared(Box::new(node)),
             };
-            return Ok((input, Ring::Records(records)));
+            return Ok((input, Ring::Live(LiveRing::Records(records))));
         }
         if let Some(roce) = &source.roce {
             return OpenInput::open_roce(source, roce);
@@ -86,6 +92,17 @@ impl OpenInput {
         let config = RingConfig { slots: source.ring_slots as usize, slot_bytes };
         let (producer, consumer) = ring(&config)
             .map_err(|error| Failure::failed(format_args!("source `{}`: {error}.", source.name)))?;
+        let name = &source.name;
+        let ring = match &own {
+            Own::File(file) => {
+                Ring::Held(HeldRing::new(name, consumer, file.times(), file.replay()))
+            }
+            // Without a rate it waits for whoever reads.
+            Own::Sensors(_) if source.emulator.as_ref().is_some_and(|of| of.rate == 0.0) => {
+                Ring::Held(HeldRing::new(name, consumer, Times::Captured, Replay::AtOnce))
+            }
+            _ => Ring::Live(LiveRing::Slots(consumer)),
+        };
         let receiver = match &own {
             Own::Udp(receiver) | Own::UdpWithSensors(receiver, _) => Some(receiver),
             _ => None,
@@ -97,10 +114,11 @@ impl OpenInput {
                 .map_or(Vec::new(), |udp| udp.local_addresses().map(|at| at.to_string()).collect()),
             warnings: receiver.and_then(|udp| udp.buffer().warning()).into_iter().collect(),
             drawn_key: None,
+            expected: own.expected(source),
             core: source.core,
             feed: Feed::Own(Box::new((producer, own))),
         };
-        Ok((input, Ring::Slots(consumer)))
+        Ok((input, ring))
     }
 
     fn open_roce(source: &Source, roce: &Roce) -> Result<(OpenInput, Ring), Failure> {
@@ -110,11 +128,11 @@ impl OpenInput {
             let (input, records) = PushInput::open(name, roce, push)?;
             let (listens, warning) = (input.address(), input.warning());
             drawn_key = input.drawn_key();
-            (Feed::Push(Box::new(input)), Ring::Records(records), listens, warning)
+            (Feed::Push(Box::new(input)), LiveRing::Records(records), listens, warning)
         } else {
             let (input, landed) = RoceInput::open(name, roce)?;
             let (listens, warning) = (input.address(), input.warning());
-            (Feed::Roce(Box::new(input)), Ring::Landed(landed), listens, warning)
+            (Feed::Roce(Box::new(input)), LiveRing::Landed(landed), listens, warning)
         };
         let input = OpenInput {
             name: name.clone(),
@@ -122,10 +140,11 @@ impl OpenInput {
             listens: vec![format!("roce://{listens}")],
             warnings: warning.into_iter().collect(),
             drawn_key,
+            expected: ExpectedTraffic::default(),
             core: source.core,
             feed,
         };
-        Ok((input, ring))
+        Ok((input, Ring::Live(ring)))
     }
 
     /// Starts its thread.
@@ -167,6 +186,20 @@ impl Own {
         }
         end.ring = producer.counters().clone();
         end
+    }
+
+    /// Returns what emulated sensors with a rate will give.
+    fn expected(&self, source: &Source) -> ExpectedTraffic {
+        match (self, &source.emulator) {
+            (Own::Sensors(sensors) | Own::UdpWithSensors(_, sensors), Some(emulator)) => {
+                ExpectedTraffic {
+                    source_hz: emulator.rate,
+                    sources: emulator.sources,
+                    packet_bytes: sensors.packet_bytes(),
+                }
+            }
+            _ => ExpectedTraffic::default(),
+        }
     }
 
     fn open(source: &Source, format: &LoadedFormat) -> Result<(Own, usize), Failure> {

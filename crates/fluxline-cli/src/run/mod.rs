@@ -6,7 +6,9 @@
 
 mod end;
 mod file;
+mod held;
 mod input;
+mod limits;
 mod live;
 mod push;
 mod readout;
@@ -28,14 +30,14 @@ use std::thread::JoinHandle;
 
 use fluxline::kernel::KernelSnapshot;
 use fluxline_daq::acquisition::Acquisition;
-use fluxline_daq::builder::{BuilderConfig, Expectation, Mode, Scope, WindowClock};
+use fluxline_daq::builder::{BuilderConfig, Expectation, Late, Mode, Scope, WindowClock};
 use fluxline_daq::readout::ReadoutLimits;
 use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine, Sync, WriteMode};
 use fluxline_proto::Span;
 use fluxline_proto::description::Description;
 use fluxline_proto::description::layout::Fragment;
 
-use crate::experiment::{self, Build, Experiment, Require, SyncWord};
+use crate::experiment::{self, Build, Experiment, LateWord, Require, Source, SyncWord};
 use crate::failure::Failure;
 use crate::formats::{self, LoadedFormat};
 use crate::host;
@@ -128,6 +130,7 @@ fn open_recorder(
     };
     let config = RecorderConfig { file_bytes: experiment.record.file_bytes, sync, write };
     let mut recorder = Recorder::open(folder, config);
+    recorder.name_run(&experiment.name);
     recorder.measure_with(fluxline::clock::now);
     Ok(recorder)
 }
@@ -176,7 +179,17 @@ fn builder_config(
     Ok(BuilderConfig {
         mode,
         expectation,
+        late: match events.late {
+            LateWord::Record => Late::Record,
+            LateWord::Drop => Late::Drop,
+        },
         time_out: Span::from_ms(events.timeout_ms),
+        lag_max: Span::from_ms(events.lag_max_ms),
+        lateness: Span::from_ms(events.jitter_ms),
+        settling: match experiment.sources.iter().all(Source::is_file) {
+            true => Span::ZERO, // on demand, no source comes unexpected
+            false => BuilderConfig::default().settling,
+        },
         events_open_max: events.open_max,
         bytes_open_max: events.bytes_max,
         batch_bytes: experiment.record.batch_bytes as usize,
@@ -210,6 +223,9 @@ impl Running {
                 live.note(Some(format!("source `{}`: {warning}", input.name)));
             });
         }
+        let traffic: Vec<_> = inputs.iter().map(|input| input.expected).collect();
+        let limits = limits::too_small(experiment, &traffic, &builder);
+        limits.into_iter().for_each(|sentence| live.note(Some(sentence)));
         let (queue, recording) = record::start(
             recorder,
             batch_bounds(experiment),
@@ -222,6 +238,7 @@ impl Running {
             ..ReadoutLimits::default()
         };
         let descriptions = self.loaded.iter().map(|format| format.description.clone());
+        let stop = self.stop.clone().after(experiment.seconds);
         let acquisition = Acquisition::new(names.zip(descriptions).collect(), limits, builder);
         let reading = Readout {
             acquisition,
@@ -230,10 +247,10 @@ impl Running {
             source_lines: self.source_lines(),
             clock: self.clock(),
             core: experiment.readout_core,
+            stop: stop.clone(),
         }
         .start(live.clone());
         let before = KernelSnapshot::take();
-        let stop = self.stop.clone().after(experiment.seconds);
         let began = fluxline::clock::now();
         let threads: Vec<JoinHandle<InputEnd>> =
             inputs.into_iter().map(|input| input.start(stop.clone(), live.clone())).collect();
@@ -269,8 +286,7 @@ impl Running {
 
     /// Files alone run on the time in them; anything live on the wall clock.
     fn clock(&self) -> EventClock {
-        let sources = &self.experiment.sources;
-        match sources.iter().all(|source| source.pcap.is_some()) {
+        match self.experiment.sources.iter().all(Source::is_file) {
             true => EventClock::Data,
             false => EventClock::Wall,
         }

@@ -1,4 +1,6 @@
-//! The readout's thread: takes datagrams from all push rings, in turn, and hands batches on.
+//! The readout's thread: takes datagrams from all push rings and hands batches on.
+//!
+//! Live inputs have turns. Inputs that can wait are read as one stream (`held.rs`).
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -7,14 +9,20 @@ use fluxline::{clock, pin};
 use fluxline_daq::acquisition::{Acquisition, NewSource};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::SourceLine;
-use fluxline_proto::Moment;
+use fluxline_proto::{Datagram, Moment, Span};
 
+use super::held::{Held, Step};
 use super::live::{Live, Numbers};
 use super::record::RecordQueue;
-use super::ring::Ring;
+use super::ring::{LiveRing, Ring};
+use super::stop::Stop;
 
 /// Slots taken from one ring before the next has its turn, and before they are given back.
 const SLOTS_PER_TURN: usize = 64;
+/// Packets taken of inputs that can wait before live ones have their turns.
+const PACKETS_PER_TURN: usize = 64;
+/// Packets of files after which time-outs are looked at, whatever their times.
+const PACKETS_PER_TICK: u32 = 64;
 /// How long the readout sleeps when all rings are empty.
 const SLEEP: Duration = Duration::from_millis(1);
 /// How often time-outs are looked at and numbers are published \[ns\].
@@ -27,7 +35,7 @@ const PUBLISH_TICKS: u64 = 50;
 pub enum EventClock {
     /// The wall clock: live sources.
     Wall,
-    /// The newest time of arrival in the data: files that are read faster than they were recorded.
+    /// The time in the files, where all inputs are files: it makes a run repeatable.
     Data,
 }
 
@@ -45,6 +53,8 @@ pub struct Readout {
     pub clock: EventClock,
     /// The core to run on.
     pub core: Option<usize>,
+    /// When the run ends.
+    pub stop: Stop,
 }
 
 impl Readout {
@@ -54,87 +64,139 @@ impl Readout {
             if let Some(core) = self.core {
                 live.note(pin::pin_current_thread(core).err());
             }
-            let mut work = Working {
-                readout: self,
-                batch: EventBatch::default(),
-                newest: Moment::default(),
-                ticked: Moment::default(),
-                ticks: 0,
-                ring_most: 0,
-                live,
-            };
+            let mut work = Working::new(self, live);
             work.run();
             work.finish()
         })
     }
 }
 
+/// A live input.
+struct LiveInput {
+    number: u16,
+    ring: LiveRing,
+    is_open: bool,
+}
+
+/// How far a turn came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Packets were read, and more may be there.
+    Worked,
+    /// The ring of this lane is empty.
+    Waits(usize),
+    /// The next packet is due after so long.
+    Later(Span),
+    /// There is no more to read.
+    Over,
+}
+
 struct Working {
-    readout: Readout,
+    acquisition: Acquisition,
+    queue: RecordQueue,
+    source_lines: Vec<SourceLine>,
+    clock: EventClock,
+    live_inputs: Vec<LiveInput>,
+    held: Held,
     batch: EventBatch,
-    newest: Moment,
     ticked: Moment,
     ticks: u64,
+    packets_since_tick: u32,
     ring_most: usize,
     live: Live,
 }
 
 impl Working {
+    fn new(readout: Readout, live: Live) -> Working {
+        let Readout { mut acquisition, rings, queue, source_lines, clock, core: _, stop } = readout;
+        let (mut live_inputs, mut held) = (Vec::new(), Vec::new());
+        for (number, ring) in (0..).zip(rings) {
+            match ring {
+                Ring::Live(ring) => live_inputs.push(LiveInput { number, ring, is_open: true }),
+                Ring::Held(ring) => held.push((number, ring)),
+            }
+        }
+        for (input, ring) in &held {
+            // An input that waits is silent by the times of its own packets alone.
+            acquisition.note_backlog(*input, true);
+            if live_inputs.is_empty() {
+                acquisition.read_on_demand(*input, ring.times);
+            }
+        }
+        let held = Held::new(held, &acquisition, stop);
+        live.note(held.in_turns());
+        Working {
+            held,
+            acquisition,
+            queue,
+            source_lines,
+            clock,
+            live_inputs,
+            batch: EventBatch::default(),
+            ticked: Moment::default(),
+            ticks: 0,
+            packets_since_tick: 0,
+            ring_most: 0,
+            live,
+        }
+    }
+
     fn run(&mut self) {
-        let mut open = vec![true; self.readout.rings.len()];
-        while open.iter().any(|open| *open) {
+        loop {
+            // One time for all rings: what came before it was read, or is known to be unread.
+            let now = clock::now();
             let mut worked = false;
-            for (input, open) in open.iter_mut().enumerate() {
-                if *open {
-                    worked |= self.turn(input);
+            for at in 0..self.live_inputs.len() {
+                if self.live_inputs[at].is_open {
+                    let packets = self.turn(at, now);
+                    let number = self.live_inputs[at].number;
+                    self.acquisition.note_backlog(number, packets >= SLOTS_PER_TURN);
+                    worked |= packets > 0;
                 }
             }
-            self.tick();
-            if !worked {
-                self.rest(&mut open);
+            let turn = self.turn_held(now);
+            if self.clock == EventClock::Wall {
+                self.tick(now);
+            }
+            if !worked && turn != Turn::Worked {
+                if turn == Turn::Over && self.live_inputs.iter().all(|input| !input.is_open) {
+                    break;
+                }
+                self.rest(turn);
             }
         }
     }
 
-    /// Takes what is in one ring, at most one turn's worth.
-    fn turn(&mut self, input: usize) -> bool {
-        let wall = (self.readout.clock == EventClock::Wall).then(clock::now);
-        let Readout { acquisition, rings, .. } = &mut self.readout;
-        let ring = match &mut rings[input] {
-            Ring::Slots(ring) => ring,
-            Ring::Landed(landed) => {
-                let now = wall.unwrap_or_else(clock::now);
-                let count = landed.read(SLOTS_PER_TURN, now, |datagram| {
-                    acquisition.take(input as u16, now, datagram);
-                });
-                return count > 0;
+    /// Takes what is in one live ring, at most one turn's worth; returns how many packets (or slots
+    /// of them).
+    fn turn(&mut self, at: usize, now: Moment) -> usize {
+        let Working { acquisition, live_inputs, .. } = self;
+        let LiveInput { number: input, ring, .. } = &mut live_inputs[at];
+        let input = *input;
+        let ring = match ring {
+            LiveRing::Slots(ring) => ring,
+            LiveRing::Landed(landed) => {
+                let take = |datagram: &Datagram<'_>| acquisition.take(input, now, datagram);
+                return landed.read(SLOTS_PER_TURN, now, take);
             }
-            Ring::Records(records) => {
-                let now = wall.unwrap_or_else(clock::now);
-                let read = records.read(SLOTS_PER_TURN, now, |datagram| {
-                    acquisition.take(input as u16, now, datagram);
+            LiveRing::Records(records) => {
+                let take = |datagram: &Datagram<'_>| acquisition.take(input, now, datagram);
+                return records.read(SLOTS_PER_TURN, now, take).unwrap_or_else(|error| {
+                    self.live.fault(error);
+                    0
                 });
-                return match read {
-                    Ok(count) => count > 0,
-                    Err(error) => {
-                        self.live.fault(error);
-                        false
-                    }
-                };
             }
         };
         let mut slots = 0;
         for slot in ring.peek().take(SLOTS_PER_TURN) {
             slots += 1;
-            self.newest = self.newest.max(slot.meta.time);
-            let now = wall.unwrap_or(self.newest);
             let mut left = slot.meta.datagram_count();
             for datagram in slot.datagrams() {
                 left -= 1;
                 if slot.meta.truncated && left == 0 {
-                    acquisition.take_truncated(input as u16, datagram.bytes.len());
+                    acquisition.take_truncated(input, datagram.bytes.len());
                 } else {
-                    acquisition.take(input as u16, now, &datagram);
+                    acquisition.take(input, now, &datagram);
                 }
             }
         }
@@ -142,38 +204,72 @@ impl Working {
         let has_unread = ring.peek().next().is_some();
         acquisition.note_backlog(input as u16, has_unread);
         self.ring_most = self.ring_most.max(slots * 100 / ring.slots());
-        slots > 0
+        slots
     }
 
-    fn now(&self) -> Moment {
-        match self.readout.clock {
-            EventClock::Wall => clock::now(),
-            EventClock::Data => self.newest,
+    /// Takes packets of the inputs that can wait, in their order, at most one turn's worth.
+    ///
+    /// Where all inputs are files, everything that is done depends on packets alone: time-outs and
+    /// batches too, so that the same files give the same bytes.
+    fn turn_held(&mut self, wall: Moment) -> Turn {
+        for _ in 0..PACKETS_PER_TURN {
+            let lane = match self.held.step(&mut self.acquisition) {
+                Step::Read(lane) => lane,
+                Step::Wait(lane) => return Turn::Waits(lane),
+                Step::Later(wait) => return Turn::Later(wait),
+                Step::Over => return Turn::Over,
+            };
+            let now = match self.clock {
+                EventClock::Wall => wall,
+                EventClock::Data => {
+                    let now = self.held.now();
+                    self.tick_in_files(now);
+                    now
+                }
+            };
+            if !self.acquisition.has_room(self.held.next_bytes(lane)) {
+                self.hand_on(); // open events leave room by themselves
+            }
+            self.held.read(lane, now, &mut self.acquisition);
+        }
+        Turn::Worked
+    }
+
+    /// As [`Self::tick`], in the time of files: it stands still where they have none, so that
+    /// packets count too.
+    fn tick_in_files(&mut self, now: Moment) {
+        self.packets_since_tick += 1;
+        if self.packets_since_tick >= PACKETS_PER_TICK || now.since(self.ticked).as_ns() >= TICK_NS
+        {
+            self.packets_since_tick = 0;
+            self.ticked = now;
+            self.ring_most = self.ring_most.max(self.held.fullest_percent());
+            self.look_at_time(now);
         }
     }
 
     /// Looks at time-outs, hands a batch on when it is due, publishes numbers.
-    fn tick(&mut self) {
-        let now = self.now();
-        let acquisition = &mut self.readout.acquisition;
-        if now.since(self.ticked).as_ns() >= TICK_NS || acquisition.batch_is_due(now) {
+    fn tick(&mut self, now: Moment) {
+        if now.since(self.ticked).as_ns() >= TICK_NS || self.acquisition.batch_is_due(now) {
             self.ticked = now;
-            self.ticks += 1;
-            acquisition.poll(now);
-            for said in acquisition.reports(now) {
-                self.live.note(Some(said));
-            }
-            if acquisition.batch_is_due(now) {
-                self.hand_on();
-            }
-            if self.ticks.is_multiple_of(PUBLISH_TICKS) {
-                self.publish();
-            }
+            self.look_at_time(now);
+        }
+    }
+
+    fn look_at_time(&mut self, now: Moment) {
+        self.ticks += 1;
+        self.acquisition.poll(now);
+        self.acquisition.reports(now).for_each(|said| self.live.note(Some(said)));
+        if self.acquisition.batch_is_due(now) {
+            self.hand_on();
+        }
+        if self.ticks.is_multiple_of(PUBLISH_TICKS) {
+            self.publish();
         }
     }
 
     fn hand_on(&mut self) {
-        let Readout { acquisition, queue, source_lines, .. } = &mut self.readout;
+        let Working { acquisition, queue, source_lines, .. } = self;
         for NewSource { number, input, label } in acquisition.new_sources() {
             let template = source_lines[usize::from(input)].clone();
             queue.source(SourceLine { source: number, name: label, ..template });
@@ -185,26 +281,28 @@ impl Working {
         }
     }
 
-    /// Nothing came: sleeps at the only ring, or for a moment; notices rings that have ended.
-    fn rest(&mut self, open: &mut [bool]) {
-        let count = open.len();
-        let Readout { rings, acquisition, .. } = &mut self.readout;
-        for (input, (ring, open)) in rings.iter_mut().zip(open.iter_mut()).enumerate() {
-            if *open {
-                let timeout = if count == 1 { SLEEP } else { Duration::ZERO };
-                *open = ring.wait(timeout);
-                if !*open {
-                    acquisition.end_input(input as u16);
-                }
+    /// Nothing came: sleeps at the only ring, or for a moment; notices live inputs that have ended.
+    fn rest(&mut self, held: Turn) {
+        let open = self.live_inputs.iter().filter(|input| input.is_open).count();
+        let alone = open == 1 && held == Turn::Over;
+        for input in self.live_inputs.iter_mut().filter(|input| input.is_open) {
+            input.is_open = input.ring.wait(if alone { SLEEP } else { Duration::ZERO });
+            if !input.is_open {
+                self.acquisition.end_input(input.number);
             }
         }
-        if count > 1 {
-            std::thread::sleep(SLEEP / 4);
+        match held {
+            _ if alone => {}
+            Turn::Waits(lane) if open == 0 => self.held.wait(lane, SLEEP),
+            Turn::Later(wait) if open == 0 => {
+                std::thread::sleep(SLEEP.min(Duration::from_nanos(wait.as_ns())));
+            }
+            _ => std::thread::sleep(SLEEP / 4),
         }
     }
 
     fn publish(&mut self) {
-        let acquisition = &self.readout.acquisition;
+        let acquisition = &self.acquisition;
         let mut numbers = Numbers { ring_percent: self.ring_most as u64, ..Numbers::default() };
         self.ring_most = 0;
         for source in acquisition.readout().sources() {
@@ -222,13 +320,14 @@ impl Working {
     }
 
     fn finish(mut self) -> Acquisition {
-        let now = self.now();
-        self.readout.acquisition.finish(now);
-        for said in self.readout.acquisition.last_reports() {
-            self.live.note(Some(said));
-        }
+        let now = match self.clock {
+            EventClock::Wall => clock::now(),
+            EventClock::Data => self.held.now(),
+        };
+        self.acquisition.finish(now);
+        self.acquisition.last_reports().for_each(|said| self.live.note(Some(said)));
         self.hand_on();
         self.publish();
-        self.readout.acquisition
+        self.acquisition
     }
 }

@@ -282,8 +282,9 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
         counters.truncated += taken.truncated;
         let mut remote = end.remote.clone();
         let of_peers = source.roce.as_ref().is_some_and(|roce| roce.push.is_some());
-        if source.shm.is_some() || of_peers {
-            // No thread of this program filled its ring: what was taken is what came.
+        if source.shm.is_some() || of_peers || source.is_replayed() {
+            // No thread of this program filled its ring, or it read ahead of what was due: what was
+            // taken is what came.
             (counters.datagrams, counters.bytes) = (taken.datagrams, taken.bytes);
         }
         if source.roce.is_some() {

@@ -11,6 +11,7 @@ use fluxline::push::{Broken, NextError, PushConsumer, PushCounters};
 use fluxline::ring::{Consumer, Waited};
 use fluxline_proto::{Datagram, Moment, SenderAddress};
 
+use super::held::HeldRing;
 use super::stop::Stop;
 
 /// How long slots that a peer writes are left alone when they are empty.
@@ -18,6 +19,14 @@ const NAP: Duration = Duration::from_micros(100);
 
 /// One input's ring.
 pub enum Ring {
+    /// Of an input that goes on whether it is read or not.
+    Live(LiveRing),
+    /// Of an input that can wait.
+    Held(HeldRing),
+}
+
+/// The ring of a live input.
+pub enum LiveRing {
     /// Slots of this process.
     Slots(Consumer),
     /// Records of another.
@@ -188,17 +197,17 @@ impl Records {
     }
 }
 
-impl Ring {
+impl LiveRing {
     /// Waits for data, at most `timeout`; whether more may come.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {
-            Ring::Slots(ring) => ring.wait(timeout) != Waited::Closed,
-            Ring::Landed(landed) => {
+            LiveRing::Slots(ring) => ring.wait(timeout) != Waited::Closed,
+            LiveRing::Landed(landed) => {
                 std::thread::sleep(timeout.min(NAP));
                 !landed.lanes.iter().all(|(_, reader)| reader.is_over())
             }
-            Ring::Records(records) if records.is_over() => false,
-            Ring::Records(records) => {
+            LiveRing::Records(records) if records.is_over() => false,
+            LiveRing::Records(records) => {
                 if !timeout.is_zero() {
                     records.ring.wait(timeout);
                 }

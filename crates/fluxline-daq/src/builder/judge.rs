@@ -74,13 +74,22 @@ impl Builder {
 
     #[inline]
     fn settle_shared(&mut self, source: u32) {
+        if self.is_pressed() {
+            self.make_room();
+        }
         while let Some(head) = self.lanes.head(SCOPE_ALL) {
             if let Some(blocker) = self.blocker
                 && blocker.slot == head.slot
                 && blocker.source != Some(source)
                 && self.clock < blocker.until
-                && !self.is_pressed()
             {
+                return;
+            }
+            if self.is_stale(SCOPE_ALL, head) {
+                self.lanes.pop(SCOPE_ALL);
+                continue;
+            }
+            if self.is_too_new(head) && !self.is_pressed() {
                 return;
             }
             let Some(why) = self.verdict(head) else { return };
@@ -89,11 +98,29 @@ impl Builder {
         }
     }
 
+    /// Closes the events that were opened first, until there is room. Not the lowest ones: wrong
+    /// keys far ahead must not take the place of all others.
+    fn make_room(&mut self) {
+        while self.is_pressed()
+            && let Some(slot) = self.slab.oldest()
+        {
+            let id = self.slab.event(slot).id;
+            let shared = (id.scope == SCOPE_ALL).then_some(Head { position: id.position, slot });
+            let why = shared.and_then(|head| self.urgent_verdict(head));
+            self.close(slot, why.unwrap_or(Why::Memory));
+        }
+    }
+
+    /// Whether an event of a lane was closed out of turn.
+    fn is_stale(&self, scope: u32, head: Head) -> bool {
+        let event = self.slab.event(head.slot);
+        event.sources.is_empty() || event.id != (EventId { scope, position: head.position })
+    }
+
     /// Why the lowest event closes now; `None`: it waits.
     fn verdict(&mut self, head: Head) -> Option<Why> {
         let opened = self.slab.event(head.slot).opened;
-        let age = self.clock.since(opened);
-        if self.is_pressed() || age >= self.config.time_out {
+        if self.clock.since(opened) >= self.config.time_out {
             self.blocker = None;
             return self.urgent_verdict(head);
         }
@@ -125,7 +152,7 @@ impl Builder {
         }
         let pressed = self.is_pressed();
         let why = match awaited.is_empty() {
-            true => Some(Why::Done),
+            true => (pressed || self.held_until(head).is_none()).then_some(Why::Done),
             false if pressed => Some(Why::Memory),
             false => {
                 let gave_up = awaited.iter().all(|&source| self.gave_up(source, head.slot));
@@ -167,18 +194,42 @@ impl Builder {
     /// Until when an event that no live source can add to waits for others: those that are required
     /// and unseen, that may join, or that are idle. `None`: it does not.
     fn waits_for_more(&self, head: Head) -> Option<Moment> {
+        if let Some(until) = self.held_until(head) {
+            return Some(until);
+        }
         let begun = self.begun.unwrap_or(self.clock) + self.config.time_out;
-        if self.clock < begun && self.members.unseen() > 0 {
+        if self.clock < begun && self.members.unseen() > 0 && !self.inputs.are_on_demand() {
             return Some(begun);
         }
         let until = self.slab.event(head.slot).opened + self.lateness;
         if self.clock >= until {
             return None;
         }
+        if self.inputs.move_clock() {
+            return Some(until); // what is read on demand can wait
+        }
         if self.clock < self.settled {
             return Some(until.min(self.settled));
         }
         self.lacks_idle(head).then_some(until)
+    }
+
+    /// Until when inputs that are read on demand hold an event back: they can wait for sources that
+    /// are not known yet. `None`: they do not.
+    fn held_until(&self, head: Head) -> Option<Moment> {
+        let event = self.slab.event(head.slot);
+        let until = event.opened + self.lateness;
+        if self.clock < until && self.inputs.move_clock() {
+            return Some(until);
+        }
+        (self.is_too_new(head) || self.inputs.hold(head.position)).then_some(self.clock)
+    }
+
+    /// Whether packets of an event may still come out of order from inputs that are read on demand.
+    #[inline]
+    fn is_too_new(&self, head: Head) -> bool {
+        let wait = self.inputs.wait_packets();
+        wait > 0 && self.inputs.packets() - self.slab.event(head.slot).opened_by < wait
     }
 
     /// Whether a source that is idle lacks in an event.
@@ -235,8 +286,7 @@ impl Builder {
             self.close(slot, Why::Done);
         }
         while let Some(Head { position, slot }) = self.lanes.head(source) {
-            let event = self.slab.event(slot);
-            if event.sources.is_empty() || event.id != (EventId { scope: source, position }) {
+            if self.is_stale(source, Head { position, slot }) {
                 self.lanes.pop(source); // it was closed when it was whole
                 continue;
             }
@@ -244,16 +294,14 @@ impl Builder {
             let passed = self.members.get_mut(source).is_some_and(|member| {
                 member.has_passed(position, self.inputs.clock(member.input), lateness)
             });
-            if !passed && !event.has_whole(source) {
+            if !passed && !self.slab.event(slot).has_whole(source) {
                 break;
             }
             self.lanes.pop(source);
             self.close(slot, Why::Done);
         }
-        while self.is_pressed()
-            && let Some(slot) = self.slab.oldest()
-        {
-            self.close(slot, Why::Memory);
+        if self.is_pressed() {
+            self.make_room();
         }
     }
 
@@ -280,10 +328,11 @@ impl Builder {
     /// Closes all events: the run ends.
     pub(super) fn close_all(&mut self) {
         while let Some(head) = self.lanes.head(SCOPE_ALL) {
-            let why = self.verdict(head).unwrap_or(Why::Stop);
-            self.blocker = None;
+            if !self.is_stale(SCOPE_ALL, head) {
+                let why = self.verdict(head).unwrap_or(Why::Stop);
+                self.close(head.slot, why);
+            }
             self.lanes.pop(SCOPE_ALL);
-            self.close(head.slot, why);
         }
         while let Some(slot) = self.slab.oldest() {
             self.close(slot, Why::Stop);

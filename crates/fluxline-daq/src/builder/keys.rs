@@ -8,6 +8,7 @@ use fluxline_proto::Moment;
 use hashbrown::HashMap;
 
 use super::closed::{ClosedEvent, ClosedEvents};
+use super::near::NearBuilder;
 use super::position::Position;
 
 /// What tells one event from another.
@@ -70,7 +71,7 @@ impl Floor {
 /// All keys that are open or remembered.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
-    map: HashMap<EventId, KeyState>,
+    map: HashMap<EventId, KeyState, NearBuilder>,
     closed: ClosedEvents,
     floors: Vec<Floor>,
     shared_floor: Floor,
@@ -80,7 +81,10 @@ impl Keys {
     /// Remembers `closed_max` closed keys.
     pub(super) fn new(closed_max: usize) -> Keys {
         Keys {
-            map: HashMap::with_capacity(closed_max.saturating_add(OPEN_USUAL)),
+            map: HashMap::with_capacity_and_hasher(
+                closed_max.saturating_add(OPEN_USUAL),
+                NearBuilder::default(),
+            ),
             closed: ClosedEvents::new(closed_max),
             floors: Vec::new(),
             shared_floor: Floor::default(),

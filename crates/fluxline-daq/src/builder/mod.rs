@@ -26,6 +26,7 @@ mod lanes;
 mod late;
 mod line;
 mod members;
+mod near;
 mod position;
 mod reports;
 mod slab;
@@ -41,6 +42,7 @@ use fluxline_proto::{Datagram, Moment, Span};
 
 use crate::event::EventBatch;
 use crate::ledger::{BuilderCounters, SourceCounters};
+use crate::merge::Times;
 use crate::readout::Accepted;
 use arrival::Arrival;
 use batch::Gathering;
@@ -53,7 +55,8 @@ use keys::{EventId, KeyState, Keys, SCOPE_ALL};
 use lanes::Lanes;
 use line::{Around, Has, Keyed, Located};
 use members::Members;
-use position::{Anchor, Position, RawKey};
+pub use position::Position;
+use position::{Anchor, RawKey};
 use reports::Reports;
 pub use reports::{Report, Said};
 use slab::Slab;
@@ -281,16 +284,15 @@ impl Builder {
         self.bytes_open() + most <= self.config.bytes_open_max
     }
 
-    /// How far the sources of input `input` have come: generation and key of the newest, as they
-    /// are ordered; `None`: nowhere, or keys are not shared.
+    /// Returns how far input `input` has come: the lower position of its two newest packets.
     #[must_use]
-    pub(crate) fn reached(&self, input: u16) -> Option<(u32, u64)> {
-        if self.keys_are_own() {
-            return None;
-        }
-        let of_input = self.members.iter().filter(|member| member.input == input);
-        let newest = of_input.filter_map(|member| member.newest()).max()?;
-        Some((newest.generation, newest.ordinal))
+    pub(crate) fn position(&self, input: u16) -> Option<Position> {
+        self.inputs.position(input)
+    }
+
+    /// Input `input` is read on demand, as all others are: no event closes before it has passed it.
+    pub(crate) fn read_on_demand(&mut self, input: u16, times: Times) {
+        self.inputs.read_on_demand(input, times);
     }
 
     fn push_alone(&mut self, arrival: &Arrival<'_>) -> Placement {
@@ -393,6 +395,7 @@ impl Builder {
         if counted.is_some_and(|counted| counted.missing > 0) {
             line.forget_before(self.horizon);
         }
+        inputs.reach(input, located.position);
         if !member.is_usual_packet(located) {
             self.arrive(arrival, located);
         }

@@ -2,11 +2,11 @@
 
 /// A place in the order of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Position {
+pub struct Position {
     /// How often keys had counted anew before, or the spill number that packets carry.
-    pub(super) generation: u32,
-    /// The unwrapped key, seen from [`Anchor`].
-    pub(super) ordinal: u64,
+    pub generation: u32,
+    /// The unwrapped key, counted from half the range of numbers below the run's first key.
+    pub ordinal: u64,
 }
 
 impl Position {

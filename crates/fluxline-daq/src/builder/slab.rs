@@ -26,6 +26,8 @@ pub(super) struct OpenEvent {
     pub(super) id: EventId,
     /// When it was opened.
     pub(super) opened: Moment,
+    /// The number of the packet that opened it, of those with a position.
+    pub(super) opened_by: u64,
     /// A window of time closes then.
     pub(super) deadline: Moment,
     pub(super) first: Moment,
@@ -48,6 +50,7 @@ pub(super) struct OpenEvent {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin {
     pub(super) opened: Moment,
+    pub(super) opened_by: u64,
     pub(super) arrival: Moment,
     pub(super) deadline: Moment,
 }
@@ -100,6 +103,7 @@ impl Slab {
         let event = &mut self.slots[slot as usize];
         event.id = id;
         event.opened = begin.opened;
+        event.opened_by = begin.opened_by;
         event.deadline = begin.deadline;
         event.first = begin.arrival;
         event.last = begin.arrival;
@@ -186,6 +190,7 @@ impl OpenEvent {
         OpenEvent {
             id: EventId { scope: SCOPE_ALL, position: Position::default() },
             opened: Moment::default(),
+            opened_by: 0,
             deadline: Moment::default(),
             first: Moment::default(),
             last: Moment::default(),

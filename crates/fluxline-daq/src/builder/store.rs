@@ -83,7 +83,10 @@ impl Builder {
     }
 
     fn begin(&mut self, arrival: &Arrival<'_>, id: EventId, deadline: Moment) -> u32 {
-        let begin = Begin { opened: self.clock, arrival: arrival.datagram.time, deadline };
+        // A file may be read ahead of the time that all files have reached.
+        let opened = self.clock.max(arrival.datagram.time);
+        let opened_by = self.inputs.packets();
+        let begin = Begin { opened, opened_by, arrival: arrival.datagram.time, deadline };
         let slot = self.slab.take(id, begin);
         self.keys.open(id, slot);
         if !arrival.stream {

@@ -69,8 +69,8 @@ pub struct SourceSummary {
     pub lost: u64,
     /// Events that lack it, for whatever reason; late fragments may fill them.
     pub missing: u64,
-    /// In how many generations it was alone, while others were in another.
-    pub alone: u64,
+    /// Whether its keys are, at the end, in a generation that no other source is in.
+    pub alone: bool,
 }
 
 /// A source was silent over some events, and its packet counter later proved that it had sent

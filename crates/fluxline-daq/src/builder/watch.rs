@@ -88,7 +88,7 @@ impl Builder {
             proven_absent: member.proven_absent,
             lost: member.lost,
             missing: member.missing,
-            alone: u64::from(alone),
+            alone,
         }
     }
 

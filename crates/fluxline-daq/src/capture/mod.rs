@@ -8,6 +8,7 @@
 
 mod check_sum;
 mod decap;
+pub mod parts;
 pub mod raw;
 mod records;
 pub mod replay;
@@ -15,7 +16,7 @@ pub mod replay;
 mod tests;
 pub mod writer;
 
-use std::fs::File;
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ fluxline_proto::counters! {
         fragments_conflicting [Sum "frame"] "IP fragments that contradict others, dropped" => "";
         fragments_left [Sum "frame"] "IP fragments whose other parts never came"
             => "The capture lost frames, or began in the middle of a datagram.";
-        cut [Sum "file"] "1 when the file ends in the middle of a frame"
+        cut [Sum "file"] "Files that end in the middle of a frame"
             => "It was cut while it was written or copied; all whole frames were used.";
     }
 }
@@ -114,14 +115,29 @@ pub struct CaptureReader {
     counters: CaptureCounters,
     cut: Option<String>,
     ended: bool,
+    /// Files to be read after this one.
+    following: VecDeque<PathBuf>,
+    /// Frames of the files before this one.
+    frames_before: u64,
 }
 
 impl CaptureReader {
     /// Opens a pcap or pcapng file; which, its first bytes say. Errors: [`CaptureError`].
     pub fn open(path: &Path) -> Result<CaptureReader, CaptureError> {
-        let file = File::open(path)
-            .map_err(|source| CaptureError::Open { file: path.to_path_buf(), source })?;
-        CaptureReader::new(path, file)
+        CaptureReader::new(path, parts::open(path)?)
+    }
+
+    /// Opens the files of one capture, to be read one after the other in this order
+    /// ([`parts::by_first_frame`]). IP fragments are joined across them.
+    ///
+    /// Errors: [`CaptureError`] of the first file; those of the others come when they are due.
+    pub fn open_parts(
+        first: &Path,
+        following: Vec<PathBuf>,
+    ) -> Result<CaptureReader, CaptureError> {
+        let mut reader = CaptureReader::open(first)?;
+        reader.following = following.into();
+        Ok(reader)
     }
 
     /// Reads a capture from anywhere; `name` is what messages call it.
@@ -137,6 +153,8 @@ impl CaptureReader {
             counters: CaptureCounters::default(),
             cut: None,
             ended: false,
+            following: VecDeque::new(),
+            frames_before: 0,
         })
     }
 
@@ -152,7 +170,8 @@ impl CaptureReader {
 
     /// The next datagram, or `None` at the end. Cost: one copy of the frame.
     ///
-    /// Errors: a block that no capture has; what came before it was good.
+    /// Errors: a block that no capture has; what came before it was good. The next call goes on
+    /// with the next file, if there is one.
     #[allow(clippy::should_implement_trait, reason = "it lends")]
     pub fn next(&mut self) -> Result<Option<Datagram<'_>>, CaptureError> {
         loop {
@@ -162,16 +181,17 @@ impl CaptureReader {
             let record = match self.records.next() {
                 Ok(Next::Frame(record)) => record,
                 Ok(Next::End) => {
-                    self.end(None);
+                    self.next_file()?;
                     continue;
                 }
                 Ok(Next::Cut) => {
-                    self.end(Some("the file ends in the middle of a frame"));
+                    self.note_cut();
+                    self.next_file()?;
                     continue;
                 }
                 Err(problem) => {
-                    self.ended = true;
-                    let (file, frames) = (self.file.clone(), self.counters.frames);
+                    let (file, frames) = (self.file.clone(), self.frames_of_file());
+                    self.next_file()?;
                     return Err(CaptureError::Damaged { file, frames, problem });
                 }
             };
@@ -199,17 +219,32 @@ impl CaptureReader {
         }
     }
 
-    fn end(&mut self, cut: Option<&str>) {
-        self.ended = true;
-        self.counters.fragments_left += self.decap.fragments_waiting();
-        self.cut = cut.map(|what| {
-            self.counters.cut = 1;
-            format!(
-                "{}: {what}; the {} whole frames before it were used.",
-                self.file.display(),
-                self.counters.frames
-            )
-        });
+    /// Goes on with the next file that can be opened; without one, this is the end.
+    fn next_file(&mut self) -> Result<(), CaptureError> {
+        let Some(file) = self.following.pop_front() else {
+            self.ended = true;
+            self.counters.fragments_left += self.decap.fragments_waiting();
+            return Ok(());
+        };
+        self.frames_before = self.counters.frames;
+        self.records = Records::new(&file, parts::open(&file)?)?;
+        self.file = file;
+        Ok(())
+    }
+
+    fn frames_of_file(&self) -> u64 {
+        self.counters.frames - self.frames_before
+    }
+
+    fn note_cut(&mut self) {
+        self.counters.cut += 1;
+        let before = self.cut.take().map_or(String::new(), |before| format!("{before} "));
+        self.cut = Some(format!(
+            "{before}{}: the file ends in the middle of a frame; the {} whole frames before it \
+             were used.",
+            self.file.display(),
+            self.frames_of_file()
+        ));
     }
 
     /// What the capture held so far.
@@ -218,7 +253,7 @@ impl CaptureReader {
         &self.counters
     }
 
-    /// A sentence when the file ends in the middle of a frame; known at the end.
+    /// A sentence for each file that ended in the middle of a frame; known at the end.
     #[must_use]
     pub fn cut(&self) -> Option<String> {
         self.cut.clone()

@@ -1,12 +1,12 @@
 //! Files of raw payloads: what some boards' own tools write, without addresses and times.
 
-use std::fs::File;
+use std::collections::VecDeque;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use fluxline_proto::{Datagram, Moment, SenderAddress};
 
-use super::CaptureError;
+use super::{CaptureError, parts};
 
 /// How payloads are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum Framing {
     U32Be,
 }
 
+/// Read at a time \[byte\].
+const BUFFER_BYTES: usize = 1 << 20;
 /// The longest payload \[byte\]: what a UDP datagram can carry.
 const PAYLOAD_BYTES_MAX: usize = 65_527;
 
@@ -35,16 +37,32 @@ pub struct RawReader {
     read: Box<dyn Read + Send>,
     framing: Framing,
     payload: Vec<u8>,
+    /// Payloads of this file.
     payloads: u64,
     cut: Option<String>,
+    /// Files to be read after this one.
+    following: VecDeque<PathBuf>,
 }
 
 impl RawReader {
     /// Opens a file of raw payloads.
     pub fn open(path: &Path, framing: Framing) -> Result<RawReader, CaptureError> {
-        let file = File::open(path)
-            .map_err(|source| CaptureError::Open { file: path.to_path_buf(), source })?;
-        Ok(RawReader::new(path, BufReader::with_capacity(1 << 20, file), framing))
+        let read = BufReader::with_capacity(BUFFER_BYTES, parts::open(path)?);
+        Ok(RawReader::new(path, read, framing))
+    }
+
+    /// Opens files of raw payloads, to be read one after the other in this order. No payload goes
+    /// on in the next file.
+    ///
+    /// Errors: [`CaptureError`] of the first file; those of the others come when they are due.
+    pub fn open_parts(
+        first: &Path,
+        following: Vec<PathBuf>,
+        framing: Framing,
+    ) -> Result<RawReader, CaptureError> {
+        let mut reader = RawReader::open(first, framing)?;
+        reader.following = following.into();
+        Ok(reader)
     }
 
     /// Reads raw payloads from anywhere; `name` is what messages call it.
@@ -56,15 +74,39 @@ impl RawReader {
             payload: Vec::new(),
             payloads: 0,
             cut: None,
+            following: VecDeque::new(),
         }
     }
 
     /// The next payload, or `None` at the end. It has no sender, no port and no time.
     ///
-    /// Errors: a length that no UDP payload has; a disk that does not answer.
+    /// Errors: a length that no UDP payload has; a disk that does not answer. The next call goes on
+    /// with the next file, if there is one.
     #[allow(clippy::should_implement_trait, reason = "it lends")]
     pub fn next(&mut self) -> Result<Option<Datagram<'_>>, CaptureError> {
-        let Some(length) = self.length()? else { return Ok(None) };
+        loop {
+            match self.read_payload() {
+                Ok(true) => break,
+                Ok(false) if self.following.is_empty() => return Ok(None),
+                Ok(false) => self.next_file()?,
+                Err(error) => {
+                    self.read = Box::new(io::empty()); // nothing behind it can be trusted
+                    return Err(error);
+                }
+            }
+        }
+        self.payloads += 1;
+        Ok(Some(Datagram {
+            bytes: &self.payload,
+            sender: SenderAddress::NONE,
+            port: 0,
+            time: Moment::default(),
+        }))
+    }
+
+    /// Reads the next payload of this file; `false` at its end.
+    fn read_payload(&mut self) -> Result<bool, CaptureError> {
+        let Some(length) = self.length()? else { return Ok(false) };
         if length > PAYLOAD_BYTES_MAX {
             let problem = format!(
                 "payload {} would have {length} bytes, and a datagram has at most \
@@ -80,18 +122,21 @@ impl RawReader {
         let got = got?;
         if got < length || (length == 0 && matches!(self.framing, Framing::Fixed { .. })) {
             self.note_cut(got);
-            return Ok(None);
+            return Ok(false);
         }
-        self.payloads += 1;
-        Ok(Some(Datagram {
-            bytes: &self.payload,
-            sender: SenderAddress::NONE,
-            port: 0,
-            time: Moment::default(),
-        }))
+        Ok(true)
     }
 
-    /// A sentence when the file ends in the middle of a payload; known at the end.
+    fn next_file(&mut self) -> Result<(), CaptureError> {
+        if let Some(file) = self.following.pop_front() {
+            self.payloads = 0;
+            self.read = Box::new(BufReader::with_capacity(BUFFER_BYTES, parts::open(&file)?));
+            self.file = file;
+        }
+        Ok(())
+    }
+
+    /// A sentence for each file that ended in the middle of a payload; known at the end.
     #[must_use]
     pub fn cut(&self) -> Option<String> {
         self.cut.clone()
@@ -134,8 +179,9 @@ impl RawReader {
 
     fn note_cut(&mut self, got: usize) {
         if got > 0 {
+            let before = self.cut.take().map_or(String::new(), |before| format!("{before} "));
             self.cut = Some(format!(
-                "{}: the file ends in the middle of payload {}; the {} before it were used.",
+                "{before}{}: the file ends in the middle of payload {}; the {} before it were used.",
                 self.file.display(),
                 self.payloads,
                 self.payloads

@@ -193,6 +193,8 @@ pub struct Recorder {
     /// Tells a recovery that the run goes on.
     _lock: Option<File>,
     folder: RunFolder,
+    /// What event files call the run.
+    name: String,
     config: RecorderConfig,
     state: RecorderState,
     counts: RecorderCounts,
@@ -226,6 +228,7 @@ impl Recorder {
         Recorder {
             // The folder was made for this run: nobody else can hold its lock.
             _lock: lock(&folder).ok().flatten(),
+            name: folder.id(),
             folder,
             config,
             state: RecorderState::Recording,
@@ -240,6 +243,12 @@ impl Recorder {
             stage: Stage::default(),
             ways: Ways::new(config.write),
         }
+    }
+
+    /// Sets the run's name in event files; without it, they say the folder's. The same name in each
+    /// run makes files of the same events equal, byte for byte.
+    pub fn name_run(&mut self, name: &str) {
+        name.clone_into(&mut self.name);
     }
 
     /// Gives a clock to measure with: [`WriteMode::Auto`] then finds the faster way to the disk.
@@ -376,7 +385,7 @@ impl Recorder {
     fn begin_file(&mut self) -> Result<(), WriteFault> {
         let path = self.folder.path().join(event_file_name(self.next_file));
         let formats = self.folder.formats().unwrap_or_default();
-        let schema = file_schema(&self.folder.id(), &formats);
+        let schema = file_schema(&self.name, &formats);
         let opened = MessageFile::create(&path, self.ways.may_go_past_cache());
         let begun = opened.map_err(|error| disk_fault(&path, &error)).and_then(|file| {
             let path = path.clone();

@@ -367,6 +367,14 @@ impl Consumer {
         Filled { len: self.tail_seen.wrapping_sub(self.head), next: 0, consumer: self }
     }
 
+    /// The slots that the last [`Consumer::peek`] showed and that were not released since.
+    ///
+    /// Cost: none that is shared with the producer.
+    #[must_use]
+    pub fn shown(&self) -> Filled<'_> {
+        Filled { len: self.tail_seen.wrapping_sub(self.head), next: 0, consumer: self }
+    }
+
     /// Hands the oldest `count` slots back to the producer.
     ///
     /// # Panics

@@ -8,6 +8,7 @@ use fluxline_proto::{Datagram, Moment, SenderAddress};
 use super::super::*;
 use super::world::MS;
 use crate::acquisition::Acquisition;
+use crate::merge::{Lane, Merge, Times};
 use crate::readout::ReadoutLimits;
 
 const BOARD: &str = r#"
@@ -52,34 +53,41 @@ impl File {
 type Events = BTreeMap<u64, BTreeSet<u16>>;
 
 /// Reads the files on demand; gives the batch of all events, and the sources of each.
-fn read(mut files: Vec<File>) -> (EventBatch, Events) {
+fn read(mut files: Vec<File>, times: Times) -> (EventBatch, Events) {
     let description = Description::load("board", BOARD, &BTreeMap::new()).expect("a description");
     let inputs = files.iter().map(|its| (format!("file{}", its.board), description.clone()));
     let config = BuilderConfig { mode: Mode::Key(Scope::Global), ..BuilderConfig::default() };
     let mut acquisition = Acquisition::new(inputs.collect(), ReadoutLimits::default(), config);
-    let mut newest = Moment::default();
     let mut counts = vec![0_u32; files.len()];
     for input in 0..files.len() {
         acquisition.note_backlog(input as u16, true);
+        acquisition.read_on_demand(input as u16, times);
     }
+    let lane = |input| Lane { input: input as u16, times, has_positions: true };
+    let mut merge = Merge::new((0..files.len()).map(lane));
     loop {
-        let open = (0..files.len()).filter(|&input| !files[input].packets.is_empty());
-        let open: Vec<u16> = open.map(|input| input as u16).collect();
-        let Some(input) = acquisition.most_wanted(&open) else { break };
-        let file = &mut files[usize::from(input)];
+        while let Some(lane) = merge.unknown() {
+            match files[lane].packets.front() {
+                Some(packet) => merge.show(lane, Moment::from_ns(packet.0)),
+                None => merge.end(lane),
+            }
+        }
+        let Some(lane) = merge.choose(|input| acquisition.position(input)) else { break };
+        let input = lane as u16;
+        merge.take(lane);
+        let file = &mut files[lane];
         let (at, key) = file.packets.pop_front().expect("it is open");
-        let count = &mut counts[usize::from(input)];
+        let count = &mut counts[lane];
         let bytes = [&file.board.to_le_bytes()[..], &count.to_le_bytes(), &key.to_le_bytes()];
         let (bytes, time) = (bytes.concat(), Moment::from_ns(at));
         *count += 1;
-        newest = newest.max(time);
         let datagram = Datagram { bytes: &bytes, sender: SenderAddress::NONE, port: 1, time };
-        acquisition.take(input, newest, &datagram);
+        acquisition.take(input, merge.now(), &datagram);
         if file.packets.is_empty() {
             acquisition.end_input(input);
         }
     }
-    acquisition.finish(newest);
+    acquisition.finish(merge.now());
     let batch = acquisition.take_batch(EventBatch::default());
     let mut events = Events::new();
     let (mut packet, mut byte) = (0, 0);
@@ -109,7 +117,7 @@ fn files_of_different_begins_lengths_and_clocks_give_exactly_the_events_that_exi
             wanted.entry(u64::from(key)).or_default().insert(file.board);
         }
     }
-    let (batch, events) = read(files.clone());
+    let (batch, events) = read(files.clone(), Times::Captured);
     assert!(events == wanted, "the events are not those of the files");
     let late = |batch: &EventBatch| {
         let late = batch.events.iter().filter(|its| its.status == crate::event::EventStatus::Late);
@@ -118,12 +126,12 @@ fn files_of_different_begins_lengths_and_clocks_give_exactly_the_events_that_exi
     assert_eq!((batch.events.len(), late(&batch)), (wanted.len(), 0));
     // Ten runs are identical; and the order of the files does not change an event.
     for _ in 0..10 {
-        assert!(read(files.clone()).0 == batch, "a run is not repeated");
+        assert!(read(files.clone(), Times::Captured).0 == batch, "a run is not repeated");
     }
     for turn in 1..files.len() {
         let mut turned = files.clone();
         turned.rotate_left(turn);
-        assert!(read(turned).1 == wanted, "the order of files changes events");
+        assert!(read(turned, Times::Captured).1 == wanted, "the order of files changes events");
     }
 }
 
@@ -132,7 +140,7 @@ fn files_without_times_are_merged_by_their_keys() {
     let mut files: Vec<File> = (0..4).map(|board| File::new(board, 0..256, 0)).collect();
     files[2].packets.drain(..100);
     files.iter_mut().flat_map(|its| &mut its.packets).for_each(|packet| packet.0 = 0);
-    let (batch, events) = read(files);
+    let (batch, events) = read(files, Times::Absent);
     assert_eq!((batch.events.len(), batch.packets.len()), (256, 924));
     assert!(events.iter().all(|its| its.1.len() == if *its.0 < 100 { 3 } else { 4 }));
 }

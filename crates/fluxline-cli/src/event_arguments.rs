@@ -1,0 +1,210 @@
+//! `[events]` of an experiment file as options of the command line.
+
+use clap::{Args, ValueEnum};
+
+use crate::experiment::{Build, Events, LateWord, Require, WindowClock};
+use crate::failure::Failure;
+
+/// How packets become events. Each option overrides the key of `[events]` with its name.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Events")]
+pub struct EventArguments {
+    /// How packets become events; default: what the experiment or the description has
+    #[arg(long, value_enum)]
+    pub events: Option<BuildArgument>,
+    /// Sources that an event needs: a number, or their labels, separated by commas
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "COUNT|LABEL,...")]
+    pub require: Vec<String>,
+    /// How long a source may be silent, while others send, before events go on without it \[ms\]
+    #[arg(long, value_name = "MS")]
+    pub timeout_ms: Option<u64>,
+    /// How long events wait for a source that sends and lags behind the others \[ms\]
+    #[arg(long, value_name = "MS")]
+    pub lag_max_ms: Option<u64>,
+    /// How long packets may come out of order \[ms\]
+    #[arg(long, value_name = "MS")]
+    pub jitter_ms: Option<u64>,
+    /// What becomes of packets whose event was closed before they came
+    #[arg(long, value_enum)]
+    pub late: Option<LateArgument>,
+    /// Width of a time window \[µs\], with --events window
+    #[arg(long, value_name = "US")]
+    pub window_us: Option<u64>,
+    /// Keep a time window open so long after its end \[µs\], with --events window
+    #[arg(long, value_name = "US")]
+    pub lateness_us: Option<u64>,
+    /// Whose clock time windows use, with --events window
+    #[arg(long, value_enum)]
+    pub window_clock: Option<WindowClockArgument>,
+    /// Most events under construction; 0: as many as --bytes-max allows
+    #[arg(long, value_name = "EVENTS")]
+    pub open_max: Option<u32>,
+    /// Most bytes under construction
+    #[arg(long, value_name = "BYTES")]
+    pub bytes_max: Option<u64>,
+}
+
+/// How packets become events.
+#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
+pub enum BuildArgument {
+    /// Every packet is an event
+    Packet,
+    /// Packets of one key are an event, over all sources
+    Key,
+    /// Packets of one key and one source are an event
+    Source,
+    /// Packets of one time window are an event
+    Window,
+}
+
+/// What becomes of late fragments.
+#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
+pub enum LateArgument {
+    /// Rows of their own, with status late
+    Record,
+    /// Counted, and not recorded
+    Drop,
+}
+
+/// Which clock time windows use.
+#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
+pub enum WindowClockArgument {
+    /// When packets arrived
+    Arrival,
+    /// The sensors' times
+    Sensor,
+}
+
+impl EventArguments {
+    /// Overrides what was given in `events`.
+    ///
+    /// Errors: an option that the resulting way of building events does not use.
+    pub fn apply(&self, events: &mut Events) -> Result<(), Failure> {
+        if let Some(build) = self.events {
+            events.build = match build {
+                BuildArgument::Packet => Build::Packet,
+                BuildArgument::Key => Build::Key,
+                BuildArgument::Source => Build::Source,
+                BuildArgument::Window => Build::Window,
+            };
+        }
+        self.check_use(events.build)?;
+        if !self.require.is_empty() {
+            events.require = match &self.require[..] {
+                [one] if one.parse::<u32>().is_ok() => {
+                    Require::Count(one.parse().unwrap_or_default())
+                }
+                labels => Require::Labels(labels.to_vec()),
+            };
+        }
+        if let Some(clock) = self.window_clock {
+            events.window_clock = match clock {
+                WindowClockArgument::Arrival => WindowClock::Arrival,
+                WindowClockArgument::Sensor => WindowClock::Sensor,
+            };
+        }
+        if let Some(late) = self.late {
+            events.late = match late {
+                LateArgument::Record => LateWord::Record,
+                LateArgument::Drop => LateWord::Drop,
+            };
+        }
+        replace(&mut events.timeout_ms, self.timeout_ms);
+        replace(&mut events.lag_max_ms, self.lag_max_ms);
+        replace(&mut events.jitter_ms, self.jitter_ms);
+        replace(&mut events.window_us, self.window_us);
+        replace(&mut events.lateness_us, self.lateness_us);
+        replace(&mut events.open_max, self.open_max);
+        replace(&mut events.bytes_max, self.bytes_max);
+        Ok(())
+    }
+
+    /// An option that is ignored is a mistake that nobody sees.
+    fn check_use(&self, build: Build) -> Result<(), Failure> {
+        let of_windows = [
+            ("--window-us", self.window_us.is_some()),
+            ("--lateness-us", self.lateness_us.is_some()),
+            ("--window-clock", self.window_clock.is_some()),
+        ];
+        let of_several = [("--require", !self.require.is_empty())];
+        let unused = |options: &[(&'static str, bool)]| {
+            options.iter().find(|(_, given)| *given).map(|(name, _)| *name)
+        };
+        if let Some(option) = unused(&of_windows).filter(|_| build != Build::Window) {
+            return Err(Failure::input(format_args!(
+                "{option} is for events that are time windows: add --events window."
+            )));
+        }
+        if let Some(option) =
+            unused(&of_several).filter(|_| !matches!(build, Build::Key | Build::Window))
+        {
+            return Err(Failure::input(format_args!(
+                "{option} is for events of several sources: add --events key or --events window."
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn replace<T>(value: &mut T, by: Option<T>) {
+    if let Some(by) = by {
+        *value = by;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::EventArguments;
+    use crate::experiment::{Build, Events, Require};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        events: EventArguments,
+    }
+
+    fn applied(line: &[&str]) -> Result<Events, String> {
+        let line = Line::parse_from([&["x"], line].concat());
+        let mut events = Events::default();
+        line.events.apply(&mut events).map_err(|failure| failure.message)?;
+        Ok(events)
+    }
+
+    #[test]
+    fn every_key_of_events_is_an_option() {
+        let keys = serde_json::to_value(Events::default()).expect("JSON");
+        let command = <Line as clap::CommandFactory>::command();
+        for key in keys.as_object().expect("a table").keys() {
+            let option = if key == "build" { "events" } else { key };
+            let there = command.get_arguments().any(|argument| argument.get_long() == Some(option));
+            assert!(there, "--{option}");
+        }
+    }
+
+    #[test]
+    fn a_number_counts_sources_and_words_name_them() {
+        let events = applied(&["--events", "key", "--require", "4"]).expect("applied");
+        assert_eq!((events.build, events.require), (Build::Key, Require::Count(4)));
+        let events = applied(&["--events", "key", "--require", "a,b=1"]).expect("applied");
+        assert_eq!(events.require, Require::Labels(vec!["a".into(), "b=1".into()]));
+        let events = applied(&["--timeout-ms", "7", "--bytes-max", "9"]).expect("applied");
+        assert_eq!((events.timeout_ms, events.bytes_max), (7, 9));
+    }
+
+    #[test]
+    fn an_option_that_would_do_nothing_is_an_error() {
+        for (line, wanted) in [
+            (&["--window-us", "5"][..], "--events window"),
+            (&["--require", "4"], "--events key"),
+            (&["--events", "packet", "--require", "4"], "--events key"),
+        ] {
+            let message = applied(line).expect_err("refused");
+            assert!(
+                message.contains(line[line.len() - 2]) && message.contains(wanted),
+                "{message}"
+            );
+        }
+    }
+}
