@@ -241,6 +241,24 @@ fn recorded_speed_has_one_clock_for_all_files() {
 }
 
 #[test]
+fn a_stop_in_the_middle_of_a_replay_leaves_what_is_not_due_and_closes_the_run() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let mut sources = String::new();
+    for board in 0..2 {
+        let packets = Board { board, period: 10 * MS, latency: 0 }.packets(0..6000);
+        let file = write_capture(scratch.path(), &format!("{board}.pcapng"), packets);
+        sources +=
+            &source(&format!("{board}"), &pcap(&file)).replace("file", "speed = 'recorded'\nfile");
+    }
+    let experiment = format!("seconds = 0.3\n{sources}[events]\nbuild = 'key'\n");
+    let (document, _) = run(&experiment); // the files last for a minute
+    let totals = &document["totals"];
+    let recorded = number(totals, "recorded");
+    assert!((2..1000).contains(&recorded), "{totals}");
+    assert_eq!(number(totals, "datagrams"), recorded, "{totals}");
+}
+
+#[test]
 fn repeated_options_are_sources_and_a_pattern_is_one_of_several_parts() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let board = |board| Board { board, period: MS, latency: u64::from(board) * US };

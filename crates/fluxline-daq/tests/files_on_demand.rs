@@ -65,14 +65,13 @@ fn random_files(random: &mut Xoshiro256PlusPlus, faults: Faults) -> Vec<File> {
             let prescale = [1, 1, 1, 10][below(random, 4) as usize];
             let (begin, end) = (below(random, 100), 200 + below(random, 200));
             let latency = below(random, 5) * MS;
-            let mut number = below(random, 1000) as u32;
-            for event in (begin..end).filter(|event| event % prescale == 0) {
+            let events = (begin..end).filter(|event| event % prescale == 0);
+            for (number, event) in (below(random, 1000) as u32..).zip(events) {
                 let time = clock + event * MS + latency;
                 let lost = faults == Faults::Yes && below(random, 50) == 0;
                 if !lost {
                     packets.push(Packet { time, board, number, event });
                 }
-                number += 1;
             }
             board += 1;
         }

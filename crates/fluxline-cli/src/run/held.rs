@@ -139,8 +139,19 @@ impl Held {
         let due = |pace: &mut Pace| pace.due(self.merge.now(), clock::monotonic());
         match self.pace.as_mut().and_then(due) {
             None => Step::Read(lane),
-            Some(_) if self.stop.is_over() => Step::Over,
+            Some(_) if self.stop.is_over() => {
+                self.end(acquisition);
+                Step::Over
+            }
             Some(wait) => Step::Later(wait),
+        }
+    }
+
+    /// Ends all inputs: what is not due yet is left.
+    fn end(&mut self, acquisition: &mut Acquisition) {
+        for lane in 0..self.rings.len() {
+            self.merge.end(lane);
+            acquisition.end_input(self.merge.lane(lane).input);
         }
     }
 

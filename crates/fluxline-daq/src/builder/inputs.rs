@@ -52,6 +52,8 @@ pub(super) struct Inputs {
     list: Vec<Input>,
     /// Packets with a position, of inputs that are read on demand.
     packets: u64,
+    /// [`DISORDER_PACKETS`] of each input that is read on demand and has not ended.
+    wait_packets: u64,
 }
 
 impl Inputs {
@@ -78,6 +80,7 @@ impl Inputs {
     /// `input` will give no more packets.
     pub(super) fn end(&mut self, input: u16) {
         self.get(input).ended = true;
+        self.count_waiting();
     }
 
     /// Whether `input` will give no more packets.
@@ -117,20 +120,33 @@ impl Inputs {
             Times::Captured => OnDemand::WithTimes,
             Times::Absent => OnDemand::WithoutTimes,
         };
+        self.count_waiting();
     }
 
-    /// Whether inputs that are read on demand hold back an event at `position` that was opened by
-    /// packet number `opened_by`: one has not passed it, so that any source may still come with it.
-    #[inline]
-    pub(super) fn hold(&self, position: Position, opened_by: u64) -> bool {
+    fn count_waiting(&mut self) {
         let is_open = |of: &&Input| of.on_demand != OnDemand::No && !of.ended;
-        let mut waited = self.packets - opened_by;
-        self.list.iter().filter(is_open).any(|of| {
-            let has_passed = of.position().is_some_and(|reached| reached > position);
-            let too_soon = waited < DISORDER_PACKETS;
-            waited = waited.saturating_sub(DISORDER_PACKETS);
-            too_soon || !has_passed
-        })
+        self.wait_packets = self.list.iter().filter(is_open).count() as u64 * DISORDER_PACKETS;
+    }
+
+    /// How many packets an event waits for, so that those out of order come.
+    #[inline]
+    pub(super) fn wait_packets(&self) -> u64 {
+        self.wait_packets
+    }
+
+    /// Whether an input that is read on demand has not passed `position`, so that any source may
+    /// still come with it.
+    #[inline]
+    pub(super) fn hold(&self, position: Position) -> bool {
+        let is_open = |of: &&Input| of.on_demand != OnDemand::No && !of.ended;
+        let is_behind = |of: &Input| of.position().is_none_or(|reached| reached <= position);
+        self.wait_packets > 0 && self.list.iter().filter(is_open).any(is_behind)
+    }
+
+    /// Whether inputs are read on demand: some are, so all are.
+    #[inline]
+    pub(super) fn are_on_demand(&self) -> bool {
+        self.list.iter().any(|of| of.on_demand != OnDemand::No)
     }
 
     /// Whether an input that is read on demand will move the clock.

@@ -89,6 +89,9 @@ impl Builder {
                 self.lanes.pop(SCOPE_ALL);
                 continue;
             }
+            if self.is_too_new(head) && !self.is_pressed() {
+                return;
+            }
             let Some(why) = self.verdict(head) else { return };
             self.lanes.pop(SCOPE_ALL);
             self.close(head.slot, why);
@@ -195,12 +198,15 @@ impl Builder {
             return Some(until);
         }
         let begun = self.begun.unwrap_or(self.clock) + self.config.time_out;
-        if self.clock < begun && self.members.unseen() > 0 {
+        if self.clock < begun && self.members.unseen() > 0 && !self.inputs.are_on_demand() {
             return Some(begun);
         }
         let until = self.slab.event(head.slot).opened + self.lateness;
         if self.clock >= until {
             return None;
+        }
+        if self.inputs.move_clock() {
+            return Some(until); // what is read on demand can wait
         }
         if self.clock < self.settled {
             return Some(until.min(self.settled));
@@ -216,7 +222,14 @@ impl Builder {
         if self.clock < until && self.inputs.move_clock() {
             return Some(until);
         }
-        self.inputs.hold(head.position, event.opened_by).then_some(self.clock)
+        (self.is_too_new(head) || self.inputs.hold(head.position)).then_some(self.clock)
+    }
+
+    /// Whether packets of an event may still come out of order from inputs that are read on demand.
+    #[inline]
+    fn is_too_new(&self, head: Head) -> bool {
+        let wait = self.inputs.wait_packets();
+        wait > 0 && self.inputs.packets() - self.slab.event(head.slot).opened_by < wait
     }
 
     /// Whether a source that is idle lacks in an event.

@@ -142,9 +142,9 @@ fn csv_says_what_was_recorded() {
     assert_eq!(
         events,
         format!(
-            "event,key,status,missing,first_time,last_time,built_time,packets,bytes\n\
-             0,100,complete,,{time},{time},{time},2,42\n\
-             1,101,complete,,{time},{time},{time},2,42\n"
+            "event,key,generation,source,status,missing,first_time,last_time,built_time,packets,bytes\n\
+             0,100,0,,complete,,{time},{time},{time},2,42\n\
+             1,101,0,,complete,,{time},{time},{time},2,42\n"
         )
     );
     let packets = fs::read_to_string(out.join("packets.csv")).unwrap();
