@@ -300,3 +300,41 @@ crc = { algorithm = "crc-64/xz", at = -8 }
     assert_eq!(reject.reason, RejectReason::Checksum);
     assert_eq!(parse(&description, &[1, 2]).expect_err("short").reason, RejectReason::Short);
 }
+
+const SPILLS: &str = r#"
+name = "spills"
+about = "a board that counts its triggers anew with each spill"
+reference = "this test"
+byte-order = "big"
+[[packet]]
+name = "data"
+fields = [
+  { type = "u8", name = "spill" },
+  { type = "u16", name = "trigger" },
+  { type = "u64", name = "run" },
+]
+event = { key = "trigger", spill = "spill" }
+"#;
+
+#[test]
+fn a_spill_number_is_found_beside_the_key() {
+    let description = load(SPILLS);
+    let packet = [7, 1, 2, 0, 0, 0, 0, 0, 0, 0, 9];
+    let parsed = parse(&description, &packet).expect("a right packet");
+    assert_eq!((parsed.event, parsed.spill), (Some(0x0102), Some(7)));
+    let event = description.packet_types()[0].event.as_ref().expect("an event");
+    assert_eq!(event.spill.as_ref().map(|spill| spill.bits), Some(8));
+    let none = load(&SPILLS.replace(", spill = \"spill\"", ""));
+    assert_eq!(parse(&none, &packet).expect("a right packet").spill, None);
+}
+
+#[test]
+fn a_spill_number_of_more_than_32_bits_is_refused() {
+    let wide = SPILLS.replace("spill = \"spill\"", "spill = \"run\"");
+    let error = Description::load("test.toml", &wide, &BTreeMap::new()).expect_err("too wide");
+    let text = error.to_string();
+    assert!(text.contains("`event.spill`: its value can be 18446744073709551615"), "{text}");
+    assert!(text.contains("(run) & 0xffffffff"), "{text}");
+    let masked = SPILLS.replace("spill = \"spill\"", "spill = \"run & 0xffffffff\"");
+    load(&masked);
+}
