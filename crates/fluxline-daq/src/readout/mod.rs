@@ -5,6 +5,7 @@
 //! types that share a counter. Packets that may go on are handed to a closure, which runs once,
 //! twice (a packet kept aside was cleared by the next one) or not at all per packet.
 
+mod content;
 mod missing;
 mod rejects;
 pub mod sequence;
@@ -19,6 +20,7 @@ use hashbrown::HashMap;
 
 use crate::ledger::SourceCounters;
 
+use content::content_of;
 use rejects::Rejects;
 pub use rejects::{FIRST_BYTES_MAX, RejectRow};
 use sequence::{
@@ -240,6 +242,7 @@ impl Readout {
             time_ns: parsed.sensor_time_ns,
             key: parsed.event.map(|key| key << (64 - rule.event_bits())),
             arrival: Some(datagram.time),
+            content: Some(content_of(datagram.bytes)),
         };
         let observed = source.lines[line].tracker.observe(value, evidence);
         if let Some(fate) = observed.held {
