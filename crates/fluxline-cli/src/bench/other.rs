@@ -8,11 +8,11 @@ use fluxline::shm::Shm;
 use fluxline::{clock, pin};
 use fluxline_proto::fabric::{Completion, Fabric};
 
+use super::BenchError;
 use super::node::{self, ADAPTIVE, GRANT, HERE, LARGE_RING_BYTES, RING_BYTES, SPIN, THERE};
 use super::order::{Order, Task, Way};
 use super::pair::LOOK_RECORDS;
 use super::watch::MEET_LIMIT;
-use super::BenchError;
 use crate::run::Stop;
 
 /// Fruitless looks between two looks at the other's life: some milliseconds.
