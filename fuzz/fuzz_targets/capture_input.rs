@@ -1,27 +1,2 @@
-//! Captures from strangers: any bytes end in datagrams, counts and sentences.
 #![no_main]
-
-use std::io::Cursor;
-use std::path::Path;
-
-use fluxline_daq::capture::CaptureReader;
-use fluxline_daq::capture::raw::{Framing, RawReader};
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| {
-    if let Ok(mut reader) = CaptureReader::new(Path::new("fuzz"), Cursor::new(bytes.to_vec())) {
-        while let Ok(Some(datagram)) = reader.next() {
-            assert!(datagram.bytes.len() <= 65_535);
-        }
-        let c = reader.counters();
-        // Each frame is one kind; a joined datagram is counted beside its fragments.
-        let kinds = c.datagrams + c.port_filtered + c.not_udp + c.not_ip + c.unknown_link;
-        let kinds = kinds + c.malformed + c.cut_short + c.ip_fragments;
-        assert_eq!(kinds, c.frames + c.reassembled, "{c:?}");
-        assert!(c.fragments_left + c.fragments_conflicting + c.reassembled <= c.ip_fragments);
-    }
-    for framing in [Framing::Fixed { bytes: 7 }, Framing::U16Be, Framing::U32Le] {
-        let mut reader = RawReader::new(Path::new("fuzz"), Cursor::new(bytes.to_vec()), framing);
-        while let Ok(Some(_)) = reader.next() {}
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fluxline_hostile::capture_input(bytes));

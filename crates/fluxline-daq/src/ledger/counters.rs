@@ -111,9 +111,11 @@ fluxline_proto::counters! {
             => "Harmless in small numbers; look for parallel paths in the network.";
         unsequenced [Sum "packet"]
             "Packets without a packet counter; their loss cannot be seen" => "";
-        duplicate [Sum "packet"] "Packets whose number had come already; dropped"
+        duplicate [Sum "packet"] "Copies: packets whose number had come already, with the same content"
             => "Look for mirrored ports and loops in the network.";
-        late [Sum "packet"] "Packets too old to tell whether they had come already; dropped"
+        late [Sum "packet"]
+            "Packets too old to tell whether they had come already, or stray packets with a number \
+             that another packet had; dropped"
             => "Look for two senders that share one source key.";
         held [Sum "packet"] "Packets that wait for the next one to say whether the source restarted"
             => "";

@@ -5,6 +5,7 @@
 //! types that share a counter. Packets that may go on are handed to a closure, which runs once,
 //! twice (a packet kept aside was cleared by the next one) or not at all per packet.
 
+mod content;
 mod missing;
 mod rejects;
 pub mod sequence;
@@ -19,6 +20,7 @@ use hashbrown::HashMap;
 
 use crate::ledger::SourceCounters;
 
+use content::content_of;
 use rejects::Rejects;
 pub use rejects::{FIRST_BYTES_MAX, RejectRow};
 use sequence::{
@@ -223,24 +225,12 @@ impl Readout {
         let (Some(value), Some(counts)) = (parsed.sequence, rule.sequence) else {
             source.counters.unsequenced += 1;
             source.counters.to_builder += 1;
-            let accepted = Accepted {
-                source: number,
-                input: format,
-                epoch: source.epoch,
-                sequence: None,
-                counted: None,
-                event_bits: rule.event_bits(),
-                spill_bits: rule.spill_bits(),
-            };
+            let accepted = source.accepted((number, format), rule);
             deliver(&accepted, datagram, parsed);
             return Verdict::Accepted(accepted);
         };
         let line = source.line(rule.sequence_class, || SequenceTracker::new(counts, limits));
-        let evidence = Evidence {
-            time_ns: parsed.sensor_time_ns,
-            key: parsed.event.map(|key| key << (64 - rule.event_bits())),
-            arrival: Some(datagram.time),
-        };
+        let evidence = evidence_of(datagram, parsed, rule);
         let observed = source.lines[line].tracker.observe(value, evidence);
         if let Some(fate) = observed.held {
             source.settle_held((number, format), line, fate, &mut deliver);
@@ -260,9 +250,6 @@ impl Readout {
         source.counters.to_builder += 1;
         source.note_sequence(observed.sequence);
         let accepted = Accepted {
-            source: number,
-            input: format,
-            epoch: source.epoch,
             sequence: Some(observed.sequence),
             counted: Some(Counted {
                 class: rule.sequence_class,
@@ -271,8 +258,7 @@ impl Readout {
                 reordered: observed.order == Order::Reordered,
                 restarts: source.lines[line].tracker.restarts(),
             }),
-            event_bits: rule.event_bits(),
-            spill_bits: rule.spill_bits(),
+            ..source.accepted((number, format), rule)
         };
         deliver(&accepted, datagram, parsed);
         Verdict::Accepted(accepted)
@@ -416,9 +402,22 @@ impl Source {
         });
     }
 
+    /// What is known of a packet without a counter.
+    fn accepted(&self, (number, input): (u32, u16), rule: PacketRule) -> Accepted {
+        Accepted {
+            source: number,
+            input,
+            epoch: self.epoch,
+            sequence: None,
+            counted: None,
+            event_bits: rule.event_bits(),
+            spill_bits: rule.spill_bits(),
+        }
+    }
+
     fn settle_held(
         &mut self,
-        (number, input): (u32, u16),
+        of: (u32, u16),
         line: usize,
         fate: HeldFate,
         deliver: &mut impl FnMut(&Accepted, &Datagram<'_>, &Parsed),
@@ -432,8 +431,6 @@ impl Source {
                 self.counters.to_builder += 1;
                 self.note_sequence(sequence);
                 let accepted = Accepted {
-                    source: number,
-                    input,
                     counted: Some(Counted {
                         class: self.lines[line].class,
                         count: POSITION_START,
@@ -441,10 +438,8 @@ impl Source {
                         reordered: false,
                         restarts: self.lines[line].tracker.restarts(),
                     }),
-                    epoch: self.epoch,
                     sequence: Some(sequence),
-                    event_bits: held.rule.event_bits(),
-                    spill_bits: held.rule.spill_bits(),
+                    ..self.accepted(of, held.rule)
                 };
                 let Held { ref bytes, sender, port, time, ref parsed, .. } = held;
                 deliver(&accepted, &Datagram { bytes, sender, port, time }, parsed);
@@ -456,6 +451,16 @@ impl Source {
     fn note_sequence(&mut self, sequence: u64) {
         self.first_sequence.get_or_insert(sequence);
         self.last_sequence = Some(sequence);
+    }
+}
+
+/// What a packet says besides its number.
+fn evidence_of(datagram: &Datagram<'_>, parsed: &Parsed, rule: PacketRule) -> Evidence {
+    Evidence {
+        time_ns: parsed.sensor_time_ns,
+        key: parsed.event.map(|key| key << (64 - rule.event_bits())),
+        arrival: Some(datagram.time),
+        content: Some(content_of(datagram.bytes)),
     }
 }
 

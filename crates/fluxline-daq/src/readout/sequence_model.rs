@@ -11,7 +11,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
 use super::sequence::{
-    HeldFate, MissingRange, Order, SequenceLimits, SequenceRule, SequenceTracker,
+    Evidence, HeldFate, MissingRange, Order, SequenceLimits, SequenceRule, SequenceTracker,
 };
 
 /// What the sensor's time does for the tracker.
@@ -21,6 +21,8 @@ enum Time {
     None,
     /// It only grows.
     Grows,
+    /// There is none, but packets of another numbering have other content.
+    Content,
     /// It grows by so much per packet, give or take a third.
     Steps(u64),
 }
@@ -141,7 +143,7 @@ impl Check {
 
     fn time_ns(&self, number: u64, dice: &mut Dice) -> Option<u64> {
         let jitter = match self.plan.time {
-            Time::None => return None,
+            Time::None | Time::Content => return None,
             Time::Grows => 0,
             Time::Steps(step) => dice.below(step / 3),
         };
@@ -163,7 +165,9 @@ impl Check {
     fn arrive(&mut self, number: u64, dice: &mut Dice) {
         let value = self.value(number);
         let time_ns = self.time_ns(number, dice);
-        let observed = self.tracker.observe(value, time_ns);
+        let content = (self.plan.time == Time::Content).then_some(self.epoch as u16);
+        let evidence = Evidence { time_ns, content, ..Evidence::default() };
+        let observed = self.tracker.observe(value, evidence);
         let newest = self.seen.last();
         let doubtful = self.epoch > 0 && self.seen.is_empty();
         let wanted = if doubtful { Order::Doubtful } else { self.wanted(number) };
@@ -245,12 +249,17 @@ impl Check {
         let first = coming[0];
         let second = coming.iter().copied().find(|&number| number != first).unwrap_or(first);
         self.start = match self.plan.time {
-            Time::Grows => {
-                // It counts over numbers that came lately: only the time tells.
+            Time::Grows | Time::Content => {
+                // It counts over numbers that came lately: only time or content tells. Content
+                // tells nothing where the second number had not come.
                 let near = self.seen.range(newest.saturating_sub(self.plan.window() - 1)..);
                 let near: Vec<u64> = near
                     .copied()
                     .filter(|&number| number >= first && number - first + second <= newest)
+                    .filter(|&number| {
+                        let second = number - first + second;
+                        self.plan.time == Time::Grows || self.seen.contains(&second)
+                    })
                     .collect();
                 let number = near[dice.below(near.len() as u64) as usize] - first;
                 self.value(number)
@@ -338,6 +347,15 @@ fn restarts_over_recent_numbers_with_a_later_time_agree_with_a_set_of_numbers_ea
     run_all("restarts by time", 12, |seed| {
         [12, 16, 20, 24, 32, 48, 64]
             .map(|bits| Plan { time: Time::Grows, epochs: 4, ..Plan::of(seed, bits) })
+            .to_vec()
+    });
+}
+
+#[test]
+fn restarts_over_recent_numbers_with_other_content_agree_with_a_set_of_numbers_each() {
+    run_all("restarts by content", 12, |seed| {
+        [16, 20, 24, 32, 48, 64]
+            .map(|bits| Plan { time: Time::Content, epochs: 4, ..Plan::of(seed, bits) })
             .to_vec()
     });
 }

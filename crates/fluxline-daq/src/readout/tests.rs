@@ -8,7 +8,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
 use super::sequence::{
-    HeldFate, MissingRange, Order, SequenceLimits, SequenceRule, SequenceTracker,
+    Evidence, HeldFate, MissingRange, Order, SequenceLimits, SequenceRule, SequenceTracker,
 };
 use super::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits, Verdict};
 
@@ -102,6 +102,45 @@ fn straggler_is_late_and_not_a_restart() {
     let next = tracker.observe(100_001, None);
     assert_eq!((next.held, next.order), (Some(HeldFate::Late), Order::InOrder));
     assert_eq!((tracker.expected(), tracker.restarts()), (2, 0));
+}
+
+fn with_content(content: u16) -> Evidence {
+    Evidence { content: Some(content), ..Evidence::default() }
+}
+
+#[test]
+fn restart_within_the_window_shows_by_other_content() {
+    let mut tracker = tracker(32);
+    for number in 0..700 {
+        tracker.observe(number, with_content(number as u16));
+    }
+    assert_eq!(tracker.observe(0, with_content(5000)).order, Order::Doubtful);
+    let next = tracker.observe(1, with_content(5001));
+    assert_eq!(next.held, Some(HeldFate::Restart { sequence: 0 }));
+    assert_eq!(next.order, Order::InOrder);
+    let rest = (2..700).map(|number| tracker.observe(number, with_content(7000)).order);
+    assert!(rest.into_iter().all(|order| order == Order::InOrder));
+    assert_eq!((tracker.expected(), tracker.lost(), tracker.restarts()), (1400, 0, 1));
+}
+
+#[test]
+fn copies_are_duplicates_and_other_packets_of_the_same_number_are_not() {
+    let mut tracker = tracker(32);
+    let mut counts = (0, 0, 0);
+    for number in 0..100 {
+        // Two senders with one source key, packet by packet, and every tenth packet twice.
+        for content in [number as u16, number as u16, 1000 + number as u16] {
+            if content == number as u16 && number % 10 != 0 && counts.0 > number {
+                continue;
+            }
+            let observed = tracker.observe(number, with_content(content));
+            counts.0 += u64::from(observed.order == Order::InOrder);
+            counts.1 += u64::from(observed.order == Order::Duplicate);
+            counts.2 += u64::from(observed.held == Some(HeldFate::Late));
+        }
+    }
+    assert_eq!(counts, (100, 10, 99), "in order, copies, of the other sender");
+    assert!(tracker.finish().is_some(), "the last one is kept aside until the end");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Makes the seeds of the fuzz targets: short packets of every shipped format, a capture of each
-//! kind, a run file and a RoCEv2 packet of each kind, all from the project's own emulators and
-//! writers.
+//! kind, a run file, a report, a control message and a RoCEv2 packet of each kind, all from the
+//! project's own emulators and writers; examples as experiments, scenarios as they are shipped.
 //!
-//! Run after a format or the layout of run files has changed: `cargo run --example seeds` in
-//! `fuzz/`. The seeds of `description_file` are the shipped formats themselves.
+//! Run after a format or the layout of a file has changed:
+//! `cargo run -p fluxline-hostile --example seeds`. The seeds of `description_file` are the shipped
+//! formats themselves. Inputs that once failed are named `found-...` and stay.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,31 +12,157 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use fluxline_bench::control::{Greeting, Message};
+use fluxline_bench::result::{Experiment, Report, SCHEMA};
 use fluxline_daq::capture::writer::CaptureWriter;
 use fluxline_daq::emulator::Emulator;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
 use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder};
-use fluxline_fuzz::{RUN_FORMATS, datagram, few_packets, formats};
+use fluxline_hostile::TARGETS;
+use fluxline_hostile::shared::{RUN_FORMATS, datagram, few_packets, formats};
 use fluxline_proto::Moment;
 use fluxline_proto::description::Description;
+use fluxline_proto::random::Draw;
 use fluxline_proto::roce::{IcrcContext, Opcode, Packet};
+use serde_json::json;
 
 /// Longer packets make poor seeds: mutation rarely hits what matters in them.
 const SEED_BYTES_MAX: usize = 2048;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
-    for target in ["packet_program", "capture_input", "run_file", "roce_packet", "endpoint_frames"] {
-        let folder = seeds.join(target);
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder)?;
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    for target in TARGETS.iter().filter(|target| target.seeds.starts_with("fuzz/")) {
+        empty(&seeds.join(target.name))?;
     }
     let formats = formats();
     write_packets(&formats, &seeds.join("packet_program"))?;
     write_captures(&formats, &seeds.join("capture_input"))?;
     write_run(&formats, &seeds.join("run_file"))?;
     write_roce(&seeds.join("roce_packet"))?;
-    write_endpoint(&seeds.join("endpoint_frames"))
+    write_endpoint(&seeds.join("endpoint_frames"))?;
+    write_random(&seeds.join("acquisition"), 640)?;
+    write_random(&seeds.join("push_ring"), 1200)?;
+    write_random(&seeds.join("shm_nodes"), 600)?;
+    copy_files("examples", &seeds.join("experiment_file"))?;
+    write_experiments(&seeds.join("experiment_file"))?;
+    copy_files("scenarios", &seeds.join("scenario_file"))?;
+    write_reports(&seeds.join("report_file"))?;
+    write_messages(&seeds.join("control_message"))
+}
+
+/// Removes all seeds of a folder but those that were found.
+fn empty(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !entry.file_name().to_string_lossy().starts_with("found-") {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies the TOML files of a folder of the repository.
+fn copy_files(from: &str, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(from);
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "toml") {
+            fs::copy(&path, folder.join(path.file_name().ok_or("a file without a name")?))?;
+        }
+    }
+    Ok(())
+}
+
+/// Scripts at random, for targets to which any bytes are one.
+fn write_random(folder: &Path, bytes_max: u64) -> std::io::Result<()> {
+    for seed in 0..32 {
+        let mut draw = Draw::new(seed);
+        let length = 40 + draw.below(bytes_max - 40);
+        let bytes: Vec<u8> = (0..length).map(|_| draw.bits() as u8).collect();
+        fs::write(folder.join(format!("random-{seed:02}")), bytes)?;
+    }
+    Ok(())
+}
+
+/// Every table of an experiment once, and mistakes that people make.
+fn write_experiments(folder: &Path) -> std::io::Result<()> {
+    let source = "[[source]]\nname = 'a'\nformat = 'counter'\n";
+    let sources = [
+        ("udp", "[source.udp]\nlisten = ['127.0.0.1:0']\ngro = false\non-ring-full = 'drop'\n"),
+        ("shm", "[source.shm]\nurl = 'shm://group/node'\nkey = 7\n"),
+        ("pcap", "[source.pcap]\nfile = ['a.pcap', 'b-*.pcap']\nspeed = 'recorded'\n"),
+        ("raw", "[source.raw]\nfile = 'a.raw'\nlength-prefix = 'u16-le'\nspeed = 100.0\n"),
+        ("emulator", "[source.emulator]\nsources = 3\n[source.emulator.faults]\ndrop = 0.1\n"),
+        ("window", "[source.udp]\nlisten = ['127.0.0.1:0']\n[events]\nbuild = 'window'\n"),
+        ("labels", "[source.udp]\nlisten = ['127.0.0.1:0']\n[events]\nrequire = ['a', 'b']\n"),
+        ("two-links", "[source.raw]\nfile = 'a'\n[source.udp]\nlisten = ['127.0.0.1:0']\n"),
+        ("no-link", "core = 1\n"),
+        ("misspelt", "[source.udp]\nlisten = ['127.0.0.1:0']\n[events]\ntimeout_ms = 5\n"),
+        ("negative", "[source.emulator]\nrate = -1.0\n"),
+        ("torn", "[source.udp\n"),
+    ];
+    for (name, rest) in sources {
+        fs::write(folder.join(format!("{name}.toml")), format!("{source}{rest}"))?;
+    }
+    Ok(())
+}
+
+/// A report with curves and numbers, and one that brings markup along.
+fn write_reports(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    for (name, text) in [("small", "load"), ("markup", "<fuzz onload=1>\u{1b}[31m")] {
+        let mut experiment = Experiment::new(text, text);
+        experiment.facts.push(serde_json::from_value(json!({
+            "label": text, "unit": text, "samples": [1.0, 2.0, 1e300],
+            "beside": [text, 1.0],
+        }))?);
+        experiment.series.push(serde_json::from_value(json!({
+            "label": text, "x_label": "message", "x_unit": "B", "y_label": text, "y_unit": "us",
+            "points": [{ "x": 1.0, "samples": [1.0, 3.0] }, { "x": 64.0, "samples": [0.0] }],
+        }))?);
+        let report = Report {
+            schema: SCHEMA,
+            link: text.to_owned(),
+            command: vec![text.to_owned()],
+            program: text.to_owned(),
+            began_s: 1_750_000_000,
+            seed: 1,
+            environment: json!({ "kernel": text, "processor": { "name": text } }),
+            experiments: vec![experiment],
+        };
+        fs::write(folder.join(format!("{name}.json")), serde_json::to_vec_pretty(&report)?)?;
+    }
+    Ok(())
+}
+
+/// Each message, and an order for each kind of trial.
+fn write_messages(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let (value, text) = (json!({ "bytes": 64, "rate": 1e3, "seconds": 0.1 }), "a".to_owned());
+    let greeting = Greeting { program: "\u{1b}[31m".to_owned(), ..Greeting::ours() };
+    let begin = |trial: &str| Message::Begin {
+        number: 1,
+        trial: trial.to_owned(),
+        parameters: value.clone(),
+    };
+    let messages = [
+        (
+            "hello",
+            Message::Hello { greeting: Greeting::ours(), key: text.clone(), link: "".into() },
+        ),
+        ("stranger", Message::Hello { greeting, key: text.clone(), link: "".into() }),
+        ("refused", Message::Refused { why: text.clone() }),
+        ("begin-load", begin("load")),
+        ("begin-pingpong", begin("pingpong")),
+        ("call", Message::Call { service: text.clone(), parameters: value.clone() }),
+        ("ready", Message::Ready),
+        ("tell", Message::Tell { value: value.clone() }),
+        ("finished", Message::Finished { outcome: value.clone() }),
+        ("failed", Message::Failed { why: text, leaves: true }),
+    ];
+    for (name, message) in messages {
+        fs::write(folder.join(name), serde_json::to_vec(&message)?)?;
+    }
+    Ok(())
 }
 
 /// What the target of that name does to a frame: seals it, and puts in queue pair, PSN and R_Key.

@@ -1,6 +1,8 @@
-//! What the fuzz targets and the maker of their seeds share.
+//! What several targets and the maker of their seeds share.
 
 use std::collections::BTreeMap;
+
+use std::path::Path;
 
 use fluxline_daq::emulator::{EmulatorConfig, Faults, Pattern};
 use fluxline_proto::description::Description;
@@ -55,4 +57,13 @@ pub fn few_packets(packet: &str, payload_bytes: Option<u32>) -> EmulatorConfig {
         epoch_start: Moment::from_ns(1_700_000_000_000_000_000),
         faults: Faults::default(),
     }
+}
+
+/// Memory, where there is such a folder: thousands of runs per second go through it.
+///
+/// # Errors
+/// The host's.
+pub fn scratch() -> std::io::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
 }

@@ -1,0 +1,82 @@
+//! What strangers may hand in, one function per surface: any bytes, no panic, and the promises of
+//! that surface kept.
+//!
+//! A function here is the body of a fuzz target (`fuzz/fuzz_targets`), which searches for inputs
+//! under sanitizers, and of a test (`tests/corpus.rs`), which replays the stored inputs in the
+//! ordinary build. docs/fuzzing.md has the table of targets. What reads experiment files lies in the
+//! program, which no crate can import: its two modules are compiled here a second time.
+#![forbid(unsafe_code)]
+
+mod acquisition;
+mod capture_input;
+mod control_message;
+mod description_file;
+mod draw;
+mod endpoint_frames;
+#[allow(dead_code, missing_docs, unused_imports, reason = "the program uses the rest")]
+#[path = "../../fluxline-cli/src/experiment/mod.rs"]
+mod experiment;
+mod experiment_file;
+mod failure;
+#[allow(dead_code, missing_docs, reason = "the program uses the rest")]
+#[path = "../../fluxline-cli/src/formats.rs"]
+mod formats;
+mod packet_program;
+mod report_file;
+mod roce_packet;
+mod run;
+mod run_file;
+mod scenario_file;
+pub mod shared;
+mod shared_memory;
+
+pub use acquisition::acquisition;
+pub use capture_input::capture_input;
+pub use control_message::control_message;
+pub use description_file::description_file;
+pub use endpoint_frames::endpoint_frames;
+pub use experiment_file::experiment_file;
+pub use packet_program::packet_program;
+pub use report_file::report_file;
+pub use roce_packet::roce_packet;
+pub use run_file::run_file;
+pub use scenario_file::scenario_file;
+pub use shared_memory::{push_ring, shm_nodes};
+
+/// A surface where bytes of strangers enter.
+pub struct Target {
+    /// Its name: of the fuzz target, and of its folder in `fuzz/seeds`.
+    pub name: &'static str,
+    /// Takes one input. Panics when a promise is broken.
+    pub run: fn(&[u8]),
+    /// Where stored inputs are, from the root of the repository.
+    pub seeds: &'static str,
+    /// The longest input that is worth trying \[byte\].
+    pub bytes_max: usize,
+}
+
+/// All of them.
+pub const TARGETS: &[Target] = &[
+    target("acquisition", acquisition, "fuzz/seeds/acquisition", 4096),
+    target("packet_program", packet_program, "fuzz/seeds/packet_program", 4096),
+    target("description_file", description_file, "formats", 16_384),
+    target("experiment_file", experiment_file, "fuzz/seeds/experiment_file", 4096),
+    target("scenario_file", scenario_file, "fuzz/seeds/scenario_file", 4096),
+    target("capture_input", capture_input, "fuzz/seeds/capture_input", 65_536),
+    target("run_file", run_file, "fuzz/seeds/run_file", 16_384),
+    target("report_file", report_file, "fuzz/seeds/report_file", 16_384),
+    target("control_message", control_message, "fuzz/seeds/control_message", 4096),
+    target("push_ring", push_ring, "fuzz/seeds/push_ring", 4096),
+    target("shm_nodes", shm_nodes, "fuzz/seeds/shm_nodes", 1200),
+    target("roce_packet", roce_packet, "fuzz/seeds/roce_packet", 256),
+    target("endpoint_frames", endpoint_frames, "fuzz/seeds/endpoint_frames", 2048),
+];
+
+const fn target(
+    name: &'static str,
+    run: fn(&[u8]),
+    seeds: &'static str,
+    bytes_max: usize,
+) -> Target {
+    Target { name, run, seeds, bytes_max }
+}
