@@ -211,7 +211,7 @@ mod tests {
                 Point { x: 64.0, samples: samples(8.0 / scale) },
             ],
         });
-        let plan = crate::stage::Plan::new(true);
+        let plan = crate::environment::Plan::new(true);
         let mut report = crate::run::begin("shm://", &plan, serde_json::json!({}));
         report.experiments.push(experiment);
         report

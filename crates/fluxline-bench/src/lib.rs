@@ -3,11 +3,11 @@
 //! An experiment is two roles written against `Fabric`, or two services on raw sockets; its
 //! result is plain data, from which the JSON document, the HTML page and the tables are made.
 //!
-//! What runs where: an experiment ([`registry::Entry`]) runs on the near side, against a
-//! [`stage::Stage`]. It asks the stage for trials: two [`role::Role`]s, one at each end, which are
+//! What runs where: an experiment ([`registry::ExperimentKind`]) runs on the near side, against a
+//! [`environment::Environment`]. It asks the environment for trials: two [`role::Role`]s, one at each end, which are
 //! stepped until both are done. On a real link the ends are two processes that agree over a
 //! control connection ([`control`], [`real`]); in virtual time they are one thread
-//! ([`stage::Theatre`]). A [`stage::Service`] is the same for what has no fabric.
+//! ([`environment::Simulated`]). A [`environment::Service`] is the same for what has no fabric.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,9 @@ pub mod compare;
 pub mod control;
 pub mod datagrams;
 pub mod environment;
+pub mod error;
+pub mod host;
+pub mod kind;
 pub mod load;
 pub mod page;
 pub mod papers;
@@ -26,11 +29,17 @@ pub mod registry;
 pub mod result;
 pub mod role;
 pub mod run;
-pub mod stage;
 pub mod statistics;
 pub mod timer;
-pub mod trouble;
 
 pub use child::how_it_ended;
-pub use stage::Stop;
-pub use trouble::Trouble;
+pub use environment::Stop;
+pub use error::Error;
+// The names by which `real` and `control` still know them.
+pub(crate) use error::Error as Trouble;
+pub(crate) mod stage {
+    //! The names by which `real` and `control` still know the types of [`crate::environment`].
+    pub(crate) use crate::environment::{
+        Conversation as Talk, Environment as Stage, NearEnd, Program, Service, Stop,
+    };
+}

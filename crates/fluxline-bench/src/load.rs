@@ -12,11 +12,12 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Trouble;
-use crate::registry::{Entry, Links, Trial};
+use crate::Error;
+use crate::environment::{Environment, Plan};
+use crate::kind::{ExperimentKind, Links};
 use crate::result::{Experiment, Fact, Point, Series};
+use crate::role::TrialKind;
 use crate::role::{Role, Side, Site, Step, Transfer};
-use crate::stage::{Plan, Stage};
 use crate::statistics::median;
 
 /// Rates that are offered \[messages/s\]; a round ends at the first that the link does not keep.
@@ -33,7 +34,7 @@ const END: u32 = 0xFF_FFFF;
 const STEP_MAX: u32 = 64;
 
 /// The experiments of this file.
-pub const EXPERIMENTS: &[Entry] = &[Entry {
+pub const EXPERIMENTS: &[ExperimentKind] = &[ExperimentKind {
     name: "load",
     about: "Round trips of 64 B at rising rates, counted from when each message was due to go out \
             (no coordinated omission), until the link no longer keeps up.",
@@ -44,8 +45,8 @@ pub const EXPERIMENTS: &[Entry] = &[Entry {
 }];
 
 /// The trials of this file.
-pub const TRIALS: &[Trial] = &[Trial { name: NAME, make }];
-const NAME: &str = "load";
+pub const TRIALS: &[&TrialKind] = &[&TRIAL];
+const TRIAL: TrialKind = TrialKind { name: "load", make };
 
 /// One rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,12 +70,12 @@ struct Answered {
     unsent: u64,
 }
 
-fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let offer: Offer = serde_json::from_value(parameters.clone())
-        .map_err(|error| Trouble::Input(format!("a load: {error}")))?;
+        .map_err(|error| Error::Input(format!("a load: {error}")))?;
     let is_time = offer.seconds > 0.0 && offer.seconds < 3600.0;
     if !(is_time && offer.rate.is_finite() && offer.rate > 0.0 && offer.bytes > 0) {
-        return Err(Trouble::Input(format!("a load cannot be {offer:?}")));
+        return Err(Error::Input(format!("a load cannot be {offer:?}")));
     }
     Ok(match side {
         Side::Near => Box::new(Source::new(offer)),
@@ -135,7 +136,7 @@ impl Source {
         now.since(began).as_ns() as f64 > self.offer.seconds * OVERTIME * 1e9
     }
 
-    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let began = *self.began.get_or_insert(now);
         let mut worked = false;
         for _ in 0..STEP_MAX {
@@ -157,10 +158,10 @@ impl Source {
         Ok(worked)
     }
 
-    fn answer(&mut self, number: u32, now: Moment) -> Result<(), Trouble> {
+    fn answer(&mut self, number: u32, now: Moment) -> Result<(), Error> {
         if number != notice(self.answered) {
             let what = format!("answer {number} came instead of {}", notice(self.answered));
-            return Err(Trouble::Defect { what });
+            return Err(Error::Defect { what });
         }
         let began = self.began.unwrap_or(now);
         let latency = now.since(self.due(began, self.answered)).as_ns();
@@ -172,7 +173,7 @@ impl Source {
 }
 
 impl Role for Source {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
@@ -221,7 +222,7 @@ struct Echo {
 }
 
 impl Role for Echo {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
@@ -263,16 +264,16 @@ impl Role for Echo {
     }
 }
 
-fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+fn run(environment: &mut dyn Environment, plan: &Plan, into: &mut Experiment) -> Result<(), Error> {
     let seconds = if plan.quick { 0.05 } else { 1.0 };
     let mut measured: Vec<Vec<Answered>> = RATES.iter().map(|_| Vec::new()).collect();
     let mut ended = Ok(());
     'rounds: for round in 0..plan.rounds as usize {
         for (place, rate) in RATES.iter().enumerate() {
             let (done, all) = (round * RATES.len() + place, plan.rounds as usize * RATES.len());
-            stage.progress(done, all, &format!("load, {rate} messages/s"));
+            environment.progress(done, all, &format!("load, {rate} messages/s"));
             let offer = Offer { rate: *rate, seconds, bytes: BYTES };
-            match offered(stage, &offer) {
+            match offered(environment, &offer) {
                 Ok(answered) => {
                     let kept = answered.rate >= KEPT_SHARE * rate && answered.unsent == 0;
                     measured[place].push(answered);
@@ -280,8 +281,8 @@ fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), 
                         break;
                     }
                 }
-                Err(trouble) => {
-                    ended = Err(trouble);
+                Err(error) => {
+                    ended = Err(error);
                     break 'rounds;
                 }
             }
@@ -291,11 +292,11 @@ fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), 
     ended
 }
 
-fn offered(stage: &mut dyn Stage, offer: &Offer) -> Result<Answered, Trouble> {
+fn offered(environment: &mut dyn Environment, offer: &Offer) -> Result<Answered, Error> {
     let parameters = serde_json::to_value(offer).unwrap_or_default();
-    let [near, _] = stage.trial(NAME, &parameters)?;
+    let [near, _] = environment.trial(&TRIAL, &parameters)?;
     serde_json::from_value(near)
-        .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+        .map_err(|error| Error::Garbled { what: format!("no result ({error})") })
 }
 
 fn fill(measured: &[Vec<Answered>], into: &mut Experiment) {

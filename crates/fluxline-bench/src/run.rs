@@ -5,10 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::Trouble;
-use crate::registry::{self, Entry};
+use crate::Error;
+use crate::environment::{Environment, Plan};
+use crate::kind::ExperimentKind;
+use crate::registry;
 use crate::result::{Experiment, Report, SCHEMA};
-use crate::stage::{Plan, Stage};
 
 /// Which experiments run on a link: those named, or by default all that are made for it.
 ///
@@ -16,8 +17,8 @@ use crate::stage::{Plan, Stage};
 pub fn choose(
     only: &[String],
     (scheme, has_fabric): (&str, bool),
-) -> Result<Vec<&'static Entry>, Trouble> {
-    let fits = |entry: &&Entry| entry.links.include(scheme, has_fabric);
+) -> Result<Vec<&'static ExperimentKind>, Error> {
+    let fits = |entry: &&ExperimentKind| entry.links.include(scheme, has_fabric);
     if only.is_empty() {
         return Ok(registry::experiments().filter(|one| one.by_default && fits(one)).collect());
     }
@@ -28,12 +29,12 @@ pub fn choose(
             let names: Vec<&str> = registry::experiments().map(|entry| entry.name).collect();
             let problem =
                 format!("there is no experiment {name:?}; there are {}", names.join(", "));
-            return Err(Trouble::Input(problem));
+            return Err(Error::Input(problem));
         };
         if !fits(&entry) {
             let on = entry.links.text();
             let problem = format!("{name} is not possible on {scheme}://; it is on {on}");
-            return Err(Trouble::Input(problem));
+            return Err(Error::Input(problem));
         }
         chosen.push(entry);
     }
@@ -58,33 +59,33 @@ pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
 }
 
 /// Runs experiments and puts what they measured into the report, also what was measured before
-/// something failed. The trouble that ended the run, if any; others are in the report.
+/// something failed. The error that ended the run, if any; others are in the report.
 pub fn run(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
-    entries: &[&Entry],
+    entries: &[&ExperimentKind],
     report: &mut Report,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     for (at, entry) in entries.iter().enumerate() {
         let mut experiment = Experiment::new(entry.name, entry.about);
-        let ended = (entry.run)(stage, plan, &mut experiment);
-        if let Err(trouble) = &ended {
-            experiment.incomplete = trouble.to_string();
+        let ended = (entry.run)(environment, plan, &mut experiment);
+        if let Err(error) = &ended {
+            experiment.incomplete = error.to_string();
         }
         experiment.keep_numbers();
         report.experiments.push(experiment);
-        if let Err(trouble) = ended
-            && trouble.ends_session()
+        if let Err(error) = ended
+            && error.ends_session()
         {
             skip(&entries[at + 1..], report);
-            return Err(trouble);
+            return Err(error);
         }
     }
     Ok(())
 }
 
 /// Puts experiments into the report that were not come to.
-pub fn skip(entries: &[&Entry], report: &mut Report) {
+pub fn skip(entries: &[&ExperimentKind], report: &mut Report) {
     for entry in entries {
         let mut experiment = Experiment::new(entry.name, entry.about);
         experiment.incomplete = "not run: the benchmark had ended".to_owned();
@@ -101,7 +102,7 @@ mod tests {
         let names = |only: &[&str], link| {
             let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
             let chosen = choose(&only, link)?;
-            Ok::<_, Trouble>(chosen.iter().map(|entry| entry.name).collect::<Vec<_>>())
+            Ok::<_, Error>(chosen.iter().map(|entry| entry.name).collect::<Vec<_>>())
         };
         let udp = names(&[], ("udp", true)).expect("some");
         assert!(udp.contains(&"pingpong") && udp.contains(&"load"), "{udp:?}");

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use fluxline_bench::environment::Plan;
 use fluxline_bench::real::{Link, Near, NearConfig, Server};
 use fluxline_bench::result::{Experiment, Report};
-use fluxline_bench::stage::Plan;
 use fluxline_bench::{Stop, run};
 use serde_json::json;
 
@@ -54,7 +54,7 @@ fn measured(url: &str, only: &[&str], plan: &Plan) -> Report {
         drop(near);
         over.store(true, Ordering::Relaxed);
         far.join().expect("the far side ends");
-        ended.unwrap_or_else(|trouble| panic!("{url}: {trouble}"));
+        ended.unwrap_or_else(|error| panic!("{url}: {error}"));
         report
     })
 }

@@ -82,7 +82,7 @@ impl Collector {
 
     /// The socket's address, and what is not as it was asked.
     #[must_use]
-    pub fn told(&self) -> (Option<SocketAddr>, Vec<String>) {
+    pub fn opened(&self) -> (Option<SocketAddr>, Vec<String>) {
         let address = match &self.socket {
             Either::Fluxline(receiver, ..) => receiver.local_addresses().next(),
             Either::Bare(receiver) => Some(receiver.local_address()),

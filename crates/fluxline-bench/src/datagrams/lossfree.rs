@@ -5,7 +5,7 @@
 use crate::result::{Experiment, Fact};
 
 use super::curves::Curves;
-use super::laboratory::Laboratory;
+use super::ends::Ends;
 use super::loss;
 use super::message::Path;
 use super::placed::Placed;
@@ -13,7 +13,7 @@ use super::search::{Found, Search, SearchPlan, Verdict};
 use super::setting::{Extent, NAMED_SIZES, Setting};
 use super::sweep::median;
 use super::trial::Trial;
-use crate::Trouble;
+use crate::Error;
 
 /// Its name on the command line.
 pub const NAME: &str = "lossfree";
@@ -28,20 +28,16 @@ const FIRST: f64 = 0.8;
 const FIRST_CLEAN: f64 = 0.97;
 
 /// Measures into the experiment; what was measured before an error is kept.
-pub fn run(
-    laboratory: &mut dyn Laboratory,
-    extent: &Extent,
-    into: &mut Experiment,
-) -> Result<(), Trouble> {
-    let setting = Setting::find(laboratory)?;
+pub fn run(ends: &mut dyn Ends, extent: &Extent, into: &mut Experiment) -> Result<(), Error> {
+    let setting = Setting::find(ends)?;
     let mut results = Results::default();
-    let ended = results.searches(laboratory, &setting, extent);
+    let ended = results.searches(ends, &setting, extent);
     results.fill(&setting, extent, into);
     ended
 }
 
 /// Each size with each path, and beside it the bare loop where that is asked.
-fn searches(setting: &Setting, extent: &Extent) -> Result<Vec<(usize, Path)>, Trouble> {
+fn searches(setting: &Setting, extent: &Extent) -> Result<Vec<(usize, Path)>, Error> {
     let mut searches = Vec::new();
     for bytes in setting.some_sizes(&extent.search_sizes)? {
         for path in setting.paths(&extent.paths) {
@@ -75,16 +71,16 @@ struct SearchResult {
 }
 
 fn search(
-    laboratory: &mut dyn Laboratory,
+    ends: &mut dyn Ends,
     setting: &Setting,
     extent: &Extent,
     (bytes, path): (usize, Path),
     (done, all): (usize, usize),
-) -> Result<SearchResult, Trouble> {
+) -> Result<SearchResult, Error> {
     let mut try_rate = |rate: Option<f64>| {
         let at = rate.map_or("as fast as it goes".to_owned(), |rate| format!("at {rate:.0}/s"));
-        laboratory.progress(done, all, &format!("{bytes} B {}, {at}", path.name()));
-        laboratory.trial(setting.trial(path, bytes, rate, extent.trial))
+        ends.progress(done, all, &format!("{bytes} B {}, {at}", path.name()));
+        ends.trial(setting.trial(path, bytes, rate, extent.trial))
     };
     let unpaced = try_rate(None)?;
     let ceiling = unpaced.sent_rate();
@@ -104,7 +100,7 @@ fn search(
     while let Some(rate) = search.next().filter(|_| held_up < HELD_UP_MAX) {
         let trial = try_rate(Some(rate))?;
         let verdict = trial.verdict();
-        search.tell(verdict);
+        search.record(verdict);
         match verdict {
             Verdict::Clean => {
                 clean.retain(|known| known.plan.rate == Some(rate));
@@ -138,14 +134,14 @@ struct Results {
 impl Results {
     fn searches(
         &mut self,
-        laboratory: &mut dyn Laboratory,
+        ends: &mut dyn Ends,
         setting: &Setting,
         extent: &Extent,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let searches = searches(setting, extent)?;
         let all = searches.len();
         for (done, &which) in searches.iter().enumerate() {
-            self.take(&search(laboratory, setting, extent, which, (done, all))?);
+            self.take(&search(ends, setting, extent, which, (done, all))?);
         }
         Ok(())
     }
@@ -274,7 +270,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::datagrams::laboratory::InProcess;
+    use crate::datagrams::ends::InProcess;
     use crate::datagrams::loss::Place;
     use crate::datagrams::message::{Host, Received};
     use crate::datagrams::setting::{SINGLE, TRAINS};
@@ -309,16 +305,16 @@ mod tests {
         trials: u32,
     }
 
-    impl Laboratory for Known {
+    impl Ends for Known {
         fn address(&self) -> IpAddr {
             [127, 0, 0, 1].into()
         }
 
-        fn far_host(&mut self) -> Result<Host, Trouble> {
+        fn far_host(&mut self) -> Result<Host, Error> {
             Ok(Host::here())
         }
 
-        fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
+        fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error> {
             self.trials += 1;
             let limit = self.limits[usize::from(plan.path.bare)];
             let rate = plan.rate.unwrap_or(f64::INFINITY).min(self.sender);

@@ -15,9 +15,9 @@ use fluxline::pin::repin_current_thread;
 use serde::{Deserialize, Serialize};
 
 use super::transmit::{SendPlan, Sent};
-use crate::Trouble;
+use crate::Error;
 use crate::child::gone;
-use crate::stage::{Program, Stop};
+use crate::environment::{Program, Stop};
 
 /// What a process is asked first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -114,15 +114,15 @@ impl Processes {
         Ok(Processes { processes, heard })
     }
 
-    /// Waits until all are ready. Errors: [`Trouble`] of the first that is not.
-    pub fn ready(&mut self, stop: &Stop) -> Result<(), Trouble> {
+    /// Waits until all are ready. Errors: [`Error`] of the first that is not.
+    pub fn ready(&mut self, stop: &Stop) -> Result<(), Error> {
         let is_ready = |word: &Word| matches!(word, Word::Ready).then_some(());
         self.hear(PATIENCE, stop, is_ready).map(|_| ())
     }
 
-    /// Has all begin at one moment, and waits until all have sent. Errors: [`Trouble`] of the first
+    /// Has all begin at one moment, and waits until all have sent. Errors: [`Error`] of the first
     /// that has not.
-    pub fn send(&mut self, duration: Duration, stop: &Stop) -> Result<Vec<Sent>, Trouble> {
+    pub fn send(&mut self, duration: Duration, stop: &Stop) -> Result<Vec<Sent>, Error> {
         let lead = u64::try_from(LEAD.as_nanos()).unwrap_or(u64::MAX);
         let begin = Begin { at_ns: clock::now().as_ns().saturating_add(lead) };
         self.processes.iter_mut().for_each(|process| process.tell(&begin));
@@ -143,7 +143,7 @@ impl Processes {
         limit: Duration,
         stop: &Stop,
         take: impl Fn(&Word) -> Option<T>,
-    ) -> Result<Vec<T>, Trouble> {
+    ) -> Result<Vec<T>, Error> {
         let began = Instant::now();
         let mut words: Vec<Option<T>> = self.processes.iter().map(|_| None).collect();
         while let Some(missing) = words.iter().position(Option::is_none) {
@@ -166,7 +166,7 @@ impl Processes {
                     })?;
                     words[index] = Some(match (take(&word), word) {
                         (Some(taken), _) => taken,
-                        (None, Word::Failed(why)) => return Err(Trouble::Input(why)),
+                        (None, Word::Failed(why)) => return Err(Error::Input(why)),
                         (None, word) => {
                             return Err(self.failed(index, &format!("{word:?} out of turn")));
                         }
@@ -182,9 +182,9 @@ impl Processes {
         Ok(words.into_iter().flatten().collect())
     }
 
-    fn failed(&self, index: usize, how: &str) -> Trouble {
+    fn failed(&self, index: usize, how: &str) -> Error {
         let how = format!("sender {} of {}: {how}", index + 1, self.processes.len());
-        Trouble::SenderFailed { how }
+        Error::SenderFailed { how }
     }
 }
 

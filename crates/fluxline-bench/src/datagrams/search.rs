@@ -106,7 +106,7 @@ impl Search {
     }
 
     /// Takes what came of a trial at the rate of [`Search::next`].
-    pub fn tell(&mut self, verdict: Verdict) {
+    pub fn record(&mut self, verdict: Verdict) {
         if self.next().is_none() {
             return;
         }
@@ -203,10 +203,10 @@ mod tests {
         while let Some(rate) = search.next() {
             assert!(rate > 0.0 && rate.is_finite() && rate <= plan.ceiling, "{rate} of {plan:?}");
             tried.push(rate);
-            search.tell(link(rate));
+            search.record(link(rate));
             assert!(tried.len() <= plan.trials_max as usize, "ends");
         }
-        search.tell(Verdict::Lost); // changes nothing after the end
+        search.record(Verdict::Lost); // changes nothing after the end
         (tried, search.found())
     }
 

@@ -7,11 +7,11 @@ use fluxline::udp::{SenderConfig, UdpPort, UdpPortConfig, UdpSender};
 use fluxline_proto::port::Port;
 
 use super::arrivals::STAMP_BYTES;
-use super::laboratory::Laboratory;
+use super::ends::Ends;
 use super::message::{Host, Path, Receiving, Sending};
 use super::trial::TrialPlan;
-use crate::Trouble;
-use crate::stage::Plan;
+use crate::Error;
+use crate::environment::Plan;
 
 /// A port that nobody needs to listen on: connecting a UDP socket sends nothing.
 const ANY_PORT: u16 = 9;
@@ -133,15 +133,15 @@ pub struct Setting {
 impl Setting {
     /// Asks the other side, chooses cores, and finds the path's MTU.
     ///
-    /// Errors: [`Trouble`]. Cost: one question, some ten system calls.
-    pub fn find(laboratory: &mut dyn Laboratory) -> Result<Setting, Trouble> {
-        let (address, far) = (laboratory.address(), laboratory.far_host()?);
+    /// Errors: [`Error`]. Cost: one question, some ten system calls.
+    pub fn find(ends: &mut dyn Ends) -> Result<Setting, Error> {
+        let (address, far) = (ends.address(), ends.far_host()?);
         let chosen = choose(&Host::here(), &far);
         Ok(Setting {
             address,
             sender_cores: chosen.senders,
             receiver_core: chosen.receiver,
-            datagram_bytes_max: longest(address).map_err(Trouble::Input)?,
+            datagram_bytes_max: longest(address).map_err(Error::Input)?,
             cores: chosen.words,
             buffer_bytes: BUFFER_BYTES,
             xdp: far.xdp,
@@ -160,14 +160,14 @@ impl Setting {
 
     /// The same, where there are any.
     ///
-    /// Errors: [`Trouble::Input`], when nothing would be measured: what fits, and what was asked.
-    pub fn some_sizes(&self, wanted: &[usize]) -> Result<Vec<usize>, Trouble> {
+    /// Errors: [`Error::Input`], when nothing would be measured: what fits, and what was asked.
+    pub fn some_sizes(&self, wanted: &[usize]) -> Result<Vec<usize>, Error> {
         let sizes = self.sizes(wanted);
         if !sizes.is_empty() {
             return Ok(sizes);
         }
         let (address, most) = (self.address, self.datagram_bytes_max);
-        Err(Trouble::Input(match wanted.iter().min() {
+        Err(Error::Input(match wanted.iter().min() {
             Some(least) => format!(
                 "the interface to {address} takes at most {most} byte in a datagram, and the \
                  shortest asked for has {least}; raise its MTU (`ip link set DEVICE mtu 1500`)"
@@ -262,7 +262,7 @@ fn longest(address: IpAddr) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagrams::laboratory::InProcess;
+    use crate::datagrams::ends::InProcess;
 
     fn here() -> Setting {
         Setting::find(&mut InProcess::new([127, 0, 0, 1].into())).unwrap()

@@ -6,12 +6,12 @@
 use crate::result::{Experiment, Fact};
 
 use super::curves::Curves;
-use super::laboratory::Laboratory;
+use super::ends::Ends;
 use super::message::{Path, Receiving};
 use super::placed::{self, Placed};
 use super::setting::{Extent, Setting};
 use super::trial::Trial;
-use crate::Trouble;
+use crate::Error;
 
 /// Its name on the command line.
 pub const NAME: &str = "datagrams";
@@ -21,14 +21,10 @@ pub const ABOUT: &str = "Raw UDP datagrams as fast as the sender goes: what arri
     to UDP_GRO, between PCs only) are apart.";
 
 /// Measures into the experiment; what was measured before an error is kept.
-pub fn run(
-    laboratory: &mut dyn Laboratory,
-    extent: &Extent,
-    into: &mut Experiment,
-) -> Result<(), Trouble> {
-    let setting = Setting::find(laboratory)?;
+pub fn run(ends: &mut dyn Ends, extent: &Extent, into: &mut Experiment) -> Result<(), Error> {
+    let setting = Setting::find(ends)?;
     let mut sweep = Sweep::default();
-    let ended = sweep.rounds(laboratory, &setting, extent);
+    let ended = sweep.rounds(ends, &setting, extent);
     sweep.fill(&setting, extent, into);
     ended
 }
@@ -62,20 +58,20 @@ fn variants(setting: &Setting, extent: &Extent) -> Vec<(Path, usize)> {
 impl Sweep {
     fn rounds(
         &mut self,
-        laboratory: &mut dyn Laboratory,
+        ends: &mut dyn Ends,
         setting: &Setting,
         extent: &Extent,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let (sizes, variants) = (setting.some_sizes(&extent.sizes)?, variants(setting, extent));
         let all = extent.rounds as usize * sizes.len() * variants.len();
         let mut done = 0;
         for _ in 0..extent.rounds {
             for &bytes in &sizes {
                 for &(path, senders) in &variants {
-                    laboratory.progress(done, all, &format!("{bytes} B {}", label(path, senders)));
+                    ends.progress(done, all, &format!("{bytes} B {}", label(path, senders)));
                     let mut plan = setting.trial(path, bytes, None, extent.trial);
                     plan.sender_cores = setting.sender_cores[..senders].to_vec();
-                    self.take(laboratory.trial(plan)?);
+                    self.take(ends.trial(plan)?);
                     done += 1;
                 }
             }
@@ -179,7 +175,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::datagrams::laboratory::InProcess;
+    use crate::datagrams::ends::InProcess;
     use crate::datagrams::message::Host;
     use crate::datagrams::setting::{SINGLE, TRAINS};
     use crate::datagrams::trial::TrialPlan;
@@ -221,17 +217,17 @@ mod tests {
     /// Dies after so many trials.
     struct Dying(InProcess, u32, Vec<(usize, usize)>);
 
-    impl Laboratory for Dying {
+    impl Ends for Dying {
         fn address(&self) -> IpAddr {
             self.0.address()
         }
 
-        fn far_host(&mut self) -> Result<Host, Trouble> {
+        fn far_host(&mut self) -> Result<Host, Error> {
             self.0.far_host()
         }
 
-        fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
-            let gone = || Trouble::PeerGone { how: "it ended".to_owned() };
+        fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error> {
+            let gone = || Error::PeerGone { how: "it ended".to_owned() };
             self.1 = self.1.checked_sub(1).ok_or_else(gone)?;
             self.0.trial(plan)
         }

@@ -1,9 +1,9 @@
 //! The page and the lines of a report: what is shown, and what is not claimed.
 
 use super::*;
+use crate::environment::Plan;
 use crate::result::Point;
 use crate::run;
-use crate::stage::Plan;
 use fluxline::doctor::{Coalescing, Interrupt, Passage, Through};
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ fn what_limits_on_the_hosts_is_on_the_first_screen_once_and_worst_first() {
 #[test]
 fn a_card_is_among_the_machines_with_offloads_and_interrupts() {
     let mut report = report();
-    report.environment["near"]["link"] = crate::environment::link::document("eth0", &card());
+    report.environment["near"]["link"] = crate::host::link::document("eth0", &card());
     let text = page(&report).html();
     for said in ["rx-gro, tx-udp-segmentation", "link ring receive max", "interrupts eth0-rx-0"] {
         assert!(text.contains(said), "{said}: {text}");
@@ -121,8 +121,8 @@ fn every_key_of_the_document_is_in_its_manual() {
     )
     .expect("the manual");
     let mut document = serde_json::to_value(report()).expect("JSON");
-    let mut near = crate::environment::describe(Some(&Through::Loopback));
-    near["link"] = crate::environment::link::document("eth0", &card());
+    let mut near = crate::host::describe(Some(&Through::Loopback));
+    near["link"] = crate::host::link::document("eth0", &card());
     near["findings"] = serde_json::json!([finding("MTU of eth0", "warn")]);
     document["environment"] = serde_json::json!({
         "near": near,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fluxline::udp::{SenderConfig, UdpSender};
 
-use crate::Trouble;
+use crate::Error;
 
 /// How long a floor is measured, about; several times, and the best counts.
 const SPELL: Duration = Duration::from_millis(2);
@@ -73,17 +73,12 @@ pub fn kernel_seconds(bytes: u64) -> Option<f64> {
 /// trains (`segmentation`). They go to a socket of this host that nobody reads.
 ///
 /// Errors: no socket.
-pub fn datagrams_per_second(
-    bytes: usize,
-    combined: u64,
-    segmentation: bool,
-) -> Result<f64, Trouble> {
-    let host = || Trouble::host("a UDP socket");
+pub fn datagrams_per_second(bytes: usize, combined: u64, segmentation: bool) -> Result<f64, Error> {
+    let host = || Error::host("a UDP socket");
     let socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(host())?;
     let destination = socket.local_addr().map_err(host())?;
     let config = SenderConfig { segmentation, ..SenderConfig::new(destination) };
-    let mut sender =
-        UdpSender::open(config).map_err(|error| Trouble::Refused(error.to_string()))?;
+    let mut sender = UdpSender::open(config).map_err(|error| Error::Refused(error.to_string()))?;
     let block = vec![0x5A_u8; bytes];
     let batch: Vec<&[u8]> = (0..combined).map(|_| block.as_slice()).collect();
     let mut refused = None;
@@ -93,7 +88,7 @@ pub fn datagrams_per_second(
         }
     });
     match refused {
-        Some(why) => Err(Trouble::Refused(why)),
+        Some(why) => Err(Error::Refused(why)),
         None => Ok(combined as f64 / seconds),
     }
 }

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::show;
-use crate::Trouble;
-use crate::role::{Role, Side, Site, Step, Transfer};
+use crate::Error;
+use crate::role::{Role, Side, Site, Step, Transfer, TrialKind};
 
-/// The trial's name.
-pub const NAME: &str = "flow";
+/// The trial.
+pub const TRIAL: TrialKind = TrialKind { name: "flow", make };
 /// Ends the far side; never the number of a batch.
 const END: u32 = 0xFF_FFFF;
 /// Completions handled in one step at most, and batches begun.
@@ -79,11 +79,11 @@ impl Flowed {
 }
 
 /// Makes one end. Errors: a flow that makes no sense.
-pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let flow: Flow = show::task(parameters, "a flow")?;
     let Flow { bytes, combined, depth, batches, .. } = flow;
     if [bytes, combined, depth, batches].contains(&0) || batches >= u64::from(END) {
-        return Err(Trouble::Input(format!("a flow cannot be {flow:?}")));
+        return Err(Error::Input(format!("a flow cannot be {flow:?}")));
     }
     Ok(match side {
         Side::Near => Box::new(Source::new(flow)),
@@ -159,7 +159,7 @@ impl Source {
     }
 
     /// Posts what may be under way; whether anything was.
-    fn post(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+    fn post(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             if self.posted == self.flow.batches || self.posted - self.done() >= self.flow.depth {
@@ -191,19 +191,19 @@ impl Source {
         }
     }
 
-    fn check_room(&self, site: &Site) -> Result<(), Trouble> {
+    fn check_room(&self, site: &Site) -> Result<(), Error> {
         let max = site.half_bytes.min(site.capabilities.operation_bytes_max);
         if self.flow.bytes <= max {
             return Ok(());
         }
         let bytes = self.flow.bytes;
         let what = format!("blocks of {bytes} B are too long here; at most {max} B (--sizes)");
-        Err(Trouble::Input(what))
+        Err(Error::Input(what))
     }
 }
 
 impl Role for Source {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         if self.began.is_none() {
             self.check_room(site)?;
         }
@@ -244,7 +244,7 @@ struct Sink {
 }
 
 impl Role for Sink {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
@@ -255,7 +255,7 @@ impl Role for Sink {
                 Some(number) if u64::from(number) == self.heard => self.heard += 1,
                 Some(number) => {
                     let what = format!("doorbell {number} came instead of {}", self.heard);
-                    return Err(Trouble::Defect { what });
+                    return Err(Error::Defect { what });
                 }
                 None => {}
             }
@@ -264,7 +264,7 @@ impl Role for Sink {
             let expected = if self.flow.kind == Kind::Put { self.flow.batches } else { 0 };
             if self.heard != expected {
                 let what = format!("{} doorbells came of {expected}", self.heard);
-                return Err(Trouble::Defect { what });
+                return Err(Error::Defect { what });
             }
             return Ok(Step::Done);
         }

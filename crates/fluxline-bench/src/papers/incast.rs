@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::show::{self, Samples, fact, middle, series};
-use crate::Trouble;
+use crate::Error;
+use crate::environment::{Conversation, Environment, Plan, Service};
 use crate::result::Experiment;
-use crate::stage::{Plan, Stage, Talk};
 
-/// The service's name.
-pub const NAME: &str = "incast";
+/// The service of the far end.
+pub const SERVICE: Service = Service { name: "incast", run: serve };
 /// Numbers of senders: with `--quick`, and without.
 const SENDERS: [&[u64]; 2] = [&[1, 2, 4, 8], &[1, 2, 4, 8, 16, 32]];
 /// Bytes of a put: some frames of Ethernet.
@@ -83,8 +83,8 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// Exports a region with a place for each sender. Errors: [`Trouble`].
-    pub fn new(fabric: &mut dyn Fabric, task: &Task) -> Result<Gather, Trouble> {
+    /// Exports a region with a place for each sender. Errors: [`Error`].
+    pub fn new(fabric: &mut dyn Fabric, task: &Task) -> Result<Gather, Error> {
         let region = fabric.register(task.senders * BLOCK_BYTES)?;
         let grant = Grant { rights: Rights::PUT, key: Key(task.key) };
         fabric.export(region, Name::parse(REGION)?, grant)?;
@@ -94,7 +94,7 @@ impl Gather {
     }
 
     /// Counts what came; whether anything did. Errors: a block from nobody, or a sender is gone.
-    pub fn step(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+    pub fn step(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = fabric.poll(now) else { break };
@@ -102,7 +102,7 @@ impl Gather {
             match what {
                 Completion::Notified { value, .. } => self.count(value, now)?,
                 Completion::Broken { status, .. } if !self.is_done() => {
-                    return Err(Trouble::PeerGone { how: format!("a sender: {status}") });
+                    return Err(Error::PeerGone { how: format!("a sender: {status}") });
                 }
                 _ => {}
             }
@@ -110,8 +110,8 @@ impl Gather {
         Ok(worked)
     }
 
-    fn count(&mut self, sender: u32, now: Moment) -> Result<(), Trouble> {
-        let nobody = || Trouble::Defect { what: format!("a block came from sender {sender}") };
+    fn count(&mut self, sender: u32, now: Moment) -> Result<(), Error> {
+        let nobody = || Error::Defect { what: format!("a block came from sender {sender}") };
         let count = self.counts.get_mut(sender as usize).ok_or_else(nobody)?;
         *count += 1;
         if *count == self.blocks && self.shares.is_none() {
@@ -152,12 +152,12 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Begins to connect to `peer`. Errors: [`Trouble`].
+    /// Begins to connect to `peer`. Errors: [`Error`].
     pub fn new(
         fabric: &mut dyn Fabric,
         number: u32,
         (peer, key): (&str, u64),
-    ) -> Result<Sender, Trouble> {
+    ) -> Result<Sender, Error> {
         let own = fabric.register(BLOCK_BYTES)?;
         let endpoint = fabric.connect(peer, Reliability::Reliable)?;
         let key = Key(key);
@@ -191,12 +191,12 @@ impl Sender {
         fabric: &mut dyn Fabric,
         blocks: u64,
         now: Moment,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = fabric.poll(now) else { break };
             worked = true;
-            self.told(&what, fabric)?;
+            self.handle(&what, fabric)?;
         }
         while let Some(remote) = self.remote.filter(|_| self.is_ready) {
             if self.posted == blocks || self.posted - self.placed >= DEPTH {
@@ -217,23 +217,23 @@ impl Sender {
         Ok(worked)
     }
 
-    fn told(&mut self, what: &Completion, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+    fn handle(&mut self, what: &Completion, fabric: &mut dyn Fabric) -> Result<(), Error> {
         match what {
             Completion::Connected { .. } => {
                 self.remote = Some(fabric.import(self.endpoint, Name::parse(REGION)?, self.key)?);
             }
             Completion::Imported { status, .. } if !status.is_done() => {
-                return Err(Trouble::Refused(format!("the gathering region: {status}")));
+                return Err(Error::Refused(format!("the gathering region: {status}")));
             }
             Completion::Imported { .. } => self.is_ready = true,
             Completion::Done { operation: Operation::Put, status, .. } if status.is_done() => {
                 self.placed += 1;
             }
             Completion::Done { operation, status, .. } => {
-                return Err(Trouble::Refused(format!("{operation:?}: {status}")));
+                return Err(Error::Refused(format!("{operation:?}: {status}")));
             }
             Completion::Broken { status, .. } => {
-                return Err(Trouble::PeerGone { how: format!("the gathering node: {status}") });
+                return Err(Error::PeerGone { how: format!("the gathering node: {status}") });
             }
             Completion::Notified { .. } => {}
         }
@@ -252,7 +252,12 @@ impl Watch {
         Watch { turns: 0, worked: clock::monotonic() }
     }
 
-    fn turn(&mut self, worked: bool, now: Moment, talk: &mut dyn Talk) -> Result<(), Trouble> {
+    fn turn(
+        &mut self,
+        worked: bool,
+        now: Moment,
+        conversation: &mut dyn Conversation,
+    ) -> Result<(), Error> {
         if worked {
             self.worked = now;
         }
@@ -260,51 +265,56 @@ impl Watch {
         if !self.turns.is_multiple_of(LOOK_TURNS) {
             return Ok(());
         }
-        if talk.is_over() {
-            return Err(Trouble::Interrupted);
+        if conversation.is_over() {
+            return Err(Error::Interrupted);
         }
         if Duration::from_nanos(now.since(self.worked).as_ns()) > STALL_LIMIT {
             let seconds = STALL_LIMIT.as_secs();
-            return Err(Trouble::Stalled { what: NAME.to_owned(), seconds });
+            return Err(Error::Stalled { what: SERVICE.name.to_owned(), seconds });
         }
         Ok(())
     }
 }
 
 /// The far end: opens the gathering node, says that it is there, gathers.
-pub fn serve(parameters: &Value, talk: &mut dyn Talk) -> Result<Value, Trouble> {
+fn serve(parameters: &Value, conversation: &mut dyn Conversation) -> Result<Value, Error> {
     let task: Task = show::task(parameters, "an incast")?;
     let is_right = (1..=1024).contains(&task.senders) && task.blocks > 0;
     if !is_right {
-        return Err(Trouble::Input(format!("an incast cannot be {task:?}")));
+        return Err(Error::Input(format!("an incast cannot be {task:?}")));
     }
     let mut fabric = fluxline::open(&task.url)?;
     let mut gather = Gather::new(&mut *fabric, &task)?;
-    talk.tell(&json!({ "ready": true }))?;
+    conversation.send(&json!({ "ready": true }))?;
     let mut watch = Watch::new();
     while !gather.is_done() {
         let now = clock::monotonic();
         let worked = gather.step(&mut *fabric, now)?;
-        watch.turn(worked, now, talk)?;
+        watch.turn(worked, now, conversation)?;
     }
     // The last acknowledgements are sent when the node is polled: until the near end has them.
     let mut heard = None;
     while heard.is_none() {
         let now = clock::monotonic();
         gather.step(&mut *fabric, now)?;
-        watch.turn(true, now, talk)?;
+        watch.turn(true, now, conversation)?;
         if watch.turns.is_multiple_of(64) {
-            heard = talk.hear(Duration::ZERO)?;
+            heard = conversation.receive(Duration::ZERO)?;
         }
     }
     serde_json::to_value(gather.outcome())
-        .map_err(|error| Trouble::Garbled { what: error.to_string() })
+        .map_err(|error| Error::Garbled { what: error.to_string() })
 }
 
 /// The near end of a trial: all senders, in turns.
-fn send(urls: &[String], peer: &str, task: &Task, talk: &mut dyn Talk) -> Result<Value, Trouble> {
-    if talk.hear(STALL_LIMIT)?.is_none() {
-        return Err(Trouble::PeerGone { how: "its gathering node does not open".to_owned() });
+fn send(
+    urls: &[String],
+    peer: &str,
+    task: &Task,
+    conversation: &mut dyn Conversation,
+) -> Result<Value, Error> {
+    if conversation.receive(STALL_LIMIT)?.is_none() {
+        return Err(Error::PeerGone { how: "its gathering node does not open".to_owned() });
     }
     let mut nodes = Vec::new();
     for (number, url) in urls.iter().enumerate() {
@@ -323,46 +333,53 @@ fn send(urls: &[String], peer: &str, task: &Task, talk: &mut dyn Talk) -> Result
         for (fabric, sender) in &mut nodes {
             worked |= sender.step(&mut **fabric, blocks, now)?;
         }
-        watch.turn(worked, now, talk)?;
+        watch.turn(worked, now, conversation)?;
     }
-    talk.tell(&Value::Null)?;
+    conversation.send(&Value::Null)?;
     Ok(Value::Null)
 }
 
 /// URLs of the gathering node and the senders, and what senders call the former.
-fn urls(stage: &dyn Stage, senders: u64) -> Result<(String, Vec<String>, String), Trouble> {
+fn urls(
+    environment: &dyn Environment,
+    senders: u64,
+) -> Result<(String, Vec<String>, String), Error> {
     let numbers = 0..senders;
-    match (stage.link().starts_with("udp://"), stage.addresses()) {
+    match (environment.link().starts_with("udp://"), environment.addresses()) {
         (true, Some([far, near])) => {
             let gather = SocketAddr::new(far, free_port(far, near)?);
-            let urls: Result<Vec<String>, Trouble> = numbers
+            let urls: Result<Vec<String>, Error> = numbers
                 .map(|_| Ok(format!("udp://{}", SocketAddr::new(near, free_port(near, near)?))))
                 .collect();
             Ok((format!("udp://{gather}"), urls?, gather.to_string()))
         }
-        _ if stage.link().starts_with("shm://") => {
+        _ if environment.link().starts_with("shm://") => {
             let group = format!("bench-{}-incast", std::process::id());
             let urls = numbers.map(|number| format!("shm://{group}/sender-{number}")).collect();
             Ok((format!("shm://{group}/gather"), urls, "gather".to_owned()))
         }
         _ => {
-            let link = stage.link().to_owned();
-            Err(Trouble::Unsuitable { what: NAME.to_owned(), link })
+            let link = environment.link().to_owned();
+            Err(Error::Unsuitable { what: SERVICE.name.to_owned(), link })
         }
     }
 }
 
 /// A UDP port that was free here a moment ago; most probably it is free over there, too.
-fn free_port(address: IpAddr, near: IpAddr) -> Result<u16, Trouble> {
+fn free_port(address: IpAddr, near: IpAddr) -> Result<u16, Error> {
     let here = if address.is_loopback() { address } else { near };
     let bound = UdpSocket::bind(SocketAddr::new(here, 0)).and_then(|socket| socket.local_addr());
-    bound.map(|local| local.port()).map_err(Trouble::host(format!("a UDP port of {here}")))
+    bound.map(|local| local.port()).map_err(Error::host(format!("a UDP port of {here}")))
 }
 
 /// All numbers of senders, in turns.
-pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+pub fn run(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
     let (mut gbps, mut fairness) = (Samples::new(), Samples::new());
-    let ended = measure(stage, plan, &mut gbps, &mut fairness);
+    let ended = measure(environment, plan, &mut gbps, &mut fairness);
     let x = ("senders", "");
     into.series.push(series("all together", x, ("throughput", "Gb/s"), &gbps));
     let even = ("fairness of shares (Jain)", "");
@@ -388,24 +405,25 @@ pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<
 }
 
 fn measure(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     gbps: &mut Samples,
     fairness: &mut Samples,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let numbers = SENDERS[usize::from(!plan.quick)];
     for round in 0..plan.rounds as usize {
         for (place, senders) in numbers.iter().enumerate() {
             let done = round * numbers.len() + place;
-            stage.progress(done, plan.rounds as usize * numbers.len(), "incast");
-            let (url, senders_urls, peer) = urls(stage, *senders)?;
+            environment.progress(done, plan.rounds as usize * numbers.len(), "incast");
+            let (url, senders_urls, peer) = urls(environment, *senders)?;
             let bytes = TRIAL_BYTES[usize::from(!plan.quick)];
             let blocks = bytes / BLOCK_BYTES / senders;
             let key = plan.seed ^ u64::from(std::process::id()) << 32;
             let task = Task { url, key, senders: *senders, blocks };
             let parameters = serde_json::to_value(&task).unwrap_or_default();
-            let [_, far] = stage
-                .call(NAME, &parameters, &mut |talk| send(&senders_urls, &peer, &task, talk))?;
+            let [_, far] = environment.call(&SERVICE, &parameters, &mut |conversation| {
+                send(&senders_urls, &peer, &task, conversation)
+            })?;
             let gathered: Gathered = show::typed(far)?;
             let all = (senders * blocks * BLOCK_BYTES) as f64;
             gbps.entry(*senders).or_default().push(all * 8e-9 / gathered.seconds);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::crowd::{self, Crowd, Crowded};
 use super::show::{self, Samples, fact, middle, series};
-use crate::Trouble;
+use crate::Error;
+use crate::environment::{Environment, Plan};
 use crate::result::Experiment;
-use crate::stage::{Plan, Stage};
 
 /// Sizes of crowds: with `--quick`, and without. Source: the "1 to 1,000".
 const CROWDS: [&[u64]; 2] = [&[1, 10, 100], &[1, 3, 10, 30, 100, 300, 1000]];
@@ -17,31 +17,35 @@ const BYTES: u64 = 64;
 
 /// Many connections.
 pub fn connections(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     into: &mut Experiment,
-) -> Result<(), Trouble> {
-    let most = stage.capabilities()?.map_or(0, |can| u64::from(can.endpoints_max));
+) -> Result<(), Error> {
+    let most = environment.capabilities()?.map_or(0, |can| u64::from(can.endpoints_max));
     // One is taken: the one that trials run over.
     let crowd = |number| Crowd { connections: number, regions: 1, bytes: BYTES, puts: 0 };
-    run(stage, plan, into, ("connection", most.saturating_sub(1)), &crowd)
+    run(environment, plan, into, ("connection", most.saturating_sub(1)), &crowd)
 }
 
 /// Many regions.
-pub fn regions(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
-    let most = stage.capabilities()?.map_or(0, |can| u64::from(can.regions_max));
+pub fn regions(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
+    let most = environment.capabilities()?.map_or(0, |can| u64::from(can.regions_max));
     // Over a connection that ends with the trial, and its imports with it.
     let crowd = |number| Crowd { connections: 1, regions: number, bytes: BYTES, puts: 0 };
-    run(stage, plan, into, ("region", most.saturating_sub(1)), &crowd)
+    run(environment, plan, into, ("region", most.saturating_sub(1)), &crowd)
 }
 
 fn run(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     into: &mut Experiment,
     (what, most): (&'static str, u64),
     crowd: &dyn Fn(u64) -> Crowd,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let planned = CROWDS[usize::from(!plan.quick)];
     let mut sizes: Vec<u64> = planned.iter().copied().filter(|size| *size <= most).collect();
     let largest = planned.last().copied().unwrap_or(1);
@@ -50,29 +54,33 @@ fn run(
     }
     let mut setup_us = Samples::new();
     let mut rates = Samples::new();
-    let ended = measure(stage, plan, (what, &sizes), crowd, (&mut setup_us, &mut rates));
+    let ended = measure(environment, plan, (what, &sizes), crowd, (&mut setup_us, &mut rates));
     let reached = rates.last_key_value().map_or(0, |(size, _)| *size);
     fill((what, reached < largest), &setup_us, &rates, into);
     ended
 }
 
 fn measure(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     (what, sizes): (&str, &[u64]),
     crowd: &dyn Fn(u64) -> Crowd,
     (setup_us, rates): (&mut Samples, &mut Samples),
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let puts = PUTS[usize::from(!plan.quick)];
     for round in 0..plan.rounds as usize {
         for (place, size) in sizes.iter().enumerate() {
             let done = round * sizes.len() + place;
-            stage.progress(done, plan.rounds as usize * sizes.len(), &format!("{size} {what}s"));
+            environment.progress(
+                done,
+                plan.rounds as usize * sizes.len(),
+                &format!("{size} {what}s"),
+            );
             let crowd = Crowd { puts: puts.max(*size * 4), ..crowd(*size) };
-            let (crowded, far) = show::trial::<Crowded>(stage, crowd::NAME, &crowd)?;
+            let (crowded, far) = show::trial::<Crowded>(environment, &crowd::TRIAL, &crowd)?;
             if far["heard"].as_u64() != Some(crowd.puts) {
                 let what = format!("{} of {} puts were notified", far["heard"], crowd.puts);
-                return Err(Trouble::Defect { what });
+                return Err(Error::Defect { what });
             }
             // As many as there were: the peer may take fewer than this end could have.
             let is_refused = crowded.connections < crowd.connections;

@@ -17,12 +17,13 @@ mod show;
 pub mod soak;
 pub mod stores;
 
-use crate::registry::{Entry, Links, Trial};
-use crate::stage::Service;
+use crate::environment::Service;
+use crate::kind::{ExperimentKind, Links};
+use crate::role::TrialKind;
 
 /// The experiments of this folder.
-pub const EXPERIMENTS: &[Entry] = &[
-    Entry {
+pub const EXPERIMENTS: &[ExperimentKind] = &[
+    ExperimentKind {
         name: "put-get",
         about: "Put against get by block size: elapsed time of one at a time, throughput of many \
                 under way, and the set-up time by a fit (SCINET, figures 7 and 8).",
@@ -31,7 +32,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         seconds: [5, 40],
         run: operations::put_get,
     },
-    Entry {
+    ExperimentKind {
         name: "combining",
         about: "Puts posted 1, 2, 4, 8, ... at a time with one notification and one completion, \
                 which on Ethernet is one sendmmsg or one train, by block size (SCINET, figures 11 \
@@ -41,7 +42,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         seconds: [5, 60],
         run: operations::combining,
     },
-    Entry {
+    ExperimentKind {
         name: "rate",
         about: "Operations per second: small puts, each with a notification or many with one, and \
                 small gets.",
@@ -50,7 +51,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         seconds: [2, 10],
         run: operations::rate,
     },
-    Entry {
+    ExperimentKind {
         name: "checked",
         about: "Blocks with and without an end-to-end check in software: CRC32C over each, \
                 verified by the receiver, the last block repeated until it is right (SCINET, \
@@ -60,7 +61,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         seconds: [5, 40],
         run: checked::run,
     },
-    Entry {
+    ExperimentKind {
         name: "stores",
         about: "Stores by the processor against descriptors, by size: what a transfer takes from \
                 a thread that computes meanwhile, and the size from which descriptors take less \
@@ -70,7 +71,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         seconds: [5, 40],
         run: stores::run,
     },
-    Entry {
+    ExperimentKind {
         name: "connections",
         about: "Many connections between the two nodes, 1 to 1,000 or as many as the link has: \
                 time to set one up, and notified puts per second over all of them in turn.",
@@ -79,7 +80,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         seconds: [5, 30],
         run: many::connections,
     },
-    Entry {
+    ExperimentKind {
         name: "regions",
         about: "Many regions at the far node, 1 to 1,000 or as many as the link has: time to \
                 import one, and notified puts per second to all of them in turn.",
@@ -88,7 +89,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         seconds: [3, 20],
         run: many::regions,
     },
-    Entry {
+    ExperimentKind {
         name: "incast",
         about: "All to one: 1, 2, 4, 8, ... nodes put into one at once, until all is there; \
                 throughput, and how evenly it is shared. Where one host has room for many nodes: \
@@ -98,7 +99,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         seconds: [5, 30],
         run: incast::run,
     },
-    Entry {
+    ExperimentKind {
         name: "soak",
         about: "Random operations from the seed for as long as --seconds says: puts, gets, \
                 atomics, messages, connections that come and go. Every byte is compared, both \
@@ -111,15 +112,10 @@ pub const EXPERIMENTS: &[Entry] = &[
 ];
 
 /// The trials of this folder.
-pub const TRIALS: &[Trial] = &[
-    Trial { name: flow::NAME, make: flow::make },
-    Trial { name: checked::NAME, make: checked::make },
-    Trial { name: stores::NAME, make: stores::make },
-    Trial { name: crowd::NAME, make: crowd::make },
-    Trial { name: soak::NAME, make: soak::make },
-];
+pub const TRIALS: &[&TrialKind] =
+    &[&flow::TRIAL, &checked::TRIAL, &stores::TRIAL, &crowd::TRIAL, &soak::TRIAL];
 
 /// The services of this folder.
-pub const SERVICES: &[Service] = &[Service { name: incast::NAME, run: incast::serve }];
+pub const SERVICES: &[&Service] = &[&incast::SERVICE];
 #[cfg(test)]
 mod tests;

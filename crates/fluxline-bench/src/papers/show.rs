@@ -6,9 +6,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::Trouble;
+use crate::Error;
+use crate::environment::Environment;
 use crate::result::{Fact, Point, Series};
-use crate::stage::Stage;
+use crate::role::TrialKind;
 use crate::statistics::median;
 
 /// Samples, one a round, by size, number or degree.
@@ -74,28 +75,28 @@ pub fn powers(least: u64, most: u64, factor: u64) -> Vec<u64> {
 
 /// Runs a trial with typed parameters and outcomes. Errors: the trial's, or no outcome.
 pub fn trial<N: DeserializeOwned>(
-    stage: &mut dyn Stage,
-    name: &str,
+    environment: &mut dyn Environment,
+    kind: &TrialKind,
     task: &impl Serialize,
-) -> Result<(N, Value), Trouble> {
+) -> Result<(N, Value), Error> {
     let parameters = serde_json::to_value(task).unwrap_or_default();
-    let [near, far] = stage.trial(name, &parameters)?;
+    let [near, far] = environment.trial(kind, &parameters)?;
     Ok((typed(near)?, far))
 }
 
 /// An outcome. Errors: it is none.
-pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Trouble> {
+pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value)
-        .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+        .map_err(|error| Error::Garbled { what: format!("no result ({error})") })
 }
 
 /// Parameters of a trial. Errors: they are none, `what` it should have been.
-pub fn task<T: DeserializeOwned>(parameters: &Value, what: &str) -> Result<T, Trouble> {
+pub fn task<T: DeserializeOwned>(parameters: &Value, what: &str) -> Result<T, Error> {
     serde_json::from_value(parameters.clone())
-        .map_err(|error| Trouble::Input(format!("{what}: {error}")))
+        .map_err(|error| Error::Input(format!("{what}: {error}")))
 }
 
 /// Whether the link is one of this machine's, where floors can be measured beside it.
-pub fn is_real(stage: &dyn Stage) -> bool {
-    ["shm://", "udp://", "xdp://"].iter().any(|scheme| stage.link().starts_with(scheme))
+pub fn is_real(environment: &dyn Environment) -> bool {
+    ["shm://", "udp://", "xdp://"].iter().any(|scheme| environment.link().starts_with(scheme))
 }

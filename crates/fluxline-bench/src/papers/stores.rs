@@ -20,13 +20,13 @@ use serde_json::Value;
 use super::floor;
 use super::flow::{self, Flow, Flowed, Kind};
 use super::show::{self, BLOCK, Samples, fact, middle, series};
-use crate::Trouble;
+use crate::Error;
+use crate::environment::{Environment, Plan};
 use crate::result::Experiment;
-use crate::role::{Role, Side, Site, Step, Transfer};
-use crate::stage::{Plan, Stage};
+use crate::role::{Role, Side, Site, Step, Transfer, TrialKind};
 
-/// The trial's name.
-pub const NAME: &str = "stores";
+/// The trial.
+pub const TRIAL: TrialKind = TrialKind { name: "stores", make };
 /// What the fact is called that `--save` keeps.
 pub const CROSSOVER: &str = "stores take less up to";
 const END: u32 = 0xFF_FFFF;
@@ -75,10 +75,10 @@ pub struct Computed {
 }
 
 /// Makes one end. Errors: a task that makes no sense.
-pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let task: Task = show::task(parameters, "a transfer")?;
     if task.bytes == 0 || task.bytes > show::BYTES_MAX || task.transfers == 0 {
-        return Err(Trouble::Input(format!("transfers cannot be {task:?}")));
+        return Err(Error::Input(format!("transfers cannot be {task:?}")));
     }
     Ok(match side {
         Side::Near => Box::new(Computer::new(task)),
@@ -114,15 +114,15 @@ impl Computer {
         }
     }
 
-    fn begin(&mut self, site: &Site, fabric: &dyn Fabric) -> Result<(), Trouble> {
+    fn begin(&mut self, site: &Site, fabric: &dyn Fabric) -> Result<(), Error> {
         if self.task.bytes > site.half_bytes.min(site.capabilities.operation_bytes_max) {
             let problem = format!("{} B are too long here (--sizes)", self.task.bytes);
-            return Err(Trouble::Input(problem));
+            return Err(Error::Input(problem));
         }
         if self.task.way == Way::Store {
             let window = fabric.window(site.remote)?;
             let link = site.capabilities.link.to_owned();
-            let none = || Trouble::Unsuitable { what: "a mapped window".to_owned(), link };
+            let none = || Error::Unsuitable { what: "a mapped window".to_owned(), link };
             self.window = Some(window.ok_or_else(none)?);
         }
         Ok(())
@@ -138,7 +138,7 @@ impl Computer {
     }
 
     /// Begins the next transfer; a store is done with that.
-    fn transfer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+    fn transfer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Error> {
         let from = match (self.task.way, &self.window) {
             (Way::Alone, _) => {
                 self.done += 1;
@@ -160,7 +160,7 @@ impl Computer {
 }
 
 impl Role for Computer {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         if self.began.is_none() {
             self.begin(site, fabric)?;
             self.began = Some(now);
@@ -202,7 +202,7 @@ struct Listener {
 }
 
 impl Role for Listener {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         let what = site.poll(fabric, now)?;
         if let Some(Completion::Notified { value, .. }) = what {
             self.ends |= site.noticed(value) == Some(END);
@@ -232,38 +232,42 @@ struct Taken {
 }
 
 /// Both ways over all sizes, in turns.
-pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
-    let has_windows = stage.capabilities()?.is_some_and(|can| can.windows);
+pub fn run(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
+    let has_windows = environment.capabilities()?.is_some_and(|can| can.windows);
     let copying = if has_windows { Way::Store } else { Way::Copy };
-    let most = BYTES_MAX[usize::from(!plan.quick)].min(plan.sizes[1]).min(stage.half_bytes());
+    let most = BYTES_MAX[usize::from(!plan.quick)].min(plan.sizes[1]).min(environment.half_bytes());
     let least = plan.sizes[0].max(8).next_power_of_two();
     let sizes = show::powers(least, most, if plan.quick { 4 } else { 2 });
     let mut taken = Taken::default();
-    let ended = measure(stage, plan, (copying, &sizes), &mut taken);
+    let ended = measure(environment, plan, (copying, &sizes), &mut taken);
     fill(&taken, copying, into);
     ended
 }
 
 fn measure(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     (copying, sizes): (Way, &[u64]),
     taken: &mut Taken,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let trial_seconds = TRIAL_SECONDS[usize::from(!plan.quick)];
     let mut counts: BTreeMap<(Way, u64), u64> = BTreeMap::new();
     for round in 0..plan.rounds as usize {
         let alone = Task { way: Way::Alone, bytes: 8, transfers: 4096 };
-        let (computed, _) = show::trial::<Computed>(stage, NAME, &alone)?;
+        let (computed, _) = show::trial::<Computed>(environment, &TRIAL, &alone)?;
         let quantum_s = computed.seconds / computed.quanta as f64;
         for (place, bytes) in sizes.iter().enumerate() {
             let done = round * sizes.len() + place;
-            stage.progress(done, plan.rounds as usize * sizes.len(), &format!("{bytes} B"));
+            environment.progress(done, plan.rounds as usize * sizes.len(), &format!("{bytes} B"));
             let ways = [(copying, &mut taken.copying_us), (Way::Put, &mut taken.descriptor_us)];
             for (way, samples) in ways {
                 let transfers = *counts.entry((way, *bytes)).or_insert(16);
                 let task = Task { way, bytes: *bytes, transfers };
-                let (computed, _) = show::trial::<Computed>(stage, NAME, &task)?;
+                let (computed, _) = show::trial::<Computed>(environment, &TRIAL, &task)?;
                 let of_one = computed.seconds / transfers as f64;
                 let next = (trial_seconds / of_one.max(1e-9)) as u64;
                 let is_look = round == 0 && plan.rounds > 1;
@@ -275,7 +279,7 @@ fn measure(
                     samples.entry(*bytes).or_default().push(us);
                 }
             }
-            taken.beside(stage, *bytes)?;
+            taken.beside(environment, *bytes)?;
         }
     }
     Ok(())
@@ -283,12 +287,12 @@ fn measure(
 
 impl Taken {
     /// The transfer alone, and the kernel's way, in the same round.
-    fn beside(&mut self, stage: &mut dyn Stage, bytes: u64) -> Result<(), Trouble> {
+    fn beside(&mut self, environment: &mut dyn Environment, bytes: u64) -> Result<(), Error> {
         let flow = Flow { kind: Kind::Put, bytes, combined: 1, depth: 1, batches: 32 };
-        let (flowed, _) = show::trial::<Flowed>(stage, flow::NAME, &flow)?;
+        let (flowed, _) = show::trial::<Flowed>(environment, &flow::TRIAL, &flow)?;
         let us = flowed.batch_ns[0] as f64 / 1e3;
         self.whole_us.entry(bytes).or_default().push(us);
-        if show::is_real(stage)
+        if show::is_real(environment)
             && let Some(seconds) = floor::kernel_seconds(bytes)
         {
             self.kernel_us.entry(bytes).or_default().push(seconds * 1e6);

@@ -64,7 +64,7 @@ pub fn loss_free(
         trials_max: TRIALS_MAX,
     });
     while let Some(rate) = search.next() {
-        search.tell(trial(Some(rate))?.verdict(rate));
+        search.record(trial(Some(rate))?.verdict(rate));
     }
     let found = search.found();
     if found.rate <= 0.0 {

@@ -147,7 +147,7 @@ mod tests {
     fn why(error: NoNumber) -> String {
         match error {
             NoNumber::Failed(why) => why,
-            NoNumber::Over(trouble) => panic!("{trouble}"),
+            NoNumber::Over(error) => panic!("{error}"),
         }
     }
 

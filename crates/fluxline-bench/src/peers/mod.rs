@@ -21,7 +21,7 @@ pub mod ucx;
 
 use std::time::Duration;
 
-use crate::{Stop, Trouble};
+use crate::{Error, Stop};
 
 /// What bytes cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,14 +189,14 @@ pub enum NoNumber {
     /// It failed, in a few words.
     Failed(String),
     /// The benchmark is over.
-    Over(Trouble),
+    Over(Error),
 }
 
-impl From<Trouble> for NoNumber {
-    fn from(trouble: Trouble) -> NoNumber {
-        match trouble {
-            Trouble::Interrupted => NoNumber::Over(trouble),
-            trouble => NoNumber::Failed(trouble.to_string()),
+impl From<Error> for NoNumber {
+    fn from(error: Error) -> NoNumber {
+        match error {
+            Error::Interrupted => NoNumber::Over(error),
+            error => NoNumber::Failed(error.to_string()),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use super::{NoNumber, Path, Presence, Run, listening};
-use crate::Trouble;
+use crate::Error;
 
 /// How long a server is given to end after its client.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
@@ -170,7 +170,7 @@ impl Running {
         let began = Instant::now();
         loop {
             if run.stop.is_over() {
-                return Err(NoNumber::Over(Trouble::Interrupted));
+                return Err(NoNumber::Over(Error::Interrupted));
             }
             match self.child.try_wait() {
                 Ok(Some(status)) => return Ok(status),
@@ -188,7 +188,7 @@ impl Running {
         let began = Instant::now();
         while !listening::is_open(path, port) {
             if run.stop.is_over() {
-                return Err(NoNumber::Over(Trouble::Interrupted));
+                return Err(NoNumber::Over(Error::Interrupted));
             }
             if matches!(self.child.try_wait(), Ok(Some(_))) {
                 let words = self.said().last_words();
@@ -259,7 +259,7 @@ impl Pair<'_> {
         // One that is killed while it cleans up leaves files in shared memory.
         let there = match server.wait(ENDS_WITHIN, run) {
             Ok(_) => server.said(),
-            Err(NoNumber::Over(trouble)) => return Err(NoNumber::Over(trouble)),
+            Err(NoNumber::Over(error)) => return Err(NoNumber::Over(error)),
             Err(NoNumber::Failed(_)) => Said::default(),
         };
         Ok([client, there])
@@ -342,7 +342,7 @@ mod tests {
     fn an_interrupt_ends_the_wait_at_once() {
         let stop = Stop::on(std::sync::Arc::new(true.into()));
         let ended = output("peer", &mut shell("exec sleep 60"), &run(&stop));
-        assert!(matches!(ended, Err(NoNumber::Over(Trouble::Interrupted))));
+        assert!(matches!(ended, Err(NoNumber::Over(Error::Interrupted))));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! the machine for a while disturbs all of them.
 
 use super::{Cell, Contender, NoNumber, OURS, Presence, Run};
-use crate::Trouble;
+use crate::Error;
 use crate::result::Contest;
 
 /// What is measured: cells in order, and who measures each.
@@ -45,7 +45,7 @@ impl Agenda {
         rounds: u32,
         run: &Run<'_>,
         mut step: impl FnMut(&str),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         for _ in 0..rounds {
             for (cell, place, contest) in &mut self.contests {
                 run.stop.check()?;
@@ -59,7 +59,7 @@ impl Agenda {
                         contest.lost.extend(number.lost);
                     }
                     Err(NoNumber::Failed(why)) => contest.failed = why,
-                    Err(NoNumber::Over(trouble)) => return Err(trouble),
+                    Err(NoNumber::Over(error)) => return Err(error),
                 }
             }
         }
@@ -172,7 +172,7 @@ mod tests {
             steps += 1;
             flag.store(steps > 4, std::sync::atomic::Ordering::Relaxed);
         });
-        assert!(matches!(ended, Err(Trouble::Interrupted)));
+        assert!(matches!(ended, Err(Error::Interrupted)));
         assert_eq!(agenda.contests()[0].1.samples.len(), 2);
     }
 }

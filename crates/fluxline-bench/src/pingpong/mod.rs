@@ -13,8 +13,9 @@ pub(crate) mod tcp;
 
 use serde::{Deserialize, Serialize};
 
-use crate::registry::{Entry, Links, Trial};
-use crate::stage::Service;
+use crate::environment::Service;
+use crate::kind::{ExperimentKind, Links};
+use crate::role::TrialKind;
 
 /// What the two ends do in a repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,8 +86,8 @@ impl Measured {
 }
 
 /// The experiments of this folder.
-pub const EXPERIMENTS: &[Entry] = &[
-    Entry {
+pub const EXPERIMENTS: &[ExperimentKind] = &[
+    ExperimentKind {
         name: "pingpong",
         about: "Half round trips on NetPIPE's schedule of sizes: puts with a notification there \
                 and back (over tcp://: blocking sockets, as NetPIPE). Least of three trials as \
@@ -94,57 +95,57 @@ pub const EXPERIMENTS: &[Entry] = &[
         links: Links::FabricsAnd(&["tcp"]),
         by_default: true,
         seconds: [10, 60],
-        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::PING_PONG),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::PING_PONG),
     },
-    Entry {
+    ExperimentKind {
         name: "messages",
         about: "As pingpong, by messages into buffers that the receiver posts.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [10, 60],
-        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::MESSAGES),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::MESSAGES),
     },
-    Entry {
+    ExperimentKind {
         name: "stream",
         about: "One side sends, the other receives; the receiver's clock counts, as NetPIPE -s.",
         links: Links::FabricsAnd(&["tcp"]),
         by_default: true,
         seconds: [5, 30],
-        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::STREAM),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::STREAM),
     },
-    Entry {
+    ExperimentKind {
         name: "bidirectional",
         about: "Both sides send at once and then receive, as NetPIPE -2; rates are of both sides.",
         links: Links::FabricsAnd(&["tcp"]),
         by_default: false,
         seconds: [5, 30],
-        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::BIDIRECTIONAL),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::BIDIRECTIONAL),
     },
-    Entry {
+    ExperimentKind {
         name: "cold",
         about: "As pingpong with a cold cache, as NetPIPE -I: each message is other memory out of \
                 pools of 10 MB, and 10 MB of something else are touched before each trial.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [10, 60],
-        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::COLD),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::COLD),
     },
-    Entry {
+    ExperimentKind {
         name: "integrity",
         about: "Every word of every message is written before and compared after, there and back, \
                 on the sizes of NetPIPE -i; nothing is timed.",
         links: Links::Fabrics,
         by_default: true,
         seconds: [3, 10],
-        run: |stage, plan, into| sweep::check(stage, plan, into),
+        run: |environment, plan, into| sweep::check(environment, plan, into),
     },
 ];
 
 /// The trials of this folder.
-pub const TRIALS: &[Trial] = &[Trial { name: exchange::NAME, make: exchange::make }];
+pub const TRIALS: &[&TrialKind] = &[&exchange::TRIAL];
 
 /// The services of this folder.
-pub const SERVICES: &[Service] = &[Service { name: tcp::NAME, run: tcp::serve }];
+pub const SERVICES: &[&Service] = &[&tcp::SERVICE];
 
 #[cfg(test)]
 mod tests;

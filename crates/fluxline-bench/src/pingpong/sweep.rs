@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::schedule::{Config, Schedule, TRIAL_SECONDS, TRIALS};
 use super::{Measured, Mode, Task, Way, exchange, tcp};
-use crate::Trouble;
+use crate::Error;
+use crate::environment::{Conversation, Environment, Plan};
 use crate::result::{Experiment, Fact, Point, Series};
-use crate::stage::{Plan, Stage, Talk};
 use crate::statistics::median;
 
 /// Repeats of the first look at the first size. Source: netpipe.c.
@@ -70,19 +70,19 @@ impl Kind {
 
 /// What measures a task.
 trait Bench {
-    fn measure(&mut self, task: &Task) -> Result<Measured, Trouble>;
+    fn measure(&mut self, task: &Task) -> Result<Measured, Error>;
     fn progress(&mut self, done: usize, all: usize, what: &str);
 }
 
-struct OnStage<'a>(&'a mut dyn Stage);
+struct Remote<'a>(&'a mut dyn Environment);
 
-impl Bench for OnStage<'_> {
-    fn measure(&mut self, task: &Task) -> Result<Measured, Trouble> {
+impl Bench for Remote<'_> {
+    fn measure(&mut self, task: &Task) -> Result<Measured, Error> {
         let parameters = serde_json::to_value(task).unwrap_or_default();
-        let [near, far] = self.0.trial(exchange::NAME, &parameters)?;
+        let [near, far] = self.0.trial(&exchange::TRIAL, &parameters)?;
         let counts = if task.mode == Mode::Stream { far } else { near };
         serde_json::from_value(counts)
-            .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+            .map_err(|error| Error::Garbled { what: format!("no result ({error})") })
     }
 
     fn progress(&mut self, done: usize, all: usize, what: &str) {
@@ -92,43 +92,43 @@ impl Bench for OnStage<'_> {
 
 struct OnTcp<'a> {
     end: tcp::End,
-    talk: &'a mut dyn Talk,
+    conversation: &'a mut dyn Conversation,
 }
 
 impl Bench for OnTcp<'_> {
-    fn measure(&mut self, task: &Task) -> Result<Measured, Trouble> {
-        tcp::measure(&mut self.end, task, self.talk)
+    fn measure(&mut self, task: &Task) -> Result<Measured, Error> {
+        tcp::measure(&mut self.end, task, self.conversation)
     }
 
     fn progress(&mut self, done: usize, all: usize, what: &str) {
-        self.talk.progress(done, all, what);
+        self.conversation.progress(done, all, what);
     }
 }
 
 /// Runs the schedule as often as planned; fills in what was measured, also when it fails.
 pub fn run(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     into: &mut Experiment,
     kind: &Kind,
-) -> Result<(), Trouble> {
-    let capabilities = stage.capabilities()?;
+) -> Result<(), Error> {
+    let capabilities = environment.capabilities()?;
     let mut config = config(plan);
-    config.last = config.last.min(stage.half_bytes());
+    config.last = config.last.min(environment.half_bytes());
     if config.first > config.last {
         let [least, most] = [config.first, config.last];
         let problem =
             format!("messages of {least} B are too long here; at most {most} B (--sizes)");
-        return Err(Trouble::Input(problem));
+        return Err(Error::Input(problem));
     }
     let mut sizes = Sizes::default();
     let ended = if capabilities.is_some() {
-        sizes.measure(&mut OnStage(stage), plan, config, kind)
+        sizes.measure(&mut Remote(environment), plan, config, kind)
     } else {
         if kind.mode == Mode::Bidirectional {
             config.last = config.last.min(TCP_BOTH_WAYS_BYTES_MAX);
         }
-        over_tcp(stage, plan, config, kind, &mut sizes)
+        over_tcp(environment, plan, config, kind, &mut sizes)
     };
     sizes.fill(kind, into);
     ended
@@ -142,22 +142,22 @@ fn config(plan: &Plan) -> Config {
 }
 
 fn over_tcp(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     config: Config,
     kind: &Kind,
     sizes: &mut Sizes,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let unsuitable =
-        || Trouble::Unsuitable { what: "TCP".to_owned(), link: stage.link().to_owned() };
-    let [far, _] = stage.addresses().ok_or_else(unsuitable)?;
+        || Error::Unsuitable { what: "TCP".to_owned(), link: environment.link().to_owned() };
+    let [far, _] = environment.addresses().ok_or_else(unsuitable)?;
     let mut ended = Ok(());
     let parameters = json!({ "address": far.to_string() });
-    stage.call(tcp::NAME, &parameters, &mut |talk| {
-        let mut bench = OnTcp { end: tcp::connect(far, talk)?, talk };
+    environment.call(&tcp::SERVICE, &parameters, &mut |conversation| {
+        let mut bench = OnTcp { end: tcp::connect(far, conversation)?, conversation };
         ended = sizes.measure(&mut bench, plan, config, kind);
         // No more tasks.
-        bench.talk.tell(&serde_json::Value::Null)?;
+        bench.conversation.send(&serde_json::Value::Null)?;
         Ok(serde_json::Value::Null)
     })?;
     ended
@@ -184,7 +184,7 @@ impl Sizes {
         plan: &Plan,
         config: Config,
         kind: &Kind,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let mut all = Schedule::new(config);
         let count = std::iter::from_fn(|| all.next(0.0)).count();
         for round in 0..plan.rounds as usize {
@@ -298,8 +298,12 @@ fn fact(label: String, unit: &str, samples: Vec<f64>) -> Fact {
 }
 
 /// Integrity: every word compared at both ends, on the sizes of NetPIPE -i.
-pub fn check(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
-    let last = plan.sizes[1].min(stage.half_bytes());
+pub fn check(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
+    let last = plan.sizes[1].min(environment.half_bytes());
     // Source: netpipe.c: from sizeof(int) + 1, without neighbours.
     let config = Config { first: 5.min(last), last, perturbation: 0, trial_seconds: TRIAL_SECONDS };
     let mut schedule = Schedule::new(config);
@@ -308,17 +312,17 @@ pub fn check(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Resul
     let mut compared = 0;
     let mut ended = Ok(());
     for (done, bytes) in sizes.iter().enumerate() {
-        stage.progress(done, sizes.len(), &format!("integrity, {bytes} B"));
+        environment.progress(done, sizes.len(), &format!("integrity, {bytes} B"));
         let repeats = (COMPARED_BYTES / bytes).clamp(1, 1000);
         let task = Task { checked: true, limit_ms: 0, ..PING_PONG.task(*bytes, repeats, 1) };
         let parameters = serde_json::to_value(task).unwrap_or_default();
-        match stage.trial(exchange::NAME, &parameters) {
+        match environment.trial(&exchange::TRIAL, &parameters) {
             Ok(ends) => {
                 compared +=
                     ends.iter().filter_map(|end| end["compared_bytes"].as_u64()).sum::<u64>();
             }
-            Err(trouble) => {
-                ended = Err(trouble);
+            Err(error) => {
+                ended = Err(error);
                 break;
             }
         }

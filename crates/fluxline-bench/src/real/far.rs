@@ -13,7 +13,7 @@ use super::player::{self, Player, Watch};
 use crate::control::{Channel, Greeting, Message, is_key};
 use crate::role::Side;
 use crate::stage::Talk;
-use crate::{Stop, Trouble, environment, registry};
+use crate::{Stop, Trouble, host, registry};
 
 /// Between two looks for somebody who connects.
 const ACCEPT_NAP: Duration = Duration::from_millis(20);
@@ -121,7 +121,7 @@ impl Server {
             return Err(trouble);
         }
         let through = through(&link, &channel);
-        let environment = environment::describe(Some(&through));
+        let environment = host::describe(Some(&through));
         channel.send(&Message::Welcome { greeting: Greeting::ours(), environment })?;
         Ok(Session { channel, stop: stop.clone(), player: None, other_node: None })
     }
@@ -253,11 +253,11 @@ struct FarTalk<'a> {
 }
 
 impl Talk for FarTalk<'_> {
-    fn tell(&mut self, value: &Value) -> Result<(), Trouble> {
+    fn send(&mut self, value: &Value) -> Result<(), Trouble> {
         self.channel.send(&Message::Tell { value: value.clone() })
     }
 
-    fn hear(&mut self, limit: Duration) -> Result<Option<Value>, Trouble> {
+    fn receive(&mut self, limit: Duration) -> Result<Option<Value>, Trouble> {
         match self.channel.wait(limit.min(ANSWER_LIMIT * 30), self.stop)? {
             Some(Message::Tell { value }) => Ok(Some(value)),
             None => Ok(None),

@@ -28,7 +28,7 @@ impl Local {
     /// Errors: it does not start, or does not say within some seconds where it serves.
     pub fn start(stop: &Stop) -> Result<Local, Trouble> {
         let host = || Trouble::host("starting the other side");
-        let key = crate::environment::random_key()?;
+        let key = crate::host::random_key()?;
         let child = Command::new(std::env::current_exe().map_err(host())?)
             .args(["bench", "--serve", "127.0.0.1:0", "--once"])
             .env(KEY_VARIABLE, &key)

@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::ANSWER_LIMIT;
 use super::link::Link;
 use super::player::{self, Player, Watch};
+use crate::Trouble;
 use crate::control::{Channel, Greeting, Message};
-use crate::role::Side;
-use crate::stage::{NearEnd, Program, Stage, Stop, Talk};
-use crate::{Trouble, registry};
+use crate::role::{Side, TrialKind};
+use crate::stage::{NearEnd, Program, Service, Stage, Stop, Talk};
 
 /// Half an arena \[byte\]: NetPIPE's largest message with its pools of 10 MB for a cold cache.
 /// Source: NetPIPE 3.7.1, MEMSIZE 10 000 000 and 16 KiB alignment.
@@ -194,16 +194,16 @@ impl Stage for Near {
         HALF_BYTES
     }
 
-    fn trial(&mut self, name: &str, parameters: &Value) -> Result<[Value; 2], Trouble> {
-        let mut role = registry::role(name, parameters, Side::Near)?;
+    fn trial(&mut self, kind: &TrialKind, parameters: &Value) -> Result<[Value; 2], Trouble> {
+        let mut role = (kind.make)(parameters, Side::Near)?;
         self.joined()?;
         self.trials = self.trials.wrapping_add(1);
         let (number, parameters) = (self.trials, parameters.clone());
-        self.channel.send(&Message::Begin { number, trial: name.to_owned(), parameters })?;
+        self.channel.send(&Message::Begin { number, trial: kind.name.to_owned(), parameters })?;
         self.ready()?;
         let Some(player) = &mut self.player else { return Err(silent()) };
         let mut watch = Watch::new(&mut self.channel, &self.config.stop);
-        let played = player.play((name, number), &mut *role, &mut watch);
+        let played = player.play((kind.name, number), &mut *role, &mut watch);
         let heard = watch.heard();
         if let Err(trouble) = played {
             return Err(self.settled(trouble, ANSWER_LIMIT));
@@ -218,7 +218,7 @@ impl Stage for Near {
 
     fn call(
         &mut self,
-        service: &str,
+        service: &Service,
         parameters: &Value,
         near: NearEnd<'_>,
     ) -> Result<[Value; 2], Trouble> {
@@ -228,7 +228,7 @@ impl Stage for Near {
                 return Err(garbled("something else than that it is pinned"));
             };
         }
-        let (service, parameters) = (service.to_owned(), parameters.clone());
+        let (service, parameters) = (service.name.to_owned(), parameters.clone());
         self.channel.send(&Message::Call { service, parameters })?;
         self.ready()?;
         let NearConfig { stop, progress, .. } = &mut self.config;
@@ -275,11 +275,11 @@ struct NearTalk<'a> {
 }
 
 impl Talk for NearTalk<'_> {
-    fn tell(&mut self, value: &Value) -> Result<(), Trouble> {
+    fn send(&mut self, value: &Value) -> Result<(), Trouble> {
         self.channel.send(&Message::Tell { value: value.clone() })
     }
 
-    fn hear(&mut self, limit: Duration) -> Result<Option<Value>, Trouble> {
+    fn receive(&mut self, limit: Duration) -> Result<Option<Value>, Trouble> {
         if self.finished.is_some() {
             return Err(garbled("its result before it was asked"));
         }

@@ -15,7 +15,7 @@ use fluxline_proto::fabric::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Trouble;
+use crate::Error;
 pub use join::Joining;
 
 /// Which end.
@@ -45,10 +45,18 @@ pub enum Step {
 /// complete, when it is done.
 pub trait Role {
     /// Does what can be done now. Errors end the trial, and the session with it.
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble>;
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error>;
 
     /// What it measured; asked for once, after [`Step::Done`].
     fn outcome(&mut self) -> Value;
+}
+
+/// A kind of trial: a name for both sides, and a function that makes either end.
+pub struct TrialKind {
+    /// The name between the two sides.
+    pub name: &'static str,
+    /// Makes one end. Errors: parameters that make no sense.
+    pub make: fn(&Value, Side) -> Result<Box<dyn Role>, Error>,
 }
 
 /// The connection that a trial runs over, and a region at each end that both sides may use.
@@ -112,26 +120,22 @@ impl Site {
         Target { remote: self.remote, offset }
     }
 
-    /// The next completion; what failed is an error. Errors: [`Trouble`].
-    pub fn poll(
-        &self,
-        fabric: &mut dyn Fabric,
-        now: Moment,
-    ) -> Result<Option<Completion>, Trouble> {
+    /// The next completion; what failed is an error. Errors: [`Error`].
+    pub fn poll(&self, fabric: &mut dyn Fabric, now: Moment) -> Result<Option<Completion>, Error> {
         let what = fabric.poll(now);
         match &what {
             Some(Completion::Broken { endpoint, status }) if *endpoint == self.endpoint => {
-                Err(Trouble::PeerGone { how: status.to_string() })
+                Err(Error::PeerGone { how: status.to_string() })
             }
             Some(Completion::Done { operation, status, .. }) if !status.is_done() => {
-                Err(Trouble::Refused(format!("{operation:?}: {status}")))
+                Err(Error::Refused(format!("{operation:?}: {status}")))
             }
             _ => Ok(what),
         }
     }
 
-    /// Posts work; `false`: the queue is full, poll and post again. Errors: [`Trouble`].
-    pub fn post(&self, fabric: &mut dyn Fabric, tag: u64, work: Work<'_>) -> Result<bool, Trouble> {
+    /// Posts work; `false`: the queue is full, poll and post again. Errors: [`Error`].
+    pub fn post(&self, fabric: &mut dyn Fabric, tag: u64, work: Work<'_>) -> Result<bool, Error> {
         match fabric.post(self.endpoint, tag, work) {
             Ok(()) => Ok(true),
             Err(PostError::Full) => Ok(false),
@@ -163,8 +167,8 @@ impl Transfer {
         Transfer { from, to, bytes, notice, posted: 0, over: false }
     }
 
-    /// Posts what the queue takes; `true`: all is posted. Errors: [`Trouble`].
-    pub fn step(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    /// Posts what the queue takes; `true`: all is posted. Errors: [`Error`].
+    pub fn step(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         while !self.over {
             let left = self.bytes - self.posted;
             let bytes = left.min(site.capabilities.operation_bytes_max);

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::show::{self, Samples, fact, series};
-use crate::Trouble;
+use crate::Error;
+use crate::environment::{Environment, Plan};
 use crate::result::Experiment;
-use crate::role::{Role, Side, Site};
-use crate::stage::{Plan, Stage};
+use crate::role::{Role, Side, Site, TrialKind};
 
-/// The trial's name.
-pub const NAME: &str = "soak";
+/// The trial.
+pub const TRIAL: TrialKind = TrialKind { name: "soak", make };
 /// Operations of a slice: some milliseconds to some tenths of a second.
 const SLICE_OPERATIONS: u64 = 2_000;
 /// The first part of the run does not count for memory: caches fill, and tables.
@@ -87,10 +87,10 @@ pub struct Account {
 }
 
 /// Makes one end. Errors: a slice that makes no sense.
-pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let slice: Slice = show::task(parameters, "a soak")?;
     if slice.operations == 0 || slice.operations > 1 << 22 {
-        return Err(Trouble::Input(format!("a soak cannot be {slice:?}")));
+        return Err(Error::Input(format!("a soak cannot be {slice:?}")));
     }
     Ok(match side {
         Side::Near => Box::new(near::Worker::new(slice)),
@@ -111,10 +111,10 @@ fn fill(into: &mut Vec<u8>, seed: u64, number: u64, bytes: u64) {
 }
 
 /// Errors: the arena is too small for the places, the answers and the word.
-fn check_room(site: &Site) -> Result<(), Trouble> {
+fn check_room(site: &Site) -> Result<(), Error> {
     if site.half_bytes < PLACES * PLACE_BYTES + MESSAGE_BYTES {
         let (link, what) = (site.capabilities.link.to_owned(), "a soak".to_owned());
-        return Err(Trouble::Unsuitable { what, link });
+        return Err(Error::Unsuitable { what, link });
     }
     Ok(())
 }
@@ -154,15 +154,19 @@ struct Course {
 
 impl Course {
     /// Runs a slice; its ledgers must agree. Resident memory of near and far after it \[byte\].
-    fn slice(&mut self, stage: &mut dyn Stage, slice: &Slice) -> Result<[u64; 2], Trouble> {
-        let (near, far) = show::trial::<Account>(stage, NAME, slice)?;
+    fn slice(
+        &mut self,
+        environment: &mut dyn Environment,
+        slice: &Slice,
+    ) -> Result<[u64; 2], Error> {
+        let (near, far) = show::trial::<Account>(environment, &TRIAL, slice)?;
         let far: Account = show::typed(far)?;
         if near.ledger != far.ledger || far.ledger.damaged > 0 {
             let what = format!(
                 "slice {} (seed {}): near counts {:?}, far {:?}",
                 self.slices, slice.seed, near.ledger, far.ledger
             );
-            return Err(Trouble::Defect { what });
+            return Err(Error::Defect { what });
         }
         self.ledger = sum(self.ledger, near.ledger);
         self.operations += near.operations;
@@ -239,7 +243,7 @@ impl Course {
     }
 
     /// Errors: a process grew beyond the bound.
-    fn check_growth(&self) -> Result<(), Trouble> {
+    fn check_growth(&self) -> Result<(), Error> {
         if !self.is_judged() {
             return Ok(());
         }
@@ -247,7 +251,7 @@ impl Course {
             if let Some((bytes, bound)) = growth.filter(|(bytes, bound)| bytes > bound) {
                 let (grew, bound) = (bytes / 1e6, bound / 1e6);
                 let what = format!("{name}'s memory grew by {grew:.1} MB, beyond {bound:.1} MB");
-                return Err(Trouble::Defect { what });
+                return Err(Error::Defect { what });
             }
         }
         Ok(())
@@ -255,9 +259,13 @@ impl Course {
 }
 
 /// Slices until the time is up.
-pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+pub fn run(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
     let mut course = Course::default();
-    let ended = go_on(stage, plan, &mut course);
+    let ended = go_on(environment, plan, &mut course);
     course.fill(into);
     let memory = match course.is_judged() {
         true => String::new(),
@@ -270,13 +278,13 @@ pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<
     ended.and_then(|()| course.check_growth())
 }
 
-fn go_on(stage: &mut dyn Stage, plan: &Plan, course: &mut Course) -> Result<(), Trouble> {
+fn go_on(environment: &mut dyn Environment, plan: &Plan, course: &mut Course) -> Result<(), Error> {
     let limit = Duration::from_secs_f64(plan.soak_seconds);
     let began = Instant::now();
     loop {
         let passed = began.elapsed();
-        stage.progress(passed.as_secs() as usize, limit.as_secs() as usize, "soak");
-        stage.stop().check()?;
+        environment.progress(passed.as_secs() as usize, limit.as_secs() as usize, "soak");
+        environment.stop().check()?;
         if passed >= limit && course.slices > 0 {
             return Ok(());
         }
@@ -285,7 +293,7 @@ fn go_on(stage: &mut dyn Stage, plan: &Plan, course: &mut Course) -> Result<(), 
             operations: SLICE_OPERATIONS,
             connections_permille: 2,
         };
-        let resident = course.slice(stage, &slice)?;
+        let resident = course.slice(environment, &slice)?;
         course.note(began.elapsed().as_secs_f64(), resident);
     }
 }

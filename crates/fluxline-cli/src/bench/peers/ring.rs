@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fluxline_bench::Trouble;
+use fluxline_bench::Error;
 use fluxline_bench::peers::{Cell, Contender, NoNumber, Number, OURS, Offer, Path, Presence};
 use fluxline_bench::peers::{Quantity, Run};
 
@@ -76,7 +76,7 @@ impl Contender for Ring {
         });
         match value {
             Ok(value) => Ok(in_unit(cell, value)),
-            Err(BenchError::Interrupted) => Err(NoNumber::Over(Trouble::Interrupted)),
+            Err(BenchError::Interrupted) => Err(NoNumber::Over(Error::Interrupted)),
             Err(error) => Err(NoNumber::Failed(error.to_string())),
         }
     }

@@ -1,11 +1,11 @@
 //! `fluxline bench LINK`: runs the experiments, prints what they came to, writes the report.
 
 use fluxline::pin;
+use fluxline_bench::environment::{Plan, Program};
+use fluxline_bench::kind::ExperimentKind;
 use fluxline_bench::real::{Link, Local, Near, NearConfig};
-use fluxline_bench::registry::Entry;
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::{Plan, Program};
-use fluxline_bench::{Trouble, environment, page, pingpong, run};
+use fluxline_bench::{Error, host, page, pingpong, run};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
         true => rings::measure(arguments, &stop, quiet).map(|(rings, how)| (Some(rings), how))?,
         false => (None, Ok(())),
     };
-    let near = environment::describe(link.link.through().as_ref());
+    let near = host::describe(link.link.through().as_ref());
     let mut report = super::begin(&link.url, &plan, json!({ "near": near }));
     report.environment["plan"] = json!(plan);
     if let Some(rings) = &rings {
@@ -76,7 +76,7 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
 fn experiments(
     link: &BenchLink,
     arguments: &BenchArguments,
-    (plan, entries): (&Plan, &[&'static Entry]),
+    (plan, entries): (&Plan, &[&'static ExperimentKind]),
     (stop, quiet): (&Stop, bool),
     report: &mut Report,
 ) -> Result<(), Failure> {
@@ -89,7 +89,7 @@ fn experiments(
         _ => on_link(link, arguments, (plan, entries), stop, &bar, report),
     };
     bar.finish_and_clear();
-    ended.map_err(|trouble| failure(&trouble))
+    ended.map_err(|error| failure(&error))
 }
 
 fn plan(arguments: &BenchArguments) -> Plan {
@@ -109,7 +109,7 @@ fn plan(arguments: &BenchArguments) -> Plan {
 fn choose(
     link: &BenchLink,
     arguments: &BenchArguments,
-) -> Result<(bool, Vec<&'static Entry>), Failure> {
+) -> Result<(bool, Vec<&'static ExperimentKind>), Failure> {
     let scheme = link.link.scheme();
     let (rings, others): (Vec<&String>, Vec<&String>) =
         arguments.only.iter().partition(|name| *name == rings::NAME);
@@ -156,13 +156,13 @@ fn cores(link: &BenchLink, arguments: &BenchArguments) -> Result<([usize; 2], St
 fn on_link(
     link: &BenchLink,
     arguments: &BenchArguments,
-    (plan, entries): (&Plan, &[&'static Entry]),
+    (plan, entries): (&Plan, &[&'static ExperimentKind]),
     stop: &Stop,
     bar: &ProgressBar,
     report: &mut Report,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let (cores, pinned) =
-        cores(link, arguments).map_err(|failure| Trouble::Input(failure.message))?;
+        cores(link, arguments).map_err(|failure| Error::Input(failure.message))?;
     report.environment["pinned"] = pinned.into();
     let control = arguments.peer.or_else(|| link.link.control());
     let mut local = match control {
@@ -172,7 +172,7 @@ fn on_link(
     let (control, key) = match (&local, control) {
         (Some(local), _) => (local.control, local.key.clone()),
         (None, Some(control)) => (control, arguments.key.clone().unwrap_or_default()),
-        (None, None) => return Err(Trouble::Input("no other side".to_owned())),
+        (None, None) => return Err(Error::Input("no other side".to_owned())),
     };
     let is_local = local.is_some();
     let ended = std::thread::scope(|scope| {
@@ -194,16 +194,16 @@ fn on_link(
                 false => last_core(near.far_environment()),
             };
             let both = [Some(cores[0]), far_core];
-            let interrupts = environment::link::interrupts(&report.environment, both);
+            let interrupts = host::link::interrupts(&report.environment, both);
             report.environment["interrupts"] = json!(interrupts);
             run::run(&mut near, plan, entries, report)
         });
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
-    ended.map_err(|trouble| match (&trouble, &mut local) {
+    ended.map_err(|error| match (&error, &mut local) {
         // How a process ended that was started here is known better.
-        (Trouble::PeerGone { .. }, Some(local)) => local.died().unwrap_or(trouble),
-        _ => trouble,
+        (Error::PeerGone { .. }, Some(local)) => local.died().unwrap_or(error),
+        _ => error,
     })
 }
 
@@ -219,12 +219,12 @@ fn sender() -> Option<Program> {
     std::env::current_exe().ok().map(|path| Program { path, arguments })
 }
 
-/// The failure that a trouble is.
-pub fn failure(trouble: &Trouble) -> Failure {
-    let sentence = trouble.to_string();
+/// The failure that a error is.
+pub fn failure(error: &Error) -> Failure {
+    let sentence = error.to_string();
     let sentence = sentence.trim_end_matches('.');
-    match trouble {
-        Trouble::NoPeer { .. } | Trouble::Refused(_) | Trouble::PeerFailed { .. } => {
+    match error {
+        Error::NoPeer { .. } | Error::Refused(_) | Error::PeerFailed { .. } => {
             Failure::link(format_args!("{sentence}."))
         }
         _ => Failure::failed(format_args!("{sentence}.")),

@@ -10,8 +10,8 @@ mod save;
 mod serve;
 mod simulated;
 
+use fluxline_bench::environment::Plan;
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::Plan;
 use fluxline_bench::timer::Timer;
 use fluxline_bench::{registry, run};
 use serde_json::{Value, json};
@@ -59,8 +59,9 @@ type Listed = (&'static str, &'static str, String, bool);
 
 fn list(json: bool) {
     let rings: Listed = (rings::NAME, rings::ABOUT, "shm://".to_owned(), true);
-    let of =
-        |entry: &registry::Entry| (entry.name, entry.about, entry.links.text(), entry.by_default);
+    let of = |entry: &fluxline_bench::kind::ExperimentKind| {
+        (entry.name, entry.about, entry.links.text(), entry.by_default)
+    };
     let all: Vec<Listed> = std::iter::once(rings).chain(registry::experiments().map(of)).collect();
     if json {
         let document: Vec<Value> = all

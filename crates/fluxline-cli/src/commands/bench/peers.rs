@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fluxline::doctor::Through;
 use fluxline::pin;
+use fluxline_bench::environment::Plan;
 use fluxline_bench::peers::rounds::Agenda;
 use fluxline_bench::peers::{self, Contender, OURS, Presence, Run, table};
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::Plan;
-use fluxline_bench::{Trouble, environment};
+use fluxline_bench::{Error, host};
 use serde_json::{Value, json};
 
 use super::{measure, report};
@@ -84,7 +84,7 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     }
     let plan = Plan { rounds, seed: arguments.seed, ..Plan::new(quick) };
     // Peers are measured over memory and over loopback; the latter has more that limits it.
-    let near = environment::describe(Some(&Through::Loopback));
+    let near = host::describe(Some(&Through::Loopback));
     let mut report = super::begin("peers", &plan, json!({ "near": near }));
     report.environment["peers"] = presences;
     let [here, there] = cores;
@@ -144,13 +144,13 @@ fn cores(asked: &[usize]) -> Result<[usize; 2], Failure> {
 
 fn finish(
     mut report: Report,
-    ended: Result<(), Trouble>,
+    ended: Result<(), Error>,
     arguments: &BenchArguments,
     json: bool,
 ) -> Result<(), Failure> {
     for experiment in &mut report.experiments {
-        if let Err(trouble) = &ended {
-            experiment.incomplete = trouble.to_string();
+        if let Err(error) = &ended {
+            experiment.incomplete = error.to_string();
         }
         experiment.keep_numbers();
     }
@@ -162,8 +162,8 @@ fn finish(
         false => None,
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
-    if let Err(trouble) = ended {
-        return Err(measure::kept(measure::failure(&trouble), &place));
+    if let Err(error) = ended {
+        return Err(measure::kept(measure::failure(&error), &place));
     }
     if json {
         print_json(&document);

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use fluxline::measured::{self, Measured, MeasuredError};
+use fluxline_bench::kind::ExperimentKind;
 use fluxline_bench::papers::stores;
-use fluxline_bench::registry::Entry;
 use fluxline_bench::result::Report;
 use fluxline_bench::statistics::median;
 
@@ -26,7 +26,7 @@ impl Place {
     pub fn of(
         link: &BenchLink,
         arguments: &BenchArguments,
-        entries: &[&Entry],
+        entries: &[&ExperimentKind],
     ) -> Result<Option<Place>, Failure> {
         let scheme = link.link.scheme();
         if scheme == "shm" {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use fluxline_bench::datagrams::sender;
-use fluxline_bench::environment;
+use fluxline_bench::host;
 use fluxline_bench::real::{KEY_VARIABLE, ServeError, Server};
 
 use crate::arguments::BenchArguments;
@@ -18,7 +18,7 @@ pub fn serve(address: SocketAddr, arguments: &BenchArguments, stop: &Stop) -> Re
     let is_child = of_parent.is_some();
     let key = match arguments.key.clone().or(of_parent) {
         Some(key) => key,
-        None => environment::random_key().map_err(|error| Failure::failed(format!("{error}.")))?,
+        None => host::random_key().map_err(|error| Failure::failed(format!("{error}.")))?,
     };
     let server = Server::bind(address, &key).map_err(failure)?;
     let address = server.address();

@@ -8,7 +8,7 @@ use fluxline_proto::fabric::{
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum Error {
     /// The other side went away: its process died, its machine is off, the cable is out.
     #[error("the other side is gone ({how}); look at it, and start `fluxline bench --serve` again")]
     PeerGone {
@@ -93,26 +93,26 @@ pub enum Trouble {
     },
 }
 
-impl Trouble {
+impl Error {
     /// The host's refusal of something.
-    pub fn host(what: impl Into<String>) -> impl FnOnce(io::Error) -> Trouble {
+    pub fn host(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let what = what.into();
-        |source| Trouble::Host { what, source }
+        |source| Error::Host { what, source }
     }
 
     /// Whether nothing more can be measured with this peer; else the next experiment may run.
     #[must_use]
     pub fn ends_session(&self) -> bool {
-        !matches!(self, Trouble::PeerFailed { .. } | Trouble::Unsuitable { .. } | Trouble::Input(_))
+        !matches!(self, Error::PeerFailed { .. } | Error::Unsuitable { .. } | Error::Input(_))
     }
 }
 
 /// What the library refuses is no case of its own: who runs the benchmark cannot mend it.
 macro_rules! refused {
     ($($kind:ty),*) => {$(
-        impl From<$kind> for Trouble {
-            fn from(error: $kind) -> Trouble {
-                Trouble::Refused(error.to_string())
+        impl From<$kind> for Error {
+            fn from(error: $kind) -> Error {
+                Error::Refused(error.to_string())
             }
         }
     )*};
