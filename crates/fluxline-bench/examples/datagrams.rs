@@ -61,8 +61,8 @@ fn measure(ends: &mut dyn Ends, extent: &Extent) -> Result<(), Failure> {
         println!("{}: {}", experiment.name, experiment.about);
         for fact in &experiment.facts {
             println!("  {}: {:.2?} {}", fact.label, fact.samples, fact.unit);
-            if let Some((name, value)) = &fact.beside {
-                println!("      {name}: {value:.2} {}", fact.unit);
+            if let Some(beside) = &fact.beside {
+                println!("      {}: {:.2} {}", beside.label, beside.value(), fact.unit);
             }
         }
         println!("{}", experiment.limit);

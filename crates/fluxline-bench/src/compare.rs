@@ -194,12 +194,7 @@ mod tests {
     fn report(scale: f64) -> Report {
         let mut experiment = Experiment::new("pingpong", "");
         let samples = |middle: f64| [0.99, 1.0, 1.0, 1.0, 1.01].map(|of| of * middle).to_vec();
-        experiment.facts.push(Fact {
-            label: "latency".into(),
-            unit: "us".into(),
-            samples: samples(10.0 * scale),
-            beside: None,
-        });
+        experiment.facts.push(Fact::new("latency", "us", samples(10.0 * scale)));
         experiment.series.push(Series {
             label: "throughput".into(),
             x_label: "message".into(),

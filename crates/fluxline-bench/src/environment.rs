@@ -26,12 +26,6 @@ impl Stop {
         Stop(flag)
     }
 
-    /// The flag that ends it.
-    #[must_use]
-    pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
-    }
-
     /// Whether it is over.
     #[must_use]
     pub fn is_over(&self) -> bool {

@@ -125,5 +125,15 @@ refused!(
     NameError,
     PostError,
     RegisterError,
-    fluxline::OpenError
+    fluxline::OpenError,
+    fluxline::push::Broken,
+    fluxline::push::PushOpenError,
+    fluxline::push::PushRefused,
+    fluxline::shm::ShmError
 );
+
+impl From<fluxline::pin::PinError> for Error {
+    fn from(error: fluxline::pin::PinError) -> Error {
+        Error::Input(error.to_string())
+    }
+}

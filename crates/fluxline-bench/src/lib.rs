@@ -27,6 +27,7 @@ pub mod pingpong;
 pub mod real;
 pub mod registry;
 pub mod result;
+pub mod rings;
 pub mod role;
 pub mod run;
 pub mod statistics;

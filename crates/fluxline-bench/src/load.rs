@@ -323,15 +323,9 @@ fn fill(measured: &[Vec<Answered>], into: &mut Experiment) {
         median(&answered(*place)).is_some_and(|rate| rate >= KEPT_SHARE * RATES[*place])
     };
     if let Some(kept) = (0..RATES.len()).rev().find(keeps) {
-        let fact = |label: &str, unit: &str, samples| Fact {
-            label: label.to_owned(),
-            unit: unit.to_owned(),
-            samples,
-            beside: None,
-        };
-        into.facts.push(fact("highest offered rate that is kept", "1/s", answered(kept)));
+        into.facts.push(Fact::new("highest offered rate that is kept", "1/s", answered(kept)));
         let p99 = measured[kept].iter().map(|one| one.latency_ns[1] as f64 / 1e3).collect();
-        into.facts.push(fact("p99 of the round trip at that rate", "us", p99));
+        into.facts.push(Fact::new("p99 of the round trip at that rate", "us", p99));
     }
 }
 

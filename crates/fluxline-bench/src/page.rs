@@ -73,8 +73,8 @@ fn headlines(report: &Report) -> Vec<Headline> {
         let fact = &one.facts[at];
         let summary = Summary::of(&fact.samples)?;
         let mut note = format!("{}, spread {}", one.name, percent(summary.spread()));
-        if let Some((name, value)) = &fact.beside {
-            note = format!("{note}; {name}: {} {}", short(*value), fact.unit);
+        if let Some(beside) = &fact.beside {
+            note = format!("{note}; {}: {} {}", beside.label, short(beside.value()), fact.unit);
         }
         let value = format!("{} {}", short(summary.median), fact.unit);
         Some(Headline { label: fact.label.clone(), value, note })
@@ -121,7 +121,10 @@ fn facts(facts: &[Fact]) -> Table {
     let row = |fact: &Fact| {
         let summary = Summary::of(&fact.samples)?;
         let (name, value, ratio) = match &fact.beside {
-            Some((name, value)) => (name.clone(), short(*value), short(summary.median / value)),
+            Some(beside) => {
+                let ratio = fact.ratio().map_or_else(String::new, short);
+                (beside.label.clone(), short(beside.value()), ratio)
+            }
             None => Default::default(),
         };
         Some(vec![
@@ -299,8 +302,8 @@ pub fn lines(report: &Report) -> Vec<String> {
         for fact in &experiment.facts {
             let Some(summary) = Summary::of(&fact.samples) else { continue };
             let (value, spread) = (short(summary.median), percent(summary.spread()));
-            let beside = fact.beside.as_ref().map_or_else(String::new, |(name, value)| {
-                format!("  {} of {name}", short(summary.median / value))
+            let beside = fact.beside.as_ref().map_or_else(String::new, |beside| {
+                format!("  {} of {}", short(fact.ratio().unwrap_or(f64::NAN)), beside.label)
             });
             let (label, unit) = (&fact.label, &fact.unit);
             lines.push(format!("  {label:<widest$}  {value:>9} {unit:<6} {spread:>8}{beside}"));

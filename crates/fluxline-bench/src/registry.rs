@@ -8,12 +8,18 @@ use crate::Error;
 use crate::environment::Service;
 use crate::kind::ExperimentKind;
 use crate::role::{Role, Side, TrialKind};
-use crate::{datagrams, load, papers, pingpong};
+use crate::{datagrams, load, papers, pingpong, rings};
 
-const EXPERIMENTS: &[&[ExperimentKind]] =
-    &[pingpong::EXPERIMENTS, load::EXPERIMENTS, datagrams::EXPERIMENTS, papers::EXPERIMENTS];
+const EXPERIMENTS: &[&[ExperimentKind]] = &[
+    rings::EXPERIMENTS,
+    pingpong::EXPERIMENTS,
+    load::EXPERIMENTS,
+    datagrams::EXPERIMENTS,
+    papers::EXPERIMENTS,
+];
 const TRIALS: &[&[&TrialKind]] = &[pingpong::TRIALS, load::TRIALS, papers::TRIALS];
-const SERVICES: &[&[&Service]] = &[pingpong::SERVICES, datagrams::SERVICES, papers::SERVICES];
+const SERVICES: &[&[&Service]] =
+    &[rings::SERVICES, pingpong::SERVICES, datagrams::SERVICES, papers::SERVICES];
 
 /// Lists all experiments in the order in which they run.
 pub fn experiments() -> impl Iterator<Item = &'static ExperimentKind> {

@@ -3,8 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of the document's schema; a reader refuses others.
-pub const SCHEMA: u32 = 1;
+use crate::statistics::{Better, median};
+
+/// The version of the document's layout. A reader takes this one and [`SCHEMA_OLDEST`].
+pub const SCHEMA: u32 = 2;
+/// The oldest version that is still read.
+pub const SCHEMA_OLDEST: u32 = 1;
 
 /// A whole run of `fluxline bench`: what `report.json` holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,7 +51,9 @@ pub enum ReadError {
         why: String,
     },
     /// It is of another release.
-    #[error("{path} has version {found} of the report, this program reads {SCHEMA}; measure again")]
+    #[error(
+        "{path} has version {found} of the report; this program reads {SCHEMA_OLDEST} to {SCHEMA}; measure again"
+    )]
     Schema {
         /// Its path.
         path: String,
@@ -66,7 +72,7 @@ impl Report {
             |error: serde_json::Error| ReadError::Shape { path: name(), why: error.to_string() };
         let document: Value = serde_json::from_str(&text).map_err(shape)?;
         match document["schema"].as_u64() {
-            Some(found) if found != u64::from(SCHEMA) => {
+            Some(found) if !(u64::from(SCHEMA_OLDEST)..=u64::from(SCHEMA)).contains(&found) => {
                 Err(ReadError::Schema { path: name(), found })
             }
             _ => serde_json::from_value(document).map_err(shape),
@@ -129,7 +135,10 @@ impl Experiment {
         }
         for fact in &mut self.facts {
             fact.samples.retain(|sample| sample.is_finite());
-            fact.beside = fact.beside.take().filter(|(_, value)| value.is_finite());
+            if let Some(beside) = &mut fact.beside {
+                beside.samples.retain(|sample| sample.is_finite());
+            }
+            fact.beside = fact.beside.take().filter(|beside| !beside.samples.is_empty());
         }
         self.facts.retain(|fact| !fact.samples.is_empty());
         for contest in &mut self.contests {
@@ -172,16 +181,112 @@ pub struct Point {
 }
 
 /// A single number with its repetitions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
-    /// What it is.
+    /// A name for programs that does not change; empty: the label is all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The quantity, for people.
     pub label: String,
     /// Its unit.
     pub unit: String,
-    /// One number a repetition.
+    /// One number for each repetition.
     pub samples: Vec<f64>,
-    /// The floor or peer that was measured in the same run, and its name.
-    pub beside: Option<(String, f64)>,
+    /// A floor or a peer from the same run.
+    pub beside: Option<Beside>,
+    /// What it should reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+}
+
+/// A floor or a peer that stands beside a fact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "BesideDocument")]
+pub struct Beside {
+    /// What it is.
+    pub label: String,
+    /// One number for each repetition of the fact, or one for all.
+    pub samples: Vec<f64>,
+}
+
+/// The layouts of [`Beside`]; version 1 of the document has a pair.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum BesideDocument {
+    Second { label: String, samples: Vec<f64> },
+    First(String, f64),
+}
+
+impl From<BesideDocument> for Beside {
+    fn from(document: BesideDocument) -> Beside {
+        match document {
+            BesideDocument::Second { label, samples } => Beside { label, samples },
+            BesideDocument::First(label, value) => Beside { label, samples: vec![value] },
+        }
+    }
+}
+
+impl Beside {
+    /// Returns `None` without a sample.
+    #[must_use]
+    pub fn of(label: &str, samples: Vec<f64>) -> Option<Beside> {
+        (!samples.is_empty()).then(|| Beside { label: label.to_owned(), samples })
+    }
+
+    /// Returns the median.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        median(&self.samples).unwrap_or(f64::NAN)
+    }
+}
+
+/// What a fact should reach.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// A limit of the ratio to what stands beside it.
+    Ratio(f64),
+    /// A limit of the value.
+    Value(f64),
+}
+
+impl Fact {
+    /// Makes a fact with nothing beside it.
+    #[must_use]
+    pub fn new(label: impl Into<String>, unit: &str, samples: Vec<f64>) -> Fact {
+        Fact { label: label.into(), unit: unit.to_owned(), samples, ..Fact::default() }
+    }
+
+    /// Puts a floor or a peer beside it, if there is one.
+    #[must_use]
+    pub fn beside(self, label: &str, value: Option<f64>) -> Fact {
+        Fact { beside: value.and_then(|value| Beside::of(label, vec![value])), ..self }
+    }
+
+    /// Returns the ratio to what stands beside it: the median of each repetition's ratio, where
+    /// both have as many samples.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        let beside = self.beside.as_ref()?;
+        if self.samples.len() != beside.samples.len() {
+            return Some(median(&self.samples)? / beside.value());
+        }
+        let both = self.samples.iter().zip(&beside.samples);
+        median(&both.map(|(value, floor)| value / floor).collect::<Vec<f64>>())
+    }
+
+    /// Returns true if it reaches its target; `None`: it has none.
+    #[must_use]
+    pub fn meets_target(&self) -> Option<bool> {
+        let (reached, limit) = match self.target? {
+            Target::Ratio(limit) => (self.ratio()?, limit),
+            Target::Value(limit) => (median(&self.samples)?, limit),
+        };
+        Some(match Better::by_unit(&self.unit) {
+            Better::Lower => reached <= limit,
+            Better::Higher => reached >= limit,
+        })
+    }
 }
 
 /// Where a part of an experiment ran.

@@ -71,9 +71,6 @@ pub enum Command {
         fluxline bench udp://127.0.0.1 --only soak --seconds 3600 --seed 7\n  \
         fluxline bench --compare before/report.json after/report.json")]
     Bench(Box<BenchArguments>),
-    /// Be the other process of a benchmark
-    #[command(hide = true)]
-    BenchOther(BenchOtherArguments),
     /// Print the counters page of the manual
     #[command(hide = true)]
     Counters,
@@ -226,15 +223,6 @@ fn bench_soak_seconds(text: &str) -> Result<f64, String> {
 fn bench_seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.01..=3600.0).contains(seconds));
     seconds.ok_or_else(|| "write seconds from 0.01 to 3600".to_owned())
-}
-
-/// `fluxline bench-other`, which `fluxline bench` starts.
-#[derive(Debug, Args)]
-pub struct BenchOtherArguments {
-    /// The group of both nodes
-    pub group: String,
-    /// The core to run on
-    pub core: usize,
 }
 
 /// `fluxline doctor`.

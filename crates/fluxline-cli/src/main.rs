@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
-mod bench;
 mod commands;
 mod doctor;
 mod experiment;
@@ -60,7 +59,6 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Shm(ShmCommand::Clean) => commands::shm::clean(json),
         Command::Sim(sim) => commands::sim::sim(&sim, json),
         Command::Bench(bench) => commands::bench::bench(&bench, json),
-        Command::BenchOther(other) => Ok(bench::work(&other.group, other.core)?),
         Command::Counters => {
             say_text!("{}", fluxline_daq::ledger::counters_page());
             Ok(())

@@ -2,7 +2,8 @@
 //!
 //! Source: RFC 2544, section 26.1; its trials are 60 s long, ours as long as asked.
 
-use crate::result::{Experiment, Fact};
+use crate::result::{Beside, Experiment, Fact};
+use crate::statistics::median;
 
 use super::curves::Curves;
 use super::ends::Ends;
@@ -11,7 +12,6 @@ use super::message::Path;
 use super::placed::Placed;
 use super::search::{Found, Search, SearchPlan, Verdict};
 use super::setting::{Extent, NAMED_SIZES, Setting};
-use super::sweep::median;
 use super::trial::Trial;
 use crate::Error;
 
@@ -199,12 +199,11 @@ impl Results {
         if result.path.bare {
             let own = label(Path { bare: false, ..result.path });
             if let Some(fact) = self.facts.iter_mut().find(|fact| fact.label == own) {
-                fact.beside = Some(("bare loop".to_owned(), median(&samples)));
+                fact.beside = Beside::of("bare loop", median(&samples).into_iter().collect());
             }
             return;
         }
-        let (label, unit) = (label(result.path), "Gb/s".to_owned());
-        self.facts.push(Fact { label, unit, samples, beside: None });
+        self.facts.push(Fact::new(label(result.path), "Gb/s", samples));
     }
 
     fn fill(self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
@@ -361,8 +360,9 @@ mod tests {
                 let most = gigabits(300_000.0);
                 assert!(sample <= most && sample >= 0.975 * most, "{fact:?}");
             }
-            let (name, bare) = fact.beside.clone().expect("its bare loop");
-            assert_eq!(name, "bare loop");
+            let bare = fact.beside.as_ref().expect("its bare loop");
+            assert_eq!(bare.label, "bare loop");
+            let bare = bare.value();
             assert!(bare <= gigabits(400_000.0) && bare >= 0.975 * gigabits(400_000.0));
         }
         let lost = done.series.iter().find(|series| series.y_unit == "% of sent").expect("losses");

@@ -4,6 +4,7 @@
 //! sides, one and two senders, each on a core of its own where there are cores.
 
 use crate::result::{Experiment, Fact};
+use crate::statistics::median;
 
 use super::curves::Curves;
 use super::ends::Ends;
@@ -122,13 +123,11 @@ impl Sweep {
                 (*other, *size, *count) == (path.bare(), *bytes, 1)
             });
             let gigabits = |rate: f64| rate * *bytes as f64 * 8e-9;
-            (!path.bare).then(|| Fact {
-                label: format!("received, {bytes} B, {}", label(*path, *senders)),
-                unit: "Gb/s".to_owned(),
-                samples: rates.iter().copied().map(gigabits).collect(),
-                beside: beside.map(|(.., rates)| {
-                    ("bare loop, one sender".to_owned(), gigabits(median(rates)))
-                }),
+            let bare = beside.and_then(|(.., rates)| median(rates)).map(gigabits);
+            (!path.bare).then(|| {
+                let label = format!("received, {bytes} B, {}", label(*path, *senders));
+                let samples = rates.iter().copied().map(gigabits).collect();
+                Fact::new(label, "Gb/s", samples).beside("bare loop, one sender", bare)
             })
         };
         self.rates.iter().filter_map(fact).collect()
@@ -160,13 +159,6 @@ impl Sweep {
 
 fn label(path: Path, senders: usize) -> String {
     if senders == 1 { path.name() } else { format!("{}, {senders} senders", path.name()) }
-}
-
-/// The middle one; of an even number the upper. 0 for none.
-pub(super) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]
@@ -206,7 +198,7 @@ mod tests {
         }
         assert_eq!(done.facts.len(), 2 * 4);
         for fact in &done.facts {
-            assert!(fact.beside.as_ref().is_some_and(|(_, rate)| *rate > 0.0), "{fact:?}");
+            assert!(fact.beside.as_ref().is_some_and(|bare| bare.value() > 0.0), "{fact:?}");
             assert!(fact.samples.iter().all(|&rate| rate > 0.0), "{fact:?}");
         }
         assert_eq!(done.limit.lines().count(), 4, "{}", done.limit);

@@ -28,12 +28,9 @@ fn report() -> Report {
                 .collect(),
         });
     }
-    experiment.facts.push(Fact {
-        label: "half round trip, 8 B".into(),
-        unit: "us".into(),
-        samples: vec![1.0, 1.1, 0.9],
-        beside: Some(("floor".into(), 0.5)),
-    });
+    experiment.facts.push(
+        Fact::new("half round trip, 8 B", "us", vec![1.0, 1.1, 0.9]).beside("floor", Some(0.5)),
+    );
     report.experiments.push(experiment);
     let mut broken = Experiment::new("load", "Loads.");
     broken.incomplete = "the other side is gone".into();

@@ -13,11 +13,11 @@ use fluxline_proto::fabric::{Completion, Fabric, Level, Local, Operation, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::show::{self, BLOCK, Samples, fact, middle, series};
+use super::show::{self, BLOCK, Samples, middle, series};
 use super::{fit, floor};
 use crate::Error;
 use crate::environment::{Environment, Plan};
-use crate::result::Experiment;
+use crate::result::{Experiment, Fact};
 use crate::role::{Role, Side, Site, Step, TrialKind};
 
 /// The trial.
@@ -407,21 +407,25 @@ fn fill(
         let label = format!("{name}, time");
         into.series.push(series(&label, BLOCK, ("time of a block", "us"), &by_size.us));
     }
-    into.facts.push(fact("blocks that came damaged and were repeated", "", vec![repeated as f64]));
+    into.facts.push(Fact::new(
+        "blocks that came damaged and were repeated",
+        "",
+        vec![repeated as f64],
+    ));
     let (Some(plain), Some(checked)) = (of(Way::Plain), of(Way::Checked)) else { return };
     let Some((bytes, most)) = show::largest(&plain.gbps) else { return };
-    into.facts.push(fact(format!("without a check at most, {bytes} B"), "Gb/s", most.clone()));
+    into.facts.push(Fact::new(format!("without a check at most, {bytes} B"), "Gb/s", most.clone()));
     if let Some((bytes, most)) = show::largest(&checked.gbps) {
         let crc =
             show::is_real(environment).then(|| bytes as f64 * 8e-9 / floor::crc_seconds(bytes));
-        let best = fact(format!("with the check at most, {bytes} B"), "Gb/s", most.clone());
-        into.facts.push(show::beside(best, "CRC32C alone, one side", crc));
+        let best = Fact::new(format!("with the check at most, {bytes} B"), "Gb/s", most.clone());
+        into.facts.push(best.beside("CRC32C alone, one side", crc));
     }
     let share = SAME_SHARE * 100.0;
     match show::reached_at(&checked.gbps, SAME_SHARE * middle(most)) {
         Some(at) => {
             let label = format!("with the check, {share:.0} % of it from");
-            into.facts.push(fact(label, "B", vec![at as f64]));
+            into.facts.push(Fact::new(label, "B", vec![at as f64]));
             into.limit = format!("The wait for each answer limits below {at} B.");
         }
         None => {
@@ -437,6 +441,6 @@ fn fill(
         fit::line(&points).map(|line| line.setup)
     };
     if let Some(us) = setup(checked) {
-        into.facts.push(fact("time of the smallest checked block, by fit", "us", vec![us]));
+        into.facts.push(Fact::new("time of the smallest checked block, by fit", "us", vec![us]));
     }
 }

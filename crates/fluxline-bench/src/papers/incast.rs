@@ -16,10 +16,10 @@ use fluxline_proto::fabric::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::show::{self, Samples, fact, middle, series};
+use super::show::{self, Samples, middle, series};
 use crate::Error;
 use crate::environment::{Conversation, Environment, Plan, Service};
-use crate::result::Experiment;
+use crate::result::{Experiment, Fact};
 
 /// The service of the far end.
 pub const SERVICE: Service = Service { name: "incast", run: serve };
@@ -388,11 +388,11 @@ pub fn run(
         for (senders, samples) in [one, all] {
             let plural = if *senders == 1 { "" } else { "s" };
             let label = format!("throughput of {senders} sender{plural}");
-            into.facts.push(fact(label, "Gb/s", samples.clone()));
+            into.facts.push(Fact::new(label, "Gb/s", samples.clone()));
         }
         if let Some((senders, even)) = fairness.last_key_value() {
             let label = format!("fairness among {senders} (1: all have equal shares)");
-            into.facts.push(fact(label, "", even.clone()));
+            into.facts.push(Fact::new(label, "", even.clone()));
         }
         into.limit = format!(
             "One thread sends for all and one receives: {} senders together reach {:.0} % of what \

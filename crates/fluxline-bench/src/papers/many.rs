@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::crowd::{self, Crowd, Crowded};
-use super::show::{self, Samples, fact, middle, series};
+use super::show::{self, Samples, middle, series};
 use crate::Error;
 use crate::environment::{Environment, Plan};
-use crate::result::Experiment;
+use crate::result::{Experiment, Fact};
 
 /// Sizes of crowds: with `--quick`, and without. Source: the "1 to 1,000".
 const CROWDS: [&[u64]; 2] = [&[1, 10, 100], &[1, 3, 10, 30, 100, 300, 1000]];
@@ -108,11 +108,15 @@ fn fill(
     let (Some(one), Some(all)) = (rates.first_key_value(), rates.last_key_value()) else { return };
     for (count, samples) in [one, all] {
         let plural = if *count == 1 { "" } else { "s" };
-        into.facts.push(fact(format!("rate with {count} {what}{plural}"), "M/s", samples.clone()));
+        into.facts.push(Fact::new(
+            format!("rate with {count} {what}{plural}"),
+            "M/s",
+            samples.clone(),
+        ));
     }
     if let Some((count, samples)) = setup_us.last_key_value() {
         let label = format!("set-up of one of {count} {what}s");
-        into.facts.push(fact(label, "us", samples.clone()));
+        into.facts.push(Fact::new(label, "us", samples.clone()));
     }
     let bound = match is_bounded {
         true => format!(" The link has no more than {} for this.", all.0),

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::fit;
 use super::floor;
 use super::flow::{self, Flow, Flowed, Kind};
-use super::show::{self, BLOCK, Samples, fact, middle, series};
+use super::show::{self, BLOCK, Samples, middle, series};
 use crate::Error;
 use crate::environment::{Environment, Plan};
-use crate::result::Experiment;
+use crate::result::{Experiment, Fact};
 
 /// How long a trial lasts, about: with `--quick`, and without \[s\]. Chosen: some thousand small
 /// operations, so that a pause of the host is a small part of it or an outlier of its own.
@@ -136,19 +136,23 @@ fn fill_put_get(environment: &dyn Environment, kinds: &[(Kind, BySize); 2], into
     }
     for (name, (_, by_size)) in names.iter().zip(kinds) {
         let label = format!("set-up time of a {name}, by fit");
-        into.facts.push(fact(label, "us", set_up(&by_size.elapsed_us)));
+        into.facts.push(Fact::new(label, "us", set_up(&by_size.elapsed_us)));
         let Some((bytes, best)) = show::largest(&by_size.gbps) else { continue };
         let copy =
             show::is_real(environment).then(|| bytes as f64 * 8e-9 / floor::copy_seconds(bytes));
         let label = format!("largest throughput of a {name}, {bytes} B");
-        into.facts.push(show::beside(fact(label, "Gb/s", best.clone()), "memcpy", copy));
+        into.facts.push(Fact::new(label, "Gb/s", best.clone()).beside("memcpy", copy));
         if let Some(at) = show::reached_at(&by_size.gbps, middle(best) / 2.0) {
-            into.facts.push(fact(format!("{name} reaches half of it at"), "B", vec![at as f64]));
+            into.facts.push(Fact::new(
+                format!("{name} reaches half of it at"),
+                "B",
+                vec![at as f64],
+            ));
         }
     }
     let best = |place: usize| show::largest(&kinds[place].1.gbps).map(|(_, best)| middle(best));
     if let (Some(put), Some(get)) = (best(0), best(1)) {
-        into.facts.push(fact("throughput of put over that of get", "", vec![put / get]));
+        into.facts.push(Fact::new("throughput of put over that of get", "", vec![put / get]));
         into.limit = format!(
             "A put takes {:.3} us and a get {:.3} us whatever its length; the largest blocks go at \
              {put:.1} and {get:.1} Gb/s. A get has to wait for its bytes, a put only for room.",
@@ -266,11 +270,11 @@ fn fill_degrees(by_degree: &BTreeMap<u64, Degree>, calls: &[Samples; 2], into: &
     if let (Some((first, _)), Some((best, rate))) = (rates.first_key_value(), show::largest(&rates))
     {
         let (one, most) = (middle(&rates[first]), middle(rate));
-        into.facts.push(fact("operations one by one", "M/s", rates[first].clone()));
+        into.facts.push(Fact::new("operations one by one", "M/s", rates[first].clone()));
         let floor = calls.iter().filter_map(|all| show::largest(all)).map(|(_, all)| middle(all));
         let label = format!("operations, {best} combined");
-        let most_fact = fact(label, "M/s", rate.clone());
-        into.facts.push(show::beside(most_fact, "best bare call", floor.reduce(f64::max)));
+        let most_fact = Fact::new(label, "M/s", rate.clone());
+        into.facts.push(most_fact.beside("best bare call", floor.reduce(f64::max)));
         into.limit = format!(
             "Combining makes {:.1} of 1: {best} small puts to a doorbell reach {most:.2} M/s where \
              single ones reach {one:.2}; what remains is the work for each.",
@@ -305,8 +309,8 @@ pub fn rate(
         false => None,
     };
     for ((label, ..), samples) in RATES.iter().zip(&rates) {
-        let rate = fact(*label, "M/s", samples.clone());
-        into.facts.push(show::beside(rate, "bare trains of 32, 64 B", bare));
+        let rate = Fact::new(*label, "M/s", samples.clone());
+        into.facts.push(rate.beside("bare trains of 32, 64 B", bare));
     }
     let (each, shared) = (middle(&rates[0]), middle(&rates[2]));
     let (alone_ns, told_ns) = (1e3 / shared, 1e3 / each);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::environment::Environment;
-use crate::result::{Fact, Point, Series};
+use crate::result::{Point, Series};
 use crate::role::TrialKind;
 use crate::statistics::median;
 
@@ -36,16 +36,6 @@ pub fn series(label: &str, x: Axis, y: Axis, samples: &Samples) -> Series {
         y_unit: y.1.to_owned(),
         points: samples.iter().map(point).collect(),
     }
-}
-
-/// A number.
-pub fn fact(label: impl Into<String>, unit: &str, samples: Vec<f64>) -> Fact {
-    Fact { label: label.into(), unit: unit.to_owned(), samples, beside: None }
-}
-
-/// A number beside its floor, where there is one.
-pub fn beside(fact: Fact, floor: &str, value: Option<f64>) -> Fact {
-    Fact { beside: value.map(|value| (floor.to_owned(), value)), ..fact }
 }
 
 /// Median, or no number.

@@ -19,10 +19,10 @@ use serde_json::Value;
 
 use super::floor;
 use super::flow::{self, Flow, Flowed, Kind};
-use super::show::{self, BLOCK, Samples, fact, middle, series};
+use super::show::{self, BLOCK, Samples, middle, series};
 use crate::Error;
 use crate::environment::{Environment, Plan};
-use crate::result::Experiment;
+use crate::result::{Experiment, Fact};
 use crate::role::{Role, Side, Site, Step, Transfer, TrialKind};
 
 /// The trial.
@@ -341,11 +341,11 @@ fn fill(taken: &Taken, copying: Way, into: &mut Experiment) {
     let Some(at) = crossover(&taken.copying_us, &taken.descriptor_us) else { return };
     let is_window = copying == Way::Store;
     let label = if is_window { CROSSOVER } else { "copying before posting takes less up to" };
-    into.facts.push(fact(label, "B", vec![at as f64]));
+    into.facts.push(Fact::new(label, "B", vec![at as f64]));
     if let Some((bytes, user)) = taken.descriptor_us.first_key_value() {
         let kernel = taken.kernel_us.get(bytes).map(|samples| middle(samples));
-        let user = fact(format!("a descriptor of {bytes} B"), "us", user.clone());
-        into.facts.push(show::beside(user, "through the kernel", kernel));
+        let user = Fact::new(format!("a descriptor of {bytes} B"), "us", user.clone());
+        into.facts.push(user.beside("through the kernel", kernel));
     }
     into.limit = match at {
         0 => format!("Descriptors take less from a computing thread than {name} at every size."),

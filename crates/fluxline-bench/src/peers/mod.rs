@@ -6,6 +6,7 @@
 //! file per peer: how it is found, called and read. Peers' programs are started on the cores that
 //! ours runs on ([`program`]), and are over when the benchmark is.
 
+mod built;
 pub mod flow;
 pub mod iperf3;
 pub mod libfabric;
@@ -13,6 +14,7 @@ pub mod listening;
 pub mod netpipe;
 pub mod ours;
 pub mod program;
+pub mod ring;
 pub mod rounds;
 pub mod sockperf;
 pub mod spead2;
@@ -90,7 +92,16 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Messages at \[Gb/s\] when so many pass in a second.
+    /// Converts half a round trip \[ns\], or messages per second, into the quantity's unit.
+    #[must_use]
+    pub fn number(&self, value: f64) -> Number {
+        match self.quantity {
+            Quantity::Trip => (value / 1e3).into(),
+            _ => self.gigabits(value).into(),
+        }
+    }
+
+    /// Converts messages per second into Gb/s.
     #[must_use]
     pub fn gigabits(&self, messages_per_second: f64) -> f64 {
         messages_per_second * self.bytes as f64 * 8e-9
@@ -254,10 +265,11 @@ pub trait Contender {
 /// What `--only` calls ours; ours is measured whoever else is.
 pub const OURS: &str = "fluxline";
 
-/// The contenders of this crate; ours first.
+/// Lists all contenders, ours first. The first of ours in a cell is what the others are compared
+/// with.
 #[must_use]
 pub fn contenders() -> Vec<Box<dyn Contender>> {
-    let mut all: Vec<Box<dyn Contender>> = Vec::new();
+    let mut all = ring::contenders();
     all.extend(ours::contenders());
     all.push(Box::new(iperf3::Iperf3::find()));
     all.push(Box::new(sockperf::Sockperf::find()));
@@ -265,6 +277,7 @@ pub fn contenders() -> Vec<Box<dyn Contender>> {
     all.extend(ucx::contenders());
     all.push(Box::new(libfabric::Libfabric::find()));
     all.push(Box::new(spead2::Spead2::find()));
+    all.extend(built::contenders());
     all
 }
 

@@ -103,10 +103,10 @@ impl Contender for Ours {
 }
 
 /// What is measured on a link that is open.
-type Work<'a, T> = &'a (dyn Fn(&mut Near) -> Result<T, Error> + Sync);
+pub(super) type Work<'a, T> = &'a (dyn Fn(&mut Near) -> Result<T, Error> + Sync);
 
 /// Starts the other process, has `work` measure in a thread that is pinned, ends both.
-fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) -> Result<T, Error> {
+pub(super) fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) -> Result<T, Error> {
     let address = Ipv4Addr::LOCALHOST.into();
     let link = match cell.path {
         Path::Shm => Link::Shm,

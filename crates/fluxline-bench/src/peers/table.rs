@@ -2,7 +2,7 @@
 
 use super::Cell;
 use crate::page::short;
-use crate::result::{Contest, Experiment, Fact, Point, Series};
+use crate::result::{Beside, Contest, Experiment, Fact, Point, Series};
 use crate::statistics::{Better, Summary, Verdict, compare, median};
 
 /// The first of ours in the same cell, which all others are held against.
@@ -12,7 +12,7 @@ fn ours<'a>(of: &Contest, all: &'a [Contest]) -> Option<&'a Contest> {
 
 /// How ours does beside a contender.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Beside {
+pub struct Comparison {
     /// Ours by theirs.
     pub ratio: f64,
     /// In words.
@@ -23,11 +23,11 @@ pub struct Beside {
 
 /// Holds ours against a contender; `None`: it is ours, or one has no number.
 #[must_use]
-pub fn beside(contest: &Contest, all: &[Contest]) -> Option<Beside> {
+pub fn beside(contest: &Contest, all: &[Contest]) -> Option<Comparison> {
     let ours = ours(contest, all).filter(|ours| *ours != contest)?;
     let ratio = median(&ours.samples)? / median(&contest.samples)?;
     if !contest.is_equal {
-        return Some(Beside { ratio, verdict: "not equal work", is_better: None });
+        return Some(Comparison { ratio, verdict: "not equal work", is_better: None });
     }
     let found = compare(&contest.samples, &ours.samples, Better::by_unit(&contest.unit));
     let (verdict, is_better) = match found {
@@ -36,17 +36,20 @@ pub fn beside(contest: &Contest, all: &[Contest]) -> Option<Beside> {
         Verdict::Same => ("not different in the noise", None),
         Verdict::Unknown => ("too few rounds to say", None),
     };
-    Some(Beside { ratio, verdict, is_better })
+    Some(Comparison { ratio, verdict, is_better })
 }
 
-/// The best peer of equal work in the cell of `ours`: its name and median.
-fn best(ours: &Contest, all: &[Contest]) -> Option<(String, f64)> {
-    let peers = all.iter().filter(|one| !one.is_ours && one.is_equal && one.is_same_cell(ours));
-    let medians = peers.filter_map(|one| Some((one.contender.clone(), median(&one.samples)?)));
-    let order = |a: &(String, f64), b: &(String, f64)| a.1.total_cmp(&b.1);
+/// Returns the best peer of equal work in the cell of `ours`.
+fn best(ours: &Contest, all: &[Contest]) -> Option<Beside> {
+    let is_peer = |one: &&Contest| !one.is_ours && one.is_equal && one.is_same_cell(ours);
+    let peers = all
+        .iter()
+        .filter(is_peer)
+        .filter_map(|one| Beside::of(&one.contender, one.samples.clone()));
+    let order = |one: &Beside, other: &Beside| one.value().total_cmp(&other.value());
     match Better::by_unit(&ours.unit) {
-        Better::Lower => medians.min_by(order),
-        Better::Higher => medians.max_by(order),
+        Better::Lower => peers.min_by(order),
+        Better::Higher => peers.max_by(order),
     }
 }
 
@@ -66,11 +69,10 @@ pub fn experiments(measured: &[(Cell, Contest)]) -> Vec<Experiment> {
         into.contests.push(contest.clone());
         add_to_series(contest, &mut into.series);
         if ours(contest, &all) == Some(contest) && !contest.samples.is_empty() {
+            let label = format!("{} over {}, {} B", contest.quantity, contest.path, contest.bytes);
             into.facts.push(Fact {
-                label: format!("{} over {}, {} B", contest.quantity, contest.path, contest.bytes),
-                unit: contest.unit.clone(),
-                samples: contest.samples.clone(),
                 beside: best(contest, &all),
+                ..Fact::new(label, &contest.unit, contest.samples.clone())
             });
         }
     }
@@ -201,7 +203,8 @@ mod tests {
         let experiments = experiments(&measured());
         assert_eq!(experiments.len(), 1);
         let fact = &experiments[0].facts[0];
-        assert_eq!(fact.beside, Some(("alike".to_owned(), 1.0)));
+        let peer = fact.beside.as_ref().expect("a peer");
+        assert_eq!((peer.label.as_str(), peer.value()), ("alike", 1.0));
         assert_eq!(experiments[0].series.len(), 5, "one that has no number has no curve");
         let lines = lines(&experiments[0]);
         assert_eq!(lines.len(), 7);

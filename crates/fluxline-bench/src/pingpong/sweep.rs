@@ -233,14 +233,18 @@ impl Sizes {
     fn facts(&self, kind: &Kind, rates: &BTreeMap<u64, Vec<f64>>, into: &mut Experiment) {
         let Some((bytes, size)) = self.0.iter().find(|(bytes, _)| **bytes >= 8) else { return };
         let label = format!("{}, {bytes} B", kind.time_label());
-        into.facts.push(fact(label, "us", in_us(&size.least_s)));
+        into.facts.push(Fact::new(label, "us", in_us(&size.least_s)));
         let middle = |samples: &Vec<f64>| median(samples).unwrap_or(0.0);
         let best = rates.iter().max_by(|one, other| middle(one.1).total_cmp(&middle(other.1)));
         let Some((best_bytes, best)) = best else { return };
-        into.facts.push(fact(format!("largest throughput, {best_bytes} B"), "Gb/s", best.clone()));
+        into.facts.push(Fact::new(
+            format!("largest throughput, {best_bytes} B"),
+            "Gb/s",
+            best.clone(),
+        ));
         let half = middle(best) / 2.0;
         let Some(half_bytes) = rates.iter().find(|(_, rate)| middle(rate) >= half) else { return };
-        into.facts.push(fact(
+        into.facts.push(Fact::new(
             "half of it is reached at".to_owned(),
             "B",
             vec![*half_bytes.0 as f64],
@@ -293,10 +297,6 @@ fn series(label: &str, (y_label, y_unit): (&str, &str), points: Vec<Point>) -> S
     }
 }
 
-fn fact(label: String, unit: &str, samples: Vec<f64>) -> Fact {
-    Fact { label, unit: unit.to_owned(), samples, beside: None }
-}
-
 /// Integrity: every word compared at both ends, on the sizes of NetPIPE -i.
 pub fn check(
     environment: &mut dyn Environment,
@@ -329,7 +329,7 @@ pub fn check(
     }
     if compared > 0 {
         let megabytes = compared as f64 / 1e6;
-        into.facts.push(fact("compared and found equal".to_owned(), "MB", vec![megabytes]));
+        into.facts.push(Fact::new("compared and found equal".to_owned(), "MB", vec![megabytes]));
     }
     ended
 }

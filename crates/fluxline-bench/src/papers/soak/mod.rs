@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::show::{self, Samples, fact, series};
+use super::show::{self, Samples, series};
 use crate::Error;
 use crate::environment::{Environment, Plan};
-use crate::result::Experiment;
+use crate::result::{Experiment, Fact};
 use crate::role::{Role, Side, Site, TrialKind};
 
 /// The trial.
@@ -228,12 +228,12 @@ impl Course {
             ("connections that came and went", self.ledger.connections as f64, ""),
             ("slices whose ledgers agree", self.slices as f64, ""),
         ];
-        into.facts.extend(facts.map(|(label, value, unit)| fact(label, unit, vec![value])));
+        into.facts.extend(facts.map(|(label, value, unit)| Fact::new(label, unit, vec![value])));
         for (name, growth) in ["near", "far"].iter().zip(self.growth()) {
             let Some((bytes, bound)) = growth else { continue };
             let label = format!("{name}'s memory grew after the first fifth by");
-            let grew = fact(label, "MB", vec![bytes / 1e6]);
-            into.facts.push(show::beside(grew, "bound", Some(bound / 1e6)));
+            let grew = Fact::new(label, "MB", vec![bytes / 1e6]);
+            into.facts.push(grew.beside("bound", Some(bound / 1e6)));
         }
     }
 

@@ -13,40 +13,31 @@ use serde_json::{Value, json};
 
 use super::{measure, report};
 use crate::arguments::BenchArguments;
-use crate::bench;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::run::Stop;
 use crate::{progress, say};
 
-/// Rounds where none are asked for: the least number from which ours and a peer can be told apart
+/// Rounds where none are asked for: the least number from which ours and a peer can be found apart
 /// is four. Source: `statistics::rank_sum`.
 const ROUNDS: u32 = 5;
 
-/// All contenders; those on shared memory that are measured against first, so that our ring is
-/// what messages are held against.
-fn all() -> Vec<Box<dyn Contender>> {
-    let (ours, others): (Vec<_>, Vec<_>) =
-        bench::peers::contenders().into_iter().partition(|one| one.peer() == OURS);
-    ours.into_iter().chain(peers::contenders()).chain(others).collect()
-}
-
 /// Says which peers are installed, and what brings the others.
 pub fn list(json: bool) {
-    let all = all();
-    let mut told: BTreeMap<&str, Presence> = BTreeMap::new();
+    let all = peers::contenders();
+    let mut found: BTreeMap<&str, Presence> = BTreeMap::new();
     for one in all.iter().filter(|one| one.peer() != OURS) {
-        told.entry(one.peer()).or_insert_with(|| one.presence());
+        found.entry(one.peer()).or_insert_with(|| one.presence());
     }
     if json {
         let of = |(name, presence): (&&str, &Presence)| {
             let (version, absent) = words(presence);
             json!({ "name": name, "version": version, "absent": absent })
         };
-        print_json(&told.iter().map(of).collect::<Vec<Value>>().into());
+        print_json(&found.iter().map(of).collect::<Vec<Value>>().into());
         return;
     }
-    for (name, presence) in told {
+    for (name, presence) in found {
         match presence {
             Presence::Version(version) => say!("{name:<10}  {version}"),
             Presence::Absent(why) => say!("{name:<10}  {why}"),
@@ -104,7 +95,7 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
 
 /// Those asked for and ours, and which of all are there.
 fn choose(only: &[String]) -> Result<(Vec<Box<dyn Contender>>, Value), Failure> {
-    let mut all = all();
+    let mut all = peers::contenders();
     let names: BTreeSet<&str> = all.iter().map(|one| one.peer()).collect();
     let mut presences: BTreeMap<&str, String> = BTreeMap::new();
     for one in &all {
@@ -154,11 +145,9 @@ fn finish(
         }
         experiment.keep_numbers();
     }
-    let document = serde_json::to_value(&report)
-        .map_err(|error| Failure::failed(format!("the report: {error}.")))?;
     let wants_files = !json || arguments.report.is_some() || ended.is_err();
     let folder = match wants_files && !report.is_empty() {
-        true => Some(report::write(&report, &document, arguments.report.as_deref())?),
+        true => Some(report::write(&report, arguments.report.as_deref())?),
         false => None,
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
@@ -166,11 +155,11 @@ fn finish(
         return Err(measure::kept(measure::failure(&error), &place));
     }
     if json {
-        print_json(&document);
+        print_json(&report::document(&report)?);
         return Ok(());
     }
     print(&report);
-    say!("\n{place}/report.html and report.json have all of it");
+    say!("\n{place}/report.html and report.json have the whole report");
     Ok(())
 }
 

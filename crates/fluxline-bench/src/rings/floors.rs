@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use fluxline::pin::{self, PinError};
 
-use super::rows::median;
 use super::{BURSTS, bare};
+use crate::statistics::median;
 
 #[repr(align(128))]
 #[derive(Default)]
@@ -137,7 +137,7 @@ fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<
     Ok(block as f64 / 1e9 / f64::max(reading.unwrap_or(f64::NAN), writing.unwrap_or(f64::NAN)))
 }
 
-/// Sums words, so that every byte is read.
+/// Sums words: every byte is read.
 pub fn sum_words(bytes: &[u8]) -> u64 {
     bytes
         .chunks_exact(8)

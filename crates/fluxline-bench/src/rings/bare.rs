@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use fluxline::pin::{self, PinError};
 
-use super::rows::median;
 use super::{BATCH, BURSTS};
+use crate::statistics::median;
 
 /// As the push ring of the benchmark: half a level-2 cache.
 const RING_WORDS: usize = (512 << 10) / 8;
