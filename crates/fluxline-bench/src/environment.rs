@@ -118,6 +118,13 @@ pub trait Environment {
     /// The link's URL.
     fn link(&self) -> &str;
 
+    /// Returns true if the link is one of this machine's: floors can be measured beside it, and
+    /// other programs disturb it.
+    fn is_real(&self) -> bool {
+        let schemes = ["shm://", "udp://", "xdp://", "tcp://"];
+        schemes.iter().any(|scheme| self.link().starts_with(scheme))
+    }
+
     /// What the link can do; `None`: it has no fabric. Errors: it could not be opened.
     fn capabilities(&mut self) -> Result<Option<Capabilities>, Error>;
 

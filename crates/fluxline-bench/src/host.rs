@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::Error;
 
+pub mod busy;
 pub mod link;
 
 /// Settings of the kernel that change what a network reaches, below /proc/sys.

@@ -13,6 +13,7 @@
 
 mod child;
 pub mod compare;
+pub mod contest;
 pub mod control;
 pub mod datagrams;
 pub mod environment;

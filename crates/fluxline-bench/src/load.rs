@@ -36,8 +36,8 @@ const STEP_MAX: u32 = 64;
 /// The experiments of this file.
 pub const EXPERIMENTS: &[ExperimentKind] = &[ExperimentKind {
     name: "load",
-    about: "Round trips of 64 B at rising rates, counted from when each message was due to go out \
-            (no coordinated omission), until the link no longer keeps up.",
+    about: "Round trips of 64 B at rising rates, until the link no longer keeps up. A time counts \
+            from the moment at which its message was due (no coordinated omission).",
     links: Links::Fabrics,
     by_default: true,
     seconds: [5, 40],

@@ -91,8 +91,11 @@ impl Report {
 pub struct Experiment {
     /// Its name on the command line: `pingpong`, `lossfree`.
     pub name: String,
-    /// What it measures and how, a sentence or two.
+    /// At most two sentences: the quantity and the method.
     pub about: String,
+    /// Details of the method, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Curves.
     pub series: Vec<Series>,
     /// Single numbers.
@@ -103,7 +106,7 @@ pub struct Experiment {
     /// On which cores its senders and receivers ran, where it has such.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<Placement>,
-    /// What limits the result; empty: not known.
+    /// What limits the result, one line for each quantity; empty: not known.
     pub limit: String,
     /// Why it ended early; empty: it did not.
     pub incomplete: String,
@@ -116,6 +119,7 @@ impl Experiment {
         Experiment {
             name: name.to_owned(),
             about: about.to_owned(),
+            notes: Vec::new(),
             series: Vec::new(),
             facts: Vec::new(),
             contests: Vec::new(),
@@ -133,6 +137,7 @@ impl Experiment {
             }
             series.points.retain(|point| point.x.is_finite() && !point.samples.is_empty());
         }
+        self.series.retain(|series| !series.points.is_empty());
         for fact in &mut self.facts {
             fact.samples.retain(|sample| sample.is_finite());
             if let Some(beside) = &mut fact.beside {
@@ -275,6 +280,12 @@ impl Fact {
         median(&both.map(|(value, floor)| value / floor).collect::<Vec<f64>>())
     }
 
+    /// Returns true if a lower number is better.
+    #[must_use]
+    pub fn is_better_when_lower(&self) -> bool {
+        Better::by_unit(&self.unit) == Better::Lower
+    }
+
     /// Returns true if it reaches its target; `None`: it has none.
     #[must_use]
     pub fn meets_target(&self) -> Option<bool> {
@@ -282,10 +293,7 @@ impl Fact {
             Target::Ratio(limit) => (self.ratio()?, limit),
             Target::Value(limit) => (median(&self.samples)?, limit),
         };
-        Some(match Better::by_unit(&self.unit) {
-            Better::Lower => reached <= limit,
-            Better::Higher => reached >= limit,
-        })
+        Some(if self.is_better_when_lower() { reached <= limit } else { reached >= limit })
     }
 }
 

@@ -3,10 +3,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Error;
 use crate::environment::{Environment, Plan};
+use crate::host::busy;
 use crate::kind::ExperimentKind;
 use crate::registry;
 use crate::result::{Experiment, Report, SCHEMA};
@@ -66,6 +67,22 @@ pub fn run(
     entries: &[&ExperimentKind],
     report: &mut Report,
 ) -> Result<(), Error> {
+    // In virtual time it does not matter what else the machine does.
+    let mut watch = environment.is_real().then(busy::Watch::start);
+    let ended = run_all(environment, plan, entries, report, &mut watch);
+    if let Some(watch) = watch {
+        report.environment["busy"] = json!(watch.finish());
+    }
+    ended
+}
+
+fn run_all(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    entries: &[&ExperimentKind],
+    report: &mut Report,
+    watch: &mut Option<busy::Watch>,
+) -> Result<(), Error> {
     for (at, entry) in entries.iter().enumerate() {
         let mut experiment = Experiment::new(entry.name, entry.about);
         let ended = (entry.run)(environment, plan, &mut experiment);
@@ -74,6 +91,7 @@ pub fn run(
         }
         experiment.keep_numbers();
         report.experiments.push(experiment);
+        watch.iter_mut().for_each(busy::Watch::look);
         if let Err(error) = ended
             && error.ends_session()
         {

@@ -202,7 +202,7 @@ mod tests {
             sweep::run(&mut Remote::new(near).unwrap(), &extent, &mut done).unwrap();
             assert_eq!(done.facts.len(), 4);
             assert!(done.facts.iter().all(|fact| fact.samples[0] > 0.0), "{:?}", done.facts);
-            assert!(done.about.contains("one host"), "{}", done.about);
+            assert!(done.notes[0].contains("one host"), "{:?}", done.notes);
         });
     }
 

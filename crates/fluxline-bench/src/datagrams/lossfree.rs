@@ -19,8 +19,7 @@ use crate::Error;
 pub const NAME: &str = "lossfree";
 /// What it measures.
 pub const ABOUT: &str = "The highest rate of raw UDP datagrams without a single loss, by bisection \
-    (RFC 2544, with shorter trials), confirmed by repeated trials; where datagrams go just above \
-    it; each core's load at it. A paced sender waits busily: its core is always full.";
+    (RFC 2544, with shorter trials). Above it: where the first datagrams are lost.";
 /// The first try, as a share of what arrived when the sender sent as fast as it could: most
 /// receivers that are overrun lose more than the excess. (assumed)
 const FIRST: f64 = 0.8;
@@ -208,16 +207,15 @@ impl Results {
 
     fn fill(self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
         let trials = format!(
-            "Trials of {} s; the rate is known to {} %, and stood {} trials in a row.",
+            "Trials of {} s; the rate is known to {} %, and {} trials in a row confirm it.",
             extent.trial.as_secs_f64(),
             100.0 * extent.resolution,
             extent.confirmations
         );
-        let placed = self.placed.sentence();
-        let mut about = vec![into.about.clone(), trials, setting.cores.clone(), placed];
-        about.retain(|part| !part.is_empty());
-        about.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
-        into.about = about.join(" ");
+        let busy = "A paced sender waits busily: its core is always full.".to_owned();
+        into.notes = vec![trials, setting.cores.clone(), self.placed.sentence(), busy];
+        into.notes.retain(|note| !note.is_empty());
+        into.notes.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
         into.series = self.curves.into_series();
         into.facts = self.facts;
         into.placements = self.placed.into_all();

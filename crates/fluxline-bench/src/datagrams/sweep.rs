@@ -17,9 +17,9 @@ use crate::Error;
 /// Its name on the command line.
 pub const NAME: &str = "datagrams";
 /// What it measures.
-pub const ABOUT: &str = "Raw UDP datagrams as fast as the sender goes: what arrives, what is lost \
-    and where, and each core's load. Single datagrams (what an FPGA sends) and trains (UDP_SEGMENT \
-    to UDP_GRO, between PCs only) are apart.";
+pub const ABOUT: &str = "Raw UDP datagrams as fast as the sender goes: throughput, loss and its \
+    place, and each core's load. An FPGA sends single datagrams; trains (UDP_SEGMENT to UDP_GRO) \
+    are for PCs only.";
 
 /// Measures into the experiment; what was measured before an error is kept.
 pub fn run(ends: &mut dyn Ends, extent: &Extent, into: &mut Experiment) -> Result<(), Error> {
@@ -146,10 +146,9 @@ impl Sweep {
     }
 
     fn fill(self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
-        let mut about = vec![into.about.clone(), setting.cores.clone(), self.placed.sentence()];
-        about.retain(|part| !part.is_empty());
-        about.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
-        into.about = about.join(" ");
+        into.notes = vec![setting.cores.clone(), self.placed.sentence()];
+        into.notes.retain(|note| !note.is_empty());
+        into.notes.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
         into.facts = self.facts();
         into.limit = self.limits(setting.headline(&extent.sizes));
         into.series = self.curves.into_series();
@@ -203,7 +202,7 @@ mod tests {
         }
         assert_eq!(done.limit.lines().count(), 4, "{}", done.limit);
         assert!(done.series.iter().any(|series| series.y_label.starts_with("load of the sending")));
-        assert!(done.about.contains("one host"), "{}", done.about);
+        assert!(done.notes[0].contains("one host"), "{:?}", done.notes);
     }
 
     /// Dies after so many trials.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use fluxline_proto::Moment;
 use fluxline_proto::fabric::{Completion, Fabric, Level, Local, Operation, Work};
+use fluxline_report::quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -407,31 +408,35 @@ fn fill(
         let label = format!("{name}, time");
         into.series.push(series(&label, BLOCK, ("time of a block", "us"), &by_size.us));
     }
-    into.facts.push(Fact::new(
-        "blocks that came damaged and were repeated",
-        "",
-        vec![repeated as f64],
-    ));
+    into.facts.push(Fact::new("damaged blocks, repeated", "", vec![repeated as f64]));
     let (Some(plain), Some(checked)) = (of(Way::Plain), of(Way::Checked)) else { return };
     let Some((bytes, most)) = show::largest(&plain.gbps) else { return };
-    into.facts.push(Fact::new(format!("without a check at most, {bytes} B"), "Gb/s", most.clone()));
+    into.facts.push(Fact::new(
+        format!("largest throughput without a check, {}", quantity(bytes as f64, "B")),
+        "Gb/s",
+        most.clone(),
+    ));
     if let Some((bytes, most)) = show::largest(&checked.gbps) {
-        let crc =
-            show::is_real(environment).then(|| bytes as f64 * 8e-9 / floor::crc_seconds(bytes));
-        let best = Fact::new(format!("with the check at most, {bytes} B"), "Gb/s", most.clone());
+        let crc = environment.is_real().then(|| bytes as f64 * 8e-9 / floor::crc_seconds(bytes));
+        let best = Fact::new(
+            format!("largest throughput with the check, {}", quantity(bytes as f64, "B")),
+            "Gb/s",
+            most.clone(),
+        );
         into.facts.push(best.beside("CRC32C alone, one side", crc));
     }
     let share = SAME_SHARE * 100.0;
     match show::reached_at(&checked.gbps, SAME_SHARE * middle(most)) {
         Some(at) => {
-            let label = format!("with the check, {share:.0} % of it from");
+            let label = format!("the check reaches {share:.0} % of it from");
             into.facts.push(Fact::new(label, "B", vec![at as f64]));
-            into.limit = format!("The wait for each answer limits below {at} B.");
+            into.limit =
+                format!("The wait for each answer limits below {}.", quantity(at as f64, "B"));
         }
         None => {
             into.limit = format!(
-                "With the check {share:.0} % of the throughput without is not reached at any size: \
-                 each byte is summed at both ends, one block at a time.",
+                "With the check no size reaches {share:.0} % of the throughput without: both ends \
+                 sum each byte, one block at a time."
             );
         }
     }
@@ -441,6 +446,6 @@ fn fill(
         fit::line(&points).map(|line| line.setup)
     };
     if let Some(us) = setup(checked) {
-        into.facts.push(Fact::new("time of the smallest checked block, by fit", "us", vec![us]));
+        into.facts.push(Fact::new("set-up time of a checked block, by fit", "us", vec![us]));
     }
 }

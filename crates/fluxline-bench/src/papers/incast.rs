@@ -391,12 +391,12 @@ pub fn run(
             into.facts.push(Fact::new(label, "Gb/s", samples.clone()));
         }
         if let Some((senders, even)) = fairness.last_key_value() {
-            let label = format!("fairness among {senders} (1: all have equal shares)");
+            let label = format!("fairness among {senders} senders (1: equal shares)");
             into.facts.push(Fact::new(label, "", even.clone()));
         }
         into.limit = format!(
-            "One thread sends for all and one receives: {} senders together reach {:.0} % of what \
-             one alone does.",
+            "{} senders together reach {:.0} % of one sender; one thread sends for all, and one \
+             receives.",
             all.0,
             middle(all.1) / middle(one.1) * 100.0
         );

@@ -123,8 +123,7 @@ fn fill(
         false => String::new(),
     };
     into.limit = format!(
-        "With {} {what}s in turns {:.0} % of the rate with one remains: what is known of each has \
-         to be found and fetched anew.{bound}",
+        "With {} {what}s in turns {:.0} % of the rate with one {what} remains.{bound}",
         all.0,
         middle(all.1) / middle(one.1) * 100.0
     );

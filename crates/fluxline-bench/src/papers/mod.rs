@@ -25,7 +25,7 @@ use crate::role::TrialKind;
 pub const EXPERIMENTS: &[ExperimentKind] = &[
     ExperimentKind {
         name: "put-get",
-        about: "Put against get by block size: elapsed time of one at a time, throughput of many \
+        about: "Put against get by block size: the time of one at a time, the throughput of many \
                 under way, and the set-up time by a fit (SCINET, figures 7 and 8).",
         links: Links::Fabrics,
         by_default: true,
@@ -34,9 +34,8 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "combining",
-        about: "Puts posted 1, 2, 4, 8, ... at a time with one notification and one completion, \
-                which on Ethernet is one sendmmsg or one train, by block size (SCINET, figures 11 \
-                to 16).",
+        about: "Puts posted 1, 2, 4, 8, ... at a time with one notification and one completion \
+                (SCINET, figures 11 to 16). On Ethernet that is one sendmmsg or one train.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [5, 60],
@@ -44,8 +43,8 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "rate",
-        about: "Operations per second: small puts, each with a notification or many with one, and \
-                small gets.",
+        about: "Operations per second: small gets, and small puts, each with a notification or \
+                many with one.",
         links: Links::Fabrics,
         by_default: true,
         seconds: [2, 10],
@@ -53,9 +52,8 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "checked",
-        about: "Blocks with and without an end-to-end check in software: CRC32C over each, \
-                verified by the receiver, the last block repeated until it is right (SCINET, \
-                figures 9 and 10).",
+        about: "Blocks with and without an end-to-end check in software (SCINET, figures 9 and \
+                10). The receiver verifies a CRC32C, and a damaged block is sent again.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [5, 40],
@@ -63,9 +61,9 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "stores",
-        about: "Stores by the processor against descriptors, by size: what a transfer takes from \
-                a thread that computes meanwhile, and the size from which descriptors take less \
-                (Trams). --save keeps it for the link.",
+        about: "Stores by the processor against descriptors, by size: the time that a transfer \
+                takes from a thread that computes meanwhile (Trams). --save keeps the size from \
+                which descriptors take less.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [5, 40],
@@ -73,8 +71,8 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "connections",
-        about: "Many connections between the two nodes, 1 to 1,000 or as many as the link has: \
-                time to set one up, and notified puts per second over all of them in turn.",
+        about: "1 to 1,000 connections between the two nodes, or as many as the link has: the \
+                time to set one up, and notified puts per second over all in turn.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [5, 30],
@@ -82,8 +80,8 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "regions",
-        about: "Many regions at the far node, 1 to 1,000 or as many as the link has: time to \
-                import one, and notified puts per second to all of them in turn.",
+        about: "1 to 1,000 regions at the far node, or as many as the link has: the time to \
+                import one, and notified puts per second to all in turn.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [3, 20],
@@ -91,9 +89,8 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "incast",
-        about: "All to one: 1, 2, 4, 8, ... nodes put into one at once, until all is there; \
-                throughput, and how evenly it is shared. Where one host has room for many nodes: \
-                past the kernel an interface has one.",
+        about: "1, 2, 4, 8, ... nodes put into one node at once: the throughput, and how evenly \
+                they share it. Not on xdp://, where an interface has one node.",
         links: Links::Schemes(&["shm", "udp"]),
         by_default: false,
         seconds: [5, 30],
@@ -101,9 +98,8 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "soak",
-        about: "Random operations from the seed for as long as --seconds says: puts, gets, \
-                atomics, messages, connections that come and go. Every byte is compared, both \
-                ledgers must agree, and the resident memory must stay flat.",
+        about: "Random operations from the seed for as long as --seconds says. Every byte is \
+                compared, both ledgers must agree, and the resident memory must stay flat.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [10, 10],

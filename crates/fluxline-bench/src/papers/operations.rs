@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use fluxline_report::quantity;
+
 use super::fit;
 use super::floor;
 use super::flow::{self, Flow, Flowed, Kind};
@@ -138,9 +140,8 @@ fn fill_put_get(environment: &dyn Environment, kinds: &[(Kind, BySize); 2], into
         let label = format!("set-up time of a {name}, by fit");
         into.facts.push(Fact::new(label, "us", set_up(&by_size.elapsed_us)));
         let Some((bytes, best)) = show::largest(&by_size.gbps) else { continue };
-        let copy =
-            show::is_real(environment).then(|| bytes as f64 * 8e-9 / floor::copy_seconds(bytes));
-        let label = format!("largest throughput of a {name}, {bytes} B");
+        let copy = environment.is_real().then(|| bytes as f64 * 8e-9 / floor::copy_seconds(bytes));
+        let label = format!("largest throughput of a {name}, {}", quantity(bytes as f64, "B"));
         into.facts.push(Fact::new(label, "Gb/s", best.clone()).beside("memcpy", copy));
         if let Some(at) = show::reached_at(&by_size.gbps, middle(best) / 2.0) {
             into.facts.push(Fact::new(
@@ -154,10 +155,11 @@ fn fill_put_get(environment: &dyn Environment, kinds: &[(Kind, BySize); 2], into
     if let (Some(put), Some(get)) = (best(0), best(1)) {
         into.facts.push(Fact::new("throughput of put over that of get", "", vec![put / get]));
         into.limit = format!(
-            "A put takes {:.3} us and a get {:.3} us whatever its length; the largest blocks go at \
-             {put:.1} and {get:.1} Gb/s. A get has to wait for its bytes, a put only for room.",
-            middle(&set_up(&kinds[0].1.elapsed_us)),
-            middle(&set_up(&kinds[1].1.elapsed_us)),
+            "A put takes {} and a get {} at any size; the largest blocks reach {} and {}.",
+            quantity(middle(&set_up(&kinds[0].1.elapsed_us)), "us"),
+            quantity(middle(&set_up(&kinds[1].1.elapsed_us)), "us"),
+            quantity(put, "Gb/s"),
+            quantity(get, "Gb/s"),
         );
     }
 }
@@ -276,8 +278,9 @@ fn fill_degrees(by_degree: &BTreeMap<u64, Degree>, calls: &[Samples; 2], into: &
         let most_fact = Fact::new(label, "M/s", rate.clone());
         into.facts.push(most_fact.beside("best bare call", floor.reduce(f64::max)));
         into.limit = format!(
-            "Combining makes {:.1} of 1: {best} small puts to a doorbell reach {most:.2} M/s where \
-             single ones reach {one:.2}; what remains is the work for each.",
+            "{best} small puts with one doorbell reach {}, single ones {}: a factor of {:.1}.",
+            quantity(most, "M/s"),
+            quantity(one, "M/s"),
             most / one
         );
     }
@@ -313,12 +316,12 @@ pub fn rate(
         into.facts.push(rate.beside("bare trains of 32, 64 B", bare));
     }
     let (each, shared) = (middle(&rates[0]), middle(&rates[2]));
-    let (alone_ns, told_ns) = (1e3 / shared, 1e3 / each);
-    into.limit = if told_ns > alone_ns {
-        let more_ns = told_ns - alone_ns;
+    let (alone_ns, notified_ns) = (1e3 / shared, 1e3 / each);
+    into.limit = if notified_ns > alone_ns {
+        let more_ns = notified_ns - alone_ns;
         format!("A small put costs {alone_ns:.0} ns, its notification {more_ns:.0} ns more.")
     } else {
-        format!("A small put costs {told_ns:.0} ns with its notification, which adds nothing.")
+        format!("A small put costs {notified_ns:.0} ns, and its notification adds nothing.")
     };
     ended
 }

@@ -85,8 +85,3 @@ pub fn task<T: DeserializeOwned>(parameters: &Value, what: &str) -> Result<T, Er
     serde_json::from_value(parameters.clone())
         .map_err(|error| Error::Input(format!("{what}: {error}")))
 }
-
-/// Whether the link is one of this machine's, where floors can be measured beside it.
-pub fn is_real(environment: &dyn Environment) -> bool {
-    ["shm://", "udp://", "xdp://"].iter().any(|scheme| environment.link().starts_with(scheme))
-}

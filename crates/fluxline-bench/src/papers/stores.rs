@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use fluxline_proto::Moment;
 use fluxline_proto::fabric::{Completion, Fabric, Level, Local, Memory, Operation, Work};
+use fluxline_report::quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -292,7 +293,7 @@ impl Taken {
         let (flowed, _) = show::trial::<Flowed>(environment, &flow::TRIAL, &flow)?;
         let us = flowed.batch_ns[0] as f64 / 1e3;
         self.whole_us.entry(bytes).or_default().push(us);
-        if show::is_real(environment)
+        if environment.is_real()
             && let Some(seconds) = floor::kernel_seconds(bytes)
         {
             self.kernel_us.entry(bytes).or_default().push(seconds * 1e6);
@@ -348,11 +349,14 @@ fn fill(taken: &Taken, copying: Way, into: &mut Experiment) {
         into.facts.push(user.beside("through the kernel", kernel));
     }
     into.limit = match at {
-        0 => format!("Descriptors take less from a computing thread than {name} at every size."),
+        0 => format!("At every size descriptors take less of a computing thread than {name}."),
         at if taken.copying_us.keys().next_back() == Some(&at) => {
-            format!("Up to the largest size measured, {at} B, {name} take less than descriptors.")
+            format!("Up to the largest size, {}, {name} take less time.", quantity(at as f64, "B"))
         }
-        at => format!("Above {at} B descriptors take less from a computing thread than {name}."),
+        at => format!(
+            "Above {} descriptors take less of a computing thread than {name}.",
+            quantity(at as f64, "B")
+        ),
     };
 }
 

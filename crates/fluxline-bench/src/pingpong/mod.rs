@@ -65,7 +65,7 @@ pub struct Task {
 pub struct Measured {
     /// Time of a repeat, of each trial \[s\].
     pub seconds: Vec<f64>,
-    /// Of single repeats: p50, p99, p99.9, the longest \[ns\]; absent where there is none.
+    /// Of single round trips: p50, p99, p99.9, the longest \[ns\]; `None` in the other modes.
     pub repeat_ns: Option<[u64; 4]>,
     /// Bytes compared and found equal.
     pub compared_bytes: u64,
@@ -90,8 +90,8 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     ExperimentKind {
         name: "pingpong",
         about: "Half round trips on NetPIPE's schedule of sizes: puts with a notification there \
-                and back (over tcp://: blocking sockets, as NetPIPE). Least of three trials as \
-                NetPIPE, and percentiles of single trips.",
+                and back (over tcp://: blocking sockets). Percentiles are of single trips, the \
+                mean is of the best of three trials, as NetPIPE prints it.",
         links: Links::FabricsAnd(&["tcp"]),
         by_default: true,
         seconds: [10, 60],
@@ -99,7 +99,7 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "messages",
-        about: "As pingpong, by messages into buffers that the receiver posts.",
+        about: "Half round trips of messages into buffers that the receiver posts.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [10, 60],
@@ -107,7 +107,7 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "stream",
-        about: "One side sends, the other receives; the receiver's clock counts, as NetPIPE -s.",
+        about: "One side sends, the other receives and takes the time, as NetPIPE -s.",
         links: Links::FabricsAnd(&["tcp"]),
         by_default: true,
         seconds: [5, 30],
@@ -115,7 +115,7 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "bidirectional",
-        about: "Both sides send at once and then receive, as NetPIPE -2; rates are of both sides.",
+        about: "Both sides send at once and then receive, as NetPIPE -2; rates add both sides.",
         links: Links::FabricsAnd(&["tcp"]),
         by_default: false,
         seconds: [5, 30],
@@ -123,8 +123,8 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
     ExperimentKind {
         name: "cold",
-        about: "As pingpong with a cold cache, as NetPIPE -I: each message is other memory out of \
-                pools of 10 MB, and 10 MB of something else are touched before each trial.",
+        about: "Half round trips with a cold cache, as NetPIPE -I: each message lies elsewhere in \
+                a pool of 10 MB, and another 10 MB are touched before each trial.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [10, 60],
@@ -133,7 +133,7 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     ExperimentKind {
         name: "integrity",
         about: "Every word of every message is written before and compared after, there and back, \
-                on the sizes of NetPIPE -i; nothing is timed.",
+                on the sizes of NetPIPE -i. No times are taken.",
         links: Links::Fabrics,
         by_default: true,
         seconds: [3, 10],

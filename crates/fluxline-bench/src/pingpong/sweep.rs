@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fluxline_report::quantity;
 use serde_json::json;
 
 use super::schedule::{Config, Schedule, TRIAL_SECONDS, TRIALS};
@@ -11,6 +12,9 @@ use crate::environment::{Conversation, Environment, Plan};
 use crate::result::{Experiment, Fact, Point, Series};
 use crate::statistics::median;
 
+/// The label of the mean over a trial's repeats, in the shortest of three trials. Source: netpipe.c,
+/// the time that NetPIPE prints.
+pub const BEST_MEAN: &str = "mean of the best trial";
 /// Repeats of the first look at the first size. Source: netpipe.c.
 const FIRST_REPEATS: u64 = 100;
 /// How long a trial lasts for a first look \[s\].
@@ -214,10 +218,10 @@ impl Sizes {
         let label = kind.time_label();
         let time =
             |name: &str, of: &dyn Fn(&Size) -> Vec<f64>| self.series(name, (label, "us"), of);
-        into.series.push(time("least of three trials", &|size| in_us(&size.least_s)));
-        for (place, name) in ["p50", "p99", "p99.9"].into_iter().enumerate() {
-            into.series.push(time(name, &|size| size.percentiles_us[place].clone()));
+        for (index, name) in ["p50", "p99", "p99.9"].into_iter().enumerate() {
+            into.series.push(time(name, &|size| size.percentiles_us[index].clone()));
         }
+        into.series.push(time(BEST_MEAN, &|size| in_us(&size.least_s)));
         let rates: BTreeMap<u64, Vec<f64>> =
             self.0.iter().map(|(bytes, size)| (*bytes, kind.rates(*bytes, size))).collect();
         let points = rates.iter().map(|(bytes, samples)| point(*bytes, samples.clone())).collect();
@@ -233,28 +237,28 @@ impl Sizes {
     fn facts(&self, kind: &Kind, rates: &BTreeMap<u64, Vec<f64>>, into: &mut Experiment) {
         let Some((bytes, size)) = self.0.iter().find(|(bytes, _)| **bytes >= 8) else { return };
         let label = format!("{}, {bytes} B", kind.time_label());
-        into.facts.push(Fact::new(label, "us", in_us(&size.least_s)));
+        let [p50_us, ..] = &size.percentiles_us;
+        if !p50_us.is_empty() {
+            into.facts.push(Fact::new(format!("{label}, p50"), "us", p50_us.clone()));
+        }
+        into.facts.push(Fact::new(format!("{label}, {BEST_MEAN}"), "us", in_us(&size.least_s)));
         let middle = |samples: &Vec<f64>| median(samples).unwrap_or(0.0);
         let best = rates.iter().max_by(|one, other| middle(one.1).total_cmp(&middle(other.1)));
         let Some((best_bytes, best)) = best else { return };
         into.facts.push(Fact::new(
-            format!("largest throughput, {best_bytes} B"),
+            format!("largest throughput, {}", quantity(*best_bytes as f64, "B")),
             "Gb/s",
             best.clone(),
         ));
         let half = middle(best) / 2.0;
         let Some(half_bytes) = rates.iter().find(|(_, rate)| middle(rate) >= half) else { return };
-        into.facts.push(Fact::new(
-            "half of it is reached at".to_owned(),
-            "B",
-            vec![*half_bytes.0 as f64],
-        ));
+        let half_bytes = *half_bytes.0 as f64;
+        into.facts.push(Fact::new("half of it is reached at", "B", vec![half_bytes]));
         into.limit = format!(
-            "Below {} B the {:.3} us that every message takes, whatever its length, limit; above, \
-             the {:.1} Gb/s at which bytes are copied and carried.",
-            half_bytes.0,
-            median(&in_us(&size.least_s)).unwrap_or(f64::NAN),
-            middle(best),
+            "Below {} the {} of each message limit, above it the {} of the copy.",
+            quantity(half_bytes, "B"),
+            quantity(middle(&in_us(&size.least_s)), "us"),
+            quantity(middle(best), "Gb/s"),
         );
     }
 }

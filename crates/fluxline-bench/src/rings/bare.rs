@@ -59,12 +59,12 @@ fn burst_rate(
     let bare = Arc::new(Bare { words, taken: Line(AtomicU64::new(NOBODY)), record, slots, grain });
     let theirs = Arc::clone(&bare);
     let consumer = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[1])?;
+        pin::repin_current_thread(cores[1])?;
         theirs.taken.0.store(0, Ordering::Release);
         Ok(theirs.consume(records, credits))
     });
     let producer = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[0])?;
+        pin::repin_current_thread(cores[0])?;
         while bare.taken.0.load(Ordering::Acquire) == NOBODY {}
         let began = Instant::now();
         if credits {

@@ -55,7 +55,7 @@ fn ping_pong(cores: [usize; 2], trips: u64) -> Result<Vec<u64>, PinError> {
     let lines: Arc<[Line; 2]> = Arc::default();
     let theirs = Arc::clone(&lines);
     let other = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[1])?;
+        pin::repin_current_thread(cores[1])?;
         for number in 1..=trips {
             while theirs[0].0.load(Ordering::Acquire) != number {}
             theirs[1].0.store(number, Ordering::Release);
@@ -63,7 +63,7 @@ fn ping_pong(cores: [usize; 2], trips: u64) -> Result<Vec<u64>, PinError> {
         Ok(())
     });
     let here = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[0])?;
+        pin::repin_current_thread(cores[0])?;
         let mut times = Vec::with_capacity(trips as usize);
         for number in 1..=trips {
             let began = Instant::now();
@@ -81,7 +81,7 @@ fn ping_pong(cores: [usize; 2], trips: u64) -> Result<Vec<u64>, PinError> {
 /// A copy of 64 KiB within one core's own cache \[GB/s\].
 fn copy_in_cache(core: usize, count: u64) -> Result<f64, PinError> {
     joined(std::thread::spawn(move || {
-        pin::pin_current_thread(core)?;
+        pin::repin_current_thread(core)?;
         let (from, mut to) = (vec![1_u8; 64 << 10], vec![0_u8; 64 << 10]);
         let burst = count.div_ceil(BURSTS);
         let rates: Vec<f64> = (0..BURSTS)
@@ -107,7 +107,7 @@ fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<
     let rounds = all / block as u64;
     let (their_words, their_turn) = (Arc::clone(&words), Arc::clone(&turn));
     let reader = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[1])?;
+        pin::repin_current_thread(cores[1])?;
         let (mut busy, mut sum) = (Vec::new(), 0_u64);
         for round in 0..rounds {
             while their_turn.0.load(Ordering::Acquire) != round * 2 + 1 {}
@@ -122,7 +122,7 @@ fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<
         Ok(busy)
     });
     let writer = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[0])?;
+        pin::repin_current_thread(cores[0])?;
         let mut busy = Vec::new();
         for round in 0..rounds {
             while turn.0.load(Ordering::Acquire) != round * 2 {}

@@ -52,7 +52,14 @@ pub fn with_far(
         let watch = Watch::new(conversation, stop.clone());
         match work(Meeting { watch, group }, core) {
             Ok(()) => Ok(Value::Null),
-            Err(error) => Err(cause(error, conversation)),
+            Err(error) => {
+                let error = cause(error, conversation);
+                if !error.ends_session() {
+                    // The far side waits for the next order on shared memory: it has to leave.
+                    conversation.send(&Value::Null)?;
+                }
+                Err(error)
+            }
         }
     });
     if ended.is_err() {

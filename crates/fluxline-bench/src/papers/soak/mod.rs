@@ -271,10 +271,8 @@ pub fn run(
         true => String::new(),
         false => format!(" Shorter than {JUDGED_SECONDS} s: memory is shown, not judged."),
     };
-    into.limit = format!(
-        "Not a measurement of speed: {PLACES} of {} operations at a time, each compared.{memory}",
-        course.operations
-    );
+    into.limit =
+        format!("{} operations, {PLACES} at a time, each compared.{memory}", course.operations);
     ended.and_then(|()| course.check_growth())
 }
 
