@@ -99,7 +99,7 @@ fn a_section_has_at_most_two_sentences_and_several_limits_are_a_table() {
     let limits = tables.into_iter().find(|table| table.title == "What limits").expect("a table");
     assert_eq!(limits.rows.len(), 2);
     for kind in crate::registry::experiments() {
-        let sentences = kind.about.matches(". ").count() + 1;
+        let sentences = kind.about.replace("...", "").matches(". ").count() + 1;
         assert!(sentences <= 2, "{}: {sentences} sentences", kind.name);
     }
 }

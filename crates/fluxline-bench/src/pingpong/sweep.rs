@@ -218,8 +218,10 @@ impl Sizes {
         let label = kind.time_label();
         let time =
             |name: &str, of: &dyn Fn(&Size) -> Vec<f64>| self.series(name, (label, "us"), of);
-        for (index, name) in ["p50", "p99", "p99.9"].into_iter().enumerate() {
-            into.series.push(time(name, &|size| size.percentiles_us[index].clone()));
+        if kind.mode == Mode::PingPong {
+            for (index, name) in ["p50", "p99", "p99.9"].into_iter().enumerate() {
+                into.series.push(time(name, &|size| size.percentiles_us[index].clone()));
+            }
         }
         into.series.push(time(BEST_MEAN, &|size| in_us(&size.least_s)));
         let rates: BTreeMap<u64, Vec<f64>> =
