@@ -3,7 +3,7 @@
 use crate::result::{Beside, Contest};
 use crate::statistics::{Better, Verdict, compare, median};
 
-/// How ours compares with a contender.
+/// A comparison of ours with a contender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Ours divided by theirs.

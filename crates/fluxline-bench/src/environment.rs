@@ -1,4 +1,4 @@
-//! Where experiments run: two ends, and a way to have both do something.
+//! The environment of an experiment: two ends of a link, and a way to give both a task.
 
 mod simulated;
 
@@ -15,59 +15,59 @@ use crate::Error;
 use crate::role::TrialKind;
 pub use simulated::{Clock, Progress, Simulated};
 
-/// Asked by all that takes long: is it over?
+/// A flag that ends everything that takes long.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Over as soon as somebody sets the flag.
+    /// Wraps a flag.
     #[must_use]
     pub fn on(flag: Arc<AtomicBool>) -> Stop {
         Stop(flag)
     }
 
-    /// Whether it is over.
+    /// Returns true if the flag is set.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// [`Error::Interrupted`] when it is over.
+    /// Returns [`Error::Interrupted`] if the flag is set.
     pub fn check(&self) -> Result<(), Error> {
         if self.is_over() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
 
-/// How a process of a role is started: who uses the library knows which program plays it.
+/// A program that this library starts as another process. The user of the library names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The file.
     pub path: PathBuf,
-    /// What it is told on its command line.
+    /// Its command line.
     pub arguments: Vec<String>,
 }
 
-/// How much is measured. Experiments take from it what concerns them.
+/// The extent of a run. An experiment uses the parts that concern it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// A first look: fewer sizes, fewer repetitions.
+    /// True: fewer sizes and fewer repetitions, for a first look.
     pub quick: bool,
-    /// How often everything is measured, in turns.
+    /// The number of rounds; each round measures everything once.
     pub rounds: u32,
     /// The seed of everything random.
     pub seed: u64,
     /// The smallest and the largest message \[byte\].
     pub sizes: [u64; 2],
-    /// By how much sizes are varied \[byte\]; 0: not.
+    /// The variation of sizes \[byte\]; 0: none.
     pub perturbation: u64,
-    /// How long a trial of a loss-free search lasts \[s\].
+    /// The time of a trial in a loss-free search \[s\].
     pub trial_seconds: f64,
-    /// How long a soak lasts \[s\].
+    /// The time of a soak \[s\].
     pub soak_seconds: f64,
 }
 
 impl Plan {
-    /// The plan where nothing else is asked for. Source of sizes and perturbation: NetPIPE 3.7.1.
+    /// Returns the default plan. Source of sizes and perturbation: NetPIPE 3.7.1.
     #[must_use]
     pub fn new(quick: bool) -> Plan {
         Plan {
@@ -84,29 +84,29 @@ impl Plan {
 
 /// A conversation between the two ends of a call, in JSON values.
 pub trait Conversation {
-    /// Says something to the other end. Errors: it is gone.
+    /// Sends a value to the other end. Errors: it is gone.
     fn send(&mut self, value: &Value) -> Result<(), Error>;
 
-    /// What the other end said next; `None`: nothing within `limit` (zero: do not wait).
+    /// Receives the next value; `None`: none within `limit` (zero: do not wait).
     ///
     /// Errors: the other end is gone or has failed, or somebody interrupted.
     fn receive(&mut self, limit: Duration) -> Result<Option<Value>, Error>;
 
-    /// Whether the other end is gone or somebody interrupted. Cheap enough to ask each
+    /// Returns true if the other end is gone or the user interrupted. Cheap enough for every
     /// millisecond.
     fn is_over(&mut self) -> bool;
 
-    /// As [`Environment::progress`], on the near side.
+    /// Reports progress, as [`Environment::progress`] does; only the near side shows it.
     fn progress(&mut self, done: usize, all: usize, what: &str) {
         let _ = (done, all, what);
     }
 }
 
-/// What the far side does by request on raw sockets, without a fabric.
+/// A service of the far side, for experiments that need more than a fabric.
 pub struct Service {
     /// Its name between the two sides.
     pub name: &'static str,
-    /// Does it: parameters in, result out. It may run only as long as the conversation is not over.
+    /// Runs it: parameters in, result out. It has to end when the conversation is over.
     pub run: fn(&Value, &mut dyn Conversation) -> Result<Value, Error>,
 }
 
@@ -115,7 +115,7 @@ pub type NearEnd<'a> = &'a mut dyn FnMut(&mut dyn Conversation) -> Result<Value,
 
 /// Two ends of a link, as an experiment sees them.
 pub trait Environment {
-    /// The link's URL.
+    /// Returns the link's URL.
     fn link(&self) -> &str;
 
     /// Returns true if the link is one of this machine's: floors can be measured beside it, and
@@ -125,16 +125,17 @@ pub trait Environment {
         schemes.iter().any(|scheme| self.link().starts_with(scheme))
     }
 
-    /// What the link can do; `None`: it has no fabric. Errors: it could not be opened.
+    /// Returns the capabilities of the link; `None`: it has no fabric. Errors: it could not be
+    /// opened.
     fn capabilities(&mut self) -> Result<Option<Capabilities>, Error>;
 
-    /// Half an arena, the largest transfer \[byte\].
+    /// Returns half an arena, the largest transfer \[byte\].
     fn half_bytes(&self) -> u64;
 
-    /// Runs a trial of the registry at both ends until both are done; the outcomes of near and far.
+    /// Runs a trial at both ends until both are done. Returns the outcomes of near and far.
     fn trial(&mut self, kind: &TrialKind, parameters: &Value) -> Result<[Value; 2], Error>;
 
-    /// Has the far end run a service while `near` runs here; the outcomes of near and far.
+    /// Runs a service at the far end and `near` here. Returns the outcomes of near and far.
     fn call(
         &mut self,
         service: &Service,
@@ -142,16 +143,16 @@ pub trait Environment {
         near: NearEnd<'_>,
     ) -> Result<[Value; 2], Error>;
 
-    /// The far end's address for raw sockets, and the one that it sees us at; `None`: none.
+    /// Returns the far end's address for raw sockets, and the near end's; `None`: none.
     fn addresses(&self) -> Option<[std::net::IpAddr; 2]>;
 
-    /// Tells who waits that a step of so many in all is done, and what comes next.
+    /// Reports that `done` steps of `all` are done, and what comes next.
     fn progress(&mut self, done: usize, all: usize, what: &str);
 
-    /// Whether it is over.
+    /// Returns the flag that ends the run.
     fn stop(&self) -> &Stop;
 
-    /// How a process is started that sends datagrams
+    /// Returns the program that sends datagrams as a process
     /// ([`crate::datagrams::sender::serve`]); `None`: threads send.
     fn sender(&self) -> Option<&Program> {
         None

@@ -1,4 +1,4 @@
-//! Why a benchmark, or a part of it, came to no result: one sentence each.
+//! The errors of a benchmark, one sentence each: what happened, and what to do.
 
 use std::io;
 
@@ -6,22 +6,22 @@ use fluxline_proto::fabric::{
     AccessError, ConnectError, ExportError, ImportError, NameError, PostError, RegisterError,
 };
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The other side went away: its process died, its machine is off, the cable is out.
-    #[error("the other side is gone ({how}); look at it, and start `fluxline bench --serve` again")]
+    /// The other side is gone: its process ended, its machine is off, the cable is out.
+    #[error("the other side is gone ({how}); check it, and start `fluxline bench --serve` again")]
     PeerGone {
-        /// How that was noticed.
+        /// The first sign of it.
         how: String,
     },
-    /// A process that was started to send went away, or talks nonsense.
-    #[error("a sending process failed ({how}); what it sent is not known, measure again")]
+    /// A process that was started to send ended, or sends nonsense.
+    #[error("a sending process failed ({how}), and its counts are lost; measure again")]
     SenderFailed {
-        /// How that was noticed.
+        /// The first sign of it.
         how: String,
     },
-    /// The other side could not do its part, and says why.
+    /// The other side failed, and says why.
     #[error("the other side: {why}")]
     PeerFailed {
         /// Its sentence.
@@ -30,84 +30,85 @@ pub enum Error {
     /// Nobody serves there.
     #[error(
         "nobody serves at {address} ({source}); start `fluxline bench --serve {address}` on the \
-         other side, and show its key with --key"
+         other side, and give its key with --key"
     )]
     NoPeer {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the host said.
+        /// The host's error.
         source: io::Error,
     },
     /// The two sides are not of one release.
     #[error("the other side runs {theirs}, this one {ours}; bring both to the same release")]
     Version {
-        /// Theirs.
+        /// The release of the other side.
         theirs: String,
-        /// Ours.
+        /// The release of this side.
         ours: String,
     },
-    /// The other side sent something that is no message.
-    #[error("the other side sent {what}; is it `fluxline bench --serve` at all?")]
+    /// The other side sent something that is not a message.
+    #[error("the other side sent {what}; it may not be `fluxline bench --serve`")]
     Garbled {
-        /// What.
+        /// The thing received.
         what: String,
     },
-    /// Ctrl-C, or the time is up.
+    /// The user pressed Ctrl-C, or the time is up.
     #[error("the benchmark was interrupted")]
     Interrupted,
-    /// Nothing happened for long.
+    /// There was no progress for a long time.
     #[error("{what} made no progress for {seconds} s; the link loses everything, or a side hangs")]
     Stalled {
-        /// Which part.
+        /// The part that hangs.
         what: String,
-        /// For how long.
+        /// The time without progress \[s\].
         seconds: u64,
     },
-    /// The link delivered something else than was sent.
+    /// The link delivered other data than was sent.
     #[error("the link has a defect: {what}; please report it")]
     Defect {
-        /// What came.
+        /// The data that arrived.
         what: String,
     },
-    /// This link cannot do it.
+    /// This link does not support it.
     #[error("{what} is not possible on {link}")]
     Unsuitable {
-        /// What was asked.
+        /// The operation.
         what: String,
-        /// Of which link.
+        /// The link.
         link: String,
     },
-    /// The caller asked for something that makes no sense.
+    /// The request makes no sense.
     #[error("{0}")]
     Input(String),
-    /// The model refused.
+    /// The link refused.
     #[error("the link refused: {0}")]
     Refused(String),
     /// The host refused.
     #[error("{what}: {source}")]
     Host {
-        /// What was tried.
+        /// The attempt.
         what: String,
-        /// Its answer.
+        /// The host's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// The host's refusal of something.
+    /// Wraps a host's error.
     pub fn host(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let what = what.into();
         |source| Error::Host { what, source }
     }
 
-    /// Whether nothing more can be measured with this peer; else the next experiment may run.
+    /// Returns true if nothing more can be measured with this peer; otherwise the next experiment
+    /// may run.
     #[must_use]
     pub fn ends_session(&self) -> bool {
         !matches!(self, Error::PeerFailed { .. } | Error::Unsuitable { .. } | Error::Input(_))
     }
 }
 
-/// What the library refuses is no case of its own: who runs the benchmark cannot mend it.
+/// Errors of the library have one case: the user of the benchmark cannot fix them.
 macro_rules! refused {
     ($($kind:ty),*) => {$(
         impl From<$kind> for Error {

@@ -1,5 +1,5 @@
-//! What a host is, as far as it matters to what is measured on it: a number without its machine
-//! says little.
+//! Describes a host as far as it matters to a measurement: a number without its machine says
+//! little.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,11 +33,11 @@ const SYSCTLS: &[&str] = &[
     "vm/nr_hugepages",
 ];
 
-/// Machine, processor, kernel, governor, clock, interfaces, settings; of what the measured link
-/// goes through also card, driver, offloads, rings, interrupts, and what limits it there. `None`:
-/// nothing here limits it, as in virtual time.
+/// Describes machine, processor, kernel, governor, clock, interfaces and settings. For the
+/// interface of the measured link it adds card, driver, offloads, rings, interrupts and findings.
+/// `None`: nothing here limits the link, as in virtual time.
 ///
-/// What the host does not say is absent or null. Cost: some hundred small files.
+/// Values that the host does not give are absent or null. Cost: some hundred small files.
 #[must_use]
 pub fn describe(through: Option<&Through>) -> Value {
     let mut host = host();
@@ -88,7 +88,7 @@ fn of_meminfo(name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Which processor defects are worked around, and how: each costs system calls time.
+/// Lists the mitigations of processor defects: each makes system calls slower.
 fn mitigations() -> BTreeMap<String, String> {
     let folder = fs::read_dir("/sys/devices/system/cpu/vulnerabilities");
     let entries = folder.into_iter().flatten().flatten();

@@ -1,11 +1,11 @@
-//! Experiments that measure a link, and what becomes of their numbers.
+//! Experiments that measure a link, their statistics, and their report.
 //!
 //! An experiment is two roles written against `Fabric`, or two services on raw sockets; its
 //! result is plain data, from which the JSON document, the HTML page and the tables are made.
 //!
-//! What runs where: an experiment ([`registry::ExperimentKind`]) runs on the near side, against a
-//! [`environment::Environment`]. It asks the environment for trials: two [`role::Role`]s, one at each end, which are
-//! stepped until both are done. On a real link the ends are two processes that agree over a
+//! An experiment ([`kind::ExperimentKind`]) runs on the near side, in an
+//! [`environment::Environment`]. It asks for trials: two [`role::Role`]s, one at each end, which
+//! are stepped until both are done. On a real link the ends are two processes that agree over a
 //! control connection ([`control`], [`real`]); in virtual time they are one thread
 //! ([`environment::Simulated`]). A [`environment::Service`] is the same for what has no fabric.
 

@@ -1,9 +1,9 @@
-//! Latency under load: messages at a given rate, each echoed; how long until the echo?
+//! Latency under load: messages at a given rate, each echoed; the time until the echo.
 //!
-//! The moments at which messages are to go out are fixed before: the k-th at k periods. A latency
-//! counts from that moment, not from when the message did go out. So a link that stalls makes all
-//! messages late that were due in the meantime, as it would any source that does not wait for
-//! answers; a tester that sends the next one only after the stall would see a single late message
+//! The send times are fixed in advance: message k is due after k periods. A latency counts from
+//! that time, not from the time at which the message was sent. A link that stalls thus delays all
+//! messages that were due meanwhile, as it would with any source that does not wait for answers. A
+//! tester that sends the next message only after the stall would see a single late one
 //! (coordinated omission).
 
 use fluxline_proto::fabric::{Completion, Fabric};
@@ -28,7 +28,7 @@ const BYTES: u64 = 64;
 const KEPT_SHARE: f64 = 0.98;
 /// Sending ends after so many times the planned time, whatever was not sent by then.
 const OVERTIME: f64 = 2.0;
-/// Ends the far side; never the number of a message.
+/// The notification that ends the far side; never the number of a message.
 const END: u32 = 0xFF_FFFF;
 /// Completions handled, and messages posted, in one step at most.
 const STEP_MAX: u32 = 64;
@@ -53,13 +53,13 @@ const TRIAL: TrialKind = TrialKind { name: "load", make };
 struct Offer {
     /// Messages per second.
     rate: f64,
-    /// How long \[s\].
+    /// The time \[s\].
     seconds: f64,
     /// Size \[byte\].
     bytes: u64,
 }
 
-/// What came of it.
+/// The result of one rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Answered {
     /// Messages answered per second, from the first moment due to the last answer.
@@ -83,7 +83,7 @@ fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     })
 }
 
-/// Where the message of that number lies, in either half.
+/// Returns the offset of the message with that number, in either half.
 fn place(site: &Site, number: u64, bytes: u64) -> u64 {
     // A small ring: it stays in the cache.
     let slots = (site.half_bytes.min(256 << 10) / bytes).max(1);
@@ -122,12 +122,12 @@ impl Source {
         }
     }
 
-    /// How many are to be sent in all.
+    /// Returns the number of messages to send.
     fn all(&self) -> u64 {
         (self.offer.rate * self.offer.seconds).ceil() as u64
     }
 
-    /// When a message is due.
+    /// Returns the time at which a message is due.
     fn due(&self, began: Moment, number: u64) -> Moment {
         began + Span::from_ns((number as f64 * 1e9 / self.offer.rate) as u64)
     }

@@ -64,7 +64,7 @@ fn utc(seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
 }
 
-/// What a reader must know before any number.
+/// Lists the warnings: a busy machine, experiments that broke off, settings that lose packets.
 fn warnings(report: &Report) -> Vec<String> {
     let mut warnings: Vec<String> = busy(report).into_iter().collect();
     let broken = report.experiments.iter().filter(|one| !one.incomplete.is_empty());
@@ -125,7 +125,7 @@ fn headlines(report: &Report) -> Vec<Headline> {
     steady.chain(unsteady).take(HEADLINES_MAX).map(Candidate::headline).collect()
 }
 
-/// What limits the most important experiment that knows it, in one sentence.
+/// Names the limit of the most important experiment that knows it.
 fn verdict(report: &Report) -> String {
     let limit = |one: &Experiment| {
         let first = one.limit.lines().next()?;
@@ -134,7 +134,7 @@ fn verdict(report: &Report) -> String {
     important(report).find_map(limit).unwrap_or_default()
 }
 
-/// Where both sides ran, and which cores the cards interrupt: a sentence each.
+/// Says on which cores both sides ran, and which cores the cards interrupt.
 fn sentences(report: &Report) -> Vec<String> {
     let notes = ["pinned", "interrupts"].map(|note| report.environment[note].as_str());
     notes.into_iter().flatten().map(|note| format!("{note}.")).collect()

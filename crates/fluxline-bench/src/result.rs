@@ -1,4 +1,4 @@
-//! What experiments produce: plain data, the machine-readable document.
+//! The results of experiments as plain data: the document for programs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,10 +10,10 @@ pub const SCHEMA: u32 = 2;
 /// The oldest version that is still read.
 pub const SCHEMA_OLDEST: u32 = 1;
 
-/// A whole run of `fluxline bench`: what `report.json` holds.
+/// A whole run of `fluxline bench`, as `report.json` holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// The version of the layout, [`SCHEMA`].
     pub schema: u32,
     /// The link's URL.
     pub link: String,
@@ -21,43 +21,43 @@ pub struct Report {
     pub command: Vec<String>,
     /// The program's version and commit.
     pub program: String,
-    /// Seconds since 1970 when it began.
+    /// The start \[s since 1970\].
     pub began_s: u64,
     /// The seed of everything random.
     pub seed: u64,
     /// Machine, processor, kernel, governor, clock, interfaces, sysctls: both sides.
     pub environment: Value,
-    /// What was measured, in order.
+    /// The experiments, in order.
     pub experiments: Vec<Experiment>,
 }
 
-/// Why a report could not be read.
+/// The reason why a report cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file.
+    /// The file cannot be read.
     #[error("{path}: {source}")]
     File {
         /// Its path.
         path: String,
-        /// What the host said.
+        /// The host's error.
         source: std::io::Error,
     },
-    /// It is something else.
-    #[error("{path} is no report of `fluxline bench` ({why}); give the report.json of one")]
+    /// The file is not a report.
+    #[error("{path} is not a report of `fluxline bench` ({why}); give a report.json")]
     Shape {
         /// Its path.
         path: String,
-        /// Why.
+        /// The parser's error.
         why: String,
     },
-    /// It is of another release.
+    /// The report is of another release.
     #[error(
         "{path} has version {found} of the report; this program reads {SCHEMA_OLDEST} to {SCHEMA}; measure again"
     )]
     Schema {
         /// Its path.
         path: String,
-        /// What it has.
+        /// Its version.
         found: u64,
     },
 }
@@ -79,7 +79,7 @@ impl Report {
         }
     }
 
-    /// Whether anything was measured.
+    /// Returns true if nothing was measured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.experiments.iter().all(Experiment::is_empty)
@@ -96,24 +96,24 @@ pub struct Experiment {
     /// Details of the method, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Curves.
+    /// The curves.
     pub series: Vec<Series>,
-    /// Single numbers.
+    /// The single numbers.
     pub facts: Vec<Fact>,
-    /// Numbers of several contenders, to be held against ours.
+    /// The numbers of several contenders, to compare with ours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contests: Vec<Contest>,
-    /// On which cores its senders and receivers ran, where it has such.
+    /// The cores of its senders and receivers, if it has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<Placement>,
-    /// What limits the result, one line for each quantity; empty: not known.
+    /// The limit of the result, one line for each quantity; empty: not known.
     pub limit: String,
-    /// Why it ended early; empty: it did not.
+    /// The reason why it ended early; empty: it did not.
     pub incomplete: String,
 }
 
 impl Experiment {
-    /// Nothing measured yet.
+    /// Makes an empty experiment.
     #[must_use]
     pub fn new(name: &str, about: &str) -> Experiment {
         Experiment {
@@ -129,7 +129,7 @@ impl Experiment {
         }
     }
 
-    /// Drops samples that are no numbers: JSON has no word for them.
+    /// Removes samples that are not finite: JSON cannot hold them.
     pub fn keep_numbers(&mut self) {
         for series in &mut self.series {
             for point in &mut series.points {
@@ -152,7 +152,7 @@ impl Experiment {
         }
     }
 
-    /// Whether anything was measured.
+    /// Returns true if nothing was measured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.facts.is_empty() && self.series.iter().all(|series| series.points.is_empty())
@@ -162,26 +162,26 @@ impl Experiment {
 /// A curve: samples against one quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Its name: `half round trip`.
+    /// The name: `half round trip`.
     pub label: String,
-    /// What the samples are taken at: `message`.
+    /// The quantity on the horizontal axis: `message`.
     pub x_label: String,
     /// `B`.
     pub x_unit: String,
-    /// What is measured: `latency`.
+    /// The quantity on the vertical axis: `latency`.
     pub y_label: String,
     /// `us`, `Gb/s`.
     pub y_unit: String,
-    /// The samples, x ascending.
+    /// The points, x ascending.
     pub points: Vec<Point>,
 }
 
-/// All that was measured at one x: repetitions, not only their median.
+/// The samples at one x: every repetition, not only the median.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Where.
+    /// The position on the horizontal axis.
     pub x: f64,
-    /// One number a repetition.
+    /// One number for each repetition.
     pub samples: Vec<f64>,
 }
 
@@ -199,7 +199,7 @@ pub struct Fact {
     pub samples: Vec<f64>,
     /// A floor or a peer from the same run.
     pub beside: Option<Beside>,
-    /// What it should reach.
+    /// The target, if one was promised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
 }
@@ -208,7 +208,7 @@ pub struct Fact {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "BesideDocument")]
 pub struct Beside {
-    /// What it is.
+    /// Its name.
     pub label: String,
     /// One number for each repetition of the fact, or one for all.
     pub samples: Vec<f64>,
@@ -245,7 +245,7 @@ impl Beside {
     }
 }
 
-/// What a fact should reach.
+/// The target of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
@@ -297,7 +297,7 @@ impl Fact {
     }
 }
 
-/// Where a part of an experiment ran.
+/// The place of a sender or receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
     /// `sender 1 of 2`, `receiver`.
@@ -309,7 +309,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Its cores: `core 3`, `cores 0, 1`.
+    /// Returns its cores in words: `core 3`, `cores 0, 1`.
     #[must_use]
     pub fn on(&self) -> String {
         let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
@@ -318,7 +318,7 @@ impl Placement {
     }
 }
 
-/// What one contender measured of one cell, each round.
+/// The numbers of one contender in one cell, one for each round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contest {
     /// `half round trip`.
@@ -329,24 +329,24 @@ pub struct Contest {
     pub bytes: u64,
     /// `us`, `Gb/s`.
     pub unit: String,
-    /// Who.
+    /// The name of the contender.
     pub contender: String,
-    /// Whether that is Fluxline.
+    /// True: it is Fluxline.
     pub is_ours: bool,
-    /// Whether its work is equal to ours; else it is shown and not ranked.
+    /// True: its work equals ours; otherwise it is shown and not ranked.
     pub is_equal: bool,
-    /// One number a round.
+    /// One number for each round.
     pub samples: Vec<f64>,
-    /// Lost of what was sent \[%\], each round; empty where nothing may be lost.
+    /// The loss of each round \[%\]; empty where nothing may be lost.
     pub lost: Vec<f64>,
-    /// What in its work is not as in ours.
+    /// The differences of its work from ours.
     pub note: String,
-    /// Why it has no number in some round; empty: it has one in all.
+    /// The reason why it has no number in some round; empty: it has one in all.
     pub failed: String,
 }
 
 impl Contest {
-    /// Whether both are of the same cell.
+    /// Returns true if both are of the same cell.
     #[must_use]
     pub fn is_same_cell(&self, other: &Contest) -> bool {
         (&self.quantity, &self.path, self.bytes) == (&other.quantity, &other.path, other.bytes)

@@ -1,5 +1,5 @@
-//! A whole run: the experiments asked for, one after the other, and a report that holds what was
-//! measured whatever happened.
+//! A whole run: one experiment after the other, and a report that keeps every result, whatever
+//! happens.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,9 +12,9 @@ use crate::kind::ExperimentKind;
 use crate::registry;
 use crate::result::{Experiment, Report, SCHEMA};
 
-/// Which experiments run on a link: those named, or by default all that are made for it.
+/// Chooses the experiments of a link: those named, or the default ones.
 ///
-/// Errors: a name that is none, an experiment that this link cannot do, no experiment at all.
+/// Errors: an unknown name, or an experiment that this link cannot run.
 pub fn choose(
     only: &[String],
     (scheme, has_fabric): (&str, bool),
@@ -42,8 +42,8 @@ pub fn choose(
     Ok(chosen)
 }
 
-/// A report about nothing yet. Its program is this library's version: who knows from which commit
-/// it was built puts that there instead.
+/// Starts an empty report. Its program is this library's version; a caller that knows the commit
+/// puts it there instead.
 #[must_use]
 pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -59,8 +59,8 @@ pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
     }
 }
 
-/// Runs experiments and puts what they measured into the report, also what was measured before
-/// something failed. The error that ended the run, if any; others are in the report.
+/// Runs experiments and adds their results to the report, also those measured before an error.
+/// Returns the error that ended the run; errors of single experiments are in the report.
 pub fn run(
     environment: &mut dyn Environment,
     plan: &Plan,
@@ -102,7 +102,7 @@ fn run_all(
     Ok(())
 }
 
-/// Puts experiments into the report that were not come to.
+/// Adds experiments to the report that did not run.
 pub fn skip(entries: &[&ExperimentKind], report: &mut Report) {
     for entry in entries {
         let mut experiment = Experiment::new(entry.name, entry.about);

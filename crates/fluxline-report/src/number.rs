@@ -24,7 +24,7 @@ const GROUPED_LEAST: f64 = 10_000.0;
 
 /// A unit without its prefix.
 struct Unit<'a> {
-    /// What one of the unit is in the base \[base\].
+    /// The size of the unit in the base.
     factor: f64,
     /// The base, behind the prefix.
     base: &'a str,

@@ -7,7 +7,7 @@ pub struct Page {
     pub title: String,
     /// The line below the heading: machine, link, date.
     pub subtitle: String,
-    /// What a reader must know before any number: a busy machine, an experiment that broke off.
+    /// Warnings above all numbers: a busy machine, an experiment that broke off.
     pub warnings: Vec<String>,
     /// The most important numbers, at most four.
     pub headlines: Vec<Headline>,
@@ -24,7 +24,7 @@ pub struct Headline {
     pub label: String,
     /// The number with its unit, as it is printed.
     pub value: String,
-    /// What to compare it with: a floor, a peer, the spread.
+    /// The numbers to compare it with: a floor, a peer, the spread.
     pub note: String,
 }
 

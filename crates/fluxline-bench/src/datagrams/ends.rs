@@ -1,4 +1,4 @@
-//! Where trials run: both ends in this process, or the far one behind a control connection.
+//! The two ends of a trial: both in this process, or the far end behind a control connection.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::trial::{self, Far, Trial, TrialPlan, ask, out_of_turn};
 use crate::Error;
 use crate::environment::{Conversation, Environment};
 
-/// What the far side may take for an answer: it waits for the rest of a trial for ten seconds.
+/// The far side answers within this time: it waits for the rest of a trial for ten seconds.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Two ends that trials run between.

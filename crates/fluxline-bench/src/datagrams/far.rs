@@ -21,11 +21,11 @@ use crate::environment::{Conversation, Service};
 
 /// UDP payload at most \[byte\]: 65,535 - 20 - 8 (RFC 791, RFC 768).
 pub const DATAGRAM_BYTES_MAX: u32 = 65_507;
-/// When nothing more came for so long, what is missing is lost.
+/// Datagrams that are missing after this time of silence are lost.
 const SILENCE: Duration = Duration::from_millis(150);
-/// The rest of a trial is fetched for so long at most.
+/// The longest time to fetch the rest of a trial.
 const REST_MAX: Duration = Duration::from_secs(10);
-/// How often the rest is looked at.
+/// The time between two looks at the rest.
 const LOOK: Duration = Duration::from_millis(2);
 
 struct Running {
@@ -37,7 +37,7 @@ struct Running {
 /// The receiving side.
 pub struct Responder {
     address: IpAddr,
-    /// What datagrams to the address come through.
+    /// The interface that datagrams to the address come through.
     through: Through,
     running: Option<Running>,
 }
@@ -110,10 +110,10 @@ impl Drop for Responder {
     }
 }
 
-/// The far side of one trial as a service: answers until it is told to leave.
+/// The far side of one trial as a service: it answers until it is asked to leave.
 pub const SERVICE: Service = Service { name: "datagrams", run: serve };
 
-/// What the service is told at first.
+/// The parameters of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
     /// The address that it receives on.
@@ -143,7 +143,7 @@ fn serve(parameters: &Value, conversation: &mut dyn Conversation) -> Result<Valu
     Err(Error::PeerGone { how: "it closed the control connection".to_owned() })
 }
 
-/// What comes over a connection is not trusted.
+/// Checks a plan from the connection, which is not trusted.
 fn check(plan: &ReceivePlan) -> Result<(), String> {
     let bytes = plan.datagram_bytes;
     if !(STAMP_BYTES as u32..=DATAGRAM_BYTES_MAX).contains(&bytes) {

@@ -17,7 +17,7 @@ use crate::Error;
 
 /// Its name on the command line.
 pub const NAME: &str = "lossfree";
-/// What it measures.
+/// Its description.
 pub const ABOUT: &str = "The highest rate of raw UDP datagrams without a single loss, by bisection \
     (RFC 2544, with shorter trials). Above it: where the first datagrams are lost.";
 /// The first try, as a share of what arrived when the sender sent as fast as it could: most
@@ -56,7 +56,7 @@ const WITHIN_REACH: f64 = 0.7;
 /// (assumed)
 const HELD_UP_MAX: u32 = 4;
 
-/// What one search found.
+/// The result of one search.
 struct SearchResult {
     path: Path,
     bytes: usize,
@@ -226,7 +226,7 @@ impl Results {
     }
 }
 
-/// What was found, and what is above it.
+/// Says which rate was found, and what happens above it.
 fn sentence(result: &SearchResult) -> String {
     let found = &result.found;
     let mut words = if found.rate > 0.0 {

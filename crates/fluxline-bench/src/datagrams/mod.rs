@@ -1,4 +1,4 @@
-//! Raw UDP datagrams, without any fabric: what a sensor's packets meet between two programs.
+//! Raw UDP datagrams, without any fabric, as a sensor sends them.
 //!
 //! Two experiments: what goes through when the sender sends as fast as it can ([`sweep`]), and the
 //! highest rate at which nothing is lost ([`lossfree`]), both against the datagram's size, with

@@ -19,23 +19,23 @@ use crate::Error;
 use crate::child::gone;
 use crate::environment::{Program, Stop};
 
-/// What a process is asked first.
+/// The first order to a sending process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Order {
-    /// What all send.
+    /// The plan of all senders.
     pub plan: SendPlan,
-    /// Which of the senders it is.
+    /// The index of this sender.
     pub index: usize,
 }
 
-/// What it is asked next: begin at that time of day.
+/// The second order: start at that time of day.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Begin {
     /// \[ns since 1970\]
     pub at_ns: u64,
 }
 
-/// What it answers.
+/// An answer of a sending process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Word {
@@ -50,10 +50,10 @@ pub(super) enum Word {
 /// From the order to begin to the beginning: what it takes a process to wake up and read the order,
 /// several times over, so that all begin at one moment. (assumed; a wake-up is some 50 us)
 const LEAD: Duration = Duration::from_millis(2);
-/// How long a process may take beyond its time of sending.
+/// The longest time that a process may take beyond its time of sending.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often the one that measures looks whether it is over: rarely, since it shares a core with
-/// the first sender.
+/// The time between two checks for an interruption: the measuring thread shares a core with the
+/// first sender.
 const LOOK: Duration = Duration::from_millis(100);
 /// The longest line of a sender \[byte\]: a thousand cores in `Sent` are 5 KiB. (assumed)
 const LINE_BYTES_MAX: u64 = 64 << 10;

@@ -9,21 +9,21 @@ use super::transmit::{SendPlan, Sender, Sent};
 use crate::Error;
 use crate::environment::{Program, Stop};
 
-/// How senders are started.
+/// The way senders are started.
 #[derive(Clone, Default)]
 pub struct Senders {
-    /// The program that plays a sender as a process; `None`: threads do.
+    /// The program that runs a sender as a process; `None`: senders are threads.
     pub program: Option<Program>,
-    /// When it is over.
+    /// Set when the benchmark is interrupted.
     pub stop: Stop,
 }
 
-/// What the senders of a trial did.
+/// The results of a trial's senders.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SentBy {
-    /// One each.
+    /// One for each sender.
     pub sent: Vec<Sent>,
-    /// What is not as it was asked: senders that could not be processes.
+    /// Warnings: senders that could not be processes.
     pub warnings: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a measurement runs on: addresses, cores, the longest datagram; and how much of it is asked.
+//! The setting of a measurement: addresses, cores, the longest datagram; and its extent.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub const PAST: Path = Path::new(Sending::Single, Receiving::Xdp);
 /// Trains to GRO: a PC's way into a PC.
 pub const TRAINS: Path = Path::new(Sending::Trains, Receiving::Gro);
 
-/// How much is measured.
+/// The extent of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extent {
     /// UDP payloads \[byte\]; those that the path does not carry are left out.
@@ -40,7 +40,7 @@ pub struct Extent {
     /// Of these, the ways whose bare loops are searched for their loss-free rate, too, at
     /// [`NAMED_SIZES`].
     pub bare_paths: Vec<Path>,
-    /// How long each trial sends.
+    /// The time that each trial sends.
     pub trial: Duration,
     /// Repetitions of the sweep, interleaved.
     pub rounds: u32,
@@ -88,7 +88,7 @@ impl Extent {
         }
     }
 
-    /// What a plan asks for.
+    /// Returns the extent that a plan asks for.
     #[must_use]
     pub fn of(plan: &Plan) -> Extent {
         let mut extent = if plan.quick { Extent::quick() } else { Extent::full() };
@@ -104,14 +104,14 @@ impl Extent {
         extent
     }
 
-    /// Whether two senders are tried on this path.
+    /// Returns true if two senders are tried on this path.
     #[must_use]
     pub fn has_two_senders(&self, path: Path) -> bool {
         !path.bare && (path == SINGLE || path == TRAINS)
     }
 }
 
-/// What is known before the first trial.
+/// Everything known before the first trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// The receiver's address.
@@ -122,7 +122,7 @@ pub struct Setting {
     pub receiver_core: Option<usize>,
     /// The longest datagram that the path carries whole \[byte\].
     pub datagram_bytes_max: usize,
-    /// Who shares what, in words.
+    /// One sentence: the cores of senders and receiver, and which of them share one.
     pub cores: String,
     /// Receive buffer to ask for \[byte\].
     pub buffer_bytes: u32,

@@ -16,7 +16,7 @@ use crate::Error;
 
 /// Its name on the command line.
 pub const NAME: &str = "datagrams";
-/// What it measures.
+/// Its description.
 pub const ABOUT: &str = "Raw UDP datagrams as fast as the sender goes: throughput, loss and its \
     place, and each core's load. An FPGA sends single datagrams; trains (UDP_SEGMENT to UDP_GRO) \
     are for PCs only.";
@@ -133,7 +133,7 @@ impl Sweep {
         self.rates.iter().filter_map(fact).collect()
     }
 
-    /// What limits each path at one size.
+    /// Names the limit of each path at one size, one line each.
     fn limits(&self, size: Option<usize>) -> String {
         let is_told =
             |trial: &&Trial| !trial.plan.path.bare && Some(trial.plan.datagram_bytes) == size;

@@ -1,4 +1,4 @@
-//! Both ends in one thread: two fabrics and a clock that may be virtual.
+//! An environment in one thread: two fabrics, and a clock that may be virtual.
 
 use fluxline_proto::Moment;
 use fluxline_proto::fabric::{Capabilities, Fabric};
@@ -8,13 +8,13 @@ use super::{Environment, NearEnd, Service, Stop};
 use crate::Error;
 use crate::role::{Joining, Role, Side, Site, Step, TrialKind};
 
-/// Gives the time. It is called before each turn: with `None` when an end did something in the
-/// last one, with `Some(until)` when both were idle until then (`None` within: until something
-/// arrives), so that a simulator goes on to what it has to do next. `None`: nothing will ever
-/// happen again.
+/// Returns the time, and is called before each turn. The argument is `None` if an end worked in the
+/// last turn, and `Some(until)` if both were idle until then (`None` within: until something
+/// arrives), so that a simulator can go on to its next event. It returns `None` if nothing will
+/// ever happen again.
 pub type Clock = Box<dyn FnMut(Option<Option<Moment>>) -> Option<Moment>>;
 
-/// Idle turns after which a trial on a clock that goes on hangs.
+/// After this many idle turns a trial hangs.
 const IDLE_TURNS_MAX: u64 = 10_000_000;
 
 /// Two nodes that one thread steps in turns.
@@ -29,11 +29,11 @@ pub struct Simulated {
     progress: Progress,
 }
 
-/// Is told how many steps of how many are done, and what comes next.
+/// Receives the number of steps done, the number of all steps, and what comes next.
 pub type Progress = Box<dyn FnMut(usize, usize, &str)>;
 
 impl Simulated {
-    /// Joins `near` to `far`, which near calls `far_name`; arenas of twice `half_bytes`.
+    /// Connects `near` to `far`, whose node is `far_name`, with arenas of twice `half_bytes`.
     ///
     /// Errors: they do not find each other.
     pub fn open(
@@ -96,13 +96,13 @@ impl Simulated {
         });
     }
 
-    /// Tells its progress.
+    /// Reports its progress to `progress`.
     #[must_use]
-    pub fn telling(self, progress: Progress) -> Simulated {
+    pub fn reporting(self, progress: Progress) -> Simulated {
         Simulated { progress, ..self }
     }
 
-    /// Ends when `stop` says so.
+    /// Ends when `stop` is set.
     #[must_use]
     pub fn stopped_by(self, stop: Stop) -> Simulated {
         Simulated { stop, ..self }

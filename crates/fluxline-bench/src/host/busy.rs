@@ -28,10 +28,10 @@ const BUSY_LEAST: f64 = 0.05;
 /// The same for the time that the measuring thread waited for its core \[share of the time\].
 const WAITED_LEAST: f64 = 0.01;
 
-/// What other programs took.
+/// The processor time of other programs during a benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Busy {
-    /// How long the benchmark ran \[s\].
+    /// The time of the benchmark \[s\].
     pub seconds: f64,
     /// Processor time of other programs \[cores\].
     pub others: f64,
@@ -41,7 +41,7 @@ pub struct Busy {
     pub waited: f64,
 }
 
-/// A program, and what it took.
+/// A program and its processor time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
     /// The name of its process.
@@ -86,7 +86,7 @@ impl Busy {
     }
 }
 
-/// Watches what other programs take.
+/// Watches the processor time of other programs.
 pub struct Watch {
     began: Instant,
     waited_ns: u64,
@@ -95,7 +95,7 @@ pub struct Watch {
     taken: BTreeMap<String, u64>,
 }
 
-/// What /proc says of a process.
+/// A process in a snapshot of /proc.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Process {
     name: String,
@@ -117,7 +117,7 @@ impl Watch {
         }
     }
 
-    /// Takes note of what the others took since the last look. Cost: some milliseconds.
+    /// Adds the time of the others since the last look. Cost: some milliseconds.
     pub fn look(&mut self) {
         let now = processes();
         for (name, ticks) in taken(&self.seen, &now) {
@@ -145,7 +145,7 @@ impl Watch {
     }
 }
 
-/// What each program took between two snapshots, without ours \[ticks\].
+/// Computes the time of each program between two snapshots, without ours \[ticks\].
 fn taken(before: &BTreeMap<u32, Process>, after: &BTreeMap<u32, Process>) -> BTreeMap<String, u64> {
     // A process that ended is in its parent's time now, with what was counted of it before.
     let mut counted: BTreeMap<u32, u64> = BTreeMap::new();
@@ -216,7 +216,7 @@ fn mark_with_children(number: u32, all: &mut BTreeMap<u32, Process>) {
     }
 }
 
-/// How long this thread has waited for its core \[ns\]; 0 where the host does not say.
+/// Reads the time that this thread has waited for its core \[ns\]; 0: not known.
 fn waited_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)

@@ -230,7 +230,7 @@ fn a_report_reads_back_as_it_was_written_and_others_are_refused() {
     for text in ["", "{}", "[]", "{\"schema\":1}"] {
         write(text);
         let error = Report::read(&path).expect_err("no report").to_string();
-        assert!(error.contains("is no report"), "{text}: {error}");
+        assert!(error.contains("is not a report"), "{text}: {error}");
     }
     std::fs::remove_dir_all(&folder).expect("removed");
     assert!(Report::read(&path).is_err());

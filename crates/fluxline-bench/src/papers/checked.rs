@@ -33,18 +33,18 @@ const REPEATS_MAX: u32 = 100;
 const DEPTH: u64 = 16;
 /// Completions handled in one step at most.
 const STEP_MAX: u32 = 64;
-/// How long a trial lasts, about: with `--quick`, and without \[s\].
+/// The approximate time of a trial \[s\]: with `--quick`, and without.
 const TRIAL_SECONDS: [f64; 2] = [0.004, 0.03];
 /// The largest block \[byte\]: with `--quick`, and without.
 const BLOCK_MAX: [u64; 2] = [256 << 10, 4 << 20];
 /// "The same maximum" is so much of it.
 const SAME_SHARE: f64 = 0.9;
 
-/// How blocks are secured.
+/// The protection of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// Not: as many under way as the link takes well.
+    /// None: as many under way as the link takes well.
     Plain,
     /// One at a time, answered without a look at it.
     Answered,
@@ -52,18 +52,18 @@ pub enum Way {
     Checked,
 }
 
-/// What is done.
+/// The parameters of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// How.
+    /// The protection.
     pub way: Way,
     /// Size of a block without its CRC \[byte\].
     pub bytes: u64,
-    /// How many.
+    /// The number of blocks.
     pub blocks: u64,
 }
 
-/// What the near end measured.
+/// The measurement of the near end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Secured {
     /// From the first post to the last answer or completion \[s\].
@@ -95,7 +95,7 @@ struct Source {
     block: Vec<u8>,
     sent: u64,
     finished: u64,
-    /// How often the block under way has been repeated.
+    /// The number of times that the block under way has been repeated.
     tries: u32,
     again: bool,
     repeated: u64,
@@ -223,7 +223,7 @@ impl Role for Source {
     }
 }
 
-/// Tells the peer a value, with a byte at the end of its half; `false`: the queue is full.
+/// Sends the peer a value, with a byte at the end of its half; `false`: the queue is full.
 fn note(site: &Site, fabric: &mut dyn Fabric, value: u32) -> Result<bool, Error> {
     let to = site.there(site.half_bytes - 1);
     let notify = Some(site.notice(value));
@@ -235,7 +235,7 @@ fn note(site: &Site, fabric: &mut dyn Fabric, value: u32) -> Result<bool, Error>
 struct Sink {
     task: Task,
     block: Vec<u8>,
-    /// What is to be answered and the queue has not taken.
+    /// The answer that waits for room in the queue.
     owed: Option<u32>,
     accepted: u64,
     damaged: u64,

@@ -17,8 +17,8 @@ use crate::role::{Role, Side, Site, Step, Transfer, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "crowd", make };
-/// What both sides say to each other: begin; the regions are there; all is over. The near end
-/// speaks first: before it plays, what comes to it is lost.
+/// The words of both sides: begin, the regions are exported, the end. The near end speaks first:
+/// words that arrive before its trial begins are lost.
 const HELLO: u32 = 0xFF_FFFD;
 const READY: u32 = 0xFF_FFFE;
 const END: u32 = 0xFF_FFFF;
@@ -31,12 +31,12 @@ const DEPTH: u64 = 256;
 /// Completions handled, and puts posted, in one step at most.
 const STEP_MAX: u32 = 64;
 
-/// What is done.
+/// The parameters of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crowd {
     /// Connections beside the one that is there; 0: that one is used.
     pub connections: u64,
-    /// Regions.
+    /// The number of regions.
     pub regions: u64,
     /// Bytes of a put.
     pub bytes: u64,
@@ -44,7 +44,7 @@ pub struct Crowd {
     pub puts: u64,
 }
 
-/// What the near end measured.
+/// The measurement of the near end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Crowded {
     /// From the first connection or import asked for to the last that stood \[s\].

@@ -1,4 +1,4 @@
-//! Operations of one kind and size, so many with one doorbell, so many under way.
+//! A flow: operations of one kind and size, in batches with one doorbell each, several under way.
 //!
 //! A batch is posted without a poll between its operations: a link that works when it is polled,
 //! as Ethernet's endpoint, then carries it with one system call, or in one train. Its last put
@@ -24,7 +24,7 @@ const STEP_MAX: u32 = 64;
 /// published figure 12, blocks "aligned to 64 B".
 const GRID_BYTES: u64 = 64;
 
-/// Which operation.
+/// The operation of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -34,22 +34,22 @@ pub enum Kind {
     Get,
 }
 
-/// What is done.
+/// The parameters of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// By which operation.
+    /// The operation.
     pub kind: Kind,
-    /// Of how many bytes each.
+    /// The size of an operation \[byte\].
     pub bytes: u64,
-    /// So many operations to a batch.
+    /// The number of operations in a batch.
     pub combined: u64,
-    /// So many batches under way at most.
+    /// The largest number of batches under way.
     pub depth: u64,
-    /// So many batches in all.
+    /// The number of batches.
     pub batches: u64,
 }
 
-/// What came of it.
+/// The result of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flowed {
     /// From the first post to the last completion \[s\].
@@ -99,7 +99,7 @@ struct Source {
     in_batch: u64,
     /// Operations that completed, of those that say so.
     completed: u64,
-    /// When the batches under way were begun, the oldest first.
+    /// The start times of the batches under way, the oldest first.
     begun: std::collections::VecDeque<Moment>,
     began: Option<Moment>,
     ended: Moment,
@@ -135,7 +135,7 @@ impl Source {
         self.completed / self.completions()
     }
 
-    /// Where an operation works, in either half.
+    /// Returns the offset of an operation, in either half.
     fn place(&self, site: &Site) -> u64 {
         let stride = self.flow.bytes.next_multiple_of(GRID_BYTES);
         let places = (site.half_bytes / stride).max(1).min(self.flow.combined);

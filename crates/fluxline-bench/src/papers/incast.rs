@@ -1,4 +1,4 @@
-//! All to one: many nodes put into one at once, and none begins before all stand.
+//! All to one: many nodes put into one at once, and none begins before all are connected.
 //!
 //! The far end opens a node of its own for each trial, the near end as many as asked. One thread
 //! drives them in turns, so a machine of two cores measures the link and the receiver, not its
@@ -39,20 +39,20 @@ const LOOK_TURNS: u32 = 1 << 12;
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 const REGION: &str = "bench-incast";
 
-/// What is done.
+/// The parameters of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// The gathering node's URL.
     pub url: String,
     /// Of its region.
     pub key: u64,
-    /// How many nodes put.
+    /// The number of nodes that put.
     pub senders: u64,
-    /// How many blocks each.
+    /// The number of blocks of each.
     pub blocks: u64,
 }
 
-/// What the gathering node saw.
+/// The measurement of the gathering node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gathered {
     /// From the first block to the last \[s\].
@@ -62,7 +62,7 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// How even the shares are: 1 when all are equal, 1 / senders when one had all.
+    /// Returns how even the shares are: 1 if all are equal, 1 / senders if one has everything.
     /// Source: Jain, Chiu, Hawe 1984.
     #[must_use]
     pub fn fairness(&self) -> f64 {
@@ -122,13 +122,13 @@ impl Gather {
         Ok(())
     }
 
-    /// Whether all of everybody is there.
+    /// Returns true if all blocks of all senders have arrived.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.counts.iter().all(|count| *count == self.blocks)
     }
 
-    /// What it saw.
+    /// Returns its measurement.
     #[must_use]
     pub fn outcome(&self) -> Gathered {
         let span = self.last.since(self.first.unwrap_or_default());
@@ -173,7 +173,7 @@ impl Sender {
         })
     }
 
-    /// Whether it could begin.
+    /// Returns true if it is ready to begin.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.is_ready

@@ -1,8 +1,8 @@
-//! The experiments of the papers on today's links: put against get, blocks combined, an end-to-end
-//! check on top, stores against descriptors, many of everything, and whether it lasts.
+//! The experiments of the papers on today's links: put against get, combined blocks, an end-to-end
+//! check, stores against descriptors, many connections and regions, incast, and a soak.
 //!
-//! [`flow`] is what most of them are made of: operations of one kind and size, so many with one
-//! doorbell, so many under way. The others bring roles of their own.
+//! Most of them use a [`flow`]: operations of one kind and size, in batches with one doorbell each.
+//! The others have their own roles.
 //! Source of the questions: Richter and Ohlenroth 1999 (SCINET), figures 7 to 16; Trams 1999.
 
 pub mod checked;

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::environment::{Environment, Plan};
 use crate::result::{Experiment, Fact};
 
-/// How long a trial lasts, about: with `--quick`, and without \[s\]. Chosen: some thousand small
+/// The approximate time of a trial \[s\]: with `--quick`, and without. Chosen: some thousand small
 /// operations, so that a pause of the host is a small part of it or an outlier of its own.
 const TRIAL_SECONDS: [f64; 2] = [0.004, 0.03];
 /// Batches of a first look, and the least and most of a trial: on virtual time they may cost
@@ -26,8 +26,8 @@ const BLOCK_MAX: [u64; 2] = [256 << 10, 4 << 20];
 /// Operations to a batch: with `--quick` up to the first, without up to the last.
 const COMBINED_MAX: [u64; 2] = [8, 64];
 
-/// What a first look says, and then a trial as long as planned. `hint` is the time of a batch from
-/// the round before \[s\], and becomes this one's; without it there is a look.
+/// Measures a trial of the planned length. `hint` is the time of a batch in the round before \[s\],
+/// and becomes the time of this round; without it a short trial comes first.
 fn measure(
     environment: &mut dyn Environment,
     plan: &Plan,
@@ -56,7 +56,7 @@ fn blocks(environment: &dyn Environment, plan: &Plan) -> Vec<u64> {
     show::powers(least, most, if plan.quick { 4 } else { 2 })
 }
 
-/// Refuses a run over no size at all.
+/// Refuses a run without a size.
 fn some(blocks: Vec<u64>) -> Result<Vec<u64>, Error> {
     if blocks.is_empty() {
         let problem = "no block size is left; ask for sizes of 8 B and more (--sizes)";

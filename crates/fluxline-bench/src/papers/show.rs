@@ -1,4 +1,4 @@
-//! Series and facts in the few shapes that these experiments have.
+//! Series, facts and trials in the few shapes that these experiments share.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::statistics::median;
 /// Samples, one a round, by size, number or degree.
 pub type Samples = BTreeMap<u64, Vec<f64>>;
 
-/// What a series is taken at: name and unit.
+/// An axis of a series: name and unit.
 pub type Axis = (&'static str, &'static str);
 
 /// Blocks by size.
@@ -38,12 +38,12 @@ pub fn series(label: &str, x: Axis, y: Axis, samples: &Samples) -> Series {
     }
 }
 
-/// Median, or no number.
+/// Returns the median, or NaN.
 pub fn middle(samples: &[f64]) -> f64 {
     median(samples).unwrap_or(f64::NAN)
 }
 
-/// Where the median is largest, and the samples there.
+/// Finds the x with the largest median, and its samples.
 pub fn largest(samples: &Samples) -> Option<(u64, &Vec<f64>)> {
     let by_middle = |one: &(&u64, &Vec<f64>), other: &(&u64, &Vec<f64>)| {
         middle(one.1).total_cmp(&middle(other.1))
@@ -51,7 +51,7 @@ pub fn largest(samples: &Samples) -> Option<(u64, &Vec<f64>)> {
     samples.iter().max_by(by_middle).map(|(x, samples)| (*x, samples))
 }
 
-/// The smallest x whose median is at least `least`.
+/// Finds the smallest x whose median is at least `least`.
 pub fn reached_at(samples: &Samples, least: f64) -> Option<u64> {
     samples.iter().find(|(_, samples)| middle(samples) >= least).map(|(x, _)| *x)
 }

@@ -28,7 +28,7 @@ use crate::role::{Role, Side, Site, Step, Transfer, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "stores", make };
-/// What the fact is called that `--save` keeps.
+/// The label of the fact that `--save` keeps.
 pub const CROSSOVER: &str = "stores take less up to";
 const END: u32 = 0xFF_FFFF;
 /// Steps of a generator that make a quantum of computing: some tenths of a microsecond. Chosen:
@@ -36,16 +36,16 @@ const END: u32 = 0xFF_FFFF;
 const QUANTUM_STEPS: u32 = 256;
 /// Completions handled in one step at most.
 const STEP_MAX: u32 = 16;
-/// How long a trial lasts, about: with `--quick`, and without \[s\].
+/// The approximate time of a trial \[s\]: with `--quick`, and without.
 const TRIAL_SECONDS: [f64; 2] = [0.004, 0.03];
 /// The largest transfer \[byte\]: with `--quick`, and without.
 const BYTES_MAX: [u64; 2] = [256 << 10, 4 << 20];
 
-/// How bytes get there.
+/// The way of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// Not at all: the thread computes, `transfers` quanta.
+    /// No transfer: the thread computes `transfers` quanta.
     Alone,
     /// Stores through a mapped window.
     Store,
@@ -55,18 +55,18 @@ pub enum Way {
     Put,
 }
 
-/// What is done.
+/// The parameters of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// How.
+    /// The way of the bytes.
     pub way: Way,
     /// Size of a transfer \[byte\].
     pub bytes: u64,
-    /// How many.
+    /// The number of transfers.
     pub transfers: u64,
 }
 
-/// What the near end measured.
+/// The measurement of the near end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Computed {
     /// From the first step to the last \[s\].
@@ -220,7 +220,7 @@ impl Role for Listener {
     }
 }
 
-/// What both ways took, by size.
+/// The times of both ways, by size.
 #[derive(Default)]
 struct Taken {
     /// From a computing thread, a transfer \[us\].

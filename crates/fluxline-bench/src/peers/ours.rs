@@ -21,12 +21,12 @@ use crate::real::{Link, Local, Near, NearConfig};
 /// Trials of a stream, of which the shortest counts; of round trips there is one.
 /// Source: NetPIPE, netpipe.c.
 const TRIALS: u32 = 3;
-/// How long datagrams are sent: as long as peers do.
+/// The time that datagrams are sent, as long as peers send.
 const FLOOD: Duration = Duration::from_secs(1);
-/// The same in a first look.
+/// The same with `--quick`.
 const QUICK_FLOOD: Duration = Duration::from_millis(300);
 
-/// One way of ours.
+/// One of our contenders.
 struct Ours {
     name: &'static str,
     kind: Kind,
@@ -42,7 +42,7 @@ enum Kind {
     Datagrams(Way),
 }
 
-/// All ways.
+/// Lists our contenders but the ring.
 #[must_use]
 pub fn contenders() -> Vec<Box<dyn Contender>> {
     let way = |name, kind| -> Box<dyn Contender> { Box::new(Ours { name, kind }) };
@@ -102,7 +102,7 @@ impl Contender for Ours {
     }
 }
 
-/// What is measured on a link that is open.
+/// A measurement on an open link.
 pub(super) type Work<'a, T> = &'a (dyn Fn(&mut Near) -> Result<T, Error> + Sync);
 
 /// Starts the other process, has `work` measure in a thread that is pinned, ends both.

@@ -14,36 +14,36 @@ use std::time::{Duration, Instant};
 use super::{NoNumber, Path, Presence, Run, listening};
 use crate::Error;
 
-/// How long a server is given to end after its client.
+/// A server ends within this time after its client.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
-/// How long a server is given until it listens.
+/// A server listens within this time.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks at a program.
 const LOOK: Duration = Duration::from_millis(5);
-/// How much of what a program says is kept \[byte\]; more is not read by anybody.
+/// The output of a program that is kept \[byte\]; the rest is discarded.
 const SAID_BYTES_MAX: u64 = 4 << 20;
-/// How long what a program that has ended said may take to be read.
+/// The output of a program that has ended is read within this time.
 const READ_LIMIT: Duration = Duration::from_secs(5);
 
 /// A program of a peer, and what brings it.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// What it may be called.
+    /// Its possible names.
     pub names: &'static [&'static str],
     /// The Debian package that has it; empty: none.
     pub package: &'static str,
-    /// How it is installed.
+    /// The command that installs it.
     pub install: &'static str,
 }
 
 impl Program {
-    /// Where it is, by the first of its names that is on the path.
+    /// Finds it on the path by the first of its names.
     #[must_use]
     pub fn find(&self) -> Option<PathBuf> {
         self.names.iter().find_map(|name| on_path(name))
     }
 
-    /// Whether it is there, by its package's version where `own` gives none.
+    /// Returns its version, from its package if `own` gives none, or how to install it.
     #[must_use]
     pub fn presence(&self, own: impl FnOnce(&PathBuf) -> Option<String>) -> Presence {
         let Some(path) = self.find() else {
@@ -54,7 +54,7 @@ impl Program {
     }
 }
 
-/// Where a program is on the path.
+/// Finds a program on the path.
 #[must_use]
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -84,7 +84,7 @@ fn version_in(text: &str) -> Option<String> {
     Some(found.trim_end_matches([',', ';']).to_owned())
 }
 
-/// What a program said, and how it ended.
+/// The output of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// On standard output.
@@ -94,7 +94,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// Its last words, for a sentence about why it failed.
+    /// Returns its last words, for the sentence about its failure.
     #[must_use]
     pub fn last_words(&self) -> String {
         let mut lines = self.errors.lines().chain(self.out.lines()).map(str::trim);
@@ -202,7 +202,7 @@ impl Running {
         Ok(())
     }
 
-    /// What it said, when it has ended.
+    /// Returns its output after its end.
     fn said(&mut self) -> Said {
         let read = |from: &Receiver<String>| from.recv_timeout(READ_LIMIT).unwrap_or_default();
         Said { out: read(&self.out), errors: read(&self.errors) }
@@ -233,7 +233,7 @@ pub fn output(name: &str, command: &mut Command, run: &Run<'_>) -> Result<Said, 
 
 /// A server and its client.
 pub struct Pair<'a> {
-    /// What the peer is called.
+    /// The name of the peer.
     pub name: &'a str,
     /// The server, and where it listens before the client may come.
     pub server: Command,

@@ -18,7 +18,7 @@ pub const TRIAL: TrialKind = TrialKind { name: "exchange", make };
 const SYNC: u32 = 0xFF_FFFF;
 /// The notification by which the near end cuts the exchange short; never the number of a message.
 const CUT: u32 = 0xFF_FFFE;
-/// What is touched before a trial with a cold cache \[byte\]. Source: netpipe.c, MEMSIZE.
+/// The memory touched before a trial with a cold cache \[byte\]. Source: netpipe.c, MEMSIZE.
 const FLUSH_BYTES: usize = 10_000_000;
 /// A pool for a cold cache, and how messages lie in it \[byte\]. Source: netpipe.c, MEMSIZE and the
 /// buffers' alignment.
@@ -47,13 +47,13 @@ impl Task {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The word before a trial has to go out.
+    /// The word before a trial has to be sent.
     Greets,
-    /// The peer's has to come.
+    /// The peer's word has to arrive.
     Awaits,
-    /// Messages.
+    /// Messages are exchanged.
     Runs,
-    /// The word that cuts it short has to go out.
+    /// The word that cuts the trial short has to be sent.
     Cuts,
     /// All trials are over.
     Over,
@@ -67,7 +67,7 @@ struct Exchange {
     trial: u32,
     sent: u64,
     received: u64,
-    /// Whether a buffer waits for the next message.
+    /// True: a buffer waits for the next message.
     posted: bool,
     /// A message that the queue has not taken whole.
     going: Option<Transfer>,
@@ -124,7 +124,7 @@ impl Exchange {
             && (!self.receives() || self.received == all)
     }
 
-    /// Where the message of that number lies, in either half.
+    /// Returns the offset of the message with that number, in either half.
     fn place(&self, number: u64) -> u64 {
         if !self.task.cold {
             return 0;
@@ -292,7 +292,7 @@ impl Exchange {
         };
     }
 
-    /// Whether the trial lasts too long: somebody else has one of the two cores most of the time.
+    /// Returns true if the trial lasts too long: another program has a core most of the time.
     /// Not with messages: a buffer would stay behind.
     fn is_too_long(&self, now: Moment) -> bool {
         let limit_ns = self.task.limit_ms.saturating_mul(1_000_000);

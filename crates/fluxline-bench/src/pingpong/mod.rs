@@ -2,7 +2,7 @@
 //! integrity, a cold cache. Over any fabric, and over plain TCP as NetPIPE's own module does it.
 //!
 //! [`schedule`] has the sizes and repeats, [`exchange`] the two ends on a fabric, `tcp` those on
-//! TCP, `sweep` what a whole run over the schedule comes to.
+//! TCP, `sweep` the whole run over the schedule.
 //! Source of the method: NetPIPE 3.7.1, netpipe.c.
 
 pub mod exchange;
@@ -17,19 +17,19 @@ use crate::environment::Service;
 use crate::kind::{ExperimentKind, Links};
 use crate::role::TrialKind;
 
-/// What the two ends do in a repeat.
+/// The exchange of one repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// There, and back.
+    /// A message there, and one back.
     PingPong,
-    /// There only.
+    /// A message there.
     Stream,
-    /// Both ways at once.
+    /// A message each way at once.
     Bidirectional,
 }
 
-/// How a message crosses a fabric.
+/// The operation that carries a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
@@ -39,28 +39,28 @@ pub enum Way {
     Message,
 }
 
-/// What one size is measured with.
+/// The task of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// What is done in a repeat.
+    /// The exchange of a repeat.
     pub mode: Mode,
-    /// By what.
+    /// The operation.
     pub way: Way,
     /// Size of a message \[byte\].
     pub bytes: u64,
-    /// Repeats in a trial.
+    /// The number of repeats in a trial.
     pub repeats: u64,
-    /// Trials, of which the shortest counts.
+    /// The number of trials; the shortest counts.
     pub trials: u32,
-    /// Whether every message is other memory, and the cache is filled with something else before.
+    /// True: each message lies elsewhere in memory, and the cache is filled with other data before.
     pub cold: bool,
-    /// Whether every byte is written before and compared after; not to be timed.
+    /// True: every byte is written before and compared after; such a task is not timed.
     pub checked: bool,
     /// A trial that lasts longer is cut short, and its repeats are counted \[ms\]; 0: never.
     pub limit_ms: u64,
 }
 
-/// What one end measured.
+/// The measurement of one end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Time of a repeat, of each trial \[s\].

@@ -1,4 +1,4 @@
-//! NetPIPE's own file of results, so that its users' tools read ours.
+//! Writes NetPIPE's own file of results, for its users' tools.
 
 use super::sweep::BEST_MEAN;
 use crate::result::{Experiment, Report};

@@ -1,4 +1,4 @@
-//! A whole run over the schedule, several times, and what it comes to.
+//! Runs the schedule once a round, and turns the measurements into series and facts.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::statistics::median;
 pub const BEST_MEAN: &str = "mean of the best trial";
 /// Repeats of the first look at the first size. Source: netpipe.c.
 const FIRST_REPEATS: u64 = 100;
-/// How long a trial lasts for a first look \[s\].
+/// The time of a trial with `--quick` \[s\].
 const QUICK_TRIAL_SECONDS: f64 = 0.01;
-/// How much longer than asked a trial may last because somebody else had a core in the one before:
-/// NetPIPE knows the shortest alone, and on a busy machine would not end.
+/// A trial may last longer than planned by this factor, because another program had a core in the
+/// trial before. NetPIPE knows only the shortest trial, and would not end on a busy machine.
 const OVERTIME: f64 = 5.0;
 /// A trial on a fabric lasts no longer, whoever has the cores \[ms\]: NetPIPE's STOPTM.
 const TRIAL_LIMIT_MS: u64 = 1000;
@@ -72,7 +72,7 @@ impl Kind {
     }
 }
 
-/// What measures a task.
+/// Measures a task, on a fabric or over TCP.
 trait Bench {
     fn measure(&mut self, task: &Task) -> Result<Measured, Error>;
     fn progress(&mut self, done: usize, all: usize, what: &str);
@@ -167,7 +167,7 @@ fn over_tcp(
     ended
 }
 
-/// What was measured of a size, each round.
+/// The measurements of one size, one for each round.
 #[derive(Default)]
 struct Size {
     /// The shortest trial, one way \[s\].

@@ -1,5 +1,5 @@
 //! The two ends on plain TCP, as NetPIPE's TCP module does it: blocking sockets, TCP_NODELAY, the
-//! host's own buffers. A reference that can be held against NPtcp itself.
+//! host's own buffers. A reference to compare with NPtcp itself.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use crate::role::Side;
 pub const SERVICE: Service = Service { name: "tcp-exchange", run: serve };
 /// A read or write that takes longer has no other side any more.
 const SOCKET_LIMIT: Duration = Duration::from_secs(10);
-/// How long the far end waits for the next task.
+/// The far end waits this long for the next task.
 const TASK_LIMIT: Duration = Duration::from_secs(30);
 
 /// One end.
@@ -27,8 +27,8 @@ pub struct End {
     buffer: Vec<u8>,
 }
 
-/// The far end: listens on the address given, says on which port, and does tasks until it is told
-/// that there is none.
+/// The far end: listens on the address given, sends its port, and does tasks until the near end
+/// sends null.
 fn serve(parameters: &Value, conversation: &mut dyn Conversation) -> Result<Value, Error> {
     let address = parameters["address"].as_str().and_then(|text| text.parse::<IpAddr>().ok());
     let Some(address) = address else {
@@ -67,7 +67,7 @@ fn accept(listener: &TcpListener, conversation: &mut dyn Conversation) -> Result
     }
 }
 
-/// Connects the near end to the far one, which tells its port.
+/// Connects the near end to the far end, which sends its port.
 pub fn connect(address: IpAddr, conversation: &mut dyn Conversation) -> Result<End, Error> {
     let told = conversation.receive(SOCKET_LIMIT)?.unwrap_or_default();
     let port = told["port"].as_u64().and_then(|port| u16::try_from(port).ok());

@@ -1,4 +1,4 @@
-//! What the machine itself can do, without Fluxline, between two threads on two cores.
+//! The floors of the machine: what two threads on two cores reach without Fluxline.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +50,7 @@ fn joined<T>(thread: std::thread::JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Two lines bounced between two cores: round trips \[ns\], sorted.
+/// Bounces two cache lines between two cores: round trips \[ns\], sorted.
 fn ping_pong(cores: [usize; 2], trips: u64) -> Result<Vec<u64>, PinError> {
     let lines: Arc<[Line; 2]> = Arc::default();
     let theirs = Arc::clone(&lines);
@@ -78,7 +78,7 @@ fn ping_pong(cores: [usize; 2], trips: u64) -> Result<Vec<u64>, PinError> {
     joined(here)
 }
 
-/// A copy of 64 KiB within one core's own cache \[GB/s\].
+/// Copies 64 KiB within one core's own cache \[GB/s\].
 fn copy_in_cache(core: usize, count: u64) -> Result<f64, PinError> {
     joined(std::thread::spawn(move || {
         pin::repin_current_thread(core)?;
@@ -98,8 +98,8 @@ fn copy_in_cache(core: usize, count: u64) -> Result<f64, PinError> {
     }))
 }
 
-/// A block written by one core and then read by the other, in turns: the slower of both by
-/// their medians \[GB/s\].
+/// Writes a block on one core and reads it on the other, in turns: the slower of both medians
+/// \[GB/s\].
 fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<f64, PinError> {
     // Locked without contention: the turn says whose it is.
     let words = Arc::new(Mutex::new(vec![0_u8; block]));

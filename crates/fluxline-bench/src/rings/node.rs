@@ -25,7 +25,7 @@ pub const LARGE_RING_BYTES: u64 = 8 << 20;
 pub const REGION_BYTES: u64 = 1 << 20;
 /// The name of that region.
 pub const REGION: &str = "region";
-/// How long an adaptive node polls before it sleeps, as [`fluxline::open`] has it.
+/// The time that an adaptive node polls before it sleeps, as in [`fluxline::open`].
 pub const SPIN: Duration = Duration::from_micros(50);
 /// The node of the near end.
 pub const NEAR: &str = "near";
@@ -48,7 +48,7 @@ pub fn clean_after(group: &str, nodes: &[&str]) -> bool {
     nodes.iter().fold(true, |gone, node| open(group, node, Duration::ZERO).is_ok() && gone)
 }
 
-/// How the consumer of a ring waits.
+/// The way the consumer of a ring waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// It polls.
@@ -63,7 +63,7 @@ pub struct RingPlan {
     pub name: &'static str,
     /// Its size \[byte\].
     pub bytes: u64,
-    /// How its consumer waits.
+    /// The way its consumer waits.
     pub waiting: Waiting,
 }
 

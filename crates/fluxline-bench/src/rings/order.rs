@@ -7,10 +7,10 @@ pub const ORDER_BYTES: usize = 48;
 /// The largest record of an order \[byte\]: it must fit into the large ring four times.
 const RECORD_BYTES_MAX: u64 = LARGE_RING_BYTES / 4;
 
-/// What the far end does.
+/// A task of the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Ends.
+    /// Ends the far end.
     End,
     /// Sends each record back.
     Echo,
@@ -53,7 +53,7 @@ pub enum RingKind {
 pub const RING_KINDS: [RingKind; 4] =
     [RingKind::Small, RingKind::Large, RingKind::Blocking, RingKind::Adaptive];
 
-/// How much of a record the receiver reads.
+/// The part of a record that the receiver reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Every byte.
@@ -62,7 +62,7 @@ pub enum Reading {
     FirstWord,
 }
 
-/// Whether both ends check on the way that the other end lives.
+/// The times at which both ends check that the other end lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checking {
     /// Every 1,024 records.
@@ -74,17 +74,17 @@ pub enum Checking {
 /// An order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// What to do.
+    /// The task.
     pub task: Task,
-    /// Through which ring.
+    /// The ring that carries the records.
     pub ring: RingKind,
     /// Size of a record or put \[byte\].
     pub bytes: usize,
     /// Number of records, puts or milliseconds.
     pub count: u64,
-    /// How much of a record is read.
+    /// The part of a record that is read.
     pub reading: Reading,
-    /// Whether the ends check each other.
+    /// The times at which the ends check each other.
     pub checking: Checking,
 }
 

@@ -21,9 +21,9 @@ use crate::statistics::median;
 pub const CHECK_RECORDS: u64 = 1024;
 /// This many bursts without an interruption are enough to take their median.
 const WHOLE_MIN: usize = 5;
-/// How long the far end may take to say on which core it runs.
+/// The far end says within this time on which core it runs.
 const CORE_LIMIT: Duration = Duration::from_secs(10);
-/// How long the far end may take to close its nodes after the near end failed.
+/// The far end closes its nodes within this time after the near end failed.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The median over [`BURSTS`].
@@ -32,7 +32,7 @@ fn in_bursts(mut measure: impl FnMut() -> Result<f64, Error>) -> Result<f64, Err
     Ok(median(&rates?).unwrap_or(f64::NAN))
 }
 
-/// What runs at the near end once the far end waits: it gets the core of the far end.
+/// The work of the near end while the far end waits; its argument is the core of the far end.
 pub type NearWork<'a> = &'a mut dyn FnMut(Meeting<'_>, usize) -> Result<(), Error>;
 
 /// Has the far end wait in `group` and runs `work` here. Removes the files of a far end that was
@@ -107,7 +107,7 @@ pub struct Pair<'a> {
     adaptive_region: RemoteId,
 }
 
-/// Which node of the far end is notified.
+/// The node of the far end that is notified.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Notified {
     /// The one that sleeps at once.
@@ -118,11 +118,11 @@ pub enum Notified {
 
 /// A plan of wake-ups.
 pub struct WakeUps {
-    /// Who is woken.
+    /// The node that is woken.
     pub notified: Notified,
     /// The time from an answer to the next put.
     pub pause: Duration,
-    /// How many.
+    /// The number of wake-ups.
     pub count: u64,
 }
 

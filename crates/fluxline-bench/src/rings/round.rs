@@ -14,7 +14,7 @@ use crate::Error;
 use crate::environment::{Environment, Plan};
 use crate::result::Experiment;
 
-/// How long an idle endpoint is watched.
+/// The time that an idle endpoint is watched.
 const IDLE: Duration = Duration::from_secs(1);
 /// After this time without work a node that sleeps at once is asleep.
 const ASLEEP_AFTER: Duration = Duration::from_micros(300);

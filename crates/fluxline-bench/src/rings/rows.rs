@@ -6,13 +6,13 @@ use crate::result::{Beside, Fact, Target};
 pub struct Row {
     /// Its name for programs.
     pub name: &'static str,
-    /// What people read.
+    /// Its name for people.
     pub label: &'static str,
     /// The unit of value and floor.
     pub unit: &'static str,
     /// The floor beside it; empty: none.
     pub floor: &'static str,
-    /// What it should reach. Source: the limits in docs/benchmarks.md.
+    /// Its target. Source: the limits in docs/benchmarks.md.
     pub target: Option<Target>,
 }
 

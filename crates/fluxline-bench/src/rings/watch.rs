@@ -7,7 +7,7 @@ use crate::{Error, Stop};
 
 /// Fruitless polls between two checks: some milliseconds.
 const CHECK_POLLS: u32 = 1 << 20;
-/// How long the two ends may take to find each other on shared memory.
+/// The two ends find each other on shared memory within this time.
 const MEET_LIMIT: Duration = Duration::from_secs(10);
 /// Between two attempts to find the other end.
 const MEET_NAP: Duration = Duration::from_micros(200);

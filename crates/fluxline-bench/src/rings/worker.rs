@@ -22,7 +22,7 @@ use crate::{Error, Stop};
 pub const SERVICE: Service = Service { name: "rings", run: serve };
 /// The key of the far end's first word: the core on which it runs.
 pub const CORE: &str = "core";
-/// How long a consumer sleeps at most before it checks that the near end lives.
+/// A consumer checks that the near end lives at least this often.
 const SLEEP: Duration = Duration::from_millis(50);
 
 /// Says on which core it runs, sleeps until the near end connects, and works.
@@ -41,7 +41,7 @@ struct Worker<'a> {
     rings: [PushConsumer; 4],
     back: PushProducer,
     back_large: PushProducer,
-    /// How often this thread had been given its core when it last took records.
+    /// The number of turns on its core when this thread last took records.
     turns: u64,
 }
 

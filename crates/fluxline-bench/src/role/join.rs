@@ -1,4 +1,4 @@
-//! How two nodes come to a [`Site`]: connected, and with an arena at each end.
+//! Connects two nodes and gives each an arena: the way to a [`Site`].
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use fluxline_proto::fabric::{
 use super::{Side, Site};
 use crate::Error;
 
-/// Under which name arenas are exported.
+/// The name under which arenas are exported.
 const ARENA: &str = "bench-arena";
 
-/// One node on its way to a site; stepped until it has one.
+/// One node that connects; it is stepped until it has a site.
 pub struct Joining {
     side: Side,
     peer: String,
@@ -26,9 +26,9 @@ pub struct Joining {
 }
 
 enum Phase {
-    /// For a connection.
+    /// It waits for a connection.
     Waits,
-    /// For the peer's arena.
+    /// It waits for the peer's arena.
     Imports(EndpointId, RemoteId),
 }
 
@@ -59,7 +59,7 @@ impl Joining {
         })
     }
 
-    /// Polls; the site, when it is there. Errors: [`Error`]: refused, or broken.
+    /// Polls, and returns the site when it is ready. Errors: refused, or the connection broke.
     pub fn step(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<Option<Site>, Error> {
         let Some(what) = fabric.poll(now) else { return Ok(None) };
         match (&self.phase, what) {

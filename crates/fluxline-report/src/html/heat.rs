@@ -1,4 +1,4 @@
-//! A heat map: a table whose cells have colours, values in words under the pointer.
+//! A heat map: a table with coloured cells; the pointer shows a cell's value.
 
 use std::fmt::Write as _;
 
@@ -80,17 +80,17 @@ fn escape_place(row: &str, column: &str) -> String {
     format!("{}{between}{}", escape(row), escape(column))
 }
 
-/// Whether row or column `at` of `count` shows its name; of many only every so many do.
+/// Returns true if row or column `at` of `count` shows its name; of many only some do.
 fn has_name(at: usize, count: usize) -> bool {
     count <= WIDE_COLUMNS_MAX || at.is_multiple_of(count.div_ceil(NAMES_MAX))
 }
 
-/// Columns of the map.
+/// Returns the number of columns.
 pub(crate) fn width(map: &HeatMap) -> usize {
     map.rows.iter().map(|(_, numbers)| numbers.len()).max().unwrap_or(0).max(map.columns.len())
 }
 
-/// The smallest and the largest number, if there is one. Shares begin at 0.
+/// Returns the smallest and the largest number, if there is one. Shares begin at 0.
 pub(crate) fn range(map: &HeatMap) -> Option<(f64, f64)> {
     let all = || map.rows.iter().flat_map(|(_, numbers)| numbers).filter(|n| n.is_finite());
     all().next()?;

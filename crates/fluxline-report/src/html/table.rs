@@ -33,7 +33,7 @@ pub(super) fn push(out: &mut String, table: &Table) {
     out.push_str("</tbody></table></div>\n</figure>\n");
 }
 
-/// Whether the heading of a column stands on the right, above numbers.
+/// Returns true if a column holds numbers, and its heading is right-aligned.
 pub(crate) fn is_number_column(table: &Table, at: usize) -> bool {
     let cells = || table.rows.iter().filter_map(|row| row.get(at));
     cells().any(|cell| matches!(cell, Cell::Number(_)))

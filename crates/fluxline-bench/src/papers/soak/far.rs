@@ -1,4 +1,4 @@
-//! The far end of a slice: compares all that comes, counts it, and answers.
+//! The far end of a slice: compares everything that arrives, counts it, and answers.
 
 use std::collections::VecDeque;
 
@@ -17,11 +17,11 @@ const STEP_MAX: u32 = 16;
 /// Compares and counts.
 pub struct Witness {
     slice: Slice,
-    /// Answers that the queue has not taken.
+    /// Answers that wait for room in the queue.
     owed: VecDeque<u32>,
-    /// Connections of this slice that stand.
+    /// The open connections of this slice.
     standing: Vec<EndpointId>,
-    /// How many connections the near end counts; `None`: it has not ended.
+    /// The number of connections that the near end counts; `None`: it has not ended.
     connections: Option<u64>,
     ledger: Ledger,
     scratch: Vec<u8>,
@@ -29,7 +29,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Of a slice.
+    /// Makes the far end of a slice.
     pub fn new(slice: Slice) -> Witness {
         Witness {
             slice,
@@ -54,7 +54,7 @@ impl Witness {
         Ok(fabric.post_receive(site.endpoint, 0, site.outgoing(0, MESSAGE_BYTES))?)
     }
 
-    /// Whether what was read is what belongs to that number.
+    /// Returns true if the bytes read are those of that number.
     fn is_whole(&mut self, number: u64, from: usize) -> bool {
         let bytes = (self.scratch.len() - from) as u64;
         super::fill(&mut self.expected, self.slice.seed, number, bytes);

@@ -1,4 +1,4 @@
-//! Whether it lasts: random operations from a seed for as long as asked, with a ledger.
+//! The soak: random operations from a seed for a given time, with a ledger.
 //!
 //! The run is made of slices, each a trial of some thousand operations ([`Slice`]). After each both
 //! ends' ledgers must agree, and both processes' resident memory is noted. An operation that fails,
@@ -25,8 +25,8 @@ pub const TRIAL: TrialKind = TrialKind { name: "soak", make };
 const SLICE_OPERATIONS: u64 = 2_000;
 /// The first part of the run does not count for memory: caches fill, and tables.
 const WARM_SHARE: f64 = 0.2;
-/// What memory may grow by after that, of what it was then, and beside that \[byte\]: a process's
-/// own noise. Assumed: 2 % and 4 MiB, a thousandth of which an hour's leak would pass.
+/// The allowed growth of memory after that: a share of its size then, and a constant \[byte\] for a
+/// process's own noise. Assumed: 2 % and 4 MiB; a leak of an hour grows a thousand times more.
 const GROWTH_SHARE: f64 = 0.02;
 const GROWTH_BYTES: f64 = (4 << 20) as f64;
 /// From which length on a run judges memory \[s\]: before, what a process allocates once, or what
@@ -38,7 +38,7 @@ const POINTS_MAX: usize = 400;
 /// Places for puts and gets in an arena's half, and how large each is \[byte\].
 const PLACES: u64 = 8;
 const PLACE_BYTES: u64 = 64 << 10;
-/// Where the word for atomics is, from the end of the half; and the buffer for messages \[byte\].
+/// The distance of the word for atomics from the end of the half \[byte\].
 const WORD_BEFORE_END: u64 = 8;
 /// The longest message \[byte\].
 const MESSAGE_BYTES: u64 = 2048;
@@ -46,15 +46,15 @@ const MESSAGE_BYTES: u64 = 2048;
 /// A slice of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
-    /// What all its sizes, kinds and contents come from.
+    /// The seed of all sizes, kinds and contents.
     pub seed: u64,
-    /// How many operations.
+    /// The number of operations.
     pub operations: u64,
-    /// How often a connection comes and goes among a thousand operations.
+    /// Connections that come and go among a thousand operations.
     pub connections_permille: u64,
 }
 
-/// What one end counted. Law: near's equals far's, and `damaged` is 0.
+/// The counts of one end. Law: both ends have equal counts, and `damaged` is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Puts placed, or notified.
@@ -65,7 +65,7 @@ pub struct Ledger {
     pub messages: u64,
     /// Their bytes.
     pub message_bytes: u64,
-    /// What all additions add up to, and what the word holds.
+    /// The sum of all additions, which the word holds.
     pub added: u64,
     /// Connections that came and went.
     pub connections: u64,
@@ -73,10 +73,10 @@ pub struct Ledger {
     pub damaged: u64,
 }
 
-/// What an end says after a slice.
+/// The account of one end after a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// What it counted.
+    /// Its counts.
     pub ledger: Ledger,
     /// Bytes read from the peer and compared; near alone.
     pub got_bytes: u64,
@@ -141,7 +141,7 @@ fn sum(one: Ledger, other: Ledger) -> Ledger {
     }
 }
 
-/// What the run has come to so far.
+/// The state of the run.
 #[derive(Default)]
 struct Course {
     ledger: Ledger,
@@ -237,7 +237,7 @@ impl Course {
         }
     }
 
-    /// Whether it lasted long enough to say something of memory.
+    /// Returns true if it ran long enough to judge memory.
     fn is_judged(&self) -> bool {
         self.resident.last().is_some_and(|(last, _)| *last >= JUDGED_SECONDS)
     }

@@ -11,11 +11,11 @@ use super::{Account, Ledger, MESSAGE_BYTES, PLACE_BYTES, PLACES, Slice, WORD_BEF
 use crate::Error;
 use crate::role::{Role, Site, Step, Transfer};
 
-/// What the far end answers a message with; see [`super::far`].
+/// The bit of an answer to a message; see [`super::far`].
 pub const MESSAGE_ANSWER: u32 = 0x80_0000;
-/// The near end's first word: what comes to it before it plays is lost, so it speaks first.
+/// The near end's first word. It speaks first: words that arrive before its trial begins are lost.
 pub const HELLO: u32 = 0xFF_FFFE;
-/// What the far end answers when its word is zero and its buffer posted.
+/// The far end's answer when its word is zero and its buffer posted.
 pub const READY: u32 = 0xFF_FFFF;
 /// Number of the message that ends the far end.
 pub const END: u64 = u64::MAX;
@@ -51,10 +51,10 @@ pub struct Worker {
     finished: u64,
     is_greeted: bool,
     is_ready: bool,
-    /// What is added, while it is on its way.
+    /// The addend of the addition under way.
     adding: Option<u64>,
     messaging: bool,
-    /// Messages of which the link has not said that they are there.
+    /// Messages without a completion so far.
     sending: u64,
     connecting: Option<EndpointId>,
     ended: bool,
@@ -65,7 +65,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Of a slice.
+    /// Makes the near end of a slice.
     pub fn new(slice: Slice) -> Worker {
         Worker {
             slice,

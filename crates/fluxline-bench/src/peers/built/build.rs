@@ -1,4 +1,4 @@
-//! Builds a program when it is first needed, and remembers how that went.
+//! Builds a program when it is first needed, and keeps the result.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::peers::program::{self, output};
 use crate::peers::{NoNumber, Run};
 
-/// How long a compiler may take. Assumed: cargo fetches and builds some hundred crates at most.
+/// The time limit of a compiler. Assumed: cargo fetches and builds some hundred crates at most.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A program that is there, or why it is not; nothing before it was asked for.
+/// A program that was built, or the reason why not; empty until it is needed.
 #[derive(Default)]
 pub struct Built(Option<Result<PathBuf, String>>);
 
@@ -64,7 +64,7 @@ pub fn long(name: &str, command: &mut Command, run: &Run<'_>) -> Result<(), NoNu
     output(name, command, &Run { limit: LIMIT, ..*run }).map(|_| ())
 }
 
-/// Whether all of these are on the path; else what to install.
+/// Checks that these programs are installed. Errors: the package to install.
 pub fn need(programs: &[(&str, &str)]) -> Result<(), String> {
     let missing = programs.iter().find(|(name, _)| program::on_path(name).is_none());
     match missing {

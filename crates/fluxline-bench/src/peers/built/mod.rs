@@ -21,12 +21,13 @@ pub fn contenders() -> Vec<Box<dyn Contender>> {
     ]
 }
 
-/// What the programs of `tools/peers` are asked for.
+/// The argument of the programs of `tools/peers` that selects the task.
 fn task(cell: &Cell) -> &'static str {
     if cell.quantity == Quantity::Trip { "trip" } else { "rate" }
 }
 
-/// Half a round trip \[ns\], or messages a second: the first word that such a program prints.
+/// Reads the first word that such a program prints: half a round trip \[ns\], or messages per
+/// second.
 fn number(cell: &Cell, text: &str) -> Result<Number, NoNumber> {
     let found = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
     let missing = || NoNumber::Failed("its program printed no number".to_owned());

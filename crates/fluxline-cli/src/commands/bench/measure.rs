@@ -18,17 +18,17 @@ use crate::failure::Failure;
 use crate::run::Stop;
 use crate::{progress, say, say_text};
 
-/// What one call of the program measures.
+/// One call of the program: a link and its experiments.
 pub struct Session<'a> {
     /// The link.
     pub link: &'a BenchLink,
     /// The command line.
     pub arguments: &'a BenchArguments,
-    /// How much is measured.
+    /// The extent of the run.
     pub plan: Plan,
-    /// What is measured, in order.
+    /// The experiments, in order.
     pub kinds: Vec<&'static ExperimentKind>,
-    /// When it is over.
+    /// Set when the user interrupts.
     pub stop: Stop,
     /// Shows the progress.
     pub bar: ProgressBar,
@@ -120,7 +120,7 @@ impl Cores {
     }
 }
 
-/// How the far side is reached, and the cores of both.
+/// The address of the far side, and the cores of both.
 struct Far {
     control: SocketAddr,
     key: String,

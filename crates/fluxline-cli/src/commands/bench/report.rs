@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::files;
 
-/// Where reports are written without `--report`.
+/// The folder of reports without `--report`.
 const FOLDER: &str = "bench-reports";
 
 /// Returns the report as JSON.
