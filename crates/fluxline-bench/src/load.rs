@@ -8,6 +8,7 @@
 
 use fluxline_proto::fabric::{Completion, Fabric};
 use fluxline_proto::{Moment, Span};
+use fluxline_report::quantity;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,8 +17,7 @@ use crate::Error;
 use crate::environment::{Environment, Plan};
 use crate::kind::{ExperimentKind, Links};
 use crate::result::{Experiment, Fact, Point, Series};
-use crate::role::TrialKind;
-use crate::role::{Role, Side, Site, Step, Transfer};
+use crate::role::{self, END, Role, Side, Site, Step, Transfer, TrialKind};
 use crate::statistics::median;
 
 /// Rates that are offered \[messages/s\]; a round ends at the first that the link does not keep.
@@ -28,8 +28,6 @@ const BYTES: u64 = 64;
 const KEPT_SHARE: f64 = 0.98;
 /// Sending ends after so many times the planned time, whatever was not sent by then.
 const OVERTIME: f64 = 2.0;
-/// The notification that ends the far side; never the number of a message.
-const END: u32 = 0xFF_FFFF;
 /// Completions handled, and messages posted, in one step at most.
 const STEP_MAX: u32 = 64;
 
@@ -109,14 +107,13 @@ struct Source {
 
 impl Source {
     fn new(offer: Offer) -> Source {
-        let made = Histogram::new_with_bounds(1, 60_000_000_000, 3);
         Source {
             offer,
             began: None,
             sent: 0,
             answered: 0,
             going: None,
-            latencies: made.unwrap_or_else(|error| unreachable!("constant bounds: {error}")),
+            latencies: role::times(),
             last: Moment::default(),
             over: false,
         }
@@ -326,6 +323,11 @@ fn fill(measured: &[Vec<Answered>], into: &mut Experiment) {
         into.facts.push(Fact::new("highest offered rate that is kept", "1/s", answered(kept)));
         let p99 = measured[kept].iter().map(|one| one.latency_ns[1] as f64 / 1e3).collect();
         into.facts.push(Fact::new("p99 of the round trip at that rate", "us", p99));
+        if let Some(next) = RATES.get(kept + 1) {
+            into.limit = format!("{} are not answered in time.", quantity(*next, "1/s"));
+        }
+    } else if !measured[0].is_empty() {
+        into.limit = format!("Not even {} are answered in time.", quantity(RATES[0], "1/s"));
     }
 }
 

@@ -15,12 +15,18 @@ pub(super) fn table(title: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Tabl
 
 /// Lists the facts: columns that would be empty are left out.
 pub(super) fn facts(facts: &[Fact]) -> Table {
-    let is_single = facts.iter().all(|fact| fact.samples.len() == 1);
+    let count = facts.first().map_or(0, |fact| fact.samples.len());
+    let is_alike = facts.iter().all(|fact| fact.samples.len() == count);
+    let is_single = is_alike && count == 1;
+    let spread = format!("spread of {count} samples");
     let has_floors = facts.iter().any(|fact| fact.beside.is_some());
     let has_targets = facts.iter().any(|fact| fact.target.is_some());
     let mut columns = vec!["", if is_single { "one sample" } else { "median" }];
     if !is_single {
-        columns.extend(["spread", "samples"]);
+        columns.push(if is_alike { &spread } else { "spread" });
+    }
+    if !is_alike {
+        columns.push("samples");
     }
     if has_floors {
         columns.extend(["ratio", "beside", ""]);
@@ -34,6 +40,8 @@ pub(super) fn facts(facts: &[Fact]) -> Table {
         row.push(Cell::Number(quantity(summary.median, &fact.unit)));
         if !is_single {
             row.push(Cell::Number(words::spread(&summary, &fact.unit)));
+        }
+        if !is_alike {
             row.push(Cell::Number(summary.count.to_string()));
         }
         if has_floors {

@@ -19,14 +19,13 @@ use super::{fit, floor};
 use crate::Error;
 use crate::environment::{Environment, Plan};
 use crate::result::{Experiment, Fact};
-use crate::role::{Role, Side, Site, Step, TrialKind};
+use crate::role::{END, Role, Side, Site, Step, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "checked", make };
 /// Behind each block \[byte\].
 const CRC_BYTES: u64 = 4;
 /// Ends the far side.
-const END: u32 = 0xFF_FFFF;
 /// A block that is damaged so often in a row is no accident.
 const REPEATS_MAX: u32 = 100;
 /// Blocks under way without a check.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::show;
 use crate::Error;
-use crate::role::{Role, Side, Site, Step, Transfer, TrialKind};
+use crate::role::{END, Role, Side, Site, Step, Transfer, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "crowd", make };
@@ -21,7 +21,6 @@ pub const TRIAL: TrialKind = TrialKind { name: "crowd", make };
 /// words that arrive before its trial begins are lost.
 const HELLO: u32 = 0xFF_FFFD;
 const READY: u32 = 0xFF_FFFE;
-const END: u32 = 0xFF_FFFF;
 /// Size of a region \[byte\]: a page.
 const REGION_BYTES: u64 = 4096;
 /// Of the trial's regions: they hold nothing but what the benchmark puts there.

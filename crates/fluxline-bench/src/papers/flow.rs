@@ -12,12 +12,10 @@ use serde_json::Value;
 
 use super::show;
 use crate::Error;
-use crate::role::{Role, Side, Site, Step, Transfer, TrialKind};
+use crate::role::{self, END, Listener, Role, Side, Site, Step, Transfer, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "flow", make };
-/// Ends the far side; never the number of a batch.
-const END: u32 = 0xFF_FFFF;
 /// Completions handled in one step at most, and batches begun.
 const STEP_MAX: u32 = 64;
 /// Blocks begin at multiples of this \[byte\]: a line of the cache, and SCI's buffers. Source:
@@ -87,7 +85,7 @@ fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     }
     Ok(match side {
         Side::Near => Box::new(Source::new(flow)),
-        Side::Far => Box::new(Sink { flow, heard: 0, ends: false }),
+        Side::Far => Box::new(Listener::new(if flow.kind == Kind::Put { batches } else { 0 })),
     })
 }
 
@@ -111,7 +109,6 @@ struct Source {
 
 impl Source {
     fn new(flow: Flow) -> Source {
-        let made = Histogram::new_with_bounds(1, 60_000_000_000, 3);
         Source {
             flow,
             posted: 0,
@@ -120,7 +117,7 @@ impl Source {
             begun: std::collections::VecDeque::new(),
             began: None,
             ended: Moment::default(),
-            times: made.unwrap_or_else(|error| unreachable!("constant bounds: {error}")),
+            times: role::times(),
             end: None,
             said: false,
         }
@@ -233,45 +230,5 @@ impl Role for Source {
         let seconds = self.ended.since(self.began.unwrap_or_default()).as_ns() as f64 / 1e9;
         let batch_ns = [at(0.5), at(0.99), self.times.max()];
         serde_json::to_value(Flowed { seconds, batch_ns }).unwrap_or_default()
-    }
-}
-
-/// The far end: hears the doorbells in order.
-struct Sink {
-    flow: Flow,
-    heard: u64,
-    ends: bool,
-}
-
-impl Role for Sink {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        let mut worked = false;
-        for _ in 0..STEP_MAX {
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
-            let Completion::Notified { value, .. } = what else { continue };
-            match site.noticed(value) {
-                Some(END) => self.ends = true,
-                Some(number) if u64::from(number) == self.heard => self.heard += 1,
-                Some(number) => {
-                    let what = format!("doorbell {number} came instead of {}", self.heard);
-                    return Err(Error::Defect { what });
-                }
-                None => {}
-            }
-        }
-        if self.ends {
-            let expected = if self.flow.kind == Kind::Put { self.flow.batches } else { 0 };
-            if self.heard != expected {
-                let what = format!("{} doorbells came of {expected}", self.heard);
-                return Err(Error::Defect { what });
-            }
-            return Ok(Step::Done);
-        }
-        Ok(if worked { Step::Worked } else { Step::Idle(None) })
-    }
-
-    fn outcome(&mut self) -> Value {
-        Value::Null
     }
 }

@@ -24,13 +24,12 @@ use super::show::{self, BLOCK, Samples, middle, series};
 use crate::Error;
 use crate::environment::{Environment, Plan};
 use crate::result::{Experiment, Fact};
-use crate::role::{Role, Side, Site, Step, Transfer, TrialKind};
+use crate::role::{END, Listener, Role, Side, Site, Step, Transfer, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "stores", make };
 /// The label of the fact that `--save` keeps.
 pub const CROSSOVER: &str = "stores take less up to";
-const END: u32 = 0xFF_FFFF;
 /// Steps of a generator that make a quantum of computing: some tenths of a microsecond. Chosen:
 /// short beside a transfer of some KiB, long beside a reading of the clock.
 const QUANTUM_STEPS: u32 = 256;
@@ -83,7 +82,7 @@ fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     }
     Ok(match side {
         Side::Near => Box::new(Computer::new(task)),
-        Side::Far => Box::new(Listener { ends: false }),
+        Side::Far => Box::new(Listener::new(0)),
     })
 }
 
@@ -194,29 +193,6 @@ impl Role for Computer {
         let span = self.ended.unwrap_or_default().since(self.began.unwrap_or_default());
         let computed = Computed { seconds: span.as_ns() as f64 / 1e9, quanta: self.quanta };
         serde_json::to_value(computed).unwrap_or_default()
-    }
-}
-
-/// The far end: its memory is written without it; it drives its link.
-struct Listener {
-    ends: bool,
-}
-
-impl Role for Listener {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        let what = site.poll(fabric, now)?;
-        if let Some(Completion::Notified { value, .. }) = what {
-            self.ends |= site.noticed(value) == Some(END);
-        }
-        Ok(match (self.ends, what) {
-            (true, _) => Step::Done,
-            (_, Some(_)) => Step::Worked,
-            _ => Step::Idle(None),
-        })
-    }
-
-    fn outcome(&mut self) -> Value {
-        Value::Null
     }
 }
 

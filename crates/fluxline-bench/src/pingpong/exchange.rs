@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Measured, Mode, Task, Way};
 use crate::Error;
-use crate::role::{Role, Side, Site, Step, Transfer, TrialKind};
+use crate::role::{self, Role, Side, Site, Step, Transfer, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "exchange", make };
@@ -93,7 +93,7 @@ impl Exchange {
             going: None,
             began: Moment::default(),
             before: Moment::default(),
-            trips: trips(),
+            trips: role::times(),
             measured: Measured::default(),
             dummy: vec![0; if task.cold { FLUSH_BYTES } else { 0 }],
             scratch: Vec::new(),
@@ -331,12 +331,6 @@ impl Exchange {
         }
         Ok(worked)
     }
-}
-
-/// Times of single repeats \[ns\], to three digits, up to a minute.
-fn trips() -> Histogram<u64> {
-    let made = Histogram::new_with_bounds(1, 60_000_000_000, 3);
-    made.unwrap_or_else(|error| unreachable!("bounds that are constants: {error}"))
 }
 
 impl Role for Exchange {

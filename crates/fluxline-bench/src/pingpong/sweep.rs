@@ -243,7 +243,8 @@ impl Sizes {
         if !p50_us.is_empty() {
             into.facts.push(Fact::new(format!("{label}, p50"), "us", p50_us.clone()));
         }
-        into.facts.push(Fact::new(format!("{label}, {BEST_MEAN}"), "us", in_us(&size.least_s)));
+        let best_us = in_us(&size.least_s);
+        into.facts.push(Fact::new(format!("{label}, {BEST_MEAN}"), "us", best_us.clone()));
         let middle = |samples: &Vec<f64>| median(samples).unwrap_or(0.0);
         let best = rates.iter().max_by(|one, other| middle(one.1).total_cmp(&middle(other.1)));
         let Some((best_bytes, best)) = best else { return };
@@ -259,7 +260,7 @@ impl Sizes {
         into.limit = format!(
             "Below {} the {} of each message limit, above it the {} of the copy.",
             quantity(half_bytes, "B"),
-            quantity(middle(&in_us(&size.least_s)), "us"),
+            quantity(middle(if p50_us.is_empty() { &best_us } else { p50_us }), "us"),
             quantity(middle(best), "Gb/s"),
         );
     }

@@ -5,13 +5,12 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use super::{Measured, Mode, Task};
 use crate::Error;
 use crate::environment::{Conversation, Service};
-use crate::role::Side;
+use crate::role::{self, Side};
 
 /// The service of the far end.
 pub const SERVICE: Service = Service { name: "tcp-exchange", run: serve };
@@ -118,8 +117,7 @@ impl End {
     fn exchange(&mut self, task: &Task) -> io::Result<Measured> {
         self.buffer.clear();
         self.buffer.resize(task.bytes as usize, b'a');
-        let made = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3);
-        let mut trips = made.map_err(io::Error::other)?;
+        let mut trips = role::times();
         let mut measured = Measured::default();
         for _ in 0..task.trials {
             self.sync()?;

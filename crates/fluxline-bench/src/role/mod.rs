@@ -4,6 +4,7 @@
 //! pause on a core of its own, and in virtual time on a simulated cluster.
 
 mod join;
+mod listener;
 
 use std::sync::Arc;
 
@@ -12,11 +13,13 @@ use fluxline_proto::fabric::{
     Capabilities, Completion, EndpointId, Fabric, Local, Memory, PostError, RegionId, RemoteId,
     Slice, Target, Work,
 };
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Error;
 pub use join::Joining;
+pub use listener::Listener;
 
 /// The end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,6 +144,16 @@ impl Site {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The notification that ends the far end of a one-way trial; never the number of a message.
+pub const END: u32 = (1 << VALUE_BITS) - 1;
+
+/// Makes a histogram of times \[ns\], with three digits, up to a minute.
+#[must_use]
+pub fn times() -> Histogram<u64> {
+    let made = Histogram::new_with_bounds(1, 60_000_000_000, 3);
+    made.unwrap_or_else(|error| unreachable!("bounds that are constants: {error}"))
 }
 
 /// A transfer of any length by puts, each as long as the link takes; the last one notifies.

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::escape::escape;
 use crate::page::{Cell, Table};
 
-/// Columns of a table that may stand beside a plot; more would be cut off there. By eye.
-const NARROW_COLUMNS_MAX: usize = 5;
+/// A table with more columns has a row of its own: beside a plot its texts would wrap. By eye.
+const NARROW_COLUMNS_MAX: usize = 2;
 
 /// Writes a table.
 pub(super) fn push(out: &mut String, table: &Table) {
