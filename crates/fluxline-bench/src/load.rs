@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::Error;
 use crate::environment::{Environment, Plan};
 use crate::kind::{ExperimentKind, Links};
-use crate::result::{Experiment, Fact, Point, Series};
+use crate::result::{Axis, Experiment, Fact, Point, Series, axis};
 use crate::role::{self, END, Role, Side, Site, Step, Transfer, TrialKind};
 use crate::statistics::median;
 
@@ -297,23 +297,17 @@ fn offered(environment: &mut dyn Environment, offer: &Offer) -> Result<Answered,
 }
 
 fn fill(measured: &[Vec<Answered>], into: &mut Experiment) {
-    let series = |label: &str, y: (&str, &str), of: &dyn Fn(&Answered) -> f64| {
+    let series = |label: &str, y: Axis<'_>, of: &dyn Fn(&Answered) -> f64| {
         let samples = |answers: &Vec<Answered>| answers.iter().map(of).collect::<Vec<f64>>();
         let points = RATES.iter().zip(measured).filter(|(_, answers)| !answers.is_empty());
-        Series {
-            label: label.to_owned(),
-            x_label: "offered".to_owned(),
-            x_unit: "1/s".to_owned(),
-            y_label: y.0.to_owned(),
-            y_unit: y.1.to_owned(),
-            points: points.map(|(x, all)| Point { x: *x, samples: samples(all) }).collect(),
-        }
+        let points = points.map(|(x, all)| Point { x: *x, samples: samples(all) }).collect();
+        Series::new(label, axis("offered", "1/s"), y, points)
     };
     for (place, label) in ["p50", "p99", "p99.9", "longest"].into_iter().enumerate() {
-        let y = ("round trip from when it was due", "us");
+        let y = axis("round trip from when it was due", "us");
         into.series.push(series(label, y, &|one| one.latency_ns[place] as f64 / 1e3));
     }
-    into.series.push(series("answered", ("answered", "1/s"), &|one| one.rate));
+    into.series.push(series("answered", axis("answered", "1/s"), &|one| one.rate));
     let answered =
         |place: usize| -> Vec<f64> { measured[place].iter().map(|one| one.rate).collect() };
     let keeps = |place: &usize| {

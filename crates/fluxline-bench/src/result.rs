@@ -176,6 +176,36 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
+/// The name and the unit of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis<'a> {
+    /// The quantity.
+    pub label: &'a str,
+    /// Its unit; empty: a plain number.
+    pub unit: &'a str,
+}
+
+/// Makes an axis.
+#[must_use]
+pub const fn axis<'a>(label: &'a str, unit: &'a str) -> Axis<'a> {
+    Axis { label, unit }
+}
+
+impl Series {
+    /// Makes a curve.
+    #[must_use]
+    pub fn new(label: &str, x: Axis<'_>, y: Axis<'_>, points: Vec<Point>) -> Series {
+        Series {
+            label: label.to_owned(),
+            x_label: x.label.to_owned(),
+            x_unit: x.unit.to_owned(),
+            y_label: y.label.to_owned(),
+            y_unit: y.unit.to_owned(),
+            points,
+        }
+    }
+}
+
 /// The samples at one x: every repetition, not only the median.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {

@@ -9,17 +9,16 @@ use crate::Error;
 use crate::environment::{Environment, Plan};
 use crate::host::busy;
 use crate::kind::ExperimentKind;
+use crate::real::Link;
 use crate::registry;
 use crate::result::{Experiment, Report, SCHEMA};
 
 /// Chooses the experiments of a link: those named, or the default ones.
 ///
 /// Errors: an unknown name, or an experiment that this link cannot run.
-pub fn choose(
-    only: &[String],
-    (scheme, has_fabric): (&str, bool),
-) -> Result<Vec<&'static ExperimentKind>, Error> {
-    let fits = |entry: &&ExperimentKind| entry.links.include(scheme, has_fabric);
+pub fn choose(only: &[String], link: &Link) -> Result<Vec<&'static ExperimentKind>, Error> {
+    let scheme = link.scheme();
+    let fits = |entry: &&ExperimentKind| entry.links.include(scheme, link.has_fabric());
     if only.is_empty() {
         return Ok(registry::experiments().filter(|one| one.by_default && fits(one)).collect());
     }
@@ -117,18 +116,19 @@ mod tests {
 
     #[test]
     fn experiments_are_chosen_by_link_and_name_or_refused_with_what_there_is() {
-        let names = |only: &[&str], link| {
+        let names = |only: &[&str], link: &str| {
+            let link = Link::parse(link).expect("a link");
             let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-            let chosen = choose(&only, link)?;
+            let chosen = choose(&only, &link)?;
             Ok::<_, Error>(chosen.iter().map(|entry| entry.name).collect::<Vec<_>>())
         };
-        let udp = names(&[], ("udp", true)).expect("some");
+        let udp = names(&[], "udp://127.0.0.1").expect("some");
         assert!(udp.contains(&"pingpong") && udp.contains(&"load"), "{udp:?}");
-        assert!(!names(&[], ("tcp", false)).expect("some").contains(&"load"));
-        assert_eq!(names(&["cold"], ("shm", true)).expect("one"), ["cold"]);
-        let error = names(&["pinpong"], ("shm", true)).expect_err("none").to_string();
+        assert!(!names(&[], "tcp://127.0.0.1").expect("some").contains(&"load"));
+        assert_eq!(names(&["cold"], "shm://").expect("one"), ["cold"]);
+        let error = names(&["pinpong"], "shm://").expect_err("none").to_string();
         assert!(error.contains("pingpong"), "{error}");
-        let error = names(&["load"], ("tcp", false)).expect_err("none").to_string();
+        let error = names(&["load"], "tcp://127.0.0.1").expect_err("none").to_string();
         assert!(error.contains("load is not possible on tcp://"), "{error}");
     }
 

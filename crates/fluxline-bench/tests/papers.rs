@@ -47,7 +47,7 @@ fn measured(url: &str, only: &[&str], plan: &Plan) -> Report {
         });
         let link = Link::parse(url).expect("a link");
         let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-        let entries = run::choose(&only, (link.scheme(), link.has_fabric())).expect("experiments");
+        let entries = run::choose(&only, &link).expect("experiments");
         let mut report = run::begin(url, plan, json!({}));
         let mut near = near(url, address);
         let ended = run::run(&mut near, plan, &entries, &mut report);

@@ -89,7 +89,7 @@ fn measured(url: &str, only: &[&str]) -> Report {
     let mut near = connect(url, far.address, KEY).expect("it serves");
     let link = Link::parse(url).expect("a link");
     let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-    let entries = run::choose(&only, (link.scheme(), link.has_fabric())).expect("experiments");
+    let entries = run::choose(&only, &link).expect("experiments");
     let mut report = run::begin(url, &plan(), json!({}));
     let ended = run::run(&mut near, &plan(), &entries, &mut report);
     ended.unwrap_or_else(|error| panic!("{url}: {error}"));
@@ -192,7 +192,7 @@ fn a_far_side_that_stops_in_the_middle_is_noticed_and_what_was_measured_is_kept(
     let near = connect_and_tell("shm://", far.address, KEY, stops_there);
     let mut near = near.expect("it serves");
     let names = ["integrity", "pingpong", "stream"].map(str::to_owned);
-    let entries = run::choose(&names, ("shm", true)).expect("experiments");
+    let entries = run::choose(&names, &Link::Shm).expect("experiments");
     let plan = Plan { rounds: 1000, ..plan() };
     let mut report = run::begin("shm://", &plan, json!({}));
     let began = Instant::now();

@@ -113,7 +113,7 @@ fn push_plot(out: &mut String, of: &Plot) {
 
 fn push_map(out: &mut String, of: &HeatMap) {
     push_title(out, &of.title);
-    let Some((low, high)) = heat::range(of) else {
+    let Some(heat::Range { low, high }) = heat::range(of) else {
         out.push_str("nothing to show\n");
         return;
     };

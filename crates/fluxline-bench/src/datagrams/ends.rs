@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::far::{Parameters, Responder, SERVICE};
 use super::message::{Answer, Host, Request};
 use super::senders::Senders;
-use super::trial::{self, Far, Trial, TrialPlan, ask, out_of_turn};
+use super::trial::{self, Far, Receiver, Trial, TrialPlan, ask, out_of_turn};
 use crate::Error;
 use crate::environment::{Conversation, Environment};
 
@@ -63,7 +63,8 @@ impl Ends for InProcess {
 
     fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error> {
         self.number = self.number.wrapping_add(1);
-        trial::run(&mut self.responder, (self.address, self.number), plan, &Senders::default())
+        let receiver = Receiver { address: self.address, number: self.number };
+        trial::run(&mut self.responder, receiver, plan, &Senders::default())
     }
 
     fn progress(&mut self, _done: usize, _all: usize, _what: &str) {}
@@ -123,12 +124,12 @@ impl Ends for Remote<'_> {
     fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error> {
         self.environment.stop().check()?;
         self.number = self.number.wrapping_add(1);
-        let (address, number) = (self.address, self.number);
+        let receiver = Receiver { address: self.address, number: self.number };
         let senders = Senders {
             program: self.environment.sender().cloned(),
             stop: self.environment.stop().clone(),
         };
-        self.with_far(&mut |far| trial::run(far, (address, number), plan.clone(), &senders))
+        self.with_far(&mut |far| trial::run(far, receiver, plan.clone(), &senders))
     }
 
     fn progress(&mut self, done: usize, all: usize, what: &str) {

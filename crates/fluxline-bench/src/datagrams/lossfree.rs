@@ -2,7 +2,7 @@
 //!
 //! Source: RFC 2544, section 26.1; its trials are 60 s long, ours as long as asked.
 
-use crate::result::{Beside, Experiment, Fact};
+use crate::result::{Beside, Experiment, Fact, axis};
 use crate::statistics::median;
 
 use super::curves::Curves;
@@ -56,6 +56,14 @@ const WITHIN_REACH: f64 = 0.7;
 /// (assumed)
 const HELD_UP_MAX: u32 = 4;
 
+/// A search: its size and path, and its number among all.
+struct Which {
+    bytes: usize,
+    path: Path,
+    done: usize,
+    all: usize,
+}
+
 /// The result of one search.
 struct SearchResult {
     path: Path,
@@ -73,9 +81,9 @@ fn search(
     ends: &mut dyn Ends,
     setting: &Setting,
     extent: &Extent,
-    (bytes, path): (usize, Path),
-    (done, all): (usize, usize),
+    which: &Which,
 ) -> Result<SearchResult, Error> {
+    let Which { bytes, path, done, all } = *which;
     let mut try_rate = |rate: Option<f64>| {
         let at = rate.map_or("as fast as it goes".to_owned(), |rate| format!("at {rate:.0}/s"));
         ends.progress(done, all, &format!("{bytes} B {}, {at}", path.name()));
@@ -139,8 +147,9 @@ impl Results {
     ) -> Result<(), Error> {
         let searches = searches(setting, extent)?;
         let all = searches.len();
-        for (done, &which) in searches.iter().enumerate() {
-            self.take(&search(ends, setting, extent, which, (done, all))?);
+        for (done, &(bytes, path)) in searches.iter().enumerate() {
+            let which = Which { bytes, path, done, all };
+            self.take(&search(ends, setting, extent, &which)?);
         }
         Ok(())
     }
@@ -156,15 +165,20 @@ impl Results {
         // Of no clean trial at all, the rate is a measured zero.
         let achieved: Vec<f64> = result.clean.iter().map(Trial::sent_rate).collect();
         let achieved = if achieved.is_empty() { vec![0.0] } else { achieved };
-        self.curves.add(&path, ("loss-free, intended", "datagrams/s"), bytes, found.rate);
+        self.curves.add(&path, axis("loss-free, intended", "datagrams/s"), bytes, found.rate);
         for trial in &result.clean {
             self.placed.add(trial);
             let late_us = trial.late_most_ns() as f64 / 1e3;
-            self.curves.add(&path, ("latest batch at the loss-free rate", "us"), bytes, late_us);
+            self.curves.add(
+                &path,
+                axis("latest batch at the loss-free rate", "us"),
+                bytes,
+                late_us,
+            );
         }
         for &rate in &achieved {
-            self.curves.add(&path, ("loss-free", "datagrams/s"), bytes, rate);
-            self.curves.add(&path, ("loss-free", "Gb/s"), bytes, gigabits(rate));
+            self.curves.add(&path, axis("loss-free", "datagrams/s"), bytes, rate);
+            self.curves.add(&path, axis("loss-free", "Gb/s"), bytes, gigabits(rate));
         }
         if !result.path.bare {
             self.loads(result);
@@ -188,7 +202,12 @@ impl Results {
         for place in &above.places {
             let share = 100.0 * place.datagrams as f64 / above.sent_datagrams().max(1) as f64;
             let label = format!("{}: {path}", place.name);
-            self.curves.add(&label, ("lost above the loss-free rate", "% of sent"), bytes, share);
+            self.curves.add(
+                &label,
+                axis("lost above the loss-free rate", "% of sent"),
+                bytes,
+                share,
+            );
         }
     }
 

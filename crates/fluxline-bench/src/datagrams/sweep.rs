@@ -3,7 +3,7 @@
 //! Source: Galli, TeraDAQ 2010: throughput, datagram rate, loss and each core's load on both
 //! sides, one and two senders, each on a core of its own where there are cores.
 
-use crate::result::{Experiment, Fact};
+use crate::result::{Experiment, Fact, axis};
 use crate::statistics::median;
 
 use super::curves::Curves;
@@ -86,11 +86,11 @@ impl Sweep {
         let label = label(path, senders);
         let rate = trial.received_rate();
         let curves = &mut self.curves;
-        curves.add(&label, ("received", "Gb/s"), bytes, trial.gigabits(rate));
-        curves.add(&label, ("received", "datagrams/s"), bytes, rate);
-        curves.add(&label, ("lost", "%"), bytes, 100.0 * trial.loss());
+        curves.add(&label, axis("received", "Gb/s"), bytes, trial.gigabits(rate));
+        curves.add(&label, axis("received", "datagrams/s"), bytes, rate);
+        curves.add(&label, axis("lost", "%"), bytes, 100.0 * trial.loss());
         if let Some(us) = placed::apart_us(&trial) {
-            curves.add(&label, ("first to last sender's beginning", "us"), bytes, us);
+            curves.add(&label, axis("first to last sender's beginning", "us"), bytes, us);
         }
         self.placed.add(&trial);
         if !path.bare {

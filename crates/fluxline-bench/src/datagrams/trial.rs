@@ -193,15 +193,25 @@ pub(super) fn out_of_turn(answer: &Answer) -> Error {
     Error::Garbled { what: format!("{answer:?} out of turn") }
 }
 
-/// Runs a trial against the receiver at `address`; `number` tells its datagrams from others'.
+/// The receiver of a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct Receiver {
+    /// Its address.
+    pub address: IpAddr,
+    /// The number of the trial in its datagrams.
+    pub number: u32,
+}
+
+/// Runs a trial.
 ///
 /// Errors: [`Error`]. Cost: the plan's time and some 10 ms; 160 ms more where datagrams are lost.
 pub fn run(
     far: &mut dyn Far,
-    (address, number): (IpAddr, u32),
+    receiver: Receiver,
     plan: TrialPlan,
     senders: &Senders,
 ) -> Result<Trial, Error> {
+    let Receiver { address, number } = receiver;
     let prepare = ReceivePlan {
         trial: number,
         path: plan.path,
@@ -292,7 +302,8 @@ mod tests {
     }
 
     fn trial(plan: TrialPlan) -> Trial {
-        run(&mut Responder::new(HERE.into()), (HERE.into(), 77), plan, &Senders::default()).unwrap()
+        let receiver = Receiver { address: HERE.into(), number: 77 };
+        run(&mut Responder::new(HERE.into()), receiver, plan, &Senders::default()).unwrap()
     }
 
     #[test]
@@ -356,7 +367,13 @@ mod tests {
         for bytes in [3, 70_000] {
             let responder = &mut Responder::new(HERE.into());
             let plan = plan(path, bytes, None);
-            let error = run(responder, (HERE.into(), 1), plan, &Senders::default()).unwrap_err();
+            let error = run(
+                responder,
+                Receiver { address: HERE.into(), number: 1 },
+                plan,
+                &Senders::default(),
+            )
+            .unwrap_err();
             assert!(error.to_string().contains("datagrams"), "{error}");
         }
     }

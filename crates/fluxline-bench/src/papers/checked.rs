@@ -18,7 +18,7 @@ use super::show::{self, BLOCK, Samples, middle, series};
 use super::{fit, floor};
 use crate::Error;
 use crate::environment::{Environment, Plan};
-use crate::result::{Experiment, Fact};
+use crate::result::{Experiment, Fact, axis};
 use crate::role::{END, Role, Side, Site, Step, TrialKind};
 
 /// The trial.
@@ -400,12 +400,12 @@ fn fill(
     let of = |way: Way| ways.get(&way);
     for (way, name) in WAYS {
         let Some(by_size) = of(way) else { continue };
-        into.series.push(series(name, BLOCK, ("throughput", "Gb/s"), &by_size.gbps));
+        into.series.push(series(name, BLOCK, axis("throughput", "Gb/s"), &by_size.gbps));
     }
     for (way, name) in WAYS {
         let Some(by_size) = of(way) else { continue };
         let label = format!("{name}, time");
-        into.series.push(series(&label, BLOCK, ("time of a block", "us"), &by_size.us));
+        into.series.push(series(&label, BLOCK, axis("time of a block", "us"), &by_size.us));
     }
     into.facts.push(Fact::new("damaged blocks, repeated", "", vec![repeated as f64]));
     let (Some(plain), Some(checked)) = (of(Way::Plain), of(Way::Checked)) else { return };

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::show::{self, Samples, middle, series};
 use crate::Error;
 use crate::environment::{Conversation, Environment, Plan, Service};
-use crate::result::{Experiment, Fact};
+use crate::result::{Experiment, Fact, axis};
 
 /// The service of the far end.
 pub const SERVICE: Service = Service { name: "incast", run: serve };
@@ -139,7 +139,16 @@ impl Gather {
     }
 }
 
-/// One of those that put.
+/// The gathering node, as its senders know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Gathering<'a> {
+    /// Its name.
+    pub peer: &'a str,
+    /// The key of its region.
+    pub key: u64,
+}
+
+/// A node that puts.
 pub struct Sender {
     number: u32,
     key: Key,
@@ -155,9 +164,10 @@ impl Sender {
     /// Begins to connect to `peer`. Errors: [`Error`].
     pub fn new(
         fabric: &mut dyn Fabric,
+        gathering: &Gathering<'_>,
         number: u32,
-        (peer, key): (&str, u64),
     ) -> Result<Sender, Error> {
+        let Gathering { peer, key } = *gathering;
         let own = fabric.register(BLOCK_BYTES)?;
         let endpoint = fabric.connect(peer, Reliability::Reliable)?;
         let key = Key(key);
@@ -319,7 +329,7 @@ fn send(
     let mut nodes = Vec::new();
     for (number, url) in urls.iter().enumerate() {
         let mut fabric = fluxline::open(url)?;
-        let sender = Sender::new(&mut *fabric, number as u32, (peer, task.key))?;
+        let sender = Sender::new(&mut *fabric, &Gathering { peer, key: task.key }, number as u32)?;
         nodes.push((fabric, sender));
     }
     let mut watch = Watch::new();
@@ -380,9 +390,9 @@ pub fn run(
 ) -> Result<(), Error> {
     let (mut gbps, mut fairness) = (Samples::new(), Samples::new());
     let ended = measure(environment, plan, &mut gbps, &mut fairness);
-    let x = ("senders", "");
-    into.series.push(series("all together", x, ("throughput", "Gb/s"), &gbps));
-    let even = ("fairness of shares (Jain)", "");
+    let x = axis("senders", "");
+    into.series.push(series("all together", x, axis("throughput", "Gb/s"), &gbps));
+    let even = axis("fairness of shares (Jain)", "");
     into.series.push(series("when the first is done", x, even, &fairness));
     if let (Some(one), Some(all)) = (gbps.first_key_value(), gbps.last_key_value()) {
         for (senders, samples) in [one, all] {

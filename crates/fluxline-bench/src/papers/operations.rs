@@ -10,7 +10,7 @@ use super::flow::{self, Flow, Flowed, Kind};
 use super::show::{self, BLOCK, Samples, middle, series};
 use crate::Error;
 use crate::environment::{Environment, Plan};
-use crate::result::{Experiment, Fact};
+use crate::result::{Experiment, Fact, axis};
 
 /// The approximate time of a trial \[s\]: with `--quick`, and without. Chosen: some thousand small
 /// operations, so that a pause of the host is a small part of it or an outlier of its own.
@@ -129,12 +129,12 @@ fn set_up(elapsed_us: &Samples) -> Vec<f64> {
 fn fill_put_get(environment: &dyn Environment, kinds: &[(Kind, BySize); 2], into: &mut Experiment) {
     let names = ["put", "get"];
     for (name, (_, by_size)) in names.iter().zip(kinds) {
-        let y = ("elapsed time", "us");
+        let y = axis("elapsed time", "us");
         into.series.push(series(&format!("{name}, one at a time"), BLOCK, y, &by_size.elapsed_us));
     }
     for (name, (_, by_size)) in names.iter().zip(kinds) {
         let label = format!("{name}, {DEPTH} under way");
-        into.series.push(series(&label, BLOCK, ("throughput", "Gb/s"), &by_size.gbps));
+        into.series.push(series(&label, BLOCK, axis("throughput", "Gb/s"), &by_size.gbps));
     }
     for (name, (_, by_size)) in names.iter().zip(kinds) {
         let label = format!("set-up time of a {name}, by fit");
@@ -181,7 +181,7 @@ pub fn combining(
     let fits = |bytes: &u64| *bytes <= 64 << 10;
     let blocks = some(blocks(environment, plan).into_iter().filter(fits).collect())?;
     let mut by_degree: BTreeMap<u64, Degree> = BTreeMap::new();
-    let ended = measure_degrees(environment, plan, (&degrees, &blocks), &mut by_degree);
+    let ended = measure_degrees(environment, plan, &degrees, &blocks, &mut by_degree);
     let calls = calls(environment, plan, &degrees)?;
     fill_degrees(&by_degree, &calls, into);
     ended
@@ -190,7 +190,8 @@ pub fn combining(
 fn measure_degrees(
     environment: &mut dyn Environment,
     plan: &Plan,
-    (degrees, blocks): (&[u64], &[u64]),
+    degrees: &[u64],
+    blocks: &[u64],
     by_degree: &mut BTreeMap<u64, Degree>,
 ) -> Result<(), Error> {
     let mut hints = BTreeMap::new();
@@ -244,11 +245,11 @@ const SMALL_BYTES: usize = 64;
 fn fill_degrees(by_degree: &BTreeMap<u64, Degree>, calls: &[Samples; 2], into: &mut Experiment) {
     for (combined, degree) in by_degree {
         let label = format!("{combined} combined");
-        into.series.push(series(&label, BLOCK, ("throughput", "Gb/s"), &degree.gbps));
+        into.series.push(series(&label, BLOCK, axis("throughput", "Gb/s"), &degree.gbps));
     }
     for (combined, degree) in by_degree {
         let label = format!("{combined} combined, time of all");
-        into.series.push(series(&label, BLOCK, ("elapsed time", "us"), &degree.elapsed_us));
+        into.series.push(series(&label, BLOCK, axis("elapsed time", "us"), &degree.elapsed_us));
     }
     // Of the smallest block: operations per second by degree.
     let smallest = by_degree.values().filter_map(|degree| degree.gbps.keys().next()).min().copied();
@@ -260,8 +261,8 @@ fn fill_degrees(by_degree: &BTreeMap<u64, Degree>, calls: &[Samples; 2], into: &
             Some((*combined, degree.gbps.get(&bytes)?.iter().map(to_rate).collect()))
         })
         .collect();
-    let x = ("combined", "");
-    let y = ("operations", "M/s");
+    let x = axis("combined", "");
+    let y = axis("operations", "M/s");
     into.series.push(series(&format!("puts of {} B", smallest.unwrap_or(0)), x, y, &rates));
     for (name, samples) in ["sendmmsg", "trains"].iter().zip(calls) {
         if !samples.is_empty() {

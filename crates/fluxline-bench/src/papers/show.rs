@@ -8,34 +8,24 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::environment::Environment;
-use crate::result::{Point, Series};
+use crate::result::{Axis, Point, Series, axis};
 use crate::role::TrialKind;
 use crate::statistics::median;
 
 /// Samples, one a round, by size, number or degree.
 pub type Samples = BTreeMap<u64, Vec<f64>>;
 
-/// An axis of a series: name and unit.
-pub type Axis = (&'static str, &'static str);
-
 /// Blocks by size.
-pub const BLOCK: Axis = ("block", "B");
+pub const BLOCK: Axis<'static> = axis("block", "B");
 
 /// The longest block of any trial \[byte\]: roles keep one in memory of their own. Chosen: far
 /// above the largest that any experiment takes.
 pub const BYTES_MAX: u64 = 1 << 28;
 
 /// A curve out of samples.
-pub fn series(label: &str, x: Axis, y: Axis, samples: &Samples) -> Series {
+pub fn series(label: &str, x: Axis<'_>, y: Axis<'_>, samples: &Samples) -> Series {
     let point = |(x, samples): (&u64, &Vec<f64>)| Point { x: *x as f64, samples: samples.clone() };
-    Series {
-        label: label.to_owned(),
-        x_label: x.0.to_owned(),
-        x_unit: x.1.to_owned(),
-        y_label: y.0.to_owned(),
-        y_unit: y.1.to_owned(),
-        points: samples.iter().map(point).collect(),
-    }
+    Series::new(label, x, y, samples.iter().map(point).collect())
 }
 
 /// Returns the median, or NaN.

@@ -23,7 +23,7 @@ use super::flow::{self, Flow, Flowed, Kind};
 use super::show::{self, BLOCK, Samples, middle, series};
 use crate::Error;
 use crate::environment::{Environment, Plan};
-use crate::result::{Experiment, Fact};
+use crate::result::{Experiment, Fact, axis};
 use crate::role::{END, Listener, Role, Side, Site, Step, Transfer, TrialKind};
 
 /// The trial.
@@ -220,7 +220,7 @@ pub fn run(
     let least = plan.sizes[0].max(8).next_power_of_two();
     let sizes = show::powers(least, most, if plan.quick { 4 } else { 2 });
     let mut taken = Taken::default();
-    let ended = measure(environment, plan, (copying, &sizes), &mut taken);
+    let ended = measure(environment, plan, copying, &sizes, &mut taken);
     fill(&taken, copying, into);
     ended
 }
@@ -228,7 +228,8 @@ pub fn run(
 fn measure(
     environment: &mut dyn Environment,
     plan: &Plan,
-    (copying, sizes): (Way, &[u64]),
+    copying: Way,
+    sizes: &[u64],
     taken: &mut Taken,
 ) -> Result<(), Error> {
     let trial_seconds = TRIAL_SECONDS[usize::from(!plan.quick)];
@@ -301,19 +302,19 @@ fn crossover(copying_us: &Samples, descriptor_us: &Samples) -> Option<u64> {
 
 fn fill(taken: &Taken, copying: Way, into: &mut Experiment) {
     let name = if copying == Way::Store { "stores" } else { "copied before posting" };
-    let from_thread = ("taken from a computing thread", "us");
+    let from_thread = axis("taken from a computing thread", "us");
     into.series.push(series(name, BLOCK, from_thread, &taken.copying_us));
     into.series.push(series("descriptors", BLOCK, from_thread, &taken.descriptor_us));
     if !taken.kernel_us.is_empty() {
         let label = "through the kernel: written to a local socket and read";
         into.series.push(series(label, BLOCK, from_thread, &taken.kernel_us));
     }
-    let left = ("of a transfer's time left for computing", "%");
+    let left = axis("of a transfer's time left for computing", "%");
     let of_copying = taken.left(&taken.copying_us);
     into.series.push(series(&format!("{name}, left"), BLOCK, left, &of_copying));
     let of_descriptors = taken.left(&taken.descriptor_us);
     into.series.push(series("descriptors, left", BLOCK, left, &of_descriptors));
-    let whole = ("from post to placed", "us");
+    let whole = axis("from post to placed", "us");
     into.series.push(series("descriptors, whole", BLOCK, whole, &taken.whole_us));
     let Some(at) = crossover(&taken.copying_us, &taken.descriptor_us) else { return };
     let is_window = copying == Way::Store;

@@ -297,7 +297,8 @@ fn an_incast_in_virtual_time_gathers_all_of_everybody_evenly() {
     let mut nodes: Vec<(MemoryFabric, Sender)> = (0..5)
         .map(|number| {
             let mut node = lab.node(&format!("sender-{number}")).expect("a new name");
-            let sender = Sender::new(&mut node, number, ("gather", 5)).expect("it is there");
+            let gathering = incast::Gathering { peer: "gather", key: 5 };
+            let sender = Sender::new(&mut node, &gathering, number).expect("it is there");
             (node, sender)
         })
         .collect();

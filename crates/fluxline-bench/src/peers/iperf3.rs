@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::flow::{Flow, loss_free};
-use super::program::{Pair, Program, command, own_version};
+use super::program::{Listens, Pair, Program, command, own_version};
 use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program =
@@ -39,7 +39,7 @@ impl Iperf3 {
         let mut pair = Pair {
             name: "iperf3",
             server,
-            listens: (Path::Tcp, port),
+            listens: Listens { path: Path::Tcp, port: port },
             client,
             is_interrupted: false,
         };

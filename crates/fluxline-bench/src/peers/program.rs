@@ -184,9 +184,9 @@ impl Running {
     }
 
     /// Waits until it listens. Errors: it ends, or does not listen for long.
-    fn listens(&mut self, (path, port): (Path, u16), run: &Run<'_>) -> Result<(), NoNumber> {
+    fn wait_until(&mut self, listens: Listens, run: &Run<'_>) -> Result<(), NoNumber> {
         let began = Instant::now();
-        while !listening::is_open(path, port) {
+        while !listening::is_open(listens.path, listens.port) {
             if run.stop.is_over() {
                 return Err(NoNumber::Over(Error::Interrupted));
             }
@@ -231,6 +231,15 @@ pub fn output(name: &str, command: &mut Command, run: &Run<'_>) -> Result<Said, 
     }
 }
 
+/// The port on which a server listens.
+#[derive(Clone, Copy, Debug)]
+pub struct Listens {
+    /// TCP or UDP.
+    pub path: Path,
+    /// The port.
+    pub port: u16,
+}
+
 /// A server and its client.
 pub struct Pair<'a> {
     /// The name of the peer.
@@ -238,7 +247,7 @@ pub struct Pair<'a> {
     /// The server, and where it listens before the client may come.
     pub server: Command,
     /// Its address.
-    pub listens: (Path, u16),
+    pub listens: Listens,
     /// The client.
     pub client: Command,
     /// The server goes on until it is asked to end.
@@ -251,7 +260,7 @@ impl Pair<'_> {
     /// Errors: one fails, or takes too long. Whichever still runs is killed.
     pub fn run(&mut self, run: &Run<'_>) -> Result<[Said; 2], NoNumber> {
         let mut server = start(self.name, &mut self.server)?;
-        server.listens(self.listens, run)?;
+        server.wait_until(self.listens, run)?;
         let client = output(self.name, &mut self.client, run)?;
         if self.is_interrupted {
             server.interrupt();
@@ -351,7 +360,7 @@ mod tests {
         let mut pair = Pair {
             name: "peer",
             server: shell("echo 'error: port taken' >&2; exit 1"),
-            listens: (Path::Tcp, 1),
+            listens: Listens { path: Path::Tcp, port: 1 },
             client: shell("exit 0"),
             is_interrupted: false,
         };

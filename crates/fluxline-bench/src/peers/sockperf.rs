@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::flow::{Flow, loss_free};
 use super::iperf3::buffer_bytes;
-use super::program::{Pair, Program, Said, command, own_version};
+use super::program::{Listens, Pair, Program, Said, command, own_version};
 use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program =
@@ -46,7 +46,7 @@ impl Sockperf {
         let mut pair = Pair {
             name: "sockperf",
             server: at(&["sr"], run.cores[1]),
-            listens: (cell.path, port),
+            listens: Listens { path: cell.path, port: port },
             client,
             is_interrupted: true,
         };

@@ -9,7 +9,7 @@ use super::schedule::{Config, Schedule, TRIAL_SECONDS, TRIALS};
 use super::{Measured, Mode, Task, Way, exchange, tcp};
 use crate::Error;
 use crate::environment::{Conversation, Environment, Plan};
-use crate::result::{Experiment, Fact, Point, Series};
+use crate::result::{Axis, Experiment, Fact, Point, Series, axis};
 use crate::statistics::median;
 
 /// The label of the mean over a trial's repeats, in the shortest of three trials. Source: netpipe.c,
@@ -217,7 +217,7 @@ impl Sizes {
     fn fill(&self, kind: &Kind, into: &mut Experiment) {
         let label = kind.time_label();
         let time =
-            |name: &str, of: &dyn Fn(&Size) -> Vec<f64>| self.series(name, (label, "us"), of);
+            |name: &str, of: &dyn Fn(&Size) -> Vec<f64>| self.series(name, axis(label, "us"), of);
         if kind.mode == Mode::PingPong {
             for (index, name) in ["p50", "p99", "p99.9"].into_iter().enumerate() {
                 into.series.push(time(name, &|size| size.percentiles_us[index].clone()));
@@ -227,11 +227,11 @@ impl Sizes {
         let rates: BTreeMap<u64, Vec<f64>> =
             self.0.iter().map(|(bytes, size)| (*bytes, kind.rates(*bytes, size))).collect();
         let points = rates.iter().map(|(bytes, samples)| point(*bytes, samples.clone())).collect();
-        into.series.push(series("throughput", ("throughput", "Gb/s"), points));
+        into.series.push(series("throughput", axis("throughput", "Gb/s"), points));
         self.facts(kind, &rates, into);
     }
 
-    fn series(&self, label: &str, y: (&str, &str), of: &dyn Fn(&Size) -> Vec<f64>) -> Series {
+    fn series(&self, label: &str, y: Axis<'_>, of: &dyn Fn(&Size) -> Vec<f64>) -> Series {
         let points = self.0.iter().map(|(bytes, size)| point(*bytes, of(size))).collect();
         series(label, y, points)
     }
@@ -293,15 +293,8 @@ fn point(bytes: u64, samples: Vec<f64>) -> Point {
     Point { x: bytes as f64, samples }
 }
 
-fn series(label: &str, (y_label, y_unit): (&str, &str), points: Vec<Point>) -> Series {
-    Series {
-        label: label.to_owned(),
-        x_label: "message".to_owned(),
-        x_unit: "B".to_owned(),
-        y_label: y_label.to_owned(),
-        y_unit: y_unit.to_owned(),
-        points,
-    }
+fn series(label: &str, y: Axis<'_>, points: Vec<Point>) -> Series {
+    Series::new(label, axis("message", "B"), y, points)
 }
 
 /// Integrity: every word compared at both ends, on the sizes of NetPIPE -i.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::show::{self, Samples, series};
 use crate::Error;
 use crate::environment::{Environment, Plan};
-use crate::result::{Experiment, Fact};
+use crate::result::{Experiment, Fact, axis};
 use crate::role::{Role, Side, Site, TrialKind};
 
 /// The trial.
@@ -210,8 +210,8 @@ impl Course {
                 .collect();
             let mut curve = series(
                 &format!("{name}'s resident memory"),
-                ("time", "s"),
-                ("memory", "MB"),
+                axis("time", "s"),
+                axis("memory", "MB"),
                 &samples,
             );
             for point in &mut curve.points {

@@ -37,7 +37,7 @@ pub struct Session<'a> {
 /// Measures.
 pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     let quiet = json || arguments.format.is_some();
-    let kinds = run::choose(&arguments.only, (link.link.scheme(), link.link.has_fabric()))
+    let kinds = run::choose(&arguments.only, &link.link)
         .map_err(|error| Failure::failed(format_args!("{error}.")))?;
     let (plan, stop, bar) = (plan(arguments), Stop::on_signal(), progress::bar(0, quiet));
     let session = Session { link, arguments, plan, kinds, stop, bar };
