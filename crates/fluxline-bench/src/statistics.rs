@@ -6,6 +6,8 @@
 //! medians are further apart than the noise of either.
 //! Source: Mann and Whitney 1947, for the test; its distribution is counted out here.
 
+mod median;
+
 /// Differences below this are not told apart, whatever a test says: the same binary, run twice on
 /// a shared machine, differs by so much in its median. Assumed: measured on one machine only.
 pub const NOISE_LEAST: f64 = 0.02;
@@ -70,7 +72,7 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
 /// Returns the median; `None`: there is no sample.
 #[must_use]
 pub fn median(samples: &[f64]) -> Option<f64> {
-    Summary::of(samples).map(|summary| summary.median)
+    Some(median::median(samples)).filter(|median| median.is_finite())
 }
 
 /// The direction in which a number is better.

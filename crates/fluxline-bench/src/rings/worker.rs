@@ -59,13 +59,18 @@ const LOOK_POLLS: u32 = 1 << 20;
 impl NearEnd<'_> {
     /// Called for every fruitless poll. Cost: an addition.
     #[inline]
-    fn spin(&mut self) -> Result<(), Error> {
+    fn spin(&mut self) {
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(LOOK_POLLS) {
-            self.look();
-            self.watch.check()?;
+            self.check();
         }
-        Ok(())
+    }
+
+    /// Looks at both connections.
+    #[cold]
+    fn check(&mut self) {
+        self.look();
+        self.is_gone |= self.watch.check().is_err();
     }
 
     /// Looks at the connection on shared memory.
@@ -112,7 +117,7 @@ impl<'a> Worker<'a> {
     fn work(&mut self) -> Result<(), Error> {
         while !self.near.is_gone {
             let Some(record) = self.rings[RingKind::Small as usize].next()? else {
-                self.near.spin()?;
+                self.near.spin();
                 continue;
             };
             let garbage = || Error::Garbled { what: "an order that makes no sense".into() };
@@ -163,7 +168,7 @@ impl<'a> Worker<'a> {
             if order.ring == RingKind::Blocking {
                 ring.wait(SLEEP);
             }
-            self.near.spin()?;
+            self.near.spin();
         }
         Ok(())
     }
@@ -188,7 +193,7 @@ impl<'a> Worker<'a> {
                 idle_since = None;
                 continue;
             }
-            self.near.spin()?;
+            self.near.spin();
             if order.ring == RingKind::Adaptive {
                 let since = *idle_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= SPIN {
