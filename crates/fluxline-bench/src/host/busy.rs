@@ -147,10 +147,15 @@ impl Watch {
 
 /// Computes the time of each program between two snapshots, without ours \[ticks\].
 fn taken(before: &BTreeMap<u32, Process>, after: &BTreeMap<u32, Process>) -> BTreeMap<String, u64> {
-    // A process that ended is in its parent's time now, with what was counted of it before.
+    // The time of a process that ended is in the time of its parent now, or, where that ended too,
+    // of the next ancestor that lives.
     let mut counted: BTreeMap<u32, u64> = BTreeMap::new();
     for (_, gone) in before.iter().filter(|(number, _)| !after.contains_key(number)) {
-        *counted.entry(gone.parent).or_default() += gone.ticks;
+        let mut heir = gone.parent;
+        while let Some(parent) = before.get(&heir).filter(|_| !after.contains_key(&heir)) {
+            heir = parent.parent;
+        }
+        *counted.entry(heir).or_default() += gone.ticks;
     }
     let mut taken = BTreeMap::new();
     for (number, process) in after.iter().filter(|(_, process)| !process.is_ours) {
@@ -239,6 +244,19 @@ mod tests {
         // The compiler took 100 more, and ended: all of its time is its parent's now.
         let after = [(10, of("cargo", 1, 5 + 400))].into();
         assert_eq!(taken(&before, &after), [("cargo".to_owned(), 100)].into());
+    }
+
+    #[test]
+    fn time_of_a_family_that_ended_together_counts_once_at_the_ancestor_that_lives() {
+        let before: BTreeMap<u32, Process> = [
+            (9, of("bash", 1, 0)),
+            (10, of("cargo", 9, 5)),
+            (11, of("rustc", 10, 9_000)),
+            (12, of("ld", 11, 40)),
+        ]
+        .into();
+        let after = [(9, of("bash", 1, 5 + 9_000 + 40 + 7))].into();
+        assert_eq!(taken(&before, &after), [("bash".to_owned(), 7)].into());
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Iperf3 {
         let mut pair = Pair {
             name: "iperf3",
             server,
-            listens: Listens { path: Path::Tcp, port: port },
+            listens: Listens { path: Path::Tcp, port },
             client,
             is_interrupted: false,
         };

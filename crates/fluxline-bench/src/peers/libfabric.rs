@@ -74,7 +74,7 @@ impl Contender for Libfabric {
         let mut pair = Pair {
             name: "fi_pingpong",
             server: at("-B", run.cores[1]),
-            listens: Listens { path: Path::Tcp, port: port },
+            listens: Listens { path: Path::Tcp, port },
             client,
             is_interrupted: false,
         };

@@ -64,7 +64,7 @@ impl Contender for Netpipe {
         let mut pair = Pair {
             name: "NPtcp",
             server: at(run.cores[1]),
-            listens: Listens { path: Path::Tcp, port: port },
+            listens: Listens { path: Path::Tcp, port },
             client,
             is_interrupted: false,
         };

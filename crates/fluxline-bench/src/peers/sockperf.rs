@@ -46,7 +46,7 @@ impl Sockperf {
         let mut pair = Pair {
             name: "sockperf",
             server: at(&["sr"], run.cores[1]),
-            listens: Listens { path: cell.path, port: port },
+            listens: Listens { path: cell.path, port },
             client,
             is_interrupted: true,
         };

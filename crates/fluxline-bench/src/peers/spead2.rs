@@ -68,7 +68,7 @@ impl Contender for Spead2 {
         let mut pair = Pair {
             name: "spead2_bench",
             server,
-            listens: Listens { path: Path::Tcp, port: port },
+            listens: Listens { path: Path::Tcp, port },
             client,
             is_interrupted: true,
         };

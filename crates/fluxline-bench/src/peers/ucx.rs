@@ -80,7 +80,7 @@ impl Contender for Ucx {
         let mut pair = Pair {
             name: "ucx_perftest",
             server: at(run.cores[1]),
-            listens: Listens { path: Path::Tcp, port: port },
+            listens: Listens { path: Path::Tcp, port },
             client,
             is_interrupted: false,
         };

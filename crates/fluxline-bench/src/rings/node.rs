@@ -45,7 +45,9 @@ pub fn open(group: &str, node: &str, spin: Duration) -> Result<Shm, Error> {
 /// A node that takes the name of a dead one, and closes, removes its files. A living node keeps
 /// its name.
 pub fn clean_after(group: &str, nodes: &[&str]) -> bool {
-    nodes.iter().fold(true, |gone, node| open(group, node, Duration::ZERO).is_ok() && gone)
+    // All of them: the first that lives does not save the others.
+    let living = nodes.iter().filter(|node| open(group, node, Duration::ZERO).is_err()).count();
+    living == 0
 }
 
 /// The way the consumer of a ring waits.

@@ -53,12 +53,15 @@ pub trait Role {
     fn outcome(&mut self) -> Value;
 }
 
+/// Makes one end of a trial from its parameters.
+pub type Make = fn(&Value, Side) -> Result<Box<dyn Role>, Error>;
+
 /// A kind of trial: a name for both sides, and a function that makes either end.
 pub struct TrialKind {
     /// The name between the two sides.
     pub name: &'static str,
     /// Makes one end. Errors: parameters that make no sense.
-    pub make: fn(&Value, Side) -> Result<Box<dyn Role>, Error>,
+    pub make: Make,
 }
 
 /// The connection that a trial runs over, and a region at each end that both sides may use.

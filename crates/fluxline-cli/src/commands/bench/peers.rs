@@ -8,7 +8,7 @@ use fluxline_bench::environment::Plan;
 use fluxline_bench::peers::rounds::Agenda;
 use fluxline_bench::peers::{self, Contender, OURS, Presence, Run, table};
 use fluxline_bench::result::Report;
-use fluxline_bench::{Error, host};
+use fluxline_bench::{Error, host, page};
 use serde_json::{Value, json};
 
 use super::{measure, report};
@@ -18,11 +18,11 @@ use crate::failure::Failure;
 use crate::run::Stop;
 use crate::{progress, say};
 
-/// Rounds where none are asked for: the least number from which ours and a peer can be found apart
-/// is four. Source: `statistics::rank_sum`.
+/// The default number of rounds. Ours and a peer can differ beyond the noise from four rounds on.
+/// Source: `statistics::rank_sum`.
 const ROUNDS: u32 = 5;
 
-/// Says which peers are installed, and what brings the others.
+/// Lists the peers: the version of each, or the package that installs it.
 pub fn list(json: bool) {
     let all = peers::contenders();
     let mut found: BTreeMap<&str, Presence> = BTreeMap::new();
@@ -74,7 +74,7 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         return Err(Failure::failed(why));
     }
     let plan = Plan { rounds, seed: arguments.seed, ..Plan::new(quick) };
-    // Peers are measured over memory and over loopback; the latter has more that limits it.
+    // Peers are measured over memory and over loopback; loopback has more limits.
     let near = host::describe(Some(&Through::Loopback));
     let mut report = super::begin("peers", &plan, json!({ "near": near }));
     report.environment["peers"] = presences;
@@ -84,10 +84,13 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     report.environment["pinned"] = pinned.into();
     let bar = progress::bar(u64::from(rounds) * agenda.steps() as u64, json);
     let bench_stop = stop.for_bench();
+    let mut watch = host::busy::Watch::start();
     let ended = agenda.run(rounds, &Run::new(cores, quick, &bench_stop), |what| {
+        watch.look();
         bar.set_message(what.to_owned());
         bar.inc(1);
     });
+    report.environment["busy"] = json!(watch.finish());
     bar.finish_and_clear();
     report.experiments = table::experiments(&agenda.contests());
     finish(report, ended, arguments, json)
@@ -164,6 +167,7 @@ fn finish(
 }
 
 fn print(report: &Report) {
+    page::busy(report).iter().for_each(|busy| say!("! {busy}"));
     say!(
         "{}; medians of rounds, spread",
         report.environment["pinned"].as_str().unwrap_or_default()
@@ -178,6 +182,6 @@ fn print(report: &Report) {
             }
         }
     }
-    say!("\nWhat is not equal, and what a number is:");
+    say!("\nDifferences in the work, and the meaning of each number:");
     notes.iter().for_each(|note| say!("  {note}"));
 }
