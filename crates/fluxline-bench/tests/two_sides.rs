@@ -175,7 +175,7 @@ fn who_is_no_benchmark_at_all_is_told_from_one() {
         std::thread::sleep(Duration::from_millis(200));
     });
     let error = connect("shm://", address, KEY).err().expect("no peer").to_string();
-    assert!(error.contains("is it `fluxline bench --serve` at all"), "{error}");
+    assert!(error.contains("may not be `fluxline bench --serve`"), "{error}");
     thread.join().expect("it ends");
 }
 
