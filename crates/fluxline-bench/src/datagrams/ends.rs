@@ -70,7 +70,7 @@ impl Ends for InProcess {
     fn progress(&mut self, _done: usize, _all: usize, _what: &str) {}
 }
 
-/// The far end behind a environment's control connection, as a service that is called for each trial.
+/// The far end behind an environment's control connection: a service that is called for each trial.
 pub struct Remote<'a> {
     environment: &'a mut dyn Environment,
     address: IpAddr,
@@ -78,7 +78,7 @@ pub struct Remote<'a> {
 }
 
 impl Remote<'_> {
-    /// On a environment that has addresses. Errors: it has none.
+    /// On an environment that has addresses. Errors: it has none.
     pub fn new(environment: &mut dyn Environment) -> Result<Remote<'_>, Error> {
         let Some([address, _]) = environment.addresses() else {
             let (what, link) = ("sending UDP datagrams".to_owned(), environment.link().to_owned());
@@ -174,7 +174,7 @@ mod tests {
         let control = server.address();
         std::thread::scope(|scope| {
             let serving = scope.spawn(move || server.serve(true, &Stop::default(), &|_| ()));
-            // In a thread of its own: a environment pins who connects.
+            // In a thread of its own: an environment pins who connects.
             let measuring = scope.spawn(move || {
                 let url = "udp://127.0.0.1".to_owned();
                 let config = NearConfig {

@@ -31,7 +31,7 @@ impl Placed {
         }
     }
 
-    /// Says in one sentence what the senders of the largest trial are and on how many cores they ran.
+    /// Says in one sentence what the senders of the largest trial are, and on how many cores.
     #[must_use]
     pub fn sentence(&self) -> String {
         let senders = || self.0.iter().filter(|one| one.who.starts_with("sender"));

@@ -287,7 +287,8 @@ mod tests {
     #[test]
     fn a_program_that_spins_beside_the_benchmark_is_named() {
         // Its parent ends at once, so it is not a child of this process; it ends after a minute.
-        let script = "sh -c 'i=0; while [ $i -lt 20000000 ]; do i=$((i+1)); done' >/dev/null 2>&1 & echo $!";
+        let script =
+            "sh -c 'i=0; while [ $i -lt 20000000 ]; do i=$((i+1)); done' >/dev/null 2>&1 & echo $!";
         let started = Command::new("sh").args(["-c", script]).output().expect("sh starts");
         let number = String::from_utf8_lossy(&started.stdout).trim().to_owned();
         let mut watch = Watch::start();

@@ -12,8 +12,8 @@ use crate::environment::{Conversation, Environment, Plan};
 use crate::result::{Axis, Experiment, Fact, Point, Series, axis};
 use crate::statistics::median;
 
-/// The label of the mean over a trial's repeats, in the shortest of three trials. Source: netpipe.c,
-/// the time that NetPIPE prints.
+/// The label of the mean over a trial's repeats, in the shortest of three trials: the time that
+/// NetPIPE prints. Source: netpipe.c.
 pub const BEST_MEAN: &str = "mean of the best trial";
 /// Repeats of the first look at the first size. Source: netpipe.c.
 const FIRST_REPEATS: u64 = 100;

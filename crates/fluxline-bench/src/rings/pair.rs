@@ -54,10 +54,9 @@ pub fn with_far(
             Ok(()) => Ok(Value::Null),
             Err(error) => {
                 let error = cause(error, conversation);
-                if !error.ends_session() {
-                    // The far side waits for the next order on shared memory: it has to leave.
-                    conversation.send(&Value::Null)?;
-                }
+                // The far side waits on shared memory, and may not know yet that it has to leave.
+                // Where it is gone, nobody has to.
+                let _ = conversation.send(&Value::Null);
                 Err(error)
             }
         }

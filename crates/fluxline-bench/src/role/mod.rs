@@ -86,8 +86,8 @@ pub struct Site {
     pub half_bytes: u64,
     /// The capabilities of the link.
     pub capabilities: Capabilities,
-    /// The number of the trial, in the upper eight bits of each notification: a late notification of
-    /// an earlier trial is recognized.
+    /// The number of the trial, in the upper eight bits of each notification: a late notification
+    /// of an earlier trial is recognized.
     pub number: u8,
 }
 
