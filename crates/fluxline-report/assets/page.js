@@ -37,18 +37,26 @@
   // ---- Numbers.
   const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
   const BINARY = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"]];
-  // Seconds in a unit of time; such an axis has a fitting unit at each tick.
+  // Times and rates have a fitting unit at each tick, and none at the axis.
   const SECONDS = { ps: 1e-12, ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1 };
-  const TIMES = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"], [1e-12, "ps"]];
+  const FACTORS = { "": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12 };
+  const SCALED = [...PREFIXES, [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"], [1e-12, "p"]];
   const plain = (value) => String(Number(value.toPrecision(4)));
-  function time(value, unit, digits) {
-    const seconds = value * SECONDS[unit], size = Math.abs(seconds) * (1 + 1e-9);
-    const [one, name] = TIMES.find(([one]) => size >= one) || TIMES[TIMES.length - 1];
-    return Number((seconds / one).toPrecision(digits)) + " " + name;
+  function base_of(unit) {
+    if (unit in SECONDS) return { factor: SECONDS[unit], name: "s", least: 1e-12, most: 1 };
+    const rate = /^([kMGT]?)(b\/s|B\/s|\/s)$/.exec(unit);
+    return rate && { factor: FACTORS[rate[1]], name: rate[2], least: 1, most: 1e12 };
+  }
+  function scaled(value, base, digits) {
+    const whole = value * base.factor, size = Math.abs(whole) * (1 + 1e-9);
+    const fitting = SCALED.filter(([one]) => one >= base.least && one <= base.most);
+    const [one, prefix] = fitting.find(([one]) => size >= one) || fitting[fitting.length - 1];
+    return Number((whole / one).toPrecision(digits)) + " " + prefix + base.name;
   }
   function tick(value, unit) {
     if (value === 0) return "0";
-    if (unit in SECONDS) return time(value, unit, 4);
+    const base = base_of(unit);
+    if (base) return scaled(value, base, 4);
     const size = Math.abs(value);
     if (unit === "B" && size >= 1024 && size % 1024 === 0) {
       const [one, name] = BINARY.find(([one]) => size >= one);
@@ -60,14 +68,15 @@
   }
   function shown(value, unit) {
     if (value === null || value === undefined) return "–";
-    if (unit in SECONDS && value !== 0) return time(value, unit, 3);
+    const base = base_of(unit);
+    if (base && value !== 0) return scaled(value, base, 3);
     const size = Math.abs(value);
     if (unit === "B" && size >= 1024 && size % 1024 === 0) return tick(value, unit);
     if (size !== 0 && size < 1e-3) return value.toExponential(3);
     const text = size >= 1000 ? Math.round(value).toString() : plain(value);
     return text.replace(/\B(?=(\d{3})+$)/g, size >= 10000 ? "\u202f" : "");
   }
-  const named = (axis) => (axis.unit && !(axis.unit in SECONDS) ? axis.label + " [" + axis.unit + "]" : axis.label);
+  const named = (axis) => (axis.unit && !base_of(axis.unit) ? axis.label + " [" + axis.unit + "]" : axis.label);
 
   // ---- Axes.
   function range(values, axis, isY) {
@@ -274,7 +283,7 @@
         y: { distr: plot.y.log ? 3 : 1, range: (u) => range(y_values(plot, u), plot.y, true) },
       },
       axes: [axis_of(plot, plot.x, false), axis_of(plot, plot.y, true)],
-      series: [{ label: plot.x.label || "x", value: (u, value) => shown(value, plot.x.unit) + (value != null && plot.x.unit && plot.x.unit !== "B" && !(plot.x.unit in SECONDS) ? " " + plot.x.unit : "") }]
+      series: [{ label: plot.x.label || "x", value: (u, value) => shown(value, plot.x.unit) + (value != null && plot.x.unit && plot.x.unit !== "B" && !base_of(plot.x.unit) ? " " + plot.x.unit : "") }]
         .concat(plot.curves.map((curve, index) => series_of(plot, curve, index))),
       legend: { markers: {
         dash: (u, index) => (plot.curves[index - 1] && plot.curves[index - 1].style === "dashed" ? "dashed" : "solid"),

@@ -5,13 +5,10 @@ use std::fmt::Write as _;
 use super::escape::escape;
 use crate::page::{Cell, Table};
 
-/// A table with more columns has a row of its own: beside a plot its texts would wrap. By eye.
-const NARROW_COLUMNS_MAX: usize = 2;
-
 /// Writes a table.
 pub(super) fn push(out: &mut String, table: &Table) {
-    let is_wide = table.columns.len() > NARROW_COLUMNS_MAX;
-    out.push_str(if is_wide { "<figure class=\"wide\">\n" } else { "<figure>\n" });
+    // A row of its own, so that plots stand in pairs.
+    out.push_str("<figure class=\"wide\">\n");
     super::push_caption(out, &table.title);
     if table.rows.is_empty() {
         out.push_str("<div class=\"none\">No rows.</div>\n</figure>\n");
