@@ -8,7 +8,7 @@
 //! use it where nobody else is. `past` tries AF_XDP at the receiver alone.
 
 use fluxline_bench::Stop;
-use fluxline_bench::datagrams::laboratory::{InProcess, Laboratory, OnStage};
+use fluxline_bench::datagrams::ends::{Ends, InProcess, Remote};
 use fluxline_bench::datagrams::setting::{Extent, PAST};
 use fluxline_bench::datagrams::{lossfree, sweep};
 use fluxline_bench::real::{Link, Near, NearConfig, Server};
@@ -30,7 +30,7 @@ fn main() -> Result<(), Failure> {
         }
         ["connect", address, ..] => {
             let mut near = connect(address)?;
-            measure(&mut OnStage::new(&mut near)?, &extent)
+            measure(&mut Remote::new(&mut near)?, &extent)
         }
         [address, ..] => measure(&mut InProcess::new(address.parse()?), &extent),
         [] => Err("usage: datagrams ADDRESS | serve ADDRESS:PORT | connect ADDRESS:PORT".into()),
@@ -52,17 +52,17 @@ fn connect(address: &str) -> Result<Near, Failure> {
     })?)
 }
 
-fn measure(laboratory: &mut dyn Laboratory, extent: &Extent) -> Result<(), Failure> {
+fn measure(ends: &mut dyn Ends, extent: &Extent) -> Result<(), Failure> {
     let mut swept = Experiment::new(sweep::NAME, sweep::ABOUT);
-    sweep::run(laboratory, extent, &mut swept)?;
+    sweep::run(ends, extent, &mut swept)?;
     let mut searched = Experiment::new(lossfree::NAME, lossfree::ABOUT);
-    lossfree::run(laboratory, extent, &mut searched)?;
+    lossfree::run(ends, extent, &mut searched)?;
     for experiment in [swept, searched] {
         println!("{}: {}", experiment.name, experiment.about);
         for fact in &experiment.facts {
             println!("  {}: {:.2?} {}", fact.label, fact.samples, fact.unit);
-            if let Some((name, value)) = &fact.beside {
-                println!("      {name}: {value:.2} {}", fact.unit);
+            if let Some(beside) = &fact.beside {
+                println!("      {}: {:.2} {}", beside.label, beside.value(), fact.unit);
             }
         }
         println!("{}", experiment.limit);

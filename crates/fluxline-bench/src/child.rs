@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// A process that closes its pipes or connections needs a moment to be gone.
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// How it ended, as a sentence that begins with its number; `None`: it lives.
+/// Says how a process ended, in a sentence that begins with its number. `None`: it lives.
 ///
 /// Cost: waits for 300 ms at most.
 pub(crate) fn gone(child: &mut Child) -> Option<String> {
@@ -34,8 +34,8 @@ fn ended(child: &mut Child) -> Option<ExitStatus> {
     }
 }
 
-/// How a process of this program ended, as the rest of a sentence that begins with its name: by
-/// which signal, or with the last line that it said on standard error, which is piped.
+/// Says how a process of this program ended, as the rest of a sentence that begins with its name:
+/// by which signal, or with its last line on standard error, which is piped.
 pub fn how_it_ended(child: &mut Child, status: ExitStatus) -> String {
     let mut said = String::new();
     if let Some(errors) = &mut child.stderr {

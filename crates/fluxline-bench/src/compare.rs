@@ -1,37 +1,37 @@
-//! Two reports held against each other: same, faster or slower, and nothing inside the noise.
+//! Compares two reports: same, faster or slower; differences within the noise do not count.
 
 use fluxline_report::{Block, Cell, Headline, Page, Section, Table};
 
-use crate::page::{plots, short};
+use crate::page::{self, Curves, plots, words};
 use crate::result::{Experiment, Report};
 use crate::statistics::{Better, Summary, Verdict, compare};
 
 /// One number of both reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Of which experiment.
+    /// The name of the experiment.
     pub experiment: String,
-    /// What it is.
+    /// The quantity.
     pub what: String,
     /// Its unit.
     pub unit: String,
-    /// Middle and spread before and after.
+    /// Median and spread of the first report.
     pub before: Summary,
-    /// The same after.
+    /// Median and spread of the second report.
     pub after: Summary,
-    /// What it comes to.
+    /// Same, faster or slower.
     pub verdict: Verdict,
 }
 
 impl Row {
-    /// The change of the middle, as a share.
+    /// Returns the change of the median, as a share.
     #[must_use]
     pub fn change(&self) -> f64 {
         (self.after.median - self.before.median) / self.before.median.abs().max(f64::MIN_POSITIVE)
     }
 }
 
-/// Every number that both reports have.
+/// Compares every number that both reports have.
 #[must_use]
 pub fn rows(before: &Report, after: &Report) -> Vec<Row> {
     let mut rows = Vec::new();
@@ -48,8 +48,9 @@ fn facts(one: &Experiment, other: &Experiment, rows: &mut Vec<Row>) {
     for fact in &one.facts {
         let same = |of: &&crate::result::Fact| of.label == fact.label && of.unit == fact.unit;
         if let Some(of) = other.facts.iter().find(same) {
-            let named = (one.name.as_str(), fact.label.clone(), fact.unit.as_str());
-            rows.extend(row(named, &fact.samples, &of.samples));
+            let (experiment, what, unit) = (&one.name, fact.label.clone(), &fact.unit);
+            let (before, after) = (&fact.samples, &of.samples);
+            rows.extend(Both { experiment, what, unit, before, after }.row());
         }
     }
 }
@@ -63,36 +64,49 @@ fn points(one: &Experiment, other: &Experiment, rows: &mut Vec<Row>) {
         let Some(of) = other.series.iter().find(same) else { continue };
         for point in &series.points {
             let Some(there) = of.points.iter().find(|there| there.x == point.x) else { continue };
-            let what = format!("{}, {} {}", series.label, point.x, series.x_unit);
-            let named = (one.name.as_str(), what, series.y_unit.as_str());
-            rows.extend(row(named, &point.samples, &there.samples));
+            let what = format!("{}, {}", series.label, words::quantity(point.x, &series.x_unit));
+            let (experiment, unit) = (&one.name, &series.y_unit);
+            let (before, after) = (&point.samples, &there.samples);
+            rows.extend(Both { experiment, what, unit, before, after }.row());
         }
     }
 }
 
-fn row(
-    (experiment, what, unit): (&str, String, &str),
-    before: &[f64],
-    after: &[f64],
-) -> Option<Row> {
-    let verdict = compare(before, after, Better::by_unit(unit));
-    let (before, after) = (Summary::of(before)?, Summary::of(after)?);
-    let (experiment, unit) = (experiment.to_owned(), unit.to_owned());
-    Some(Row { experiment, what, unit, before, after, verdict })
+/// The samples of one quantity in both reports.
+struct Both<'a> {
+    experiment: &'a str,
+    what: String,
+    unit: &'a str,
+    before: &'a [f64],
+    after: &'a [f64],
 }
 
-/// How many rows came out how: same, faster, slower, unknown.
+impl Both<'_> {
+    fn row(self) -> Option<Row> {
+        let verdict = compare(self.before, self.after, Better::by_unit(self.unit));
+        Some(Row {
+            experiment: self.experiment.to_owned(),
+            what: self.what,
+            unit: self.unit.to_owned(),
+            before: Summary::of(self.before)?,
+            after: Summary::of(self.after)?,
+            verdict,
+        })
+    }
+}
+
+/// Counts the rows by verdict.
 #[must_use]
 pub fn counts(rows: &[Row]) -> [(Verdict, usize); 4] {
     [Verdict::Same, Verdict::Better, Verdict::Worse, Verdict::Unknown]
         .map(|verdict| (verdict, rows.iter().filter(|row| row.verdict == verdict).count()))
 }
 
-/// The rows that are told apart, worst first; of equal change in their order.
+/// Lists the rows that differ, the worst first.
 #[must_use]
 pub fn apart(rows: &[Row]) -> Vec<&Row> {
-    let told = |row: &&Row| matches!(row.verdict, Verdict::Better | Verdict::Worse);
-    let mut apart: Vec<&Row> = rows.iter().filter(told).collect();
+    let differs = |row: &&Row| matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    let mut apart: Vec<&Row> = rows.iter().filter(differs).collect();
     apart.sort_by(|one, other| {
         let worse = |row: &Row| row.verdict == Verdict::Worse;
         let size = |row: &Row| row.change().abs();
@@ -101,25 +115,28 @@ pub fn apart(rows: &[Row]) -> Vec<&Row> {
     apart
 }
 
-/// What has to be said before two reports are compared; empty: they are of the same kind.
+/// Lists what a reader must know before comparing: other links, other machines, a busy machine.
 #[must_use]
 pub fn cautions(before: &Report, after: &Report) -> Vec<String> {
     let mut cautions = Vec::new();
     if before.link != after.link {
-        cautions.push(format!("the links differ: {} and {}", before.link, after.link));
+        cautions.push(format!("The links differ: {} and {}.", before.link, after.link));
     }
     for (what, key) in
         [("processors", "processor"), ("kernels", "kernel"), ("governors", "governor")]
     {
         let [one, other] = [before, after].map(|of| &of.environment["near"][key]);
         if one != other {
-            cautions.push(format!("the {what} differ: {one} and {other}"));
+            cautions.push(format!("The {what} differ: {one} and {other}."));
         }
+    }
+    for (name, report) in [("before", before), ("after", after)] {
+        cautions.extend(page::busy(report).map(|busy| format!("The report {name}: {busy}")));
     }
     cautions
 }
 
-/// The page: what changed, all numbers, curves of both over each other.
+/// Makes a page: the differences, all numbers, and the curves of both over each other.
 #[must_use]
 pub fn page(names: [&str; 2], before: &Report, after: &Report) -> Page {
     let rows = rows(before, after);
@@ -131,40 +148,46 @@ pub fn page(names: [&str; 2], before: &Report, after: &Report) -> Page {
     };
     let mut sections = vec![Section {
         title: "What differs".to_owned(),
-        text: "Two results differ when the rank-sum test says so and their medians are further \
-               apart than the spread of either and 2 %. Worst first."
-            .to_owned(),
+        text:
+            "Two results differ if the rank-sum test says so and their medians are further apart \
+               than the spread of either and 2 %. The worst come first."
+                .to_owned(),
         blocks: vec![Block::Table(table(names, &apart(&rows)))],
+        notes: Vec::new(),
     }];
     for one in &before.experiments {
         let Some(other) = after.experiments.iter().find(|other| other.name == one.name) else {
             continue;
         };
         let of: Vec<&Row> = rows.iter().filter(|row| row.experiment == one.name).collect();
-        let both = [(names[0], one.series.as_slice()), (names[1], other.series.as_slice())];
+        let both = [
+            Curves { name: names[0], series: &one.series },
+            Curves { name: names[1], series: &other.series },
+        ];
         let mut blocks: Vec<Block> = plots(&both).into_iter().map(Block::Plot).collect();
         blocks.push(Block::Table(table(names, &of)));
-        sections.push(Section { title: one.name.clone(), text: one.about.clone(), blocks });
+        let (title, text, notes) = (one.name.clone(), one.about.clone(), one.notes.clone());
+        sections.push(Section { title, text, blocks, notes });
     }
     Page {
         title: format!("fluxline bench: {} against {}", names[1], names[0]),
         subtitle: format!("{}: {}; {}: {}", names[0], before.link, names[1], after.link),
         headlines: counts.iter().map(headline).collect(),
-        verdict: cautions(before, after).iter().map(|one| format!("Mind that {one}. ")).collect(),
+        warnings: cautions(before, after),
+        verdict: String::new(),
         sections,
     }
 }
 
 fn table(names: [&str; 2], rows: &[&Row]) -> Table {
-    let columns = ["", "", names[0], names[1], "unit", "change", "verdict"];
+    let columns = ["", "", names[0], names[1], "change", "verdict"];
     let row = |row: &&Row| {
         let word = row.verdict.word().to_owned();
         vec![
             Cell::Text(row.experiment.clone()),
             Cell::Text(row.what.clone()),
-            Cell::Number(middle(&row.before)),
-            Cell::Number(middle(&row.after)),
-            Cell::Text(row.unit.clone()),
+            Cell::Number(middle(&row.before, &row.unit)),
+            Cell::Number(middle(&row.after, &row.unit)),
             Cell::Number(format!("{:+.1} %", row.change() * 100.0)),
             match row.verdict {
                 Verdict::Better => Cell::Good(word),
@@ -180,10 +203,14 @@ fn table(names: [&str; 2], rows: &[&Row]) -> Table {
     }
 }
 
-/// A middle with its spread.
+/// Writes a median with its spread.
 #[must_use]
-pub fn middle(summary: &Summary) -> String {
-    format!("{} ±{:.0} %", short(summary.median), summary.spread() * 100.0)
+pub fn middle(summary: &Summary, unit: &str) -> String {
+    let median = words::quantity(summary.median, unit);
+    match summary.count {
+        1 => median,
+        _ => format!("{median} {}", words::spread(summary, unit)),
+    }
 }
 
 #[cfg(test)]
@@ -194,12 +221,7 @@ mod tests {
     fn report(scale: f64) -> Report {
         let mut experiment = Experiment::new("pingpong", "");
         let samples = |middle: f64| [0.99, 1.0, 1.0, 1.0, 1.01].map(|of| of * middle).to_vec();
-        experiment.facts.push(Fact {
-            label: "latency".into(),
-            unit: "us".into(),
-            samples: samples(10.0 * scale),
-            beside: None,
-        });
+        experiment.facts.push(Fact::new("latency", "us", samples(10.0 * scale)));
         experiment.series.push(Series {
             label: "throughput".into(),
             x_label: "message".into(),
@@ -211,7 +233,7 @@ mod tests {
                 Point { x: 64.0, samples: samples(8.0 / scale) },
             ],
         });
-        let plan = crate::stage::Plan::new(true);
+        let plan = crate::environment::Plan::new(true);
         let mut report = crate::run::begin("shm://", &plan, serde_json::json!({}));
         report.experiments.push(experiment);
         report

@@ -1,166 +1,160 @@
-//! What a host is, as far as it matters to what is measured on it: a number without its machine
-//! says little.
+//! The environment of an experiment: two ends of a link, and a way to give both a task.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
-use std::path::Path;
+mod simulated;
 
-use fluxline_doctor::Through;
-use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use crate::Trouble;
+use fluxline_proto::fabric::Capabilities;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-pub mod link;
+use crate::Error;
+use crate::role::TrialKind;
+pub use simulated::{Clock, Progress, Simulated};
 
-/// Settings of the kernel that change what a network reaches, below /proc/sys.
-const SYSCTLS: &[&str] = &[
-    "net/core/rmem_max",
-    "net/core/rmem_default",
-    "net/core/wmem_max",
-    "net/core/wmem_default",
-    "net/core/netdev_max_backlog",
-    "net/core/netdev_budget",
-    "net/core/busy_poll",
-    "net/core/busy_read",
-    "net/core/default_qdisc",
-    "net/ipv4/tcp_congestion_control",
-    "net/ipv4/tcp_rmem",
-    "net/ipv4/tcp_wmem",
-    "net/ipv4/udp_mem",
-    "kernel/sched_rt_runtime_us",
-    "vm/nr_hugepages",
-];
+/// A flag that ends everything that takes long.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
 
-/// Machine, processor, kernel, governor, clock, interfaces, settings; of what the measured link
-/// goes through also card, driver, offloads, rings, interrupts, and what limits it there. `None`:
-/// nothing here limits it, as in virtual time.
-///
-/// What the host does not say is absent or null. Cost: some hundred small files.
-#[must_use]
-pub fn describe(through: Option<&Through>) -> Value {
-    let mut host = host();
-    if let Some(through) = through {
-        host["link"] = link::describe(through);
-        host["findings"] = link::findings(through);
-    }
-    host
-}
-
-fn host() -> Value {
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let sysctls: BTreeMap<&str, Option<String>> =
-        SYSCTLS.iter().map(|name| (*name, read(format!("/proc/sys/{name}")))).collect();
-    json!({
-        "machine": read("/sys/class/dmi/id/product_name"),
-        "host": read("/proc/sys/kernel/hostname"),
-        "kernel": read("/proc/sys/kernel/osrelease"),
-        "processor": of_cpuinfo(&cpuinfo, "model name"),
-        "hypervisor": of_cpuinfo(&cpuinfo, "flags")
-            .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
-        "cores": std::thread::available_parallelism().map_or(0, std::num::NonZero::get),
-        "cores_allowed": fluxline::pin::allowed_cores(),
-        "memory_kib": of_meminfo("MemTotal"),
-        "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "clock_source": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        "load": read("/proc/loadavg"),
-        "mitigations": mitigations(),
-        "interfaces": interfaces(),
-        "sysctls": sysctls,
-    })
-}
-
-fn read(path: impl AsRef<Path>) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    Some(text.trim().replace('\t', " ")).filter(|text| !text.is_empty())
-}
-
-/// The first value of a name in /proc/cpuinfo.
-fn of_cpuinfo(text: &str, name: &str) -> Option<String> {
-    let lines = text.lines().filter_map(|line| line.split_once(':'));
-    lines.into_iter().find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
-}
-
-fn of_meminfo(name: &str) -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    line.split_whitespace().next()?.parse().ok()
-}
-
-/// Which processor defects are worked around, and how: each costs system calls time.
-fn mitigations() -> BTreeMap<String, String> {
-    let folder = fs::read_dir("/sys/devices/system/cpu/vulnerabilities");
-    let entries = folder.into_iter().flatten().flatten();
-    let named = |entry: fs::DirEntry| {
-        let said = read(entry.path())?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        said.starts_with("Mitigation").then_some((name, said))
-    };
-    entries.filter_map(named).collect()
-}
-
-/// Interfaces: state, MTU, speed, driver, queues, and how the kernel defers their interrupts.
-fn interfaces() -> BTreeMap<String, Value> {
-    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    let described = |entry: fs::DirEntry| {
-        let path = entry.path();
-        let number = |name: &str| read(path.join(name)).and_then(|text| text.parse::<i64>().ok());
-        let driver = fs::read_link(path.join("device/driver")).ok();
-        let driver = driver.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned()));
-        let queues = |kind: &str| {
-            let found = fs::read_dir(path.join("queues")).into_iter().flatten().flatten();
-            found.filter(|queue| queue.file_name().to_string_lossy().starts_with(kind)).count()
-        };
-        let value = json!({
-            "state": read(path.join("operstate")),
-            "mtu": number("mtu"),
-            "speed_mbps": number("speed").filter(|speed| *speed > 0),
-            "driver": driver,
-            "queues": [queues("rx"), queues("tx")],
-            "gro_flush_timeout_ns": number("gro_flush_timeout"),
-            "napi_defer_hard_irqs": number("napi_defer_hard_irqs"),
-            "threaded_napi": number("threaded"),
-        });
-        (entry.file_name().to_string_lossy().into_owned(), value)
-    };
-    entries.map(described).collect()
-}
-
-/// A key that cannot be guessed: 16 hexadecimal digits. Errors: the host has no random numbers.
-pub fn random_key() -> Result<String, Trouble> {
-    let mut bytes = [0; 8];
-    fs::File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(Trouble::host("/dev/urandom"))?;
-    Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_says_what_it_is() {
-        let host = describe(Some(&Through::Loopback));
-        assert!(host["kernel"].as_str().is_some_and(|kernel| kernel.contains('.')), "{host}");
-        assert!(host["cores"].as_u64().is_some_and(|cores| cores > 0), "{host}");
-        assert!(host["interfaces"]["lo"]["mtu"].as_u64().is_some_and(|mtu| mtu > 0), "{host}");
-        assert!(host["sysctls"].as_object().is_some_and(|all| all.len() == SYSCTLS.len()));
-        assert!(host["link"].is_object() && host["findings"].is_array(), "{host}");
-        let of_virtual_time = describe(None);
-        assert!(of_virtual_time.get("findings").is_none(), "{of_virtual_time}");
+impl Stop {
+    /// Wraps a flag.
+    #[must_use]
+    pub fn on(flag: Arc<AtomicBool>) -> Stop {
+        Stop(flag)
     }
 
-    #[test]
-    fn processors_are_found_in_what_the_kernel_prints_and_not_in_garbage() {
-        let text = "processor\t: 0\nmodel name\t: A: B @ 2 GHz\nflags\t\t: fpu hypervisor\n";
-        assert_eq!(of_cpuinfo(text, "model name").as_deref(), Some("A: B @ 2 GHz"));
-        assert_eq!(of_cpuinfo("\0\u{FFFD}no colon\n:\n", "model name"), None);
+    /// Returns true if the flag is set.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 
-    #[test]
-    fn keys_differ() {
-        let [one, other] = [(), ()].map(|()| random_key().expect("random numbers"));
-        assert!(one != other && one.len() == 16, "{one} {other}");
+    /// Returns [`Error::Interrupted`] if the flag is set.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_over() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// A program that this library starts as another process. The user of the library names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The file.
+    pub path: PathBuf,
+    /// Its command line.
+    pub arguments: Vec<String>,
+}
+
+/// The extent of a run. An experiment uses the parts that concern it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// True: fewer sizes and fewer repetitions, for a first look.
+    pub quick: bool,
+    /// The number of rounds; each round measures everything once.
+    pub rounds: u32,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// The smallest and the largest message \[byte\].
+    pub sizes: [u64; 2],
+    /// The variation of sizes \[byte\]; 0: none.
+    pub perturbation: u64,
+    /// The time of a trial in a loss-free search \[s\].
+    pub trial_seconds: f64,
+    /// The time of a soak \[s\].
+    pub soak_seconds: f64,
+}
+
+impl Plan {
+    /// Returns the default plan. Source of sizes and perturbation: NetPIPE 3.7.1.
+    #[must_use]
+    pub fn new(quick: bool) -> Plan {
+        Plan {
+            quick,
+            rounds: if quick { 3 } else { 5 },
+            seed: 1,
+            sizes: [1, if quick { 1 << 20 } else { 10_000_000 }],
+            perturbation: if quick { 0 } else { 3 },
+            trial_seconds: if quick { 0.3 } else { 2.0 },
+            soak_seconds: if quick { 1.0 } else { 10.0 },
+        }
+    }
+}
+
+/// A conversation between the two ends of a call, in JSON values.
+pub trait Conversation {
+    /// Sends a value to the other end. Errors: it is gone.
+    fn send(&mut self, value: &Value) -> Result<(), Error>;
+
+    /// Receives the next value; `None`: none within `limit` (zero: do not wait).
+    ///
+    /// Errors: the other end is gone or has failed, or somebody interrupted.
+    fn receive(&mut self, limit: Duration) -> Result<Option<Value>, Error>;
+
+    /// Returns true if the other end is gone or the user interrupted. Cheap enough for every
+    /// millisecond.
+    fn is_over(&mut self) -> bool;
+
+    /// Reports progress, as [`Environment::progress`] does; only the near side shows it.
+    fn progress(&mut self, done: usize, all: usize, what: &str) {
+        let _ = (done, all, what);
+    }
+}
+
+/// A service of the far side, for experiments that need more than a fabric.
+pub struct Service {
+    /// Its name between the two sides.
+    pub name: &'static str,
+    /// Runs it: parameters in, result out. It has to end when the conversation is over.
+    pub run: fn(&Value, &mut dyn Conversation) -> Result<Value, Error>,
+}
+
+/// The near end of a call.
+pub type NearEnd<'a> = &'a mut dyn FnMut(&mut dyn Conversation) -> Result<Value, Error>;
+
+/// Two ends of a link, as an experiment sees them.
+pub trait Environment {
+    /// Returns the link's URL.
+    fn link(&self) -> &str;
+
+    /// Returns true if the link is one of this machine's: floors can be measured beside it, and
+    /// other programs disturb it.
+    fn is_real(&self) -> bool {
+        let schemes = ["shm://", "udp://", "xdp://", "tcp://"];
+        schemes.iter().any(|scheme| self.link().starts_with(scheme))
+    }
+
+    /// Returns the capabilities of the link; `None`: it has no fabric. Errors: it could not be
+    /// opened.
+    fn capabilities(&mut self) -> Result<Option<Capabilities>, Error>;
+
+    /// Returns half an arena, the largest transfer \[byte\].
+    fn half_bytes(&self) -> u64;
+
+    /// Runs a trial at both ends until both are done. Returns the outcomes of near and far.
+    fn trial(&mut self, kind: &TrialKind, parameters: &Value) -> Result<[Value; 2], Error>;
+
+    /// Runs a service at the far end and `near` here. Returns the outcomes of near and far.
+    fn call(
+        &mut self,
+        service: &Service,
+        parameters: &Value,
+        near: NearEnd<'_>,
+    ) -> Result<[Value; 2], Error>;
+
+    /// Returns the far end's address for raw sockets, and the near end's; `None`: none.
+    fn addresses(&self) -> Option<[std::net::IpAddr; 2]>;
+
+    /// Reports that `done` steps of `all` are done, and what comes next.
+    fn progress(&mut self, done: usize, all: usize, what: &str);
+
+    /// Returns the flag that ends the run.
+    fn stop(&self) -> &Stop;
+
+    /// Returns the program that sends datagrams as a process
+    /// ([`crate::datagrams::sender::serve`]); `None`: threads send.
+    fn sender(&self) -> Option<&Program> {
+        None
     }
 }

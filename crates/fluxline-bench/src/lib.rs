@@ -1,21 +1,25 @@
-//! Experiments that measure a link, and what becomes of their numbers.
+//! Experiments that measure a link, their statistics, and their report.
 //!
 //! An experiment is two roles written against `Fabric`, or two services on raw sockets; its
 //! result is plain data, from which the JSON document, the HTML page and the tables are made.
 //!
-//! What runs where: an experiment ([`registry::Entry`]) runs on the near side, against a
-//! [`stage::Stage`]. It asks the stage for trials: two [`role::Role`]s, one at each end, which are
-//! stepped until both are done. On a real link the ends are two processes that agree over a
+//! An experiment ([`kind::ExperimentKind`]) runs on the near side, in an
+//! [`environment::Environment`]. It asks for trials: two [`role::Role`]s, one at each end, which
+//! are stepped until both are done. On a real link the ends are two processes that agree over a
 //! control connection ([`control`], [`real`]); in virtual time they are one thread
-//! ([`stage::Theatre`]). A [`stage::Service`] is the same for what has no fabric.
+//! ([`environment::Simulated`]). A [`environment::Service`] is the same for what has no fabric.
 
 #![forbid(unsafe_code)]
 
 mod child;
 pub mod compare;
+pub mod contest;
 pub mod control;
 pub mod datagrams;
 pub mod environment;
+pub mod error;
+pub mod host;
+pub mod kind;
 pub mod load;
 pub mod page;
 pub mod papers;
@@ -24,13 +28,12 @@ pub mod pingpong;
 pub mod real;
 pub mod registry;
 pub mod result;
+pub mod rings;
 pub mod role;
 pub mod run;
-pub mod stage;
 pub mod statistics;
 pub mod timer;
-pub mod trouble;
 
 pub use child::how_it_ended;
-pub use stage::Stop;
-pub use trouble::Trouble;
+pub use environment::Stop;
+pub use error::Error;

@@ -1,22 +1,23 @@
-//! Latency under load: messages at a given rate, each echoed; how long until the echo?
+//! Latency under load: messages at a given rate, each echoed; the time until the echo.
 //!
-//! The moments at which messages are to go out are fixed before: the k-th at k periods. A latency
-//! counts from that moment, not from when the message did go out. So a link that stalls makes all
-//! messages late that were due in the meantime, as it would any source that does not wait for
-//! answers; a tester that sends the next one only after the stall would see a single late message
+//! The send times are fixed in advance: message k is due after k periods. A latency counts from
+//! that time, not from the time at which the message was sent. A link that stalls thus delays all
+//! messages that were due meanwhile, as it would with any source that does not wait for answers. A
+//! tester that sends the next message only after the stall would see a single late one
 //! (coordinated omission).
 
 use fluxline_proto::fabric::{Completion, Fabric};
 use fluxline_proto::{Moment, Span};
+use fluxline_report::quantity;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Trouble;
-use crate::registry::{Entry, Links, Trial};
-use crate::result::{Experiment, Fact, Point, Series};
-use crate::role::{Role, Side, Site, Step, Transfer};
-use crate::stage::{Plan, Stage};
+use crate::Error;
+use crate::environment::{Environment, Plan};
+use crate::kind::{ExperimentKind, Links};
+use crate::result::{Axis, Experiment, Fact, Point, Series, axis};
+use crate::role::{self, END, Role, Side, Site, Step, Transfer, TrialKind};
 use crate::statistics::median;
 
 /// Rates that are offered \[messages/s\]; a round ends at the first that the link does not keep.
@@ -27,16 +28,14 @@ const BYTES: u64 = 64;
 const KEPT_SHARE: f64 = 0.98;
 /// Sending ends after so many times the planned time, whatever was not sent by then.
 const OVERTIME: f64 = 2.0;
-/// Ends the far side; never the number of a message.
-const END: u32 = 0xFF_FFFF;
 /// Completions handled, and messages posted, in one step at most.
 const STEP_MAX: u32 = 64;
 
 /// The experiments of this file.
-pub const EXPERIMENTS: &[Entry] = &[Entry {
+pub const EXPERIMENTS: &[ExperimentKind] = &[ExperimentKind {
     name: "load",
-    about: "Round trips of 64 B at rising rates, counted from when each message was due to go out \
-            (no coordinated omission), until the link no longer keeps up.",
+    about: "Round trips of 64 B at rising rates, until the link no longer keeps up. A time counts \
+            from the moment at which its message was due (no coordinated omission).",
     links: Links::Fabrics,
     by_default: true,
     seconds: [5, 40],
@@ -44,21 +43,21 @@ pub const EXPERIMENTS: &[Entry] = &[Entry {
 }];
 
 /// The trials of this file.
-pub const TRIALS: &[Trial] = &[Trial { name: NAME, make }];
-const NAME: &str = "load";
+pub const TRIALS: &[&TrialKind] = &[&TRIAL];
+const TRIAL: TrialKind = TrialKind { name: "load", make };
 
 /// One rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Offer {
     /// Messages per second.
     rate: f64,
-    /// How long \[s\].
+    /// The time \[s\].
     seconds: f64,
     /// Size \[byte\].
     bytes: u64,
 }
 
-/// What came of it.
+/// The result of one rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Answered {
     /// Messages answered per second, from the first moment due to the last answer.
@@ -69,12 +68,12 @@ struct Answered {
     unsent: u64,
 }
 
-fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let offer: Offer = serde_json::from_value(parameters.clone())
-        .map_err(|error| Trouble::Input(format!("a load: {error}")))?;
+        .map_err(|error| Error::Input(format!("a load: {error}")))?;
     let is_time = offer.seconds > 0.0 && offer.seconds < 3600.0;
     if !(is_time && offer.rate.is_finite() && offer.rate > 0.0 && offer.bytes > 0) {
-        return Err(Trouble::Input(format!("a load cannot be {offer:?}")));
+        return Err(Error::Input(format!("a load cannot be {offer:?}")));
     }
     Ok(match side {
         Side::Near => Box::new(Source::new(offer)),
@@ -82,7 +81,7 @@ fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
     })
 }
 
-/// Where the message of that number lies, in either half.
+/// Returns the offset of the message with that number, in either half.
 fn place(site: &Site, number: u64, bytes: u64) -> u64 {
     // A small ring: it stays in the cache.
     let slots = (site.half_bytes.min(256 << 10) / bytes).max(1);
@@ -108,25 +107,24 @@ struct Source {
 
 impl Source {
     fn new(offer: Offer) -> Source {
-        let made = Histogram::new_with_bounds(1, 60_000_000_000, 3);
         Source {
             offer,
             began: None,
             sent: 0,
             answered: 0,
             going: None,
-            latencies: made.unwrap_or_else(|error| unreachable!("constant bounds: {error}")),
+            latencies: role::times(),
             last: Moment::default(),
             over: false,
         }
     }
 
-    /// How many are to be sent in all.
+    /// Returns the number of messages to send.
     fn all(&self) -> u64 {
         (self.offer.rate * self.offer.seconds).ceil() as u64
     }
 
-    /// When a message is due.
+    /// Returns the time at which a message is due.
     fn due(&self, began: Moment, number: u64) -> Moment {
         began + Span::from_ns((number as f64 * 1e9 / self.offer.rate) as u64)
     }
@@ -135,7 +133,7 @@ impl Source {
         now.since(began).as_ns() as f64 > self.offer.seconds * OVERTIME * 1e9
     }
 
-    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let began = *self.began.get_or_insert(now);
         let mut worked = false;
         for _ in 0..STEP_MAX {
@@ -157,10 +155,10 @@ impl Source {
         Ok(worked)
     }
 
-    fn answer(&mut self, number: u32, now: Moment) -> Result<(), Trouble> {
+    fn answer(&mut self, number: u32, now: Moment) -> Result<(), Error> {
         if number != notice(self.answered) {
             let what = format!("answer {number} came instead of {}", notice(self.answered));
-            return Err(Trouble::Defect { what });
+            return Err(Error::Defect { what });
         }
         let began = self.began.unwrap_or(now);
         let latency = now.since(self.due(began, self.answered)).as_ns();
@@ -172,7 +170,7 @@ impl Source {
 }
 
 impl Role for Source {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
@@ -221,7 +219,7 @@ struct Echo {
 }
 
 impl Role for Echo {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
@@ -263,16 +261,16 @@ impl Role for Echo {
     }
 }
 
-fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+fn run(environment: &mut dyn Environment, plan: &Plan, into: &mut Experiment) -> Result<(), Error> {
     let seconds = if plan.quick { 0.05 } else { 1.0 };
     let mut measured: Vec<Vec<Answered>> = RATES.iter().map(|_| Vec::new()).collect();
     let mut ended = Ok(());
     'rounds: for round in 0..plan.rounds as usize {
         for (place, rate) in RATES.iter().enumerate() {
             let (done, all) = (round * RATES.len() + place, plan.rounds as usize * RATES.len());
-            stage.progress(done, all, &format!("load, {rate} messages/s"));
+            environment.progress(done, all, &format!("load, {rate} messages/s"));
             let offer = Offer { rate: *rate, seconds, bytes: BYTES };
-            match offered(stage, &offer) {
+            match offered(environment, &offer) {
                 Ok(answered) => {
                     let kept = answered.rate >= KEPT_SHARE * rate && answered.unsent == 0;
                     measured[place].push(answered);
@@ -280,8 +278,8 @@ fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), 
                         break;
                     }
                 }
-                Err(trouble) => {
-                    ended = Err(trouble);
+                Err(error) => {
+                    ended = Err(error);
                     break 'rounds;
                 }
             }
@@ -291,46 +289,39 @@ fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), 
     ended
 }
 
-fn offered(stage: &mut dyn Stage, offer: &Offer) -> Result<Answered, Trouble> {
+fn offered(environment: &mut dyn Environment, offer: &Offer) -> Result<Answered, Error> {
     let parameters = serde_json::to_value(offer).unwrap_or_default();
-    let [near, _] = stage.trial(NAME, &parameters)?;
+    let [near, _] = environment.trial(&TRIAL, &parameters)?;
     serde_json::from_value(near)
-        .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+        .map_err(|error| Error::Garbled { what: format!("no result ({error})") })
 }
 
 fn fill(measured: &[Vec<Answered>], into: &mut Experiment) {
-    let series = |label: &str, y: (&str, &str), of: &dyn Fn(&Answered) -> f64| {
+    let series = |label: &str, y: Axis<'_>, of: &dyn Fn(&Answered) -> f64| {
         let samples = |answers: &Vec<Answered>| answers.iter().map(of).collect::<Vec<f64>>();
         let points = RATES.iter().zip(measured).filter(|(_, answers)| !answers.is_empty());
-        Series {
-            label: label.to_owned(),
-            x_label: "offered".to_owned(),
-            x_unit: "1/s".to_owned(),
-            y_label: y.0.to_owned(),
-            y_unit: y.1.to_owned(),
-            points: points.map(|(x, all)| Point { x: *x, samples: samples(all) }).collect(),
-        }
+        let points = points.map(|(x, all)| Point { x: *x, samples: samples(all) }).collect();
+        Series::new(label, axis("offered", "1/s"), y, points)
     };
     for (place, label) in ["p50", "p99", "p99.9", "longest"].into_iter().enumerate() {
-        let y = ("round trip from when it was due", "us");
+        let y = axis("round trip from when it was due", "us");
         into.series.push(series(label, y, &|one| one.latency_ns[place] as f64 / 1e3));
     }
-    into.series.push(series("answered", ("answered", "1/s"), &|one| one.rate));
+    into.series.push(series("answered", axis("answered", "1/s"), &|one| one.rate));
     let answered =
         |place: usize| -> Vec<f64> { measured[place].iter().map(|one| one.rate).collect() };
     let keeps = |place: &usize| {
         median(&answered(*place)).is_some_and(|rate| rate >= KEPT_SHARE * RATES[*place])
     };
     if let Some(kept) = (0..RATES.len()).rev().find(keeps) {
-        let fact = |label: &str, unit: &str, samples| Fact {
-            label: label.to_owned(),
-            unit: unit.to_owned(),
-            samples,
-            beside: None,
-        };
-        into.facts.push(fact("highest offered rate that is kept", "1/s", answered(kept)));
+        into.facts.push(Fact::new("highest offered rate that is kept", "1/s", answered(kept)));
         let p99 = measured[kept].iter().map(|one| one.latency_ns[1] as f64 / 1e3).collect();
-        into.facts.push(fact("p99 of the round trip at that rate", "us", p99));
+        into.facts.push(Fact::new("p99 of the round trip at that rate", "us", p99));
+        if let Some(next) = RATES.get(kept + 1) {
+            into.limit = format!("{} are not answered in time.", quantity(*next, "1/s"));
+        }
+    } else if !measured[0].is_empty() {
+        into.limit = format!("Not even {} are answered in time.", quantity(RATES[0], "1/s"));
     }
 }
 

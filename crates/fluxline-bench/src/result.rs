@@ -1,15 +1,19 @@
-//! What experiments produce: plain data, the machine-readable document.
+//! The results of experiments as plain data: the document for programs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of the document's schema; a reader refuses others.
-pub const SCHEMA: u32 = 1;
+use crate::statistics::{Better, median};
 
-/// A whole run of `fluxline bench`: what `report.json` holds.
+/// The version of the document's layout. A reader takes this one and [`SCHEMA_OLDEST`].
+pub const SCHEMA: u32 = 2;
+/// The oldest version that is still read.
+pub const SCHEMA_OLDEST: u32 = 1;
+
+/// A whole run of `fluxline bench`, as `report.json` holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// The version of the layout, [`SCHEMA`].
     pub schema: u32,
     /// The link's URL.
     pub link: String,
@@ -17,41 +21,43 @@ pub struct Report {
     pub command: Vec<String>,
     /// The program's version and commit.
     pub program: String,
-    /// Seconds since 1970 when it began.
+    /// The start \[s since 1970\].
     pub began_s: u64,
     /// The seed of everything random.
     pub seed: u64,
     /// Machine, processor, kernel, governor, clock, interfaces, sysctls: both sides.
     pub environment: Value,
-    /// What was measured, in order.
+    /// The experiments, in order.
     pub experiments: Vec<Experiment>,
 }
 
-/// Why a report could not be read.
+/// The reason why a report cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file.
+    /// The file cannot be read.
     #[error("{path}: {source}")]
     File {
         /// Its path.
         path: String,
-        /// What the host said.
+        /// The host's error.
         source: std::io::Error,
     },
-    /// It is something else.
-    #[error("{path} is no report of `fluxline bench` ({why}); give the report.json of one")]
+    /// The file is not a report.
+    #[error("{path} is not a report of `fluxline bench` ({why}); give a report.json")]
     Shape {
         /// Its path.
         path: String,
-        /// Why.
+        /// The parser's error.
         why: String,
     },
-    /// It is of another release.
-    #[error("{path} has version {found} of the report, this program reads {SCHEMA}; measure again")]
+    /// The report is of another release.
+    #[error(
+        "{path} has version {found} of the report; this program reads {SCHEMA_OLDEST} to {SCHEMA}; measure again"
+    )]
     Schema {
         /// Its path.
         path: String,
-        /// What it has.
+        /// Its version.
         found: u64,
     },
 }
@@ -88,12 +94,14 @@ impl Report {
     pub fn parse(bytes: &[u8]) -> Result<Report, ParseError> {
         let document: Value = serde_json::from_slice(bytes)?;
         match document["schema"].as_u64() {
-            Some(found) if found != u64::from(SCHEMA) => Err(ParseError::Schema { found }),
+            Some(found) if !(u64::from(SCHEMA_OLDEST)..=u64::from(SCHEMA)).contains(&found) => {
+                Err(ParseError::Schema { found })
+            }
             _ => Ok(serde_json::from_value(document)?),
         }
     }
 
-    /// Whether anything was measured.
+    /// Returns true if nothing was measured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.experiments.iter().all(Experiment::is_empty)
@@ -105,31 +113,35 @@ impl Report {
 pub struct Experiment {
     /// Its name on the command line: `pingpong`, `lossfree`.
     pub name: String,
-    /// What it measures and how, a sentence or two.
+    /// At most two sentences: the quantity and the method.
     pub about: String,
-    /// Curves.
+    /// Details of the method, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The curves.
     pub series: Vec<Series>,
-    /// Single numbers.
+    /// The single numbers.
     pub facts: Vec<Fact>,
-    /// Numbers of several contenders, to be held against ours.
+    /// The numbers of several contenders, to compare with ours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contests: Vec<Contest>,
-    /// On which cores its senders and receivers ran, where it has such.
+    /// The cores of its senders and receivers, if it has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<Placement>,
-    /// What limits the result; empty: not known.
+    /// The limit of the result, one line for each quantity; empty: not known.
     pub limit: String,
-    /// Why it ended early; empty: it did not.
+    /// The reason why it ended early; empty: it did not.
     pub incomplete: String,
 }
 
 impl Experiment {
-    /// Nothing measured yet.
+    /// Makes an empty experiment.
     #[must_use]
     pub fn new(name: &str, about: &str) -> Experiment {
         Experiment {
             name: name.to_owned(),
             about: about.to_owned(),
+            notes: Vec::new(),
             series: Vec::new(),
             facts: Vec::new(),
             contests: Vec::new(),
@@ -139,7 +151,7 @@ impl Experiment {
         }
     }
 
-    /// Drops samples that are no numbers: JSON has no word for them.
+    /// Removes samples that are not finite: JSON cannot hold them.
     pub fn keep_numbers(&mut self) {
         for series in &mut self.series {
             for point in &mut series.points {
@@ -147,9 +159,13 @@ impl Experiment {
             }
             series.points.retain(|point| point.x.is_finite() && !point.samples.is_empty());
         }
+        self.series.retain(|series| !series.points.is_empty());
         for fact in &mut self.facts {
             fact.samples.retain(|sample| sample.is_finite());
-            fact.beside = fact.beside.take().filter(|(_, value)| value.is_finite());
+            if let Some(beside) = &mut fact.beside {
+                beside.samples.retain(|sample| sample.is_finite());
+            }
+            fact.beside = fact.beside.take().filter(|beside| !beside.samples.is_empty());
         }
         self.facts.retain(|fact| !fact.samples.is_empty());
         for contest in &mut self.contests {
@@ -158,7 +174,7 @@ impl Experiment {
         }
     }
 
-    /// Whether anything was measured.
+    /// Returns true if nothing was measured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.facts.is_empty() && self.series.iter().all(|series| series.points.is_empty())
@@ -168,43 +184,172 @@ impl Experiment {
 /// A curve: samples against one quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Its name: `half round trip`.
+    /// The name: `half round trip`.
     pub label: String,
-    /// What the samples are taken at: `message`.
+    /// The quantity on the horizontal axis: `message`.
     pub x_label: String,
     /// `B`.
     pub x_unit: String,
-    /// What is measured: `latency`.
+    /// The quantity on the vertical axis: `latency`.
     pub y_label: String,
     /// `us`, `Gb/s`.
     pub y_unit: String,
-    /// The samples, x ascending.
+    /// The points, x ascending.
     pub points: Vec<Point>,
 }
 
-/// All that was measured at one x: repetitions, not only their median.
+/// The name and the unit of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis<'a> {
+    /// The quantity.
+    pub label: &'a str,
+    /// Its unit; empty: a plain number.
+    pub unit: &'a str,
+}
+
+/// Makes an axis.
+#[must_use]
+pub const fn axis<'a>(label: &'a str, unit: &'a str) -> Axis<'a> {
+    Axis { label, unit }
+}
+
+impl Series {
+    /// Makes a curve.
+    #[must_use]
+    pub fn new(label: &str, x: Axis<'_>, y: Axis<'_>, points: Vec<Point>) -> Series {
+        Series {
+            label: label.to_owned(),
+            x_label: x.label.to_owned(),
+            x_unit: x.unit.to_owned(),
+            y_label: y.label.to_owned(),
+            y_unit: y.unit.to_owned(),
+            points,
+        }
+    }
+}
+
+/// The samples at one x: every repetition, not only the median.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Where.
+    /// The position on the horizontal axis.
     pub x: f64,
-    /// One number a repetition.
+    /// One number for each repetition.
     pub samples: Vec<f64>,
 }
 
 /// A single number with its repetitions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
-    /// What it is.
+    /// A name for programs that does not change; empty: the label is all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The quantity, for people.
     pub label: String,
     /// Its unit.
     pub unit: String,
-    /// One number a repetition.
+    /// One number for each repetition.
     pub samples: Vec<f64>,
-    /// The floor or peer that was measured in the same run, and its name.
-    pub beside: Option<(String, f64)>,
+    /// A floor or a peer from the same run.
+    pub beside: Option<Beside>,
+    /// The target, if one was promised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
 }
 
-/// Where a part of an experiment ran.
+/// A floor or a peer that stands beside a fact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "BesideDocument")]
+pub struct Beside {
+    /// Its name.
+    pub label: String,
+    /// One number for each repetition of the fact, or one for all.
+    pub samples: Vec<f64>,
+}
+
+/// The layouts of [`Beside`]; version 1 of the document has a pair.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum BesideDocument {
+    Second { label: String, samples: Vec<f64> },
+    First(String, f64),
+}
+
+impl From<BesideDocument> for Beside {
+    fn from(document: BesideDocument) -> Beside {
+        match document {
+            BesideDocument::Second { label, samples } => Beside { label, samples },
+            BesideDocument::First(label, value) => Beside { label, samples: vec![value] },
+        }
+    }
+}
+
+impl Beside {
+    /// Returns `None` without a sample.
+    #[must_use]
+    pub fn of(label: &str, samples: Vec<f64>) -> Option<Beside> {
+        (!samples.is_empty()).then(|| Beside { label: label.to_owned(), samples })
+    }
+
+    /// Returns the median.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        median(&self.samples).unwrap_or(f64::NAN)
+    }
+}
+
+/// The target of a fact.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// A limit of the ratio to what stands beside it.
+    Ratio(f64),
+    /// A limit of the value.
+    Value(f64),
+}
+
+impl Fact {
+    /// Makes a fact with nothing beside it.
+    #[must_use]
+    pub fn new(label: impl Into<String>, unit: &str, samples: Vec<f64>) -> Fact {
+        Fact { label: label.into(), unit: unit.to_owned(), samples, ..Fact::default() }
+    }
+
+    /// Puts a floor or a peer beside it, if there is one.
+    #[must_use]
+    pub fn beside(self, label: &str, value: Option<f64>) -> Fact {
+        Fact { beside: value.and_then(|value| Beside::of(label, vec![value])), ..self }
+    }
+
+    /// Returns the ratio to what stands beside it: the median of each repetition's ratio, where
+    /// both have as many samples.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        let beside = self.beside.as_ref()?;
+        if self.samples.len() != beside.samples.len() {
+            return Some(median(&self.samples)? / beside.value());
+        }
+        let both = self.samples.iter().zip(&beside.samples);
+        median(&both.map(|(value, floor)| value / floor).collect::<Vec<f64>>())
+    }
+
+    /// Returns true if a lower number is better.
+    #[must_use]
+    pub fn is_better_when_lower(&self) -> bool {
+        Better::by_unit(&self.unit) == Better::Lower
+    }
+
+    /// Returns true if it reaches its target; `None`: it has none.
+    #[must_use]
+    pub fn meets_target(&self) -> Option<bool> {
+        let (reached, limit) = match self.target? {
+            Target::Ratio(limit) => (self.ratio()?, limit),
+            Target::Value(limit) => (median(&self.samples)?, limit),
+        };
+        Some(if self.is_better_when_lower() { reached <= limit } else { reached >= limit })
+    }
+}
+
+/// The place of a sender or receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
     /// `sender 1 of 2`, `receiver`.
@@ -216,7 +361,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Its cores: `core 3`, `cores 0, 1`.
+    /// Returns its cores in words: `core 3`, `cores 0, 1`.
     #[must_use]
     pub fn on(&self) -> String {
         let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
@@ -225,7 +370,7 @@ impl Placement {
     }
 }
 
-/// What one contender measured of one cell, each round.
+/// The numbers of one contender in one cell, one for each round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contest {
     /// `half round trip`.
@@ -236,24 +381,24 @@ pub struct Contest {
     pub bytes: u64,
     /// `us`, `Gb/s`.
     pub unit: String,
-    /// Who.
+    /// The name of the contender.
     pub contender: String,
-    /// Whether that is Fluxline.
+    /// True: it is Fluxline.
     pub is_ours: bool,
-    /// Whether its work is equal to ours; else it is shown and not ranked.
+    /// True: its work equals ours; otherwise it is shown and not ranked.
     pub is_equal: bool,
-    /// One number a round.
+    /// One number for each round.
     pub samples: Vec<f64>,
-    /// Lost of what was sent \[%\], each round; empty where nothing may be lost.
+    /// The loss of each round \[%\]; empty where nothing may be lost.
     pub lost: Vec<f64>,
-    /// What in its work is not as in ours.
+    /// The differences of its work from ours.
     pub note: String,
-    /// Why it has no number in some round; empty: it has one in all.
+    /// The reason why it has no number in some round; empty: it has one in all.
     pub failed: String,
 }
 
 impl Contest {
-    /// Whether both are of the same cell.
+    /// Returns true if both are of the same cell.
     #[must_use]
     pub fn is_same_cell(&self, other: &Contest) -> bool {
         (&self.quantity, &self.path, self.bytes) == (&other.quantity, &other.path, other.bytes)

@@ -1,23 +1,24 @@
-//! A whole run: the experiments asked for, one after the other, and a report that holds what was
-//! measured whatever happened.
+//! A whole run: one experiment after the other, and a report that keeps every result, whatever
+//! happens.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::Trouble;
-use crate::registry::{self, Entry};
+use crate::Error;
+use crate::environment::{Environment, Plan};
+use crate::host::busy;
+use crate::kind::ExperimentKind;
+use crate::real::Link;
+use crate::registry;
 use crate::result::{Experiment, Report, SCHEMA};
-use crate::stage::{Plan, Stage};
 
-/// Which experiments run on a link: those named, or by default all that are made for it.
+/// Chooses the experiments of a link: those named, or the default ones.
 ///
-/// Errors: a name that is none, an experiment that this link cannot do, no experiment at all.
-pub fn choose(
-    only: &[String],
-    (scheme, has_fabric): (&str, bool),
-) -> Result<Vec<&'static Entry>, Trouble> {
-    let fits = |entry: &&Entry| entry.links.include(scheme, has_fabric);
+/// Errors: an unknown name, or an experiment that this link cannot run.
+pub fn choose(only: &[String], link: &Link) -> Result<Vec<&'static ExperimentKind>, Error> {
+    let scheme = link.scheme();
+    let fits = |entry: &&ExperimentKind| entry.links.include(scheme, link.has_fabric());
     if only.is_empty() {
         return Ok(registry::experiments().filter(|one| one.by_default && fits(one)).collect());
     }
@@ -28,20 +29,20 @@ pub fn choose(
             let names: Vec<&str> = registry::experiments().map(|entry| entry.name).collect();
             let problem =
                 format!("there is no experiment {name:?}; there are {}", names.join(", "));
-            return Err(Trouble::Input(problem));
+            return Err(Error::Input(problem));
         };
         if !fits(&entry) {
             let on = entry.links.text();
             let problem = format!("{name} is not possible on {scheme}://; it is on {on}");
-            return Err(Trouble::Input(problem));
+            return Err(Error::Input(problem));
         }
         chosen.push(entry);
     }
     Ok(chosen)
 }
 
-/// A report about nothing yet. Its program is this library's version: who knows from which commit
-/// it was built puts that there instead.
+/// Starts an empty report. Its program is this library's version; a caller that knows the commit
+/// puts it there instead.
 #[must_use]
 pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -57,34 +58,51 @@ pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
     }
 }
 
-/// Runs experiments and puts what they measured into the report, also what was measured before
-/// something failed. The trouble that ended the run, if any; others are in the report.
+/// Runs experiments and adds their results to the report, also those measured before an error.
+/// Returns the error that ended the run; errors of single experiments are in the report.
 pub fn run(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
-    entries: &[&Entry],
+    entries: &[&ExperimentKind],
     report: &mut Report,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
+    // In virtual time it does not matter what else the machine does.
+    let mut watch = environment.is_real().then(busy::Watch::start);
+    let ended = run_all(environment, plan, entries, report, &mut watch);
+    if let Some(watch) = watch {
+        report.environment["busy"] = json!(watch.finish());
+    }
+    ended
+}
+
+fn run_all(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    entries: &[&ExperimentKind],
+    report: &mut Report,
+    watch: &mut Option<busy::Watch>,
+) -> Result<(), Error> {
     for (at, entry) in entries.iter().enumerate() {
         let mut experiment = Experiment::new(entry.name, entry.about);
-        let ended = (entry.run)(stage, plan, &mut experiment);
-        if let Err(trouble) = &ended {
-            experiment.incomplete = trouble.to_string();
+        let ended = (entry.run)(environment, plan, &mut experiment);
+        if let Err(error) = &ended {
+            experiment.incomplete = error.to_string();
         }
         experiment.keep_numbers();
         report.experiments.push(experiment);
-        if let Err(trouble) = ended
-            && trouble.ends_session()
+        watch.iter_mut().for_each(busy::Watch::look);
+        if let Err(error) = ended
+            && error.ends_session()
         {
             skip(&entries[at + 1..], report);
-            return Err(trouble);
+            return Err(error);
         }
     }
     Ok(())
 }
 
-/// Puts experiments into the report that were not come to.
-pub fn skip(entries: &[&Entry], report: &mut Report) {
+/// Adds experiments to the report that did not run.
+pub fn skip(entries: &[&ExperimentKind], report: &mut Report) {
     for entry in entries {
         let mut experiment = Experiment::new(entry.name, entry.about);
         experiment.incomplete = "not run: the benchmark had ended".to_owned();
@@ -98,18 +116,19 @@ mod tests {
 
     #[test]
     fn experiments_are_chosen_by_link_and_name_or_refused_with_what_there_is() {
-        let names = |only: &[&str], link| {
+        let names = |only: &[&str], link: &str| {
+            let link = Link::parse(link).expect("a link");
             let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-            let chosen = choose(&only, link)?;
-            Ok::<_, Trouble>(chosen.iter().map(|entry| entry.name).collect::<Vec<_>>())
+            let chosen = choose(&only, &link)?;
+            Ok::<_, Error>(chosen.iter().map(|entry| entry.name).collect::<Vec<_>>())
         };
-        let udp = names(&[], ("udp", true)).expect("some");
+        let udp = names(&[], "udp://127.0.0.1").expect("some");
         assert!(udp.contains(&"pingpong") && udp.contains(&"load"), "{udp:?}");
-        assert!(!names(&[], ("tcp", false)).expect("some").contains(&"load"));
-        assert_eq!(names(&["cold"], ("shm", true)).expect("one"), ["cold"]);
-        let error = names(&["pinpong"], ("shm", true)).expect_err("none").to_string();
+        assert!(!names(&[], "tcp://127.0.0.1").expect("some").contains(&"load"));
+        assert_eq!(names(&["cold"], "shm://").expect("one"), ["cold"]);
+        let error = names(&["pinpong"], "shm://").expect_err("none").to_string();
         assert!(error.contains("pingpong"), "{error}");
-        let error = names(&["load"], ("tcp", false)).expect_err("none").to_string();
+        let error = names(&["load"], "tcp://127.0.0.1").expect_err("none").to_string();
         assert!(error.contains("load is not possible on tcp://"), "{error}");
     }
 

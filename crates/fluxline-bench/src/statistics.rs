@@ -6,18 +6,20 @@
 //! medians are further apart than the noise of either.
 //! Source: Mann and Whitney 1947, for the test; its distribution is counted out here.
 
+mod median;
+
 /// Differences below this are not told apart, whatever a test says: the same binary, run twice on
 /// a shared machine, differs by so much in its median. Assumed: measured on one machine only.
 pub const NOISE_LEAST: f64 = 0.02;
-/// How often two equal results may be called different.
+/// The share of equal results that may be called different.
 pub const ERROR_SHARE: f64 = 0.05;
 /// More samples of one result than this are thinned before they are ranked.
 const RANKED_MAX: usize = 60;
 
-/// A sample's middle and spread.
+/// The median and spread of some samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// The middle.
+    /// The median.
     pub median: f64,
     /// A quarter lies below.
     pub low: f64,
@@ -27,12 +29,12 @@ pub struct Summary {
     pub least: f64,
     /// The largest.
     pub most: f64,
-    /// How many.
+    /// The number of samples.
     pub count: usize,
 }
 
 impl Summary {
-    /// Of some samples; those that are no numbers do not count. `None`: none is left.
+    /// Summarizes samples; samples that are not finite do not count. `None`: none is left.
     #[must_use]
     pub fn of(samples: &[f64]) -> Option<Summary> {
         let sorted = sorted(samples);
@@ -47,7 +49,7 @@ impl Summary {
         })
     }
 
-    /// Half the interquartile range as a share of the median.
+    /// Returns half the interquartile range as a share of the median.
     #[must_use]
     pub fn spread(&self) -> f64 {
         if self.median == 0.0 { 0.0 } else { (self.high - self.low) / 2.0 / self.median.abs() }
@@ -67,13 +69,13 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
     low + (high - low) * place.fract()
 }
 
-/// The middle of some samples; `None`: there are none.
+/// Returns the median; `None`: there is no sample.
 #[must_use]
 pub fn median(samples: &[f64]) -> Option<f64> {
-    Summary::of(samples).map(|summary| summary.median)
+    Some(median::median(samples)).filter(|median| median.is_finite())
 }
 
-/// Which way is better.
+/// The direction in which a number is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Less: a latency.
@@ -92,10 +94,10 @@ impl Better {
     }
 }
 
-/// What a comparison came to.
+/// The verdict of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Not told apart.
+    /// They do not differ beyond the noise.
     Same,
     /// The second is better.
     Better,
@@ -106,7 +108,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// In a word.
+    /// Returns the verdict in a word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -118,7 +120,7 @@ impl Verdict {
     }
 }
 
-/// Holds two results against each other. Cost: a few thousand additions.
+/// Compares two results. Cost: a few thousand additions.
 #[must_use]
 pub fn compare(before: &[f64], after: &[f64], better: Better) -> Verdict {
     let (Some(one), Some(other)) = (Summary::of(before), Summary::of(after)) else {
@@ -137,9 +139,8 @@ pub fn compare(before: &[f64], after: &[f64], better: Better) -> Verdict {
     }
 }
 
-/// How probable it is that equal results are ranked as unevenly as these (two-sided, exact without
-/// ties; ties are broken half and half). `None`: so few samples that no order would be uneven
-/// enough.
+/// Returns the probability that equal results are ranked as unevenly as these (two-sided, exact
+/// without ties; ties count half). `None`: too few samples for any order to be uneven enough.
 #[must_use]
 pub fn rank_sum(before: &[f64], after: &[f64]) -> Option<f64> {
     let (before, after) = (thinned(sorted(before)), thinned(sorted(after)));
@@ -173,8 +174,8 @@ fn thinned(sorted: Vec<f64>) -> Vec<f64> {
     (0..RANKED_MAX).map(|number| sorted[place(number)]).collect()
 }
 
-/// In how many of the orders of `few` and `many` things so many pairs are in order, by the count
-/// of pairs: the coefficients of the Gaussian binomial.
+/// Counts the orders of `few` and `many` things by the number of pairs in order: the coefficients
+/// of the Gaussian binomial.
 fn ways(few: usize, many: usize) -> Vec<f64> {
     let mut ways = vec![0.0; few * many + 1];
     ways[0] = 1.0;

@@ -1,4 +1,4 @@
-//! Whether the clock is good enough for what is measured by it.
+//! Checks that the clock is good enough for the measurement.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 /// Readings in a row that are looked at.
 const READINGS: usize = 100_000;
 
-/// What the clock was found to be.
+/// The quality of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timer {
-    /// What a reading costs, mean \[ns\].
+    /// The mean time of a reading \[ns\].
     pub cost_ns: f64,
     /// The smallest step seen between two readings that differ \[ns\].
     pub resolution_ns: u64,
-    /// The largest: somebody else had the core \[ns\].
+    /// The largest step: another program had the core \[ns\].
     pub largest_gap_ns: u64,
-    /// Whether it ever went back.
+    /// True: it went back.
     pub goes_back: bool,
 }
 
 impl Timer {
-    /// Looks at the clock that everything is measured by. Cost: some milliseconds.
+    /// Checks the clock of all measurements. Cost: some milliseconds.
     #[must_use]
     pub fn check() -> Timer {
         let readings: Vec<u64> =
@@ -31,7 +31,7 @@ impl Timer {
         Timer::of(&readings)
     }
 
-    /// What consecutive readings \[ns\] say.
+    /// Judges the clock by consecutive readings \[ns\].
     #[must_use]
     pub fn of(readings: &[u64]) -> Timer {
         let steps = || readings.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
@@ -48,7 +48,7 @@ impl Timer {
         }
     }
 
-    /// What a single span of `typical` means with this clock, if anything has to be said.
+    /// Returns a warning if single spans of `typical` are too short for this clock.
     #[must_use]
     pub fn warning(&self, typical: Duration) -> Option<String> {
         let typical_ns = typical.as_nanos() as f64;

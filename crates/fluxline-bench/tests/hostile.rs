@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fluxline_bench::control::{Channel, Greeting, MESSAGE_BYTES_MAX, Message, take_message};
+use fluxline_bench::environment::{Environment, Plan};
 use fluxline_bench::real::{Link, Near, NearConfig, Server};
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::{Plan, Stage};
-use fluxline_bench::{Stop, Trouble, run};
+use fluxline_bench::{Error, Stop, registry, run};
 use fluxline_proto::random::Draw;
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ impl Drop for Far {
     }
 }
 
-fn connect(far: &Far, url: &str) -> Result<Near, Trouble> {
+fn connect(far: &Far, url: &str) -> Result<Near, Error> {
     Near::connect(NearConfig {
         link: Link::parse(url).expect("a link"),
         url: url.to_owned(),
@@ -102,7 +102,7 @@ fn served(far: &Far, url: &str) -> Near {
     loop {
         match connect(far, url) {
             Ok(near) => return near,
-            Err(trouble) => assert!(began.elapsed() < SERVED_WITHIN, "{trouble}"),
+            Err(error) => assert!(began.elapsed() < SERVED_WITHIN, "{error}"),
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -113,11 +113,11 @@ fn plan() -> Plan {
 }
 
 fn measure(near: &mut Near, link: &str) {
-    let scheme = link.split(':').next().expect("a scheme");
-    let entries = run::choose(&["integrity".to_owned()], (scheme, true)).expect("there");
+    let url = Link::parse(link).expect("a link");
+    let entries = run::choose(&["integrity".to_owned()], &url).expect("there");
     let mut report = run::begin(link, &plan(), json!({}));
     let ended = run::run(near, &plan(), &entries, &mut report);
-    ended.unwrap_or_else(|trouble| panic!("{link}: {trouble}"));
+    ended.unwrap_or_else(|error| panic!("{link}: {error}"));
     assert!(!report.is_empty());
 }
 
@@ -198,12 +198,13 @@ fn a_service_that_takes_longer_than_the_death_of_a_peer_breaks_no_link() {
     let mut near = connect(&far, "udp://127.0.0.1").expect("it serves");
     measure(&mut near, "udp://127.0.0.1");
     let parameters = json!({ "address": "127.0.0.1" });
-    let outcome = near.call("tcp-exchange", &parameters, &mut |talk| {
-        let told = talk.hear(Duration::from_secs(5))?.unwrap_or_default();
+    let tcp = registry::service("tcp-exchange").expect("there");
+    let outcome = near.call(tcp, &parameters, &mut |conversation| {
+        let told = conversation.receive(Duration::from_secs(5))?.unwrap_or_default();
         let port = told["port"].as_u64().expect("a port");
         let stream = TcpStream::connect(("127.0.0.1", port as u16)).expect("it listens");
         std::thread::sleep(Duration::from_secs(4));
-        talk.tell(&Value::Null)?;
+        conversation.send(&Value::Null)?;
         drop(stream);
         Ok(Value::Null)
     });
@@ -303,7 +304,7 @@ fn any_bytes_are_messages_or_refused() {
         match take_message(&mut bytes, 4096) {
             Ok(Some(_)) => assert!(bytes.len() < before),
             Ok(None) => assert_eq!(bytes.len(), before),
-            Err(trouble) => assert!(!trouble.to_string().chars().any(char::is_control)),
+            Err(error) => assert!(!error.to_string().chars().any(char::is_control)),
         }
         // Errors are a value too.
         let _ = Report::parse(&bytes);

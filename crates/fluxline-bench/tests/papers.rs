@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use fluxline_bench::environment::Plan;
 use fluxline_bench::real::{Link, Near, NearConfig, Server};
 use fluxline_bench::result::{Experiment, Report};
-use fluxline_bench::stage::Plan;
 use fluxline_bench::{Stop, run};
 use serde_json::json;
 
@@ -47,14 +47,14 @@ fn measured(url: &str, only: &[&str], plan: &Plan) -> Report {
         });
         let link = Link::parse(url).expect("a link");
         let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-        let entries = run::choose(&only, (link.scheme(), link.has_fabric())).expect("experiments");
+        let entries = run::choose(&only, &link).expect("experiments");
         let mut report = run::begin(url, plan, json!({}));
         let mut near = near(url, address);
         let ended = run::run(&mut near, plan, &entries, &mut report);
         drop(near);
         over.store(true, Ordering::Relaxed);
         far.join().expect("the far side ends");
-        ended.unwrap_or_else(|trouble| panic!("{url}: {trouble}"));
+        ended.unwrap_or_else(|error| panic!("{url}: {error}"));
         report
     })
 }

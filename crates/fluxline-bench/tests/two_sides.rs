@@ -9,11 +9,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fluxline_bench::control::{Channel, Greeting, Message};
+use fluxline_bench::environment::{Environment, Plan, Service};
 use fluxline_bench::real::{Link, Near, NearConfig, Progress, Server};
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::{Plan, Stage};
-use fluxline_bench::{Stop, Trouble, run};
-use serde_json::json;
+use fluxline_bench::role::{Role, Site, Step, TrialKind};
+use fluxline_bench::{Error, Stop, run};
+use fluxline_proto::Moment;
+use fluxline_proto::fabric::Fabric;
+use serde_json::{Value, json};
 
 const KEY: &str = "a key of the test";
 
@@ -52,7 +55,7 @@ impl Drop for Far {
     }
 }
 
-fn connect(url: &str, control: SocketAddr, key: &str) -> Result<Near, Trouble> {
+fn connect(url: &str, control: SocketAddr, key: &str) -> Result<Near, Error> {
     connect_and_tell(url, control, key, Box::new(|_, _, _| {}))
 }
 
@@ -61,7 +64,7 @@ fn connect_and_tell(
     control: SocketAddr,
     key: &str,
     progress: Progress,
-) -> Result<Near, Trouble> {
+) -> Result<Near, Error> {
     let cores = fluxline::pin::allowed_cores();
     Near::connect(NearConfig {
         link: Link::parse(url).expect("a link"),
@@ -86,10 +89,10 @@ fn measured(url: &str, only: &[&str]) -> Report {
     let mut near = connect(url, far.address, KEY).expect("it serves");
     let link = Link::parse(url).expect("a link");
     let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-    let entries = run::choose(&only, (link.scheme(), link.has_fabric())).expect("experiments");
+    let entries = run::choose(&only, &link).expect("experiments");
     let mut report = run::begin(url, &plan(), json!({}));
     let ended = run::run(&mut near, &plan(), &entries, &mut report);
-    ended.unwrap_or_else(|trouble| panic!("{url}: {trouble}"));
+    ended.unwrap_or_else(|error| panic!("{url}: {error}"));
     for experiment in &report.experiments {
         assert_eq!(experiment.incomplete, "", "{url}, {}", experiment.name);
         assert!(!experiment.is_empty(), "{url}, {}", experiment.name);
@@ -171,8 +174,8 @@ fn who_is_no_benchmark_at_all_is_told_from_one() {
         stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").expect("sent");
         std::thread::sleep(Duration::from_millis(200));
     });
-    let trouble = connect("shm://", address, KEY).err().expect("no peer").to_string();
-    assert!(trouble.contains("is it `fluxline bench --serve` at all"), "{trouble}");
+    let error = connect("shm://", address, KEY).err().expect("no peer").to_string();
+    assert!(error.contains("may not be `fluxline bench --serve`"), "{error}");
     thread.join().expect("it ends");
 }
 
@@ -189,16 +192,29 @@ fn a_far_side_that_stops_in_the_middle_is_noticed_and_what_was_measured_is_kept(
     let near = connect_and_tell("shm://", far.address, KEY, stops_there);
     let mut near = near.expect("it serves");
     let names = ["integrity", "pingpong", "stream"].map(str::to_owned);
-    let entries = run::choose(&names, ("shm", true)).expect("experiments");
+    let entries = run::choose(&names, &Link::Shm).expect("experiments");
     let plan = Plan { rounds: 1000, ..plan() };
     let mut report = run::begin("shm://", &plan, json!({}));
     let began = Instant::now();
-    let trouble = run::run(&mut near, &plan, &entries, &mut report).expect_err("it stopped");
+    let error = run::run(&mut near, &plan, &entries, &mut report).expect_err("it stopped");
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     let [integrity, pingpong, stream] = report.experiments.as_slice() else { panic!("three") };
-    assert_eq!(integrity.incomplete, "", "{trouble}");
-    assert!(!pingpong.incomplete.is_empty() && !pingpong.is_empty(), "{trouble}");
+    assert_eq!(integrity.incomplete, "", "{error}");
+    assert!(!pingpong.incomplete.is_empty() && !pingpong.is_empty(), "{error}");
     assert!(stream.incomplete.starts_with("not run"), "{}", stream.incomplete);
+}
+
+/// An end that has nothing to do.
+struct Done;
+
+impl Role for Done {
+    fn step(&mut self, _: &Site, _: &mut dyn Fabric, _: Moment) -> Result<Step, Error> {
+        Ok(Step::Done)
+    }
+
+    fn outcome(&mut self) -> Value {
+        Value::Null
+    }
 }
 
 #[test]
@@ -206,11 +222,17 @@ fn orders_that_make_no_sense_do_not_end_the_session() {
     let _alone = alone();
     let far = Far::start();
     let mut near = connect("shm://", far.address, KEY).expect("it serves");
-    let nothing = near.trial("no-such-trial", &json!({})).expect_err("there is none");
+    let unknown =
+        TrialKind { name: "no-such-trial", make: |_, _| Err(Error::Input("never made".into())) };
+    let refused = near.trial(&unknown, &json!({})).expect_err("neither end makes it");
+    assert!(refused.to_string().contains("never made"), "{refused}");
+    let unknown = TrialKind { make: |_, _| Ok(Box::new(Done)), ..unknown };
+    let nothing = near.trial(&unknown, &json!({})).expect_err("there is none");
     assert!(nothing.to_string().contains("no trial"), "{nothing}");
-    let trouble = near.call("no-such-service", &json!({}), &mut |_| Ok(json!(null)));
-    let trouble = trouble.expect_err("there is none");
-    assert!(trouble.to_string().contains("no service"), "{trouble}");
-    assert!(!trouble.ends_session());
+    let unknown = Service { name: "no-such-service", run: |_, _| Ok(json!(null)) };
+    let error = near.call(&unknown, &json!({}), &mut |_| Ok(json!(null)));
+    let error = error.expect_err("there is none");
+    assert!(error.to_string().contains("no service"), "{error}");
+    assert!(!error.ends_session());
     assert!(near.capabilities().expect("it opens").is_some());
 }

@@ -73,9 +73,6 @@ pub enum Command {
         fluxline bench udp://127.0.0.1 --only soak --seconds 3600 --seed 7\n  \
         fluxline bench --compare before/report.json after/report.json")]
     Bench(Box<BenchArguments>),
-    /// Be the other process of a benchmark
-    #[command(hide = true)]
-    BenchOther(BenchOtherArguments),
     /// Print the counters page of the manual
     #[command(hide = true)]
     Counters,
@@ -101,31 +98,31 @@ pub struct BenchArguments {
     #[arg(value_parser = bench_of)]
     #[arg(required_unless_present_any = ["serve", "compare", "list"])]
     pub link: Option<BenchOf>,
-    /// How often everything is measured, in turns; default: 5, or fewer with --quick
+    /// Number of rounds; each round measures everything once; default: 5, or 3 with --quick
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// A first look, in less than a minute: fewer sizes, fewer repetitions
+    /// Measure fewer sizes and fewer repetitions
     #[arg(long)]
     pub quick: bool,
     /// Only these experiments, for example pingpong,load; or these peers, for example ucx,iperf3
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub only: Vec<String>,
-    /// List the experiments; or the peers, which of them are installed, and what brings the others
+    /// List the experiments; or the peers, with the package that installs each
     #[arg(long)]
     pub list: bool,
     /// The smallest and the largest message \[byte\]
     #[arg(long, value_parser = bench_sizes, value_name = "FIRST..LAST")]
     pub sizes: Option<[u64; 2]>,
-    /// By how much sizes are varied, as NetPIPE -p \[byte\]; 0: not; default: 3, or 0 with --quick
+    /// Variation of the sizes, as NetPIPE -p \[byte\]; 0: none; default: 3, or 0 with --quick
     #[arg(long)]
     pub perturbation: Option<u64>,
-    /// How long a trial of a loss-free search lasts \[s\]; RFC 2544 wants 60
+    /// Time of a trial in a loss-free search \[s\]; RFC 2544 asks for 60
     #[arg(long, value_parser = bench_seconds, value_name = "SECONDS")]
     pub trial_seconds: Option<f64>,
-    /// How long the experiment soak lasts \[s\]; default: 10, or 1 with --quick
+    /// Time of the experiment soak \[s\]; default: 10, or 1 with --quick
     #[arg(long, value_parser = bench_soak_seconds, value_name = "SECONDS")]
     pub seconds: Option<f64>,
-    /// Seed of everything random
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Keep the crossover that the experiment stores finds, for programs that open the link;
@@ -138,24 +135,24 @@ pub struct BenchArguments {
     /// Print results in another program's format instead
     #[arg(long, value_enum)]
     pub format: Option<BenchFormat>,
-    /// Hold two report.json against each other
+    /// Compare two report.json files
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
     #[arg(conflicts_with_all = ["link", "serve", "list"])]
     pub compare: Option<Vec<PathBuf>>,
-    /// Be the other side, for a benchmark on another machine
+    /// Serve as the far end of a benchmark
     #[arg(long, num_args = 0..=1, default_missing_value = BENCH_LOOPBACK)]
     #[arg(value_name = "ADDRESS:PORT", conflicts_with_all = ["link", "list"])]
     pub serve: Option<std::net::SocketAddr>,
     /// With --serve: end after one benchmark
     #[arg(long, requires = "serve")]
     pub once: bool,
-    /// What the other side was started with, or printed; with --serve: what to ask for
+    /// The far end's key; with --serve: the key to ask for
     #[arg(long)]
     pub key: Option<String>,
-    /// Where the other side serves, when not at the link's address and port 14791
+    /// The far end's address; default: the link's address and port 14791
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub peer: Option<std::net::SocketAddr>,
-    /// The core to measure on, and the other side's where it is on this host
+    /// The core to measure on, and the far end's core if it is on this host
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "NEAR,FAR")]
     pub cores: Vec<usize>,
     /// Be a sender of datagrams, as the benchmark orders on standard input
@@ -228,15 +225,6 @@ fn bench_soak_seconds(text: &str) -> Result<f64, String> {
 fn bench_seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.01..=3600.0).contains(seconds));
     seconds.ok_or_else(|| "write seconds from 0.01 to 3600".to_owned())
-}
-
-/// `fluxline bench-other`, which `fluxline bench` starts.
-#[derive(Debug, Args)]
-pub struct BenchOtherArguments {
-    /// The group of both nodes
-    pub group: String,
-    /// The core to run on
-    pub core: usize,
 }
 
 /// `fluxline doctor`.

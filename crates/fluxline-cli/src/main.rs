@@ -5,7 +5,6 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod arguments;
-mod bench;
 mod commands;
 mod doctor;
 mod event_arguments;
@@ -62,7 +61,6 @@ fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
         Command::Shm(ShmCommand::Clean) => commands::shm::clean(json).map(well),
         Command::Sim(sim) => commands::sim::sim(&sim, json).map(well),
         Command::Bench(bench) => commands::bench::bench(&bench, json).map(well),
-        Command::BenchOther(other) => Ok(well(bench::work(&other.group, other.core)?)),
         Command::Counters => {
             say_text!("{}", fluxline_daq::ledger::counters_page());
             Ok(Ending::Well)

@@ -87,6 +87,13 @@ fn child_of(parent: u32) -> Option<u32> {
 #[test]
 fn the_other_side_killed_in_the_middle_ends_it_and_what_was_measured_is_kept() {
     let Some(_alone) = alone() else { return };
+    // On a busy machine the first experiment takes longer: then it is killed later.
+    let is_kept = |seconds| killed_after(Duration::from_secs(seconds));
+    assert!([4, 16, 60].into_iter().any(is_kept), "the first experiment never ends in a minute");
+}
+
+/// Kills the other side after a while. Returns true if the first experiment was over by then.
+fn killed_after(while_running: Duration) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let report = folder.path().join("report");
     let mut command = fluxline();
@@ -100,7 +107,7 @@ fn the_other_side_killed_in_the_middle_ends_it_and_what_was_measured_is_kept() {
             None => assert!(began.elapsed() < Duration::from_secs(20), "no other side"),
         }
     };
-    std::thread::sleep(Duration::from_secs(4));
+    std::thread::sleep(while_running);
     assert!(Command::new("kill").args(["-KILL", &other.to_string()]).status().is_ok());
     let killed = Instant::now();
     let output = bench.wait_with_output().expect("it ends");
@@ -109,8 +116,8 @@ fn the_other_side_killed_in_the_middle_ends_it_and_what_was_measured_is_kept() {
     let message = sentence(output.status.code(), &errors, FAILED);
     assert!(message.contains("killed by signal 9") && message.contains("incomplete"), "{message}");
     let document: Value = serde_json::from_str(&read(&report.join("report.json"))).expect("JSON");
-    assert_eq!(document["experiments"][0]["incomplete"], "", "{document}");
     assert_ne!(document["experiments"][1]["incomplete"], "", "{document}");
+    document["experiments"][0]["incomplete"] == ""
 }
 
 /// A side that serves, killed when dropped, and where.

@@ -86,7 +86,10 @@ fn one_and_two_senders_are_processes_and_the_record_says_on_which_cores() {
         assert_eq!(placement["cores"].as_array().map(Vec::len), Some(1), "{who}: {placement}");
     }
     assert!(placements.iter().any(|placement| placement["who"] == "receiver"), "{done}");
-    assert!(done["about"].as_str().is_some_and(|text| text.contains("process of its own")));
+    let notes = done["notes"].as_array().expect("a list");
+    let is_said =
+        |note: &Value| note.as_str().is_some_and(|text| text.contains("process of its own"));
+    assert!(notes.iter().any(is_said), "{notes:?}");
     let apart = done["series"].as_array().expect("a list").iter().filter(|series| {
         series["y_label"] == "first to last sender's beginning" && series["y_unit"] == "us"
     });

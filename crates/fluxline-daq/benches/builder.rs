@@ -8,6 +8,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+#[path = "../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -17,6 +20,7 @@ use fluxline_daq::readout::sequence::SequenceRule;
 use fluxline_daq::readout::{Accepted, Counted, FormatRules, PacketRule, Readout, ReadoutLimits};
 use fluxline_proto::description::{Parsed, Part, SourceKey};
 use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
+use median::median;
 
 const SOURCES: u64 = 8;
 const PAYLOAD: [u8; 64] = [7; 64];
@@ -226,11 +230,6 @@ fn rate(events: u64, run: impl FnOnce() -> u64) -> f64 {
     let begun = Instant::now();
     black_box(run());
     (events * SOURCES) as f64 / begun.elapsed().as_secs_f64()
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn resident_kib() -> u64 {

@@ -10,6 +10,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
+#[path = "../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 use std::fs;
 use std::fs::File;
 use std::io::Write;
@@ -19,6 +22,7 @@ use std::time::Instant;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
 use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, Sync, WriteMode};
 use fluxline_proto::Moment;
+use median::median;
 
 const TRIALS: usize = 15;
 const BATCH_BYTES: usize = 4 << 20;
@@ -136,11 +140,6 @@ fn batch_of(payload_bytes: usize) -> EventBatch {
         }
     }
     batch
-}
-
-fn median(rates: &mut [f64]) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
 }
 
 /// What a number is worth depends on this.

@@ -6,12 +6,16 @@
 #![allow(missing_docs, reason = "a benchmark")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark is where the clock is read")]
 
+#[path = "../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
 
 use fluxline_proto::description::{Description, Parsed, Part, Program, SourceKey};
 use fluxline_proto::{Datagram, Moment, SenderAddress};
+use median::median;
 
 const SLS: &str = r#"
 name = "sls"
@@ -188,11 +192,6 @@ fn turn<R>(packets: &Packets, mut parse: impl FnMut(&Datagram<'_>) -> R) -> f64 
         }
     }
     start.elapsed().as_nanos() as f64 / (ROUNDS * PACKETS) as f64
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn compare(

@@ -6,6 +6,9 @@
 #![allow(missing_docs, reason = "a benchmark")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark is where the clock is read")]
 
+#[path = "../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 use std::hint::black_box;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -14,6 +17,7 @@ use fluxline_proto::roce::{
     Aeth, Body, CreditCode, HEADER_BYTES_MAX, Headers, IcrcContext, Msn, Packet, Psn, QueuePair,
     Reth, SendPart, Syndrome, Transport, Verdict, WritePart,
 };
+use median::median;
 
 const TURNS: usize = 31;
 /// Distinct packets, so that branches and caches see some variety.
@@ -21,12 +25,6 @@ const PACKETS: usize = 256;
 
 fn least_wanted() -> bool {
     std::env::var_os("LEAST").is_some()
-}
-
-/// The median, or the least value where that is wanted.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[if least_wanted() { 0 } else { values.len() / 2 }]
 }
 
 /// Nanoseconds per call of one turn; `work` gets the number of the packet.

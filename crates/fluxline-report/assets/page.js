@@ -37,9 +37,26 @@
   // ---- Numbers.
   const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
   const BINARY = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"]];
+  // Times and rates have a fitting unit at each tick, and none at the axis.
+  const SECONDS = { ps: 1e-12, ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1 };
+  const FACTORS = { "": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12 };
+  const SCALED = [...PREFIXES, [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"], [1e-12, "p"]];
   const plain = (value) => String(Number(value.toPrecision(4)));
+  function base_of(unit) {
+    if (unit in SECONDS) return { factor: SECONDS[unit], name: "s", least: 1e-12, most: 1 };
+    const rate = /^([kMGT]?)(b\/s|B\/s|\/s)$/.exec(unit);
+    return rate && { factor: FACTORS[rate[1]], name: rate[2], least: 1, most: 1e12 };
+  }
+  function scaled(value, base, digits) {
+    const whole = value * base.factor, size = Math.abs(whole) * (1 + 1e-9);
+    const fitting = SCALED.filter(([one]) => one >= base.least && one <= base.most);
+    const [one, prefix] = fitting.find(([one]) => size >= one) || fitting[fitting.length - 1];
+    return Number((whole / one).toPrecision(digits)) + " " + prefix + base.name;
+  }
   function tick(value, unit) {
     if (value === 0) return "0";
+    const base = base_of(unit);
+    if (base) return scaled(value, base, 4);
     const size = Math.abs(value);
     if (unit === "B" && size >= 1024 && size % 1024 === 0) {
       const [one, name] = BINARY.find(([one]) => size >= one);
@@ -51,14 +68,15 @@
   }
   function shown(value, unit) {
     if (value === null || value === undefined) return "–";
+    const base = base_of(unit);
+    if (base && value !== 0) return scaled(value, base, 3);
     const size = Math.abs(value);
     if (unit === "B" && size >= 1024 && size % 1024 === 0) return tick(value, unit);
     if (size !== 0 && size < 1e-3) return value.toExponential(3);
     const text = size >= 1000 ? Math.round(value).toString() : plain(value);
     return text.replace(/\B(?=(\d{3})+$)/g, size >= 10000 ? "\u202f" : "");
   }
-  const unit_shown = (axis) => (axis.unit === "us" ? "µs" : axis.unit);
-  const named = (axis) => (axis.unit ? axis.label + " [" + unit_shown(axis) + "]" : axis.label);
+  const named = (axis) => (axis.unit && !base_of(axis.unit) ? axis.label + " [" + axis.unit + "]" : axis.label);
 
   // ---- Axes.
   function range(values, axis, isY) {
@@ -265,7 +283,7 @@
         y: { distr: plot.y.log ? 3 : 1, range: (u) => range(y_values(plot, u), plot.y, true) },
       },
       axes: [axis_of(plot, plot.x, false), axis_of(plot, plot.y, true)],
-      series: [{ label: plot.x.label || "x", value: (u, value) => shown(value, plot.x.unit) + (value != null && plot.x.unit && plot.x.unit !== "B" ? " " + unit_shown(plot.x) : "") }]
+      series: [{ label: plot.x.label || "x", value: (u, value) => shown(value, plot.x.unit) + (value != null && plot.x.unit && plot.x.unit !== "B" && !base_of(plot.x.unit) ? " " + plot.x.unit : "") }]
         .concat(plot.curves.map((curve, index) => series_of(plot, curve, index))),
       legend: { markers: {
         dash: (u, index) => (plot.curves[index - 1] && plot.curves[index - 1].style === "dashed" ? "dashed" : "solid"),

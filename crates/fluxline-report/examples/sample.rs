@@ -35,6 +35,9 @@ fn sample() -> Page {
                   cost of one operation."
             .to_string(),
         sections: vec![curves(), steps(), tables(), maps()],
+        warnings: vec![
+            "This machine was busy: other programs took 143 % of a core (rustc 120 %).".to_string(),
+        ],
     }
 }
 
@@ -90,6 +93,7 @@ fn curves() -> Section {
         title: "Curves".to_string(),
         text: text.to_string(),
         blocks: vec![Block::Plot(through), Block::Plot(latency)],
+        ..Section::default()
     }
 }
 
@@ -125,6 +129,7 @@ fn steps() -> Section {
             Block::Plot(scatter),
             Block::Plot(Plot { title: "An empty plot".to_string(), ..Plot::default() }),
         ],
+        ..Section::default()
     }
 }
 
@@ -151,6 +156,7 @@ fn tables() -> Section {
         title: "Tables".to_string(),
         text: "Numbers stand on the right, their headings too.".to_string(),
         blocks: vec![Block::Table(table)],
+        ..Section::default()
     }
 }
 
@@ -174,5 +180,6 @@ fn maps() -> Section {
         title: "Heat maps".to_string(),
         text: String::new(),
         blocks: [8, 24, 64].map(grid).map(Block::HeatMap).to_vec(),
+        ..Section::default()
     }
 }

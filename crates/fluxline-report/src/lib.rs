@@ -1,7 +1,7 @@
-//! One HTML page that stands alone: headline numbers, tables, plots and heat maps, from plain data.
+//! One HTML page that needs no other file: headline numbers, tables, plots and heat maps.
 //!
-//! It knows nothing of links or simulations. Whoever measures or simulates makes a [`Page`], and
-//! shows it as [`Page::html`] or, in a terminal, as [`Page::text`]. Equal pages give equal bytes.
+//! The crate knows nothing of links or simulations. A program fills in a [`Page`] and writes it as
+//! HTML ([`Page::html`]) or as text for a terminal ([`Page::text`]). Equal pages give equal bytes.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod page;
 mod points;
 mod text;
 
+pub use number::quantity;
 pub use page::{
     Axis, Block, Cell, Curve, Headline, HeatMap, Mark, Page, Plot, Scale, Section, Style, Table,
 };

@@ -1,28 +1,30 @@
-//! A page as data. Text is plain text: it is escaped where HTML is made.
+//! A page as data. All text is plain text; it is escaped when HTML is made.
 
 /// A page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// What was measured: the heading and the browser's title.
+    /// The heading, also the browser's title.
     pub title: String,
-    /// One sentence below it: machine, link, when.
+    /// The line below the heading: machine, link, date.
     pub subtitle: String,
-    /// The numbers that matter, at most four.
+    /// Warnings above all numbers: a busy machine, an experiment that broke off.
+    pub warnings: Vec<String>,
+    /// The most important numbers, at most four.
     pub headlines: Vec<Headline>,
-    /// One or two sentences: what limits them.
+    /// One or two sentences: what limits the numbers.
     pub verdict: String,
-    /// The rest, in order.
+    /// The sections, in order.
     pub sections: Vec<Section>,
 }
 
-/// A number that matters.
+/// An important number, shown as a card.
 #[derive(Clone, Debug, Default)]
 pub struct Headline {
-    /// What it is.
+    /// The name of the quantity.
     pub label: String,
-    /// The number with its unit, as it is to be read.
+    /// The number with its unit, as it is printed.
     pub value: String,
-    /// What it is to be held against: a floor, a peer, the spread.
+    /// The numbers to compare it with: a floor, a peer, the spread.
     pub note: String,
 }
 
@@ -31,20 +33,22 @@ pub struct Headline {
 pub struct Section {
     /// The heading.
     pub title: String,
-    /// What is shown and how it was measured.
+    /// At most two sentences: the quantity and the method. An empty line begins a new paragraph.
     pub text: String,
-    /// What is shown.
+    /// Plots, tables and maps, in order.
     pub blocks: Vec<Block>,
+    /// Details of the method, one sentence each; folded away until a reader asks for them.
+    pub notes: Vec<String>,
 }
 
-/// Something to look at.
+/// A part of a section.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// Curves over an axis.
+    /// A plot.
     Plot(Plot),
-    /// Rows and columns.
+    /// A table.
     Table(Table),
-    /// Numbers as colours.
+    /// A heat map.
     HeatMap(HeatMap),
 }
 
@@ -66,38 +70,38 @@ pub struct Plot {
 /// An axis.
 #[derive(Clone, Debug, Default)]
 pub struct Axis {
-    /// What it shows.
+    /// The name of the quantity.
     pub label: String,
-    /// Its unit, `B`, `us`, `MB/s`; empty: a number.
+    /// The unit: `B`, `us`, `MB/s`; empty: a plain number.
     pub unit: String,
-    /// How it is divided.
+    /// Linear or logarithmic.
     pub scale: Scale,
 }
 
-/// How an axis is divided.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Equal steps.
     #[default]
     Linear,
-    /// By decades.
+    /// Decades.
     Logarithmic,
 }
 
 /// One curve.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// Its name in the legend.
+    /// The name in the legend.
     pub label: String,
-    /// (x, y), x ascending; not finite: a gap.
+    /// The points (x, y), x ascending; a number that is not finite makes a gap.
     pub points: Vec<(f64, f64)>,
-    /// (low, high) for each point, drawn as a band; empty: none.
+    /// The band (low, high) of each point; empty: no band.
     pub band: Vec<(f64, f64)>,
-    /// How it is drawn.
+    /// Line, points or steps.
     pub style: Style,
 }
 
-/// How a curve is drawn.
+/// The style of a curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// A line with its points.
@@ -111,12 +115,12 @@ pub enum Style {
     Steps,
 }
 
-/// A point with a text of its own.
+/// A point with its own text.
 #[derive(Clone, Debug, Default)]
 pub struct Mark {
-    /// Where.
+    /// The position (x, y).
     pub at: (f64, f64),
-    /// What is said of it.
+    /// The text beside it.
     pub text: String,
 }
 
@@ -125,22 +129,22 @@ pub struct Mark {
 pub struct Table {
     /// The heading.
     pub title: String,
-    /// Names of the columns.
+    /// The names of the columns.
     pub columns: Vec<String>,
-    /// The rows, as long as `columns`.
+    /// The rows, each as long as `columns`.
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Text, left-aligned.
+    /// A text, left-aligned.
     Text(String),
-    /// A number as it is to be read, right-aligned.
+    /// A number as it is printed, right-aligned.
     Number(String),
-    /// Held: shown as good.
+    /// A target that was met.
     Good(String),
-    /// Missed: shown as bad.
+    /// A target that was missed.
     Bad(String),
 }
 
@@ -149,10 +153,10 @@ pub enum Cell {
 pub struct HeatMap {
     /// The heading.
     pub title: String,
-    /// What the numbers are.
+    /// The unit of the numbers.
     pub unit: String,
-    /// Names of the columns.
+    /// The names of the columns.
     pub columns: Vec<String>,
-    /// Name of each row and its numbers; not finite: empty.
+    /// The name of each row, and its numbers; a number that is not finite leaves its cell empty.
     pub rows: Vec<(String, Vec<f64>)>,
 }

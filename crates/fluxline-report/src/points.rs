@@ -1,10 +1,10 @@
-//! The points of a plot, made fit to draw: in order, finite, on one common axis.
+//! Prepares the points of a plot: in order, finite, on one common axis.
 
 use crate::page::{Axis, Curve, Plot, Scale};
 
 /// Rows of the table below a plot; longer ones are thinned.
 const ROWS_MAX: usize = 1000;
-/// How far equal x are moved apart, of their size: nothing on a screen, and still another `f64`.
+/// Equal x are moved apart by this share of their size: invisible, but a different `f64`.
 const APART: f64 = 1e-9;
 
 /// A point: x, y, and its band.
@@ -40,12 +40,12 @@ pub(crate) fn drawable(curve: &Curve, x: &Axis) -> Vec<Point> {
     points
 }
 
-/// Whether an axis has a place for `value`.
+/// Returns true if an axis can show `value`.
 pub(crate) fn shows(axis: &Axis, value: f64) -> bool {
     value.is_finite() && (axis.scale == Scale::Linear || value > 0.0)
 }
 
-/// Whether there is nothing to draw.
+/// Returns true if there is nothing to draw.
 pub(crate) fn is_empty(plot: &Plot) -> bool {
     let mut points = plot.curves.iter().flat_map(|curve| drawable(curve, &plot.x));
     let is_mark = |at: (f64, f64)| shows(&plot.x, at.0) && shows(&plot.y, at.1);

@@ -1,4 +1,4 @@
-//! A page as plain text: aligned, for a terminal, a log or a mail.
+//! Writes a page as plain text, aligned, for a terminal, a log or a mail.
 
 use std::fmt::Write as _;
 
@@ -15,12 +15,13 @@ const ROWS_MAX: usize = 48;
 const MAP_COLUMNS_MAX: usize = 16;
 
 impl Page {
-    /// The page as plain text, tables aligned by spaces; plots as tables of their numbers.
+    /// Writes the page as plain text. Tables are aligned by spaces; plots become tables.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::new();
         push_heading(&mut out, &self.title, '=');
         push_wrapped(&mut out, &self.subtitle);
+        self.warnings.iter().for_each(|warning| push_wrapped(&mut out, &format!("! {warning}")));
         let lines: Vec<[String; 3]> = self
             .headlines
             .iter()
@@ -33,7 +34,7 @@ impl Page {
         }
         if !self.verdict.is_empty() {
             out.push('\n');
-            push_wrapped(&mut out, &self.verdict);
+            push_paragraphs(&mut out, &self.verdict);
         }
         self.sections.iter().for_each(|section| push_section(&mut out, section));
         out
@@ -43,7 +44,7 @@ impl Page {
 fn push_section(out: &mut String, section: &Section) {
     out.push('\n');
     push_heading(out, &section.title, '-');
-    push_wrapped(out, &section.text);
+    push_paragraphs(out, &section.text);
     for block in &section.blocks {
         out.push('\n');
         match block {
@@ -51,6 +52,10 @@ fn push_section(out: &mut String, section: &Section) {
             Block::Table(of) => push_table(out, of),
             Block::HeatMap(of) => push_map(out, of),
         }
+    }
+    if !section.notes.is_empty() {
+        out.push('\n');
+        section.notes.iter().for_each(|note| push_wrapped(out, &format!("- {note}")));
     }
 }
 
@@ -108,7 +113,7 @@ fn push_plot(out: &mut String, of: &Plot) {
 
 fn push_map(out: &mut String, of: &HeatMap) {
     push_title(out, &of.title);
-    let Some((low, high)) = heat::range(of) else {
+    let Some(heat::Range { low, high }) = heat::range(of) else {
         out.push_str("nothing to show\n");
         return;
     };
@@ -132,7 +137,7 @@ fn push_map(out: &mut String, of: &HeatMap) {
     push_grid(out, &grid);
 }
 
-/// Least, mean and most of what is finite.
+/// Returns least, mean and most of the finite numbers.
 fn summary(numbers: &[f64]) -> Vec<f64> {
     let finite: Vec<f64> = numbers.iter().copied().filter(|number| number.is_finite()).collect();
     let mean = finite.iter().sum::<f64>() / finite.len() as f64;
@@ -141,15 +146,26 @@ fn summary(numbers: &[f64]) -> Vec<f64> {
     vec![least, mean, most]
 }
 
-/// Text and the side it stands on.
-type Aligned = (String, bool);
+/// A cell with its alignment.
+enum Aligned {
+    Left(String),
+    Right(String),
+}
+
+impl Aligned {
+    fn text(&self) -> &str {
+        match self {
+            Aligned::Left(text) | Aligned::Right(text) => text,
+        }
+    }
+}
 
 fn left(text: String) -> Aligned {
-    (text, false)
+    Aligned::Left(text)
 }
 
 fn right(text: String) -> Aligned {
-    (text, true)
+    Aligned::Right(text)
 }
 
 /// Rows whose columns are as wide as their widest cell, two spaces apart.
@@ -157,17 +173,17 @@ fn push_grid(out: &mut String, rows: &[Vec<Aligned>]) {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
         widths.resize(widths.len().max(row.len()), 0);
-        for (width, (text, _)) in widths.iter_mut().zip(row) {
-            *width = (*width).max(text.chars().count());
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.text().chars().count());
         }
     }
     for row in rows {
         let mut line = String::new();
-        for ((text, is_right), &width) in row.iter().zip(&widths) {
+        for (cell, &width) in row.iter().zip(&widths) {
             let between = if line.is_empty() && width > 0 { "" } else { "  " };
-            let _ = match is_right {
-                true => write!(line, "{between}{text:>width$}"),
-                false => write!(line, "{between}{text:<width$}"),
+            let _ = match cell {
+                Aligned::Right(text) => write!(line, "{between}{text:>width$}"),
+                Aligned::Left(text) => write!(line, "{between}{text:<width$}"),
             };
         }
         let _ = writeln!(out, "{}", line.trim_end());
@@ -185,6 +201,10 @@ fn push_title(out: &mut String, title: &str) {
     if !title.is_empty() {
         let _ = writeln!(out, "{}", plain(title));
     }
+}
+
+fn push_paragraphs(out: &mut String, text: &str) {
+    text.split("\n\n").for_each(|paragraph| push_wrapped(out, paragraph));
 }
 
 fn push_wrapped(out: &mut String, text: &str) {
@@ -206,7 +226,7 @@ fn push_wrapped(out: &mut String, text: &str) {
     }
 }
 
-/// Text that moves no cursor and changes no colour.
+/// Removes control characters: no text moves the cursor or changes a colour.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

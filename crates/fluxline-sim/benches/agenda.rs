@@ -6,9 +6,13 @@
 //! Run: `cargo bench -p fluxline-sim --bench agenda`.
 #![allow(missing_docs, reason = "a benchmark")]
 
+#[path = "../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 use fluxline_proto::random::Draw;
 use fluxline_sim::agenda::calendar::Calendar;
 use fluxline_sim::agenda::heap::Heap;
+use median::median;
 use std::hint::black_box;
 
 const TURNS: usize = 5;
@@ -61,11 +65,6 @@ macro_rules! hold {
         holds(HOLDS);
         (cpu_ns() - start) / HOLDS as f64
     }};
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn main() {

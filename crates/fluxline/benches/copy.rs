@@ -6,6 +6,9 @@
 //!
 //! `cargo bench -p fluxline --bench copy` (two minutes; `ROUNDS=3` for a first look).
 
+#[path = "../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 #[allow(dead_code, reason = "the copy alone is measured")]
 #[path = "../src/sys/stream.rs"]
 mod stream;
@@ -15,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use fluxline::pin;
+use median::median;
 
 const CORES: [usize; 2] = [0, 1];
 const WINDOW_BYTES: usize = 64 << 20;
@@ -122,9 +126,4 @@ fn sum(bytes: &[u8]) -> u64 {
     bytes
         .chunks_exact(8)
         .fold(0, |sum, word| sum.wrapping_add(word.try_into().map_or(0, u64::from_le_bytes)))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

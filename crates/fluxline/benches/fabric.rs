@@ -5,6 +5,9 @@
 //!
 //! `cargo bench -p fluxline --bench fabric`
 
+#[path = "../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 use std::time::Instant;
 
 use fluxline::clock;
@@ -13,6 +16,7 @@ use fluxline_proto::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Reliability, Rights, Target,
     Work,
 };
+use median::median;
 
 const PUTS: u32 = 200_000;
 const ROUNDS: usize = 15;
@@ -88,9 +92,4 @@ fn generic<F: Fabric>(
     complete_at: Option<Level>,
 ) -> f64 {
     puts!(fabric, endpoint, to, complete_at)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fluxline_proto::text::printable;
 
 use super::Message;
-use crate::{Stop, Trouble};
+use crate::{Error, Stop};
 
 /// The longest message \[byte\]: thousands of samples; nobody makes us allocate more.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
@@ -32,23 +32,23 @@ pub struct Channel {
 /// Takes the first message out of what came; `None`: it is not whole yet. Whatever the bytes, no
 /// more than `message_bytes_max` are waited for.
 ///
-/// Errors: [`Trouble::Garbled`].
+/// Errors: [`Error::Garbled`].
 pub fn take_message(
     inbox: &mut Vec<u8>,
     message_bytes_max: usize,
-) -> Result<Option<Message>, Trouble> {
+) -> Result<Option<Message>, Error> {
     let Some((head, rest)) = inbox.split_first_chunk::<HEAD_BYTES>() else {
         return Ok(None);
     };
     let bytes = u32::from_le_bytes(*head) as usize;
     if bytes > message_bytes_max {
-        return Err(Trouble::Garbled { what: format!("a message of {bytes} bytes") });
+        return Err(Error::Garbled { what: format!("a message of {bytes} bytes") });
     }
     let Some(body) = rest.get(..bytes) else { return Ok(None) };
     let message = serde_json::from_slice(body).map_err(|error| {
         // The error quotes what came.
         let why = printable(&error.to_string(), ERROR_CHARS_MAX);
-        Trouble::Garbled { what: format!("no message ({why})") }
+        Error::Garbled { what: format!("no message ({why})") }
     })?;
     inbox.drain(..HEAD_BYTES + bytes);
     Ok(Some(message))
@@ -56,18 +56,18 @@ pub fn take_message(
 
 impl Channel {
     /// Takes a connection. Errors: the host's.
-    pub fn new(stream: TcpStream) -> Result<Channel, Trouble> {
+    pub fn new(stream: TcpStream) -> Result<Channel, Error> {
         Channel::with_limit(stream, MESSAGE_BYTES_MAX)
     }
 
     /// Takes a connection of somebody who is given no more memory than for messages of so many
     /// bytes. Errors: the host's.
-    pub fn with_limit(stream: TcpStream, message_bytes_max: usize) -> Result<Channel, Trouble> {
+    pub fn with_limit(stream: TcpStream, message_bytes_max: usize) -> Result<Channel, Error> {
         let set = || {
             stream.set_nodelay(true)?;
             stream.set_nonblocking(true)
         };
-        set().map_err(Trouble::host("the control connection"))?;
+        set().map_err(Error::host("the control connection"))?;
         Ok(Channel { stream, inbox: Vec::new(), message_bytes_max })
     }
 
@@ -91,11 +91,11 @@ impl Channel {
     }
 
     /// Sends a message. Errors: the peer is gone, or takes nothing for ten seconds.
-    pub fn send(&mut self, message: &Message) -> Result<(), Trouble> {
+    pub fn send(&mut self, message: &Message) -> Result<(), Error> {
         self.write(&encoded(message)?)
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> Result<(), Trouble> {
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         let mut taken = Instant::now();
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
@@ -119,7 +119,7 @@ impl Channel {
 
     /// The next message that is there already. Errors: the peer is gone, or sends no messages.
     /// Cost: a system call.
-    pub fn poll(&mut self) -> Result<Option<Message>, Trouble> {
+    pub fn poll(&mut self) -> Result<Option<Message>, Error> {
         if let Some(message) = self.take()? {
             return Ok(Some(message));
         }
@@ -140,7 +140,7 @@ impl Channel {
         }
     }
 
-    fn take(&mut self) -> Result<Option<Message>, Trouble> {
+    fn take(&mut self) -> Result<Option<Message>, Error> {
         take_message(&mut self.inbox, self.message_bytes_max)
     }
 
@@ -167,7 +167,7 @@ impl Channel {
     }
 
     /// The next message; `None`: none within `limit`. Errors: as [`Channel::poll`], or over.
-    pub fn wait(&mut self, limit: Duration, stop: &Stop) -> Result<Option<Message>, Trouble> {
+    pub fn wait(&mut self, limit: Duration, stop: &Stop) -> Result<Option<Message>, Error> {
         let began = Instant::now();
         loop {
             if let Some(message) = self.poll()? {
@@ -184,19 +184,19 @@ impl Channel {
 }
 
 /// A message with its length in front. Errors: it is too long.
-fn encoded(message: &Message) -> Result<Vec<u8>, Trouble> {
+fn encoded(message: &Message) -> Result<Vec<u8>, Error> {
     let body = serde_json::to_vec(message)
-        .map_err(|error| Trouble::Defect { what: format!("a message: {error}") })?;
+        .map_err(|error| Error::Defect { what: format!("a message: {error}") })?;
     if body.len() > MESSAGE_BYTES_MAX {
-        return Err(Trouble::Defect { what: format!("a message of {} bytes", body.len()) });
+        return Err(Error::Defect { what: format!("a message of {} bytes", body.len()) });
     }
     let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
     bytes.extend(body);
     Ok(bytes)
 }
 
-fn gone(how: &str) -> Trouble {
-    Trouble::PeerGone { how: how.to_owned() }
+fn gone(how: &str) -> Error {
+    Error::PeerGone { how: how.to_owned() }
 }
 
 #[cfg(test)]
@@ -215,7 +215,7 @@ mod tests {
         (Channel::new(ours).expect("a socket"), theirs)
     }
 
-    fn waited(channel: &mut Channel) -> Result<Option<Message>, Trouble> {
+    fn waited(channel: &mut Channel) -> Result<Option<Message>, Error> {
         channel.wait(Duration::from_secs(5), &Stop::default())
     }
 
@@ -250,12 +250,12 @@ mod tests {
             let (mut channel, mut theirs) = pair();
             theirs.write_all(bytes).expect("sent");
             let error = waited(&mut channel).expect_err("no message");
-            assert!(matches!(error, Trouble::Garbled { .. }), "{bytes:?}: {error}");
+            assert!(matches!(error, Error::Garbled { .. }), "{bytes:?}: {error}");
         }
         let (mut channel, theirs) = pair();
         drop(theirs);
         let error = waited(&mut channel).expect_err("gone");
-        assert!(matches!(error, Trouble::PeerGone { .. }), "{error}");
+        assert!(matches!(error, Error::PeerGone { .. }), "{error}");
     }
 
     #[test]

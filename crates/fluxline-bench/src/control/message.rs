@@ -6,7 +6,7 @@ use serde_json::Value;
 use fluxline_proto::text::printable;
 
 use super::PROTOCOL;
-use crate::Trouble;
+use crate::Error;
 use crate::result::SCHEMA;
 
 /// Of the other side's reason, so much is shown.
@@ -31,13 +31,13 @@ impl Greeting {
         Greeting { program, schema: SCHEMA, protocol: PROTOCOL }
     }
 
-    /// Errors: [`Trouble::Version`], when it is not as ours.
-    pub fn check(&self) -> Result<(), Trouble> {
+    /// Errors: [`Error::Version`], when it is not as ours.
+    pub fn check(&self) -> Result<(), Error> {
         let ours = Greeting::ours();
         if *self == ours {
             return Ok(());
         }
-        Err(Trouble::Version { theirs: self.text(), ours: ours.text() })
+        Err(Error::Version { theirs: self.text(), ours: ours.text() })
     }
 
     /// As people read it.
@@ -53,9 +53,9 @@ impl Greeting {
 impl Message {
     /// What a failure of the far side means here.
     #[must_use]
-    pub fn trouble(why: &str, leaves: bool) -> Trouble {
+    pub fn error(why: &str, leaves: bool) -> Error {
         let why = printable(why, WHY_CHARS_MAX);
-        if leaves { Trouble::PeerGone { how: why } } else { Trouble::PeerFailed { why } }
+        if leaves { Error::PeerGone { how: why } } else { Error::PeerFailed { why } }
     }
 }
 

@@ -10,7 +10,7 @@ pub const STAMP_BYTES: usize = 16;
 /// and a duplicate from there is taken for late too.
 const GAPS_MAX: usize = 4096;
 
-/// What a datagram begins with: 32, 32 and 64 bits, little-endian.
+/// The first bytes of a datagram: 32, 32 and 64 bits, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Of which trial.
@@ -39,7 +39,7 @@ impl Stamp {
     }
 }
 
-/// What arrived in a trial.
+/// The datagrams that arrived in a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Datagrams of the trial, each once \[datagram\].
@@ -142,7 +142,7 @@ impl Arrivals {
         self.tally.bytes += datagram.len() as u64;
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.tally

@@ -14,9 +14,9 @@ use super::cpu;
 use super::message::{ReceivePlan, Received, Receiving};
 use super::past::Past;
 
-/// What a receiver that has fetched all waits before it looks again, as Fluxline's own default.
+/// The pause of a receiver that has fetched everything: Fluxline's own default.
 const NAP: Duration = Duration::from_micros(50);
-/// How often the thread looks whether it shall stop.
+/// The time between two checks whether the thread has to stop.
 const TICK: Duration = Duration::from_millis(20);
 /// Slots between the socket and the tally, in one thread: two batches, which stay in the cache.
 const SLOTS: usize = 128;
@@ -25,7 +25,7 @@ const SLOTS: usize = 128;
 /// `benches/xdp`, which looks at it in the same way.
 const FULL_BATCH: usize = 64;
 
-/// What the thread and its owner share.
+/// State that the thread and its owner share.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Stop as soon as possible.
@@ -80,9 +80,9 @@ impl Collector {
         Ok(Collector { plan, socket, warnings })
     }
 
-    /// The socket's address, and what is not as it was asked.
+    /// Returns the socket's address, and a warning for each setting that was refused.
     #[must_use]
-    pub fn told(&self) -> (Option<SocketAddr>, Vec<String>) {
+    pub fn opened(&self) -> (Option<SocketAddr>, Vec<String>) {
         let address = match &self.socket {
             Either::Fluxline(receiver, ..) => receiver.local_addresses().next(),
             Either::Bare(receiver) => Some(receiver.local_address()),
@@ -91,7 +91,7 @@ impl Collector {
         (address, self.warnings.clone())
     }
 
-    /// Receives until it is told to stop. Errors: the kernel's, in a sentence.
+    /// Receives until it is asked to stop. Errors: the kernel's, in a sentence.
     pub fn run(self, progress: &Progress) -> Result<Received, String> {
         let plan = self.plan;
         let mut log = Log {
@@ -120,7 +120,7 @@ impl Collector {
     }
 }
 
-/// What has come so far, and when.
+/// The arrivals so far, and the times of the first and the last.
 struct Log<'a> {
     arrivals: Arrivals,
     first: Option<Instant>,

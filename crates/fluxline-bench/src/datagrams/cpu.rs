@@ -1,4 +1,4 @@
-//! Where the processors' time went: per core, and of one thread.
+//! Processor time: of each core, and of one thread.
 //!
 //! The kernel counts ticks; two readings and their difference give shares. A trial of a quarter of
 //! a second has 25 ticks a core, so shares are known to some 4 %; one of 2 s to 0.5 %.
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 /// Ticks a second of all counters here. Source: USER_HZ, 100 on each architecture but Alpha.
 const TICKS_PER_S: f64 = 100.0;
 
-/// What a core did since boot \[tick\].
+/// The time of a core since boot, by kind \[tick\].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreTicks {
-    /// Programs.
+    /// Time of programs.
     pub user: u64,
     /// Programs of low priority.
     pub nice: u64,
@@ -23,11 +23,11 @@ pub struct CoreTicks {
     pub system: u64,
     /// Hardware interrupts.
     pub irq: u64,
-    /// What interrupts put off: receiving and forwarding of packets.
+    /// Work deferred by interrupts: receiving and forwarding of packets.
     pub softirq: u64,
-    /// What the hypervisor gave to others while this core wanted to run.
+    /// Time that the hypervisor gave to others while this core wanted to run.
     pub steal: u64,
-    /// Nothing, or waiting for a disk.
+    /// Idle, or waiting for a disk.
     pub idle: u64,
 }
 
@@ -59,12 +59,12 @@ pub fn parse_cores(text: &str) -> BTreeMap<usize, CoreTicks> {
     text.lines().filter_map(line).collect()
 }
 
-/// What one core did in a while: shares of the time that its counters cover, 0 to 1.
+/// The load of a core by kind: shares of the time between two readings, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreLoad {
     /// Its number.
     pub core: usize,
-    /// Programs.
+    /// Time of programs.
     pub user: f64,
     /// Programs of low priority.
     pub nice: f64,
@@ -72,11 +72,11 @@ pub struct CoreLoad {
     pub system: f64,
     /// Hardware interrupts.
     pub irq: f64,
-    /// What interrupts put off.
+    /// Work deferred by interrupts.
     pub softirq: f64,
-    /// What the hypervisor gave to others.
+    /// Time that the hypervisor gave to others.
     pub steal: f64,
-    /// Nothing, or waiting for a disk.
+    /// Idle, or waiting for a disk.
     pub idle: f64,
 }
 
@@ -151,7 +151,7 @@ pub struct ThreadTime {
 }
 
 impl ThreadTime {
-    /// What was used since an earlier reading.
+    /// Returns the time used since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &ThreadTime) -> ThreadTime {
         ThreadTime {

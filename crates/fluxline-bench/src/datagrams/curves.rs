@@ -1,6 +1,6 @@
 //! Samples by label and size, as they come, made into the series of an experiment.
 
-use crate::result::{Point, Series};
+use crate::result::{Axis, Point, Series, axis};
 
 use super::cpu::CoreLoad;
 
@@ -20,11 +20,11 @@ pub struct Curves {
 
 impl Curves {
     /// Adds a sample at a size \[byte\]; curves keep the order of their first samples.
-    pub fn add(&mut self, label: &str, (y_label, y_unit): (&str, &str), bytes: usize, sample: f64) {
+    pub fn add(&mut self, label: &str, y: Axis<'_>, bytes: usize, sample: f64) {
         let label = Label {
             label: label.to_owned(),
-            y_label: y_label.to_owned(),
-            y_unit: y_unit.to_owned(),
+            y_label: y.label.to_owned(),
+            y_unit: y.unit.to_owned(),
         };
         let at = self.series.iter().position(|(known, _)| *known == label).unwrap_or_else(|| {
             self.series.push((label, Vec::new()));
@@ -45,7 +45,7 @@ impl Curves {
             let y_label = format!("load of the {side} host's core {}", load.core);
             for (part, share) in load.parts() {
                 if part != "idle" {
-                    self.add(&format!("{part}: {path}"), (&y_label, "%"), bytes, 100.0 * share);
+                    self.add(&format!("{part}: {path}"), axis(&y_label, "%"), bytes, 100.0 * share);
                 }
             }
         }
@@ -54,15 +54,11 @@ impl Curves {
     /// The series.
     #[must_use]
     pub fn into_series(self) -> Vec<Series> {
-        let series = |(label, points): (Label, Vec<Point>)| Series {
-            label: label.label,
-            x_label: "UDP payload of a datagram".to_owned(),
-            x_unit: "B".to_owned(),
-            y_label: label.y_label,
-            y_unit: label.y_unit,
-            points,
-        };
-        self.series.into_iter().map(series).collect()
+        let x = axis("UDP payload of a datagram", "B");
+        let series = self.series.into_iter().map(|(label, points)| {
+            Series::new(&label.label, x, axis(&label.y_label, &label.y_unit), points)
+        });
+        series.collect()
     }
 }
 
@@ -74,9 +70,9 @@ mod tests {
     fn samples_of_one_place_stay_together_and_sizes_ascend() {
         let mut curves = Curves::default();
         for (bytes, sample) in [(1_472, 5.0), (64, 1.0), (1_472, 6.0), (8_972, 9.0), (64, 2.0)] {
-            curves.add("single", ("received", "Gb/s"), bytes, sample);
+            curves.add("single", axis("received", "Gb/s"), bytes, sample);
         }
-        curves.add("single", ("lost", "%"), 64, 0.5);
+        curves.add("single", axis("lost", "%"), 64, 0.5);
         let series = curves.into_series();
         assert_eq!(series.len(), 2);
         let points: Vec<(f64, &[f64])> =

@@ -16,16 +16,16 @@ use super::collect::{Collector, Progress};
 use super::host::Reading;
 use super::message::{Answer, Host, Ready, ReceivePlan, Received, Request};
 use super::past;
-use crate::Trouble;
-use crate::stage::{Service, Talk};
+use crate::Error;
+use crate::environment::{Conversation, Service};
 
 /// UDP payload at most \[byte\]: 65,535 - 20 - 8 (RFC 791, RFC 768).
 pub const DATAGRAM_BYTES_MAX: u32 = 65_507;
-/// When nothing more came for so long, what is missing is lost.
+/// Datagrams that are missing after this time of silence are lost.
 const SILENCE: Duration = Duration::from_millis(150);
-/// The rest of a trial is fetched for so long at most.
+/// The longest time to fetch the rest of a trial.
 const REST_MAX: Duration = Duration::from_secs(10);
-/// How often the rest is looked at.
+/// The time between two looks at the rest.
 const LOOK: Duration = Duration::from_millis(2);
 
 struct Running {
@@ -35,19 +35,19 @@ struct Running {
 }
 
 /// The receiving side.
-pub struct Desk {
+pub struct Responder {
     address: IpAddr,
-    /// What datagrams to the address come through.
+    /// The interface that datagrams to the address come through.
     through: Through,
     running: Option<Running>,
 }
 
-impl Desk {
+impl Responder {
     /// Receives on that address; each trial takes a port of its own.
     #[must_use]
-    pub fn new(address: IpAddr) -> Desk {
+    pub fn new(address: IpAddr) -> Responder {
         let through = interface_of(address).map_or(Through::Loopback, Through::Interface);
-        Desk { address, through, running: None }
+        Responder { address, through, running: None }
     }
 
     /// Answers a request; what cannot be done is refused in a sentence.
@@ -56,7 +56,7 @@ impl Desk {
             Request::Describe => {
                 Answer::Host(Host { xdp: past::is_possible(self.address), ..Host::here() })
             }
-            Request::Leave => Answer::Refused("this is a desk, and no service".to_owned()),
+            Request::Leave => Answer::Refused("this is a responder, and no service".to_owned()),
             Request::Prepare(plan) => {
                 self.prepare(plan).map_or_else(Answer::Refused, Answer::Ready)
             }
@@ -81,15 +81,15 @@ impl Desk {
         check(&plan)?;
         let address = SocketAddr::new(self.address, 0);
         let progress = Arc::new(Progress::default());
-        let (tell, told) = mpsc::channel();
+        let (report, opened) = mpsc::channel();
         let shared = Arc::clone(&progress);
         let thread = std::thread::spawn(move || {
             let opened = Collector::open(plan, address);
-            let _ = tell.send(opened.as_ref().map(Collector::told).map_err(String::clone));
+            let _ = report.send(opened.as_ref().map(Collector::opened).map_err(String::clone));
             opened?.run(&shared)
         });
         let (address, warnings) =
-            told.recv().map_err(|_| "the receiving thread ended early".to_owned())??;
+            opened.recv().map_err(|_| "the receiving thread ended early".to_owned())??;
         let port = address.map_or(0, |address| address.port());
         self.running = Some(Running { progress, thread, before: None });
         Ok(Ready { port, warnings })
@@ -104,46 +104,46 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for Responder {
     fn drop(&mut self) {
         self.abandon();
     }
 }
 
-/// The far side of one trial as a service: answers until it is told to leave.
+/// The far side of one trial as a service: it answers until it is asked to leave.
 pub const SERVICE: Service = Service { name: "datagrams", run: serve };
 
-/// What the service is told at first.
+/// The parameters of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
     /// The address that it receives on.
     pub address: IpAddr,
 }
 
-fn serve(parameters: &Value, talk: &mut dyn Talk) -> Result<Value, Trouble> {
+fn serve(parameters: &Value, conversation: &mut dyn Conversation) -> Result<Value, Error> {
     let parameters: Parameters = serde_json::from_value(parameters.clone())
-        .map_err(|error| Trouble::Input(format!("datagrams without an address: {error}")))?;
-    let mut desk = Desk::new(parameters.address);
-    while !talk.is_over() {
+        .map_err(|error| Error::Input(format!("datagrams without an address: {error}")))?;
+    let mut responder = Responder::new(parameters.address);
+    while !conversation.is_over() {
         // Not a longer wait: who waits at a connection looks at it all the time, and this core
         // is the receiver's.
-        let Some(heard) = talk.hear(Duration::ZERO)? else {
+        let Some(heard) = conversation.receive(Duration::ZERO)? else {
             std::thread::sleep(LOOK);
             continue;
         };
         let request = serde_json::from_value(heard)
-            .map_err(|error| Trouble::Garbled { what: format!("no request ({error})") })?;
+            .map_err(|error| Error::Garbled { what: format!("no request ({error})") })?;
         if request == Request::Leave {
             return Ok(Value::Null);
         }
-        let answer = serde_json::to_value(desk.answer(&request))
-            .map_err(|error| Trouble::Defect { what: format!("an answer: {error}") })?;
-        talk.tell(&answer)?;
+        let answer = serde_json::to_value(responder.answer(&request))
+            .map_err(|error| Error::Defect { what: format!("an answer: {error}") })?;
+        conversation.send(&answer)?;
     }
-    Err(Trouble::PeerGone { how: "it closed the control connection".to_owned() })
+    Err(Error::PeerGone { how: "it closed the control connection".to_owned() })
 }
 
-/// What comes over a connection is not trusted.
+/// Checks a plan from the connection, which is not trusted.
 fn check(plan: &ReceivePlan) -> Result<(), String> {
     let bytes = plan.datagram_bytes;
     if !(STAMP_BYTES as u32..=DATAGRAM_BYTES_MAX).contains(&bytes) {
@@ -203,44 +203,44 @@ mod tests {
 
     #[test]
     fn senseless_plans_and_requests_out_of_turn_are_refused_in_a_sentence() {
-        let mut desk = Desk::new(IpAddr::from([127, 0, 0, 1]));
+        let mut responder = Responder::new(IpAddr::from([127, 0, 0, 1]));
         for request in [Request::Begin, Request::End { sent: 5 }] {
-            assert!(refusal(desk.answer(&request)).contains("nothing was prepared"));
+            assert!(refusal(responder.answer(&request)).contains("nothing was prepared"));
         }
         for bytes in [0, 15, 65_508, u32::MAX] {
             let plan = ReceivePlan { datagram_bytes: bytes, ..plan() };
-            let why = refusal(desk.answer(&Request::Prepare(plan)));
+            let why = refusal(responder.answer(&Request::Prepare(plan)));
             assert!(why.contains(&bytes.to_string()) && why.contains("choose"), "{why}");
         }
         for senders in [0, 65, u32::MAX] {
             let plan = ReceivePlan { senders, ..plan() };
-            assert!(refusal(desk.answer(&Request::Prepare(plan))).contains("senders"));
+            assert!(refusal(responder.answer(&Request::Prepare(plan))).contains("senders"));
         }
-        let elsewhere = &mut Desk::new(IpAddr::from([203, 0, 113, 7]));
+        let elsewhere = &mut Responder::new(IpAddr::from([203, 0, 113, 7]));
         let why = refusal(elsewhere.answer(&Request::Prepare(plan())));
         assert!(why.contains("not an address of this machine"), "{why}");
     }
 
     #[test]
     fn a_core_that_is_not_there_is_a_warning_and_a_trial_that_is_left_ends() {
-        let mut desk = Desk::new(IpAddr::from([127, 0, 0, 1]));
+        let mut responder = Responder::new(IpAddr::from([127, 0, 0, 1]));
         let far_core = ReceivePlan { core: Some(100_000), ..plan() };
         for _ in 0..3 {
-            let Answer::Ready(ready) = desk.answer(&Request::Prepare(far_core)) else {
+            let Answer::Ready(ready) = responder.answer(&Request::Prepare(far_core)) else {
                 panic!("ready")
             };
             assert!(ready.port > 0);
             assert!(ready.warnings.iter().any(|text| text.contains("100000")), "{ready:?}");
         }
-        drop(desk);
+        drop(responder);
     }
 
     #[test]
     fn nothing_sent_is_nothing_lost() {
-        let mut desk = Desk::new(IpAddr::from([127, 0, 0, 1]));
-        assert!(matches!(desk.answer(&Request::Prepare(plan())), Answer::Ready(_)));
-        assert_eq!(desk.answer(&Request::Begin), Answer::Begun);
-        let Answer::Ended(received) = desk.answer(&Request::End { sent: 0 }) else {
+        let mut responder = Responder::new(IpAddr::from([127, 0, 0, 1]));
+        assert!(matches!(responder.answer(&Request::Prepare(plan())), Answer::Ready(_)));
+        assert_eq!(responder.answer(&Request::Begin), Answer::Begun);
+        let Answer::Ended(received) = responder.answer(&Request::End { sent: 0 }) else {
             panic!("ended")
         };
         assert_eq!((received.tally.unique, received.socket_drops), (0, 0));

@@ -1,4 +1,4 @@
-//! What a host counts besides its sockets, read before and after a trial.
+//! The counters of a host outside its sockets, read before and after a trial.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,7 +59,7 @@ impl Reading {
         taken.into_keys().collect()
     }
 
-    /// What the cores did since an earlier reading.
+    /// Returns the loads of the cores since an earlier reading.
     #[must_use]
     pub fn loads_since(&self, earlier: &Reading) -> Vec<CoreLoad> {
         cpu::loads(&earlier.cores, &self.cores)

@@ -1,4 +1,4 @@
-//! What limits a trial, by rules over what was counted, with the numbers that say so.
+//! Names the limit of a trial by rules over its counters, with the numbers that decide.
 
 use super::cpu::CoreLoad;
 use super::loss::{self, Place};
@@ -23,15 +23,15 @@ pub struct Side {
 }
 
 impl Side {
-    /// What other programs took of the core. Ticks of interrupts may be counted for a thread and
-    /// for the core's interrupts at once, so this is the least that it can be.
+    /// Returns the share of the core that other programs took. It is a lower bound: ticks of
+    /// interrupts may count for a thread and for the core's interrupts at once.
     fn others(&self) -> f64 {
         let core = self.core.unwrap_or_default();
         (core.user + core.nice + core.system - self.own).max(0.0)
     }
 }
 
-/// What is known of a trial.
+/// The evidence of a trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// The sender's side.
@@ -43,7 +43,7 @@ pub struct Evidence {
     pub interrupts: Option<CoreLoad>,
     /// The sender went as fast as it could, or did not keep the rate that was asked.
     pub sender_at_most: bool,
-    /// What was lost, by place.
+    /// The losses by place.
     pub places: Vec<Place>,
     /// Payload and headers as a share of the interface's speed; `None`: it has none (lo, veth).
     pub link: Option<f64>,
@@ -63,8 +63,8 @@ fn parts(core: &CoreLoad) -> String {
     if words.is_empty() { "idle".to_owned() } else { words.join(", ") }
 }
 
-/// What limits it, in a sentence; which cores took the cards' interrupts and what disturbed the
-/// measurement follow in others.
+/// Names the limit in one sentence. The cores of the cards' interrupts, and disturbances, follow in
+/// further sentences.
 #[must_use]
 pub fn name(evidence: &Evidence) -> String {
     let mut sentences = vec![bottleneck(evidence)];
@@ -149,7 +149,7 @@ fn with_loss(evidence: &Evidence) -> String {
     }
 }
 
-/// Which cores take the cards' packets, and whether the experiment's threads are on them.
+/// Says which cores take the cards' packets, and which threads share a core with them.
 fn card_interrupts(evidence: &Evidence) -> Option<String> {
     let mut words = Vec::new();
     for (side, of) in [("sender", &evidence.sender), ("receiver", &evidence.receiver)] {

@@ -1,4 +1,4 @@
-//! Where datagrams went that were sent and did not arrive: each in exactly one place.
+//! The places of lost datagrams: each lost datagram has exactly one.
 //!
 //! The kernel's counters count messages, and a message may be a train; some count for the whole
 //! host, and some count the same packet twice (a full backlog, and its interface). So a counter
@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What both sides counted of one trial.
+/// The counts of both sides of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Datagrams that the sender's kernel took.
@@ -25,7 +25,7 @@ pub struct Counted {
 pub struct Place {
     /// Its name.
     pub name: String,
-    /// How many \[datagram\].
+    /// The number lost there \[datagram\].
     pub datagrams: u64,
 }
 

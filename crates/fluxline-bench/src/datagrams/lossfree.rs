@@ -2,25 +2,24 @@
 //!
 //! Source: RFC 2544, section 26.1; its trials are 60 s long, ours as long as asked.
 
-use crate::result::{Experiment, Fact};
+use crate::result::{Beside, Experiment, Fact, axis};
+use crate::statistics::median;
 
 use super::curves::Curves;
-use super::laboratory::Laboratory;
+use super::ends::Ends;
 use super::loss;
 use super::message::Path;
 use super::placed::Placed;
 use super::search::{Found, Search, SearchPlan, Verdict};
 use super::setting::{Extent, NAMED_SIZES, Setting};
-use super::sweep::median;
 use super::trial::Trial;
-use crate::Trouble;
+use crate::Error;
 
 /// Its name on the command line.
 pub const NAME: &str = "lossfree";
-/// What it measures.
+/// Its description.
 pub const ABOUT: &str = "The highest rate of raw UDP datagrams without a single loss, by bisection \
-    (RFC 2544, with shorter trials), confirmed by repeated trials; where datagrams go just above \
-    it; each core's load at it. A paced sender waits busily: its core is always full.";
+    (RFC 2544, with shorter trials). Above it: where the first datagrams are lost.";
 /// The first try, as a share of what arrived when the sender sent as fast as it could: most
 /// receivers that are overrun lose more than the excess. (assumed)
 const FIRST: f64 = 0.8;
@@ -28,20 +27,16 @@ const FIRST: f64 = 0.8;
 const FIRST_CLEAN: f64 = 0.97;
 
 /// Measures into the experiment; what was measured before an error is kept.
-pub fn run(
-    laboratory: &mut dyn Laboratory,
-    extent: &Extent,
-    into: &mut Experiment,
-) -> Result<(), Trouble> {
-    let setting = Setting::find(laboratory)?;
+pub fn run(ends: &mut dyn Ends, extent: &Extent, into: &mut Experiment) -> Result<(), Error> {
+    let setting = Setting::find(ends)?;
     let mut results = Results::default();
-    let ended = results.searches(laboratory, &setting, extent);
+    let ended = results.searches(ends, &setting, extent);
     results.fill(&setting, extent, into);
     ended
 }
 
 /// Each size with each path, and beside it the bare loop where that is asked.
-fn searches(setting: &Setting, extent: &Extent) -> Result<Vec<(usize, Path)>, Trouble> {
+fn searches(setting: &Setting, extent: &Extent) -> Result<Vec<(usize, Path)>, Error> {
     let mut searches = Vec::new();
     for bytes in setting.some_sizes(&extent.search_sizes)? {
         for path in setting.paths(&extent.paths) {
@@ -61,7 +56,15 @@ const WITHIN_REACH: f64 = 0.7;
 /// (assumed)
 const HELD_UP_MAX: u32 = 4;
 
-/// What one search found.
+/// A search: its size and path, and its number among all.
+struct Which {
+    bytes: usize,
+    path: Path,
+    done: usize,
+    all: usize,
+}
+
+/// The result of one search.
 struct SearchResult {
     path: Path,
     bytes: usize,
@@ -75,16 +78,16 @@ struct SearchResult {
 }
 
 fn search(
-    laboratory: &mut dyn Laboratory,
+    ends: &mut dyn Ends,
     setting: &Setting,
     extent: &Extent,
-    (bytes, path): (usize, Path),
-    (done, all): (usize, usize),
-) -> Result<SearchResult, Trouble> {
+    which: &Which,
+) -> Result<SearchResult, Error> {
+    let Which { bytes, path, done, all } = *which;
     let mut try_rate = |rate: Option<f64>| {
         let at = rate.map_or("as fast as it goes".to_owned(), |rate| format!("at {rate:.0}/s"));
-        laboratory.progress(done, all, &format!("{bytes} B {}, {at}", path.name()));
-        laboratory.trial(setting.trial(path, bytes, rate, extent.trial))
+        ends.progress(done, all, &format!("{bytes} B {}, {at}", path.name()));
+        ends.trial(setting.trial(path, bytes, rate, extent.trial))
     };
     let unpaced = try_rate(None)?;
     let ceiling = unpaced.sent_rate();
@@ -104,7 +107,7 @@ fn search(
     while let Some(rate) = search.next().filter(|_| held_up < HELD_UP_MAX) {
         let trial = try_rate(Some(rate))?;
         let verdict = trial.verdict();
-        search.tell(verdict);
+        search.record(verdict);
         match verdict {
             Verdict::Clean => {
                 clean.retain(|known| known.plan.rate == Some(rate));
@@ -138,14 +141,15 @@ struct Results {
 impl Results {
     fn searches(
         &mut self,
-        laboratory: &mut dyn Laboratory,
+        ends: &mut dyn Ends,
         setting: &Setting,
         extent: &Extent,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let searches = searches(setting, extent)?;
         let all = searches.len();
-        for (done, &which) in searches.iter().enumerate() {
-            self.take(&search(laboratory, setting, extent, which, (done, all))?);
+        for (done, &(bytes, path)) in searches.iter().enumerate() {
+            let which = Which { bytes, path, done, all };
+            self.take(&search(ends, setting, extent, &which)?);
         }
         Ok(())
     }
@@ -161,15 +165,20 @@ impl Results {
         // Of no clean trial at all, the rate is a measured zero.
         let achieved: Vec<f64> = result.clean.iter().map(Trial::sent_rate).collect();
         let achieved = if achieved.is_empty() { vec![0.0] } else { achieved };
-        self.curves.add(&path, ("loss-free, intended", "datagrams/s"), bytes, found.rate);
+        self.curves.add(&path, axis("loss-free, intended", "datagrams/s"), bytes, found.rate);
         for trial in &result.clean {
             self.placed.add(trial);
             let late_us = trial.late_most_ns() as f64 / 1e3;
-            self.curves.add(&path, ("latest batch at the loss-free rate", "us"), bytes, late_us);
+            self.curves.add(
+                &path,
+                axis("latest batch at the loss-free rate", "us"),
+                bytes,
+                late_us,
+            );
         }
         for &rate in &achieved {
-            self.curves.add(&path, ("loss-free", "datagrams/s"), bytes, rate);
-            self.curves.add(&path, ("loss-free", "Gb/s"), bytes, gigabits(rate));
+            self.curves.add(&path, axis("loss-free", "datagrams/s"), bytes, rate);
+            self.curves.add(&path, axis("loss-free", "Gb/s"), bytes, gigabits(rate));
         }
         if !result.path.bare {
             self.loads(result);
@@ -193,7 +202,12 @@ impl Results {
         for place in &above.places {
             let share = 100.0 * place.datagrams as f64 / above.sent_datagrams().max(1) as f64;
             let label = format!("{}: {path}", place.name);
-            self.curves.add(&label, ("lost above the loss-free rate", "% of sent"), bytes, share);
+            self.curves.add(
+                &label,
+                axis("lost above the loss-free rate", "% of sent"),
+                bytes,
+                share,
+            );
         }
     }
 
@@ -203,26 +217,24 @@ impl Results {
         if result.path.bare {
             let own = label(Path { bare: false, ..result.path });
             if let Some(fact) = self.facts.iter_mut().find(|fact| fact.label == own) {
-                fact.beside = Some(("bare loop".to_owned(), median(&samples)));
+                fact.beside = Beside::of("bare loop", median(&samples).into_iter().collect());
             }
             return;
         }
-        let (label, unit) = (label(result.path), "Gb/s".to_owned());
-        self.facts.push(Fact { label, unit, samples, beside: None });
+        self.facts.push(Fact::new(label(result.path), "Gb/s", samples));
     }
 
     fn fill(self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
         let trials = format!(
-            "Trials of {} s; the rate is known to {} %, and stood {} trials in a row.",
+            "Trials of {} s; the rate is known to {} %, and {} trials in a row confirm it.",
             extent.trial.as_secs_f64(),
             100.0 * extent.resolution,
             extent.confirmations
         );
-        let placed = self.placed.sentence();
-        let mut about = vec![into.about.clone(), trials, setting.cores.clone(), placed];
-        about.retain(|part| !part.is_empty());
-        about.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
-        into.about = about.join(" ");
+        let busy = "A paced sender waits busily: its core is always full.".to_owned();
+        into.notes = vec![trials, setting.cores.clone(), self.placed.sentence(), busy];
+        into.notes.retain(|note| !note.is_empty());
+        into.notes.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
         into.series = self.curves.into_series();
         into.facts = self.facts;
         into.placements = self.placed.into_all();
@@ -233,7 +245,7 @@ impl Results {
     }
 }
 
-/// What was found, and what is above it.
+/// Says which rate was found, and what happens above it.
 fn sentence(result: &SearchResult) -> String {
     let found = &result.found;
     let mut words = if found.rate > 0.0 {
@@ -274,7 +286,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::datagrams::laboratory::InProcess;
+    use crate::datagrams::ends::InProcess;
     use crate::datagrams::loss::Place;
     use crate::datagrams::message::{Host, Received};
     use crate::datagrams::setting::{SINGLE, TRAINS};
@@ -309,16 +321,16 @@ mod tests {
         trials: u32,
     }
 
-    impl Laboratory for Known {
+    impl Ends for Known {
         fn address(&self) -> IpAddr {
             [127, 0, 0, 1].into()
         }
 
-        fn far_host(&mut self) -> Result<Host, Trouble> {
+        fn far_host(&mut self) -> Result<Host, Error> {
             Ok(Host::here())
         }
 
-        fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
+        fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error> {
             self.trials += 1;
             let limit = self.limits[usize::from(plan.path.bare)];
             let rate = plan.rate.unwrap_or(f64::INFINITY).min(self.sender);
@@ -365,8 +377,9 @@ mod tests {
                 let most = gigabits(300_000.0);
                 assert!(sample <= most && sample >= 0.975 * most, "{fact:?}");
             }
-            let (name, bare) = fact.beside.clone().expect("its bare loop");
-            assert_eq!(name, "bare loop");
+            let bare = fact.beside.as_ref().expect("its bare loop");
+            assert_eq!(bare.label, "bare loop");
+            let bare = bare.value();
             assert!(bare <= gigabits(400_000.0) && bare >= 0.975 * gigabits(400_000.0));
         }
         let lost = done.series.iter().find(|series| series.y_unit == "% of sent").expect("losses");

@@ -1,4 +1,4 @@
-//! What the two sides say to each other: one receives a trial, the other asks for it.
+//! The messages of the two sides: the near side asks, and the far side receives a trial.
 
 use fluxline::pin::{allowed_cores, process_cores};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::arrivals::Tally;
 use super::cpu::{CoreLoad, ThreadTime};
 use super::host;
 
-/// How datagrams leave. A PC can do both, an FPGA only the first: never one number for both.
+/// The way datagrams are sent. A PC can do both, an FPGA only the first: they never share a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sending {
@@ -17,7 +17,7 @@ pub enum Sending {
     Trains,
 }
 
-/// How datagrams are fetched.
+/// The way datagrams are received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Receiving {
@@ -34,11 +34,11 @@ pub enum Receiving {
 /// A way from program to program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Path {
-    /// How datagrams leave.
+    /// The way datagrams are sent.
     pub sending: Sending,
-    /// How they are fetched.
+    /// The way they are received.
     pub receiving: Receiving,
-    /// By the yardstick's loops and not by Fluxline's sender and receiver.
+    /// True: bare loops send and receive, not Fluxline's sender and receiver.
     pub bare: bool,
 }
 
@@ -79,7 +79,7 @@ impl Path {
     }
 }
 
-/// What the far side shall receive.
+/// The plan of the far side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReceivePlan {
     /// The number in the stamps.
@@ -96,11 +96,11 @@ pub struct ReceivePlan {
     pub buffer_bytes: u32,
 }
 
-/// What the near side asks.
+/// A request of the near side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// Who are you?
+    /// Describe the host.
     Describe,
     /// Open a socket, and receive.
     Prepare(ReceivePlan),
@@ -115,19 +115,19 @@ pub enum Request {
     Leave,
 }
 
-/// What the far side answers.
+/// An answer of the far side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Who it is.
+    /// The description of the host.
     Host(Host),
     /// The socket is open.
     Ready(Ready),
     /// The counters are read.
     Begun,
-    /// What came of the trial.
+    /// The result of the trial.
     Ended(Box<Received>),
-    /// A sentence: why not.
+    /// The reason for a refusal, one sentence.
     Refused(String),
 }
 
@@ -159,14 +159,14 @@ impl Host {
 pub struct Ready {
     /// Its port.
     pub port: u16,
-    /// What is not as it was asked: the buffer, the core; empty: all is.
+    /// A warning for each setting that was refused: the buffer, the core.
     pub warnings: Vec<String>,
 }
 
-/// What came of a trial at the receiver.
+/// The receiver's result of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Received {
-    /// Datagrams.
+    /// The datagrams that arrived.
     pub tally: Tally,
     /// From the first to the last \[s\].
     pub seconds: f64,

@@ -1,4 +1,4 @@
-//! Raw UDP datagrams, without any fabric: what a sensor's packets meet between two programs.
+//! Raw UDP datagrams, without any fabric, as a sensor sends them.
 //!
 //! Two experiments: what goes through when the sender sends as fast as it can ([`sweep`]), and the
 //! highest rate at which nothing is lost ([`lossfree`]), both against the datagram's size, with
@@ -10,9 +10,9 @@ pub mod arrivals;
 pub mod collect;
 pub mod cpu;
 pub mod curves;
+pub mod ends;
 pub mod far;
 pub mod host;
-pub mod laboratory;
 pub mod limit;
 pub mod loss;
 pub mod lossfree;
@@ -29,11 +29,11 @@ pub mod sweep;
 pub mod transmit;
 pub mod trial;
 
-use crate::Trouble;
-use crate::registry::{Entry, Links};
+use crate::Error;
+use crate::environment::{Environment, Plan, Service};
+use crate::kind::{ExperimentKind, Links};
 use crate::result::Experiment;
-use crate::stage::{Plan, Service, Stage};
-use laboratory::OnStage;
+use ends::Remote;
 use setting::Extent;
 
 /// On raw UDP sockets, beside or without a fabric.
@@ -41,8 +41,8 @@ const LINKS: Links = Links::Schemes(&["udp"]);
 
 /// The experiments on raw datagrams. Their times are those of [`Extent::quick`] and
 /// [`Extent::full`] over loopback (DERIVED: trials times their length).
-pub const EXPERIMENTS: &[Entry] = &[
-    Entry {
+pub const EXPERIMENTS: &[ExperimentKind] = &[
+    ExperimentKind {
         name: sweep::NAME,
         about: sweep::ABOUT,
         links: LINKS,
@@ -50,7 +50,7 @@ pub const EXPERIMENTS: &[Entry] = &[
         seconds: [8, 240],
         run: run_sweep,
     },
-    Entry {
+    ExperimentKind {
         name: lossfree::NAME,
         about: lossfree::ABOUT,
         links: LINKS,
@@ -61,12 +61,20 @@ pub const EXPERIMENTS: &[Entry] = &[
 ];
 
 /// What the far side does for them.
-pub const SERVICES: &[Service] = &[far::SERVICE];
+pub const SERVICES: &[&Service] = &[&far::SERVICE];
 
-fn run_sweep(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
-    sweep::run(&mut OnStage::new(stage)?, &Extent::of(plan), into)
+fn run_sweep(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
+    sweep::run(&mut Remote::new(environment)?, &Extent::of(plan), into)
 }
 
-fn run_lossfree(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
-    lossfree::run(&mut OnStage::new(stage)?, &Extent::of(plan), into)
+fn run_lossfree(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
+    lossfree::run(&mut Remote::new(environment)?, &Extent::of(plan), into)
 }

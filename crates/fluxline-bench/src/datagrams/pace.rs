@@ -1,8 +1,8 @@
-//! When the next batch of a paced sender is due. Pure: time is an argument.
+//! The times at which a paced sender's batches are due. Pure: time is an argument.
 
-/// How far a sender that was held up may catch up \[ns\]: by a time slice of Linux's scheduler or
-/// two, since other programs take those on a machine that is not idle. Catching up is a burst,
-/// harder to receive than an even rate, so a loss-free rate is at worst too low by it. (assumed)
+/// A sender that was held up catches up by at most this time \[ns\]: one or two time slices of
+/// Linux's scheduler, which other programs take on a busy machine. Catching up is a burst, and a
+/// burst is harder to receive than an even rate: the result is at worst too low. (assumed)
 const CATCH_UP_NS: u64 = 10_000_000;
 
 /// Equal batches at equal distances.
@@ -10,7 +10,7 @@ const CATCH_UP_NS: u64 = 10_000_000;
 pub struct Schedule {
     /// Distance of two batches \[ps\]: 20 minutes fit 2^50.
     period_ps: u64,
-    /// When the next one is due \[ps\].
+    /// The time at which the next one is due \[ps\].
     due_ps: u64,
     late_most_ns: u64,
 }
@@ -26,7 +26,7 @@ impl Schedule {
         Schedule { period_ps, due_ps: 0, late_most_ns: 0 }
     }
 
-    /// Whether a batch is due `now_ns` after the beginning; if so, it counts as sent.
+    /// Returns true if a batch is due `now_ns` after the start; it then counts as sent.
     pub fn take(&mut self, now_ns: u64) -> bool {
         let due_ns = self.due_ps / 1_000;
         let Some(late_ns) = now_ns.checked_sub(due_ns) else { return false };

@@ -24,8 +24,8 @@ fn interface(address: IpAddr) -> Option<String> {
     (!is_card).then_some(name)
 }
 
-/// Whether [`Past::open`] works on that address: it is tried. Cost: some milliseconds on an
-/// interface that may do it, none on loopback.
+/// Tries whether [`Past::open`] works on that address. Cost: some milliseconds on an interface
+/// that allows it, none on loopback.
 #[must_use]
 pub fn is_possible(address: IpAddr) -> bool {
     interface(address).is_some() && Past::open(SocketAddr::new(address, 0)).is_ok()

@@ -4,7 +4,7 @@ use super::senders::apart;
 use super::trial::Trial;
 use crate::result::Placement;
 
-/// Where they ran, in the order in which that was seen first.
+/// The placements of senders and receivers, in the order of their first appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Placed(Vec<Placement>);
 
@@ -23,7 +23,7 @@ impl Placed {
         self.note("receiver".to_owned(), "thread", trial.received.affinity.clone());
     }
 
-    /// What is not known of an older far side is left out.
+    /// Adds a placement; an older far side that does not say its cores is left out.
     fn note(&mut self, who: String, what: &str, cores: Vec<usize>) {
         let placement = Placement { who, what: what.to_owned(), cores };
         if !placement.cores.is_empty() && !self.0.contains(&placement) {
@@ -31,7 +31,7 @@ impl Placed {
         }
     }
 
-    /// What they are and on how many cores the senders of the largest trial ran, in a sentence.
+    /// Says in one sentence what the senders of the largest trial are, and on how many cores.
     #[must_use]
     pub fn sentence(&self) -> String {
         let senders = || self.0.iter().filter(|one| one.who.starts_with("sender"));
@@ -53,7 +53,7 @@ impl Placed {
     }
 }
 
-/// How far apart the senders of a trial began \[us\]; `None` of a sender alone.
+/// Returns the time between the first and the last sender's start \[us\]; `None`: one sender.
 #[must_use]
 pub fn apart_us(trial: &Trial) -> Option<f64> {
     (trial.sent.len() > 1).then(|| apart(&trial.sent).as_secs_f64() * 1e6)

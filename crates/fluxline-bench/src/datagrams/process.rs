@@ -15,27 +15,27 @@ use fluxline::pin::repin_current_thread;
 use serde::{Deserialize, Serialize};
 
 use super::transmit::{SendPlan, Sent};
-use crate::Trouble;
+use crate::Error;
 use crate::child::gone;
-use crate::stage::{Program, Stop};
+use crate::environment::{Program, Stop};
 
-/// What a process is asked first.
+/// The first order to a sending process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Order {
-    /// What all send.
+    /// The plan of all senders.
     pub plan: SendPlan,
-    /// Which of the senders it is.
+    /// The index of this sender.
     pub index: usize,
 }
 
-/// What it is asked next: begin at that time of day.
+/// The second order: start at that time of day.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Begin {
     /// \[ns since 1970\]
     pub at_ns: u64,
 }
 
-/// What it answers.
+/// An answer of a sending process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Word {
@@ -50,10 +50,10 @@ pub(super) enum Word {
 /// From the order to begin to the beginning: what it takes a process to wake up and read the order,
 /// several times over, so that all begin at one moment. (assumed; a wake-up is some 50 us)
 const LEAD: Duration = Duration::from_millis(2);
-/// How long a process may take beyond its time of sending.
+/// The longest time that a process may take beyond its time of sending.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often the one that measures looks whether it is over: rarely, since it shares a core with
-/// the first sender.
+/// The time between two checks for an interruption: the measuring thread shares a core with the
+/// first sender.
 const LOOK: Duration = Duration::from_millis(100);
 /// The longest line of a sender \[byte\]: a thousand cores in `Sent` are 5 KiB. (assumed)
 const LINE_BYTES_MAX: u64 = 64 << 10;
@@ -114,15 +114,15 @@ impl Processes {
         Ok(Processes { processes, heard })
     }
 
-    /// Waits until all are ready. Errors: [`Trouble`] of the first that is not.
-    pub fn ready(&mut self, stop: &Stop) -> Result<(), Trouble> {
+    /// Waits until all are ready. Errors: [`Error`] of the first that is not.
+    pub fn ready(&mut self, stop: &Stop) -> Result<(), Error> {
         let is_ready = |word: &Word| matches!(word, Word::Ready).then_some(());
         self.hear(PATIENCE, stop, is_ready).map(|_| ())
     }
 
-    /// Has all begin at one moment, and waits until all have sent. Errors: [`Trouble`] of the first
+    /// Has all begin at one moment, and waits until all have sent. Errors: [`Error`] of the first
     /// that has not.
-    pub fn send(&mut self, duration: Duration, stop: &Stop) -> Result<Vec<Sent>, Trouble> {
+    pub fn send(&mut self, duration: Duration, stop: &Stop) -> Result<Vec<Sent>, Error> {
         let lead = u64::try_from(LEAD.as_nanos()).unwrap_or(u64::MAX);
         let begin = Begin { at_ns: clock::now().as_ns().saturating_add(lead) };
         self.processes.iter_mut().for_each(|process| process.tell(&begin));
@@ -143,7 +143,7 @@ impl Processes {
         limit: Duration,
         stop: &Stop,
         take: impl Fn(&Word) -> Option<T>,
-    ) -> Result<Vec<T>, Trouble> {
+    ) -> Result<Vec<T>, Error> {
         let began = Instant::now();
         let mut words: Vec<Option<T>> = self.processes.iter().map(|_| None).collect();
         while let Some(missing) = words.iter().position(Option::is_none) {
@@ -166,7 +166,7 @@ impl Processes {
                     })?;
                     words[index] = Some(match (take(&word), word) {
                         (Some(taken), _) => taken,
-                        (None, Word::Failed(why)) => return Err(Trouble::Input(why)),
+                        (None, Word::Failed(why)) => return Err(Error::Input(why)),
                         (None, word) => {
                             return Err(self.failed(index, &format!("{word:?} out of turn")));
                         }
@@ -182,9 +182,9 @@ impl Processes {
         Ok(words.into_iter().flatten().collect())
     }
 
-    fn failed(&self, index: usize, how: &str) -> Trouble {
+    fn failed(&self, index: usize, how: &str) -> Error {
         let how = format!("sender {} of {}: {how}", index + 1, self.processes.len());
-        Trouble::SenderFailed { how }
+        Error::SenderFailed { how }
     }
 }
 

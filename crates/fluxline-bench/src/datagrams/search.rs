@@ -1,16 +1,16 @@
 //! The highest rate without loss, by bisection, then confirmed.
 //!
-//! Pure: it says which rate to try, and is told what came of it. A loss must be seen twice before
+//! Pure: it proposes a rate, and the caller records the verdict. A loss must be seen twice before
 //! it counts, as one may come from a neighbour on the machine and not from the rate. The rate that
 //! is found counts only when it stands `confirmations` trials in a row; if it does not, the search
 //! steps down, each time twice as far. Each trial is counted and their number is bounded, so it
-//! ends whatever it is told.
+//! ends whatever the verdicts are.
 //! Source: RFC 2544, section 26.1 (throughput); the second look at a loss: ETSI GS NFV-TST 009,
 //! section 12.3.3 (BACKGROUND: from memory).
 
 use serde::{Deserialize, Serialize};
 
-/// What came of a trial.
+/// The verdict of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// The sender kept its rate, and all arrived.
@@ -21,12 +21,12 @@ pub enum Verdict {
     Slow,
 }
 
-/// How to search.
+/// The plan of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchPlan {
     /// A rate that is not reached: what the sender does unpaced \[1/s\].
     pub ceiling: f64,
-    /// Where the first trial is tried \[1/s\]; outside of 0 to `ceiling` it is the middle.
+    /// The rate of the first trial \[1/s\]; outside of 0 to `ceiling`: half of it.
     pub first: f64,
     /// The result is known to this share of itself.
     pub resolution: f64,
@@ -41,7 +41,7 @@ const FLOOR: f64 = 1.0 / 512.0;
 /// Voided trials (the sender did not keep its rate) in a row that are taken for the sender's limit.
 const VOID_MAX: u32 = 3;
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     /// The highest loss-free rate \[1/s\]; 0: none down to 1/512 of the ceiling.
@@ -74,12 +74,12 @@ pub struct Search {
     phase: Phase,
     low: f64,
     high: f64,
-    /// What is tried next \[1/s\].
+    /// The rate of the next trial \[1/s\].
     rate: f64,
     above: Option<(f64, Verdict)>,
     /// Losses, and voided trials, at `rate` in a row.
     failures: (u32, u32),
-    /// How far down the next failed confirmation goes \[share\].
+    /// The step down after the next failed confirmation \[share\].
     step: f64,
     trials: u32,
 }
@@ -106,7 +106,7 @@ impl Search {
     }
 
     /// Takes what came of a trial at the rate of [`Search::next`].
-    pub fn tell(&mut self, verdict: Verdict) {
+    pub fn record(&mut self, verdict: Verdict) {
         if self.next().is_none() {
             return;
         }
@@ -178,7 +178,7 @@ impl Search {
         }
     }
 
-    /// What is known so far; final when [`Search::next`] has nothing more.
+    /// Returns the result so far; it is final when [`Search::next`] returns `None`.
     #[must_use]
     pub fn found(&self) -> Found {
         let confirmed = matches!(self.phase, Phase::Done { confirmed: true });
@@ -203,10 +203,10 @@ mod tests {
         while let Some(rate) = search.next() {
             assert!(rate > 0.0 && rate.is_finite() && rate <= plan.ceiling, "{rate} of {plan:?}");
             tried.push(rate);
-            search.tell(link(rate));
+            search.record(link(rate));
             assert!(tried.len() <= plan.trials_max as usize, "ends");
         }
-        search.tell(Verdict::Lost); // changes nothing after the end
+        search.record(Verdict::Lost); // changes nothing after the end
         (tried, search.found())
     }
 

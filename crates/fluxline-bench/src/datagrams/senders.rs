@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use super::process::Processes;
 use super::transmit::{SendPlan, Sender, Sent};
-use crate::Trouble;
-use crate::stage::{Program, Stop};
+use crate::Error;
+use crate::environment::{Program, Stop};
 
-/// How senders are started.
+/// The way senders are started.
 #[derive(Clone, Default)]
 pub struct Senders {
-    /// The program that plays a sender as a process; `None`: threads do.
+    /// The program that runs a sender as a process; `None`: senders are threads.
     pub program: Option<Program>,
-    /// When it is over.
+    /// Set when the benchmark is interrupted.
     pub stop: Stop,
 }
 
-/// What the senders of a trial did.
+/// The results of a trial's senders.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SentBy {
-    /// One each.
+    /// One for each sender.
     pub sent: Vec<Sent>,
-    /// What is not as it was asked: senders that could not be processes.
+    /// Warnings: senders that could not be processes.
     pub warnings: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Senders {
         &self,
         plan: &SendPlan,
         begin: impl FnOnce() -> Result<(), E>,
-    ) -> Result<Result<SentBy, Trouble>, E> {
+    ) -> Result<Result<SentBy, Error>, E> {
         let mut warnings = Vec::new();
         if let Some(program) = &self.program {
             match Processes::start(program, plan) {
@@ -48,7 +48,7 @@ impl Senders {
                 }
             }
         }
-        Ok(run_threads(plan, begin)?.map_err(Trouble::Input).map(|sent| SentBy { sent, warnings }))
+        Ok(run_threads(plan, begin)?.map_err(Error::Input).map(|sent| SentBy { sent, warnings }))
     }
 }
 
@@ -57,7 +57,7 @@ fn run_processes<E>(
     plan: &SendPlan,
     stop: &Stop,
     begin: impl FnOnce() -> Result<(), E>,
-) -> Result<Result<SentBy, Trouble>, E> {
+) -> Result<Result<SentBy, Error>, E> {
     let ready = processes.ready(stop);
     // Also when one failed: the far side has to be led to the trial's end.
     begin()?;
@@ -195,7 +195,7 @@ mod tests {
         let long = SendPlan { duration: Duration::from_secs(3_600), ..plan(vec![None]) };
         let began = Instant::now();
         let error = senders.run(&long, begin).unwrap().unwrap_err();
-        assert!(matches!(error, Trouble::Interrupted), "{error}");
+        assert!(matches!(error, Error::Interrupted), "{error}");
         assert!(began.elapsed() < Duration::from_secs(600), "long before its end");
     }
 

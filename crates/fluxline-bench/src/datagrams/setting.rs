@@ -1,4 +1,4 @@
-//! What a measurement runs on: addresses, cores, the longest datagram; and how much of it is asked.
+//! The setting of a measurement: addresses, cores, the longest datagram; and its extent.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -7,11 +7,11 @@ use fluxline::udp::{SenderConfig, UdpPort, UdpPortConfig, UdpSender};
 use fluxline_proto::port::Port;
 
 use super::arrivals::STAMP_BYTES;
-use super::laboratory::Laboratory;
+use super::ends::Ends;
 use super::message::{Host, Path, Receiving, Sending};
 use super::trial::TrialPlan;
-use crate::Trouble;
-use crate::stage::Plan;
+use crate::Error;
+use crate::environment::Plan;
 
 /// A port that nobody needs to listen on: connecting a UDP socket sends nothing.
 const ANY_PORT: u16 = 9;
@@ -28,7 +28,7 @@ pub const PAST: Path = Path::new(Sending::Single, Receiving::Xdp);
 /// Trains to GRO: a PC's way into a PC.
 pub const TRAINS: Path = Path::new(Sending::Trains, Receiving::Gro);
 
-/// How much is measured.
+/// The extent of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extent {
     /// UDP payloads \[byte\]; those that the path does not carry are left out.
@@ -40,7 +40,7 @@ pub struct Extent {
     /// Of these, the ways whose bare loops are searched for their loss-free rate, too, at
     /// [`NAMED_SIZES`].
     pub bare_paths: Vec<Path>,
-    /// How long each trial sends.
+    /// The time that each trial sends.
     pub trial: Duration,
     /// Repetitions of the sweep, interleaved.
     pub rounds: u32,
@@ -88,7 +88,7 @@ impl Extent {
         }
     }
 
-    /// What a plan asks for.
+    /// Returns the extent that a plan asks for.
     #[must_use]
     pub fn of(plan: &Plan) -> Extent {
         let mut extent = if plan.quick { Extent::quick() } else { Extent::full() };
@@ -104,14 +104,14 @@ impl Extent {
         extent
     }
 
-    /// Whether two senders are tried on this path.
+    /// Returns true if two senders are tried on this path.
     #[must_use]
     pub fn has_two_senders(&self, path: Path) -> bool {
         !path.bare && (path == SINGLE || path == TRAINS)
     }
 }
 
-/// What is known before the first trial.
+/// Everything known before the first trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// The receiver's address.
@@ -122,7 +122,7 @@ pub struct Setting {
     pub receiver_core: Option<usize>,
     /// The longest datagram that the path carries whole \[byte\].
     pub datagram_bytes_max: usize,
-    /// Who shares what, in words.
+    /// One sentence: the cores of senders and receiver, and which of them share one.
     pub cores: String,
     /// Receive buffer to ask for \[byte\].
     pub buffer_bytes: u32,
@@ -133,15 +133,15 @@ pub struct Setting {
 impl Setting {
     /// Asks the other side, chooses cores, and finds the path's MTU.
     ///
-    /// Errors: [`Trouble`]. Cost: one question, some ten system calls.
-    pub fn find(laboratory: &mut dyn Laboratory) -> Result<Setting, Trouble> {
-        let (address, far) = (laboratory.address(), laboratory.far_host()?);
+    /// Errors: [`Error`]. Cost: one question, some ten system calls.
+    pub fn find(ends: &mut dyn Ends) -> Result<Setting, Error> {
+        let (address, far) = (ends.address(), ends.far_host()?);
         let chosen = choose(&Host::here(), &far);
         Ok(Setting {
             address,
             sender_cores: chosen.senders,
             receiver_core: chosen.receiver,
-            datagram_bytes_max: longest(address).map_err(Trouble::Input)?,
+            datagram_bytes_max: longest(address).map_err(Error::Input)?,
             cores: chosen.words,
             buffer_bytes: BUFFER_BYTES,
             xdp: far.xdp,
@@ -160,14 +160,14 @@ impl Setting {
 
     /// The same, where there are any.
     ///
-    /// Errors: [`Trouble::Input`], when nothing would be measured: what fits, and what was asked.
-    pub fn some_sizes(&self, wanted: &[usize]) -> Result<Vec<usize>, Trouble> {
+    /// Errors: [`Error::Input`], when nothing would be measured: what fits, and what was asked.
+    pub fn some_sizes(&self, wanted: &[usize]) -> Result<Vec<usize>, Error> {
         let sizes = self.sizes(wanted);
         if !sizes.is_empty() {
             return Ok(sizes);
         }
         let (address, most) = (self.address, self.datagram_bytes_max);
-        Err(Trouble::Input(match wanted.iter().min() {
+        Err(Error::Input(match wanted.iter().min() {
             Some(least) => format!(
                 "the interface to {address} takes at most {most} byte in a datagram, and the \
                  shortest asked for has {least}; raise its MTU (`ip link set DEVICE mtu 1500`)"
@@ -262,7 +262,7 @@ fn longest(address: IpAddr) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datagrams::laboratory::InProcess;
+    use crate::datagrams::ends::InProcess;
 
     fn here() -> Setting {
         Setting::find(&mut InProcess::new([127, 0, 0, 1].into())).unwrap()

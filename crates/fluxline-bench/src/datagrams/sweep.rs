@@ -3,32 +3,29 @@
 //! Source: Galli, TeraDAQ 2010: throughput, datagram rate, loss and each core's load on both
 //! sides, one and two senders, each on a core of its own where there are cores.
 
-use crate::result::{Experiment, Fact};
+use crate::result::{Experiment, Fact, axis};
+use crate::statistics::median;
 
 use super::curves::Curves;
-use super::laboratory::Laboratory;
+use super::ends::Ends;
 use super::message::{Path, Receiving};
 use super::placed::{self, Placed};
 use super::setting::{Extent, Setting};
 use super::trial::Trial;
-use crate::Trouble;
+use crate::Error;
 
 /// Its name on the command line.
 pub const NAME: &str = "datagrams";
-/// What it measures.
-pub const ABOUT: &str = "Raw UDP datagrams as fast as the sender goes: what arrives, what is lost \
-    and where, and each core's load. Single datagrams (what an FPGA sends) and trains (UDP_SEGMENT \
-    to UDP_GRO, between PCs only) are apart.";
+/// Its description.
+pub const ABOUT: &str = "Raw UDP datagrams as fast as the sender goes: throughput, loss and its \
+    place, and each core's load. An FPGA sends single datagrams; trains (UDP_SEGMENT to UDP_GRO) \
+    are for PCs only.";
 
 /// Measures into the experiment; what was measured before an error is kept.
-pub fn run(
-    laboratory: &mut dyn Laboratory,
-    extent: &Extent,
-    into: &mut Experiment,
-) -> Result<(), Trouble> {
-    let setting = Setting::find(laboratory)?;
+pub fn run(ends: &mut dyn Ends, extent: &Extent, into: &mut Experiment) -> Result<(), Error> {
+    let setting = Setting::find(ends)?;
     let mut sweep = Sweep::default();
-    let ended = sweep.rounds(laboratory, &setting, extent);
+    let ended = sweep.rounds(ends, &setting, extent);
     sweep.fill(&setting, extent, into);
     ended
 }
@@ -62,20 +59,20 @@ fn variants(setting: &Setting, extent: &Extent) -> Vec<(Path, usize)> {
 impl Sweep {
     fn rounds(
         &mut self,
-        laboratory: &mut dyn Laboratory,
+        ends: &mut dyn Ends,
         setting: &Setting,
         extent: &Extent,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let (sizes, variants) = (setting.some_sizes(&extent.sizes)?, variants(setting, extent));
         let all = extent.rounds as usize * sizes.len() * variants.len();
         let mut done = 0;
         for _ in 0..extent.rounds {
             for &bytes in &sizes {
                 for &(path, senders) in &variants {
-                    laboratory.progress(done, all, &format!("{bytes} B {}", label(path, senders)));
+                    ends.progress(done, all, &format!("{bytes} B {}", label(path, senders)));
                     let mut plan = setting.trial(path, bytes, None, extent.trial);
                     plan.sender_cores = setting.sender_cores[..senders].to_vec();
-                    self.take(laboratory.trial(plan)?);
+                    self.take(ends.trial(plan)?);
                     done += 1;
                 }
             }
@@ -89,11 +86,11 @@ impl Sweep {
         let label = label(path, senders);
         let rate = trial.received_rate();
         let curves = &mut self.curves;
-        curves.add(&label, ("received", "Gb/s"), bytes, trial.gigabits(rate));
-        curves.add(&label, ("received", "datagrams/s"), bytes, rate);
-        curves.add(&label, ("lost", "%"), bytes, 100.0 * trial.loss());
+        curves.add(&label, axis("received", "Gb/s"), bytes, trial.gigabits(rate));
+        curves.add(&label, axis("received", "datagrams/s"), bytes, rate);
+        curves.add(&label, axis("lost", "%"), bytes, 100.0 * trial.loss());
         if let Some(us) = placed::apart_us(&trial) {
-            curves.add(&label, ("first to last sender's beginning", "us"), bytes, us);
+            curves.add(&label, axis("first to last sender's beginning", "us"), bytes, us);
         }
         self.placed.add(&trial);
         if !path.bare {
@@ -126,19 +123,17 @@ impl Sweep {
                 (*other, *size, *count) == (path.bare(), *bytes, 1)
             });
             let gigabits = |rate: f64| rate * *bytes as f64 * 8e-9;
-            (!path.bare).then(|| Fact {
-                label: format!("received, {bytes} B, {}", label(*path, *senders)),
-                unit: "Gb/s".to_owned(),
-                samples: rates.iter().copied().map(gigabits).collect(),
-                beside: beside.map(|(.., rates)| {
-                    ("bare loop, one sender".to_owned(), gigabits(median(rates)))
-                }),
+            let bare = beside.and_then(|(.., rates)| median(rates)).map(gigabits);
+            (!path.bare).then(|| {
+                let label = format!("received, {bytes} B, {}", label(*path, *senders));
+                let samples = rates.iter().copied().map(gigabits).collect();
+                Fact::new(label, "Gb/s", samples).beside("bare loop, one sender", bare)
             })
         };
         self.rates.iter().filter_map(fact).collect()
     }
 
-    /// What limits each path at one size.
+    /// Names the limit of each path at one size, one line each.
     fn limits(&self, size: Option<usize>) -> String {
         let is_told =
             |trial: &&Trial| !trial.plan.path.bare && Some(trial.plan.datagram_bytes) == size;
@@ -151,10 +146,9 @@ impl Sweep {
     }
 
     fn fill(self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
-        let mut about = vec![into.about.clone(), setting.cores.clone(), self.placed.sentence()];
-        about.retain(|part| !part.is_empty());
-        about.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
-        into.about = about.join(" ");
+        into.notes = vec![setting.cores.clone(), self.placed.sentence()];
+        into.notes.retain(|note| !note.is_empty());
+        into.notes.extend(self.warnings.iter().map(|warning| format!("Warning: {warning}.")));
         into.facts = self.facts();
         into.limit = self.limits(setting.headline(&extent.sizes));
         into.series = self.curves.into_series();
@@ -166,20 +160,13 @@ fn label(path: Path, senders: usize) -> String {
     if senders == 1 { path.name() } else { format!("{}, {senders} senders", path.name()) }
 }
 
-/// The middle one; of an even number the upper. 0 for none.
-pub(super) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
     use std::time::Duration;
 
     use super::*;
-    use crate::datagrams::laboratory::InProcess;
+    use crate::datagrams::ends::InProcess;
     use crate::datagrams::message::Host;
     use crate::datagrams::setting::{SINGLE, TRAINS};
     use crate::datagrams::trial::TrialPlan;
@@ -210,28 +197,28 @@ mod tests {
         }
         assert_eq!(done.facts.len(), 2 * 4);
         for fact in &done.facts {
-            assert!(fact.beside.as_ref().is_some_and(|(_, rate)| *rate > 0.0), "{fact:?}");
+            assert!(fact.beside.as_ref().is_some_and(|bare| bare.value() > 0.0), "{fact:?}");
             assert!(fact.samples.iter().all(|&rate| rate > 0.0), "{fact:?}");
         }
         assert_eq!(done.limit.lines().count(), 4, "{}", done.limit);
         assert!(done.series.iter().any(|series| series.y_label.starts_with("load of the sending")));
-        assert!(done.about.contains("one host"), "{}", done.about);
+        assert!(done.notes[0].contains("one host"), "{:?}", done.notes);
     }
 
     /// Dies after so many trials.
     struct Dying(InProcess, u32, Vec<(usize, usize)>);
 
-    impl Laboratory for Dying {
+    impl Ends for Dying {
         fn address(&self) -> IpAddr {
             self.0.address()
         }
 
-        fn far_host(&mut self) -> Result<Host, Trouble> {
+        fn far_host(&mut self) -> Result<Host, Error> {
             self.0.far_host()
         }
 
-        fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
-            let gone = || Trouble::PeerGone { how: "it ended".to_owned() };
+        fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error> {
+            let gone = || Error::PeerGone { how: "it ended".to_owned() };
             self.1 = self.1.checked_sub(1).ok_or_else(gone)?;
             self.0.trial(plan)
         }

@@ -1,4 +1,4 @@
-//! What a sender of a trial does: it sends unpaced, or busy-waits between small batches.
+//! A sender of a trial: it sends unpaced, or busy-waits between small batches.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,10 +29,10 @@ const BATCH_MAX: usize = TRAINS * TRAIN_MAX;
 /// A sender that is not let through for so long gives up.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What is sent.
+/// The plan of a sender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SendPlan {
-    /// Where to.
+    /// The receiver's address.
     pub destination: SocketAddr,
     /// The number in the stamps.
     pub trial: u32,
@@ -44,7 +44,7 @@ pub struct SendPlan {
     pub cores: Vec<Option<usize>>,
     /// Datagrams a second of all senders together; `None`: as fast as it goes.
     pub rate: Option<f64>,
-    /// How long.
+    /// The time that it sends.
     pub duration: Duration,
 }
 
@@ -68,12 +68,12 @@ impl SendPlan {
     }
 }
 
-/// What one sender did.
+/// The result of one sender.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sent {
     /// Datagrams that the kernel took.
     pub datagrams: u64,
-    /// How long it sent \[s\].
+    /// The time that it sent \[s\].
     pub seconds: f64,
     /// Times that the device's queue or the send buffer was full.
     pub waits: u64,
@@ -81,7 +81,7 @@ pub struct Sent {
     pub late_most_ns: u64,
     /// The thread's time.
     pub thread: ThreadTime,
-    /// When it began, by the time of day \[ns since 1970\].
+    /// The time of its start \[ns since 1970\].
     pub began_ns: u64,
     /// The cores that it was allowed while it sent.
     pub cores: Vec<usize>,

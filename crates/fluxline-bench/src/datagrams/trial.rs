@@ -6,7 +6,7 @@ use std::time::Duration;
 use fluxline_doctor::Through;
 
 use super::cpu::{CoreLoad, ThreadTime};
-use super::far::{DATAGRAM_BYTES_MAX, Desk};
+use super::far::{DATAGRAM_BYTES_MAX, Responder};
 use super::host::{self, Reading};
 use super::limit::{self, Evidence, Side};
 use super::loss::{self, Counted, Place};
@@ -14,7 +14,7 @@ use super::message::{Answer, Path, ReceivePlan, Received, Request};
 use super::search::Verdict;
 use super::senders::{Senders, SentBy};
 use super::transmit::{self, SendPlan, Sent};
-use crate::Trouble;
+use crate::Error;
 
 /// A paced trial counts when the sender reached this share of its rate. (assumed: half of the
 /// resolution that a search has by default)
@@ -171,37 +171,47 @@ impl Trial {
 /// The other side, as a trial sees it: in this process, or behind a connection.
 pub trait Far {
     /// Asks, and waits for the answer. Errors: it is gone, and the trial with it.
-    fn ask(&mut self, request: &Request) -> Result<Answer, Trouble>;
+    fn ask(&mut self, request: &Request) -> Result<Answer, Error>;
 }
 
-impl Far for Desk {
-    fn ask(&mut self, request: &Request) -> Result<Answer, Trouble> {
+impl Far for Responder {
+    fn ask(&mut self, request: &Request) -> Result<Answer, Error> {
         Ok(self.answer(request))
     }
 }
 
 /// Asks; a refusal is an error.
-pub(super) fn ask(far: &mut dyn Far, request: &Request) -> Result<Answer, Trouble> {
+pub(super) fn ask(far: &mut dyn Far, request: &Request) -> Result<Answer, Error> {
     match far.ask(request)? {
-        Answer::Refused(why) => Err(Trouble::PeerFailed { why }),
+        Answer::Refused(why) => Err(Error::PeerFailed { why }),
         answer => Ok(answer),
     }
 }
 
 /// An answer to another question.
-pub(super) fn out_of_turn(answer: &Answer) -> Trouble {
-    Trouble::Garbled { what: format!("{answer:?} out of turn") }
+pub(super) fn out_of_turn(answer: &Answer) -> Error {
+    Error::Garbled { what: format!("{answer:?} out of turn") }
 }
 
-/// Runs a trial against the receiver at `address`; `number` tells its datagrams from others'.
+/// The receiver of a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct Receiver {
+    /// Its address.
+    pub address: IpAddr,
+    /// The number of the trial in its datagrams.
+    pub number: u32,
+}
+
+/// Runs a trial.
 ///
-/// Errors: [`Trouble`]. Cost: the plan's time and some 10 ms; 160 ms more where datagrams are lost.
+/// Errors: [`Error`]. Cost: the plan's time and some 10 ms; 160 ms more where datagrams are lost.
 pub fn run(
     far: &mut dyn Far,
-    (address, number): (IpAddr, u32),
+    receiver: Receiver,
     plan: TrialPlan,
     senders: &Senders,
-) -> Result<Trial, Trouble> {
+) -> Result<Trial, Error> {
+    let Receiver { address, number } = receiver;
     let prepare = ReceivePlan {
         trial: number,
         path: plan.path,
@@ -212,7 +222,7 @@ pub fn run(
     };
     if prepare.datagram_bytes > DATAGRAM_BYTES_MAX || plan.sender_cores.is_empty() {
         let why = "a trial needs a sender, and datagrams of at most 65507 byte";
-        return Err(Trouble::Input(why.to_owned()));
+        return Err(Error::Input(why.to_owned()));
     }
     let ready = match ask(far, &Request::Prepare(prepare))? {
         Answer::Ready(ready) => ready,
@@ -292,7 +302,8 @@ mod tests {
     }
 
     fn trial(plan: TrialPlan) -> Trial {
-        run(&mut Desk::new(HERE.into()), (HERE.into(), 77), plan, &Senders::default()).unwrap()
+        let receiver = Receiver { address: HERE.into(), number: 77 };
+        run(&mut Responder::new(HERE.into()), receiver, plan, &Senders::default()).unwrap()
     }
 
     #[test]
@@ -354,9 +365,15 @@ mod tests {
     fn datagrams_that_no_network_carries_are_refused_in_a_sentence() {
         let path = Path::new(Sending::Single, Receiving::Napping);
         for bytes in [3, 70_000] {
-            let desk = &mut Desk::new(HERE.into());
+            let responder = &mut Responder::new(HERE.into());
             let plan = plan(path, bytes, None);
-            let error = run(desk, (HERE.into(), 1), plan, &Senders::default()).unwrap_err();
+            let error = run(
+                responder,
+                Receiver { address: HERE.into(), number: 1 },
+                plan,
+                &Senders::default(),
+            )
+            .unwrap_err();
             assert!(error.to_string().contains("datagrams"), "{error}");
         }
     }

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use fluxline_proto::fabric::memory::Lab;
 
 use super::*;
-use crate::stage::Theatre;
+use crate::environment::Simulated;
 
-/// A stage in virtual time whose every turn takes `turn_ns`, but one that takes `stall_ns`.
-fn theatre(turn_ns: u64, stall_at_turn: u64, stall_ns: u64) -> Theatre {
+/// A environment in virtual time whose every turn takes `turn_ns`, but one that takes `stall_ns`.
+fn simulated(turn_ns: u64, stall_at_turn: u64, stall_ns: u64) -> Simulated {
     let lab = Lab::new();
     let [near, far] = ["near", "far"].map(|name| lab.node(name).expect("a new name"));
     let turns = Rc::new(Cell::new((0_u64, 0_u64)));
@@ -19,17 +19,17 @@ fn theatre(turn_ns: u64, stall_at_turn: u64, stall_ns: u64) -> Theatre {
         turns.set((turn + 1, now));
         Some(Moment::from_ns(now))
     });
-    Theatre::open("memory", [Box::new(near), Box::new(far)], "far", clock, 1 << 20)
+    Simulated::open("memory", [Box::new(near), Box::new(far)], "far", clock, 1 << 20)
         .expect("they are in one lab")
 }
 
-fn answered(theatre: &mut Theatre, rate: f64) -> Answered {
-    offered(theatre, &Offer { rate, seconds: 0.1, bytes: 64 }).expect("it runs")
+fn answered(simulated: &mut Simulated, rate: f64) -> Answered {
+    offered(simulated, &Offer { rate, seconds: 0.1, bytes: 64 }).expect("it runs")
 }
 
 #[test]
 fn a_rate_that_is_kept_is_answered_at_that_rate_within_some_turns() {
-    let answered = answered(&mut theatre(500, u64::MAX, 0), 10_000.0);
+    let answered = answered(&mut simulated(500, u64::MAX, 0), 10_000.0);
     assert!((answered.rate / 10_000.0 - 1.0).abs() < 0.02, "{answered:?}");
     assert!(answered.latency_ns[3] <= 10_000 && answered.unsent == 0, "{answered:?}");
 }
@@ -37,7 +37,7 @@ fn a_rate_that_is_kept_is_answered_at_that_rate_within_some_turns() {
 #[test]
 fn a_stall_makes_all_messages_late_that_were_due_in_it() {
     // 10 ms of 100 ms stand still: a tenth of the messages waits, 5 ms in the middle.
-    let answered = answered(&mut theatre(500, 50_000, 10_000_000), 10_000.0);
+    let answered = answered(&mut simulated(500, 50_000, 10_000_000), 10_000.0);
     let [p50, p99, _, most] = answered.latency_ns;
     assert!(p50 < 10_000, "{answered:?}");
     assert!((8_000_000..10_100_000).contains(&p99), "{answered:?}");
@@ -47,8 +47,8 @@ fn a_stall_makes_all_messages_late_that_were_due_in_it() {
 #[test]
 fn a_rate_beyond_the_link_ends_in_time_and_is_not_called_kept() {
     // A turn a message at most: 64 a step of 100 us are the limit.
-    let mut theatre = theatre(100_000, u64::MAX, 0);
-    let answered = answered(&mut theatre, 5e6);
+    let mut simulated = simulated(100_000, u64::MAX, 0);
+    let answered = answered(&mut simulated, 5e6);
     assert!(answered.rate < 0.9 * 5e6 && answered.unsent > 0, "{answered:?}");
 }
 

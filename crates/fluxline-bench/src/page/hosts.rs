@@ -1,17 +1,18 @@
-//! The hosts on the page: what limits the result there, and what they are.
+//! The hosts on the page: settings that limit the result, and a description of both.
 
 use std::collections::BTreeSet;
 
-use fluxline_report::{Block, Cell, Section, Table};
+use fluxline_report::{Block, Cell, Section};
 use serde_json::Value;
 
-use super::short;
+use super::tables::table;
+use super::words::quantity;
 use crate::result::Report;
 
 /// The sides of a benchmark, as the document calls them.
 const SIDES: [&str; 2] = ["near", "far"];
 
-/// Something of a host that is not as it should be for what was measured.
+/// A setting of a host that limits what was measured.
 struct Finding<'a> {
     /// On which side: `near`, `far`, or both.
     sides: Vec<&'static str>,
@@ -28,7 +29,7 @@ impl Finding<'_> {
     }
 }
 
-/// What was found on either side, worst first; what both have comes once.
+/// Lists the findings of both sides, the worst first; a finding of both sides comes once.
 fn findings(report: &Report) -> Vec<Finding<'_>> {
     let mut findings: Vec<Finding<'_>> = Vec::new();
     for side in SIDES {
@@ -45,30 +46,26 @@ fn findings(report: &Report) -> Vec<Finding<'_>> {
     findings
 }
 
-/// What on the hosts may limit the result, in a sentence; `None`: nothing known.
-pub(super) fn sentence(report: &Report) -> Option<String> {
-    /// So many are named; the others are in their table.
-    const NAMED_MAX: usize = 3;
-    let findings = findings(report);
-    let bad = findings.iter().filter(|finding| finding.is_bad()).count();
-    let counts = match (bad, findings.len() - bad) {
-        (0, 0) => return None,
-        (0, may) => format!("{may} may limit it"),
-        (bad, 0) => format!("{bad} will"),
-        (bad, may) => format!("{bad} will and {may} may limit it"),
-    };
-    let named: Vec<String> = findings
+/// Says which settings of the hosts lose packets. `None`: none is known.
+pub(super) fn bad(report: &Report) -> Option<String> {
+    let bad: Vec<String> = findings(report)
         .iter()
-        .take(NAMED_MAX)
+        .filter(|finding| finding.is_bad())
         .map(|one| {
             format!("{}: {} ({})", one.text("name"), one.text("found"), one.sides.join(", "))
         })
         .collect();
-    let more = if findings.len() > NAMED_MAX { "; …" } else { "" };
-    Some(format!("Of the hosts, {counts}: {}{more}.", named.join("; ")))
+    match bad.as_slice() {
+        [] => None,
+        [one] => Some(format!("A setting of the hosts loses packets: {one}.")),
+        [first, others @ ..] => {
+            let others = others.len();
+            Some(format!("Settings of the hosts lose packets: {first}, and {others} more."))
+        }
+    }
 }
 
-/// All findings as a section; `None`: nothing was found.
+/// Makes a section of all findings. `None`: nothing was found.
 pub(super) fn limits(report: &Report) -> Option<Section> {
     let findings = findings(report);
     if findings.is_empty() {
@@ -76,28 +73,25 @@ pub(super) fn limits(report: &Report) -> Option<Section> {
     }
     let row = |finding: &Finding<'_>| {
         let verdict = match finding.is_bad() {
-            true => Cell::Bad("will lose packets".to_owned()),
+            true => Cell::Bad("loses packets".to_owned()),
             false => Cell::Text("may limit".to_owned()),
         };
         let texts = ["name", "found", "wanted", "remedy"].map(|key| Cell::Text(finding.text(key)));
         [vec![verdict, Cell::Text(finding.sides.join(", "))], texts.to_vec()].concat()
     };
-    let columns = ["", "side", "what", "found", "wanted", "mended by"];
-    let table = Table {
-        title: "Found by fluxline doctor".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: findings.iter().map(row).collect(),
-    };
+    let columns = ["", "side", "setting", "found", "wanted", "command that fixes it"];
+    let rows = findings.iter().map(row).collect();
     Some(Section {
-        title: "What on these hosts limits this".to_owned(),
-        text: "Of what the link goes through. Not everything here did limit it; `fluxline doctor` \
-               says why each matters and mends most of it."
+        title: "Settings of the hosts".to_owned(),
+        text: "Settings on the way of this link that lose packets or may limit the result; \
+               `fluxline doctor` explains each."
             .to_owned(),
-        blocks: vec![Block::Table(table)],
+        blocks: vec![Block::Table(table("Found by fluxline doctor", &columns, rows))],
+        notes: Vec::new(),
     })
 }
 
-/// What the hosts are, side by side.
+/// Describes both hosts side by side.
 pub(super) fn machines(report: &Report) -> Section {
     let sides = SIDES.map(|side| flat(&report.environment[side]));
     let names: BTreeSet<&String> = sides.iter().flatten().map(|(name, _)| name).collect();
@@ -108,24 +102,22 @@ pub(super) fn machines(report: &Report) -> Section {
     let row = |name: &&String| {
         vec![Cell::Text((*name).clone()), of(&sides[0], name), of(&sides[1], name)]
     };
-    let table = Table {
-        title: "Both sides".to_owned(),
-        columns: ["", "near", "far"].map(str::to_owned).to_vec(),
-        rows: names.iter().map(row).collect(),
-    };
+    let table = table("Both sides", &["", "near", "far"], names.iter().map(row).collect());
     let timer = &report.environment["timer"];
-    let text = format!(
-        "Command: {}. Seed {}. The clock costs {} ns a reading and resolves {} ns.",
-        report.command.join(" "),
-        report.seed,
-        timer["cost_ns"].as_f64().map_or_else(String::new, short),
-        timer["resolution_ns"],
-    );
-    Section { title: "Machines".to_owned(), text, blocks: vec![Block::Table(table)] }
+    let of_timer = |key: &str| quantity(timer[key].as_f64().unwrap_or(f64::NAN), "ns");
+    let mut notes = vec![format!("Command: {}.", report.command.join(" "))];
+    notes.push(format!("Seed: {}.", report.seed));
+    notes.push(format!(
+        "A reading of the clock costs {}, and its smallest step is {}.",
+        of_timer("cost_ns"),
+        of_timer("resolution_ns")
+    ));
+    let text = super::sentences(report).join(" ");
+    Section { title: "Machines".to_owned(), text, blocks: vec![Block::Table(table)], notes }
 }
 
-/// The leaves of a document with their paths; what is null is left out, and what was found, since
-/// it has a table of its own.
+/// Lists the leaves of a document with their paths, without nulls and without findings, which have
+/// their own table.
 fn flat(value: &Value) -> Vec<(String, String)> {
     let Value::Object(map) = value else { return Vec::new() };
     let mut leaves = Vec::new();
@@ -152,7 +144,7 @@ fn below(name: &str, value: &Value) -> Vec<(String, String)> {
     flat(value).into_iter().map(|(of, leaf)| (format!("{name} {of}"), leaf)).collect()
 }
 
-/// A value as a word: text without its quotes.
+/// Writes a value without quotes.
 fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,9 +1,13 @@
 //! The page and the lines of a report: what is shown, and what is not claimed.
 
+use std::collections::BTreeSet;
+
+use fluxline_report::{Plot, Scale};
+
 use super::*;
-use crate::result::Point;
+use crate::environment::Plan;
+use crate::result::{Point, Series, Target};
 use crate::run;
-use crate::stage::Plan;
 use fluxline_doctor::{Coalescing, Interrupt, Passage, Through};
 use serde_json::Value;
 
@@ -28,12 +32,9 @@ fn report() -> Report {
                 .collect(),
         });
     }
-    experiment.facts.push(Fact {
-        label: "half round trip, 8 B".into(),
-        unit: "us".into(),
-        samples: vec![1.0, 1.1, 0.9],
-        beside: Some(("floor".into(), 0.5)),
-    });
+    experiment.facts.push(
+        Fact::new("half round trip, 8 B", "us", vec![1.0, 1.1, 0.9]).beside("floor", Some(0.5)),
+    );
     report.experiments.push(experiment);
     let mut broken = Experiment::new("load", "Loads.");
     broken.incomplete = "the other side is gone".into();
@@ -44,13 +45,63 @@ fn report() -> Report {
 #[test]
 fn the_first_screen_has_the_number_its_floor_the_limit_and_what_is_missing() {
     let page = page(&report());
-    assert_eq!(page.headlines[0].value, "1.00 us");
-    assert!(page.headlines[0].note.contains("floor"), "{:?}", page.headlines);
-    for said in ["The wire limits", "load is incomplete: the other side is gone", "core 0"] {
-        assert!(page.verdict.contains(said), "{said}: {}", page.verdict);
-    }
+    assert_eq!(page.headlines[0].value, "1 µs");
+    assert!(page.headlines[0].note.contains("floor: 500 ns"), "{:?}", page.headlines);
+    assert_eq!(page.verdict, "pingpong: The wire limits.");
+    assert_eq!(page.warnings, ["load is incomplete: the other side is gone."]);
     let html = page.html();
-    assert!(html.contains("1.00 us") && html.contains("half round trip"));
+    assert!(html.contains("1 µs") && html.contains("core 0"));
+}
+
+#[test]
+fn a_busy_machine_is_the_first_word_of_the_page_and_of_the_terminal() {
+    let mut report = report();
+    let busy = serde_json::json!({
+        "seconds": 9.5, "others": 1.43, "waited": 0.31,
+        "programs": [{ "process": "rustc", "cores": 1.2 }],
+    });
+    report.environment["busy"] = busy;
+    let said = &page(&report).warnings[0];
+    assert!(said.contains("busy") && said.contains("rustc 120 %"), "{said}");
+    assert!(lines(&report)[0].contains("rustc 120 %"), "{:?}", lines(&report));
+    report.environment["busy"]["others"] = 0.01.into();
+    report.environment["busy"]["waited"] = 0.0.into();
+    assert_eq!(page(&report).warnings.len(), 1, "an idle machine is no warning");
+}
+
+#[test]
+fn one_sample_is_called_so_and_a_number_that_varies_wildly_is_no_headline() {
+    let mut report = report();
+    let wild = Fact::new("half round trip, wild", "us", vec![0.2, 0.3, 4.0, 90.0, 4500.0]);
+    report.experiments[0].facts.insert(0, wild);
+    report.experiments[0].facts.push(Fact::new("once", "ns", vec![14_588_133.0]));
+    let page = page(&report);
+    let labels: Vec<&str> = page.headlines.iter().map(|one| one.label.as_str()).collect();
+    assert_eq!(labels, ["half round trip, 8 B", "once", "half round trip, wild"]);
+    assert_eq!(page.headlines[1].value, "14.6 ms");
+    assert_eq!(page.headlines[1].note, "pingpong, one sample");
+    let text = page.text();
+    assert!(text.contains("200 ns to 4.5 ms") && !text.contains("±0.0 %"), "{text}");
+}
+
+#[test]
+fn a_section_has_at_most_two_sentences_and_several_limits_are_a_table() {
+    let mut report = report();
+    report.experiments[0].limit = "64 B, single: the sender.\n1472 B, single: the wire.".into();
+    report.experiments[0].notes = vec!["Trials of 2 s.".into()];
+    let section = &page(&report).sections[0];
+    assert_eq!(section.text, "Trips.");
+    assert_eq!(section.notes, ["Trials of 2 s."]);
+    let tables = section.blocks.iter().filter_map(|block| match block {
+        Block::Table(table) => Some(table),
+        _ => None,
+    });
+    let limits = tables.into_iter().find(|table| table.title == "What limits").expect("a table");
+    assert_eq!(limits.rows.len(), 2);
+    for kind in crate::registry::experiments() {
+        let sentences = kind.about.replace("...", "").matches(". ").count() + 1;
+        assert!(sentences <= 2, "{}: {sentences} sentences", kind.name);
+    }
 }
 
 #[test]
@@ -90,16 +141,15 @@ fn finding(name: &str, verdict: &str) -> Value {
 }
 
 #[test]
-fn what_limits_on_the_hosts_is_on_the_first_screen_once_and_worst_first() {
+fn a_setting_that_loses_packets_is_a_warning_and_all_findings_are_a_table_once() {
     let mut report = report();
-    assert!(!page(&report).verdict.contains("Of the hosts"), "nothing was found");
+    assert_eq!(page(&report).warnings.len(), 1, "nothing was found");
     let (shared, bad) = (finding("CPU governor", "warn"), finding("MTU of eth0", "bad"));
     report.environment["near"]["findings"] = serde_json::json!([shared]);
     report.environment["far"]["findings"] = serde_json::json!([bad, shared]);
     let page = page(&report);
-    let expected = "Of the hosts, 1 will and 1 may limit it: MTU of eth0: as it is (far); CPU \
-                    governor: as it is (near, far).";
-    assert!(page.verdict.ends_with(expected), "{}", page.verdict);
+    let expected = "A setting of the hosts loses packets: MTU of eth0: as it is (far).";
+    assert_eq!(page.warnings[1], expected);
     let html = page.html();
     assert_eq!(html.matches("a command").count(), 2, "one row each");
 }
@@ -107,7 +157,7 @@ fn what_limits_on_the_hosts_is_on_the_first_screen_once_and_worst_first() {
 #[test]
 fn a_card_is_among_the_machines_with_offloads_and_interrupts() {
     let mut report = report();
-    report.environment["near"]["link"] = crate::environment::link::document("eth0", &card());
+    report.environment["near"]["link"] = crate::host::link::document("eth0", &card());
     let text = page(&report).html();
     for said in ["rx-gro, tx-udp-segmentation", "link ring receive max", "interrupts eth0-rx-0"] {
         assert!(text.contains(said), "{said}: {text}");
@@ -121,14 +171,21 @@ fn every_key_of_the_document_is_in_its_manual() {
     )
     .expect("the manual");
     let mut document = serde_json::to_value(report()).expect("JSON");
-    let mut near = crate::environment::describe(Some(&Through::Loopback));
-    near["link"] = crate::environment::link::document("eth0", &card());
+    let mut near = crate::host::describe(Some(&Through::Loopback));
+    near["link"] = crate::host::link::document("eth0", &card());
     near["findings"] = serde_json::json!([finding("MTU of eth0", "warn")]);
     document["environment"] = serde_json::json!({
         "near": near,
         "timer": crate::timer::Timer::check(),
         "plan": Plan::new(true),
+        "busy": crate::host::busy::Busy {
+            programs: vec![crate::host::busy::Program { process: "a".into(), cores: 1.0 }],
+            ..Default::default()
+        },
     });
+    let fact = Fact { name: "n".into(), target: Some(Target::Ratio(1.0)), ..Fact::default() };
+    document["experiments"][0]["facts"] = serde_json::json!([fact]);
+    document["experiments"][0]["notes"] = serde_json::json!(["a note"]);
     let mut keys = BTreeSet::new();
     keys_of(&document, &mut keys);
     let missing: Vec<&String> =
@@ -173,7 +230,7 @@ fn a_report_reads_back_as_it_was_written_and_others_are_refused() {
     for text in ["", "{}", "[]", "{\"schema\":1}"] {
         write(text);
         let error = Report::read(&path).expect_err("no report").to_string();
-        assert!(error.contains("is no report"), "{text}: {error}");
+        assert!(error.contains("is not a report"), "{text}: {error}");
     }
     std::fs::remove_dir_all(&folder).expect("removed");
     assert!(Report::read(&path).is_err());

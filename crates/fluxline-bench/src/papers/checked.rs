@@ -10,40 +10,40 @@ use std::collections::BTreeMap;
 
 use fluxline_proto::Moment;
 use fluxline_proto::fabric::{Completion, Fabric, Level, Local, Operation, Work};
+use fluxline_report::quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::show::{self, BLOCK, Samples, fact, middle, series};
+use super::show::{self, BLOCK, Samples, middle, series};
 use super::{fit, floor};
-use crate::Trouble;
-use crate::result::Experiment;
-use crate::role::{Role, Side, Site, Step};
-use crate::stage::{Plan, Stage};
+use crate::Error;
+use crate::environment::{Environment, Plan};
+use crate::result::{Experiment, Fact, axis};
+use crate::role::{END, Role, Side, Site, Step, TrialKind};
 
-/// The trial's name.
-pub const NAME: &str = "checked";
+/// The trial.
+pub const TRIAL: TrialKind = TrialKind { name: "checked", make };
 /// Behind each block \[byte\].
 const CRC_BYTES: u64 = 4;
 /// Ends the far side.
-const END: u32 = 0xFF_FFFF;
 /// A block that is damaged so often in a row is no accident.
 const REPEATS_MAX: u32 = 100;
 /// Blocks under way without a check.
 const DEPTH: u64 = 16;
 /// Completions handled in one step at most.
 const STEP_MAX: u32 = 64;
-/// How long a trial lasts, about: with `--quick`, and without \[s\].
+/// The approximate time of a trial \[s\]: with `--quick`, and without.
 const TRIAL_SECONDS: [f64; 2] = [0.004, 0.03];
 /// The largest block \[byte\]: with `--quick`, and without.
 const BLOCK_MAX: [u64; 2] = [256 << 10, 4 << 20];
 /// "The same maximum" is so much of it.
 const SAME_SHARE: f64 = 0.9;
 
-/// How blocks are secured.
+/// The protection of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// Not: as many under way as the link takes well.
+    /// None: as many under way as the link takes well.
     Plain,
     /// One at a time, answered without a look at it.
     Answered,
@@ -51,18 +51,18 @@ pub enum Way {
     Checked,
 }
 
-/// What is done.
+/// The parameters of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// How.
+    /// The protection.
     pub way: Way,
     /// Size of a block without its CRC \[byte\].
     pub bytes: u64,
-    /// How many.
+    /// The number of blocks.
     pub blocks: u64,
 }
 
-/// What the near end measured.
+/// The measurement of the near end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Secured {
     /// From the first post to the last answer or completion \[s\].
@@ -72,14 +72,14 @@ pub struct Secured {
 }
 
 /// Makes one end. Errors: a task that makes no sense.
-pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let task: Task = show::task(parameters, "a check")?;
     if task.bytes == 0
         || task.bytes > show::BYTES_MAX
         || task.blocks == 0
         || task.blocks >= u64::from(END) / 2
     {
-        return Err(Trouble::Input(format!("a check cannot be {task:?}")));
+        return Err(Error::Input(format!("a check cannot be {task:?}")));
     }
     Ok(match side {
         Side::Near => Box::new(Source::new(task)),
@@ -94,7 +94,7 @@ struct Source {
     block: Vec<u8>,
     sent: u64,
     finished: u64,
-    /// How often the block under way has been repeated.
+    /// The number of times that the block under way has been repeated.
     tries: u32,
     again: bool,
     repeated: u64,
@@ -137,14 +137,14 @@ impl Source {
         self.sent < self.task.blocks && self.sent - self.finished < depth
     }
 
-    fn post(&self, site: &Site, fabric: &mut dyn Fabric, number: u64) -> Result<bool, Trouble> {
+    fn post(&self, site: &Site, fabric: &mut dyn Fabric, number: u64) -> Result<bool, Error> {
         let (from, to) = (Local::Bytes(&self.block), site.there(0));
         let complete_at = (self.task.way == Way::Plain).then_some(Level::Placed);
         let notify = Some(site.notice(number as u32));
         site.post(fabric, 0, Work::Put { from, to, notify, complete_at })
     }
 
-    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let mut worked = false;
         if self.again && self.post(site, fabric, self.sent - 1)? {
             (self.again, worked) = (false, true);
@@ -162,11 +162,11 @@ impl Source {
     }
 
     /// An answer: the number of the block, and whether it came whole.
-    fn answered(&mut self, value: u32, now: Moment) -> Result<(), Trouble> {
+    fn answered(&mut self, value: u32, now: Moment) -> Result<(), Error> {
         let (number, is_whole) = (u64::from(value >> 1), value & 1 == 1);
         if number != self.finished {
             let what = format!("the answer to block {number} instead of {}", self.finished);
-            return Err(Trouble::Defect { what });
+            return Err(Error::Defect { what });
         }
         if is_whole {
             (self.finished, self.tries, self.ended) = (self.finished + 1, 0, now);
@@ -175,18 +175,18 @@ impl Source {
         (self.again, self.tries, self.repeated) = (true, self.tries + 1, self.repeated + 1);
         if self.tries > REPEATS_MAX {
             let what = format!("block {number} came damaged {REPEATS_MAX} times in a row");
-            return Err(Trouble::Defect { what });
+            return Err(Error::Defect { what });
         }
         Ok(())
     }
 }
 
 impl Role for Source {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         let bytes = self.block.len() as u64;
         if bytes > site.half_bytes.min(site.capabilities.operation_bytes_max) {
             let problem = format!("blocks of {bytes} B are too long here (--sizes)");
-            return Err(Trouble::Input(problem));
+            return Err(Error::Input(problem));
         }
         let mut worked = false;
         for _ in 0..STEP_MAX {
@@ -222,8 +222,8 @@ impl Role for Source {
     }
 }
 
-/// Tells the peer a value, with a byte at the end of its half; `false`: the queue is full.
-fn note(site: &Site, fabric: &mut dyn Fabric, value: u32) -> Result<bool, Trouble> {
+/// Sends the peer a value, with a byte at the end of its half; `false`: the queue is full.
+fn note(site: &Site, fabric: &mut dyn Fabric, value: u32) -> Result<bool, Error> {
     let to = site.there(site.half_bytes - 1);
     let notify = Some(site.notice(value));
     let work = Work::Put { from: Local::Bytes(&[1]), to, notify, complete_at: None };
@@ -234,7 +234,7 @@ fn note(site: &Site, fabric: &mut dyn Fabric, value: u32) -> Result<bool, Troubl
 struct Sink {
     task: Task,
     block: Vec<u8>,
-    /// What is to be answered and the queue has not taken.
+    /// The answer that waits for room in the queue.
     owed: Option<u32>,
     accepted: u64,
     damaged: u64,
@@ -257,7 +257,7 @@ impl Sink {
     }
 
     /// Reads the block out of the memory that it was put into; whether its CRC is right.
-    fn is_whole(&mut self, site: &Site) -> Result<bool, Trouble> {
+    fn is_whole(&mut self, site: &Site) -> Result<bool, Error> {
         let data = self.task.bytes as usize;
         self.block.resize(data + CRC_BYTES as usize, 0);
         site.memory.read(0, &mut self.block)?;
@@ -265,10 +265,10 @@ impl Sink {
         Ok(self.block[data..] == crc.to_le_bytes())
     }
 
-    fn arrived(&mut self, site: &Site, number: u32) -> Result<(), Trouble> {
+    fn arrived(&mut self, site: &Site, number: u32) -> Result<(), Error> {
         if u64::from(number) != self.accepted {
             let what = format!("block {number} came instead of {}", self.accepted);
-            return Err(Trouble::Defect { what });
+            return Err(Error::Defect { what });
         }
         let is_whole = self.task.way != Way::Checked || self.is_whole(site)?;
         if self.task.way != Way::Plain {
@@ -290,7 +290,7 @@ impl Sink {
 }
 
 impl Role for Sink {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             if self.owed.is_some() {
@@ -336,39 +336,47 @@ const WAYS: [(Way, &str); 3] = [
 ];
 
 /// Runs all three ways over all sizes, in turns.
-pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+pub fn run(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
     let most = BLOCK_MAX[usize::from(!plan.quick)].min(plan.sizes[1]);
-    let most = most.min(stage.half_bytes() - CRC_BYTES - 1);
+    let most = most.min(environment.half_bytes() - CRC_BYTES - 1);
     let least = plan.sizes[0].max(8).next_power_of_two();
     let sizes = show::powers(least, most, if plan.quick { 4 } else { 2 });
     let mut ways: BTreeMap<Way, BySize> = BTreeMap::new();
     let mut repeated = 0;
-    let ended = measure(stage, plan, &sizes, &mut ways, &mut repeated);
-    fill(stage, &ways, repeated, into);
+    let ended = measure(environment, plan, &sizes, &mut ways, &mut repeated);
+    fill(environment, &ways, repeated, into);
     ended
 }
 
 fn measure(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     sizes: &[u64],
     ways: &mut BTreeMap<Way, BySize>,
     repeated: &mut u64,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let trial_seconds = TRIAL_SECONDS[usize::from(!plan.quick)];
     let mut hints: BTreeMap<(Way, u64), f64> = BTreeMap::new();
     for round in 0..plan.rounds as usize {
         for (place, bytes) in sizes.iter().enumerate() {
             let done = round * sizes.len() + place;
-            stage.progress(done, plan.rounds as usize * sizes.len(), &format!("check, {bytes} B"));
+            environment.progress(
+                done,
+                plan.rounds as usize * sizes.len(),
+                &format!("check, {bytes} B"),
+            );
             for (way, _) in WAYS {
                 let hint = hints.get(&(way, *bytes)).copied().unwrap_or(trial_seconds / 16.0);
                 let blocks = ((trial_seconds / hint.max(1e-9)) as u64).clamp(8, 20_000);
                 let task = Task { way, bytes: *bytes, blocks };
-                let (secured, far) = show::trial::<Secured>(stage, NAME, &task)?;
+                let (secured, far) = show::trial::<Secured>(environment, &TRIAL, &task)?;
                 if far["accepted"].as_u64() != Some(blocks) {
                     let what = format!("{} of {blocks} blocks were accepted", far["accepted"]);
-                    return Err(Trouble::Defect { what });
+                    return Err(Error::Defect { what });
                 }
                 *repeated += secured.repeated;
                 let seconds = secured.seconds / blocks as f64;
@@ -383,37 +391,51 @@ fn measure(
     Ok(())
 }
 
-fn fill(stage: &dyn Stage, ways: &BTreeMap<Way, BySize>, repeated: u64, into: &mut Experiment) {
+fn fill(
+    environment: &dyn Environment,
+    ways: &BTreeMap<Way, BySize>,
+    repeated: u64,
+    into: &mut Experiment,
+) {
     let of = |way: Way| ways.get(&way);
     for (way, name) in WAYS {
         let Some(by_size) = of(way) else { continue };
-        into.series.push(series(name, BLOCK, ("throughput", "Gb/s"), &by_size.gbps));
+        into.series.push(series(name, BLOCK, axis("throughput", "Gb/s"), &by_size.gbps));
     }
     for (way, name) in WAYS {
         let Some(by_size) = of(way) else { continue };
         let label = format!("{name}, time");
-        into.series.push(series(&label, BLOCK, ("time of a block", "us"), &by_size.us));
+        into.series.push(series(&label, BLOCK, axis("time of a block", "us"), &by_size.us));
     }
-    into.facts.push(fact("blocks that came damaged and were repeated", "", vec![repeated as f64]));
+    into.facts.push(Fact::new("damaged blocks, repeated", "", vec![repeated as f64]));
     let (Some(plain), Some(checked)) = (of(Way::Plain), of(Way::Checked)) else { return };
     let Some((bytes, most)) = show::largest(&plain.gbps) else { return };
-    into.facts.push(fact(format!("without a check at most, {bytes} B"), "Gb/s", most.clone()));
+    into.facts.push(Fact::new(
+        format!("largest throughput without a check, {}", quantity(bytes as f64, "B")),
+        "Gb/s",
+        most.clone(),
+    ));
     if let Some((bytes, most)) = show::largest(&checked.gbps) {
-        let crc = show::is_real(stage).then(|| bytes as f64 * 8e-9 / floor::crc_seconds(bytes));
-        let best = fact(format!("with the check at most, {bytes} B"), "Gb/s", most.clone());
-        into.facts.push(show::beside(best, "CRC32C alone, one side", crc));
+        let crc = environment.is_real().then(|| bytes as f64 * 8e-9 / floor::crc_seconds(bytes));
+        let best = Fact::new(
+            format!("largest throughput with the check, {}", quantity(bytes as f64, "B")),
+            "Gb/s",
+            most.clone(),
+        );
+        into.facts.push(best.beside("CRC32C alone, one side", crc));
     }
     let share = SAME_SHARE * 100.0;
     match show::reached_at(&checked.gbps, SAME_SHARE * middle(most)) {
         Some(at) => {
-            let label = format!("with the check, {share:.0} % of it from");
-            into.facts.push(fact(label, "B", vec![at as f64]));
-            into.limit = format!("The wait for each answer limits below {at} B.");
+            let label = format!("the check reaches {share:.0} % of it from");
+            into.facts.push(Fact::new(label, "B", vec![at as f64]));
+            into.limit =
+                format!("The wait for each answer limits below {}.", quantity(at as f64, "B"));
         }
         None => {
             into.limit = format!(
-                "With the check {share:.0} % of the throughput without is not reached at any size: \
-                 each byte is summed at both ends, one block at a time.",
+                "With the check no size reaches {share:.0} % of the throughput without: both ends \
+                 sum each byte, one block at a time."
             );
         }
     }
@@ -423,6 +445,6 @@ fn fill(stage: &dyn Stage, ways: &BTreeMap<Way, BySize>, repeated: u64, into: &m
         fit::line(&points).map(|line| line.setup)
     };
     if let Some(us) = setup(checked) {
-        into.facts.push(fact("time of the smallest checked block, by fit", "us", vec![us]));
+        into.facts.push(Fact::new("set-up time of a checked block, by fit", "us", vec![us]));
     }
 }

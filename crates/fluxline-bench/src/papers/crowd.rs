@@ -12,16 +12,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::show;
-use crate::Trouble;
-use crate::role::{Role, Side, Site, Step, Transfer};
+use crate::Error;
+use crate::role::{END, Role, Side, Site, Step, Transfer, TrialKind};
 
-/// The trial's name.
-pub const NAME: &str = "crowd";
-/// What both sides say to each other: begin; the regions are there; all is over. The near end
-/// speaks first: before it plays, what comes to it is lost.
+/// The trial.
+pub const TRIAL: TrialKind = TrialKind { name: "crowd", make };
+/// The words of both sides: begin, the regions are exported, the end. The near end speaks first:
+/// words that arrive before its trial begins are lost.
 const HELLO: u32 = 0xFF_FFFD;
 const READY: u32 = 0xFF_FFFE;
-const END: u32 = 0xFF_FFFF;
 /// Size of a region \[byte\]: a page.
 const REGION_BYTES: u64 = 4096;
 /// Of the trial's regions: they hold nothing but what the benchmark puts there.
@@ -31,12 +30,12 @@ const DEPTH: u64 = 256;
 /// Completions handled, and puts posted, in one step at most.
 const STEP_MAX: u32 = 64;
 
-/// What is done.
+/// The parameters of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crowd {
     /// Connections beside the one that is there; 0: that one is used.
     pub connections: u64,
-    /// Regions.
+    /// The number of regions.
     pub regions: u64,
     /// Bytes of a put.
     pub bytes: u64,
@@ -44,7 +43,7 @@ pub struct Crowd {
     pub puts: u64,
 }
 
-/// What the near end measured.
+/// The measurement of the near end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Crowded {
     /// From the first connection or import asked for to the last that stood \[s\].
@@ -56,12 +55,12 @@ pub struct Crowded {
 }
 
 /// Makes one end. Errors: a crowd that makes no sense.
-pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let crowd: Crowd = show::task(parameters, "a crowd")?;
     let Crowd { regions, bytes, puts, .. } = crowd;
     let is_right = regions > 0 && regions <= 4096 && bytes > 0 && bytes <= REGION_BYTES;
     if !is_right || puts == 0 || crowd.connections > 4096 {
-        return Err(Trouble::Input(format!("a crowd cannot be {crowd:?}")));
+        return Err(Error::Input(format!("a crowd cannot be {crowd:?}")));
     }
     Ok(match side {
         Side::Near => Box::new(Many::new(crowd)),
@@ -69,7 +68,7 @@ pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
     })
 }
 
-fn name(number: u64) -> Result<Name, Trouble> {
+fn name(number: u64) -> Result<Name, Error> {
     Ok(Name::parse(&format!("bench-crowd-{number}"))?)
 }
 
@@ -123,7 +122,7 @@ impl Many {
     }
 
     /// Asks for the next connection, or begins to import over the one that is there.
-    fn next(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<(), Trouble> {
+    fn next(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<(), Error> {
         self.set_up_began.get_or_insert(now);
         if self.crowd.connections == 0 && self.endpoints.is_empty() {
             self.endpoints.push(site.endpoint);
@@ -144,7 +143,7 @@ impl Many {
     }
 
     /// One more connection was refused: the crowd is then as large as it is. Errors: it is nobody.
-    fn refused(&mut self, why: Trouble, now: Moment) -> Result<(), Trouble> {
+    fn refused(&mut self, why: Error, now: Moment) -> Result<(), Error> {
         if self.targets.is_empty() {
             return Err(why);
         }
@@ -153,13 +152,13 @@ impl Many {
         Ok(())
     }
 
-    fn told(
+    fn handle(
         &mut self,
         what: &Completion,
         site: &Site,
         fabric: &mut dyn Fabric,
         now: Moment,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let newest = self.endpoints.last().copied();
         match (self.phase, what) {
             (Phase::Waits, Completion::Notified { value, .. })
@@ -175,7 +174,7 @@ impl Many {
             }
             (Phase::Imports(decided), Completion::Imported { status, .. }) => {
                 if !status.is_done() {
-                    return Err(Trouble::Refused(format!("a region of the crowd: {status}")));
+                    return Err(Error::Refused(format!("a region of the crowd: {status}")));
                 }
                 self.phase = Phase::Imports(decided + 1);
                 if decided + 1 == self.crowd.regions {
@@ -193,17 +192,17 @@ impl Many {
                 let place = self.endpoints.len();
                 let why = format!("connection {place} of the crowd: {status}");
                 if phase != Phase::Connects || Some(*endpoint) != newest {
-                    return Err(Trouble::Refused(why));
+                    return Err(Error::Refused(why));
                 }
                 self.endpoints.pop();
-                self.refused(Trouble::Refused(why), now)
+                self.refused(Error::Refused(why), now)
             }
             _ => Ok(()),
         }
     }
 
     /// Asks for regions over the newest endpoint.
-    fn import(&mut self, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn import(&mut self, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let Some(endpoint) = self.endpoints.last().copied() else { return Ok(false) };
         let Phase::Imports(decided) = self.phase else { return Ok(false) };
         // A few at a time: links answer as many as they keep.
@@ -217,7 +216,7 @@ impl Many {
         Ok(asks)
     }
 
-    fn post(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn post(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             if self.posted == self.crowd.puts || self.posted - self.completed >= DEPTH {
@@ -241,12 +240,12 @@ impl Many {
 }
 
 impl Role for Many {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
             worked = true;
-            self.told(&what, site, fabric, now)?;
+            self.handle(&what, site, fabric, now)?;
         }
         match self.phase {
             Phase::Greets => {
@@ -312,7 +311,7 @@ impl One {
         }
     }
 
-    fn export(&mut self, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+    fn export(&mut self, fabric: &mut dyn Fabric) -> Result<(), Error> {
         while (self.regions.len() as u64) < self.crowd.regions {
             let region = fabric.register(REGION_BYTES)?;
             let grant = Grant { rights: Rights::PUT, key: KEY };
@@ -328,7 +327,7 @@ impl One {
 }
 
 impl Role for One {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         let mut worked = false;
         if self.is_greeted && !self.is_ready {
             self.export(fabric)?;

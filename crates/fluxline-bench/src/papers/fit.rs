@@ -1,9 +1,9 @@
-//! The line through elapsed times: what every transfer takes, and what every byte.
+//! A line through elapsed times: the time of every transfer, and of every byte.
 
 /// A line `setup + bytes * per_byte`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// At no byte at all, in the unit of the times.
+    /// The time of a transfer without bytes.
     pub setup: f64,
     /// For each byte.
     pub per_byte: f64,

@@ -1,4 +1,4 @@
-//! What this machine does without the link, to hold the link's numbers against.
+//! Floors: what this machine does without the link, to compare the link with.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use fluxline::udp::{SenderConfig, UdpSender};
 
-use crate::Trouble;
+use crate::Error;
 
-/// How long a floor is measured, about; several times, and the best counts.
+/// The time of a measurement; the best of several counts.
 const SPELL: Duration = Duration::from_millis(2);
 const SPELLS: u32 = 3;
 
-/// How long one call of `act` takes \[s\]: the best of some spells.
+/// Measures the time of one call of `act` \[s\]: the best of some spells.
 fn least(mut act: impl FnMut()) -> f64 {
     let mut best = f64::INFINITY;
     for _ in 0..SPELLS {
@@ -28,7 +28,7 @@ fn least(mut act: impl FnMut()) -> f64 {
     best
 }
 
-/// A copy of so many bytes within this process, again and again \[s\].
+/// Measures a copy of this many bytes within this process \[s\].
 #[must_use]
 pub fn copy_seconds(bytes: u64) -> f64 {
     let from = vec![1_u8; bytes as usize];
@@ -39,7 +39,7 @@ pub fn copy_seconds(bytes: u64) -> f64 {
     })
 }
 
-/// CRC32C over so many bytes \[s\].
+/// Measures CRC32C over this many bytes \[s\].
 #[must_use]
 pub fn crc_seconds(bytes: u64) -> f64 {
     let block = vec![0x5A_u8; bytes as usize];
@@ -48,11 +48,11 @@ pub fn crc_seconds(bytes: u64) -> f64 {
     })
 }
 
-/// So many bytes through the kernel: written to a local socket and read from it by one thread
-/// \[s\]. `None`: the socket holds less, or the host refused.
+/// Measures this many bytes through the kernel: one thread writes them to a local socket and reads
+/// them \[s\]. `None`: the socket holds less, or the host refused.
 #[must_use]
 pub fn kernel_seconds(bytes: u64) -> Option<f64> {
-    /// What a socket of any host's settings holds at once. Assumed: half of 208 KiB, the default
+    /// The bytes that a socket of any host holds at once. Assumed: half of 208 KiB, the default
     /// of net.core.wmem_default.
     const HELD_BYTES: u64 = 64 << 10;
     if bytes == 0 || bytes > HELD_BYTES {
@@ -69,21 +69,16 @@ pub fn kernel_seconds(bytes: u64) -> Option<f64> {
     all_well.then_some(seconds)
 }
 
-/// Datagrams of so many bytes that the kernel takes per second, so many to a call: sendmmsg, or
-/// trains (`segmentation`). They go to a socket of this host that nobody reads.
+/// Measures datagrams per second that the kernel takes, `combined` to a call: sendmmsg, or trains
+/// (`segmentation`). Their receiver is a socket of this host that is never read.
 ///
 /// Errors: no socket.
-pub fn datagrams_per_second(
-    bytes: usize,
-    combined: u64,
-    segmentation: bool,
-) -> Result<f64, Trouble> {
-    let host = || Trouble::host("a UDP socket");
+pub fn datagrams_per_second(bytes: usize, combined: u64, segmentation: bool) -> Result<f64, Error> {
+    let host = || Error::host("a UDP socket");
     let socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(host())?;
     let destination = socket.local_addr().map_err(host())?;
     let config = SenderConfig { segmentation, ..SenderConfig::new(destination) };
-    let mut sender =
-        UdpSender::open(config).map_err(|error| Trouble::Refused(error.to_string()))?;
+    let mut sender = UdpSender::open(config).map_err(|error| Error::Refused(error.to_string()))?;
     let block = vec![0x5A_u8; bytes];
     let batch: Vec<&[u8]> = (0..combined).map(|_| block.as_slice()).collect();
     let mut refused = None;
@@ -93,7 +88,7 @@ pub fn datagrams_per_second(
         }
     });
     match refused {
-        Some(why) => Err(Trouble::Refused(why)),
+        Some(why) => Err(Error::Refused(why)),
         None => Ok(combined as f64 / seconds),
     }
 }

@@ -1,4 +1,4 @@
-//! Operations of one kind and size, so many with one doorbell, so many under way.
+//! A flow: operations of one kind and size, in batches with one doorbell each, several under way.
 //!
 //! A batch is posted without a poll between its operations: a link that works when it is polled,
 //! as Ethernet's endpoint, then carries it with one system call, or in one train. Its last put
@@ -11,20 +11,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::show;
-use crate::Trouble;
-use crate::role::{Role, Side, Site, Step, Transfer};
+use crate::Error;
+use crate::role::{self, END, Listener, Role, Side, Site, Step, Transfer, TrialKind};
 
-/// The trial's name.
-pub const NAME: &str = "flow";
-/// Ends the far side; never the number of a batch.
-const END: u32 = 0xFF_FFFF;
+/// The trial.
+pub const TRIAL: TrialKind = TrialKind { name: "flow", make };
 /// Completions handled in one step at most, and batches begun.
 const STEP_MAX: u32 = 64;
 /// Blocks begin at multiples of this \[byte\]: a line of the cache, and SCI's buffers. Source:
 /// published figure 12, blocks "aligned to 64 B".
 const GRID_BYTES: u64 = 64;
 
-/// Which operation.
+/// The operation of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -34,22 +32,22 @@ pub enum Kind {
     Get,
 }
 
-/// What is done.
+/// The parameters of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// By which operation.
+    /// The operation.
     pub kind: Kind,
-    /// Of how many bytes each.
+    /// The size of an operation \[byte\].
     pub bytes: u64,
-    /// So many operations to a batch.
+    /// The number of operations in a batch.
     pub combined: u64,
-    /// So many batches under way at most.
+    /// The largest number of batches under way.
     pub depth: u64,
-    /// So many batches in all.
+    /// The number of batches.
     pub batches: u64,
 }
 
-/// What came of it.
+/// The result of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flowed {
     /// From the first post to the last completion \[s\].
@@ -79,15 +77,15 @@ impl Flowed {
 }
 
 /// Makes one end. Errors: a flow that makes no sense.
-pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let flow: Flow = show::task(parameters, "a flow")?;
     let Flow { bytes, combined, depth, batches, .. } = flow;
     if [bytes, combined, depth, batches].contains(&0) || batches >= u64::from(END) {
-        return Err(Trouble::Input(format!("a flow cannot be {flow:?}")));
+        return Err(Error::Input(format!("a flow cannot be {flow:?}")));
     }
     Ok(match side {
         Side::Near => Box::new(Source::new(flow)),
-        Side::Far => Box::new(Sink { flow, heard: 0, ends: false }),
+        Side::Far => Box::new(Listener::new(if flow.kind == Kind::Put { batches } else { 0 })),
     })
 }
 
@@ -99,7 +97,7 @@ struct Source {
     in_batch: u64,
     /// Operations that completed, of those that say so.
     completed: u64,
-    /// When the batches under way were begun, the oldest first.
+    /// The start times of the batches under way, the oldest first.
     begun: std::collections::VecDeque<Moment>,
     began: Option<Moment>,
     ended: Moment,
@@ -111,7 +109,6 @@ struct Source {
 
 impl Source {
     fn new(flow: Flow) -> Source {
-        let made = Histogram::new_with_bounds(1, 60_000_000_000, 3);
         Source {
             flow,
             posted: 0,
@@ -120,7 +117,7 @@ impl Source {
             begun: std::collections::VecDeque::new(),
             began: None,
             ended: Moment::default(),
-            times: made.unwrap_or_else(|error| unreachable!("constant bounds: {error}")),
+            times: role::times(),
             end: None,
             said: false,
         }
@@ -135,7 +132,7 @@ impl Source {
         self.completed / self.completions()
     }
 
-    /// Where an operation works, in either half.
+    /// Returns the offset of an operation, in either half.
     fn place(&self, site: &Site) -> u64 {
         let stride = self.flow.bytes.next_multiple_of(GRID_BYTES);
         let places = (site.half_bytes / stride).max(1).min(self.flow.combined);
@@ -159,7 +156,7 @@ impl Source {
     }
 
     /// Posts what may be under way; whether anything was.
-    fn post(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+    fn post(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             if self.posted == self.flow.batches || self.posted - self.done() >= self.flow.depth {
@@ -191,19 +188,19 @@ impl Source {
         }
     }
 
-    fn check_room(&self, site: &Site) -> Result<(), Trouble> {
+    fn check_room(&self, site: &Site) -> Result<(), Error> {
         let max = site.half_bytes.min(site.capabilities.operation_bytes_max);
         if self.flow.bytes <= max {
             return Ok(());
         }
         let bytes = self.flow.bytes;
         let what = format!("blocks of {bytes} B are too long here; at most {max} B (--sizes)");
-        Err(Trouble::Input(what))
+        Err(Error::Input(what))
     }
 }
 
 impl Role for Source {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         if self.began.is_none() {
             self.check_room(site)?;
         }
@@ -233,45 +230,5 @@ impl Role for Source {
         let seconds = self.ended.since(self.began.unwrap_or_default()).as_ns() as f64 / 1e9;
         let batch_ns = [at(0.5), at(0.99), self.times.max()];
         serde_json::to_value(Flowed { seconds, batch_ns }).unwrap_or_default()
-    }
-}
-
-/// The far end: hears the doorbells in order.
-struct Sink {
-    flow: Flow,
-    heard: u64,
-    ends: bool,
-}
-
-impl Role for Sink {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
-        let mut worked = false;
-        for _ in 0..STEP_MAX {
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
-            let Completion::Notified { value, .. } = what else { continue };
-            match site.noticed(value) {
-                Some(END) => self.ends = true,
-                Some(number) if u64::from(number) == self.heard => self.heard += 1,
-                Some(number) => {
-                    let what = format!("doorbell {number} came instead of {}", self.heard);
-                    return Err(Trouble::Defect { what });
-                }
-                None => {}
-            }
-        }
-        if self.ends {
-            let expected = if self.flow.kind == Kind::Put { self.flow.batches } else { 0 };
-            if self.heard != expected {
-                let what = format!("{} doorbells came of {expected}", self.heard);
-                return Err(Trouble::Defect { what });
-            }
-            return Ok(Step::Done);
-        }
-        Ok(if worked { Step::Worked } else { Step::Idle(None) })
-    }
-
-    fn outcome(&mut self) -> Value {
-        Value::Null
     }
 }

@@ -1,4 +1,4 @@
-//! All to one: many nodes put into one at once, and none begins before all stand.
+//! All to one: many nodes put into one at once, and none begins before all are connected.
 //!
 //! The far end opens a node of its own for each trial, the near end as many as asked. One thread
 //! drives them in turns, so a machine of two cores measures the link and the receiver, not its
@@ -16,13 +16,13 @@ use fluxline_proto::fabric::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::show::{self, Samples, fact, middle, series};
-use crate::Trouble;
-use crate::result::Experiment;
-use crate::stage::{Plan, Stage, Talk};
+use super::show::{self, Samples, middle, series};
+use crate::Error;
+use crate::environment::{Conversation, Environment, Plan, Service};
+use crate::result::{Experiment, Fact, axis};
 
-/// The service's name.
-pub const NAME: &str = "incast";
+/// The service of the far end.
+pub const SERVICE: Service = Service { name: "incast", run: serve };
 /// Numbers of senders: with `--quick`, and without.
 const SENDERS: [&[u64]; 2] = [&[1, 2, 4, 8], &[1, 2, 4, 8, 16, 32]];
 /// Bytes of a put: some frames of Ethernet.
@@ -39,20 +39,20 @@ const LOOK_TURNS: u32 = 1 << 12;
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 const REGION: &str = "bench-incast";
 
-/// What is done.
+/// The parameters of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// The gathering node's URL.
     pub url: String,
     /// Of its region.
     pub key: u64,
-    /// How many nodes put.
+    /// The number of nodes that put.
     pub senders: u64,
-    /// How many blocks each.
+    /// The number of blocks of each.
     pub blocks: u64,
 }
 
-/// What the gathering node saw.
+/// The measurement of the gathering node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gathered {
     /// From the first block to the last \[s\].
@@ -62,7 +62,7 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// How even the shares are: 1 when all are equal, 1 / senders when one had all.
+    /// Returns how even the shares are: 1 if all are equal, 1 / senders if one has everything.
     /// Source: Jain, Chiu, Hawe 1984.
     #[must_use]
     pub fn fairness(&self) -> f64 {
@@ -83,8 +83,8 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// Exports a region with a place for each sender. Errors: [`Trouble`].
-    pub fn new(fabric: &mut dyn Fabric, task: &Task) -> Result<Gather, Trouble> {
+    /// Exports a region with a place for each sender. Errors: [`Error`].
+    pub fn new(fabric: &mut dyn Fabric, task: &Task) -> Result<Gather, Error> {
         let region = fabric.register(task.senders * BLOCK_BYTES)?;
         let grant = Grant { rights: Rights::PUT, key: Key(task.key) };
         fabric.export(region, Name::parse(REGION)?, grant)?;
@@ -94,7 +94,7 @@ impl Gather {
     }
 
     /// Counts what came; whether anything did. Errors: a block from nobody, or a sender is gone.
-    pub fn step(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+    pub fn step(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = fabric.poll(now) else { break };
@@ -102,7 +102,7 @@ impl Gather {
             match what {
                 Completion::Notified { value, .. } => self.count(value, now)?,
                 Completion::Broken { status, .. } if !self.is_done() => {
-                    return Err(Trouble::PeerGone { how: format!("a sender: {status}") });
+                    return Err(Error::PeerGone { how: format!("a sender: {status}") });
                 }
                 _ => {}
             }
@@ -110,8 +110,8 @@ impl Gather {
         Ok(worked)
     }
 
-    fn count(&mut self, sender: u32, now: Moment) -> Result<(), Trouble> {
-        let nobody = || Trouble::Defect { what: format!("a block came from sender {sender}") };
+    fn count(&mut self, sender: u32, now: Moment) -> Result<(), Error> {
+        let nobody = || Error::Defect { what: format!("a block came from sender {sender}") };
         let count = self.counts.get_mut(sender as usize).ok_or_else(nobody)?;
         *count += 1;
         if *count == self.blocks && self.shares.is_none() {
@@ -122,13 +122,13 @@ impl Gather {
         Ok(())
     }
 
-    /// Whether all of everybody is there.
+    /// Returns true if all blocks of all senders have arrived.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.counts.iter().all(|count| *count == self.blocks)
     }
 
-    /// What it saw.
+    /// Returns its measurement.
     #[must_use]
     pub fn outcome(&self) -> Gathered {
         let span = self.last.since(self.first.unwrap_or_default());
@@ -139,7 +139,16 @@ impl Gather {
     }
 }
 
-/// One of those that put.
+/// The gathering node, as its senders know it.
+#[derive(Clone, Copy, Debug)]
+pub struct Gathering<'a> {
+    /// Its name.
+    pub peer: &'a str,
+    /// The key of its region.
+    pub key: u64,
+}
+
+/// A node that puts.
 pub struct Sender {
     number: u32,
     key: Key,
@@ -152,12 +161,13 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Begins to connect to `peer`. Errors: [`Trouble`].
+    /// Begins to connect to `peer`. Errors: [`Error`].
     pub fn new(
         fabric: &mut dyn Fabric,
+        gathering: &Gathering<'_>,
         number: u32,
-        (peer, key): (&str, u64),
-    ) -> Result<Sender, Trouble> {
+    ) -> Result<Sender, Error> {
+        let Gathering { peer, key } = *gathering;
         let own = fabric.register(BLOCK_BYTES)?;
         let endpoint = fabric.connect(peer, Reliability::Reliable)?;
         let key = Key(key);
@@ -173,7 +183,7 @@ impl Sender {
         })
     }
 
-    /// Whether it could begin.
+    /// Returns true if it is ready to begin.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.is_ready
@@ -191,12 +201,12 @@ impl Sender {
         fabric: &mut dyn Fabric,
         blocks: u64,
         now: Moment,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = fabric.poll(now) else { break };
             worked = true;
-            self.told(&what, fabric)?;
+            self.handle(&what, fabric)?;
         }
         while let Some(remote) = self.remote.filter(|_| self.is_ready) {
             if self.posted == blocks || self.posted - self.placed >= DEPTH {
@@ -217,23 +227,23 @@ impl Sender {
         Ok(worked)
     }
 
-    fn told(&mut self, what: &Completion, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+    fn handle(&mut self, what: &Completion, fabric: &mut dyn Fabric) -> Result<(), Error> {
         match what {
             Completion::Connected { .. } => {
                 self.remote = Some(fabric.import(self.endpoint, Name::parse(REGION)?, self.key)?);
             }
             Completion::Imported { status, .. } if !status.is_done() => {
-                return Err(Trouble::Refused(format!("the gathering region: {status}")));
+                return Err(Error::Refused(format!("the gathering region: {status}")));
             }
             Completion::Imported { .. } => self.is_ready = true,
             Completion::Done { operation: Operation::Put, status, .. } if status.is_done() => {
                 self.placed += 1;
             }
             Completion::Done { operation, status, .. } => {
-                return Err(Trouble::Refused(format!("{operation:?}: {status}")));
+                return Err(Error::Refused(format!("{operation:?}: {status}")));
             }
             Completion::Broken { status, .. } => {
-                return Err(Trouble::PeerGone { how: format!("the gathering node: {status}") });
+                return Err(Error::PeerGone { how: format!("the gathering node: {status}") });
             }
             Completion::Notified { .. } => {}
         }
@@ -252,7 +262,12 @@ impl Watch {
         Watch { turns: 0, worked: clock::monotonic() }
     }
 
-    fn turn(&mut self, worked: bool, now: Moment, talk: &mut dyn Talk) -> Result<(), Trouble> {
+    fn turn(
+        &mut self,
+        worked: bool,
+        now: Moment,
+        conversation: &mut dyn Conversation,
+    ) -> Result<(), Error> {
         if worked {
             self.worked = now;
         }
@@ -260,56 +275,61 @@ impl Watch {
         if !self.turns.is_multiple_of(LOOK_TURNS) {
             return Ok(());
         }
-        if talk.is_over() {
-            return Err(Trouble::Interrupted);
+        if conversation.is_over() {
+            return Err(Error::Interrupted);
         }
         if Duration::from_nanos(now.since(self.worked).as_ns()) > STALL_LIMIT {
             let seconds = STALL_LIMIT.as_secs();
-            return Err(Trouble::Stalled { what: NAME.to_owned(), seconds });
+            return Err(Error::Stalled { what: SERVICE.name.to_owned(), seconds });
         }
         Ok(())
     }
 }
 
 /// The far end: opens the gathering node, says that it is there, gathers.
-pub fn serve(parameters: &Value, talk: &mut dyn Talk) -> Result<Value, Trouble> {
+fn serve(parameters: &Value, conversation: &mut dyn Conversation) -> Result<Value, Error> {
     let task: Task = show::task(parameters, "an incast")?;
     let is_right = (1..=1024).contains(&task.senders) && task.blocks > 0;
     if !is_right {
-        return Err(Trouble::Input(format!("an incast cannot be {task:?}")));
+        return Err(Error::Input(format!("an incast cannot be {task:?}")));
     }
     let mut fabric = fluxline::open(&task.url)?;
     let mut gather = Gather::new(&mut *fabric, &task)?;
-    talk.tell(&json!({ "ready": true }))?;
+    conversation.send(&json!({ "ready": true }))?;
     let mut watch = Watch::new();
     while !gather.is_done() {
         let now = clock::monotonic();
         let worked = gather.step(&mut *fabric, now)?;
-        watch.turn(worked, now, talk)?;
+        watch.turn(worked, now, conversation)?;
     }
     // The last acknowledgements are sent when the node is polled: until the near end has them.
     let mut heard = None;
     while heard.is_none() {
         let now = clock::monotonic();
         gather.step(&mut *fabric, now)?;
-        watch.turn(true, now, talk)?;
+        watch.turn(true, now, conversation)?;
         if watch.turns.is_multiple_of(64) {
-            heard = talk.hear(Duration::ZERO)?;
+            heard = conversation.receive(Duration::ZERO)?;
         }
     }
     serde_json::to_value(gather.outcome())
-        .map_err(|error| Trouble::Garbled { what: error.to_string() })
+        .map_err(|error| Error::Garbled { what: error.to_string() })
 }
 
 /// The near end of a trial: all senders, in turns.
-fn send(urls: &[String], peer: &str, task: &Task, talk: &mut dyn Talk) -> Result<Value, Trouble> {
-    if talk.hear(STALL_LIMIT)?.is_none() {
-        return Err(Trouble::PeerGone { how: "its gathering node does not open".to_owned() });
+fn send(
+    urls: &[String],
+    peer: &str,
+    task: &Task,
+    conversation: &mut dyn Conversation,
+) -> Result<Value, Error> {
+    if conversation.receive(STALL_LIMIT)?.is_none() {
+        return Err(Error::PeerGone { how: "its gathering node does not open".to_owned() });
     }
     let mut nodes = Vec::new();
     for (number, url) in urls.iter().enumerate() {
         let mut fabric = fluxline::open(url)?;
-        let sender = Sender::new(&mut *fabric, number as u32, (peer, task.key))?;
+        let sender = Sender::new(&mut *fabric, &Gathering { peer, key: task.key }, number as u32)?;
         nodes.push((fabric, sender));
     }
     let mut watch = Watch::new();
@@ -323,63 +343,70 @@ fn send(urls: &[String], peer: &str, task: &Task, talk: &mut dyn Talk) -> Result
         for (fabric, sender) in &mut nodes {
             worked |= sender.step(&mut **fabric, blocks, now)?;
         }
-        watch.turn(worked, now, talk)?;
+        watch.turn(worked, now, conversation)?;
     }
-    talk.tell(&Value::Null)?;
+    conversation.send(&Value::Null)?;
     Ok(Value::Null)
 }
 
 /// URLs of the gathering node and the senders, and what senders call the former.
-fn urls(stage: &dyn Stage, senders: u64) -> Result<(String, Vec<String>, String), Trouble> {
+fn urls(
+    environment: &dyn Environment,
+    senders: u64,
+) -> Result<(String, Vec<String>, String), Error> {
     let numbers = 0..senders;
-    match (stage.link().starts_with("udp://"), stage.addresses()) {
+    match (environment.link().starts_with("udp://"), environment.addresses()) {
         (true, Some([far, near])) => {
             let gather = SocketAddr::new(far, free_port(far, near)?);
-            let urls: Result<Vec<String>, Trouble> = numbers
+            let urls: Result<Vec<String>, Error> = numbers
                 .map(|_| Ok(format!("udp://{}", SocketAddr::new(near, free_port(near, near)?))))
                 .collect();
             Ok((format!("udp://{gather}"), urls?, gather.to_string()))
         }
-        _ if stage.link().starts_with("shm://") => {
+        _ if environment.link().starts_with("shm://") => {
             let group = format!("bench-{}-incast", std::process::id());
             let urls = numbers.map(|number| format!("shm://{group}/sender-{number}")).collect();
             Ok((format!("shm://{group}/gather"), urls, "gather".to_owned()))
         }
         _ => {
-            let link = stage.link().to_owned();
-            Err(Trouble::Unsuitable { what: NAME.to_owned(), link })
+            let link = environment.link().to_owned();
+            Err(Error::Unsuitable { what: SERVICE.name.to_owned(), link })
         }
     }
 }
 
 /// A UDP port that was free here a moment ago; most probably it is free over there, too.
-fn free_port(address: IpAddr, near: IpAddr) -> Result<u16, Trouble> {
+fn free_port(address: IpAddr, near: IpAddr) -> Result<u16, Error> {
     let here = if address.is_loopback() { address } else { near };
     let bound = UdpSocket::bind(SocketAddr::new(here, 0)).and_then(|socket| socket.local_addr());
-    bound.map(|local| local.port()).map_err(Trouble::host(format!("a UDP port of {here}")))
+    bound.map(|local| local.port()).map_err(Error::host(format!("a UDP port of {here}")))
 }
 
 /// All numbers of senders, in turns.
-pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+pub fn run(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
     let (mut gbps, mut fairness) = (Samples::new(), Samples::new());
-    let ended = measure(stage, plan, &mut gbps, &mut fairness);
-    let x = ("senders", "");
-    into.series.push(series("all together", x, ("throughput", "Gb/s"), &gbps));
-    let even = ("fairness of shares (Jain)", "");
+    let ended = measure(environment, plan, &mut gbps, &mut fairness);
+    let x = axis("senders", "");
+    into.series.push(series("all together", x, axis("throughput", "Gb/s"), &gbps));
+    let even = axis("fairness of shares (Jain)", "");
     into.series.push(series("when the first is done", x, even, &fairness));
     if let (Some(one), Some(all)) = (gbps.first_key_value(), gbps.last_key_value()) {
         for (senders, samples) in [one, all] {
             let plural = if *senders == 1 { "" } else { "s" };
             let label = format!("throughput of {senders} sender{plural}");
-            into.facts.push(fact(label, "Gb/s", samples.clone()));
+            into.facts.push(Fact::new(label, "Gb/s", samples.clone()));
         }
         if let Some((senders, even)) = fairness.last_key_value() {
-            let label = format!("fairness among {senders} (1: all have equal shares)");
-            into.facts.push(fact(label, "", even.clone()));
+            let label = format!("fairness among {senders} senders (1: equal shares)");
+            into.facts.push(Fact::new(label, "", even.clone()));
         }
         into.limit = format!(
-            "One thread sends for all and one receives: {} senders together reach {:.0} % of what \
-             one alone does.",
+            "{} senders together reach {:.0} % of one sender; one thread sends for all, and one \
+             receives.",
             all.0,
             middle(all.1) / middle(one.1) * 100.0
         );
@@ -388,24 +415,25 @@ pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<
 }
 
 fn measure(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     gbps: &mut Samples,
     fairness: &mut Samples,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let numbers = SENDERS[usize::from(!plan.quick)];
     for round in 0..plan.rounds as usize {
         for (place, senders) in numbers.iter().enumerate() {
             let done = round * numbers.len() + place;
-            stage.progress(done, plan.rounds as usize * numbers.len(), "incast");
-            let (url, senders_urls, peer) = urls(stage, *senders)?;
+            environment.progress(done, plan.rounds as usize * numbers.len(), "incast");
+            let (url, senders_urls, peer) = urls(environment, *senders)?;
             let bytes = TRIAL_BYTES[usize::from(!plan.quick)];
             let blocks = bytes / BLOCK_BYTES / senders;
             let key = plan.seed ^ u64::from(std::process::id()) << 32;
             let task = Task { url, key, senders: *senders, blocks };
             let parameters = serde_json::to_value(&task).unwrap_or_default();
-            let [_, far] = stage
-                .call(NAME, &parameters, &mut |talk| send(&senders_urls, &peer, &task, talk))?;
+            let [_, far] = environment.call(&SERVICE, &parameters, &mut |conversation| {
+                send(&senders_urls, &peer, &task, conversation)
+            })?;
             let gathered: Gathered = show::typed(far)?;
             let all = (senders * blocks * BLOCK_BYTES) as f64;
             gbps.entry(*senders).or_default().push(all * 8e-9 / gathered.seconds);

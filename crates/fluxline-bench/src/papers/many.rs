@@ -1,12 +1,10 @@
 //! Many connections and many regions: crowds of rising size, in turns.
 
-use std::collections::BTreeMap;
-
 use super::crowd::{self, Crowd, Crowded};
-use super::show::{self, Samples, fact, middle, series};
-use crate::Trouble;
-use crate::result::Experiment;
-use crate::stage::{Plan, Stage};
+use super::show::{self, Samples, middle, series};
+use crate::Error;
+use crate::environment::{Environment, Plan};
+use crate::result::{Experiment, Fact, axis};
 
 /// Sizes of crowds: with `--quick`, and without. Source: the issue's "1 to 1,000".
 const CROWDS: [&[u64]; 2] = [&[1, 10, 100], &[1, 3, 10, 30, 100, 300, 1000]];
@@ -15,105 +13,145 @@ const PUTS: [u64; 2] = [2_000, 50_000];
 /// Bytes of a put.
 const BYTES: u64 = 64;
 
-/// Many connections.
+/// Measures many connections.
 pub fn connections(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     into: &mut Experiment,
-) -> Result<(), Trouble> {
-    let most = stage.capabilities()?.map_or(0, |can| u64::from(can.endpoints_max));
+) -> Result<(), Error> {
+    let most = environment.capabilities()?.map_or(0, |can| u64::from(can.endpoints_max));
     // One is taken: the one that trials run over.
     let crowd = |number| Crowd { connections: number, regions: 1, bytes: BYTES, puts: 0 };
-    run(stage, plan, into, ("connection", most.saturating_sub(1)), &crowd)
+    let kind = Kind { name: "connection", most: most.saturating_sub(1), crowd: &crowd };
+    run(environment, plan, &kind, into)
 }
 
-/// Many regions.
-pub fn regions(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
-    let most = stage.capabilities()?.map_or(0, |can| u64::from(can.regions_max));
+/// Measures many regions.
+pub fn regions(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
+    let most = environment.capabilities()?.map_or(0, |can| u64::from(can.regions_max));
     // Over a connection that ends with the trial, and its imports with it.
     let crowd = |number| Crowd { connections: 1, regions: number, bytes: BYTES, puts: 0 };
-    run(stage, plan, into, ("region", most.saturating_sub(1)), &crowd)
+    let kind = Kind { name: "region", most: most.saturating_sub(1), crowd: &crowd };
+    run(environment, plan, &kind, into)
+}
+
+/// The things of which there are many.
+struct Kind<'a> {
+    name: &'static str,
+    /// The most that the link has.
+    most: u64,
+    /// Makes a crowd of that number.
+    crowd: &'a dyn Fn(u64) -> Crowd,
+}
+
+/// Whether the link takes more of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Left,
+    Full,
+}
+
+/// The measurements by the size of the crowd.
+#[derive(Default)]
+struct Measured {
+    /// Time to set one up \[us\].
+    setup_us: Samples,
+    /// Notified puts \[M/s\].
+    rates: Samples,
 }
 
 fn run(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
+    kind: &Kind<'_>,
     into: &mut Experiment,
-    (what, most): (&'static str, u64),
-    crowd: &dyn Fn(u64) -> Crowd,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let planned = CROWDS[usize::from(!plan.quick)];
-    let mut sizes: Vec<u64> = planned.iter().copied().filter(|size| *size <= most).collect();
+    let mut sizes: Vec<u64> = planned.iter().copied().filter(|size| *size <= kind.most).collect();
     let largest = planned.last().copied().unwrap_or(1);
-    if most > 0 && most < largest && !sizes.contains(&most) {
-        sizes.push(most);
+    if kind.most > 0 && kind.most < largest && !sizes.contains(&kind.most) {
+        sizes.push(kind.most);
     }
-    let mut setup_us = Samples::new();
-    let mut rates = Samples::new();
-    let ended = measure(stage, plan, (what, &sizes), crowd, (&mut setup_us, &mut rates));
-    let reached = rates.last_key_value().map_or(0, |(size, _)| *size);
-    fill((what, reached < largest), &setup_us, &rates, into);
+    let mut measured = Measured::default();
+    let ended = measured.rounds(environment, plan, kind, &sizes);
+    let reached = measured.rates.last_key_value().map_or(0, |(size, _)| *size);
+    let limit = if reached < largest { " The link has no more." } else { "" };
+    measured.fill(kind.name, limit, into);
     ended
 }
 
-fn measure(
-    stage: &mut dyn Stage,
-    plan: &Plan,
-    (what, sizes): (&str, &[u64]),
-    crowd: &dyn Fn(u64) -> Crowd,
-    (setup_us, rates): (&mut Samples, &mut Samples),
-) -> Result<(), Trouble> {
-    let puts = PUTS[usize::from(!plan.quick)];
-    for round in 0..plan.rounds as usize {
-        for (place, size) in sizes.iter().enumerate() {
-            let done = round * sizes.len() + place;
-            stage.progress(done, plan.rounds as usize * sizes.len(), &format!("{size} {what}s"));
-            let crowd = Crowd { puts: puts.max(*size * 4), ..crowd(*size) };
-            let (crowded, far) = show::trial::<Crowded>(stage, crowd::NAME, &crowd)?;
-            if far["heard"].as_u64() != Some(crowd.puts) {
-                let what = format!("{} of {} puts were notified", far["heard"], crowd.puts);
-                return Err(Trouble::Defect { what });
-            }
-            // As many as there were: the peer may take fewer than this end could have.
-            let is_refused = crowded.connections < crowd.connections;
-            let size = if is_refused { crowded.connections } else { *size };
-            let us = crowded.setup_seconds * 1e6 / size as f64;
-            setup_us.entry(size).or_default().push(us);
-            rates.entry(size).or_default().push(crowd.puts as f64 / crowded.seconds / 1e6);
-            if is_refused {
-                break;
+impl Measured {
+    fn rounds(
+        &mut self,
+        environment: &mut dyn Environment,
+        plan: &Plan,
+        kind: &Kind<'_>,
+        sizes: &[u64],
+    ) -> Result<(), Error> {
+        for round in 0..plan.rounds as usize {
+            for (index, size) in sizes.iter().enumerate() {
+                let (done, all) = (round * sizes.len() + index, plan.rounds as usize * sizes.len());
+                environment.progress(done, all, &format!("{size} {}s", kind.name));
+                if self.size(environment, plan, kind, *size)? == Room::Full {
+                    break;
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-fn fill(
-    (what, is_bounded): (&'static str, bool),
-    setup_us: &BTreeMap<u64, Vec<f64>>,
-    rates: &BTreeMap<u64, Vec<f64>>,
-    into: &mut Experiment,
-) {
-    let x = if what == "region" { ("regions", "") } else { ("connections", "") };
-    into.series.push(series("notified puts of 64 B, in turns", x, ("rate", "M/s"), rates));
-    into.series.push(series("time to set one up", x, ("set-up", "us"), setup_us));
-    let (Some(one), Some(all)) = (rates.first_key_value(), rates.last_key_value()) else { return };
-    for (count, samples) in [one, all] {
-        let plural = if *count == 1 { "" } else { "s" };
-        into.facts.push(fact(format!("rate with {count} {what}{plural}"), "M/s", samples.clone()));
+    fn size(
+        &mut self,
+        environment: &mut dyn Environment,
+        plan: &Plan,
+        kind: &Kind<'_>,
+        size: u64,
+    ) -> Result<Room, Error> {
+        let puts = PUTS[usize::from(!plan.quick)];
+        let crowd = Crowd { puts: puts.max(size * 4), ..(kind.crowd)(size) };
+        let (crowded, far) = show::trial::<Crowded>(environment, &crowd::TRIAL, &crowd)?;
+        if far["heard"].as_u64() != Some(crowd.puts) {
+            let what = format!("{} of {} puts were notified", far["heard"], crowd.puts);
+            return Err(Error::Defect { what });
+        }
+        // As many as there were: the peer may take fewer than this end could have.
+        let is_full = crowded.connections < crowd.connections;
+        let size = if is_full { crowded.connections } else { size };
+        let us = crowded.setup_seconds * 1e6 / size as f64;
+        self.setup_us.entry(size).or_default().push(us);
+        self.rates.entry(size).or_default().push(crowd.puts as f64 / crowded.seconds / 1e6);
+        Ok(if is_full { Room::Full } else { Room::Left })
     }
-    if let Some((count, samples)) = setup_us.last_key_value() {
-        let label = format!("set-up of one of {count} {what}s");
-        into.facts.push(fact(label, "us", samples.clone()));
+
+    fn fill(&self, what: &str, limit: &str, into: &mut Experiment) {
+        let Measured { setup_us, rates } = self;
+        let plural = format!("{what}s");
+        let x = axis(&plural, "");
+        into.series.push(series("notified puts of 64 B, in turns", x, axis("rate", "M/s"), rates));
+        into.series.push(series("time to set one up", x, axis("set-up", "us"), setup_us));
+        let (Some(one), Some(all)) = (rates.first_key_value(), rates.last_key_value()) else {
+            return;
+        };
+        for (count, samples) in [one, all] {
+            let plural = if *count == 1 { "" } else { "s" };
+            into.facts.push(Fact::new(
+                format!("rate with {count} {what}{plural}"),
+                "M/s",
+                samples.clone(),
+            ));
+        }
+        if let Some((count, samples)) = setup_us.last_key_value() {
+            let label = format!("set-up of one of {count} {what}s");
+            into.facts.push(Fact::new(label, "us", samples.clone()));
+        }
+        into.limit = format!(
+            "With {} {what}s in turns {:.0} % of the rate with one {what} remains.{limit}",
+            all.0,
+            middle(all.1) / middle(one.1) * 100.0
+        );
     }
-    let bound = match is_bounded {
-        true => format!(" The link has no more than {} for this.", all.0),
-        false => String::new(),
-    };
-    into.limit = format!(
-        "With {} {what}s in turns {:.0} % of the rate with one remains: what is known of each has \
-         to be found and fetched anew.{bound}",
-        all.0,
-        middle(all.1) / middle(one.1) * 100.0
-    );
 }

@@ -1,8 +1,8 @@
-//! The experiments of the papers on today's links: put against get, blocks combined, an end-to-end
-//! check on top, stores against descriptors, many of everything, and whether it lasts.
+//! The experiments of the papers on today's links: put against get, combined blocks, an end-to-end
+//! check, stores against descriptors, many connections and regions, incast, and a soak.
 //!
-//! [`flow`] is what most of them are made of: operations of one kind and size, so many with one
-//! doorbell, so many under way. The others bring roles of their own.
+//! Most of them use a [`flow`]: operations of one kind and size, in batches with one doorbell each.
+//! The others have their own roles.
 //! Source of the questions: Richter and Ohlenroth 1999 (SCINET), figures 7 to 16; Trams 1999.
 
 pub mod checked;
@@ -17,92 +17,89 @@ mod show;
 pub mod soak;
 pub mod stores;
 
-use crate::registry::{Entry, Links, Trial};
-use crate::stage::Service;
+use crate::environment::Service;
+use crate::kind::{ExperimentKind, Links};
+use crate::role::TrialKind;
 
 /// The experiments of this folder.
-pub const EXPERIMENTS: &[Entry] = &[
-    Entry {
+pub const EXPERIMENTS: &[ExperimentKind] = &[
+    ExperimentKind {
         name: "put-get",
-        about: "Put against get by block size: elapsed time of one at a time, throughput of many \
+        about: "Put against get by block size: the time of one at a time, the throughput of many \
                 under way, and the set-up time by a fit (SCINET, figures 7 and 8).",
         links: Links::Fabrics,
         by_default: true,
         seconds: [5, 40],
         run: operations::put_get,
     },
-    Entry {
+    ExperimentKind {
         name: "combining",
-        about: "Puts posted 1, 2, 4, 8, ... at a time with one notification and one completion, \
-                which on Ethernet is one sendmmsg or one train, by block size (SCINET, figures 11 \
-                to 16).",
+        about: "Puts posted 1, 2, 4, 8, ... at a time with one notification and one completion \
+                (SCINET, figures 11 to 16). On Ethernet that is one sendmmsg or one train.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [5, 60],
         run: operations::combining,
     },
-    Entry {
+    ExperimentKind {
         name: "rate",
-        about: "Operations per second: small puts, each with a notification or many with one, and \
-                small gets.",
+        about: "Operations per second: small gets, and small puts, each with a notification or \
+                many with one.",
         links: Links::Fabrics,
         by_default: true,
         seconds: [2, 10],
         run: operations::rate,
     },
-    Entry {
+    ExperimentKind {
         name: "checked",
-        about: "Blocks with and without an end-to-end check in software: CRC32C over each, \
-                verified by the receiver, the last block repeated until it is right (SCINET, \
-                figures 9 and 10).",
+        about: "Blocks with and without an end-to-end check in software (SCINET, figures 9 and \
+                10). The receiver verifies a CRC32C, and a damaged block is sent again.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [5, 40],
         run: checked::run,
     },
-    Entry {
+    ExperimentKind {
         name: "stores",
-        about: "Stores by the processor against descriptors, by size: what a transfer takes from \
-                a thread that computes meanwhile, and the size from which descriptors take less \
-                (Trams). --save keeps it for the link.",
+        about: "Stores by the processor against descriptors, by size: the time that a transfer \
+                takes from a thread that computes meanwhile (Trams). --save keeps the size from \
+                which descriptors take less.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [5, 40],
         run: stores::run,
     },
-    Entry {
+    ExperimentKind {
         name: "connections",
-        about: "Many connections between the two nodes, 1 to 1,000 or as many as the link has: \
-                time to set one up, and notified puts per second over all of them in turn.",
+        about: "1 to 1,000 connections between the two nodes, or as many as the link has: the \
+                time to set one up, and notified puts per second over all in turn.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [5, 30],
         run: many::connections,
     },
-    Entry {
+    ExperimentKind {
         name: "regions",
-        about: "Many regions at the far node, 1 to 1,000 or as many as the link has: time to \
-                import one, and notified puts per second to all of them in turn.",
+        about: "1 to 1,000 regions at the far node, or as many as the link has: the time to \
+                import one, and notified puts per second to all in turn.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [3, 20],
         run: many::regions,
     },
-    Entry {
+    ExperimentKind {
         name: "incast",
-        about: "All to one: 1, 2, 4, 8, ... nodes put into one at once, until all is there; \
-                throughput, and how evenly it is shared. Where one host has room for many nodes: \
-                past the kernel an interface has one.",
+        about: "1, 2, 4, 8, ... nodes put into one node at once: the throughput, and how evenly \
+                they share it. Not on xdp://, where an interface has one node.",
         links: Links::Schemes(&["shm", "udp"]),
         by_default: false,
         seconds: [5, 30],
         run: incast::run,
     },
-    Entry {
+    ExperimentKind {
         name: "soak",
-        about: "Random operations from the seed for as long as --seconds says: puts, gets, \
-                atomics, messages, connections that come and go. Every byte is compared, both \
-                ledgers must agree, and the resident memory must stay flat.",
+        about: "Random operations from the seed for as long as --seconds says. Every byte is \
+                compared, both ledgers must agree, and the resident memory must stay flat.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [10, 10],
@@ -111,15 +108,10 @@ pub const EXPERIMENTS: &[Entry] = &[
 ];
 
 /// The trials of this folder.
-pub const TRIALS: &[Trial] = &[
-    Trial { name: flow::NAME, make: flow::make },
-    Trial { name: checked::NAME, make: checked::make },
-    Trial { name: stores::NAME, make: stores::make },
-    Trial { name: crowd::NAME, make: crowd::make },
-    Trial { name: soak::NAME, make: soak::make },
-];
+pub const TRIALS: &[&TrialKind] =
+    &[&flow::TRIAL, &checked::TRIAL, &stores::TRIAL, &crowd::TRIAL, &soak::TRIAL];
 
 /// The services of this folder.
-pub const SERVICES: &[Service] = &[Service { name: incast::NAME, run: incast::serve }];
+pub const SERVICES: &[&Service] = &[&incast::SERVICE];
 #[cfg(test)]
 mod tests;

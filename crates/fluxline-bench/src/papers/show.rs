@@ -1,4 +1,4 @@
-//! Series and facts in the few shapes that these experiments have.
+//! Series, facts and trials in the few shapes that these experiments share.
 
 use std::collections::BTreeMap;
 
@@ -6,53 +6,34 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::Trouble;
-use crate::result::{Fact, Point, Series};
-use crate::stage::Stage;
+use crate::Error;
+use crate::environment::Environment;
+use crate::result::{Axis, Point, Series, axis};
+use crate::role::TrialKind;
 use crate::statistics::median;
 
 /// Samples, one a round, by size, number or degree.
 pub type Samples = BTreeMap<u64, Vec<f64>>;
 
-/// What a series is taken at: name and unit.
-pub type Axis = (&'static str, &'static str);
-
 /// Blocks by size.
-pub const BLOCK: Axis = ("block", "B");
+pub const BLOCK: Axis<'static> = axis("block", "B");
 
 /// The longest block of any trial \[byte\]: roles keep one in memory of their own. Chosen: far
 /// above the largest that any experiment takes.
 pub const BYTES_MAX: u64 = 1 << 28;
 
 /// A curve out of samples.
-pub fn series(label: &str, x: Axis, y: Axis, samples: &Samples) -> Series {
+pub fn series(label: &str, x: Axis<'_>, y: Axis<'_>, samples: &Samples) -> Series {
     let point = |(x, samples): (&u64, &Vec<f64>)| Point { x: *x as f64, samples: samples.clone() };
-    Series {
-        label: label.to_owned(),
-        x_label: x.0.to_owned(),
-        x_unit: x.1.to_owned(),
-        y_label: y.0.to_owned(),
-        y_unit: y.1.to_owned(),
-        points: samples.iter().map(point).collect(),
-    }
+    Series::new(label, x, y, samples.iter().map(point).collect())
 }
 
-/// A number.
-pub fn fact(label: impl Into<String>, unit: &str, samples: Vec<f64>) -> Fact {
-    Fact { label: label.into(), unit: unit.to_owned(), samples, beside: None }
-}
-
-/// A number beside its floor, where there is one.
-pub fn beside(fact: Fact, floor: &str, value: Option<f64>) -> Fact {
-    Fact { beside: value.map(|value| (floor.to_owned(), value)), ..fact }
-}
-
-/// Median, or no number.
+/// Returns the median, or NaN.
 pub fn middle(samples: &[f64]) -> f64 {
     median(samples).unwrap_or(f64::NAN)
 }
 
-/// Where the median is largest, and the samples there.
+/// Finds the x with the largest median, and its samples.
 pub fn largest(samples: &Samples) -> Option<(u64, &Vec<f64>)> {
     let by_middle = |one: &(&u64, &Vec<f64>), other: &(&u64, &Vec<f64>)| {
         middle(one.1).total_cmp(&middle(other.1))
@@ -60,7 +41,7 @@ pub fn largest(samples: &Samples) -> Option<(u64, &Vec<f64>)> {
     samples.iter().max_by(by_middle).map(|(x, samples)| (*x, samples))
 }
 
-/// The smallest x whose median is at least `least`.
+/// Finds the smallest x whose median is at least `least`.
 pub fn reached_at(samples: &Samples, least: f64) -> Option<u64> {
     samples.iter().find(|(_, samples)| middle(samples) >= least).map(|(x, _)| *x)
 }
@@ -74,28 +55,23 @@ pub fn powers(least: u64, most: u64, factor: u64) -> Vec<u64> {
 
 /// Runs a trial with typed parameters and outcomes. Errors: the trial's, or no outcome.
 pub fn trial<N: DeserializeOwned>(
-    stage: &mut dyn Stage,
-    name: &str,
+    environment: &mut dyn Environment,
+    kind: &TrialKind,
     task: &impl Serialize,
-) -> Result<(N, Value), Trouble> {
+) -> Result<(N, Value), Error> {
     let parameters = serde_json::to_value(task).unwrap_or_default();
-    let [near, far] = stage.trial(name, &parameters)?;
+    let [near, far] = environment.trial(kind, &parameters)?;
     Ok((typed(near)?, far))
 }
 
 /// An outcome. Errors: it is none.
-pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Trouble> {
+pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value)
-        .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+        .map_err(|error| Error::Garbled { what: format!("no result ({error})") })
 }
 
 /// Parameters of a trial. Errors: they are none, `what` it should have been.
-pub fn task<T: DeserializeOwned>(parameters: &Value, what: &str) -> Result<T, Trouble> {
+pub fn task<T: DeserializeOwned>(parameters: &Value, what: &str) -> Result<T, Error> {
     serde_json::from_value(parameters.clone())
-        .map_err(|error| Trouble::Input(format!("{what}: {error}")))
-}
-
-/// Whether the link is one of this machine's, where floors can be measured beside it.
-pub fn is_real(stage: &dyn Stage) -> bool {
-    ["shm://", "udp://", "xdp://"].iter().any(|scheme| stage.link().starts_with(scheme))
+        .map_err(|error| Error::Input(format!("{what}: {error}")))
 }

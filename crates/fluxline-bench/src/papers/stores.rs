@@ -14,37 +14,37 @@ use std::sync::Arc;
 
 use fluxline_proto::Moment;
 use fluxline_proto::fabric::{Completion, Fabric, Level, Local, Memory, Operation, Work};
+use fluxline_report::quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::floor;
 use super::flow::{self, Flow, Flowed, Kind};
-use super::show::{self, BLOCK, Samples, fact, middle, series};
-use crate::Trouble;
-use crate::result::Experiment;
-use crate::role::{Role, Side, Site, Step, Transfer};
-use crate::stage::{Plan, Stage};
+use super::show::{self, BLOCK, Samples, middle, series};
+use crate::Error;
+use crate::environment::{Environment, Plan};
+use crate::result::{Experiment, Fact, axis};
+use crate::role::{END, Listener, Role, Side, Site, Step, Transfer, TrialKind};
 
-/// The trial's name.
-pub const NAME: &str = "stores";
-/// What the fact is called that `--save` keeps.
+/// The trial.
+pub const TRIAL: TrialKind = TrialKind { name: "stores", make };
+/// The label of the fact that `--save` keeps.
 pub const CROSSOVER: &str = "stores take less up to";
-const END: u32 = 0xFF_FFFF;
 /// Steps of a generator that make a quantum of computing: some tenths of a microsecond. Chosen:
 /// short beside a transfer of some KiB, long beside a reading of the clock.
 const QUANTUM_STEPS: u32 = 256;
 /// Completions handled in one step at most.
 const STEP_MAX: u32 = 16;
-/// How long a trial lasts, about: with `--quick`, and without \[s\].
+/// The approximate time of a trial \[s\]: with `--quick`, and without.
 const TRIAL_SECONDS: [f64; 2] = [0.004, 0.03];
 /// The largest transfer \[byte\]: with `--quick`, and without.
 const BYTES_MAX: [u64; 2] = [256 << 10, 4 << 20];
 
-/// How bytes get there.
+/// The way of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// Not at all: the thread computes, `transfers` quanta.
+    /// No transfer: the thread computes `transfers` quanta.
     Alone,
     /// Stores through a mapped window.
     Store,
@@ -54,18 +54,18 @@ pub enum Way {
     Put,
 }
 
-/// What is done.
+/// The parameters of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// How.
+    /// The way of the bytes.
     pub way: Way,
     /// Size of a transfer \[byte\].
     pub bytes: u64,
-    /// How many.
+    /// The number of transfers.
     pub transfers: u64,
 }
 
-/// What the near end measured.
+/// The measurement of the near end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Computed {
     /// From the first step to the last \[s\].
@@ -75,14 +75,14 @@ pub struct Computed {
 }
 
 /// Makes one end. Errors: a task that makes no sense.
-pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let task: Task = show::task(parameters, "a transfer")?;
     if task.bytes == 0 || task.bytes > show::BYTES_MAX || task.transfers == 0 {
-        return Err(Trouble::Input(format!("transfers cannot be {task:?}")));
+        return Err(Error::Input(format!("transfers cannot be {task:?}")));
     }
     Ok(match side {
         Side::Near => Box::new(Computer::new(task)),
-        Side::Far => Box::new(Listener { ends: false }),
+        Side::Far => Box::new(Listener::new(0)),
     })
 }
 
@@ -114,15 +114,15 @@ impl Computer {
         }
     }
 
-    fn begin(&mut self, site: &Site, fabric: &dyn Fabric) -> Result<(), Trouble> {
+    fn begin(&mut self, site: &Site, fabric: &dyn Fabric) -> Result<(), Error> {
         if self.task.bytes > site.half_bytes.min(site.capabilities.operation_bytes_max) {
             let problem = format!("{} B are too long here (--sizes)", self.task.bytes);
-            return Err(Trouble::Input(problem));
+            return Err(Error::Input(problem));
         }
         if self.task.way == Way::Store {
             let window = fabric.window(site.remote)?;
             let link = site.capabilities.link.to_owned();
-            let none = || Trouble::Unsuitable { what: "a mapped window".to_owned(), link };
+            let none = || Error::Unsuitable { what: "a mapped window".to_owned(), link };
             self.window = Some(window.ok_or_else(none)?);
         }
         Ok(())
@@ -138,7 +138,7 @@ impl Computer {
     }
 
     /// Begins the next transfer; a store is done with that.
-    fn transfer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+    fn transfer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Error> {
         let from = match (self.task.way, &self.window) {
             (Way::Alone, _) => {
                 self.done += 1;
@@ -160,7 +160,7 @@ impl Computer {
 }
 
 impl Role for Computer {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         if self.began.is_none() {
             self.begin(site, fabric)?;
             self.began = Some(now);
@@ -196,30 +196,7 @@ impl Role for Computer {
     }
 }
 
-/// The far end: its memory is written without it; it drives its link.
-struct Listener {
-    ends: bool,
-}
-
-impl Role for Listener {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
-        let what = site.poll(fabric, now)?;
-        if let Some(Completion::Notified { value, .. }) = what {
-            self.ends |= site.noticed(value) == Some(END);
-        }
-        Ok(match (self.ends, what) {
-            (true, _) => Step::Done,
-            (_, Some(_)) => Step::Worked,
-            _ => Step::Idle(None),
-        })
-    }
-
-    fn outcome(&mut self) -> Value {
-        Value::Null
-    }
-}
-
-/// What both ways took, by size.
+/// The times of both ways, by size.
 #[derive(Default)]
 struct Taken {
     /// From a computing thread, a transfer \[us\].
@@ -232,38 +209,43 @@ struct Taken {
 }
 
 /// Both ways over all sizes, in turns.
-pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
-    let has_windows = stage.capabilities()?.is_some_and(|can| can.windows);
+pub fn run(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
+    let has_windows = environment.capabilities()?.is_some_and(|can| can.windows);
     let copying = if has_windows { Way::Store } else { Way::Copy };
-    let most = BYTES_MAX[usize::from(!plan.quick)].min(plan.sizes[1]).min(stage.half_bytes());
+    let most = BYTES_MAX[usize::from(!plan.quick)].min(plan.sizes[1]).min(environment.half_bytes());
     let least = plan.sizes[0].max(8).next_power_of_two();
     let sizes = show::powers(least, most, if plan.quick { 4 } else { 2 });
     let mut taken = Taken::default();
-    let ended = measure(stage, plan, (copying, &sizes), &mut taken);
+    let ended = measure(environment, plan, copying, &sizes, &mut taken);
     fill(&taken, copying, into);
     ended
 }
 
 fn measure(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
-    (copying, sizes): (Way, &[u64]),
+    copying: Way,
+    sizes: &[u64],
     taken: &mut Taken,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let trial_seconds = TRIAL_SECONDS[usize::from(!plan.quick)];
     let mut counts: BTreeMap<(Way, u64), u64> = BTreeMap::new();
     for round in 0..plan.rounds as usize {
         let alone = Task { way: Way::Alone, bytes: 8, transfers: 4096 };
-        let (computed, _) = show::trial::<Computed>(stage, NAME, &alone)?;
+        let (computed, _) = show::trial::<Computed>(environment, &TRIAL, &alone)?;
         let quantum_s = computed.seconds / computed.quanta as f64;
         for (place, bytes) in sizes.iter().enumerate() {
             let done = round * sizes.len() + place;
-            stage.progress(done, plan.rounds as usize * sizes.len(), &format!("{bytes} B"));
+            environment.progress(done, plan.rounds as usize * sizes.len(), &format!("{bytes} B"));
             let ways = [(copying, &mut taken.copying_us), (Way::Put, &mut taken.descriptor_us)];
             for (way, samples) in ways {
                 let transfers = *counts.entry((way, *bytes)).or_insert(16);
                 let task = Task { way, bytes: *bytes, transfers };
-                let (computed, _) = show::trial::<Computed>(stage, NAME, &task)?;
+                let (computed, _) = show::trial::<Computed>(environment, &TRIAL, &task)?;
                 let of_one = computed.seconds / transfers as f64;
                 let next = (trial_seconds / of_one.max(1e-9)) as u64;
                 let is_look = round == 0 && plan.rounds > 1;
@@ -275,7 +257,7 @@ fn measure(
                     samples.entry(*bytes).or_default().push(us);
                 }
             }
-            taken.beside(stage, *bytes)?;
+            taken.beside(environment, *bytes)?;
         }
     }
     Ok(())
@@ -283,12 +265,12 @@ fn measure(
 
 impl Taken {
     /// The transfer alone, and the kernel's way, in the same round.
-    fn beside(&mut self, stage: &mut dyn Stage, bytes: u64) -> Result<(), Trouble> {
+    fn beside(&mut self, environment: &mut dyn Environment, bytes: u64) -> Result<(), Error> {
         let flow = Flow { kind: Kind::Put, bytes, combined: 1, depth: 1, batches: 32 };
-        let (flowed, _) = show::trial::<Flowed>(stage, flow::NAME, &flow)?;
+        let (flowed, _) = show::trial::<Flowed>(environment, &flow::TRIAL, &flow)?;
         let us = flowed.batch_ns[0] as f64 / 1e3;
         self.whole_us.entry(bytes).or_default().push(us);
-        if show::is_real(stage)
+        if environment.is_real()
             && let Some(seconds) = floor::kernel_seconds(bytes)
         {
             self.kernel_us.entry(bytes).or_default().push(seconds * 1e6);
@@ -320,35 +302,38 @@ fn crossover(copying_us: &Samples, descriptor_us: &Samples) -> Option<u64> {
 
 fn fill(taken: &Taken, copying: Way, into: &mut Experiment) {
     let name = if copying == Way::Store { "stores" } else { "copied before posting" };
-    let from_thread = ("taken from a computing thread", "us");
+    let from_thread = axis("taken from a computing thread", "us");
     into.series.push(series(name, BLOCK, from_thread, &taken.copying_us));
     into.series.push(series("descriptors", BLOCK, from_thread, &taken.descriptor_us));
     if !taken.kernel_us.is_empty() {
         let label = "through the kernel: written to a local socket and read";
         into.series.push(series(label, BLOCK, from_thread, &taken.kernel_us));
     }
-    let left = ("of a transfer's time left for computing", "%");
+    let left = axis("of a transfer's time left for computing", "%");
     let of_copying = taken.left(&taken.copying_us);
     into.series.push(series(&format!("{name}, left"), BLOCK, left, &of_copying));
     let of_descriptors = taken.left(&taken.descriptor_us);
     into.series.push(series("descriptors, left", BLOCK, left, &of_descriptors));
-    let whole = ("from post to placed", "us");
+    let whole = axis("from post to placed", "us");
     into.series.push(series("descriptors, whole", BLOCK, whole, &taken.whole_us));
     let Some(at) = crossover(&taken.copying_us, &taken.descriptor_us) else { return };
     let is_window = copying == Way::Store;
     let label = if is_window { CROSSOVER } else { "copying before posting takes less up to" };
-    into.facts.push(fact(label, "B", vec![at as f64]));
+    into.facts.push(Fact::new(label, "B", vec![at as f64]));
     if let Some((bytes, user)) = taken.descriptor_us.first_key_value() {
         let kernel = taken.kernel_us.get(bytes).map(|samples| middle(samples));
-        let user = fact(format!("a descriptor of {bytes} B"), "us", user.clone());
-        into.facts.push(show::beside(user, "through the kernel", kernel));
+        let user = Fact::new(format!("a descriptor of {bytes} B"), "us", user.clone());
+        into.facts.push(user.beside("through the kernel", kernel));
     }
     into.limit = match at {
-        0 => format!("Descriptors take less from a computing thread than {name} at every size."),
+        0 => format!("At every size descriptors take less of a computing thread than {name}."),
         at if taken.copying_us.keys().next_back() == Some(&at) => {
-            format!("Up to the largest size measured, {at} B, {name} take less than descriptors.")
+            format!("Up to the largest size, {}, {name} take less time.", quantity(at as f64, "B"))
         }
-        at => format!("Above {at} B descriptors take less from a computing thread than {name}."),
+        at => format!(
+            "Above {} descriptors take less of a computing thread than {name}.",
+            quantity(at as f64, "B")
+        ),
     };
 }
 

@@ -16,37 +16,37 @@ use serde_json::json;
 
 use super::checked::{Secured, Task, Way};
 use super::incast::{Gather, Sender};
-use super::{checked, flow, incast, show, soak};
+use super::{checked, crowd, flow, incast, show, soak, stores};
+use crate::environment::{Environment, Plan, Simulated};
 use crate::result::Experiment;
-use crate::stage::{Plan, Stage, Theatre};
-use crate::{Trouble, registry};
+use crate::{Error, registry};
 
 const HALF_BYTES: u64 = 1 << 20;
 
 /// Two nodes of plain memory; every turn takes 100 us.
-fn theatre() -> Theatre {
+fn simulated() -> Simulated {
     let lab = Lab::new();
     let [near, far] = ["near", "far"].map(|name| lab.node(name).expect("a new name"));
     joined(Box::new(near), Box::new(far))
 }
 
-fn joined(near: Box<dyn Fabric>, far: Box<dyn Fabric>) -> Theatre {
+fn joined(near: Box<dyn Fabric>, far: Box<dyn Fabric>) -> Simulated {
     let mut now = 0;
     let clock = Box::new(move |_| {
         now += 100_000;
         Some(Moment::from_ns(now))
     });
-    Theatre::open("memory", [near, far], "far", clock, HALF_BYTES).expect("they are in one lab")
+    Simulated::open("memory", [near, far], "far", clock, HALF_BYTES).expect("they are in one lab")
 }
 
 fn plan() -> Plan {
     Plan { rounds: 2, sizes: [8, 4096], soak_seconds: 0.2, ..Plan::new(true) }
 }
 
-fn run(name: &str, theatre: &mut Theatre) -> (Experiment, Result<(), Trouble>) {
+fn run(name: &str, simulated: &mut Simulated) -> (Experiment, Result<(), Error>) {
     let entry = registry::experiments().find(|entry| entry.name == name).expect("an experiment");
     let mut into = Experiment::new(entry.name, entry.about);
-    let ended = (entry.run)(theatre, &plan(), &mut into);
+    let ended = (entry.run)(simulated, &plan(), &mut into);
     (into, ended)
 }
 
@@ -60,8 +60,8 @@ fn every_experiment_between_two_nodes_runs_in_virtual_time_and_says_what_limits(
     for name in
         ["put-get", "combining", "rate", "checked", "stores", "connections", "regions", "soak"]
     {
-        let (result, ended) = run(name, &mut theatre());
-        ended.unwrap_or_else(|trouble| panic!("{name}: {trouble}"));
+        let (result, ended) = run(name, &mut simulated());
+        ended.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!result.limit.is_empty() && !result.facts.is_empty(), "{name}");
         for series in &result.series {
             assert!(!series.points.is_empty(), "{name}, {}", series.label);
@@ -76,19 +76,19 @@ fn every_experiment_between_two_nodes_runs_in_virtual_time_and_says_what_limits(
 #[test]
 fn combining_and_put_against_get_are_equal_to_the_bit_in_virtual_time() {
     for name in ["put-get", "combining", "checked"] {
-        let [one, other] = [(), ()].map(|()| run(name, &mut theatre()).0);
+        let [one, other] = [(), ()].map(|()| run(name, &mut simulated()).0);
         assert_eq!(format!("{one:?}"), format!("{other:?}"), "{name}");
     }
 }
 
 #[test]
 fn a_batch_is_one_doorbell_and_more_to_a_batch_make_more_of_a_turn() {
-    let mut theatre = theatre();
+    let mut simulated = simulated();
     let mut seconds = |combined: u64| {
         let flow = json!({
             "kind": "put", "bytes": 64, "combined": combined, "depth": 1, "batches": 64 / combined,
         });
-        let [near, _] = theatre.trial(flow::NAME, &flow).expect("it runs");
+        let [near, _] = simulated.trial(&flow::TRIAL, &flow).expect("it runs");
         near["seconds"].as_f64().expect("a time")
     };
     let (single, batched) = (seconds(1), seconds(16));
@@ -97,36 +97,36 @@ fn a_batch_is_one_doorbell_and_more_to_a_batch_make_more_of_a_turn() {
 
 #[test]
 fn parameters_that_make_no_sense_are_refused_in_a_sentence() {
-    let mut theatre = theatre();
+    let mut simulated = simulated();
     let one = 1;
-    let flow = |bytes: u64, all: u64| {
+    let of_flow = |bytes: u64, all: u64| {
         let kind = "put";
         json!({ "kind": kind, "bytes": bytes, "combined": one, "depth": one, "batches": all })
     };
-    let crowd = |regions: u64, bytes: u64| {
+    let of_crowd = |regions: u64, bytes: u64| {
         let none = 0;
         json!({ "connections": none, "regions": regions, "bytes": bytes, "puts": one })
     };
-    for (name, parameters) in [
-        ("flow", json!({})),
-        ("flow", flow(0, 1)),
-        ("flow", flow(8, 0)),
-        ("flow", flow(1 << 40, 1)),
-        ("checked", json!({ "way": "checked", "bytes": 0, "blocks": 1 })),
-        ("checked", json!({ "way": "checked", "bytes": 1_u64 << 40, "blocks": 1 })),
-        ("stores", json!({ "way": "store", "bytes": 0, "transfers": 1 })),
-        ("crowd", crowd(0, 64)),
-        ("crowd", crowd(1, 1 << 20)),
-        ("soak", json!({ "seed": 1, "operations": 0, "connections_permille": 0 })),
+    for (kind, parameters) in [
+        (&flow::TRIAL, json!({})),
+        (&flow::TRIAL, of_flow(0, 1)),
+        (&flow::TRIAL, of_flow(8, 0)),
+        (&flow::TRIAL, of_flow(1 << 40, 1)),
+        (&checked::TRIAL, json!({ "way": "checked", "bytes": 0, "blocks": 1 })),
+        (&checked::TRIAL, json!({ "way": "checked", "bytes": 1_u64 << 40, "blocks": 1 })),
+        (&stores::TRIAL, json!({ "way": "store", "bytes": 0, "transfers": 1 })),
+        (&crowd::TRIAL, of_crowd(0, 64)),
+        (&crowd::TRIAL, of_crowd(1, 1 << 20)),
+        (&soak::TRIAL, json!({ "seed": 1, "operations": 0, "connections_permille": 0 })),
     ] {
-        let refused = theatre.trial(name, &parameters).expect_err("it makes no sense");
-        assert!(matches!(refused, Trouble::Input(_)), "{name}: {refused}");
+        let refused = simulated.trial(kind, &parameters).expect_err("it makes no sense");
+        assert!(matches!(refused, Error::Input(_)), "{}: {refused}", kind.name);
     }
     let (result, ended) = {
         let entry = registry::experiments().find(|one| one.name == "put-get").expect("it is");
         let mut into = Experiment::new(entry.name, entry.about);
         let none = Plan { sizes: [1 << 30, 1 << 31], ..plan() };
-        let ended = (entry.run)(&mut theatre, &none, &mut into);
+        let ended = (entry.run)(&mut simulated, &none, &mut into);
         (into, ended)
     };
     assert!(ended.is_err() && result.is_empty());
@@ -207,8 +207,8 @@ impl Fabric for Damaging {
     }
 }
 
-/// A theatre whose link damages every put with this probability, and how often it did.
-fn damaging(chance: f64, seed: u64) -> (Theatre, Rc<RefCell<u64>>) {
+/// A simulated whose link damages every put with this probability, and how often it did.
+fn damaging(chance: f64, seed: u64) -> (Simulated, Rc<RefCell<u64>>) {
     let lab = Lab::new();
     let [near, far] = ["near", "far"].map(|name| lab.node(name).expect("a new name"));
     let count = Rc::new(RefCell::new(0));
@@ -219,40 +219,40 @@ fn damaging(chance: f64, seed: u64) -> (Theatre, Rc<RefCell<u64>>) {
 #[test]
 fn damaged_blocks_are_repeated_until_they_are_right_and_none_is_missing() {
     for (seed, bytes) in [(1, 8), (2, 1000), (3, 65_536)] {
-        let (mut theatre, damages) = damaging(0.3, seed);
+        let (mut simulated, damages) = damaging(0.3, seed);
         let task = Task { way: Way::Checked, bytes, blocks: 100 };
         let (secured, far) =
-            show::trial::<Secured>(&mut theatre, checked::NAME, &task).expect("it ends");
+            show::trial::<Secured>(&mut simulated, &checked::TRIAL, &task).expect("it ends");
         let damaged = *damages.borrow();
         assert!(damaged > 10, "seed {seed}: {damaged} of some 140 blocks were damaged");
         assert_eq!(secured.repeated, damaged, "seed {seed}");
         assert_eq!(far["damaged"].as_u64(), Some(damaged), "seed {seed}");
         assert_eq!(far["accepted"].as_u64(), Some(100), "seed {seed}");
         // The same blocks over a link that does nothing to them: the same bytes were accepted.
-        let (_, whole) =
-            show::trial::<Secured>(&mut self::theatre(), checked::NAME, &task).expect("it ends");
+        let (_, whole) = show::trial::<Secured>(&mut self::simulated(), &checked::TRIAL, &task)
+            .expect("it ends");
         assert_eq!(far["digest"], whole["digest"], "seed {seed}");
     }
 }
 
 #[test]
 fn without_the_check_damage_goes_unseen_and_a_link_that_damages_all_ends_it() {
-    let (mut theatre, damages) = damaging(0.5, 7);
+    let (mut simulated, damages) = damaging(0.5, 7);
     let task = Task { way: Way::Answered, bytes: 256, blocks: 50 };
     let (secured, far) =
-        show::trial::<Secured>(&mut theatre, checked::NAME, &task).expect("it ends");
+        show::trial::<Secured>(&mut simulated, &checked::TRIAL, &task).expect("it ends");
     assert!(*damages.borrow() > 5 && secured.repeated == 0 && far["damaged"] == 0);
-    let (mut theatre, _) = damaging(1.0, 8);
+    let (mut simulated, _) = damaging(1.0, 8);
     let task = Task { way: Way::Checked, bytes: 256, blocks: 50 };
-    let ended = show::trial::<Secured>(&mut theatre, checked::NAME, &task);
+    let ended = show::trial::<Secured>(&mut simulated, &checked::TRIAL, &task);
     let why = ended.expect_err("nothing comes whole").to_string();
     assert!(why.contains("block 0 came damaged 100 times"), "{why}");
 }
 
 #[test]
 fn a_soak_on_a_link_that_damages_ends_with_what_and_the_seed() {
-    let (mut theatre, _) = damaging(0.001, 9);
-    let (result, ended) = run("soak", &mut theatre);
+    let (mut simulated, _) = damaging(0.001, 9);
+    let (result, ended) = run("soak", &mut simulated);
     let why = ended.expect_err("a byte differs").to_string();
     assert!(why.contains("came changed") && why.contains("seed"), "{why}");
     assert!(!result.facts.is_empty());
@@ -263,7 +263,7 @@ fn a_soaks_ledger_counts_every_kind_and_equal_seeds_are_equal_runs() {
     let mut accounts = Vec::new();
     for seed in [1, 1, 2] {
         let slice = json!({ "seed": seed, "operations": 1000, "connections_permille": 20 });
-        let [near, far] = theatre().trial(soak::NAME, &slice).expect("nothing differs");
+        let [near, far] = simulated().trial(&soak::TRIAL, &slice).expect("nothing differs");
         assert_eq!(near["ledger"], far["ledger"], "seed {seed}");
         assert_eq!(near["operations"].as_u64(), Some(1000));
         for kind in ["puts", "messages", "added", "connections"] {
@@ -278,10 +278,10 @@ fn a_soaks_ledger_counts_every_kind_and_equal_seeds_are_equal_runs() {
 
 #[test]
 fn a_crowd_is_gone_when_the_trial_is_over_so_that_the_next_one_finds_room() {
-    let mut theatre = theatre();
+    let mut simulated = simulated();
     for _ in 0..3 {
         let crowd = json!({ "connections": 20, "regions": 3, "bytes": 64, "puts": 500 });
-        let [near, far] = theatre.trial("crowd", &crowd).expect("it runs");
+        let [near, far] = simulated.trial(&crowd::TRIAL, &crowd).expect("it runs");
         assert_eq!(far["broken"], 20);
         assert_eq!(far["heard"], 500);
         assert!(near["setup_seconds"].as_f64() > Some(0.0), "{near}");
@@ -297,7 +297,8 @@ fn an_incast_in_virtual_time_gathers_all_of_everybody_evenly() {
     let mut nodes: Vec<(MemoryFabric, Sender)> = (0..5)
         .map(|number| {
             let mut node = lab.node(&format!("sender-{number}")).expect("a new name");
-            let sender = Sender::new(&mut node, number, ("gather", 5)).expect("it is there");
+            let gathering = incast::Gathering { peer: "gather", key: 5 };
+            let sender = Sender::new(&mut node, &gathering, number).expect("it is there");
             (node, sender)
         })
         .collect();
@@ -320,7 +321,7 @@ fn an_incast_in_virtual_time_gathers_all_of_everybody_evenly() {
 
 #[test]
 fn stores_and_descriptors_are_told_apart_and_the_crossover_is_a_size() {
-    let (result, ended) = run("stores", &mut theatre());
+    let (result, ended) = run("stores", &mut simulated());
     ended.expect("the lab maps windows");
     let crossover = value(&result, super::stores::CROSSOVER);
     assert!((0.0..=4096.0).contains(&crossover), "{crossover}");

@@ -13,19 +13,19 @@ const CONFIRMATIONS: u32 = 2;
 /// A trial at a rate counts when the sender reached this share of it. (assumed)
 const KEPT: f64 = 0.95;
 
-/// What came of sending.
+/// The counts of a flow of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
     /// Datagrams sent.
     pub sent: u64,
     /// Datagrams that arrived.
     pub arrived: u64,
-    /// How long it was sent \[s\].
+    /// The time of sending \[s\].
     pub seconds: f64,
 }
 
 impl Flow {
-    /// What arrived, and the share that did not.
+    /// Returns the rate that arrived, and the share that was lost.
     #[must_use]
     pub fn number(&self, cell: &Cell) -> Number {
         let lost = self.sent.saturating_sub(self.arrived) as f64 * 100.0;
@@ -64,7 +64,7 @@ pub fn loss_free(
         trials_max: TRIALS_MAX,
     });
     while let Some(rate) = search.next() {
-        search.tell(trial(Some(rate))?.verdict(rate));
+        search.record(trial(Some(rate))?.verdict(rate));
     }
     let found = search.found();
     if found.rate <= 0.0 {

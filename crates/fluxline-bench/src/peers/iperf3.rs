@@ -7,12 +7,12 @@ use std::fs;
 use serde_json::Value;
 
 use super::flow::{Flow, loss_free};
-use super::program::{Pair, Program, command, own_version};
+use super::program::{Listens, Pair, Program, command, own_version};
 use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program =
     Program { names: &["iperf3"], package: "iperf3", install: "apt-get install iperf3" };
-/// How long it sends \[s\]: it takes whole seconds.
+/// The time that it sends \[s\]: it takes whole seconds.
 const SECONDS: &str = "1";
 /// Buffer asked for \[byte\], where the host allows so much: as ours asks for.
 const BUFFER_BYTES: u64 = 64 << 20;
@@ -39,7 +39,7 @@ impl Iperf3 {
         let mut pair = Pair {
             name: "iperf3",
             server,
-            listens: (Path::Tcp, port),
+            listens: Listens { path: Path::Tcp, port },
             client,
             is_interrupted: false,
         };
@@ -116,7 +116,7 @@ fn document(text: &str) -> Result<Value, NoNumber> {
     }
 }
 
-/// What the receiver of a stream got \[bit/s\].
+/// Reads the rate of a stream at its receiver \[bit/s\].
 fn bits(text: &str) -> Result<f64, NoNumber> {
     let document = document(text)?;
     let found = document["end"]["sum_received"]["bits_per_second"].as_f64();
@@ -124,8 +124,8 @@ fn bits(text: &str) -> Result<f64, NoNumber> {
     found.filter(|bits| *bits > 0.0).ok_or_else(missing)
 }
 
-/// Datagrams sent and received. What its receiver lost before the last that came it tells; what it
-/// lost after that only the sender's count shows, so both ends' counts are read.
+/// Reads the datagrams sent and received. Its receiver reports losses before the last datagram that
+/// arrived; losses after that show only in the sender's count, so both counts are read.
 fn flow(text: &str, bytes: u64) -> Result<Flow, NoNumber> {
     let document = document(text)?;
     let end = |side: &str, name: &str| document["end"][side][name].as_f64();
@@ -147,7 +147,7 @@ mod tests {
     fn why(error: NoNumber) -> String {
         match error {
             NoNumber::Failed(why) => why,
-            NoNumber::Over(trouble) => panic!("{trouble}"),
+            NoNumber::Over(error) => panic!("{error}"),
         }
     }
 

@@ -1,7 +1,7 @@
 //! libfabric: round trips on shared memory, UDP and TCP, by fi_pingpong.
 //! Source: fi_pingpong(1), of version 1.17.
 
-use super::program::{Pair, Program, command, on_path, own_version};
+use super::program::{Listens, Pair, Program, command, on_path, own_version};
 use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program = Program {
@@ -74,7 +74,7 @@ impl Contender for Libfabric {
         let mut pair = Pair {
             name: "fi_pingpong",
             server: at("-B", run.cores[1]),
-            listens: (Path::Tcp, port),
+            listens: Listens { path: Path::Tcp, port },
             client,
             is_interrupted: false,
         };

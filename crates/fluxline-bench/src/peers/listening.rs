@@ -1,5 +1,5 @@
-//! Whether a port of this host has a listener: a server is ready then, and not after some fixed
-//! time, which is too short on a busy machine and too long on any other.
+//! Checks whether a port of this host has a listener: then a server is ready. A fixed time would be
+//! too short on a busy machine and too long on an idle one.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
@@ -11,7 +11,7 @@ const LISTEN: &str = "0A";
 /// Ports that are tried for one that is free for TCP and UDP.
 const TRIES: u32 = 100;
 
-/// Whether a program listens on this port, by TCP, or for [`Path::Udp`] by UDP.
+/// Returns true if a program listens on this port, by TCP, or for [`Path::Udp`] by UDP.
 #[must_use]
 pub fn is_open(path: Path, port: u16) -> bool {
     let files = if path == Path::Udp { ["udp", "udp6"] } else { ["tcp", "tcp6"] };

@@ -6,6 +6,7 @@
 //! file per peer: how it is found, called and read. Peers' programs are started on the cores that
 //! ours runs on ([`program`]), and are over when the benchmark is.
 
+mod built;
 pub mod flow;
 pub mod iperf3;
 pub mod libfabric;
@@ -13,6 +14,7 @@ pub mod listening;
 pub mod netpipe;
 pub mod ours;
 pub mod program;
+pub mod ring;
 pub mod rounds;
 pub mod sockperf;
 pub mod spead2;
@@ -21,9 +23,9 @@ pub mod ucx;
 
 use std::time::Duration;
 
-use crate::{Stop, Trouble};
+use crate::{Error, Stop};
 
-/// What bytes cross.
+/// The medium between the two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Path {
     /// Memory that two processes share.
@@ -35,7 +37,7 @@ pub enum Path {
 }
 
 impl Path {
-    /// As people write it.
+    /// Returns its name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,7 +48,7 @@ impl Path {
     }
 }
 
-/// What is measured.
+/// The quantity that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantity {
     /// Half a round trip \[us\].
@@ -60,7 +62,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// As people write it.
+    /// Returns its name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,7 +73,7 @@ impl Quantity {
         }
     }
 
-    /// Its unit.
+    /// Returns its unit.
     #[must_use]
     pub fn unit(self) -> &'static str {
         if self == Quantity::Trip { "us" } else { "Gb/s" }
@@ -81,22 +83,31 @@ impl Quantity {
 /// One number to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
-    /// What.
+    /// The quantity.
     pub quantity: Quantity,
-    /// On what.
+    /// The medium.
     pub path: Path,
     /// Size of a message, or a datagram's payload \[byte\].
     pub bytes: u64,
 }
 
 impl Cell {
-    /// Messages at \[Gb/s\] when so many pass in a second.
+    /// Converts half a round trip \[ns\], or messages per second, into the quantity's unit.
+    #[must_use]
+    pub fn number(&self, value: f64) -> Number {
+        match self.quantity {
+            Quantity::Trip => (value / 1e3).into(),
+            _ => self.gigabits(value).into(),
+        }
+    }
+
+    /// Converts messages per second into Gb/s.
     #[must_use]
     pub fn gigabits(&self, messages_per_second: f64) -> f64 {
         messages_per_second * self.bytes as f64 * 8e-9
     }
 
-    /// How many messages are sent: enough for a median, few enough for a busy machine.
+    /// Returns the number of messages: enough for a median, few enough for a busy machine.
     ///
     /// Assumed: 200 round trips in a first look (two programs that spin on cores which others use
     /// too take a time slice for each), 10 000 else; a tenth of long ones; streams of 32 MiB, or
@@ -143,21 +154,21 @@ pub fn cells(quick: bool) -> Vec<Cell> {
     cells
 }
 
-/// How a run goes.
+/// The parameters of a run.
 pub struct Run<'a> {
     /// The core that sends and measures, and the other's.
     pub cores: [usize; 2],
     /// A first look.
     pub quick: bool,
-    /// When it is over.
+    /// Set when the user interrupts.
     pub stop: &'a Stop,
-    /// How long a program may take for one cell.
+    /// The time limit of a program for one cell.
     pub limit: Duration,
 }
 
-/// How long a peer may take for a cell. Assumed: twenty times what each takes on an idle machine.
+/// The time limit of a peer for a cell. Assumed: twenty times its time on an idle machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The same for a first look, which shall not wait for one that hangs.
+/// The same with `--quick`, which must not wait long for a peer that hangs.
 const QUICK_LIMIT: Duration = Duration::from_secs(15);
 
 impl<'a> Run<'a> {
@@ -168,7 +179,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a contender measured of a cell.
+/// The number of a contender in a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number {
     /// In the quantity's unit.
@@ -183,81 +194,82 @@ impl From<f64> for Number {
     }
 }
 
-/// Why there is no number.
+/// The reason why there is no number.
 #[derive(Debug)]
 pub enum NoNumber {
-    /// It failed, in a few words.
+    /// It failed; the reason in a few words.
     Failed(String),
     /// The benchmark is over.
-    Over(Trouble),
+    Over(Error),
 }
 
-impl From<Trouble> for NoNumber {
-    fn from(trouble: Trouble) -> NoNumber {
-        match trouble {
-            Trouble::Interrupted => NoNumber::Over(trouble),
-            trouble => NoNumber::Failed(trouble.to_string()),
+impl From<Error> for NoNumber {
+    fn from(error: Error) -> NoNumber {
+        match error {
+            Error::Interrupted => NoNumber::Over(error),
+            error => NoNumber::Failed(error.to_string()),
         }
     }
 }
 
-/// Whether a contender is there.
+/// The presence of a contender on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It is, in that version.
+    /// It is installed in this version.
     Version(String),
-    /// It is not, and what to do.
+    /// It is not installed, and how to install it.
     Absent(String),
 }
 
-/// How a contender does a cell.
+/// The way a contender measures a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// What in its work is not as in ours; empty: nothing that is known.
+    /// The differences of its work from ours; empty: none is known.
     pub note: &'static str,
-    /// Whether it may be called better or worse than ours for it.
+    /// True: its work equals ours, so the two may be ranked.
     pub is_equal: bool,
 }
 
 impl Offer {
-    /// Equal work, as far as the note goes.
+    /// Offers equal work, apart from the note.
     #[must_use]
     pub const fn equal(note: &'static str) -> Option<Offer> {
         Some(Offer { note, is_equal: true })
     }
 
-    /// Other work: shown, and not ranked.
+    /// Offers other work: shown, and not ranked.
     #[must_use]
     pub const fn unequal(note: &'static str) -> Option<Offer> {
         Some(Offer { note, is_equal: false })
     }
 }
 
-/// Who measures cells.
+/// A program or library that measures cells.
 pub trait Contender {
-    /// What `--only` calls it: `ucx`. Several contenders may be of one peer.
+    /// Returns its name for `--only`: `ucx`. One peer may have several contenders.
     fn peer(&self) -> &'static str;
 
-    /// What its rows are called: `UCX tag (posix)`.
+    /// Returns the name of its rows: `UCX tag (posix)`.
     fn name(&self) -> &'static str;
 
-    /// Whether it is there.
+    /// Returns its version, or how to install it.
     fn presence(&self) -> Presence;
 
-    /// How it does a cell; `None`: it does not. A first look may leave out what takes long.
+    /// Offers to measure a cell; `None`: it cannot. With `quick` it may leave out slow cells.
     fn offer(&self, cell: &Cell, quick: bool) -> Option<Offer>;
 
     /// Measures a cell that it offers.
     fn measure(&mut self, cell: &Cell, run: &Run<'_>) -> Result<Number, NoNumber>;
 }
 
-/// What `--only` calls ours; ours is measured whoever else is.
+/// The name of ours for `--only`; ours is always measured.
 pub const OURS: &str = "fluxline";
 
-/// The contenders of this crate; ours first.
+/// Lists all contenders, ours first. The first of ours in a cell is what the others are compared
+/// with.
 #[must_use]
 pub fn contenders() -> Vec<Box<dyn Contender>> {
-    let mut all: Vec<Box<dyn Contender>> = Vec::new();
+    let mut all = ring::contenders();
     all.extend(ours::contenders());
     all.push(Box::new(iperf3::Iperf3::find()));
     all.push(Box::new(sockperf::Sockperf::find()));
@@ -265,6 +277,7 @@ pub fn contenders() -> Vec<Box<dyn Contender>> {
     all.extend(ucx::contenders());
     all.push(Box::new(libfabric::Libfabric::find()));
     all.push(Box::new(spead2::Spead2::find()));
+    all.extend(built::contenders());
     all
 }
 

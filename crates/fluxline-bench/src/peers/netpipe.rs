@@ -1,7 +1,7 @@
 //! NetPIPE over TCP (NPtcp): round trips and streams of one size.
 //! Source: its usage, of version 3.7.2.
 
-use super::program::{Pair, Program, command};
+use super::program::{Listens, Pair, Program, command};
 use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program = Program {
@@ -64,7 +64,7 @@ impl Contender for Netpipe {
         let mut pair = Pair {
             name: "NPtcp",
             server: at(run.cores[1]),
-            listens: (Path::Tcp, port),
+            listens: Listens { path: Path::Tcp, port },
             client,
             is_interrupted: false,
         };

@@ -10,23 +10,23 @@ use serde_json::Value;
 
 use super::flow::{Flow, loss_free};
 use super::{Cell, Contender, NoNumber, Number, OURS, Offer, Path, Presence, Quantity, Run};
-use crate::Trouble;
-use crate::datagrams::laboratory::{Laboratory, OnStage};
+use crate::Error;
+use crate::datagrams::ends::{Ends, Remote};
 use crate::datagrams::message::Path as Way;
 use crate::datagrams::setting::{SINGLE, Setting, TRAINS};
+use crate::environment::{Conversation, Environment};
 use crate::pingpong::{self, Measured, Mode, Task, exchange, tcp};
 use crate::real::{Link, Local, Near, NearConfig};
-use crate::stage::{Stage, Talk};
 
 /// Trials of a stream, of which the shortest counts; of round trips there is one.
 /// Source: NetPIPE, netpipe.c.
 const TRIALS: u32 = 3;
-/// How long datagrams are sent: as long as peers do.
+/// The time that datagrams are sent, as long as peers send.
 const FLOOD: Duration = Duration::from_secs(1);
-/// The same in a first look.
+/// The same with `--quick`.
 const QUICK_FLOOD: Duration = Duration::from_millis(300);
 
-/// One way of ours.
+/// One of our contenders.
 struct Ours {
     name: &'static str,
     kind: Kind,
@@ -42,7 +42,7 @@ enum Kind {
     Datagrams(Way),
 }
 
-/// All ways.
+/// Lists our contenders but the ring.
 #[must_use]
 pub fn contenders() -> Vec<Box<dyn Contender>> {
     let way = |name, kind| -> Box<dyn Contender> { Box::new(Ours { name, kind }) };
@@ -102,11 +102,11 @@ impl Contender for Ours {
     }
 }
 
-/// What is measured on a link that is open.
-type Work<'a, T> = &'a (dyn Fn(&mut Near) -> Result<T, Trouble> + Sync);
+/// A measurement on an open link.
+pub(super) type Work<'a, T> = &'a (dyn Fn(&mut Near) -> Result<T, Error> + Sync);
 
 /// Starts the other process, has `work` measure in a thread that is pinned, ends both.
-fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) -> Result<T, Trouble> {
+pub(super) fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) -> Result<T, Error> {
     let address = Ipv4Addr::LOCALHOST.into();
     let link = match cell.path {
         Path::Shm => Link::Shm,
@@ -131,10 +131,10 @@ fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) -> Result<T, 
         });
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
-    ended.map_err(|trouble| match trouble {
+    ended.map_err(|error| match error {
         // How a process ended that was started here is known better.
-        Trouble::PeerGone { .. } => local.died().unwrap_or(trouble),
-        _ => trouble,
+        Error::PeerGone { .. } => local.died().unwrap_or(error),
+        _ => error,
     })
 }
 
@@ -142,7 +142,7 @@ fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) -> Result<T, 
 const CELL_LIMIT_MS: u64 = 2000;
 
 /// Half a round trip \[us\], or a stream \[Gb/s\].
-fn exchange(near: &mut Near, cell: &Cell, kind: Kind, run: &Run<'_>) -> Result<f64, Trouble> {
+fn exchange(near: &mut Near, cell: &Cell, kind: Kind, run: &Run<'_>) -> Result<f64, Error> {
     let is_trip = cell.quantity == Quantity::Trip;
     let task = Task {
         mode: if is_trip { Mode::PingPong } else { Mode::Stream },
@@ -155,7 +155,7 @@ fn exchange(near: &mut Near, cell: &Cell, kind: Kind, run: &Run<'_>) -> Result<f
         limit_ms: CELL_LIMIT_MS,
     };
     let measured = if kind == Kind::Tcp { by_tcp(near, &task)? } else { by_fabric(near, &task)? };
-    let nothing = || Trouble::Garbled { what: "no result".to_owned() };
+    let nothing = || Error::Garbled { what: "no result".to_owned() };
     if is_trip {
         let [median_ns, ..] = measured.repeat_ns.ok_or_else(nothing)?;
         return Ok(median_ns as f64 / 2e3);
@@ -164,24 +164,24 @@ fn exchange(near: &mut Near, cell: &Cell, kind: Kind, run: &Run<'_>) -> Result<f
     if seconds > 0.0 { Ok(cell.gigabits(1.0 / seconds)) } else { Err(nothing()) }
 }
 
-fn by_fabric(near: &mut Near, task: &Task) -> Result<Measured, Trouble> {
+fn by_fabric(near: &mut Near, task: &Task) -> Result<Measured, Error> {
     let parameters = serde_json::to_value(task).unwrap_or_default();
-    let [here, there] = near.trial(exchange::NAME, &parameters)?;
+    let [here, there] = near.trial(&exchange::TRIAL, &parameters)?;
     serde_json::from_value(if task.mode == Mode::Stream { there } else { here })
-        .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+        .map_err(|error| Error::Garbled { what: format!("no result ({error})") })
 }
 
-fn by_tcp(near: &mut Near, task: &Task) -> Result<Measured, Trouble> {
+fn by_tcp(near: &mut Near, task: &Task) -> Result<Measured, Error> {
     let address = Ipv4Addr::LOCALHOST.into();
     let parameters = serde_json::json!({ "address": address });
     let mut measured = None;
-    near.call(tcp::NAME, &parameters, &mut |talk: &mut dyn Talk| {
-        let mut end = tcp::connect(address, talk)?;
-        measured = Some(tcp::measure(&mut end, task, talk)?);
-        talk.tell(&Value::Null)?;
+    near.call(&tcp::SERVICE, &parameters, &mut |conversation: &mut dyn Conversation| {
+        let mut end = tcp::connect(address, conversation)?;
+        measured = Some(tcp::measure(&mut end, task, conversation)?);
+        conversation.send(&Value::Null)?;
         Ok(Value::Null)
     })?;
-    measured.ok_or_else(|| Trouble::Garbled { what: "no result".to_owned() })
+    measured.ok_or_else(|| Error::Garbled { what: "no result".to_owned() })
 }
 
 fn flood(
@@ -190,14 +190,14 @@ fn flood(
     way: Way,
     rate: Option<f64>,
     run: &Run<'_>,
-) -> Result<Flow, Trouble> {
-    let mut laboratory = OnStage::new(near)?;
-    let setting = Setting::find(&mut laboratory)?;
+) -> Result<Flow, Error> {
+    let mut ends = Remote::new(near)?;
+    let setting = Setting::find(&mut ends)?;
     let length = if run.quick { QUICK_FLOOD } else { FLOOD };
     let mut plan = setting.trial(way, cell.bytes as usize, rate, length);
     let [here, there] = run.cores.map(Some);
     (plan.sender_cores, plan.receiver_core) = (vec![here], there);
-    let trial = laboratory.trial(plan)?;
+    let trial = ends.trial(plan)?;
     let sent = trial.sent_datagrams();
     let seconds = sent as f64 / trial.sent_rate().max(1e-9);
     Ok(Flow { sent, arrived: sent.saturating_sub(trial.lost()), seconds })

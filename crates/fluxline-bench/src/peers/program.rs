@@ -12,38 +12,38 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use super::{NoNumber, Path, Presence, Run, listening};
-use crate::Trouble;
+use crate::Error;
 
-/// How long a server is given to end after its client.
+/// A server ends within this time after its client.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
-/// How long a server is given until it listens.
+/// A server listens within this time.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks at a program.
 const LOOK: Duration = Duration::from_millis(5);
-/// How much of what a program says is kept \[byte\]; more is not read by anybody.
+/// The output of a program that is kept \[byte\]; the rest is discarded.
 const SAID_BYTES_MAX: u64 = 4 << 20;
-/// How long what a program that has ended said may take to be read.
+/// The output of a program that has ended is read within this time.
 const READ_LIMIT: Duration = Duration::from_secs(5);
 
 /// A program of a peer, and what brings it.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// What it may be called.
+    /// Its possible names.
     pub names: &'static [&'static str],
     /// The Debian package that has it; empty: none.
     pub package: &'static str,
-    /// How it is installed.
+    /// The command that installs it.
     pub install: &'static str,
 }
 
 impl Program {
-    /// Where it is, by the first of its names that is on the path.
+    /// Finds it on the path by the first of its names.
     #[must_use]
     pub fn find(&self) -> Option<PathBuf> {
         self.names.iter().find_map(|name| on_path(name))
     }
 
-    /// Whether it is there, by its package's version where `own` gives none.
+    /// Returns its version, from its package if `own` gives none, or how to install it.
     #[must_use]
     pub fn presence(&self, own: impl FnOnce(&PathBuf) -> Option<String>) -> Presence {
         let Some(path) = self.find() else {
@@ -54,7 +54,7 @@ impl Program {
     }
 }
 
-/// Where a program is on the path.
+/// Finds a program on the path.
 #[must_use]
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -84,7 +84,7 @@ fn version_in(text: &str) -> Option<String> {
     Some(found.trim_end_matches([',', ';']).to_owned())
 }
 
-/// What a program said, and how it ended.
+/// The output of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// On standard output.
@@ -94,7 +94,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// Its last words, for a sentence about why it failed.
+    /// Returns its last words, for the sentence about its failure.
     #[must_use]
     pub fn last_words(&self) -> String {
         let mut lines = self.errors.lines().chain(self.out.lines()).map(str::trim);
@@ -170,7 +170,7 @@ impl Running {
         let began = Instant::now();
         loop {
             if run.stop.is_over() {
-                return Err(NoNumber::Over(Trouble::Interrupted));
+                return Err(NoNumber::Over(Error::Interrupted));
             }
             match self.child.try_wait() {
                 Ok(Some(status)) => return Ok(status),
@@ -184,11 +184,11 @@ impl Running {
     }
 
     /// Waits until it listens. Errors: it ends, or does not listen for long.
-    fn listens(&mut self, (path, port): (Path, u16), run: &Run<'_>) -> Result<(), NoNumber> {
+    fn wait_until(&mut self, listens: Listens, run: &Run<'_>) -> Result<(), NoNumber> {
         let began = Instant::now();
-        while !listening::is_open(path, port) {
+        while !listening::is_open(listens.path, listens.port) {
             if run.stop.is_over() {
-                return Err(NoNumber::Over(Trouble::Interrupted));
+                return Err(NoNumber::Over(Error::Interrupted));
             }
             if matches!(self.child.try_wait(), Ok(Some(_))) {
                 let words = self.said().last_words();
@@ -202,7 +202,7 @@ impl Running {
         Ok(())
     }
 
-    /// What it said, when it has ended.
+    /// Returns its output after its end.
     fn said(&mut self) -> Said {
         let read = |from: &Receiver<String>| from.recv_timeout(READ_LIMIT).unwrap_or_default();
         Said { out: read(&self.out), errors: read(&self.errors) }
@@ -231,14 +231,23 @@ pub fn output(name: &str, command: &mut Command, run: &Run<'_>) -> Result<Said, 
     }
 }
 
+/// The port on which a server listens.
+#[derive(Clone, Copy, Debug)]
+pub struct Listens {
+    /// TCP or UDP.
+    pub path: Path,
+    /// The port.
+    pub port: u16,
+}
+
 /// A server and its client.
 pub struct Pair<'a> {
-    /// What the peer is called.
+    /// The name of the peer.
     pub name: &'a str,
     /// The server, and where it listens before the client may come.
     pub server: Command,
     /// Its address.
-    pub listens: (Path, u16),
+    pub listens: Listens,
     /// The client.
     pub client: Command,
     /// The server goes on until it is asked to end.
@@ -251,7 +260,7 @@ impl Pair<'_> {
     /// Errors: one fails, or takes too long. Whichever still runs is killed.
     pub fn run(&mut self, run: &Run<'_>) -> Result<[Said; 2], NoNumber> {
         let mut server = start(self.name, &mut self.server)?;
-        server.listens(self.listens, run)?;
+        server.wait_until(self.listens, run)?;
         let client = output(self.name, &mut self.client, run)?;
         if self.is_interrupted {
             server.interrupt();
@@ -259,7 +268,7 @@ impl Pair<'_> {
         // One that is killed while it cleans up leaves files in shared memory.
         let there = match server.wait(ENDS_WITHIN, run) {
             Ok(_) => server.said(),
-            Err(NoNumber::Over(trouble)) => return Err(NoNumber::Over(trouble)),
+            Err(NoNumber::Over(error)) => return Err(NoNumber::Over(error)),
             Err(NoNumber::Failed(_)) => Said::default(),
         };
         Ok([client, there])
@@ -342,7 +351,7 @@ mod tests {
     fn an_interrupt_ends_the_wait_at_once() {
         let stop = Stop::on(std::sync::Arc::new(true.into()));
         let ended = output("peer", &mut shell("exec sleep 60"), &run(&stop));
-        assert!(matches!(ended, Err(NoNumber::Over(Trouble::Interrupted))));
+        assert!(matches!(ended, Err(NoNumber::Over(Error::Interrupted))));
     }
 
     #[test]
@@ -351,7 +360,7 @@ mod tests {
         let mut pair = Pair {
             name: "peer",
             server: shell("echo 'error: port taken' >&2; exit 1"),
-            listens: (Path::Tcp, 1),
+            listens: Listens { path: Path::Tcp, port: 1 },
             client: shell("exit 0"),
             is_interrupted: false,
         };

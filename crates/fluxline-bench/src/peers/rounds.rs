@@ -2,10 +2,10 @@
 //! the machine for a while disturbs all of them.
 
 use super::{Cell, Contender, NoNumber, OURS, Presence, Run};
-use crate::Trouble;
+use crate::Error;
 use crate::result::Contest;
 
-/// What is measured: cells in order, and who measures each.
+/// The cells in order, and the contenders of each.
 pub struct Agenda {
     contenders: Vec<Box<dyn Contender>>,
     contests: Vec<(Cell, usize, Contest)>,
@@ -37,7 +37,7 @@ impl Agenda {
         self.contests.len()
     }
 
-    /// Measures; `step` is told what comes next. What was measured is kept when it ends early.
+    /// Measures all rounds; `step` gets the name of each step. Results are kept if it ends early.
     ///
     /// Errors: interrupted. A contender that fails has no number in that round, and a sentence.
     pub fn run(
@@ -45,7 +45,7 @@ impl Agenda {
         rounds: u32,
         run: &Run<'_>,
         mut step: impl FnMut(&str),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         for _ in 0..rounds {
             for (cell, place, contest) in &mut self.contests {
                 run.stop.check()?;
@@ -59,14 +59,14 @@ impl Agenda {
                         contest.lost.extend(number.lost);
                     }
                     Err(NoNumber::Failed(why)) => contest.failed = why,
-                    Err(NoNumber::Over(trouble)) => return Err(trouble),
+                    Err(NoNumber::Over(error)) => return Err(error),
                 }
             }
         }
         Ok(())
     }
 
-    /// What was measured.
+    /// Returns the results.
     #[must_use]
     pub fn contests(self) -> Vec<(Cell, Contest)> {
         self.contests.into_iter().map(|(cell, _, contest)| (cell, contest)).collect()
@@ -102,14 +102,14 @@ mod tests {
     const TRIP: Cell = Cell { quantity: Quantity::Trip, path: Path::Shm, bytes: 8 };
     const STREAM: Cell = Cell { quantity: Quantity::Stream, ..TRIP };
 
-    struct Told {
+    struct Scripted {
         name: &'static str,
         peer: &'static str,
         streams: bool,
         log: Rc<RefCell<Vec<&'static str>>>,
     }
 
-    impl Contender for Told {
+    impl Contender for Scripted {
         fn peer(&self) -> &'static str {
             self.peer
         }
@@ -136,14 +136,14 @@ mod tests {
     }
 
     fn all(log: &Rc<RefCell<Vec<&'static str>>>) -> Vec<Box<dyn Contender>> {
-        let told = |name, peer, streams| -> Box<dyn Contender> {
-            Box::new(Told { name, peer, streams, log: Rc::clone(log) })
+        let scripted = |name, peer, streams| -> Box<dyn Contender> {
+            Box::new(Scripted { name, peer, streams, log: Rc::clone(log) })
         };
         vec![
-            told("ours", OURS, true),
-            told("peer", "peer", false),
-            told("fails", "fails", false),
-            told("absent", "absent", true),
+            scripted("ours", OURS, true),
+            scripted("peer", "peer", false),
+            scripted("fails", "fails", false),
+            scripted("absent", "absent", true),
         ]
     }
 
@@ -172,7 +172,7 @@ mod tests {
             steps += 1;
             flag.store(steps > 4, std::sync::atomic::Ordering::Relaxed);
         });
-        assert!(matches!(ended, Err(Trouble::Interrupted)));
+        assert!(matches!(ended, Err(Error::Interrupted)));
         assert_eq!(agenda.contests()[0].1.samples.len(), 2);
     }
 }

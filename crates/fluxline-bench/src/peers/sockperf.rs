@@ -5,14 +5,14 @@ use std::process::Command;
 
 use super::flow::{Flow, loss_free};
 use super::iperf3::buffer_bytes;
-use super::program::{Pair, Program, Said, command, own_version};
+use super::program::{Listens, Pair, Program, Said, command, own_version};
 use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program =
     Program { names: &["sockperf"], package: "sockperf", install: "apt-get install sockperf" };
 /// Its least message, for its header, and its longest \[byte\].
 const BYTES: std::ops::RangeInclusive<u64> = 14..=65_507;
-/// How long it sends \[s\]: it takes whole seconds.
+/// The time that it sends \[s\]: it takes whole seconds.
 const SECONDS: &str = "1";
 
 /// sockperf.
@@ -27,7 +27,7 @@ impl Sockperf {
         Sockperf { presence: PROGRAM.presence(|path| own_version(path, "--version")) }
     }
 
-    /// What client and server say; the client does `what`.
+    /// Runs client and server, and returns their output; the client does `what`.
     fn run(&self, cell: &Cell, what: &[&str], run: &Run<'_>) -> Result<[Said; 2], NoNumber> {
         let path = PROGRAM.find().ok_or_else(|| NoNumber::Failed("it is gone".to_owned()))?;
         let port = listening::free_port()?;
@@ -46,7 +46,7 @@ impl Sockperf {
         let mut pair = Pair {
             name: "sockperf",
             server: at(&["sr"], run.cores[1]),
-            listens: (cell.path, port),
+            listens: Listens { path: cell.path, port },
             client,
             is_interrupted: true,
         };
@@ -120,7 +120,7 @@ fn no_number(text: &str) -> String {
     format!("sockperf: no number ({last})")
 }
 
-/// What the client sent, and what the server got, which it says when it is interrupted.
+/// Reads the counts of the client, and of the server, which prints them when it is interrupted.
 fn flow(client: &str, server: &str) -> Result<Flow, NoNumber> {
     let sent = behind(client, "Total of");
     let seconds = behind(client, "messages sent in").filter(|seconds| *seconds > 0.0);

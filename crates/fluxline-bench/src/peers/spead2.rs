@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::program::{Pair, Program, command};
+use super::program::{Listens, Pair, Program, command};
 use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program = Program {
@@ -68,7 +68,7 @@ impl Contender for Spead2 {
         let mut pair = Pair {
             name: "spead2_bench",
             server,
-            listens: (Path::Tcp, port),
+            listens: Listens { path: Path::Tcp, port },
             client,
             is_interrupted: true,
         };

@@ -1,57 +1,13 @@
-//! Contests as experiments of the report, and as lines: each contender beside ours.
+//! Turns contests into experiments of the report, and into lines for a terminal.
 
 use super::Cell;
-use crate::page::short;
+use crate::contest::{best, comparison, lost, ours};
+use crate::page::words::{self, quantity};
 use crate::result::{Contest, Experiment, Fact, Point, Series};
-use crate::statistics::{Better, Summary, Verdict, compare, median};
+use crate::statistics::Summary;
 
-/// The first of ours in the same cell, which all others are held against.
-fn ours<'a>(of: &Contest, all: &'a [Contest]) -> Option<&'a Contest> {
-    all.iter().find(|one| one.is_ours && one.is_equal && one.is_same_cell(of))
-}
-
-/// How ours does beside a contender.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Beside {
-    /// Ours by theirs.
-    pub ratio: f64,
-    /// In words.
-    pub verdict: &'static str,
-    /// Ours is better, or worse; else not told apart.
-    pub is_better: Option<bool>,
-}
-
-/// Holds ours against a contender; `None`: it is ours, or one has no number.
-#[must_use]
-pub fn beside(contest: &Contest, all: &[Contest]) -> Option<Beside> {
-    let ours = ours(contest, all).filter(|ours| *ours != contest)?;
-    let ratio = median(&ours.samples)? / median(&contest.samples)?;
-    if !contest.is_equal {
-        return Some(Beside { ratio, verdict: "not equal work", is_better: None });
-    }
-    let found = compare(&contest.samples, &ours.samples, Better::by_unit(&contest.unit));
-    let (verdict, is_better) = match found {
-        Verdict::Better => ("different: fluxline better", Some(true)),
-        Verdict::Worse => ("different: fluxline worse", Some(false)),
-        Verdict::Same => ("not different in the noise", None),
-        Verdict::Unknown => ("too few rounds to say", None),
-    };
-    Some(Beside { ratio, verdict, is_better })
-}
-
-/// The best peer of equal work in the cell of `ours`: its name and median.
-fn best(ours: &Contest, all: &[Contest]) -> Option<(String, f64)> {
-    let peers = all.iter().filter(|one| !one.is_ours && one.is_equal && one.is_same_cell(ours));
-    let medians = peers.filter_map(|one| Some((one.contender.clone(), median(&one.samples)?)));
-    let order = |a: &(String, f64), b: &(String, f64)| a.1.total_cmp(&b.1);
-    match Better::by_unit(&ours.unit) {
-        Better::Lower => medians.min_by(order),
-        Better::Higher => medians.max_by(order),
-    }
-}
-
-/// One experiment for each quantity and path: facts are ours beside the best peer, contests all,
-/// series each contender's against the size.
+/// Makes one experiment for each quantity and path. Its facts are ours beside the best peer, its
+/// contests are all contenders, its series are each contender's numbers against the size.
 #[must_use]
 pub fn experiments(measured: &[(Cell, Contest)]) -> Vec<Experiment> {
     let mut experiments: Vec<Experiment> = Vec::new();
@@ -66,11 +22,10 @@ pub fn experiments(measured: &[(Cell, Contest)]) -> Vec<Experiment> {
         into.contests.push(contest.clone());
         add_to_series(contest, &mut into.series);
         if ours(contest, &all) == Some(contest) && !contest.samples.is_empty() {
+            let label = format!("{} over {}, {} B", contest.quantity, contest.path, contest.bytes);
             into.facts.push(Fact {
-                label: format!("{} over {}, {} B", contest.quantity, contest.path, contest.bytes),
-                unit: contest.unit.clone(),
-                samples: contest.samples.clone(),
                 beside: best(contest, &all),
+                ..Fact::new(label, &contest.unit, contest.samples.clone())
             });
         }
     }
@@ -109,7 +64,7 @@ fn add_to_series(contest: &Contest, all: &mut Vec<Series>) {
     });
 }
 
-/// The contests of an experiment as lines that line up.
+/// Writes the contests of an experiment as aligned lines.
 #[must_use]
 pub fn lines(experiment: &Experiment) -> Vec<String> {
     let all = &experiment.contests;
@@ -118,8 +73,9 @@ pub fn lines(experiment: &Experiment) -> Vec<String> {
     let mut last: Option<&Contest> = None;
     for contest in all {
         if !last.is_some_and(|last| last.is_same_cell(contest)) {
-            let Contest { quantity, path, bytes, unit, .. } = contest;
-            lines.push(format!("{quantity} over {path}, {bytes} B [{unit}]"));
+            let Contest { quantity, path, bytes, .. } = contest;
+            let bytes = words::quantity(*bytes as f64, "B");
+            lines.push(format!("{quantity} over {path}, {bytes}"));
         }
         last = Some(contest);
         lines.push(format!("  {:<widest$}  {}", contest.contender, numbers(contest, all)));
@@ -129,20 +85,14 @@ pub fn lines(experiment: &Experiment) -> Vec<String> {
 
 fn numbers(contest: &Contest, all: &[Contest]) -> String {
     let Some(summary) = Summary::of(&contest.samples) else {
-        return format!("-  {}", contest.failed);
+        return format!("–  {}", contest.failed);
     };
-    let spread = format!("±{:.0} %", summary.spread() * 100.0);
-    let lost = lost(contest).map_or_else(String::new, |lost| format!("  {lost} % lost"));
-    let beside = beside(contest, all).map_or_else(String::new, |beside| {
-        format!("  ours/theirs {:>6}, {}", short(beside.ratio), beside.verdict)
+    let spread = words::spread(&summary, &contest.unit);
+    let lost = lost(contest).map_or_else(String::new, |lost| format!("  {lost} lost"));
+    let compared = comparison(contest, all).map_or_else(String::new, |of| {
+        format!("  ours/theirs {:>6}, {}", words::ratio(of.ratio), of.verdict)
     });
-    format!("{:>9} {spread:>7}{lost}{beside}", short(summary.median))
-}
-
-/// The median of what was lost \[%\], as people write it.
-#[must_use]
-pub fn lost(contest: &Contest) -> Option<String> {
-    median(&contest.lost).map(|lost| format!("{lost:.1}"))
+    format!("{:>12} {spread:>10}{lost}{compared}", quantity(summary.median, &contest.unit))
 }
 
 #[cfg(test)]
@@ -186,12 +136,12 @@ mod tests {
     #[test]
     fn verdicts_are_about_noise_equal_work_and_the_number_of_rounds() {
         let all: Vec<Contest> = measured().into_iter().map(|(_, contest)| contest).collect();
-        let of = |place: usize| beside(&all[place], &all);
+        let of = |place: usize| comparison(&all[place], &all);
         assert_eq!(of(0), None);
         let slow = of(1).expect("both have numbers");
         assert!((slow.ratio - 0.5).abs() < 1e-9 && slow.is_better == Some(true));
-        assert_eq!(of(2).expect("both").verdict, "not different in the noise");
-        assert_eq!(of(3).expect("both").verdict, "too few rounds to say");
+        assert_eq!(of(2).expect("both").verdict, "equal within the noise");
+        assert_eq!(of(3).expect("both").verdict, "too few rounds");
         assert_eq!(of(4).expect("both").verdict, "not equal work");
         assert_eq!(of(5), None);
     }
@@ -201,7 +151,8 @@ mod tests {
         let experiments = experiments(&measured());
         assert_eq!(experiments.len(), 1);
         let fact = &experiments[0].facts[0];
-        assert_eq!(fact.beside, Some(("alike".to_owned(), 1.0)));
+        let peer = fact.beside.as_ref().expect("a peer");
+        assert_eq!((peer.label.as_str(), peer.value()), ("alike", 1.0));
         assert_eq!(experiments[0].series.len(), 5, "one that has no number has no curve");
         let lines = lines(&experiments[0]);
         assert_eq!(lines.len(), 7);

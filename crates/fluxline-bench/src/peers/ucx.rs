@@ -1,7 +1,7 @@
 //! UCX: round trips and streams on shared memory and TCP, by ucx_perftest.
 //! Source: its usage, of version 1.13.
 
-use super::program::{Pair, Program, command};
+use super::program::{Listens, Pair, Program, command};
 use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program = Program {
@@ -80,7 +80,7 @@ impl Contender for Ucx {
         let mut pair = Pair {
             name: "ucx_perftest",
             server: at(run.cores[1]),
-            listens: (Path::Tcp, port),
+            listens: Listens { path: Path::Tcp, port },
             client,
             is_interrupted: false,
         };

@@ -9,16 +9,16 @@ use hdrhistogram::Histogram;
 use serde_json::Value;
 
 use super::{Measured, Mode, Task, Way};
-use crate::Trouble;
-use crate::role::{Role, Side, Site, Step, Transfer};
+use crate::Error;
+use crate::role::{self, Role, Side, Site, Step, Transfer, TrialKind};
 
-/// The trial's name.
-pub const NAME: &str = "exchange";
+/// The trial.
+pub const TRIAL: TrialKind = TrialKind { name: "exchange", make };
 /// The notification of the word before a trial; never the number of a message.
 const SYNC: u32 = 0xFF_FFFF;
 /// The notification by which the near end cuts the exchange short; never the number of a message.
 const CUT: u32 = 0xFF_FFFE;
-/// What is touched before a trial with a cold cache \[byte\]. Source: netpipe.c, MEMSIZE.
+/// The memory touched before a trial with a cold cache \[byte\]. Source: netpipe.c, MEMSIZE.
 const FLUSH_BYTES: usize = 10_000_000;
 /// A pool for a cold cache, and how messages lie in it \[byte\]. Source: netpipe.c, MEMSIZE and the
 /// buffers' alignment.
@@ -28,32 +28,32 @@ const POOL_GRID: u64 = 16 << 10;
 const STEP_MAX: u32 = 64;
 
 /// Makes one end. Errors: a task that is none, or makes no sense.
-pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let task = Task::deserialize_from(parameters)?;
     Ok(Box::new(Exchange::new(task, side)))
 }
 
 impl Task {
-    fn deserialize_from(parameters: &Value) -> Result<Task, Trouble> {
+    fn deserialize_from(parameters: &Value) -> Result<Task, Error> {
         let task: Task = serde_json::from_value(parameters.clone())
-            .map_err(|error| Trouble::Input(format!("an exchange: {error}")))?;
+            .map_err(|error| Error::Input(format!("an exchange: {error}")))?;
         let is_right = task.bytes > 0 && task.repeats > 0 && task.trials > 0;
         if is_right && (task.way == Way::Put || task.mode == Mode::PingPong) {
             return Ok(task);
         }
-        Err(Trouble::Input(format!("an exchange cannot be {task:?}")))
+        Err(Error::Input(format!("an exchange cannot be {task:?}")))
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The word before a trial has to go out.
+    /// The word before a trial has to be sent.
     Greets,
-    /// The peer's has to come.
+    /// The peer's word has to arrive.
     Awaits,
-    /// Messages.
+    /// Messages are exchanged.
     Runs,
-    /// The word that cuts it short has to go out.
+    /// The word that cuts the trial short has to be sent.
     Cuts,
     /// All trials are over.
     Over,
@@ -67,7 +67,7 @@ struct Exchange {
     trial: u32,
     sent: u64,
     received: u64,
-    /// Whether a buffer waits for the next message.
+    /// True: a buffer waits for the next message.
     posted: bool,
     /// A message that the queue has not taken whole.
     going: Option<Transfer>,
@@ -93,7 +93,7 @@ impl Exchange {
             going: None,
             began: Moment::default(),
             before: Moment::default(),
-            trips: trips(),
+            trips: role::times(),
             measured: Measured::default(),
             dummy: vec![0; if task.cold { FLUSH_BYTES } else { 0 }],
             scratch: Vec::new(),
@@ -124,7 +124,7 @@ impl Exchange {
             && (!self.receives() || self.received == all)
     }
 
-    /// Where the message of that number lies, in either half.
+    /// Returns the offset of the message with that number, in either half.
     fn place(&self, number: u64) -> u64 {
         if !self.task.cold {
             return 0;
@@ -136,7 +136,7 @@ impl Exchange {
     }
 
     /// A transfer of one byte as the word before a trial.
-    fn greet(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn greet(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         if self.going.is_none() {
             self.flush_cache();
             self.going = Some(Transfer::new(0, 0, 1, SYNC));
@@ -145,7 +145,7 @@ impl Exchange {
     }
 
     /// Posts more of the message that is under way; `true`: none is left of it.
-    fn go_on(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn go_on(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let Some(transfer) = &mut self.going else { return Ok(true) };
         if !transfer.step(site, fabric)? {
             return Ok(false);
@@ -161,7 +161,7 @@ impl Exchange {
         std::hint::black_box(&mut self.dummy);
     }
 
-    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let place = self.place(self.sent);
         if self.task.checked {
             self.fill(site, place)?;
@@ -184,7 +184,7 @@ impl Exchange {
     }
 
     /// Posts the buffer for the next message, if that is needed.
-    fn post_buffer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+    fn post_buffer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Error> {
         let expects = self.received < self.task.repeats || self.trial + 1 < self.task.trials;
         if self.task.way == Way::Message && !self.posted && expects {
             let number = if self.received < self.task.repeats { self.received } else { 0 };
@@ -195,7 +195,7 @@ impl Exchange {
         Ok(())
     }
 
-    fn arrived(&mut self, site: &Site, now: Moment) -> Result<(), Trouble> {
+    fn arrived(&mut self, site: &Site, now: Moment) -> Result<(), Error> {
         if self.task.checked {
             self.compare(site, self.place(self.received))?;
         }
@@ -216,7 +216,7 @@ impl Exchange {
         }
     }
 
-    fn fill(&mut self, site: &Site, place: u64) -> Result<(), Trouble> {
+    fn fill(&mut self, site: &Site, place: u64) -> Result<(), Error> {
         let pattern = self.pattern(self.sent);
         self.scratch.clear();
         self.scratch.extend((0..self.task.bytes as usize).map(pattern));
@@ -224,7 +224,7 @@ impl Exchange {
         Ok(())
     }
 
-    fn compare(&mut self, site: &Site, place: u64) -> Result<(), Trouble> {
+    fn compare(&mut self, site: &Site, place: u64) -> Result<(), Error> {
         self.scratch.resize(self.task.bytes as usize, 0);
         site.memory.read(place, &mut self.scratch)?;
         let mut pattern = self.pattern(self.received);
@@ -233,13 +233,13 @@ impl Exchange {
         if let Some(wrong) = wrong {
             let (bytes, number) = (self.task.bytes, self.received);
             let what = format!("byte {wrong} of message {number} of {bytes} B came changed");
-            return Err(Trouble::Defect { what });
+            return Err(Error::Defect { what });
         }
         self.measured.compared_bytes += self.task.bytes;
         Ok(())
     }
 
-    fn told(&mut self, what: &Completion, site: &Site, now: Moment) -> Result<(), Trouble> {
+    fn handle(&mut self, what: &Completion, site: &Site, now: Moment) -> Result<(), Error> {
         match *what {
             Completion::Notified { value, .. } => match site.noticed(value) {
                 Some(SYNC) => self.synced(now),
@@ -252,7 +252,7 @@ impl Exchange {
                     let expected = self.received % u64::from(CUT);
                     if u64::from(number) != expected {
                         let what = format!("message {number} came instead of {expected}");
-                        return Err(Trouble::Defect { what });
+                        return Err(Error::Defect { what });
                     }
                     self.arrived(site, now)
                 }
@@ -262,7 +262,7 @@ impl Exchange {
                 self.posted = false;
                 if value != self.task.bytes {
                     let what = format!("{value} B came instead of {}", self.task.bytes);
-                    return Err(Trouble::Defect { what });
+                    return Err(Error::Defect { what });
                 }
                 self.arrived(site, now)
             }
@@ -270,9 +270,9 @@ impl Exchange {
         }
     }
 
-    fn synced(&mut self, now: Moment) -> Result<(), Trouble> {
+    fn synced(&mut self, now: Moment) -> Result<(), Error> {
         if self.phase != Phase::Awaits {
-            return Err(Trouble::Defect { what: "a trial began twice".to_owned() });
+            return Err(Error::Defect { what: "a trial began twice".to_owned() });
         }
         // The far side answers first.
         self.phase = if self.side == Side::Near { Phase::Runs } else { Phase::Greets };
@@ -292,7 +292,7 @@ impl Exchange {
         };
     }
 
-    /// Whether the trial lasts too long: somebody else has one of the two cores most of the time.
+    /// Returns true if the trial lasts too long: another program has a core most of the time.
     /// Not with messages: a buffer would stay behind.
     fn is_too_long(&self, now: Moment) -> bool {
         let limit_ns = self.task.limit_ms.saturating_mul(1_000_000);
@@ -316,7 +316,7 @@ impl Exchange {
     }
 
     /// Sends what may be sent; whether anything was.
-    fn run(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Trouble> {
+    fn run(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             if !self.go_on(site, fabric)? || !self.may_send() || self.is_too_long(now) {
@@ -333,14 +333,8 @@ impl Exchange {
     }
 }
 
-/// Times of single repeats \[ns\], to three digits, up to a minute.
-fn trips() -> Histogram<u64> {
-    let made = Histogram::new_with_bounds(1, 60_000_000_000, 3);
-    made.unwrap_or_else(|error| unreachable!("bounds that are constants: {error}"))
-}
-
 impl Role for Exchange {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         if self.trial == 0 && self.received == 0 {
             self.check_room(site)?;
         }
@@ -349,7 +343,7 @@ impl Role for Exchange {
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
             worked = true;
-            self.told(&what, site, now)?;
+            self.handle(&what, site, now)?;
             // What comes after the trial's last message belongs to the next trial.
             if self.phase == Phase::Runs && (self.may_send() || self.is_trial_over()) {
                 break;
@@ -380,7 +374,8 @@ impl Role for Exchange {
     }
 
     fn outcome(&mut self) -> Value {
-        if self.receives() && !self.trips.is_empty() {
+        // Messages of a stream arrive several to a poll: the time between two of them says nothing.
+        if self.task.mode == Mode::PingPong && !self.trips.is_empty() {
             let at = |part| self.trips.value_at_quantile(part);
             self.measured.repeat_ns = Some([at(0.5), at(0.99), at(0.999), self.trips.max()]);
         }
@@ -389,12 +384,12 @@ impl Role for Exchange {
 }
 
 impl Exchange {
-    fn check_room(&self, site: &Site) -> Result<(), Trouble> {
+    fn check_room(&self, site: &Site) -> Result<(), Error> {
         let bytes = self.task.bytes;
         let message_max = site.capabilities.operation_bytes_max;
         if bytes > site.half_bytes || self.task.way == Way::Message && bytes > message_max {
             let max = site.half_bytes.min(message_max);
-            return Err(Trouble::Input(format!(
+            return Err(Error::Input(format!(
                 "messages of {bytes} B are too long here; ask for at most {max} B (--sizes)"
             )));
         }

@@ -2,7 +2,7 @@
 //! integrity, a cold cache. Over any fabric, and over plain TCP as NetPIPE's own module does it.
 //!
 //! [`schedule`] has the sizes and repeats, [`exchange`] the two ends on a fabric, `tcp` those on
-//! TCP, `sweep` what a whole run over the schedule comes to.
+//! TCP, `sweep` the whole run over the schedule.
 //! Source of the method: NetPIPE 3.7.1, netpipe.c.
 
 pub mod exchange;
@@ -13,22 +13,23 @@ pub(crate) mod tcp;
 
 use serde::{Deserialize, Serialize};
 
-use crate::registry::{Entry, Links, Trial};
-use crate::stage::Service;
+use crate::environment::Service;
+use crate::kind::{ExperimentKind, Links};
+use crate::role::TrialKind;
 
-/// What the two ends do in a repeat.
+/// The exchange of one repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// There, and back.
+    /// A message there, and one back.
     PingPong,
-    /// There only.
+    /// A message there.
     Stream,
-    /// Both ways at once.
+    /// A message each way at once.
     Bidirectional,
 }
 
-/// How a message crosses a fabric.
+/// The operation that carries a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
@@ -38,33 +39,33 @@ pub enum Way {
     Message,
 }
 
-/// What one size is measured with.
+/// The task of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// What is done in a repeat.
+    /// The exchange of a repeat.
     pub mode: Mode,
-    /// By what.
+    /// The operation.
     pub way: Way,
     /// Size of a message \[byte\].
     pub bytes: u64,
-    /// Repeats in a trial.
+    /// The number of repeats in a trial.
     pub repeats: u64,
-    /// Trials, of which the shortest counts.
+    /// The number of trials; the shortest counts.
     pub trials: u32,
-    /// Whether every message is other memory, and the cache is filled with something else before.
+    /// True: each message lies elsewhere in memory, and the cache is filled with other data before.
     pub cold: bool,
-    /// Whether every byte is written before and compared after; not to be timed.
+    /// True: every byte is written before and compared after; such a task is not timed.
     pub checked: bool,
     /// A trial that lasts longer is cut short, and its repeats are counted \[ms\]; 0: never.
     pub limit_ms: u64,
 }
 
-/// What one end measured.
+/// The measurement of one end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Time of a repeat, of each trial \[s\].
     pub seconds: Vec<f64>,
-    /// Of single repeats: p50, p99, p99.9, the longest \[ns\]; absent where there is none.
+    /// Of single round trips: p50, p99, p99.9, the longest \[ns\]; `None` in the other modes.
     pub repeat_ns: Option<[u64; 4]>,
     /// Bytes compared and found equal.
     pub compared_bytes: u64,
@@ -85,66 +86,66 @@ impl Measured {
 }
 
 /// The experiments of this folder.
-pub const EXPERIMENTS: &[Entry] = &[
-    Entry {
+pub const EXPERIMENTS: &[ExperimentKind] = &[
+    ExperimentKind {
         name: "pingpong",
         about: "Half round trips on NetPIPE's schedule of sizes: puts with a notification there \
-                and back (over tcp://: blocking sockets, as NetPIPE). Least of three trials as \
-                NetPIPE, and percentiles of single trips.",
+                and back (over tcp://: blocking sockets). Percentiles are of single trips, the \
+                mean is of the best of three trials, as NetPIPE prints it.",
         links: Links::FabricsAnd(&["tcp"]),
         by_default: true,
         seconds: [10, 60],
-        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::PING_PONG),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::PING_PONG),
     },
-    Entry {
+    ExperimentKind {
         name: "messages",
-        about: "As pingpong, by messages into buffers that the receiver posts.",
+        about: "Half round trips of messages into buffers that the receiver posts.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [10, 60],
-        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::MESSAGES),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::MESSAGES),
     },
-    Entry {
+    ExperimentKind {
         name: "stream",
-        about: "One side sends, the other receives; the receiver's clock counts, as NetPIPE -s.",
+        about: "One side sends, the other receives and takes the time, as NetPIPE -s.",
         links: Links::FabricsAnd(&["tcp"]),
         by_default: true,
         seconds: [5, 30],
-        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::STREAM),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::STREAM),
     },
-    Entry {
+    ExperimentKind {
         name: "bidirectional",
-        about: "Both sides send at once and then receive, as NetPIPE -2; rates are of both sides.",
+        about: "Both sides send at once and then receive, as NetPIPE -2; rates add both sides.",
         links: Links::FabricsAnd(&["tcp"]),
         by_default: false,
         seconds: [5, 30],
-        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::BIDIRECTIONAL),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::BIDIRECTIONAL),
     },
-    Entry {
+    ExperimentKind {
         name: "cold",
-        about: "As pingpong with a cold cache, as NetPIPE -I: each message is other memory out of \
-                pools of 10 MB, and 10 MB of something else are touched before each trial.",
+        about: "Half round trips with a cold cache, as NetPIPE -I: each message lies elsewhere in \
+                a pool of 10 MB, and another 10 MB are touched before each trial.",
         links: Links::Fabrics,
         by_default: false,
         seconds: [10, 60],
-        run: |stage, plan, into| sweep::run(stage, plan, into, &sweep::COLD),
+        run: |environment, plan, into| sweep::run(environment, plan, into, &sweep::COLD),
     },
-    Entry {
+    ExperimentKind {
         name: "integrity",
         about: "Every word of every message is written before and compared after, there and back, \
-                on the sizes of NetPIPE -i; nothing is timed.",
+                on the sizes of NetPIPE -i. No times are taken.",
         links: Links::Fabrics,
         by_default: true,
         seconds: [3, 10],
-        run: |stage, plan, into| sweep::check(stage, plan, into),
+        run: |environment, plan, into| sweep::check(environment, plan, into),
     },
 ];
 
 /// The trials of this folder.
-pub const TRIALS: &[Trial] = &[Trial { name: exchange::NAME, make: exchange::make }];
+pub const TRIALS: &[&TrialKind] = &[&exchange::TRIAL];
 
 /// The services of this folder.
-pub const SERVICES: &[Service] = &[Service { name: tcp::NAME, run: tcp::serve }];
+pub const SERVICES: &[&Service] = &[&tcp::SERVICE];
 
 #[cfg(test)]
 mod tests;

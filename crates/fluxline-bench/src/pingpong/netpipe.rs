@@ -1,5 +1,6 @@
-//! NetPIPE's own file of results, so that its users' tools read ours.
+//! Writes NetPIPE's own file of results, for its users' tools.
 
+use super::sweep::BEST_MEAN;
 use crate::result::{Experiment, Report};
 use crate::statistics::median;
 
@@ -18,7 +19,7 @@ pub fn text(report: &Report) -> Option<String> {
 }
 
 fn lines(experiment: &Experiment) -> Option<String> {
-    let series = experiment.series.iter().find(|one| one.label == "least of three trials")?;
+    let series = experiment.series.iter().find(|one| one.label == BEST_MEAN)?;
     // Both ways at once: bits of both, as NetPIPE -2 counts them.
     let ways = if experiment.name == "bidirectional" { 2.0 } else { 1.0 };
     let line = |point: &crate::result::Point| {

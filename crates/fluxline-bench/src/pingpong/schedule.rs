@@ -1,4 +1,4 @@
-//! Which sizes NetPIPE measures, and how often each is repeated.
+//! NetPIPE's schedule: its sizes, and the number of repeats of each.
 //!
 //! Sizes are every power of two and one and a half times it, each with a neighbour below and above
 //! (the perturbation), so that steps at boundaries of lines, pages and frames are seen. The repeats
@@ -7,7 +7,7 @@
 
 /// Trials of a size. Source: netpipe.h, TRIALS.
 pub const TRIALS: u32 = 3;
-/// How long a trial is to last \[s\]. Source: netpipe.h, RUNTM.
+/// The planned time of a trial \[s\]. Source: netpipe.h, RUNTM.
 pub const TRIAL_SECONDS: f64 = 0.10;
 /// A repeat that takes so long is the last \[s\]. Source: netpipe.h, STOPTM.
 const STOP_SECONDS: f64 = 1.0;
@@ -16,16 +16,16 @@ const SIZES_MAX: u32 = 8000 - 3;
 /// Repeats at most: on virtual time a repeat may cost nothing. Chosen.
 const REPEATS_MAX: f64 = 1e7;
 
-/// What the schedule is made from.
+/// The parameters of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// The first size \[byte\].
     pub first: u64,
     /// No size is taken up beyond this one \[byte\].
     pub last: u64,
-    /// How far the neighbours are \[byte\]; 0: none.
+    /// The distance of the neighbours \[byte\]; 0: no neighbours.
     pub perturbation: u64,
-    /// How long a trial is to last \[s\].
+    /// The planned time of a trial \[s\].
     pub trial_seconds: f64,
 }
 
@@ -44,9 +44,9 @@ pub struct Schedule {
     step: u64,
     /// The middle size \[byte\].
     middle: u64,
-    /// How many middle sizes there were; as NetPIPE counts them.
+    /// The number of middle sizes so far, as NetPIPE counts them.
     turn: u64,
-    /// Which neighbour comes next; `None`: the middle is new.
+    /// The neighbour that comes next; `None`: the middle is new.
     neighbour: Option<i64>,
     /// The size before \[byte\].
     before: u64,

@@ -1,22 +1,26 @@
-//! A whole run over the schedule, several times, and what it comes to.
+//! Runs the schedule once a round, and turns the measurements into series and facts.
 
 use std::collections::BTreeMap;
 
+use fluxline_report::quantity;
 use serde_json::json;
 
 use super::schedule::{Config, Schedule, TRIAL_SECONDS, TRIALS};
 use super::{Measured, Mode, Task, Way, exchange, tcp};
-use crate::Trouble;
-use crate::result::{Experiment, Fact, Point, Series};
-use crate::stage::{Plan, Stage, Talk};
+use crate::Error;
+use crate::environment::{Conversation, Environment, Plan};
+use crate::result::{Axis, Experiment, Fact, Point, Series, axis};
 use crate::statistics::median;
 
+/// The label of the mean over a trial's repeats, in the shortest of three trials: the time that
+/// NetPIPE prints. Source: netpipe.c.
+pub const BEST_MEAN: &str = "mean of the best trial";
 /// Repeats of the first look at the first size. Source: netpipe.c.
 const FIRST_REPEATS: u64 = 100;
-/// How long a trial lasts for a first look \[s\].
+/// The time of a trial with `--quick` \[s\].
 const QUICK_TRIAL_SECONDS: f64 = 0.01;
-/// How much longer than asked a trial may last because somebody else had a core in the one before:
-/// NetPIPE knows the shortest alone, and on a busy machine would not end.
+/// A trial may last longer than planned by this factor, because another program had a core in the
+/// trial before. NetPIPE knows only the shortest trial, and would not end on a busy machine.
 const OVERTIME: f64 = 5.0;
 /// A trial on a fabric lasts no longer, whoever has the cores \[ms\]: NetPIPE's STOPTM.
 const TRIAL_LIMIT_MS: u64 = 1000;
@@ -68,21 +72,21 @@ impl Kind {
     }
 }
 
-/// What measures a task.
+/// Measures a task, on a fabric or over TCP.
 trait Bench {
-    fn measure(&mut self, task: &Task) -> Result<Measured, Trouble>;
+    fn measure(&mut self, task: &Task) -> Result<Measured, Error>;
     fn progress(&mut self, done: usize, all: usize, what: &str);
 }
 
-struct OnStage<'a>(&'a mut dyn Stage);
+struct Remote<'a>(&'a mut dyn Environment);
 
-impl Bench for OnStage<'_> {
-    fn measure(&mut self, task: &Task) -> Result<Measured, Trouble> {
+impl Bench for Remote<'_> {
+    fn measure(&mut self, task: &Task) -> Result<Measured, Error> {
         let parameters = serde_json::to_value(task).unwrap_or_default();
-        let [near, far] = self.0.trial(exchange::NAME, &parameters)?;
+        let [near, far] = self.0.trial(&exchange::TRIAL, &parameters)?;
         let counts = if task.mode == Mode::Stream { far } else { near };
         serde_json::from_value(counts)
-            .map_err(|error| Trouble::Garbled { what: format!("no result ({error})") })
+            .map_err(|error| Error::Garbled { what: format!("no result ({error})") })
     }
 
     fn progress(&mut self, done: usize, all: usize, what: &str) {
@@ -92,43 +96,43 @@ impl Bench for OnStage<'_> {
 
 struct OnTcp<'a> {
     end: tcp::End,
-    talk: &'a mut dyn Talk,
+    conversation: &'a mut dyn Conversation,
 }
 
 impl Bench for OnTcp<'_> {
-    fn measure(&mut self, task: &Task) -> Result<Measured, Trouble> {
-        tcp::measure(&mut self.end, task, self.talk)
+    fn measure(&mut self, task: &Task) -> Result<Measured, Error> {
+        tcp::measure(&mut self.end, task, self.conversation)
     }
 
     fn progress(&mut self, done: usize, all: usize, what: &str) {
-        self.talk.progress(done, all, what);
+        self.conversation.progress(done, all, what);
     }
 }
 
 /// Runs the schedule as often as planned; fills in what was measured, also when it fails.
 pub fn run(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     into: &mut Experiment,
     kind: &Kind,
-) -> Result<(), Trouble> {
-    let capabilities = stage.capabilities()?;
+) -> Result<(), Error> {
+    let capabilities = environment.capabilities()?;
     let mut config = config(plan);
-    config.last = config.last.min(stage.half_bytes());
+    config.last = config.last.min(environment.half_bytes());
     if config.first > config.last {
         let [least, most] = [config.first, config.last];
         let problem =
             format!("messages of {least} B are too long here; at most {most} B (--sizes)");
-        return Err(Trouble::Input(problem));
+        return Err(Error::Input(problem));
     }
     let mut sizes = Sizes::default();
     let ended = if capabilities.is_some() {
-        sizes.measure(&mut OnStage(stage), plan, config, kind)
+        sizes.measure(&mut Remote(environment), plan, config, kind)
     } else {
         if kind.mode == Mode::Bidirectional {
             config.last = config.last.min(TCP_BOTH_WAYS_BYTES_MAX);
         }
-        over_tcp(stage, plan, config, kind, &mut sizes)
+        over_tcp(environment, plan, config, kind, &mut sizes)
     };
     sizes.fill(kind, into);
     ended
@@ -142,28 +146,28 @@ fn config(plan: &Plan) -> Config {
 }
 
 fn over_tcp(
-    stage: &mut dyn Stage,
+    environment: &mut dyn Environment,
     plan: &Plan,
     config: Config,
     kind: &Kind,
     sizes: &mut Sizes,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     let unsuitable =
-        || Trouble::Unsuitable { what: "TCP".to_owned(), link: stage.link().to_owned() };
-    let [far, _] = stage.addresses().ok_or_else(unsuitable)?;
+        || Error::Unsuitable { what: "TCP".to_owned(), link: environment.link().to_owned() };
+    let [far, _] = environment.addresses().ok_or_else(unsuitable)?;
     let mut ended = Ok(());
     let parameters = json!({ "address": far.to_string() });
-    stage.call(tcp::NAME, &parameters, &mut |talk| {
-        let mut bench = OnTcp { end: tcp::connect(far, talk)?, talk };
+    environment.call(&tcp::SERVICE, &parameters, &mut |conversation| {
+        let mut bench = OnTcp { end: tcp::connect(far, conversation)?, conversation };
         ended = sizes.measure(&mut bench, plan, config, kind);
         // No more tasks.
-        bench.talk.tell(&serde_json::Value::Null)?;
+        bench.conversation.send(&serde_json::Value::Null)?;
         Ok(serde_json::Value::Null)
     })?;
     ended
 }
 
-/// What was measured of a size, each round.
+/// The measurements of one size, one for each round.
 #[derive(Default)]
 struct Size {
     /// The shortest trial, one way \[s\].
@@ -184,7 +188,7 @@ impl Sizes {
         plan: &Plan,
         config: Config,
         kind: &Kind,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let mut all = Schedule::new(config);
         let count = std::iter::from_fn(|| all.next(0.0)).count();
         for round in 0..plan.rounds as usize {
@@ -213,19 +217,21 @@ impl Sizes {
     fn fill(&self, kind: &Kind, into: &mut Experiment) {
         let label = kind.time_label();
         let time =
-            |name: &str, of: &dyn Fn(&Size) -> Vec<f64>| self.series(name, (label, "us"), of);
-        into.series.push(time("least of three trials", &|size| in_us(&size.least_s)));
-        for (place, name) in ["p50", "p99", "p99.9"].into_iter().enumerate() {
-            into.series.push(time(name, &|size| size.percentiles_us[place].clone()));
+            |name: &str, of: &dyn Fn(&Size) -> Vec<f64>| self.series(name, axis(label, "us"), of);
+        if kind.mode == Mode::PingPong {
+            for (index, name) in ["p50", "p99", "p99.9"].into_iter().enumerate() {
+                into.series.push(time(name, &|size| size.percentiles_us[index].clone()));
+            }
         }
+        into.series.push(time(BEST_MEAN, &|size| in_us(&size.least_s)));
         let rates: BTreeMap<u64, Vec<f64>> =
             self.0.iter().map(|(bytes, size)| (*bytes, kind.rates(*bytes, size))).collect();
         let points = rates.iter().map(|(bytes, samples)| point(*bytes, samples.clone())).collect();
-        into.series.push(series("throughput", ("throughput", "Gb/s"), points));
+        into.series.push(series("throughput", axis("throughput", "Gb/s"), points));
         self.facts(kind, &rates, into);
     }
 
-    fn series(&self, label: &str, y: (&str, &str), of: &dyn Fn(&Size) -> Vec<f64>) -> Series {
+    fn series(&self, label: &str, y: Axis<'_>, of: &dyn Fn(&Size) -> Vec<f64>) -> Series {
         let points = self.0.iter().map(|(bytes, size)| point(*bytes, of(size))).collect();
         series(label, y, points)
     }
@@ -233,24 +239,29 @@ impl Sizes {
     fn facts(&self, kind: &Kind, rates: &BTreeMap<u64, Vec<f64>>, into: &mut Experiment) {
         let Some((bytes, size)) = self.0.iter().find(|(bytes, _)| **bytes >= 8) else { return };
         let label = format!("{}, {bytes} B", kind.time_label());
-        into.facts.push(fact(label, "us", in_us(&size.least_s)));
+        let [p50_us, ..] = &size.percentiles_us;
+        if !p50_us.is_empty() {
+            into.facts.push(Fact::new(format!("{label}, p50"), "us", p50_us.clone()));
+        }
+        let best_us = in_us(&size.least_s);
+        into.facts.push(Fact::new(format!("{label}, {BEST_MEAN}"), "us", best_us.clone()));
         let middle = |samples: &Vec<f64>| median(samples).unwrap_or(0.0);
         let best = rates.iter().max_by(|one, other| middle(one.1).total_cmp(&middle(other.1)));
         let Some((best_bytes, best)) = best else { return };
-        into.facts.push(fact(format!("largest throughput, {best_bytes} B"), "Gb/s", best.clone()));
+        into.facts.push(Fact::new(
+            format!("largest throughput, {}", quantity(*best_bytes as f64, "B")),
+            "Gb/s",
+            best.clone(),
+        ));
         let half = middle(best) / 2.0;
         let Some(half_bytes) = rates.iter().find(|(_, rate)| middle(rate) >= half) else { return };
-        into.facts.push(fact(
-            "half of it is reached at".to_owned(),
-            "B",
-            vec![*half_bytes.0 as f64],
-        ));
+        let half_bytes = *half_bytes.0 as f64;
+        into.facts.push(Fact::new("half of it is reached at", "B", vec![half_bytes]));
         into.limit = format!(
-            "Below {} B the {:.3} us that every message takes, whatever its length, limit; above, \
-             the {:.1} Gb/s at which bytes are copied and carried.",
-            half_bytes.0,
-            median(&in_us(&size.least_s)).unwrap_or(f64::NAN),
-            middle(best),
+            "Below {} the {} of each message limit, above it the {} of the copy.",
+            quantity(half_bytes, "B"),
+            quantity(middle(if p50_us.is_empty() { &best_us } else { p50_us }), "us"),
+            quantity(middle(best), "Gb/s"),
         );
     }
 }
@@ -282,24 +293,17 @@ fn point(bytes: u64, samples: Vec<f64>) -> Point {
     Point { x: bytes as f64, samples }
 }
 
-fn series(label: &str, (y_label, y_unit): (&str, &str), points: Vec<Point>) -> Series {
-    Series {
-        label: label.to_owned(),
-        x_label: "message".to_owned(),
-        x_unit: "B".to_owned(),
-        y_label: y_label.to_owned(),
-        y_unit: y_unit.to_owned(),
-        points,
-    }
-}
-
-fn fact(label: String, unit: &str, samples: Vec<f64>) -> Fact {
-    Fact { label, unit: unit.to_owned(), samples, beside: None }
+fn series(label: &str, y: Axis<'_>, points: Vec<Point>) -> Series {
+    Series::new(label, axis("message", "B"), y, points)
 }
 
 /// Integrity: every word compared at both ends, on the sizes of NetPIPE -i.
-pub fn check(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
-    let last = plan.sizes[1].min(stage.half_bytes());
+pub fn check(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
+    let last = plan.sizes[1].min(environment.half_bytes());
     // Source: netpipe.c: from sizeof(int) + 1, without neighbours.
     let config = Config { first: 5.min(last), last, perturbation: 0, trial_seconds: TRIAL_SECONDS };
     let mut schedule = Schedule::new(config);
@@ -308,24 +312,24 @@ pub fn check(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Resul
     let mut compared = 0;
     let mut ended = Ok(());
     for (done, bytes) in sizes.iter().enumerate() {
-        stage.progress(done, sizes.len(), &format!("integrity, {bytes} B"));
+        environment.progress(done, sizes.len(), &format!("integrity, {bytes} B"));
         let repeats = (COMPARED_BYTES / bytes).clamp(1, 1000);
         let task = Task { checked: true, limit_ms: 0, ..PING_PONG.task(*bytes, repeats, 1) };
         let parameters = serde_json::to_value(task).unwrap_or_default();
-        match stage.trial(exchange::NAME, &parameters) {
+        match environment.trial(&exchange::TRIAL, &parameters) {
             Ok(ends) => {
                 compared +=
                     ends.iter().filter_map(|end| end["compared_bytes"].as_u64()).sum::<u64>();
             }
-            Err(trouble) => {
-                ended = Err(trouble);
+            Err(error) => {
+                ended = Err(error);
                 break;
             }
         }
     }
     if compared > 0 {
         let megabytes = compared as f64 / 1e6;
-        into.facts.push(fact("compared and found equal".to_owned(), "MB", vec![megabytes]));
+        into.facts.push(Fact::new("compared and found equal".to_owned(), "MB", vec![megabytes]));
     }
     ended
 }

@@ -1,23 +1,22 @@
 //! The two ends on plain TCP, as NetPIPE's TCP module does it: blocking sockets, TCP_NODELAY, the
-//! host's own buffers. A reference that can be held against NPtcp itself.
+//! host's own buffers. A reference to compare with NPtcp itself.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use super::{Measured, Mode, Task};
-use crate::Trouble;
-use crate::role::Side;
-use crate::stage::Talk;
+use crate::Error;
+use crate::environment::{Conversation, Service};
+use crate::role::{self, Side};
 
-/// The service's name.
-pub const NAME: &str = "tcp-exchange";
+/// The service of the far end.
+pub const SERVICE: Service = Service { name: "tcp-exchange", run: serve };
 /// A read or write that takes longer has no other side any more.
 const SOCKET_LIMIT: Duration = Duration::from_secs(10);
-/// How long the far end waits for the next task.
+/// The far end waits this long for the next task.
 const TASK_LIMIT: Duration = Duration::from_secs(30);
 
 /// One end.
@@ -27,95 +26,98 @@ pub struct End {
     buffer: Vec<u8>,
 }
 
-/// The far end: listens on the address given, says on which port, and does tasks until it is told
-/// that there is none.
-pub fn serve(parameters: &Value, talk: &mut dyn Talk) -> Result<Value, Trouble> {
+/// The far end: listens on the address given, sends its port, and does tasks until the near end
+/// sends null.
+fn serve(parameters: &Value, conversation: &mut dyn Conversation) -> Result<Value, Error> {
     let address = parameters["address"].as_str().and_then(|text| text.parse::<IpAddr>().ok());
     let Some(address) = address else {
-        return Err(Trouble::Input("a TCP exchange needs an address".to_owned()));
+        return Err(Error::Input("a TCP exchange needs an address".to_owned()));
     };
-    let host = || Trouble::host(format!("listening on {address}"));
+    let host = || Error::host(format!("listening on {address}"));
     let listener = TcpListener::bind(SocketAddr::new(address, 0)).map_err(host())?;
     let port = listener.local_addr().map_err(host())?.port();
-    talk.tell(&json!({ "port": port }))?;
-    let mut end = End::new(accept(&listener, talk)?, Side::Far)?;
-    while let Some(order) = talk.hear(TASK_LIMIT)? {
+    conversation.send(&json!({ "port": port }))?;
+    let mut end = End::new(accept(&listener, conversation)?, Side::Far)?;
+    while let Some(order) = conversation.receive(TASK_LIMIT)? {
         if order.is_null() {
             break;
         }
         let task: Task = serde_json::from_value(order)
-            .map_err(|error| Trouble::Input(format!("a task: {error}")))?;
-        talk.tell(&serde_json::to_value(end.run(&task)?).unwrap_or_default())?;
+            .map_err(|error| Error::Input(format!("a task: {error}")))?;
+        conversation.send(&serde_json::to_value(end.run(&task)?).unwrap_or_default())?;
     }
     Ok(Value::Null)
 }
 
-fn accept(listener: &TcpListener, talk: &mut dyn Talk) -> Result<TcpStream, Trouble> {
-    listener.set_nonblocking(true).map_err(Trouble::host("listening"))?;
+fn accept(listener: &TcpListener, conversation: &mut dyn Conversation) -> Result<TcpStream, Error> {
+    listener.set_nonblocking(true).map_err(Error::host("listening"))?;
     let began = Instant::now();
     loop {
         match listener.accept() {
             Ok((stream, _)) => return Ok(stream),
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                return Err(Trouble::host("listening")(error));
+                return Err(Error::host("listening")(error));
             }
-            Err(_) if talk.is_over() || began.elapsed() > SOCKET_LIMIT => {
-                return Err(Trouble::PeerGone { how: "it did not connect".to_owned() });
+            Err(_) if conversation.is_over() || began.elapsed() > SOCKET_LIMIT => {
+                return Err(Error::PeerGone { how: "it did not connect".to_owned() });
             }
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }
 }
 
-/// Connects the near end to the far one, which tells its port.
-pub fn connect(address: IpAddr, talk: &mut dyn Talk) -> Result<End, Trouble> {
-    let told = talk.hear(SOCKET_LIMIT)?.unwrap_or_default();
+/// Connects the near end to the far end, which sends its port.
+pub fn connect(address: IpAddr, conversation: &mut dyn Conversation) -> Result<End, Error> {
+    let told = conversation.receive(SOCKET_LIMIT)?.unwrap_or_default();
     let port = told["port"].as_u64().and_then(|port| u16::try_from(port).ok());
     let Some(port) = port else {
-        return Err(Trouble::PeerGone { how: "it says no port".to_owned() });
+        return Err(Error::PeerGone { how: "it says no port".to_owned() });
     };
     let stream = TcpStream::connect_timeout(&SocketAddr::new(address, port), SOCKET_LIMIT);
-    End::new(stream.map_err(Trouble::host("connecting by TCP"))?, Side::Near)
+    End::new(stream.map_err(Error::host("connecting by TCP"))?, Side::Near)
 }
 
 /// One task at both ends; what the near end measured, or for a stream the far one.
-pub fn measure(end: &mut End, task: &Task, talk: &mut dyn Talk) -> Result<Measured, Trouble> {
-    talk.tell(&serde_json::to_value(task).unwrap_or_default())?;
+pub fn measure(
+    end: &mut End,
+    task: &Task,
+    conversation: &mut dyn Conversation,
+) -> Result<Measured, Error> {
+    conversation.send(&serde_json::to_value(task).unwrap_or_default())?;
     let near = end.run(task)?;
-    let heard = talk.hear(SOCKET_LIMIT)?;
+    let heard = conversation.receive(SOCKET_LIMIT)?;
     let Some(far) = heard.and_then(|value| serde_json::from_value::<Measured>(value).ok()) else {
-        return Err(Trouble::PeerGone { how: "it says no result".to_owned() });
+        return Err(Error::PeerGone { how: "it says no result".to_owned() });
     };
     Ok(if task.mode == Mode::Stream { far } else { near })
 }
 
 impl End {
-    fn new(stream: TcpStream, side: Side) -> Result<End, Trouble> {
+    fn new(stream: TcpStream, side: Side) -> Result<End, Error> {
         let set = || {
             stream.set_nonblocking(false)?;
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(SOCKET_LIMIT))?;
             stream.set_write_timeout(Some(SOCKET_LIMIT))
         };
-        set().map_err(Trouble::host("a TCP socket"))?;
+        set().map_err(Error::host("a TCP socket"))?;
         Ok(End { stream, side, buffer: Vec::new() })
     }
 
-    fn run(&mut self, task: &Task) -> Result<Measured, Trouble> {
+    fn run(&mut self, task: &Task) -> Result<Measured, Error> {
         self.exchange(task).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::WouldBlock => Trouble::PeerGone { how: format!("TCP: {error}") },
-            _ => Trouble::host("TCP")(error),
+            | io::ErrorKind::WouldBlock => Error::PeerGone { how: format!("TCP: {error}") },
+            _ => Error::host("TCP")(error),
         })
     }
 
     fn exchange(&mut self, task: &Task) -> io::Result<Measured> {
         self.buffer.clear();
         self.buffer.resize(task.bytes as usize, b'a');
-        let made = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3);
-        let mut trips = made.map_err(io::Error::other)?;
+        let mut trips = role::times();
         let mut measured = Measured::default();
         for _ in 0..task.trials {
             self.sync()?;
@@ -141,8 +143,11 @@ impl End {
             }
             measured.seconds.push(began.elapsed().as_secs_f64() / task.repeats as f64);
         }
-        let at = |part| trips.value_at_quantile(part);
-        measured.repeat_ns = Some([at(0.5), at(0.99), at(0.999), trips.max()]);
+        // Of a stream one read may hold several messages: the time between them says nothing.
+        if task.mode == Mode::PingPong {
+            let at = |part| trips.value_at_quantile(part);
+            measured.repeat_ns = Some([at(0.5), at(0.99), at(0.999), trips.max()]);
+        }
         Ok(measured)
     }
 

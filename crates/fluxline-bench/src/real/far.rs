@@ -15,9 +15,9 @@ use super::link::Link;
 use super::newcomers::{Known, Newcomers};
 use super::player::{self, Player, Watch};
 use crate::control::{Channel, Greeting, Message};
+use crate::environment::Conversation;
 use crate::role::Side;
-use crate::stage::Talk;
-use crate::{Stop, Trouble, environment, registry};
+use crate::{Error, Stop, host, registry};
 
 /// Between two looks for somebody who connects.
 const ACCEPT_NAP: Duration = Duration::from_millis(20);
@@ -43,7 +43,7 @@ pub enum ServeError {
     },
     /// The host refused.
     #[error(transparent)]
-    Trouble(#[from] Trouble),
+    Error(#[from] Error),
 }
 
 /// The far side, listening.
@@ -85,7 +85,7 @@ impl Server {
             match self.serve_in_thread(known, &mut newcomers, stop, say)? {
                 Ok(()) => say(&format!("{from}: done")),
                 // It may quote what came over the network.
-                Err(trouble) => say(&printable(&format!("{from}: {trouble}"), 1000)),
+                Err(error) => say(&printable(&format!("{from}: {error}"), 1000)),
             }
             if once {
                 break;
@@ -107,7 +107,7 @@ impl Server {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // It was closed again, or this process has no descriptor for it now.
                 Err(error) if is_passing(&error) => break,
-                Err(source) => return Err(Trouble::host("listening")(source).into()),
+                Err(source) => return Err(Error::host("listening")(source).into()),
             }
         }
         Ok(())
@@ -121,7 +121,7 @@ impl Server {
         newcomers: &mut Newcomers,
         stop: &Stop,
         say: &dyn Fn(&str),
-    ) -> Result<Result<(), Trouble>, ServeError> {
+    ) -> Result<Result<(), Error>, ServeError> {
         let from = known.from;
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| Session::welcome(known, stop)?.obey());
@@ -184,16 +184,16 @@ impl Drop for Session {
 
 impl Session {
     /// Greets who has shown the key.
-    fn welcome(known: Known, stop: &Stop) -> Result<Session, Trouble> {
+    fn welcome(known: Known, stop: &Stop) -> Result<Session, Error> {
         let Known { mut channel, link, .. } = known;
         let through = through(&link, &channel);
-        let environment = environment::describe(Some(&through));
+        let environment = host::describe(Some(&through));
         channel.send(&Message::Welcome { greeting: Greeting::ours(), environment })?;
         Ok(Session { channel, stop: stop.clone(), player: None, other_node: None })
     }
 
     /// Does what is ordered until the other side leaves.
-    fn obey(&mut self) -> Result<(), Trouble> {
+    fn obey(&mut self) -> Result<(), Error> {
         loop {
             let ordered = match &mut self.player {
                 Some(player) => player.wait(ORDER_LIMIT, &mut self.channel, &self.stop),
@@ -203,39 +203,39 @@ impl Session {
                 Ok(Some(order)) => order,
                 Ok(None) => {
                     let how = format!("it ordered nothing for {} s", ORDER_LIMIT.as_secs());
-                    return Err(Trouble::PeerGone { how });
+                    return Err(Error::PeerGone { how });
                 }
                 // It is done, and closes the link and this connection in either order.
-                Err(Trouble::PeerGone { .. }) if self.channel.closes(LEAVE_LIMIT) => return Ok(()),
-                Err(trouble) => {
+                Err(Error::PeerGone { .. }) if self.channel.closes(LEAVE_LIMIT) => return Ok(()),
+                Err(error) => {
                     // The link broke, and the other side is there: it hears why.
-                    let (why, leaves) = (trouble.to_string(), true);
+                    let (why, leaves) = (error.to_string(), true);
                     let _ = self.channel.send(&Message::Failed { why, leaves });
-                    return Err(trouble);
+                    return Err(error);
                 }
             };
             match self.follow(order) {
                 Ok(()) => {}
-                Err(trouble) => {
+                Err(error) => {
                     // Where nobody hears it any more it is said here all the same.
-                    let (why, leaves) = (trouble.to_string(), trouble.ends_session());
+                    let (why, leaves) = (error.to_string(), error.ends_session());
                     let _ = self.channel.send(&Message::Failed { why, leaves });
                     if leaves {
-                        return Err(trouble);
+                        return Err(error);
                     }
                 }
             }
         }
     }
 
-    fn follow(&mut self, order: Message) -> Result<(), Trouble> {
+    fn follow(&mut self, order: Message) -> Result<(), Error> {
         match order {
             Message::Open { url, half_bytes, key, core } => self.open(&url, half_bytes, key, core),
             Message::Begin { number, trial, parameters } => {
                 let mut role = registry::role(&trial, &parameters, Side::Far)?;
                 let Some(player) = &mut self.player else {
                     let what = "a trial before the link".to_owned();
-                    return Err(Trouble::Garbled { what });
+                    return Err(Error::Garbled { what });
                 };
                 self.channel.send(&Message::Ready)?;
                 let mut watch = Watch::new(&mut self.channel, &self.stop);
@@ -244,16 +244,17 @@ impl Session {
             }
             Message::Call { service, parameters } => {
                 let found = registry::service(&service);
-                let unknown = || Trouble::Input(format!("there is no service {service:?}"));
+                let unknown = || Error::Input(format!("there is no service {service:?}"));
                 let found = found.ok_or_else(unknown)?;
                 self.channel.send(&Message::Ready)?;
-                let mut talk = FarTalk { channel: &mut self.channel, stop: &self.stop };
-                let outcome = (found.run)(&parameters, &mut talk)?;
+                let mut conversation =
+                    FarConversation { channel: &mut self.channel, stop: &self.stop };
+                let outcome = (found.run)(&parameters, &mut conversation)?;
                 self.channel.send(&Message::Finished { outcome })
             }
             // What the near end of a service said when the far end had already finished.
             Message::Tell { .. } => Ok(()),
-            _ => Err(Trouble::Garbled { what: "an answer that nobody asked for".to_owned() }),
+            _ => Err(Error::Garbled { what: "an answer that nobody asked for".to_owned() }),
         }
     }
 
@@ -263,11 +264,11 @@ impl Session {
         half_bytes: u64,
         key: u64,
         core: Option<usize>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         // The last one: the first is where a host has its other work.
         let core = core.or_else(|| pin::allowed_cores().last().copied());
         if let Some(core) = core {
-            pin::pin_current_thread(core).map_err(|error| Trouble::Input(error.to_string()))?;
+            pin::pin_current_thread(core).map_err(|error| Error::Input(error.to_string()))?;
         }
         if url.is_empty() {
             // A link without a fabric: the core was all.
@@ -275,8 +276,8 @@ impl Session {
         }
         let opened = player::open(url, (Side::Far, ""), half_bytes, key);
         // That is no reason to leave: the other side hears why, from who was not gone.
-        let (fabric, joining) = opened.map_err(|trouble| match trouble {
-            Trouble::Refused(_) => Trouble::Input(trouble.to_string()),
+        let (fabric, joining) = opened.map_err(|error| match error {
+            Error::Refused(_) => Error::Input(error.to_string()),
             other => other,
         })?;
         if url.starts_with("shm://") {
@@ -290,22 +291,22 @@ impl Session {
     }
 }
 
-/// The far end of a service's talk.
-struct FarTalk<'a> {
+/// The far end of a service's conversation.
+struct FarConversation<'a> {
     channel: &'a mut Channel,
     stop: &'a Stop,
 }
 
-impl Talk for FarTalk<'_> {
-    fn tell(&mut self, value: &Value) -> Result<(), Trouble> {
+impl Conversation for FarConversation<'_> {
+    fn send(&mut self, value: &Value) -> Result<(), Error> {
         self.channel.send(&Message::Tell { value: value.clone() })
     }
 
-    fn hear(&mut self, limit: Duration) -> Result<Option<Value>, Trouble> {
+    fn receive(&mut self, limit: Duration) -> Result<Option<Value>, Error> {
         match self.channel.wait(limit.min(ANSWER_LIMIT * 30), self.stop)? {
             Some(Message::Tell { value }) => Ok(Some(value)),
             None => Ok(None),
-            Some(_) => Err(Trouble::Garbled { what: "an order within a service".to_owned() }),
+            Some(_) => Err(Error::Garbled { what: "an order within a service".to_owned() }),
         }
     }
 

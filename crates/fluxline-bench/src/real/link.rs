@@ -6,7 +6,7 @@ use fluxline::udp::interface_of;
 use fluxline_doctor::Through;
 use fluxline_proto::roce;
 
-use crate::Trouble;
+use crate::Error;
 use crate::control;
 
 /// A link to be measured.
@@ -158,7 +158,7 @@ impl Link {
     /// The URLs of the nodes of near and far. `group` is this benchmark's alone.
     ///
     /// Errors: no port is free, or a link without nodes.
-    pub fn nodes(&self, group: &str, near: IpAddr) -> Result<[String; 2], Trouble> {
+    pub fn nodes(&self, group: &str, near: IpAddr) -> Result<[String; 2], Error> {
         match self {
             Link::Shm => Ok(["near", "far"].map(|node| format!("shm://{group}/{node}"))),
             Link::Udp { address, port } => {
@@ -183,7 +183,7 @@ impl Link {
             }
             Link::Tcp { .. } | Link::Simulated => {
                 let (what, link) = ("a node".to_owned(), format!("{}:", self.scheme()));
-                Err(Trouble::Unsuitable { what, link })
+                Err(Error::Unsuitable { what, link })
             }
         }
     }
@@ -202,9 +202,9 @@ fn address(scheme: &'static str, text: &str) -> Result<(IpAddr, Option<u16>), Li
 }
 
 /// A UDP port that was free a moment ago.
-fn free_port(address: IpAddr) -> Result<u16, Trouble> {
+fn free_port(address: IpAddr) -> Result<u16, Error> {
     let bound = UdpSocket::bind(SocketAddr::new(address, 0)).and_then(|socket| socket.local_addr());
-    bound.map(|local| local.port()).map_err(Trouble::host(format!("a UDP port of {address}")))
+    bound.map(|local| local.port()).map_err(Error::host(format!("a UDP port of {address}")))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::ANSWER_LIMIT;
 use super::near::silent;
-use crate::stage::Stop;
-use crate::{Trouble, child};
+use crate::Stop;
+use crate::{Error, child};
 
 /// The far side as another process on this host, started for one benchmark; killed when dropped.
 pub struct Local {
@@ -26,9 +26,9 @@ impl Local {
     /// Starts this program once more, as `bench --serve 127.0.0.1:0 --once`.
     ///
     /// Errors: it does not start, or does not say within some seconds where it serves.
-    pub fn start(stop: &Stop) -> Result<Local, Trouble> {
-        let host = || Trouble::host("starting the other side");
-        let key = crate::environment::random_key()?;
+    pub fn start(stop: &Stop) -> Result<Local, Error> {
+        let host = || Error::host("starting the other side");
+        let key = crate::host::random_key()?;
         let child = Command::new(std::env::current_exe().map_err(host())?)
             .args(["bench", "--serve", "127.0.0.1:0", "--once"])
             .env(KEY_VARIABLE, &key)
@@ -50,7 +50,7 @@ impl Local {
     }
 
     /// Reads the first line that it prints: the address is its last word.
-    fn listens_at(&mut self, stop: &Stop) -> Result<SocketAddr, Trouble> {
+    fn listens_at(&mut self, stop: &Stop) -> Result<SocketAddr, Error> {
         let Some(mut out) = self.child.stdout.take() else { return Err(silent()) };
         let (send, line) = std::sync::mpsc::channel();
         // Ends with the child, which is killed when dropped.
@@ -75,8 +75,8 @@ impl Local {
 
     /// How it failed, if it has. One that ended well has seen its benchmark leave: that is no
     /// reason of anything.
-    pub fn died(&mut self) -> Option<Trouble> {
-        child::failed(&mut self.child).map(|how| Trouble::PeerGone { how })
+    pub fn died(&mut self) -> Option<Error> {
+        child::failed(&mut self.child).map(|how| Error::PeerGone { how })
     }
 }
 

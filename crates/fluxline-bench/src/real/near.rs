@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::ANSWER_LIMIT;
 use super::link::Link;
 use super::player::{self, Player, Watch};
+use crate::Error;
 use crate::control::{Channel, Greeting, Message};
-use crate::role::Side;
-use crate::stage::{NearEnd, Program, Stage, Stop, Talk};
-use crate::{Trouble, registry};
+use crate::environment::{Conversation, Environment, NearEnd, Program, Service, Stop};
+use crate::role::{Side, TrialKind};
 
 /// Half an arena \[byte\]: NetPIPE's largest message with its pools of 10 MB for a cold cache.
 /// Source: NetPIPE 3.7.1, MEMSIZE 10 000 000 and 16 KiB alignment.
@@ -62,12 +62,12 @@ impl Near {
     /// Connects and greets. To be called in the thread that will measure, since it pins itself.
     ///
     /// Errors: nobody there, wrong key, another version.
-    pub fn connect(config: NearConfig) -> Result<Near, Trouble> {
+    pub fn connect(config: NearConfig) -> Result<Near, Error> {
         if let Some(core) = config.cores[0] {
-            pin::pin_current_thread(core).map_err(|error| Trouble::Input(error.to_string()))?;
+            pin::pin_current_thread(core).map_err(|error| Error::Input(error.to_string()))?;
         }
         let address = config.control;
-        let no_peer = |source| Trouble::NoPeer { address: address.to_string(), source };
+        let no_peer = |source| Error::NoPeer { address: address.to_string(), source };
         let stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT).map_err(no_peer)?;
         let local = stream.local_addr().map_err(no_peer)?.ip();
         let mut channel = Channel::new(stream)?;
@@ -78,7 +78,7 @@ impl Near {
                 greeting.check()?;
                 environment
             }
-            Some(Message::Refused { why }) => return Err(Message::trouble(&why, false)),
+            Some(Message::Refused { why }) => return Err(Message::error(&why, false)),
             Some(_) => return Err(garbled("no greeting")),
             None => return Err(silent()),
         };
@@ -101,26 +101,26 @@ impl Near {
         &self.environment
     }
 
-    fn answer(&mut self, limit: Duration) -> Result<Message, Trouble> {
+    fn answer(&mut self, limit: Duration) -> Result<Message, Error> {
         let heard = match &mut self.player {
             Some(player) => player.wait(limit, &mut self.channel, &self.config.stop)?,
             None => self.channel.wait(limit, &self.config.stop)?,
         };
         match heard {
-            Some(Message::Failed { why, leaves }) => Err(Message::trouble(&why, leaves)),
+            Some(Message::Failed { why, leaves }) => Err(Message::error(&why, leaves)),
             Some(message) => Ok(message),
             None => Err(silent()),
         }
     }
 
-    fn ready(&mut self) -> Result<(), Trouble> {
+    fn ready(&mut self) -> Result<(), Error> {
         match self.answer(ANSWER_LIMIT)? {
             Message::Ready => Ok(()),
             _ => Err(garbled("something else than that it is ready")),
         }
     }
 
-    fn finished(&mut self, limit: Duration) -> Result<Value, Trouble> {
+    fn finished(&mut self, limit: Duration) -> Result<Value, Error> {
         loop {
             match self.answer(limit)? {
                 Message::Finished { outcome } => return Ok(outcome),
@@ -133,22 +133,22 @@ impl Near {
 
     /// After the near end failed and the session goes on: waits for the far end's own word, so
     /// that it is not taken for one about the next order.
-    fn settled(&mut self, trouble: Trouble, limit: Duration) -> Trouble {
-        if trouble.ends_session() || matches!(trouble, Trouble::PeerFailed { .. }) {
-            return trouble;
+    fn settled(&mut self, error: Error, limit: Duration) -> Error {
+        if error.ends_session() || matches!(error, Error::PeerFailed { .. }) {
+            return error;
         }
         match self.finished(limit) {
             Err(worse) if worse.ends_session() => worse,
-            _ => trouble,
+            _ => error,
         }
     }
 
     /// Opens the link at both sides, once.
-    fn joined(&mut self) -> Result<&mut Player, Trouble> {
+    fn joined(&mut self) -> Result<&mut Player, Error> {
         if self.player.is_none() {
             let [near, far] = self.config.link.nodes(&self.group, self.addresses[1])?;
             let drawn = fluxline::roce::random_key();
-            let key = drawn.map_err(|error| Trouble::Refused(error.to_string()))?.0;
+            let key = drawn.map_err(|error| Error::Refused(error.to_string()))?.0;
             self.order_open(far, key)?;
             let Message::Opened { peer } = self.answer(ANSWER_LIMIT)? else {
                 return Err(garbled("something else than that its node is open"));
@@ -161,7 +161,7 @@ impl Near {
         self.player.as_mut().ok_or_else(silent)
     }
 
-    fn order_open(&mut self, url: String, key: u64) -> Result<(), Trouble> {
+    fn order_open(&mut self, url: String, key: u64) -> Result<(), Error> {
         let core = self.config.cores[1];
         self.cores_told = true;
         self.channel.send(&Message::Open { url, half_bytes: HALF_BYTES, key, core })
@@ -179,12 +179,12 @@ impl Drop for Near {
     }
 }
 
-impl Stage for Near {
+impl Environment for Near {
     fn link(&self) -> &str {
         &self.config.url
     }
 
-    fn capabilities(&mut self) -> Result<Option<Capabilities>, Trouble> {
+    fn capabilities(&mut self) -> Result<Option<Capabilities>, Error> {
         if !self.config.link.has_fabric() {
             return Ok(None);
         }
@@ -195,19 +195,19 @@ impl Stage for Near {
         HALF_BYTES
     }
 
-    fn trial(&mut self, name: &str, parameters: &Value) -> Result<[Value; 2], Trouble> {
-        let mut role = registry::role(name, parameters, Side::Near)?;
+    fn trial(&mut self, kind: &TrialKind, parameters: &Value) -> Result<[Value; 2], Error> {
+        let mut role = (kind.make)(parameters, Side::Near)?;
         self.joined()?;
         self.trials = self.trials.wrapping_add(1);
         let (number, parameters) = (self.trials, parameters.clone());
-        self.channel.send(&Message::Begin { number, trial: name.to_owned(), parameters })?;
+        self.channel.send(&Message::Begin { number, trial: kind.name.to_owned(), parameters })?;
         self.ready()?;
         let Some(player) = &mut self.player else { return Err(silent()) };
         let mut watch = Watch::new(&mut self.channel, &self.config.stop);
-        let played = player.play((name, number), &mut *role, &mut watch);
+        let played = player.play((kind.name, number), &mut *role, &mut watch);
         let heard = watch.heard();
-        if let Err(trouble) = played {
-            return Err(self.settled(trouble, ANSWER_LIMIT));
+        if let Err(error) = played {
+            return Err(self.settled(error, ANSWER_LIMIT));
         }
         let far = match heard {
             Some(Message::Finished { outcome }) => outcome,
@@ -219,27 +219,27 @@ impl Stage for Near {
 
     fn call(
         &mut self,
-        service: &str,
+        service: &Service,
         parameters: &Value,
         near: NearEnd<'_>,
-    ) -> Result<[Value; 2], Trouble> {
+    ) -> Result<[Value; 2], Error> {
         if !self.cores_told {
             self.order_open(String::new(), 0)?;
             let Message::Opened { .. } = self.answer(ANSWER_LIMIT)? else {
                 return Err(garbled("something else than that it is pinned"));
             };
         }
-        let (service, parameters) = (service.to_owned(), parameters.clone());
+        let (service, parameters) = (service.name.to_owned(), parameters.clone());
         self.channel.send(&Message::Call { service, parameters })?;
         self.ready()?;
         let NearConfig { stop, progress, .. } = &mut self.config;
         let (channel, finished) = (&mut self.channel, None);
-        let mut talk = NearTalk { channel, stop, progress, finished };
-        let here = near(&mut talk);
-        let finished = talk.finished;
+        let mut conversation = NearConversation { channel, stop, progress, finished };
+        let here = near(&mut conversation);
+        let finished = conversation.finished;
         let here = match here {
             Ok(here) => here,
-            Err(trouble) => return Err(self.settled(trouble, SERVICE_LIMIT)),
+            Err(error) => return Err(self.settled(error, SERVICE_LIMIT)),
         };
         let there = match finished {
             Some(outcome) => outcome,
@@ -267,26 +267,26 @@ impl Stage for Near {
     }
 }
 
-/// The near end of a service's talk.
-struct NearTalk<'a> {
+/// The near end of a service's conversation.
+struct NearConversation<'a> {
     channel: &'a mut Channel,
     stop: &'a Stop,
     progress: &'a mut Progress,
     finished: Option<Value>,
 }
 
-impl Talk for NearTalk<'_> {
-    fn tell(&mut self, value: &Value) -> Result<(), Trouble> {
+impl Conversation for NearConversation<'_> {
+    fn send(&mut self, value: &Value) -> Result<(), Error> {
         self.channel.send(&Message::Tell { value: value.clone() })
     }
 
-    fn hear(&mut self, limit: Duration) -> Result<Option<Value>, Trouble> {
+    fn receive(&mut self, limit: Duration) -> Result<Option<Value>, Error> {
         if self.finished.is_some() {
             return Err(garbled("its result before it was asked"));
         }
         match self.channel.wait(limit.min(ANSWER_LIMIT * 30), self.stop)? {
             Some(Message::Tell { value }) => Ok(Some(value)),
-            Some(Message::Failed { why, leaves }) => Err(Message::trouble(&why, leaves)),
+            Some(Message::Failed { why, leaves }) => Err(Message::error(&why, leaves)),
             Some(Message::Finished { outcome }) => {
                 self.finished = Some(outcome);
                 Ok(None)
@@ -305,10 +305,10 @@ impl Talk for NearTalk<'_> {
     }
 }
 
-fn garbled(what: &str) -> Trouble {
-    Trouble::Garbled { what: what.to_owned() }
+fn garbled(what: &str) -> Error {
+    Error::Garbled { what: what.to_owned() }
 }
 
-pub(super) fn silent() -> Trouble {
-    Trouble::PeerGone { how: format!("no answer for {} s", ANSWER_LIMIT.as_secs()) }
+pub(super) fn silent() -> Error {
+    Error::PeerGone { how: format!("no answer for {} s", ANSWER_LIMIT.as_secs()) }
 }

@@ -10,7 +10,7 @@ use fluxline::clock;
 use fluxline_proto::guesses::Guesses;
 use fluxline_proto::{Moment, Span};
 
-use crate::Trouble;
+use crate::Error;
 use crate::control::{Channel, Greeting, Message, is_key};
 
 /// Who has connected and says nothing for so long is somebody else.
@@ -130,7 +130,7 @@ impl Newcomers {
             Ok(Some(message)) => message,
             Err(error) => {
                 self.all.remove(place);
-                let is_gone = matches!(error, Trouble::PeerGone { .. });
+                let is_gone = matches!(error, Error::PeerGone { .. });
                 self.counters.closed += u64::from(is_gone);
                 self.counters.silent += u64::from(!is_gone);
                 return Heard::Gone;
@@ -150,12 +150,11 @@ impl Newcomers {
             return Heard::Refused(format!("{from}: {why}"));
         }
         self.guesses.note_right(address);
-        if let Err(trouble) = greeting.check() {
+        if let Err(error) = greeting.check() {
             // Told from the other's point of view.
-            let theirs =
-                Trouble::Version { theirs: Greeting::ours().text(), ours: greeting.text() };
+            let theirs = Error::Version { theirs: Greeting::ours().text(), ours: greeting.text() };
             channel.send_if_possible(&Message::Refused { why: theirs.to_string() });
-            return Heard::Refused(format!("{from}: {trouble}"));
+            return Heard::Refused(format!("{from}: {error}"));
         }
         channel.lift_limit();
         Heard::Key(Known { channel, from, link })

@@ -13,7 +13,7 @@ use fluxline_proto::fabric::Fabric;
 use super::STALL_LIMIT;
 use crate::control::{Channel, Message};
 use crate::role::{Joining, Role, Side, Site, Step};
-use crate::{Stop, Trouble};
+use crate::{Error, Stop};
 
 /// Fruitless steps between two looks at the control connection, the time and the user: some
 /// tenths of a millisecond.
@@ -48,7 +48,7 @@ impl<'a> Watch<'a> {
 
     /// Called for every step that did nothing. Cost: an addition.
     #[inline]
-    fn idle(&mut self, what: &str, now: Moment) -> Result<(), Trouble> {
+    fn idle(&mut self, what: &str, now: Moment) -> Result<(), Error> {
         self.steps = self.steps.wrapping_add(1);
         if self.steps.is_multiple_of(LOOK_STEPS) { self.look(what, now) } else { Ok(()) }
     }
@@ -59,18 +59,18 @@ impl<'a> Watch<'a> {
     }
 
     #[cold]
-    fn look(&mut self, what: &str, now: Moment) -> Result<(), Trouble> {
+    fn look(&mut self, what: &str, now: Moment) -> Result<(), Error> {
         self.stop.check()?;
         if self.heard.is_none() {
             self.heard = self.channel.poll()?;
         }
         if let Some(Message::Failed { why, leaves }) = &self.heard {
-            return Err(Message::trouble(why, *leaves));
+            return Err(Message::error(why, *leaves));
         }
         let since = *self.idle_since.get_or_insert(now);
         if Duration::from_nanos(now.since(since).as_ns()) > STALL_LIMIT {
             let seconds = STALL_LIMIT.as_secs();
-            return Err(Trouble::Stalled { what: what.to_owned(), seconds });
+            return Err(Error::Stalled { what: what.to_owned(), seconds });
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Player {
         mut fabric: Box<dyn Fabric>,
         mut joining: Joining,
         mut watch: Watch<'_>,
-    ) -> Result<Player, Trouble> {
+    ) -> Result<Player, Error> {
         loop {
             let now = clock::monotonic();
             if let Some(site) = joining.step(&mut *fabric, now)? {
@@ -103,7 +103,7 @@ impl Player {
         (name, number): (&str, u8),
         role: &mut dyn Role,
         watch: &mut Watch<'_>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         self.site.number = number;
         loop {
             let now = clock::monotonic();
@@ -123,7 +123,7 @@ impl Player {
     /// Lets the link do what it has to while no role is played: acknowledge, repeat.
     ///
     /// Errors: the other side is gone.
-    pub fn tend(&mut self) -> Result<(), Trouble> {
+    pub fn tend(&mut self) -> Result<(), Error> {
         let now = clock::monotonic();
         while self.site.poll(&mut *self.fabric, now)?.is_some() {}
         Ok(())
@@ -135,7 +135,7 @@ impl Player {
         limit: Duration,
         channel: &mut Channel,
         stop: &Stop,
-    ) -> Result<Option<Message>, Trouble> {
+    ) -> Result<Option<Message>, Error> {
         let began = clock::monotonic();
         loop {
             // First the control connection: who ends the benchmark closes both.
@@ -161,7 +161,7 @@ pub fn open(
     side: (Side, &str),
     half_bytes: u64,
     key: u64,
-) -> Result<(Box<dyn Fabric>, Joining), Trouble> {
+) -> Result<(Box<dyn Fabric>, Joining), Error> {
     let mut fabric = node(url)?;
     let joining = Joining::new(&mut *fabric, side, half_bytes, key)?;
     Ok((fabric, joining))
@@ -169,7 +169,7 @@ pub fn open(
 
 /// As [`fluxline::open`]; on Ethernet with room for as many connections as a node can have, since
 /// that is measured, too.
-fn node(url: &str) -> Result<Box<dyn Fabric>, Trouble> {
+fn node(url: &str) -> Result<Box<dyn Fabric>, Error> {
     // More than there are is as many as there are.
     let config = |name: &str| -> Result<EndpointConfig, RoceError> {
         let (endpoints_max, endpoints_per_address_max) = (u32::MAX, u32::MAX);

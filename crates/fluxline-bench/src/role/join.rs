@@ -1,4 +1,4 @@
-//! How two nodes come to a [`Site`]: connected, and with an arena at each end.
+//! Connects two nodes and gives each an arena: the way to a [`Site`].
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use fluxline_proto::fabric::{
 };
 
 use super::{Side, Site};
-use crate::Trouble;
+use crate::Error;
 
-/// Under which name arenas are exported.
+/// The name under which arenas are exported.
 const ARENA: &str = "bench-arena";
 
-/// One node on its way to a site; stepped until it has one.
+/// One node that connects; it is stepped until it has a site.
 pub struct Joining {
     side: Side,
     peer: String,
@@ -26,21 +26,21 @@ pub struct Joining {
 }
 
 enum Phase {
-    /// For a connection.
+    /// It waits for a connection.
     Waits,
-    /// For the peer's arena.
+    /// It waits for the peer's arena.
     Imports(EndpointId, RemoteId),
 }
 
 impl Joining {
     /// Exports an arena of twice `half_bytes`, to who shows `key`; the near side connects to
-    /// `peer`, which must have done its part by then. Errors: [`Trouble`].
+    /// `peer`, which must have done its part by then. Errors: [`Error`].
     pub fn new(
         fabric: &mut dyn Fabric,
         (side, peer): (Side, &str),
         half_bytes: u64,
         key: u64,
-    ) -> Result<Joining, Trouble> {
+    ) -> Result<Joining, Error> {
         let key = Key(key);
         let own = fabric.register(2 * half_bytes)?;
         fabric.export(own, Name::parse(ARENA)?, Grant { rights: Rights::ALL, key })?;
@@ -59,8 +59,8 @@ impl Joining {
         })
     }
 
-    /// Polls; the site, when it is there. Errors: [`Trouble`]: refused, or broken.
-    pub fn step(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<Option<Site>, Trouble> {
+    /// Polls, and returns the site when it is ready. Errors: refused, or the connection broke.
+    pub fn step(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<Option<Site>, Error> {
         let Some(what) = fabric.poll(now) else { return Ok(None) };
         match (&self.phase, what) {
             (Phase::Waits, Completion::Connected { endpoint, peer, .. }) => {
@@ -75,12 +75,12 @@ impl Joining {
                 if of == *remote =>
             {
                 if !status.is_done() {
-                    return Err(Trouble::Refused(format!("the peer's arena: {status}")));
+                    return Err(Error::Refused(format!("the peer's arena: {status}")));
                 }
                 Ok(Some(self.site(fabric, *endpoint, of)))
             }
             (_, Completion::Broken { status, .. }) => {
-                Err(Trouble::PeerGone { how: format!("connecting: {status}") })
+                Err(Error::PeerGone { how: format!("connecting: {status}") })
             }
             _ => Ok(None),
         }

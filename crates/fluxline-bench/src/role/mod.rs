@@ -4,6 +4,7 @@
 //! pause on a core of its own, and in virtual time on a simulated cluster.
 
 mod join;
+mod listener;
 
 use std::sync::Arc;
 
@@ -12,43 +13,55 @@ use fluxline_proto::fabric::{
     Capabilities, Completion, EndpointId, Fabric, Local, Memory, PostError, RegionId, RemoteId,
     Slice, Target, Work,
 };
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Trouble;
+use crate::Error;
 pub use join::Joining;
+pub use listener::Listener;
 
-/// Which end.
+/// The end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// The one that measures.
+    /// The end that measures.
     Near,
-    /// The other.
+    /// The other end.
     Far,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Something was done; step again at once.
+    /// The role worked; step again at once.
     Worked,
-    /// Nothing was to be done before the moment given (`None`: before something arrives).
+    /// There is no work before this moment (`None`: before something arrives).
     Idle(Option<Moment>),
-    /// This end has done its part; it is not stepped again.
+    /// This end is done; it is not stepped again.
     Done,
 }
 
 /// One end of a trial.
 ///
-/// A role leaves nothing behind: buffers that it posted have been used, and work that it posted is
-/// complete, when it is done.
+/// A role that is done leaves nothing behind: its buffers are used, and its work is complete.
 pub trait Role {
-    /// Does what can be done now. Errors end the trial, and the session with it.
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble>;
+    /// Does the work that is possible now. Errors end the trial.
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error>;
 
-    /// What it measured; asked for once, after [`Step::Done`].
+    /// Returns the measurement; called once, after [`Step::Done`].
     fn outcome(&mut self) -> Value;
+}
+
+/// Makes one end of a trial from its parameters.
+pub type Make = fn(&Value, Side) -> Result<Box<dyn Role>, Error>;
+
+/// A kind of trial: a name for both sides, and a function that makes either end.
+pub struct TrialKind {
+    /// The name between the two sides.
+    pub name: &'static str,
+    /// Makes one end. Errors: parameters that make no sense.
+    pub make: Make,
 }
 
 /// The connection that a trial runs over, and a region at each end that both sides may use.
@@ -57,7 +70,7 @@ pub trait Role {
 /// second. It is made once, so that a trial begins without a word about memory.
 #[derive(Clone)]
 pub struct Site {
-    /// Which end this is.
+    /// The end that this is.
     pub side: Side,
     /// The connection: reliable.
     pub endpoint: EndpointId,
@@ -71,67 +84,63 @@ pub struct Site {
     pub remote: RemoteId,
     /// Half an arena \[byte\].
     pub half_bytes: u64,
-    /// What the link can do.
+    /// The capabilities of the link.
     pub capabilities: Capabilities,
-    /// Which trial this is: belongs into the upper eight bits of notifications, so that a late
-    /// one of an earlier trial is not taken for one of this.
+    /// The number of the trial, in the upper eight bits of each notification: a late notification
+    /// of an earlier trial is recognized.
     pub number: u8,
 }
 
-/// How much of a notification's value is the caller's.
+/// The bits of a notification's value that the caller may use.
 const VALUE_BITS: u32 = 24;
 
 impl Site {
-    /// A notification's value in this trial; `value` is taken modulo 2^24.
+    /// Makes a notification's value for this trial; `value` counts modulo 2^24.
     #[must_use]
     pub fn notice(&self, value: u32) -> u32 {
         u32::from(self.number) << VALUE_BITS | value & ((1 << VALUE_BITS) - 1)
     }
 
-    /// The caller's part of a notification's value; `None`: it is another trial's.
+    /// Returns the caller's part of a notification's value; `None`: it is another trial's.
     #[must_use]
     pub fn noticed(&self, value: u32) -> Option<u32> {
         (value >> VALUE_BITS == u32::from(self.number)).then_some(value & ((1 << VALUE_BITS) - 1))
     }
 
-    /// A piece of the half that this side sends from.
+    /// Returns a piece of the half that this side sends from.
     #[must_use]
     pub fn outgoing(&self, offset: u64, bytes: u64) -> Slice {
         Slice { region: self.own, offset: self.half_bytes + offset, bytes }
     }
 
-    /// A piece of the half that the peer writes, here.
+    /// Returns a piece of the half that the peer writes.
     #[must_use]
     pub fn incoming(&self, offset: u64, bytes: u64) -> Slice {
         Slice { region: self.own, offset, bytes }
     }
 
-    /// A place in the half that this side writes, at the peer.
+    /// Returns an offset in the half that this side writes, at the peer.
     #[must_use]
     pub fn there(&self, offset: u64) -> Target {
         Target { remote: self.remote, offset }
     }
 
-    /// The next completion; what failed is an error. Errors: [`Trouble`].
-    pub fn poll(
-        &self,
-        fabric: &mut dyn Fabric,
-        now: Moment,
-    ) -> Result<Option<Completion>, Trouble> {
+    /// Polls the next completion. Errors: the operation failed, or the connection broke.
+    pub fn poll(&self, fabric: &mut dyn Fabric, now: Moment) -> Result<Option<Completion>, Error> {
         let what = fabric.poll(now);
         match &what {
             Some(Completion::Broken { endpoint, status }) if *endpoint == self.endpoint => {
-                Err(Trouble::PeerGone { how: status.to_string() })
+                Err(Error::PeerGone { how: status.to_string() })
             }
             Some(Completion::Done { operation, status, .. }) if !status.is_done() => {
-                Err(Trouble::Refused(format!("{operation:?}: {status}")))
+                Err(Error::Refused(format!("{operation:?}: {status}")))
             }
             _ => Ok(what),
         }
     }
 
-    /// Posts work; `false`: the queue is full, poll and post again. Errors: [`Trouble`].
-    pub fn post(&self, fabric: &mut dyn Fabric, tag: u64, work: Work<'_>) -> Result<bool, Trouble> {
+    /// Posts work; `false`: the queue is full, poll and post again. Errors: refused.
+    pub fn post(&self, fabric: &mut dyn Fabric, tag: u64, work: Work<'_>) -> Result<bool, Error> {
         match fabric.post(self.endpoint, tag, work) {
             Ok(()) => Ok(true),
             Err(PostError::Full) => Ok(false),
@@ -140,18 +149,28 @@ impl Site {
     }
 }
 
+/// The notification that ends the far end of a one-way trial; never the number of a message.
+pub const END: u32 = (1 << VALUE_BITS) - 1;
+
+/// Makes a histogram of times \[ns\], with three digits, up to a minute.
+#[must_use]
+pub fn times() -> Histogram<u64> {
+    let made = Histogram::new_with_bounds(1, 60_000_000_000, 3);
+    made.unwrap_or_else(|error| unreachable!("bounds that are constants: {error}"))
+}
+
 /// A transfer of any length by puts, each as long as the link takes; the last one notifies.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
-    /// Where from, in the outgoing half.
+    /// The offset in the outgoing half.
     pub from: u64,
-    /// Where to, in the peer's incoming half.
+    /// The offset in the peer's incoming half.
     pub to: u64,
-    /// How much \[byte\].
+    /// The length \[byte\].
     pub bytes: u64,
     /// Value of the notification; see [`Site::notice`].
     pub notice: u32,
-    /// How much was posted.
+    /// The bytes posted so far.
     posted: u64,
     over: bool,
 }
@@ -163,8 +182,8 @@ impl Transfer {
         Transfer { from, to, bytes, notice, posted: 0, over: false }
     }
 
-    /// Posts what the queue takes; `true`: all is posted. Errors: [`Trouble`].
-    pub fn step(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    /// Posts as much as the queue takes; `true`: everything is posted. Errors: refused.
+    pub fn step(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         while !self.over {
             let left = self.bytes - self.posted;
             let bytes = left.min(site.capabilities.operation_bytes_max);

@@ -11,6 +11,9 @@
 //! --release -p fluxline --example bare_receiver`. iperf3 is used where it is installed; spead2
 //! where `SPEAD2_BENCH` names its `spead2_bench.py` (`pip install spead2` in any venv).
 
+#[path = "../../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 mod peers;
 
 use std::io::{Read, Write};
@@ -21,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use fluxline::pin;
 use fluxline::udp::{Pacer, SenderConfig, UdpSender};
+use median::median;
 
 /// Core of the sender, and of all that receives.
 const SENDER_CORE: usize = 0;
@@ -280,9 +284,4 @@ fn counter_packet(payload: usize) -> Vec<u8> {
 fn patch(packet: &mut [u8], sequence: u64) {
     packet[8..12].copy_from_slice(&(sequence as u32).to_le_bytes());
     packet[16..24].copy_from_slice(&sequence.to_le_bytes());
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

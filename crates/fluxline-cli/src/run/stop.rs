@@ -53,11 +53,6 @@ impl Stop {
         fluxline_bench::Stop::on(self.flag.clone())
     }
 
-    /// Over when the benchmark's is.
-    pub fn of_bench(stop: &fluxline_bench::Stop) -> Stop {
-        Stop { flag: stop.flag(), deadline: None }
-    }
-
     /// Ends the run.
     pub fn now(&self) {
         self.flag.store(true, Ordering::Relaxed);

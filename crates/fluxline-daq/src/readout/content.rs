@@ -27,7 +27,7 @@ pub(super) fn content_of(bytes: &[u8]) -> u16 {
             mix(&mut lanes, piece.unwrap_or(&[0; PIECE_BYTES]));
         }
     }
-    let digest = lanes.into_iter().fold(0, |all, lane| mixed(all, lane));
+    let digest = lanes.into_iter().fold(0, mixed);
     // The last lane's upper bits have not come to the top yet.
     ((digest ^ digest >> 29).wrapping_mul(ODD) >> 48) as u16
 }

@@ -36,7 +36,7 @@ impl SequenceRule {
     #[must_use]
     pub const fn of_bits(bits: u8) -> SequenceRule {
         let bits = if bits < 4 { 4 } else { bits };
-        let unused = if bits > 64 { 0 } else { 64 - bits };
+        let unused = 64_u8.saturating_sub(bits);
         SequenceRule {
             last: u64::MAX >> unused,
             step: 1,

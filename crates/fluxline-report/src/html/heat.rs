@@ -1,4 +1,4 @@
-//! A heat map: a table whose cells have colours, values in words under the pointer.
+//! A heat map: a table with coloured cells; the pointer shows a cell's value.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ const VIRIDIS: [&str; STEPS] = [
 pub(super) fn push(out: &mut String, map: &HeatMap) {
     out.push_str("<figure class=\"map\">\n");
     super::push_caption(out, &map.title);
-    let Some((low, high)) = range(map) else {
+    let Some(range) = range(map) else {
         out.push_str("<div class=\"none\">Nothing to show.</div>\n</figure>\n");
         return;
     };
@@ -47,30 +47,23 @@ pub(super) fn push(out: &mut String, map: &HeatMap) {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(shown));
         for at in 0..columns {
             let number = numbers.get(at).copied().unwrap_or(f64::NAN);
-            push_cell(out, map, name, at, number, (low, high));
+            push_cell(out, map, name, at, number, range);
         }
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>\n");
-    push_ramp(out, &map.unit, low, high);
+    push_ramp(out, &map.unit, range);
     out.push_str("</figure>\n");
 }
 
-fn push_cell(
-    out: &mut String,
-    map: &HeatMap,
-    row: &str,
-    at: usize,
-    number: f64,
-    (low, high): (f64, f64),
-) {
+fn push_cell(out: &mut String, map: &HeatMap, row: &str, at: usize, number: f64, range: Range) {
     let column = map.columns.get(at).map_or("", String::as_str);
     let place = escape_place(row, column);
     if !number.is_finite() {
         let _ = write!(out, "<td class=\"empty\" title=\"{place}: no value\"></td>");
         return;
     }
-    let (step, text, unit) = (step(number, low, high), digits(number, 4), escape(&map.unit));
+    let (step, text, unit) = (step(number, range), digits(number, 4), escape(&map.unit));
     let inside = if width(map) <= NUMBERS_COLUMNS_MAX { digits(number, 3) } else { String::new() };
     let _ = write!(out, "<td class=\"h{step}\" title=\"{place}: {text} {unit}\">{inside}</td>");
 }
@@ -80,26 +73,35 @@ fn escape_place(row: &str, column: &str) -> String {
     format!("{}{between}{}", escape(row), escape(column))
 }
 
-/// Whether row or column `at` of `count` shows its name; of many only every so many do.
+/// Returns true if row or column `at` of `count` shows its name; of many only some do.
 fn has_name(at: usize, count: usize) -> bool {
     count <= WIDE_COLUMNS_MAX || at.is_multiple_of(count.div_ceil(NAMES_MAX))
 }
 
-/// Columns of the map.
+/// Returns the number of columns.
 pub(crate) fn width(map: &HeatMap) -> usize {
     map.rows.iter().map(|(_, numbers)| numbers.len()).max().unwrap_or(0).max(map.columns.len())
 }
 
-/// The smallest and the largest number, if there is one. Shares begin at 0.
-pub(crate) fn range(map: &HeatMap) -> Option<(f64, f64)> {
+/// The ends of the colour scale.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Range {
+    /// The lowest number.
+    pub low: f64,
+    /// The highest number.
+    pub high: f64,
+}
+
+/// Returns the smallest and the largest number, if there is one. Shares begin at 0.
+pub(crate) fn range(map: &HeatMap) -> Option<Range> {
     let all = || map.rows.iter().flat_map(|(_, numbers)| numbers).filter(|n| n.is_finite());
     all().next()?;
     let low = all().copied().fold(f64::INFINITY, f64::min);
     let high = all().copied().fold(f64::NEG_INFINITY, f64::max);
-    Some((if low >= 0.0 && low < 0.5 * high { 0.0 } else { low }, high))
+    Some(Range { low: if low >= 0.0 && low < 0.5 * high { 0.0 } else { low }, high })
 }
 
-fn step(number: f64, low: f64, high: f64) -> usize {
+fn step(number: f64, Range { low, high }: Range) -> usize {
     let part = if high > low { (number - low) / (high - low) } else { 0.5 };
     ((part * STEPS as f64) as usize).min(STEPS - 1)
 }
@@ -129,7 +131,7 @@ fn luminance(colour: &str) -> f64 {
     0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
 }
 
-fn push_ramp(out: &mut String, unit: &str, low: f64, high: f64) {
+fn push_ramp(out: &mut String, unit: &str, Range { low, high }: Range) {
     let _ = write!(out, "<div class=\"ramp\">{} <span class=\"bar\">", digits(low, 4));
     for step in 0..STEPS {
         let _ = write!(out, "<i class=\"h{step}\"></i>");
@@ -140,7 +142,7 @@ fn push_ramp(out: &mut String, unit: &str, low: f64, high: f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{VIRIDIS, luminance, range, step};
+    use super::{Range, VIRIDIS, luminance, range, step};
     use crate::page::HeatMap;
 
     #[test]
@@ -154,7 +156,8 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_scale_have_the_first_and_the_last_colour() {
-        assert_eq!((step(2.0, 2.0, 4.0), step(4.0, 2.0, 4.0), step(1.0, 1.0, 1.0)), (0, 15, 8));
+        let (wide, one) = (Range { low: 2.0, high: 4.0 }, Range { low: 1.0, high: 1.0 });
+        assert_eq!((step(2.0, wide), step(4.0, wide), step(1.0, one)), (0, 15, 8));
     }
 
     #[test]
@@ -164,7 +167,7 @@ mod tests {
             ..HeatMap::default()
         };
         assert_eq!(range(&map(&[f64::NAN, f64::INFINITY])), None);
-        assert_eq!(range(&map(&[f64::NAN, 9.0, 10.0])), Some((9.0, 10.0)));
-        assert_eq!(range(&map(&[1.0, 10.0])), Some((0.0, 10.0)));
+        assert_eq!(range(&map(&[f64::NAN, 9.0, 10.0])), Some(Range { low: 9.0, high: 10.0 }));
+        assert_eq!(range(&map(&[1.0, 10.0])), Some(Range { low: 0.0, high: 10.0 }));
     }
 }

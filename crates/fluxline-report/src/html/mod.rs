@@ -1,4 +1,4 @@
-//! A page as one HTML file that needs nothing else.
+//! Writes a page as one HTML file that needs no other file.
 
 mod escape;
 pub(crate) mod heat;
@@ -17,10 +17,10 @@ const STYLE: &str = include_str!("../../assets/page.css");
 const SCRIPT: &str = include_str!("../../assets/page.js");
 
 impl Page {
-    /// The page as an HTML document that needs no network: about 75 kB and what its data take.
+    /// Writes the page as an HTML document that needs no network: about 75 kB and its data.
     ///
-    /// All text is escaped, equal pages give equal bytes, and without a script the numbers of
-    /// plots can be read as tables.
+    /// All text is escaped. Equal pages give equal bytes. Without a script a reader finds the
+    /// numbers of each plot in a table.
     #[must_use]
     pub fn html(&self) -> String {
         let mut out = String::with_capacity(128 * 1024);
@@ -50,6 +50,9 @@ impl Page {
         let _ = writeln!(out, "<header>\n<div class=\"top\"><h1>{}</h1>", escape(&self.title));
         out.push_str("<button id=\"theme\" type=\"button\">Dark</button></div>\n");
         push_paragraph(out, "subtitle", &self.subtitle);
+        if !self.warnings.is_empty() {
+            push_list(out, "warnings", &self.warnings);
+        }
         if !self.headlines.is_empty() {
             out.push_str("<dl class=\"headlines\">\n");
             self.headlines.iter().for_each(|headline| push_headline(out, headline));
@@ -97,7 +100,21 @@ fn push_section<'a>(
             Block::HeatMap(of) => heat::push(out, of),
         }
     }
-    out.push_str("</div>\n</section>\n");
+    out.push_str("</div>\n");
+    if !section.notes.is_empty() {
+        out.push_str("<details><summary>How it was measured</summary>\n");
+        push_list(out, "notes", &section.notes);
+        out.push_str("</details>\n");
+    }
+    out.push_str("</section>\n");
+}
+
+fn push_list(out: &mut String, class: &str, lines: &[String]) {
+    let _ = writeln!(out, "<ul class=\"{class}\">");
+    for line in lines {
+        let _ = writeln!(out, "<li>{}</li>", escape(line));
+    }
+    out.push_str("</ul>\n");
 }
 
 /// The heading of a block.

@@ -9,12 +9,12 @@ use crate::number::digits;
 use crate::page::{Axis, Curve, Mark, Plot, Scale, Style};
 use crate::points::{self, Joined};
 
-/// Curves of a plot that have a colour; more are only in the table.
+/// Curves of a plot with a colour; further curves are only in the table.
 const CURVES_MAX: usize = 8;
 /// Significant digits in the table.
 const DIGITS: usize = 6;
 
-/// What the script draws. Numbers that are not finite become null.
+/// The data of a plot for the script. Numbers that are not finite become null.
 #[derive(Serialize)]
 pub(super) struct Data<'a> {
     x: AxisData<'a>,
@@ -49,7 +49,7 @@ struct MarkData<'a> {
     text: &'a str,
 }
 
-/// Writes the place of a plot and its table, and puts its data with the others.
+/// Writes the element of a plot and its table, and adds its data to `plots`.
 pub(super) fn push<'a>(out: &mut String, plot: &'a Plot, plots: &mut Vec<Data<'a>>) {
     out.push_str("<figure>\n");
     super::push_caption(out, &plot.title);
@@ -140,7 +140,7 @@ fn push_table(out: &mut String, plot: &Plot) {
     out.push_str("</details>\n");
 }
 
-/// The label of an axis with its unit.
+/// Returns the label of an axis with its unit.
 pub(crate) fn named(axis: &Axis) -> String {
     let Axis { label, unit, .. } = axis;
     if unit.is_empty() { label.clone() } else { format!("{label} [{unit}]") }

@@ -5,13 +5,10 @@ use std::fmt::Write as _;
 use super::escape::escape;
 use crate::page::{Cell, Table};
 
-/// Columns of a table that may stand beside a plot; more would be cut off there. By eye.
-const NARROW_COLUMNS_MAX: usize = 5;
-
 /// Writes a table.
 pub(super) fn push(out: &mut String, table: &Table) {
-    let is_wide = table.columns.len() > NARROW_COLUMNS_MAX;
-    out.push_str(if is_wide { "<figure class=\"wide\">\n" } else { "<figure>\n" });
+    // A row of its own, so that plots stand in pairs.
+    out.push_str("<figure class=\"wide\">\n");
     super::push_caption(out, &table.title);
     if table.rows.is_empty() {
         out.push_str("<div class=\"none\">No rows.</div>\n</figure>\n");
@@ -33,7 +30,7 @@ pub(super) fn push(out: &mut String, table: &Table) {
     out.push_str("</tbody></table></div>\n</figure>\n");
 }
 
-/// Whether the heading of a column stands on the right, above numbers.
+/// Returns true if a column holds numbers, and its heading is right-aligned.
 pub(crate) fn is_number_column(table: &Table, at: usize) -> bool {
     let cells = || table.rows.iter().filter_map(|row| row.get(at));
     cells().any(|cell| matches!(cell, Cell::Number(_)))

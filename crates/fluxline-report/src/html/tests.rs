@@ -34,10 +34,11 @@ fn hostile_page() -> Page {
         rows: vec![(text(), vec![1.0, f64::NAN])],
     };
     let blocks = vec![Block::Plot(plot), Block::Table(table), Block::HeatMap(map)];
-    let section = Section { title: text(), text: text(), blocks };
+    let section = Section { title: text(), text: text(), blocks, notes: vec![text()] };
     Page {
         title: text(),
         subtitle: text(),
+        warnings: vec![text()],
         headlines: vec![Headline { label: text(), value: text(), note: text() }],
         verdict: text(),
         sections: vec![section.clone(), section.clone(), section],

@@ -1,10 +1,14 @@
 //! The parts of the benchmark: what is run, in which order, and its tables.
 
+#[path = "../../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 use super::bare::{self, Stream};
 use super::ends::Settings;
 use super::path::Path;
 use super::trial::{Bench, Outcome, run};
 use super::{ping, quic};
+use median::median;
 
 type Part = fn(&Bench);
 
@@ -42,18 +46,13 @@ fn rounds(bench: &Bench, columns: &[Column<'_>]) -> Vec<Vec<Outcome>> {
     all
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 fn of(outcomes: &[Outcome], value: impl Fn(&Outcome) -> f64) -> f64 {
-    median(outcomes.iter().map(value).collect())
+    median(outcomes.iter().map(value))
 }
 
 /// Each round's ratio, then the median.
 fn ratio(one: &[Outcome], other: &[Outcome]) -> f64 {
-    median(one.iter().zip(other).map(|(one, other)| one.gigabits() / other.gigabits()).collect())
+    median(one.iter().zip(other).map(|(one, other)| one.gigabits() / other.gigabits()))
 }
 
 fn put_settings(frame: usize, put: usize, reliable: bool) -> Settings {
@@ -263,12 +262,12 @@ fn small(bench: &Bench) {
                 }
             }
             let half = |place: usize| {
-                let p50 = median(all[place].iter().map(|trip| trip.0 / 1e3).collect());
-                (p50, median(all[place].iter().map(|trip| trip.1 / 1e3).collect()))
+                let p50 = median(all[place].iter().map(|trip| trip.0 / 1e3));
+                (p50, median(all[place].iter().map(|trip| trip.1 / 1e3)))
             };
             let ratio = |place: usize| {
                 let both = all[place].iter().zip(&all[0]);
-                median(both.map(|(ours, bare)| ours.0 / bare.0).collect())
+                median(both.map(|(ours, bare)| ours.0 / bare.0))
             };
             let text = |place: usize| {
                 let (p50, p99) = half(place);
@@ -353,7 +352,7 @@ fn singles(bench: &Bench) {
             let text = |place: usize| {
                 let ratios = found[place].iter().zip(&found[0]).map(|(ours, bare)| ours / bare);
                 let rate = median(found[place].clone());
-                format!("{:.0} {:.2} ({:.2})", rate / 1e3, gigabits(rate), median(ratios.collect()))
+                format!("{:.0} {:.2} ({:.2})", rate / 1e3, gigabits(rate), median(ratios))
             };
             let bare = format!("{:.0} {:.2}", bare / 1e3, gigabits(bare));
             println!("{:<10} {frame:>6} {bare:>16} {:>22} {:>22}", path.name, text(1), text(2));

@@ -7,6 +7,9 @@
 //!
 //! `cargo bench -p fluxline --bench udp_port` (2 minutes; `ROUNDS=1` 25 s). Needs `cc`, two cores.
 
+#[path = "../../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 use std::hint::black_box;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
@@ -20,6 +23,7 @@ use fluxline::clock;
 use fluxline::pin::{allowed_cores, pin_current_thread};
 use fluxline::udp::{UdpPort, UdpPortConfig, WhenEmpty};
 use fluxline_proto::port::Port;
+use median::median;
 
 /// Frames \[byte\]: small, Ethernet's, a page with RoCE's headers, jumbo Ethernet's.
 const SIZES: [usize; 4] = [64, 1_472, 4_096 + 58, 8_972];
@@ -101,11 +105,6 @@ fn report(size: usize, kind: Kind, (bare, port, ratios): (Vec<f64>, Vec<f64>, Ve
         gigabits(bare),
         gigabits(port),
     );
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn compile(folder: &Path) -> PathBuf {

@@ -6,6 +6,9 @@
 //! `cargo bench -p fluxline --bench xdp`, as root. ROUNDS=n: medians of n rounds, interleaved.
 
 // The tests use more of it.
+#[path = "../../../fluxline-bench/src/statistics/median.rs"]
+mod median;
+
 #[allow(dead_code)]
 #[path = "../../tests/xdp/namespaces.rs"]
 mod namespaces;
@@ -13,6 +16,7 @@ mod trial;
 
 use std::process::Command;
 
+use median::median;
 use namespaces::{Namespaces, Side};
 use trial::Trial;
 
@@ -88,12 +92,6 @@ fn measure(pair: &Namespaces, trial: &Trial, quick: bool) -> Rates {
         }
     }
     [unpaced.sent_per_s, unpaced.received_per_s, low]
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// One row; the ratio is of frames received unpaced, round by round.

@@ -1,4 +1,4 @@
-//! The far end of a slice: compares all that comes, counts it, and answers.
+//! The far end of a slice: compares everything that arrives, counts it, and answers.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::near::{END, HELLO, MESSAGE_ANSWER, READY};
 use super::{Account, Ledger, MESSAGE_BYTES, Slice, WORD_BEFORE_END};
-use crate::Trouble;
+use crate::Error;
 use crate::role::{Role, Site, Step};
 
 /// Completions handled in one step at most.
@@ -17,11 +17,11 @@ const STEP_MAX: u32 = 16;
 /// Compares and counts.
 pub struct Witness {
     slice: Slice,
-    /// Answers that the queue has not taken.
+    /// Answers that wait for room in the queue.
     owed: VecDeque<u32>,
-    /// Connections of this slice that stand.
+    /// The open connections of this slice.
     standing: Vec<EndpointId>,
-    /// How many connections the near end counts; `None`: it has not ended.
+    /// The number of connections that the near end counts; `None`: it has not ended.
     connections: Option<u64>,
     ledger: Ledger,
     scratch: Vec<u8>,
@@ -29,7 +29,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Of a slice.
+    /// Makes the far end of a slice.
     pub fn new(slice: Slice) -> Witness {
         Witness {
             slice,
@@ -43,18 +43,18 @@ impl Witness {
     }
 
     /// Zero in the word, and a buffer for the first message.
-    fn prepare(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+    fn prepare(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Error> {
         site.memory.store(site.half_bytes - WORD_BEFORE_END, 0)?;
         self.post_buffer(site, fabric)?;
         self.owed.push_back(READY);
         Ok(())
     }
 
-    fn post_buffer(&self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Trouble> {
+    fn post_buffer(&self, site: &Site, fabric: &mut dyn Fabric) -> Result<(), Error> {
         Ok(fabric.post_receive(site.endpoint, 0, site.outgoing(0, MESSAGE_BYTES))?)
     }
 
-    /// Whether what was read is what belongs to that number.
+    /// Returns true if the bytes read are those of that number.
     fn is_whole(&mut self, number: u64, from: usize) -> bool {
         let bytes = (self.scratch.len() - from) as u64;
         super::fill(&mut self.expected, self.slice.seed, number, bytes);
@@ -63,7 +63,7 @@ impl Witness {
         is_whole
     }
 
-    fn put(&mut self, site: &Site, number: u32, at: (u64, u64)) -> Result<(), Trouble> {
+    fn put(&mut self, site: &Site, number: u32, at: (u64, u64)) -> Result<(), Error> {
         self.scratch.resize(at.1 as usize, 0);
         site.memory.read(at.0, &mut self.scratch)?;
         let is_whole = self.is_whole(u64::from(number), 0);
@@ -73,14 +73,14 @@ impl Witness {
         Ok(())
     }
 
-    fn message(&mut self, site: &Site, fabric: &mut dyn Fabric, bytes: u64) -> Result<(), Trouble> {
+    fn message(&mut self, site: &Site, fabric: &mut dyn Fabric, bytes: u64) -> Result<(), Error> {
         self.scratch.resize(bytes as usize, 0);
         site.memory.read(site.half_bytes, &mut self.scratch)?;
         let word = |place: usize| {
             let word = self.scratch.get(place * 8..place * 8 + 8)?;
             Some(u64::from_le_bytes(word.try_into().ok()?))
         };
-        let short = || Trouble::Defect { what: format!("a message of {bytes} B has no number") };
+        let short = || Error::Defect { what: format!("a message of {bytes} B has no number") };
         let number = word(0).ok_or_else(short)?;
         if number == END {
             self.connections = Some(word(1).ok_or_else(short)?);
@@ -95,12 +95,12 @@ impl Witness {
         Ok(())
     }
 
-    fn told(
+    fn handle(
         &mut self,
         what: &Completion,
         site: &Site,
         fabric: &mut dyn Fabric,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         match *what {
             Completion::Notified { value, offset, bytes, .. } => match site.noticed(value) {
                 Some(HELLO) => self.prepare(site, fabric),
@@ -126,7 +126,7 @@ impl Witness {
         }
     }
 
-    fn answer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn answer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let mut worked = false;
         while let Some(value) = self.owed.front() {
             let work = Work::Put {
@@ -146,13 +146,13 @@ impl Witness {
 }
 
 impl Role for Witness {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         super::check_room(site)?;
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
             worked = true;
-            self.told(&what, site, fabric)?;
+            self.handle(&what, site, fabric)?;
         }
         worked |= self.answer(site, fabric)?;
         if self.owed.is_empty() && self.connections == Some(self.ledger.connections) {

@@ -1,4 +1,4 @@
-//! Whether it lasts: random operations from a seed for as long as asked, with a ledger.
+//! The soak: random operations from a seed for a given time, with a ledger.
 //!
 //! The run is made of slices, each a trial of some thousand operations ([`Slice`]). After each both
 //! ends' ledgers must agree, and both processes' resident memory is noted. An operation that fails,
@@ -13,20 +13,20 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::show::{self, Samples, fact, series};
-use crate::Trouble;
-use crate::result::Experiment;
-use crate::role::{Role, Side, Site};
-use crate::stage::{Plan, Stage};
+use super::show::{self, Samples, series};
+use crate::Error;
+use crate::environment::{Environment, Plan};
+use crate::result::{Experiment, Fact, axis};
+use crate::role::{Role, Side, Site, TrialKind};
 
-/// The trial's name.
-pub const NAME: &str = "soak";
+/// The trial.
+pub const TRIAL: TrialKind = TrialKind { name: "soak", make };
 /// Operations of a slice: some milliseconds to some tenths of a second.
 const SLICE_OPERATIONS: u64 = 2_000;
 /// The first part of the run does not count for memory: caches fill, and tables.
 const WARM_SHARE: f64 = 0.2;
-/// What memory may grow by after that, of what it was then, and beside that \[byte\]: a process's
-/// own noise. Assumed: 2 % and 4 MiB, a thousandth of which an hour's leak would pass.
+/// The allowed growth of memory after that: a share of its size then, and a constant \[byte\] for a
+/// process's own noise. Assumed: 2 % and 4 MiB; a leak of an hour grows a thousand times more.
 const GROWTH_SHARE: f64 = 0.02;
 const GROWTH_BYTES: f64 = (4 << 20) as f64;
 /// From which length on a run judges memory \[s\]: before, what a process allocates once, or what
@@ -38,7 +38,7 @@ const POINTS_MAX: usize = 400;
 /// Places for puts and gets in an arena's half, and how large each is \[byte\].
 const PLACES: u64 = 8;
 const PLACE_BYTES: u64 = 64 << 10;
-/// Where the word for atomics is, from the end of the half; and the buffer for messages \[byte\].
+/// The distance of the word for atomics from the end of the half \[byte\].
 const WORD_BEFORE_END: u64 = 8;
 /// The longest message \[byte\].
 const MESSAGE_BYTES: u64 = 2048;
@@ -46,15 +46,15 @@ const MESSAGE_BYTES: u64 = 2048;
 /// A slice of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
-    /// What all its sizes, kinds and contents come from.
+    /// The seed of all sizes, kinds and contents.
     pub seed: u64,
-    /// How many operations.
+    /// The number of operations.
     pub operations: u64,
-    /// How often a connection comes and goes among a thousand operations.
+    /// Connections that come and go among a thousand operations.
     pub connections_permille: u64,
 }
 
-/// What one end counted. Law: near's equals far's, and `damaged` is 0.
+/// The counts of one end. Law: both ends have equal counts, and `damaged` is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Puts placed, or notified.
@@ -65,7 +65,7 @@ pub struct Ledger {
     pub messages: u64,
     /// Their bytes.
     pub message_bytes: u64,
-    /// What all additions add up to, and what the word holds.
+    /// The sum of all additions, which the word holds.
     pub added: u64,
     /// Connections that came and went.
     pub connections: u64,
@@ -73,10 +73,10 @@ pub struct Ledger {
     pub damaged: u64,
 }
 
-/// What an end says after a slice.
+/// The account of one end after a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// What it counted.
+    /// Its counts.
     pub ledger: Ledger,
     /// Bytes read from the peer and compared; near alone.
     pub got_bytes: u64,
@@ -87,10 +87,10 @@ pub struct Account {
 }
 
 /// Makes one end. Errors: a slice that makes no sense.
-pub fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Trouble> {
+fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let slice: Slice = show::task(parameters, "a soak")?;
     if slice.operations == 0 || slice.operations > 1 << 22 {
-        return Err(Trouble::Input(format!("a soak cannot be {slice:?}")));
+        return Err(Error::Input(format!("a soak cannot be {slice:?}")));
     }
     Ok(match side {
         Side::Near => Box::new(near::Worker::new(slice)),
@@ -111,10 +111,10 @@ fn fill(into: &mut Vec<u8>, seed: u64, number: u64, bytes: u64) {
 }
 
 /// Errors: the arena is too small for the places, the answers and the word.
-fn check_room(site: &Site) -> Result<(), Trouble> {
+fn check_room(site: &Site) -> Result<(), Error> {
     if site.half_bytes < PLACES * PLACE_BYTES + MESSAGE_BYTES {
         let (link, what) = (site.capabilities.link.to_owned(), "a soak".to_owned());
-        return Err(Trouble::Unsuitable { what, link });
+        return Err(Error::Unsuitable { what, link });
     }
     Ok(())
 }
@@ -141,7 +141,7 @@ fn sum(one: Ledger, other: Ledger) -> Ledger {
     }
 }
 
-/// What the run has come to so far.
+/// The state of the run.
 #[derive(Default)]
 struct Course {
     ledger: Ledger,
@@ -154,15 +154,19 @@ struct Course {
 
 impl Course {
     /// Runs a slice; its ledgers must agree. Resident memory of near and far after it \[byte\].
-    fn slice(&mut self, stage: &mut dyn Stage, slice: &Slice) -> Result<[u64; 2], Trouble> {
-        let (near, far) = show::trial::<Account>(stage, NAME, slice)?;
+    fn slice(
+        &mut self,
+        environment: &mut dyn Environment,
+        slice: &Slice,
+    ) -> Result<[u64; 2], Error> {
+        let (near, far) = show::trial::<Account>(environment, &TRIAL, slice)?;
         let far: Account = show::typed(far)?;
         if near.ledger != far.ledger || far.ledger.damaged > 0 {
             let what = format!(
                 "slice {} (seed {}): near counts {:?}, far {:?}",
                 self.slices, slice.seed, near.ledger, far.ledger
             );
-            return Err(Trouble::Defect { what });
+            return Err(Error::Defect { what });
         }
         self.ledger = sum(self.ledger, near.ledger);
         self.operations += near.operations;
@@ -206,8 +210,8 @@ impl Course {
                 .collect();
             let mut curve = series(
                 &format!("{name}'s resident memory"),
-                ("time", "s"),
-                ("memory", "MB"),
+                axis("time", "s"),
+                axis("memory", "MB"),
                 &samples,
             );
             for point in &mut curve.points {
@@ -224,22 +228,22 @@ impl Course {
             ("connections that came and went", self.ledger.connections as f64, ""),
             ("slices whose ledgers agree", self.slices as f64, ""),
         ];
-        into.facts.extend(facts.map(|(label, value, unit)| fact(label, unit, vec![value])));
+        into.facts.extend(facts.map(|(label, value, unit)| Fact::new(label, unit, vec![value])));
         for (name, growth) in ["near", "far"].iter().zip(self.growth()) {
             let Some((bytes, bound)) = growth else { continue };
             let label = format!("{name}'s memory grew after the first fifth by");
-            let grew = fact(label, "MB", vec![bytes / 1e6]);
-            into.facts.push(show::beside(grew, "bound", Some(bound / 1e6)));
+            let grew = Fact::new(label, "MB", vec![bytes / 1e6]);
+            into.facts.push(grew.beside("bound", Some(bound / 1e6)));
         }
     }
 
-    /// Whether it lasted long enough to say something of memory.
+    /// Returns true if it ran long enough to judge memory.
     fn is_judged(&self) -> bool {
         self.resident.last().is_some_and(|(last, _)| *last >= JUDGED_SECONDS)
     }
 
     /// Errors: a process grew beyond the bound.
-    fn check_growth(&self) -> Result<(), Trouble> {
+    fn check_growth(&self) -> Result<(), Error> {
         if !self.is_judged() {
             return Ok(());
         }
@@ -247,7 +251,7 @@ impl Course {
             if let Some((bytes, bound)) = growth.filter(|(bytes, bound)| bytes > bound) {
                 let (grew, bound) = (bytes / 1e6, bound / 1e6);
                 let what = format!("{name}'s memory grew by {grew:.1} MB, beyond {bound:.1} MB");
-                return Err(Trouble::Defect { what });
+                return Err(Error::Defect { what });
             }
         }
         Ok(())
@@ -255,28 +259,30 @@ impl Course {
 }
 
 /// Slices until the time is up.
-pub fn run(stage: &mut dyn Stage, plan: &Plan, into: &mut Experiment) -> Result<(), Trouble> {
+pub fn run(
+    environment: &mut dyn Environment,
+    plan: &Plan,
+    into: &mut Experiment,
+) -> Result<(), Error> {
     let mut course = Course::default();
-    let ended = go_on(stage, plan, &mut course);
+    let ended = go_on(environment, plan, &mut course);
     course.fill(into);
     let memory = match course.is_judged() {
         true => String::new(),
         false => format!(" Shorter than {JUDGED_SECONDS} s: memory is shown, not judged."),
     };
-    into.limit = format!(
-        "Not a measurement of speed: {PLACES} of {} operations at a time, each compared.{memory}",
-        course.operations
-    );
+    into.limit =
+        format!("{} operations, {PLACES} at a time, each compared.{memory}", course.operations);
     ended.and_then(|()| course.check_growth())
 }
 
-fn go_on(stage: &mut dyn Stage, plan: &Plan, course: &mut Course) -> Result<(), Trouble> {
+fn go_on(environment: &mut dyn Environment, plan: &Plan, course: &mut Course) -> Result<(), Error> {
     let limit = Duration::from_secs_f64(plan.soak_seconds);
     let began = Instant::now();
     loop {
         let passed = began.elapsed();
-        stage.progress(passed.as_secs() as usize, limit.as_secs() as usize, "soak");
-        stage.stop().check()?;
+        environment.progress(passed.as_secs() as usize, limit.as_secs() as usize, "soak");
+        environment.stop().check()?;
         if passed >= limit && course.slices > 0 {
             return Ok(());
         }
@@ -285,7 +291,7 @@ fn go_on(stage: &mut dyn Stage, plan: &Plan, course: &mut Course) -> Result<(), 
             operations: SLICE_OPERATIONS,
             connections_permille: 2,
         };
-        let resident = course.slice(stage, &slice)?;
+        let resident = course.slice(environment, &slice)?;
         course.note(began.elapsed().as_secs_f64(), resident);
     }
 }

@@ -8,14 +8,14 @@ use fluxline_proto::random::Draw;
 use serde_json::Value;
 
 use super::{Account, Ledger, MESSAGE_BYTES, PLACE_BYTES, PLACES, Slice, WORD_BEFORE_END};
-use crate::Trouble;
+use crate::Error;
 use crate::role::{Role, Site, Step, Transfer};
 
-/// What the far end answers a message with; see [`super::far`].
+/// The bit of an answer to a message; see [`super::far`].
 pub const MESSAGE_ANSWER: u32 = 0x80_0000;
-/// The near end's first word: what comes to it before it plays is lost, so it speaks first.
+/// The near end's first word. It speaks first: words that arrive before its trial begins are lost.
 pub const HELLO: u32 = 0xFF_FFFE;
-/// What the far end answers when its word is zero and its buffer posted.
+/// The far end's answer when its word is zero and its buffer posted.
 pub const READY: u32 = 0xFF_FFFF;
 /// Number of the message that ends the far end.
 pub const END: u64 = u64::MAX;
@@ -51,10 +51,10 @@ pub struct Worker {
     finished: u64,
     is_greeted: bool,
     is_ready: bool,
-    /// What is added, while it is on its way.
+    /// The addend of the addition under way.
     adding: Option<u64>,
     messaging: bool,
-    /// Messages of which the link has not said that they are there.
+    /// Messages without a completion so far.
     sending: u64,
     connecting: Option<EndpointId>,
     ended: bool,
@@ -65,7 +65,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Of a slice.
+    /// Makes the near end of a slice.
     pub fn new(slice: Slice) -> Worker {
         Worker {
             slice,
@@ -107,7 +107,7 @@ impl Worker {
     }
 
     /// Begins operations; whether any was.
-    fn begin(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn begin(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
             if self.begun == self.slice.operations {
@@ -141,7 +141,7 @@ impl Worker {
         all.into_iter().find(|place| !places[*place].is_busy)
     }
 
-    fn put(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn put(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let Some(place) = self.idle_place() else { return Ok(false) };
         let bytes = self.size(PLACE_BYTES);
         let offset = place as u64 * PLACE_BYTES;
@@ -162,7 +162,7 @@ impl Worker {
         Ok(true)
     }
 
-    fn get(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn get(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let Some(place) = self.idle_place() else { return Ok(false) };
         let Some((_, bytes)) = self.places[place].content else {
             // Nothing lies there yet: then something is put.
@@ -177,7 +177,7 @@ impl Worker {
         Ok(true)
     }
 
-    fn add(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn add(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         if self.adding.is_some() {
             return Ok(false);
         }
@@ -191,7 +191,7 @@ impl Worker {
     }
 
     /// A message: its number in front.
-    fn message(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn message(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         if self.messaging {
             return Ok(false);
         }
@@ -208,12 +208,7 @@ impl Worker {
         Ok(true)
     }
 
-    fn send(
-        &mut self,
-        site: &Site,
-        fabric: &mut dyn Fabric,
-        bytes: &[u8],
-    ) -> Result<bool, Trouble> {
+    fn send(&mut self, site: &Site, fabric: &mut dyn Fabric, bytes: &[u8]) -> Result<bool, Error> {
         let complete_at = Some(Level::Placed);
         let work = Work::Send { from: Local::Bytes(bytes), complete_at };
         let is_posted = site.post(fabric, 0, work)?;
@@ -221,7 +216,7 @@ impl Worker {
         Ok(is_posted)
     }
 
-    fn connect(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Trouble> {
+    fn connect(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         if self.connecting.is_some() {
             return Ok(false);
         }
@@ -229,12 +224,12 @@ impl Worker {
         Ok(true)
     }
 
-    fn told(
+    fn handle(
         &mut self,
         what: &Completion,
         site: &Site,
         fabric: &mut dyn Fabric,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         match *what {
             Completion::Notified { value, .. } => match site.noticed(value) {
                 Some(READY) => self.is_ready = true,
@@ -253,7 +248,7 @@ impl Worker {
                 self.finished += 1;
             }
             Completion::Broken { endpoint, status } if self.connecting == Some(endpoint) => {
-                return Err(Trouble::Refused(format!("one more connection: {status}")));
+                return Err(Error::Refused(format!("one more connection: {status}")));
             }
             _ => {}
         }
@@ -261,7 +256,7 @@ impl Worker {
     }
 
     /// A put was compared, or a message.
-    fn answered(&mut self, answer: u32) -> Result<(), Trouble> {
+    fn answered(&mut self, answer: u32) -> Result<(), Error> {
         let is_whole = answer & 1 == 1;
         let number = u64::from(answer & (MESSAGE_ANSWER - 1)) >> 1;
         let what = if answer & MESSAGE_ANSWER != 0 { "message" } else { "put" };
@@ -277,23 +272,21 @@ impl Worker {
             |place: &&mut Place| place.is_busy && place.content.is_some_and(|(of, _)| of == number);
         let Some(place) = self.places.iter_mut().find(is_its) else {
             let what = format!("an answer to put {number}, which is not under way");
-            return Err(Trouble::Defect { what });
+            return Err(Error::Defect { what });
         };
         place.is_busy = false;
         Ok(())
     }
 
-    fn damaged(&self, what: &str, number: u64) -> Trouble {
+    fn damaged(&self, what: &str, number: u64) -> Error {
         let seed = self.slice.seed;
-        Trouble::Defect {
-            what: format!("{what} {number} of the slice of seed {seed} came changed"),
-        }
+        Error::Defect { what: format!("{what} {number} of the slice of seed {seed} came changed") }
     }
 
-    fn got(&mut self, site: &Site, place: usize) -> Result<(), Trouble> {
+    fn got(&mut self, site: &Site, place: usize) -> Result<(), Error> {
         let content = self.places.get(place).and_then(|place| place.content);
         let Some((number, bytes)) = content else {
-            return Err(Trouble::Defect { what: "a get that nobody asked for".to_owned() });
+            return Err(Error::Defect { what: "a get that nobody asked for".to_owned() });
         };
         self.scratch.resize(bytes as usize, 0);
         site.memory.read(place as u64 * PLACE_BYTES, &mut self.scratch)?;
@@ -307,15 +300,15 @@ impl Worker {
         Ok(())
     }
 
-    fn added(&mut self, before: u64) -> Result<(), Trouble> {
+    fn added(&mut self, before: u64) -> Result<(), Error> {
         let Some(add) = self.adding.take() else {
-            return Err(Trouble::Defect { what: "an addition that nobody asked for".to_owned() });
+            return Err(Error::Defect { what: "an addition that nobody asked for".to_owned() });
         };
         if before != self.ledger.added {
             let (seed, expected) = (self.slice.seed, self.ledger.added);
             let what =
                 format!("the word was {before}, not {expected}, in the slice of seed {seed}");
-            return Err(Trouble::Defect { what });
+            return Err(Error::Defect { what });
         }
         self.ledger.added = before.wrapping_add(add);
         self.finished += 1;
@@ -324,13 +317,13 @@ impl Worker {
 }
 
 impl Role for Worker {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Trouble> {
+    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         super::check_room(site)?;
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
             worked = true;
-            self.told(&what, site, fabric)?;
+            self.handle(&what, site, fabric)?;
         }
         if !self.is_greeted {
             self.is_greeted =

@@ -38,19 +38,18 @@ pub fn compare(paths: &[PathBuf], folder: Option<&Path>, json: bool) -> Result<(
         return Ok(());
     }
     for caution in compare::cautions(&before, &after) {
-        say!("Mind that {caution}.");
+        say!("! {caution}");
     }
     let counts =
         compare::counts(&rows).map(|(verdict, count)| format!("{count} {}", verdict.word()));
     say!("{} numbers: {}", rows.len(), counts.join(", "));
     for row in compare::apart(&rows).into_iter().take(LINES_MAX) {
         say!(
-            "  {:<12} {:<44} {:>14} -> {:>14} {:<5} {:>+7.1} %  {}",
+            "  {:<12} {:<44} {:>18} -> {:>18} {:>+7.1} %  {}",
             row.experiment,
             row.what,
-            compare::middle(&row.before),
-            compare::middle(&row.after),
-            row.unit,
+            compare::middle(&row.before, &row.unit),
+            compare::middle(&row.after, &row.unit),
             row.change() * 100.0,
             row.verdict.word()
         );

@@ -1,57 +1,59 @@
-//! `fluxline bench LINK`: runs the experiments, prints what they came to, writes the report.
+//! `fluxline bench LINK`: runs the experiments, prints their results, writes the report.
+
+use std::net::SocketAddr;
 
 use fluxline::pin;
+use fluxline_bench::environment::{Plan, Program};
+use fluxline_bench::kind::ExperimentKind;
 use fluxline_bench::real::{Link, Local, Near, NearConfig};
-use fluxline_bench::registry::Entry;
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::{Plan, Program};
-use fluxline_bench::{Trouble, environment, page, pingpong, run};
+use fluxline_bench::{Error, host, page, pingpong, run};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use super::{report, rings, save, simulated};
+use super::{report, save, simulated};
 use crate::arguments::{BenchArguments, BenchLink};
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::run::Stop;
 use crate::{progress, say, say_text};
 
+/// One call of the program: a link and its experiments.
+pub struct Session<'a> {
+    /// The link.
+    pub link: &'a BenchLink,
+    /// The command line.
+    pub arguments: &'a BenchArguments,
+    /// The extent of the run.
+    pub plan: Plan,
+    /// The experiments, in order.
+    pub kinds: Vec<&'static ExperimentKind>,
+    /// Set when the user interrupts.
+    pub stop: Stop,
+    /// Shows the progress.
+    pub bar: ProgressBar,
+}
+
 /// Measures.
 pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
-    let stop = Stop::on_signal();
-    let plan = plan(arguments);
-    let (with_rings, entries) = choose(link, arguments)?;
-    let to_save = save::Place::of(link, arguments, &entries)?;
     let quiet = json || arguments.format.is_some();
-    let (rings, rings_ended) = match with_rings {
-        true => rings::measure(arguments, &stop, quiet).map(|(rings, how)| (Some(rings), how))?,
-        false => (None, Ok(())),
-    };
-    let near = environment::describe(link.link.through().as_ref());
-    let mut report = super::begin(&link.url, &plan, json!({ "near": near }));
-    report.environment["plan"] = json!(plan);
-    if let Some(rings) = &rings {
-        report.experiments.push(rings.experiment());
-    }
-    let ended = match rings_ended {
-        Ok(()) => experiments(link, arguments, (&plan, &entries), (&stop, quiet), &mut report),
-        Err(failure) => {
-            run::skip(&entries, &mut report);
-            Err(failure)
-        }
-    };
+    let kinds = run::choose(&arguments.only, &link.link)
+        .map_err(|error| Failure::failed(format_args!("{error}.")))?;
+    let (plan, stop, bar) = (plan(arguments), Stop::on_signal(), progress::bar(0, quiet));
+    let session = Session { link, arguments, plan, kinds, stop, bar };
+    let to_save = save::Place::of(link, arguments, &session.kinds)?;
+    let near = host::describe(link.link.through().as_ref());
+    let mut report = super::begin(&link.url, &session.plan, json!({ "near": near }));
+    report.environment["plan"] = json!(session.plan);
+    let ended = session.run(&mut report);
+    session.bar.finish_and_clear();
     if report.is_empty() {
         return Err(ended.err().unwrap_or_else(|| nothing(&report)));
     }
-    let mut document = serde_json::to_value(&report)
-        .map_err(|error| Failure::failed(format!("the report: {error}.")))?;
-    if let Some(rings) = &rings {
-        rings.add_to(&mut document);
-    }
-    // Whoever takes the document from standard output needs no files.
+    // A caller that takes the document from standard output needs no files.
     let wants_files = !quiet || arguments.report.is_some() || ended.is_err();
     let folder = match wants_files {
-        true => Some(report::write(&report, &document, arguments.report.as_deref())?),
+        true => Some(report::write(&report, arguments.report.as_deref())?),
         false => None,
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
@@ -63,33 +65,13 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
         return netpipe(&report);
     }
     if json {
-        print_json(&document);
+        print_json(&report::document(&report)?);
         return Ok(());
     }
-    print(&report, rings.as_ref());
+    page::lines(&report).iter().for_each(|line| say!("{line}"));
     saved.iter().for_each(|saved| say!("\n{saved}"));
-    say!("\n{place}/report.html and report.json have all of it");
+    say!("\n{place}/report.html and report.json have the whole report");
     Ok(())
-}
-
-/// The experiments of the registry, in real or virtual time.
-fn experiments(
-    link: &BenchLink,
-    arguments: &BenchArguments,
-    (plan, entries): (&Plan, &[&'static Entry]),
-    (stop, quiet): (&Stop, bool),
-    report: &mut Report,
-) -> Result<(), Failure> {
-    if entries.is_empty() {
-        return Ok(());
-    }
-    let bar = progress::bar(0, quiet);
-    let ended = match link.link {
-        Link::Simulated => simulated::on_link(&link.url, (plan, entries), stop, &bar, report),
-        _ => on_link(link, arguments, (plan, entries), stop, &bar, report),
-    };
-    bar.finish_and_clear();
-    ended.map_err(|trouble| failure(&trouble))
 }
 
 fn plan(arguments: &BenchArguments) -> Plan {
@@ -105,109 +87,104 @@ fn plan(arguments: &BenchArguments) -> Plan {
     }
 }
 
-/// Whether the rings are measured, and which experiments of the registry.
-fn choose(
-    link: &BenchLink,
-    arguments: &BenchArguments,
-) -> Result<(bool, Vec<&'static Entry>), Failure> {
-    let scheme = link.link.scheme();
-    let (rings, others): (Vec<&String>, Vec<&String>) =
-        arguments.only.iter().partition(|name| *name == rings::NAME);
-    let is_shm = scheme == "shm";
-    if !is_shm && !rings.is_empty() {
-        return Err(Failure::failed("the experiment rings is on shm:// alone."));
-    }
-    let others: Vec<String> = others.into_iter().cloned().collect();
-    if others.is_empty() && !rings.is_empty() {
-        return Ok((true, Vec::new()));
-    }
-    let entries = run::choose(&others, (scheme, link.link.has_fabric()))
-        .map_err(|error| Failure::failed(format_args!("{error}.")))?;
-    Ok((!rings.is_empty() || is_shm && arguments.only.is_empty(), entries))
+/// The cores of both sides, and a sentence about them.
+struct Cores {
+    both: [usize; 2],
+    text: String,
 }
 
-/// Cores of near and far, and a sentence about them.
-fn cores(link: &BenchLink, arguments: &BenchArguments) -> Result<([usize; 2], String), Failure> {
-    let allowed = pin::allowed_cores();
-    let is_local = arguments.peer.is_none() && link.link.control().is_none();
-    let [near, far] = match (arguments.cores.as_slice(), allowed.as_slice()) {
-        ([near, far], _) => [*near, *far],
-        ([near], [.., last]) => [*near, *last],
-        (_, [first, second, ..]) => [*first, *second],
-        (_, [only]) if !is_local => [*only, *only],
-        _ => {
-            return Err(Failure::failed(format_args!(
-                "both sides on this host need two cores, and this process may use {allowed:?} \
-                 only; allow it more (taskset, the container's cpuset)."
-            )));
+impl Cores {
+    fn choose(link: &BenchLink, arguments: &BenchArguments) -> Result<Cores, Failure> {
+        let allowed = pin::allowed_cores();
+        let is_local = arguments.peer.is_none() && link.link.control().is_none();
+        let [near, far] = match (arguments.cores.as_slice(), allowed.as_slice()) {
+            ([near, far], _) => [*near, *far],
+            ([near], [.., last]) => [*near, *last],
+            (_, [first, second, ..]) => [*first, *second],
+            (_, [only]) if !is_local => [*only, *only],
+            _ => {
+                return Err(Failure::failed(format_args!(
+                    "both sides on this host need two cores, and this process may use \
+                     {allowed:?} only; allow it more (taskset, the container's cpuset)."
+                )));
+            }
+        };
+        if near == far && is_local {
+            return Err(Failure::failed("the two sides need two different cores (--cores)."));
         }
-    };
-    if near == far && is_local {
-        return Err(Failure::failed("the two sides need two different cores (--cores)."));
+        let text = match is_local {
+            true => format!("Both sides on this host: near on core {near}, far on core {far}"),
+            false => format!("Near on core {near}; far on the last core that it may use"),
+        };
+        Ok(Cores { both: [near, far], text })
     }
-    let text = match is_local {
-        true => format!("Both sides on this host: near pinned to core {near}, far to core {far}"),
-        false => format!("Near pinned to core {near}; far to the last core that it may use"),
-    };
-    Ok(([near, far], text))
 }
 
-/// Runs experiments on the link, in a thread of its own, since it is pinned.
-fn on_link(
-    link: &BenchLink,
-    arguments: &BenchArguments,
-    (plan, entries): (&Plan, &[&'static Entry]),
-    stop: &Stop,
-    bar: &ProgressBar,
-    report: &mut Report,
-) -> Result<(), Trouble> {
-    let (cores, pinned) =
-        cores(link, arguments).map_err(|failure| Trouble::Input(failure.message))?;
-    report.environment["pinned"] = pinned.into();
-    let control = arguments.peer.or_else(|| link.link.control());
-    let mut local = match control {
-        Some(_) => None,
-        None => Some(Local::start(&stop.for_bench())?),
-    };
-    let (control, key) = match (&local, control) {
-        (Some(local), _) => (local.control, local.key.clone()),
-        (None, Some(control)) => (control, arguments.key.clone().unwrap_or_default()),
-        (None, None) => return Err(Trouble::Input("no other side".to_owned())),
-    };
-    let is_local = local.is_some();
-    let ended = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            let config = NearConfig {
-                link: link.link.clone(),
-                url: link.url.clone(),
-                control,
-                key,
-                cores: [Some(cores[0]), is_local.then_some(cores[1])],
-                progress: Box::new(progress::telling(bar)),
-                stop: stop.for_bench(),
-                sender: sender(),
-            };
-            let mut near = Near::connect(config)?;
-            report.environment["far"] = near.far_environment().clone();
-            let far_core = match is_local {
-                true => Some(cores[1]),
-                false => last_core(near.far_environment()),
-            };
-            let both = [Some(cores[0]), far_core];
-            let interrupts = environment::link::interrupts(&report.environment, both);
-            report.environment["interrupts"] = json!(interrupts);
-            run::run(&mut near, plan, entries, report)
+/// The address of the far side, and the cores of both.
+struct Far {
+    control: SocketAddr,
+    key: String,
+    cores: [Option<usize>; 2],
+}
+
+impl Session<'_> {
+    fn run(&self, report: &mut Report) -> Result<(), Failure> {
+        if self.link.link == Link::Simulated {
+            return simulated::on_link(self, report).map_err(|error| failure(&error));
+        }
+        let cores = Cores::choose(self.link, self.arguments)?;
+        self.on_link(&cores, report).map_err(|error| failure(&error))
+    }
+
+    /// Runs experiments on a real link, in a thread of its own, since it is pinned.
+    fn on_link(&self, cores: &Cores, report: &mut Report) -> Result<(), Error> {
+        report.environment["pinned"] = cores.text.clone().into();
+        let control = self.arguments.peer.or_else(|| self.link.link.control());
+        let mut local = match control {
+            Some(_) => None,
+            None => Some(Local::start(&self.stop.for_bench())?),
+        };
+        let (control, key) = match (&local, control) {
+            (Some(local), _) => (local.control, local.key.clone()),
+            (None, Some(control)) => (control, self.arguments.key.clone().unwrap_or_default()),
+            (None, None) => return Err(Error::Input("no other side".to_owned())),
+        };
+        let [near_core, far_core] = cores.both;
+        let cores = [Some(near_core), local.is_some().then_some(far_core)];
+        let far = Far { control, key, cores };
+        let ended = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| self.with_far(far, report));
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
-    ended.map_err(|trouble| match (&trouble, &mut local) {
-        // How a process ended that was started here is known better.
-        (Trouble::PeerGone { .. }, Some(local)) => local.died().unwrap_or(trouble),
-        _ => trouble,
-    })
+        ended.map_err(|error| match (&error, &mut local) {
+            // How a process ended that was started here is known better.
+            (Error::PeerGone { .. }, Some(local)) => local.died().unwrap_or(error),
+            _ => error,
+        })
+    }
+
+    fn with_far(&self, far: Far, report: &mut Report) -> Result<(), Error> {
+        let Far { control, key, cores } = far;
+        let mut near = Near::connect(NearConfig {
+            link: self.link.link.clone(),
+            url: self.link.url.clone(),
+            control,
+            key,
+            cores,
+            progress: Box::new(progress::telling(&self.bar)),
+            stop: self.stop.for_bench(),
+            sender: sender(),
+        })?;
+        report.environment["far"] = near.far_environment().clone();
+        let cores = [cores[0], cores[1].or_else(|| last_core(near.far_environment()))];
+        report.environment["cores"] = json!(cores);
+        let interrupts = host::link::interrupts(&report.environment, cores);
+        report.environment["interrupts"] = json!(interrupts);
+        run::run(&mut near, &self.plan, &self.kinds, report)
+    }
 }
 
-/// The core that a far side takes which nobody tells: the last that it may use.
+/// The core of a far side that nobody pins: the last that it may use.
 fn last_core(far: &Value) -> Option<usize> {
     let last = far["cores_allowed"].as_array()?.last()?.as_u64()?;
     usize::try_from(last).ok()
@@ -219,50 +196,38 @@ fn sender() -> Option<Program> {
     std::env::current_exe().ok().map(|path| Program { path, arguments })
 }
 
-/// The failure that a trouble is.
-pub fn failure(trouble: &Trouble) -> Failure {
-    let sentence = trouble.to_string();
+/// Turns an error of the library into a sentence and an exit status.
+pub fn failure(error: &Error) -> Failure {
+    let sentence = error.to_string();
     let sentence = sentence.trim_end_matches('.');
-    match trouble {
-        Trouble::NoPeer { .. } | Trouble::Refused(_) | Trouble::PeerFailed { .. } => {
+    match error {
+        Error::NoPeer { .. } | Error::Refused(_) | Error::PeerFailed { .. } => {
             Failure::link(format_args!("{sentence}."))
         }
         _ => Failure::failed(format_args!("{sentence}.")),
     }
 }
 
-/// Nothing was measured, though no side is gone: the first experiment says why.
+/// Nothing was measured, though both sides are there: the first experiment says why.
 fn nothing(report: &Report) -> Failure {
     let why = report.experiments.iter().map(|one| one.incomplete.as_str());
     let why = why.into_iter().find(|why| !why.is_empty()).unwrap_or("nothing was measured");
     Failure::failed(format_args!("{}.", why.trim_end_matches('.')))
 }
 
-/// The same, and where what was measured before is; empty: nowhere.
+/// Adds where the results measured before the failure are; an empty `place`: nowhere.
 pub fn kept(failure: Failure, place: &str) -> Failure {
     if place.is_empty() {
         return failure;
     }
     let sentence = failure.message.trim_end_matches('.');
-    let message = format!("{sentence}; what was measured before is in {place}, marked incomplete.");
+    let message = format!("{sentence}; earlier results are in {place}, marked incomplete.");
     Failure { message, ..failure }
 }
 
 fn netpipe(report: &Report) -> Result<(), Failure> {
-    let wrong = "no experiment on NetPIPE's schedule was run; ask for one with --only pingpong.";
+    let wrong = "no experiment on NetPIPE's schedule was run; add --only pingpong.";
     let text = pingpong::netpipe::text(report).ok_or_else(|| Failure::failed(wrong))?;
     say_text!("{text}");
     Ok(())
-}
-
-fn print(report: &Report, rings: Option<&rings::Rings>) {
-    if let Some(rings) = rings {
-        rings.print();
-    }
-    if let Some(pinned) = report.environment["pinned"].as_str() {
-        say!("{}{pinned}; medians of rounds, spread", if rings.is_some() { "\n" } else { "" });
-    }
-    let mut others = report.clone();
-    others.experiments.retain(|one| one.name != rings::NAME);
-    page::lines(&others).iter().for_each(|line| say!("{line}"));
 }

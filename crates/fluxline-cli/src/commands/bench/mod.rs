@@ -1,17 +1,16 @@
-//! `fluxline bench`: measures a link, or peers beside ours, or is the other side, or compares two
-//! reports.
+//! `fluxline bench`: measures a link, measures peers beside ours, serves as the far side, or
+//! compares two reports.
 
 mod compare;
 mod measure;
 mod peers;
 mod report;
-mod rings;
 mod save;
 mod serve;
 mod simulated;
 
+use fluxline_bench::environment::Plan;
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::Plan;
 use fluxline_bench::timer::Timer;
 use fluxline_bench::{registry, run};
 use serde_json::{Value, json};
@@ -54,28 +53,19 @@ fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
     report
 }
 
-/// What `--list` shows of an experiment: name, about, links, by default or not.
-type Listed = (&'static str, &'static str, String, bool);
-
 fn list(json: bool) {
-    let rings: Listed = (rings::NAME, rings::ABOUT, "shm://".to_owned(), true);
-    let of =
-        |entry: &registry::Entry| (entry.name, entry.about, entry.links.text(), entry.by_default);
-    let all: Vec<Listed> = std::iter::once(rings).chain(registry::experiments().map(of)).collect();
     if json {
-        let document: Vec<Value> = all
-            .iter()
-            .map(|(name, about, links, by_default)| {
-                json!({
-                    "name": name, "about": about, "links": links, "by_default": by_default,
-                })
+        let document = registry::experiments().map(|kind| {
+            json!({
+                "name": kind.name, "about": kind.about, "links": kind.links.text(),
+                "by_default": kind.by_default,
             })
-            .collect();
-        super::print_json(&document.into());
+        });
+        super::print_json(&document.collect::<Vec<Value>>().into());
         return;
     }
-    for (name, about, links, by_default) in all {
-        let asked = if by_default { "" } else { ", when asked for" };
-        say!("{name} ({links}{asked})\n    {about}");
+    for kind in registry::experiments() {
+        let asked = if kind.by_default { "" } else { ", only by name" };
+        say!("{} ({}{asked})\n    {}", kind.name, kind.links.text(), kind.about);
     }
 }

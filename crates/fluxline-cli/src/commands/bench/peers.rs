@@ -3,50 +3,41 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fluxline::pin;
+use fluxline_bench::environment::Plan;
 use fluxline_bench::peers::rounds::Agenda;
 use fluxline_bench::peers::{self, Contender, OURS, Presence, Run, table};
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::Plan;
-use fluxline_bench::{Trouble, environment};
+use fluxline_bench::{Error, host, page};
 use fluxline_doctor::Through;
 use serde_json::{Value, json};
 
 use super::{measure, report};
 use crate::arguments::BenchArguments;
-use crate::bench;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::run::Stop;
 use crate::{progress, say};
 
-/// Rounds where none are asked for: the least number from which ours and a peer can be told apart
-/// is four. Source: `statistics::rank_sum`.
+/// The default number of rounds. Ours and a peer can differ beyond the noise from four rounds on.
+/// Source: `statistics::rank_sum`.
 const ROUNDS: u32 = 5;
 
-/// All contenders; those on shared memory that are measured against first, so that our ring is
-/// what messages are held against.
-fn all() -> Vec<Box<dyn Contender>> {
-    let (ours, others): (Vec<_>, Vec<_>) =
-        bench::peers::contenders().into_iter().partition(|one| one.peer() == OURS);
-    ours.into_iter().chain(peers::contenders()).chain(others).collect()
-}
-
-/// Says which peers are installed, and what brings the others.
+/// Lists the peers: the version of each, or the package that installs it.
 pub fn list(json: bool) {
-    let all = all();
-    let mut told: BTreeMap<&str, Presence> = BTreeMap::new();
+    let all = peers::contenders();
+    let mut found: BTreeMap<&str, Presence> = BTreeMap::new();
     for one in all.iter().filter(|one| one.peer() != OURS) {
-        told.entry(one.peer()).or_insert_with(|| one.presence());
+        found.entry(one.peer()).or_insert_with(|| one.presence());
     }
     if json {
         let of = |(name, presence): (&&str, &Presence)| {
             let (version, absent) = words(presence);
             json!({ "name": name, "version": version, "absent": absent })
         };
-        print_json(&told.iter().map(of).collect::<Vec<Value>>().into());
+        print_json(&found.iter().map(of).collect::<Vec<Value>>().into());
         return;
     }
-    for (name, presence) in told {
+    for (name, presence) in found {
         match presence {
             Presence::Version(version) => say!("{name:<10}  {version}"),
             Presence::Absent(why) => say!("{name:<10}  {why}"),
@@ -83,8 +74,8 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         return Err(Failure::failed(why));
     }
     let plan = Plan { rounds, seed: arguments.seed, ..Plan::new(quick) };
-    // Peers are measured over memory and over loopback; the latter has more that limits it.
-    let near = environment::describe(Some(&Through::Loopback));
+    // Peers are measured over memory and over loopback; loopback has more limits.
+    let near = host::describe(Some(&Through::Loopback));
     let mut report = super::begin("peers", &plan, json!({ "near": near }));
     report.environment["peers"] = presences;
     let [here, there] = cores;
@@ -93,10 +84,13 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     report.environment["pinned"] = pinned.into();
     let bar = progress::bar(u64::from(rounds) * agenda.steps() as u64, json);
     let bench_stop = stop.for_bench();
+    let mut watch = host::busy::Watch::start();
     let ended = agenda.run(rounds, &Run::new(cores, quick, &bench_stop), |what| {
+        watch.look();
         bar.set_message(what.to_owned());
         bar.inc(1);
     });
+    report.environment["busy"] = json!(watch.finish());
     bar.finish_and_clear();
     report.experiments = table::experiments(&agenda.contests());
     finish(report, ended, arguments, json)
@@ -104,7 +98,7 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
 
 /// Those asked for and ours, and which of all are there.
 fn choose(only: &[String]) -> Result<(Vec<Box<dyn Contender>>, Value), Failure> {
-    let mut all = all();
+    let mut all = peers::contenders();
     let names: BTreeSet<&str> = all.iter().map(|one| one.peer()).collect();
     let mut presences: BTreeMap<&str, String> = BTreeMap::new();
     for one in &all {
@@ -144,37 +138,36 @@ fn cores(asked: &[usize]) -> Result<[usize; 2], Failure> {
 
 fn finish(
     mut report: Report,
-    ended: Result<(), Trouble>,
+    ended: Result<(), Error>,
     arguments: &BenchArguments,
     json: bool,
 ) -> Result<(), Failure> {
     for experiment in &mut report.experiments {
-        if let Err(trouble) = &ended {
-            experiment.incomplete = trouble.to_string();
+        if let Err(error) = &ended {
+            experiment.incomplete = error.to_string();
         }
         experiment.keep_numbers();
     }
-    let document = serde_json::to_value(&report)
-        .map_err(|error| Failure::failed(format!("the report: {error}.")))?;
     let wants_files = !json || arguments.report.is_some() || ended.is_err();
     let folder = match wants_files && !report.is_empty() {
-        true => Some(report::write(&report, &document, arguments.report.as_deref())?),
+        true => Some(report::write(&report, arguments.report.as_deref())?),
         false => None,
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
-    if let Err(trouble) = ended {
-        return Err(measure::kept(measure::failure(&trouble), &place));
+    if let Err(error) = ended {
+        return Err(measure::kept(measure::failure(&error), &place));
     }
     if json {
-        print_json(&document);
+        print_json(&report::document(&report)?);
         return Ok(());
     }
     print(&report);
-    say!("\n{place}/report.html and report.json have all of it");
+    say!("\n{place}/report.html and report.json have the whole report");
     Ok(())
 }
 
 fn print(report: &Report) {
+    page::busy(report).iter().for_each(|busy| say!("! {busy}"));
     say!(
         "{}; medians of rounds, spread",
         report.environment["pinned"].as_str().unwrap_or_default()
@@ -189,6 +182,6 @@ fn print(report: &Report) {
             }
         }
     }
-    say!("\nWhat is not equal, and what a number is:");
+    say!("\nDifferences in the work, and the meaning of each number:");
     notes.iter().for_each(|note| say!("  {note}"));
 }

@@ -4,15 +4,15 @@
 use std::path::PathBuf;
 
 use fluxline::measured::{self, Measured, MeasuredError};
+use fluxline_bench::kind::ExperimentKind;
 use fluxline_bench::papers::stores;
-use fluxline_bench::registry::Entry;
 use fluxline_bench::result::Report;
 use fluxline_bench::statistics::median;
 
 use crate::arguments::{BenchArguments, BenchLink};
 use crate::failure::Failure;
 
-/// Where the crossover is to be kept, and what is there already.
+/// The file that keeps the crossover, and its content.
 pub struct Place {
     path: PathBuf,
     link: &'static str,
@@ -20,13 +20,12 @@ pub struct Place {
 }
 
 impl Place {
-    /// What `--save` asks for; `None`: nothing. Before anything is measured, since a file that
-    /// cannot be read, also the one that the link heeds, or a link that has no crossover is told
-    /// best at once.
+    /// Reads the file of `--save`; `None`: the option is absent. It runs before any measurement, so
+    /// that an unreadable file or a link without a crossover is reported at once.
     pub fn of(
         link: &BenchLink,
         arguments: &BenchArguments,
-        entries: &[&Entry],
+        entries: &[&ExperimentKind],
     ) -> Result<Option<Place>, Failure> {
         let scheme = link.link.scheme();
         if scheme == "shm" {
@@ -50,7 +49,7 @@ impl Place {
         Ok(Some(Place { path, link: scheme, measured }))
     }
 
-    /// Keeps what the report says; returns a sentence about it.
+    /// Keeps the crossover of the report. Returns a sentence about it.
     pub fn keep(mut self, report: &Report) -> Result<String, Failure> {
         let of_stores = report.experiments.iter().find(|one| one.name == "stores");
         let fact =

@@ -1,9 +1,9 @@
-//! `fluxline bench --serve`: the other side of a benchmark.
+//! `fluxline bench --serve`: serves as the far side of a benchmark.
 
 use std::net::SocketAddr;
 
 use fluxline_bench::datagrams::sender;
-use fluxline_bench::environment;
+use fluxline_bench::host;
 use fluxline_bench::real::{KEY_VARIABLE, ServeError, Server};
 
 use crate::arguments::BenchArguments;
@@ -11,14 +11,14 @@ use crate::failure::Failure;
 use crate::run::Stop;
 use crate::say;
 
-/// Serves until Ctrl-C, or one benchmark. The address is the last word of the first line: who
-/// starts this program as the other side reads it there.
+/// Serves until Ctrl-C, or one benchmark. The address is the last word of the first line: a near
+/// side that started this process reads it there.
 pub fn serve(address: SocketAddr, arguments: &BenchArguments, stop: &Stop) -> Result<(), Failure> {
     let of_parent = std::env::var(KEY_VARIABLE).ok();
     let is_child = of_parent.is_some();
     let key = match arguments.key.clone().or(of_parent) {
         Some(key) => key,
-        None => environment::random_key().map_err(|error| Failure::failed(format!("{error}.")))?,
+        None => host::random_key().map_err(|error| Failure::failed(format!("{error}.")))?,
     };
     let server = Server::bind(address, &key).map_err(failure)?;
     let address = server.address();
@@ -31,15 +31,15 @@ pub fn serve(address: SocketAddr, arguments: &BenchArguments, stop: &Stop) -> Re
             address.ip()
         );
     }
-    let tell = |how: &str| {
+    let report = |how: &str| {
         if !is_child {
             say!("{how}");
         }
     };
-    server.serve(arguments.once, &stop.for_bench(), &tell).map_err(failure)
+    server.serve(arguments.once, &stop.for_bench(), &report).map_err(failure)
 }
 
-/// Sends datagrams as the process orders that has started this one for it.
+/// Sends datagrams for the process that started this one.
 pub fn send() -> Result<(), Failure> {
     let input = std::io::BufReader::new(std::io::stdin());
     let sent = sender::serve(input, &mut std::io::stdout().lock());

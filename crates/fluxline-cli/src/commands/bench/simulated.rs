@@ -2,51 +2,44 @@
 //!
 //! Nothing of the result depends on this machine: it repeats to the byte.
 
-use fluxline_bench::registry::Entry;
+use fluxline_bench::environment::{Clock, Plan, Simulated};
 use fluxline_bench::result::Report;
-use fluxline_bench::stage::{Clock, Plan, Theatre};
-use fluxline_bench::{Trouble, run};
+use fluxline_bench::{Error, run};
 use fluxline_proto::Moment;
 use fluxline_proto::fabric::Fabric;
 use fluxline_sim::cluster::Cluster;
-use indicatif::ProgressBar;
 use serde_json::json;
 
+use super::measure::Session;
 use crate::inform;
 use crate::progress;
-use crate::run::Stop;
 
 /// Half of each end's arena \[byte\]; the largest transfer.
 const HALF_BYTES: u64 = 10 << 20;
 /// Turns without any deadline after which nothing will ever happen.
 const QUIET_TURNS_MAX: u32 = 100;
 
-/// Runs experiments between nodes 0 and 1 of the cluster that `url` describes.
-pub fn on_link(
-    url: &str,
-    (plan, entries): (&Plan, &[&'static Entry]),
-    stop: &Stop,
-    bar: &ProgressBar,
-    report: &mut Report,
-) -> Result<(), Trouble> {
-    let cluster = Cluster::open(url).map_err(|error| Trouble::Input(error.to_string()))?;
+/// Runs the experiments of a session between nodes 0 and 1 of its cluster.
+pub fn on_link(session: &Session<'_>, report: &mut Report) -> Result<(), Error> {
+    let url = session.link.url.as_str();
+    let cluster = Cluster::open(url).map_err(|error| Error::Input(error.to_string()))?;
     // A simulated link has no noise: every round would be the first again.
-    let plan = Plan { rounds: 1, ..plan.clone() };
+    let plan = Plan { rounds: 1, ..session.plan.clone() };
     report.environment["plan"] = json!(plan);
     let pinned = "Both sides in virtual time, one round: nothing depends on this machine";
     report.environment["pinned"] = pinned.into();
     let fabrics: [Box<dyn Fabric>; 2] = [Box::new(cluster.node(0)), Box::new(cluster.node(1))];
-    let mut stage = Theatre::open(url, fabrics, "1", clock(), HALF_BYTES)?
-        .stopped_by(stop.for_bench())
-        .telling(Box::new(progress::telling(bar)));
-    let ended = run::run(&mut stage, &plan, entries, report);
+    let mut environment = Simulated::open(url, fabrics, "1", clock(), HALF_BYTES)?
+        .stopped_by(session.stop.for_bench())
+        .reporting(Box::new(progress::telling(&session.bar)));
+    let ended = run::run(&mut environment, &plan, &session.kinds, report);
     report.environment["fingerprint"] = cluster.fingerprint().to_string().into();
     report.environment["virtual_ns"] = cluster.now().as_ns().into();
     match cluster.end_dump() {
         Ok(Some(written)) if written.left_out > 0 => inform!("fluxline: {written}."),
         Ok(_) => {}
         Err(error) => {
-            return ended.and(Err(Trouble::host("the dump could not be written whole")(error)));
+            return ended.and(Err(Error::host("the dump could not be written whole")(error)));
         }
     }
     ended

@@ -74,6 +74,7 @@ pub fn show(json: bool) {
                output. Generic routers have no presets: their keys say it all."
             .to_string(),
         blocks: vec![Block::Table(table)],
+        ..Section::default()
     };
     let title = "Presets of a scenario's [network]".to_string();
     say_text!("{}", Page { title, sections: vec![section], ..Page::default() }.text());

@@ -37,6 +37,7 @@ pub fn page(name: &str, scenario: &Scenario, results: &Results) -> Page {
             links_section(points),
             how_section(scenario, points),
         ],
+        ..Page::default()
     }
 }
 
@@ -167,6 +168,7 @@ fn load_section(points: &[Point]) -> Section {
                Latency is from handing a message over to having all of it, waiting included."
             .to_string(),
         blocks: vec![Block::Plot(latency), Block::Plot(throughput)],
+        ..Section::default()
     }
 }
 
@@ -198,6 +200,7 @@ fn points_section(points: &[Point]) -> Section {
                interval of 95 % confidence."
             .to_string(),
         blocks: vec![Block::Table(table)],
+        ..Section::default()
     }
 }
 
@@ -255,6 +258,7 @@ fn distribution_section(points: &[Point]) -> Section {
         title: "Latency, all of it".to_string(),
         text: format!("{BINS_A_DECADE} bins a decade."),
         blocks: vec![Block::Plot(plot)],
+        ..Section::default()
     }
 }
 
@@ -299,6 +303,7 @@ fn nodes_section(scenario: &Scenario, points: &[Point]) -> Section {
             "Where the dots of a load lie on one height, what each node {what} gets its share."
         ),
         blocks: vec![Block::Plot(plot)],
+        ..Section::default()
     }
 }
 
@@ -318,6 +323,7 @@ fn links_section(points: &[Point]) -> Section {
         title: "Links".to_string(),
         text: format!("How much of its time each link was busy at load {:.3}.", last.load),
         blocks: last.links.iter().map(map).collect(),
+        ..Section::default()
     }
 }
 
@@ -348,6 +354,7 @@ fn how_section(scenario: &Scenario, points: &[Point]) -> Section {
                number of threads."
             .to_string(),
         blocks: vec![Block::Table(runs), Block::Table(keys)],
+        ..Section::default()
     }
 }
 

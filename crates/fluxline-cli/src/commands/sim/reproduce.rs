@@ -57,6 +57,7 @@ fn page(figures: &[Figure]) -> Page {
             100.0 * reproduce::TOLERANCE
         ),
         sections: figures.iter().map(section).collect(),
+        ..Page::default()
     }
 }
 
@@ -99,6 +100,7 @@ fn section(figure: &Figure) -> Section {
         title: format!("{}: {}", figure.id, figure.title),
         text: String::new(),
         blocks: vec![Block::Plot(plot), Block::Table(table)],
+        ..Section::default()
     }
 }
 

@@ -1,11 +1,9 @@
 //! OpenMPI on shared memory: a program of `tools/peers`, started by mpirun.
 
-use fluxline_bench::peers::program::{command, output, package_version};
-use fluxline_bench::peers::{
-    Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run,
-};
+use crate::peers::program::{command, output, package_version};
+use crate::peers::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
 
-use super::build::{Built, compile, need};
+use super::build::{Built, Compilation, compile, need};
 use super::scratch::Scratch;
 use super::{number, task};
 
@@ -43,7 +41,11 @@ impl Contender for Mpi {
 
     fn measure(&mut self, cell: &Cell, run: &Run<'_>) -> Result<Number, NoNumber> {
         let scratch = Scratch::kept(&mut self.scratch, "mpi")?;
-        let program = self.built.get(|| compile("mpicc", (SOURCE, "mpi"), &[], scratch, run))?;
+        let program = self.built.get(|| {
+            let (compiler, source, name) = ("mpicc", SOURCE, "mpi");
+            let plan = Compilation { compiler, source, name, libraries: &[], folder: scratch };
+            compile(&plan, run)
+        })?;
         let [here, there] = run.cores.map(|core| core.to_string());
         let [bytes, count] = [cell.bytes, cell.count(run.quick)].map(|number| number.to_string());
         // The program takes its cores itself.

@@ -1,36 +1,36 @@
-//! Where trials run: both ends in this process, or the far one behind a control connection.
+//! The two ends of a trial: both in this process, or the far end behind a control connection.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::far::{Desk, Parameters, SERVICE};
+use super::far::{Parameters, Responder, SERVICE};
 use super::message::{Answer, Host, Request};
 use super::senders::Senders;
-use super::trial::{self, Far, Trial, TrialPlan, ask, out_of_turn};
-use crate::Trouble;
-use crate::stage::{Stage, Talk};
+use super::trial::{self, Far, Receiver, Trial, TrialPlan, ask, out_of_turn};
+use crate::Error;
+use crate::environment::{Conversation, Environment};
 
-/// What the far side may take for an answer: it waits for the rest of a trial for ten seconds.
+/// The far side answers within this time: it waits for the rest of a trial for ten seconds.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Two ends that trials run between.
-pub trait Laboratory {
+pub trait Ends {
     /// The receiver's address.
     fn address(&self) -> IpAddr;
 
     /// The far host. Errors: the other side is gone.
-    fn far_host(&mut self) -> Result<Host, Trouble>;
+    fn far_host(&mut self) -> Result<Host, Error>;
 
-    /// Runs a trial. Errors: [`Trouble`].
-    fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble>;
+    /// Runs a trial. Errors: [`Error`].
+    fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error>;
 
     /// Tells who waits that a step of so many in all is done, and what comes next.
     fn progress(&mut self, done: usize, all: usize, what: &str);
 }
 
-fn host_of(far: &mut dyn Far) -> Result<Host, Trouble> {
+fn host_of(far: &mut dyn Far) -> Result<Host, Error> {
     match ask(far, &Request::Describe)? {
         Answer::Host(host) => Ok(host),
         other => Err(out_of_turn(&other)),
@@ -40,7 +40,7 @@ fn host_of(far: &mut dyn Far) -> Result<Host, Trouble> {
 /// Both ends in this process, each in threads of its own.
 pub struct InProcess {
     address: IpAddr,
-    desk: Desk,
+    responder: Responder,
     number: u32,
 }
 
@@ -48,44 +48,45 @@ impl InProcess {
     /// Over that address of this host.
     #[must_use]
     pub fn new(address: IpAddr) -> InProcess {
-        InProcess { address, desk: Desk::new(address), number: 0 }
+        InProcess { address, responder: Responder::new(address), number: 0 }
     }
 }
 
-impl Laboratory for InProcess {
+impl Ends for InProcess {
     fn address(&self) -> IpAddr {
         self.address
     }
 
-    fn far_host(&mut self) -> Result<Host, Trouble> {
-        host_of(&mut self.desk)
+    fn far_host(&mut self) -> Result<Host, Error> {
+        host_of(&mut self.responder)
     }
 
-    fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
+    fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error> {
         self.number = self.number.wrapping_add(1);
-        trial::run(&mut self.desk, (self.address, self.number), plan, &Senders::default())
+        let receiver = Receiver { address: self.address, number: self.number };
+        trial::run(&mut self.responder, receiver, plan, &Senders::default())
     }
 
     fn progress(&mut self, _done: usize, _all: usize, _what: &str) {}
 }
 
-/// The far end behind a stage's control connection, as a service that is called for each trial.
-pub struct OnStage<'a> {
-    stage: &'a mut dyn Stage,
+/// The far end behind an environment's control connection: a service that is called for each trial.
+pub struct Remote<'a> {
+    environment: &'a mut dyn Environment,
     address: IpAddr,
     number: u32,
 }
 
-impl OnStage<'_> {
-    /// On a stage that has addresses. Errors: it has none.
-    pub fn new(stage: &mut dyn Stage) -> Result<OnStage<'_>, Trouble> {
-        let Some([address, _]) = stage.addresses() else {
-            let (what, link) = ("sending UDP datagrams".to_owned(), stage.link().to_owned());
-            return Err(Trouble::Unsuitable { what, link });
+impl Remote<'_> {
+    /// On an environment that has addresses. Errors: it has none.
+    pub fn new(environment: &mut dyn Environment) -> Result<Remote<'_>, Error> {
+        let Some([address, _]) = environment.addresses() else {
+            let (what, link) = ("sending UDP datagrams".to_owned(), environment.link().to_owned());
+            return Err(Error::Unsuitable { what, link });
         };
         // Another program on the same port, after a restart, has other numbers.
         let number = std::process::id().wrapping_mul(1 << 12);
-        Ok(OnStage { stage, address, number })
+        Ok(Remote { environment, address, number })
     }
 
     /// Calls the service and speaks with it until `near` has ended.
@@ -94,66 +95,68 @@ impl OnStage<'_> {
     /// connection stays usable.
     fn with_far<T>(
         &mut self,
-        near: &mut dyn FnMut(&mut dyn Far) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        near: &mut dyn FnMut(&mut dyn Far) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let parameters = serde_json::to_value(Parameters { address: self.address })
-            .map_err(|error| Trouble::Defect { what: format!("parameters: {error}") })?;
+            .map_err(|error| Error::Defect { what: format!("parameters: {error}") })?;
         let mut came = None;
-        self.stage.call(SERVICE.name, &parameters, &mut |talk| {
-            match near(&mut Wire { talk: &mut *talk }) {
-                Err(trouble) if trouble.ends_session() => return Err(trouble),
+        self.environment.call(&SERVICE, &parameters, &mut |conversation| {
+            match near(&mut RemoteResponder { conversation: &mut *conversation }) {
+                Err(error) if error.ends_session() => return Err(error),
                 result => came = Some(result),
             }
-            talk.tell(&to_value(&Request::Leave)?)?;
+            conversation.send(&to_value(&Request::Leave)?)?;
             Ok(Value::Null)
         })?;
-        came.unwrap_or_else(|| Err(Trouble::PeerGone { how: "it was never called".to_owned() }))
+        came.unwrap_or_else(|| Err(Error::PeerGone { how: "it was never called".to_owned() }))
     }
 }
 
-impl Laboratory for OnStage<'_> {
+impl Ends for Remote<'_> {
     fn address(&self) -> IpAddr {
         self.address
     }
 
-    fn far_host(&mut self) -> Result<Host, Trouble> {
+    fn far_host(&mut self) -> Result<Host, Error> {
         self.with_far(&mut |far| host_of(far))
     }
 
-    fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Trouble> {
-        self.stage.stop().check()?;
+    fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error> {
+        self.environment.stop().check()?;
         self.number = self.number.wrapping_add(1);
-        let (address, number) = (self.address, self.number);
-        let senders =
-            Senders { program: self.stage.sender().cloned(), stop: self.stage.stop().clone() };
-        self.with_far(&mut |far| trial::run(far, (address, number), plan.clone(), &senders))
+        let receiver = Receiver { address: self.address, number: self.number };
+        let senders = Senders {
+            program: self.environment.sender().cloned(),
+            stop: self.environment.stop().clone(),
+        };
+        self.with_far(&mut |far| trial::run(far, receiver, plan.clone(), &senders))
     }
 
     fn progress(&mut self, done: usize, all: usize, what: &str) {
-        self.stage.progress(done, all, what);
+        self.environment.progress(done, all, what);
     }
 }
 
-/// The far end of a talk.
-struct Wire<'a> {
-    talk: &'a mut dyn Talk,
+/// The far end of a conversation.
+struct RemoteResponder<'a> {
+    conversation: &'a mut dyn Conversation,
 }
 
-impl Far for Wire<'_> {
-    fn ask(&mut self, request: &Request) -> Result<Answer, Trouble> {
-        self.talk.tell(&to_value(request)?)?;
-        let Some(heard) = self.talk.hear(ANSWER_LIMIT)? else {
+impl Far for RemoteResponder<'_> {
+    fn ask(&mut self, request: &Request) -> Result<Answer, Error> {
+        self.conversation.send(&to_value(request)?)?;
+        let Some(heard) = self.conversation.receive(ANSWER_LIMIT)? else {
             let how = format!("no answer for {} s", ANSWER_LIMIT.as_secs());
-            return Err(Trouble::PeerGone { how });
+            return Err(Error::PeerGone { how });
         };
         serde_json::from_value(heard)
-            .map_err(|error| Trouble::Garbled { what: format!("no answer ({error})") })
+            .map_err(|error| Error::Garbled { what: format!("no answer ({error})") })
     }
 }
 
-fn to_value(request: &Request) -> Result<Value, Trouble> {
+fn to_value(request: &Request) -> Result<Value, Error> {
     serde_json::to_value(request)
-        .map_err(|error| Trouble::Defect { what: format!("a request: {error}") })
+        .map_err(|error| Error::Defect { what: format!("a request: {error}") })
 }
 
 #[cfg(test)]
@@ -171,7 +174,7 @@ mod tests {
         let control = server.address();
         std::thread::scope(|scope| {
             let serving = scope.spawn(move || server.serve(true, &Stop::default(), &|_| ()));
-            // In a thread of its own: a stage pins who connects.
+            // In a thread of its own: an environment pins who connects.
             let measuring = scope.spawn(move || {
                 let url = "udp://127.0.0.1".to_owned();
                 let config = NearConfig {
@@ -197,22 +200,23 @@ mod tests {
             let extent =
                 Extent { sizes: vec![1_472], trial: Duration::from_millis(60), ..Extent::quick() };
             let mut done = Experiment::new(sweep::NAME, sweep::ABOUT);
-            sweep::run(&mut OnStage::new(near).unwrap(), &extent, &mut done).unwrap();
+            sweep::run(&mut Remote::new(near).unwrap(), &extent, &mut done).unwrap();
             assert_eq!(done.facts.len(), 4);
             assert!(done.facts.iter().all(|fact| fact.samples[0] > 0.0), "{:?}", done.facts);
-            assert!(done.about.contains("one host"), "{}", done.about);
+            assert!(done.notes[0].contains("one host"), "{:?}", done.notes);
         });
     }
 
     #[test]
     fn a_trial_that_is_refused_leaves_the_connection_usable() {
         with_server(|near| {
-            let mut stage = OnStage::new(near).unwrap();
-            let setting = Setting::find(&mut stage).unwrap();
+            let mut environment = Remote::new(near).unwrap();
+            let setting = Setting::find(&mut environment).unwrap();
             let length = Duration::from_millis(50);
-            let error = stage.trial(setting.trial(SINGLE, 3, None, length)).unwrap_err();
+            let error = environment.trial(setting.trial(SINGLE, 3, None, length)).unwrap_err();
             assert!(error.to_string().contains("datagrams of 3 byte"), "{error}");
-            let trial = stage.trial(setting.trial(SINGLE, 100, Some(2_000.0), length)).unwrap();
+            let trial =
+                environment.trial(setting.trial(SINGLE, 100, Some(2_000.0), length)).unwrap();
             assert_eq!(trial.received.tally.unique + trial.lost(), trial.sent_datagrams());
         });
     }

@@ -1,24 +1,24 @@
-//! Both ends in one thread: two fabrics and a clock that may be virtual.
+//! An environment in one thread: two fabrics, and a clock that may be virtual.
 
 use fluxline_proto::Moment;
 use fluxline_proto::fabric::{Capabilities, Fabric};
 use serde_json::Value;
 
-use super::{NearEnd, Stage, Stop};
-use crate::role::{Joining, Role, Side, Site, Step};
-use crate::{Trouble, registry};
+use super::{Environment, NearEnd, Service, Stop};
+use crate::Error;
+use crate::role::{Joining, Role, Side, Site, Step, TrialKind};
 
-/// Gives the time. It is called before each turn: with `None` when an end did something in the
-/// last one, with `Some(until)` when both were idle until then (`None` within: until something
-/// arrives), so that a simulator goes on to what it has to do next. `None`: nothing will ever
-/// happen again.
+/// Returns the time, and is called before each turn. The argument is `None` if an end worked in the
+/// last turn, and `Some(until)` if both were idle until then (`None` within: until something
+/// arrives), so that a simulator can go on to its next event. It returns `None` if nothing will
+/// ever happen again.
 pub type Clock = Box<dyn FnMut(Option<Option<Moment>>) -> Option<Moment>>;
 
-/// Idle turns after which a trial on a clock that goes on hangs.
+/// After this many idle turns a trial hangs.
 const IDLE_TURNS_MAX: u64 = 10_000_000;
 
 /// Two nodes that one thread steps in turns.
-pub struct Theatre {
+pub struct Simulated {
     link: String,
     fabrics: [Box<dyn Fabric>; 2],
     sites: [Site; 2],
@@ -29,11 +29,11 @@ pub struct Theatre {
     progress: Progress,
 }
 
-/// Is told how many steps of how many are done, and what comes next.
+/// Receives the number of steps done, the number of all steps, and what comes next.
 pub type Progress = Box<dyn FnMut(usize, usize, &str)>;
 
-impl Theatre {
-    /// Joins `near` to `far`, which near calls `far_name`; arenas of twice `half_bytes`.
+impl Simulated {
+    /// Connects `near` to `far`, whose node is `far_name`, with arenas of twice `half_bytes`.
     ///
     /// Errors: they do not find each other.
     pub fn open(
@@ -42,7 +42,7 @@ impl Theatre {
         far_name: &str,
         mut clock: Clock,
         half_bytes: u64,
-    ) -> Result<Theatre, Trouble> {
+    ) -> Result<Simulated, Error> {
         let [mut near, mut far] = fabrics;
         let key = 1;
         let mut far_joins = Joining::new(&mut *far, (Side::Far, ""), half_bytes, key)?;
@@ -65,7 +65,7 @@ impl Theatre {
             }
         }
         let [Some(near_site), Some(far_site)] = sites else { return Err(stalled("joining")) };
-        Ok(Theatre {
+        Ok(Simulated {
             link: link.to_owned(),
             fabrics: [near, far],
             sites: [near_site, far_site],
@@ -96,19 +96,19 @@ impl Theatre {
         });
     }
 
-    /// Tells its progress.
+    /// Reports its progress to `progress`.
     #[must_use]
-    pub fn telling(self, progress: Progress) -> Theatre {
-        Theatre { progress, ..self }
+    pub fn reporting(self, progress: Progress) -> Simulated {
+        Simulated { progress, ..self }
     }
 
-    /// Ends when `stop` says so.
+    /// Ends when `stop` is set.
     #[must_use]
-    pub fn stopped_by(self, stop: Stop) -> Theatre {
-        Theatre { stop, ..self }
+    pub fn stopped_by(self, stop: Stop) -> Simulated {
+        Simulated { stop, ..self }
     }
 
-    fn play(&mut self, name: &str, roles: &mut [Box<dyn Role>; 2]) -> Result<(), Trouble> {
+    fn run(&mut self, name: &str, roles: &mut [Box<dyn Role>; 2]) -> Result<(), Error> {
         let mut done = [false; 2];
         let mut idle = None;
         let mut idle_turns = 0_u64;
@@ -145,16 +145,16 @@ fn earlier(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {
     one.into_iter().chain(other).min()
 }
 
-fn stalled(what: &str) -> Trouble {
-    Trouble::Stalled { what: what.to_owned(), seconds: 0 }
+fn stalled(what: &str) -> Error {
+    Error::Stalled { what: what.to_owned(), seconds: 0 }
 }
 
-impl Stage for Theatre {
+impl Environment for Simulated {
     fn link(&self) -> &str {
         &self.link
     }
 
-    fn capabilities(&mut self) -> Result<Option<Capabilities>, Trouble> {
+    fn capabilities(&mut self) -> Result<Option<Capabilities>, Error> {
         Ok(Some(self.sites[0].capabilities))
     }
 
@@ -162,19 +162,19 @@ impl Stage for Theatre {
         self.half_bytes
     }
 
-    fn trial(&mut self, name: &str, parameters: &Value) -> Result<[Value; 2], Trouble> {
+    fn trial(&mut self, kind: &TrialKind, parameters: &Value) -> Result<[Value; 2], Error> {
         self.trials = self.trials.wrapping_add(1);
         for site in &mut self.sites {
             site.number = self.trials;
         }
-        let make = |side| registry::role(name, parameters, side);
+        let make = |side| (kind.make)(parameters, side);
         let mut roles = [make(Side::Near)?, make(Side::Far)?];
-        self.play(name, &mut roles)?;
+        self.run(kind.name, &mut roles)?;
         Ok(roles.map(|mut role| role.outcome()))
     }
 
-    fn call(&mut self, service: &str, _: &Value, _: NearEnd<'_>) -> Result<[Value; 2], Trouble> {
-        Err(Trouble::Unsuitable { what: service.to_owned(), link: self.link.clone() })
+    fn call(&mut self, service: &Service, _: &Value, _: NearEnd<'_>) -> Result<[Value; 2], Error> {
+        Err(Error::Unsuitable { what: service.name.to_owned(), link: self.link.clone() })
     }
 
     fn addresses(&self) -> Option<[std::net::IpAddr; 2]> {

@@ -1,4 +1,4 @@
-//! What the machine itself can do, without Fluxline, between two threads on two cores.
+//! The floors of the machine: what two threads on two cores reach without Fluxline.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use fluxline::pin::{self, PinError};
 
-use super::rows::median;
 use super::{BURSTS, bare};
+use crate::statistics::median;
 
 #[repr(align(128))]
 #[derive(Default)]
@@ -50,12 +50,12 @@ fn joined<T>(thread: std::thread::JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Two lines bounced between two cores: round trips \[ns\], sorted.
+/// Bounces two cache lines between two cores: round trips \[ns\], sorted.
 fn ping_pong(cores: [usize; 2], trips: u64) -> Result<Vec<u64>, PinError> {
     let lines: Arc<[Line; 2]> = Arc::default();
     let theirs = Arc::clone(&lines);
     let other = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[1])?;
+        pin::repin_current_thread(cores[1])?;
         for number in 1..=trips {
             while theirs[0].0.load(Ordering::Acquire) != number {}
             theirs[1].0.store(number, Ordering::Release);
@@ -63,7 +63,7 @@ fn ping_pong(cores: [usize; 2], trips: u64) -> Result<Vec<u64>, PinError> {
         Ok(())
     });
     let here = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[0])?;
+        pin::repin_current_thread(cores[0])?;
         let mut times = Vec::with_capacity(trips as usize);
         for number in 1..=trips {
             let began = Instant::now();
@@ -78,10 +78,10 @@ fn ping_pong(cores: [usize; 2], trips: u64) -> Result<Vec<u64>, PinError> {
     joined(here)
 }
 
-/// A copy of 64 KiB within one core's own cache \[GB/s\].
+/// Copies 64 KiB within one core's own cache \[GB/s\].
 fn copy_in_cache(core: usize, count: u64) -> Result<f64, PinError> {
     joined(std::thread::spawn(move || {
-        pin::pin_current_thread(core)?;
+        pin::repin_current_thread(core)?;
         let (from, mut to) = (vec![1_u8; 64 << 10], vec![0_u8; 64 << 10]);
         let burst = count.div_ceil(BURSTS);
         let rates: Vec<f64> = (0..BURSTS)
@@ -98,8 +98,8 @@ fn copy_in_cache(core: usize, count: u64) -> Result<f64, PinError> {
     }))
 }
 
-/// A block written by one core and then read by the other, in turns: the slower of both by
-/// their medians \[GB/s\].
+/// Writes a block on one core and reads it on the other, in turns: the slower of both medians
+/// \[GB/s\].
 fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<f64, PinError> {
     // Locked without contention: the turn says whose it is.
     let words = Arc::new(Mutex::new(vec![0_u8; block]));
@@ -107,7 +107,7 @@ fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<
     let rounds = all / block as u64;
     let (their_words, their_turn) = (Arc::clone(&words), Arc::clone(&turn));
     let reader = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[1])?;
+        pin::repin_current_thread(cores[1])?;
         let (mut busy, mut sum) = (Vec::new(), 0_u64);
         for round in 0..rounds {
             while their_turn.0.load(Ordering::Acquire) != round * 2 + 1 {}
@@ -122,7 +122,7 @@ fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<
         Ok(busy)
     });
     let writer = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[0])?;
+        pin::repin_current_thread(cores[0])?;
         let mut busy = Vec::new();
         for round in 0..rounds {
             while turn.0.load(Ordering::Acquire) != round * 2 {}
@@ -137,7 +137,7 @@ fn written_here_read_there(cores: [usize; 2], block: usize, all: u64) -> Result<
     Ok(block as f64 / 1e9 / f64::max(reading.unwrap_or(f64::NAN), writing.unwrap_or(f64::NAN)))
 }
 
-/// Sums words, so that every byte is read.
+/// Sums words: every byte is read.
 fn sum_words(bytes: &[u8]) -> u64 {
     bytes
         .chunks_exact(8)

@@ -1,16 +1,16 @@
-//! Builds a program when it is first needed, and remembers how that went.
+//! Builds a program when it is first needed, and keeps the result.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use fluxline_bench::peers::program::{self, output};
-use fluxline_bench::peers::{NoNumber, Run};
+use crate::peers::program::{self, output};
+use crate::peers::{NoNumber, Run};
 
-/// How long a compiler may take. Assumed: cargo fetches and builds some hundred crates at most.
+/// The time limit of a compiler. Assumed: cargo fetches and builds some hundred crates at most.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A program that is there, or why it is not; nothing before it was asked for.
+/// A program that was built, or the reason why not; empty until it is needed.
 #[derive(Default)]
 pub struct Built(Option<Result<PathBuf, String>>);
 
@@ -33,19 +33,29 @@ impl Built {
     }
 }
 
-/// Compiles a C program into a folder. Errors: the compiler's last words.
-pub fn compile(
-    compiler: &str,
-    (source, name): (&str, &str),
-    last: &[&str],
-    folder: &Path,
-    run: &Run<'_>,
-) -> Result<PathBuf, NoNumber> {
+/// A C program to be compiled.
+#[derive(Clone, Copy)]
+pub struct Compilation<'a> {
+    /// The compiler's command.
+    pub compiler: &'a str,
+    /// The text of the program.
+    pub source: &'a str,
+    /// The name of file and program.
+    pub name: &'a str,
+    /// The arguments that name libraries.
+    pub libraries: &'a [&'a str],
+    /// The folder of file and program.
+    pub folder: &'a Path,
+}
+
+/// Compiles a C program. Errors: the compiler's last words.
+pub fn compile(plan: &Compilation<'_>, run: &Run<'_>) -> Result<PathBuf, NoNumber> {
+    let Compilation { compiler, source, name, libraries, folder } = *plan;
     let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
     std::fs::write(&file, source)
         .map_err(|error| NoNumber::Failed(format!("{}: {error}", file.display())))?;
     let mut command = program::command(compiler, None);
-    command.args(["-O2", "-o"]).arg(&program).arg(&file).args(last);
+    command.args(["-O2", "-o"]).arg(&program).arg(&file).args(libraries);
     long(compiler, &mut command, run).map(|()| program)
 }
 
@@ -54,7 +64,7 @@ pub fn long(name: &str, command: &mut Command, run: &Run<'_>) -> Result<(), NoNu
     output(name, command, &Run { limit: LIMIT, ..*run }).map(|_| ())
 }
 
-/// Whether all of these are on the path; else what to install.
+/// Checks that these programs are installed. Errors: the package to install.
 pub fn need(programs: &[(&str, &str)]) -> Result<(), String> {
     let missing = programs.iter().find(|(name, _)| program::on_path(name).is_none());
     match missing {

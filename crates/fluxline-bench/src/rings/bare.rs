@@ -1,8 +1,10 @@
-//! A bare ring: records laid out as in the push ring (a head word that is the flag, then the
-//! bytes), in batches, between two threads. What it lacks beside the push ring is what safety
-//! costs: no length is checked, nothing is counted, nobody looks whether the other lives, and the
-//! records are of one size. With `credits` the consumer gives room back as the push ring does;
-//! without, the producer asks for none and both meet once per turn of the ring.
+//! A bare ring between two threads: the floor of the push ring.
+//!
+//! Its records look like those of the push ring (a head word as the flag, then the bytes), in
+//! batches. It has no safety: no length is checked, nothing is counted, neither end checks the
+//! other, and all records have one size. So the difference to the push ring is the price of safety.
+//! With `credits` the consumer gives room back as the push ring does. Without, both ends meet once
+//! per turn of the ring.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,12 +12,12 @@ use std::time::Instant;
 
 use fluxline::pin::{self, PinError};
 
-use super::rows::median;
 use super::{BATCH, BURSTS};
+use crate::statistics::median;
 
 /// As the push ring of the benchmark: half a level-2 cache.
 const RING_WORDS: usize = (512 << 10) / 8;
-/// How far ahead the producer touches lines: as the push ring, 1 KiB.
+/// The producer touches lines this far ahead: 1 KiB, as the push ring does.
 const AHEAD_WORDS: usize = 128;
 
 #[repr(align(128))]
@@ -24,20 +26,20 @@ struct Line(AtomicU64);
 
 struct Bare {
     words: Box<[AtomicU64]>,
-    /// How many records were taken, as the producer is told.
+    /// The number of records taken, as the consumer publishes it.
     taken: Line,
     /// Words of a record, its head included.
     record: usize,
     slots: u64,
-    /// How many records there may be between two words about room.
+    /// The number of records between two updates of `taken`.
     grain: u64,
 }
 
-/// Of `taken`: the consumer is not there yet.
+/// The value of `taken` before the consumer runs.
 const NOBODY: u64 = u64::MAX;
 
-/// Records per second from one core to another, all delivered and all words summed: the median
-/// over bursts, as of the push ring.
+/// Measures records per second from one core to another, all words summed: the median over bursts,
+/// as for the push ring.
 pub fn rate(cores: [usize; 2], bytes: usize, records: u64, credits: bool) -> Result<f64, PinError> {
     let burst = records.div_ceil(BURSTS);
     let rates: Result<Vec<f64>, PinError> =
@@ -59,12 +61,12 @@ fn burst_rate(
     let bare = Arc::new(Bare { words, taken: Line(AtomicU64::new(NOBODY)), record, slots, grain });
     let theirs = Arc::clone(&bare);
     let consumer = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[1])?;
+        pin::repin_current_thread(cores[1])?;
         theirs.taken.0.store(0, Ordering::Release);
         Ok(theirs.consume(records, credits))
     });
     let producer = std::thread::spawn(move || {
-        pin::pin_current_thread(cores[0])?;
+        pin::repin_current_thread(cores[0])?;
         while bare.taken.0.load(Ordering::Acquire) == NOBODY {}
         let began = Instant::now();
         if credits {

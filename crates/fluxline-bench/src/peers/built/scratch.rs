@@ -4,7 +4,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use fluxline_bench::peers::NoNumber;
+use crate::peers::NoNumber;
 
 /// A folder of this user alone, removed when dropped.
 pub struct Scratch(PathBuf);

@@ -1,11 +1,9 @@
 //! ZeroMQ over a local socket: a program of `tools/peers`.
 
-use fluxline_bench::peers::program::{command, output, package_version};
-use fluxline_bench::peers::{
-    Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run,
-};
+use crate::peers::program::{command, output, package_version};
+use crate::peers::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
 
-use super::build::{Built, compile, need};
+use super::build::{Built, Compilation, compile, need};
 use super::scratch::Scratch;
 use super::{number, task};
 
@@ -48,7 +46,12 @@ impl Contender for Zeromq {
 
     fn measure(&mut self, cell: &Cell, run: &Run<'_>) -> Result<Number, NoNumber> {
         let scratch = Scratch::kept(&mut self.scratch, "zeromq")?;
-        let built = || compile("cc", (SOURCE, "zeromq"), &["-lzmq"], scratch, run);
+        let built = || {
+            let (compiler, source, name) = ("cc", SOURCE, "zeromq");
+            let libraries: &[&str] = &["-lzmq"];
+            let plan = Compilation { compiler, source, name, libraries, folder: scratch };
+            compile(&plan, run)
+        };
         let program = self.built.get(built)?;
         let [here, there] = run.cores.map(|core| core.to_string());
         let [bytes, count] = [cell.bytes, cell.count(run.quick)].map(|number| number.to_string());

@@ -2,10 +2,8 @@
 
 use std::path::{Path as File, PathBuf};
 
-use fluxline_bench::peers::program::{command, output};
-use fluxline_bench::peers::{
-    Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run,
-};
+use crate::peers::program::{command, output};
+use crate::peers::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
 
 use super::build::{Built, long, need};
 use super::{number, task};

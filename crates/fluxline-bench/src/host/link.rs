@@ -1,4 +1,4 @@
-//! What a link goes through on a host, and what there limits it: the card, its driver, offloads,
+//! The way of a link through a host, and what limits it there: the card, its driver, offloads,
 //! rings and interrupts, and the findings of `fluxline doctor`.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ pub fn describe(through: &Through) -> Value {
     }
 }
 
-/// What `fluxline doctor` finds of what the link goes through and is not good, worst first.
+/// Lists the findings of `fluxline doctor` on the link's way, the worst first.
 #[must_use]
 pub fn findings(through: &Through) -> Value {
     let rows = fluxline_doctor::document(through);
@@ -71,8 +71,8 @@ fn interrupt((number, line): (&u64, &Interrupt)) -> Value {
     })
 }
 
-/// Which cores take the interrupts of both sides' cards, and whether near and far run on them:
-/// a sentence from the two descriptions. `None`: no card is between them.
+/// Says in one sentence which cores take the interrupts of both sides' cards, and whether near and
+/// far run on them. `None`: no card is between them.
 #[must_use]
 pub fn interrupts(environment: &Value, cores: [Option<usize>; 2]) -> Option<String> {
     let sides = ["near", "far"].into_iter().zip(cores);

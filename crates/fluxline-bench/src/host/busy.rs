@@ -1,0 +1,319 @@
+//! Other programs that took processor time while a benchmark ran.
+//!
+//! Two processes that spin on two cores lose a core to any third program, and their numbers then
+//! describe the scheduler. So the report says how much the others took, and who they were. The
+//! processes of the host are read before and after each experiment, never during one: a snapshot
+//! takes some milliseconds.
+//! Source: proc_pid_stat(5); Linux Documentation/scheduler/sched-stats.rst.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+/// The kernel's clock ticks per second. Source: USER_HZ, 100 on every architecture that Linux
+/// still supports.
+const TICKS_PER_SECOND: f64 = 100.0;
+/// The parent of all kernel threads.
+const KTHREADD: u32 = 2;
+/// This many programs are named.
+const PROGRAMS_MAX: usize = 4;
+/// A program that took less is not named \[share of a core\].
+const NAMED_LEAST: f64 = 0.01;
+/// From here on a machine is busy: others took this share of a core. Chosen: a twentieth of a
+/// core is more than the daemons of an idle host take.
+const BUSY_LEAST: f64 = 0.05;
+/// The same for the time that the measuring thread waited for its core \[share of the time\].
+const WAITED_LEAST: f64 = 0.01;
+
+/// The processor time of other programs during a benchmark.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Busy {
+    /// The time of the benchmark \[s\].
+    pub seconds: f64,
+    /// Processor time of other programs \[cores\].
+    pub others: f64,
+    /// The largest of them.
+    pub programs: Vec<Program>,
+    /// The share of the time that the measuring thread waited for its core.
+    pub waited: f64,
+}
+
+/// A program and its processor time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    /// The name of its process.
+    pub process: String,
+    /// Its processor time, with that of the processes it started \[cores\].
+    pub cores: f64,
+}
+
+impl Busy {
+    /// Returns true if the numbers of the benchmark are in doubt.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.others >= BUSY_LEAST || self.waited >= WAITED_LEAST
+    }
+
+    /// Says in one sentence what took the cores. `None`: the machine was idle.
+    #[must_use]
+    pub fn sentence(&self) -> Option<String> {
+        if !self.is_busy() {
+            return None;
+        }
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let named: Vec<String> = self
+            .programs
+            .iter()
+            .map(|program| format!("{} {}", program.process, percent(program.cores)))
+            .collect();
+        let named =
+            if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
+        let waited = if self.waited >= WAITED_LEAST {
+            format!(
+                ", and the measuring thread waited for its core {} of the time",
+                percent(self.waited)
+            )
+        } else {
+            String::new()
+        };
+        Some(format!(
+            "This machine was busy: other programs took {} of a core{named}{waited}.",
+            percent(self.others)
+        ))
+    }
+}
+
+/// Watches the processor time of other programs.
+pub struct Watch {
+    began: Instant,
+    waited_ns: u64,
+    seen: BTreeMap<u32, Process>,
+    /// Processor time by name \[ticks\].
+    taken: BTreeMap<String, u64>,
+}
+
+/// A process in a snapshot of /proc.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Process {
+    name: String,
+    parent: u32,
+    /// Its own time, and that of its children that have ended \[ticks\].
+    ticks: u64,
+    is_ours: bool,
+}
+
+impl Watch {
+    /// Starts now, in the thread that measures.
+    #[must_use]
+    pub fn start() -> Watch {
+        Watch {
+            began: Instant::now(),
+            waited_ns: waited_ns(),
+            seen: processes(),
+            taken: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the time of the others since the last look. Cost: some milliseconds.
+    pub fn look(&mut self) {
+        let now = processes();
+        for (name, ticks) in taken(&self.seen, &now) {
+            *self.taken.entry(name).or_default() += ticks;
+        }
+        self.seen = now;
+    }
+
+    /// Looks once more, and sums up.
+    #[must_use]
+    pub fn finish(mut self) -> Busy {
+        self.look();
+        let seconds = self.began.elapsed().as_secs_f64().max(1e-9);
+        let cores = |ticks: u64| ticks as f64 / TICKS_PER_SECOND / seconds;
+        let mut programs: Vec<Program> = self
+            .taken
+            .iter()
+            .map(|(process, ticks)| Program { process: process.clone(), cores: cores(*ticks) })
+            .collect();
+        programs.sort_by(|one, other| other.cores.total_cmp(&one.cores));
+        programs.truncate(PROGRAMS_MAX);
+        programs.retain(|program| program.cores >= NAMED_LEAST);
+        let waited = waited_ns().saturating_sub(self.waited_ns) as f64 / 1e9 / seconds;
+        Busy { seconds, others: cores(self.taken.values().sum()), programs, waited }
+    }
+}
+
+/// Computes the time of each program between two snapshots, without ours \[ticks\].
+fn taken(before: &BTreeMap<u32, Process>, after: &BTreeMap<u32, Process>) -> BTreeMap<String, u64> {
+    // The time of a process that ended is in the time of its parent now, or, where that ended too,
+    // of the next ancestor that lives.
+    let mut counted: BTreeMap<u32, u64> = BTreeMap::new();
+    for (_, gone) in before.iter().filter(|(number, _)| !after.contains_key(number)) {
+        let mut heir = gone.parent;
+        while let Some(parent) = before.get(&heir).filter(|_| !after.contains_key(&heir)) {
+            heir = parent.parent;
+        }
+        *counted.entry(heir).or_default() += gone.ticks;
+    }
+    let mut taken = BTreeMap::new();
+    for (number, process) in after.iter().filter(|(_, process)| !process.is_ours) {
+        let known = before.get(number).map_or(0, |process| process.ticks);
+        let known = known + counted.get(number).copied().unwrap_or(0);
+        let ticks = process.ticks.saturating_sub(known);
+        if ticks > 0 {
+            *taken.entry(process.name.clone()).or_default() += ticks;
+        }
+    }
+    taken
+}
+
+/// Reads all processes of the host but kernel threads, whose time is mostly our own packets.
+fn processes() -> BTreeMap<u32, Process> {
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut all: BTreeMap<u32, Process> = numbers
+        .filter_map(|number| {
+            let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+            Some((number, process(&stat)?))
+        })
+        .filter(|(number, process)| *number != KTHREADD && process.parent != KTHREADD)
+        .collect();
+    mark_ours(&mut all);
+    all
+}
+
+/// Reads a line of /proc/PID/stat.
+fn process(stat: &str) -> Option<Process> {
+    let (head, rest) = stat.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let parent = words.get(1)?.parse().ok()?;
+    // utime, stime, cutime, cstime: fields 14 to 17, the third being the first word here.
+    let ticks = words.get(11..15)?.iter().filter_map(|word| word.parse::<u64>().ok()).sum();
+    Some(Process { name: name.to_owned(), parent, ticks, is_ours: false })
+}
+
+/// Marks this program's processes, wherever they were started, and all that they started.
+fn mark_ours(all: &mut BTreeMap<u32, Process>) {
+    let executable = |number: u32| fs::read_link(format!("/proc/{number}/exe")).ok();
+    let own: Option<PathBuf> = executable(std::process::id());
+    let name = all.get(&std::process::id()).map(|own| own.name.clone());
+    let numbers: Vec<u32> = all.keys().copied().collect();
+    for number in numbers {
+        let is_named = all.get(&number).map(|process| &process.name) == name.as_ref();
+        if is_named && own.is_some() && executable(number) == own {
+            mark_with_children(number, all);
+        }
+    }
+}
+
+fn mark_with_children(number: u32, all: &mut BTreeMap<u32, Process>) {
+    let mut open = vec![number];
+    while let Some(number) = open.pop() {
+        let Some(process) = all.get_mut(&number).filter(|process| !process.is_ours) else {
+            continue;
+        };
+        process.is_ours = true;
+        let children = all.iter().filter(|(_, process)| process.parent == number);
+        open.extend(children.map(|(number, _)| *number));
+    }
+}
+
+/// Reads the time that this thread has waited for its core \[ns\]; 0: not known.
+fn waited_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn of(name: &str, parent: u32, ticks: u64) -> Process {
+        Process { name: name.into(), parent, ticks, is_ours: false }
+    }
+
+    #[test]
+    fn time_of_a_child_that_ended_counts_once_at_its_parent() {
+        let before = [(10, of("cargo", 1, 5)), (11, of("rustc", 10, 300))].into();
+        // The compiler took 100 more, and ended: all of its time is its parent's now.
+        let after = [(10, of("cargo", 1, 5 + 400))].into();
+        assert_eq!(taken(&before, &after), [("cargo".to_owned(), 100)].into());
+    }
+
+    #[test]
+    fn time_of_a_family_that_ended_together_counts_once_at_the_ancestor_that_lives() {
+        let before: BTreeMap<u32, Process> = [
+            (9, of("bash", 1, 0)),
+            (10, of("cargo", 9, 5)),
+            (11, of("rustc", 10, 9_000)),
+            (12, of("ld", 11, 40)),
+        ]
+        .into();
+        let after = [(9, of("bash", 1, 5 + 9_000 + 40 + 7))].into();
+        assert_eq!(taken(&before, &after), [("bash".to_owned(), 7)].into());
+    }
+
+    #[test]
+    fn a_new_process_counts_whole_and_ours_not_at_all() {
+        let ours = Process { is_ours: true, ..of("fluxline", 1, 900) };
+        let before = [(20, ours.clone())].into();
+        let after = [(20, Process { ticks: 5000, ..ours }), (21, of("make", 1, 70))].into();
+        assert_eq!(taken(&before, &after), [("make".to_owned(), 70)].into());
+    }
+
+    #[test]
+    fn our_own_children_are_ours_whatever_they_are_called() {
+        let mut all: BTreeMap<u32, Process> =
+            [(5, of("a", 1, 0)), (6, of("b", 5, 0)), (7, of("c", 6, 0)), (8, of("d", 1, 0))].into();
+        mark_with_children(5, &mut all);
+        let ours: Vec<u32> =
+            all.iter().filter(|(_, one)| one.is_ours).map(|(number, _)| *number).collect();
+        assert_eq!(ours, [5, 6, 7]);
+    }
+
+    #[test]
+    fn a_name_with_blanks_and_brackets_is_read_whole() {
+        let stat = "42 (a (b) c) R 7 42 42 0 -1 0 0 0 0 0 11 12 13 14 20 0 1 0 5 6 7";
+        assert_eq!(process(stat), Some(of("a (b) c", 7, 50)));
+        assert_eq!(process("42 (a"), None);
+    }
+
+    #[test]
+    fn a_program_that_spins_beside_the_benchmark_is_named() {
+        // Its parent ends at once, so it is not a child of this process; it ends after a minute.
+        let script =
+            "sh -c 'i=0; while [ $i -lt 20000000 ]; do i=$((i+1)); done' >/dev/null 2>&1 & echo $!";
+        let started = Command::new("sh").args(["-c", script]).output().expect("sh starts");
+        let number = String::from_utf8_lossy(&started.stdout).trim().to_owned();
+        let mut watch = Watch::start();
+        let began = Instant::now();
+        while watch.taken.is_empty() && began.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(100));
+            watch.look();
+        }
+        let busy = watch.finish();
+        let killed = Command::new("kill").args(["-KILL", &number]).status();
+        assert!(killed.is_ok_and(|status| status.success()), "{number}");
+        assert!(busy.others > 0.0 && busy.others < 1000.0, "{busy:?}");
+    }
+
+    #[test]
+    fn a_busy_machine_is_said_with_what_took_the_core_and_an_idle_one_is_not() {
+        let busy = Busy {
+            seconds: 1.0,
+            others: 1.43,
+            programs: vec![Program { process: "rustc".into(), cores: 1.2 }],
+            waited: 0.31,
+        };
+        let sentence = busy.sentence().expect("busy");
+        assert!(sentence.contains("143 % of a core (rustc 120 %)"), "{sentence}");
+        assert!(sentence.contains("31 % of the time"), "{sentence}");
+        assert_eq!(Busy { others: 0.01, ..Busy::default() }.sentence(), None);
+    }
+}

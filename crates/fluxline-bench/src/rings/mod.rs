@@ -1,0 +1,42 @@
+//! Push rings, puts and wake-ups on shared memory, beside the floors of the machine.
+//!
+//! The problem: a rate of 200 million records a second says little until it stands beside what
+//! the two cores can do at all. The idea: both are measured in the same round. First the floors
+//! run between two threads of the near process, while the far process sleeps: a process that spins
+//! would take a core from them. Then near and far meet on shared memory, and near orders task
+//! after task through a push ring ([`order`]), so that no order waits for the control connection.
+
+mod bare;
+mod floors;
+mod node;
+pub mod order;
+pub mod pair;
+mod round;
+mod rows;
+mod watch;
+mod worker;
+
+pub use rows::percentile;
+
+use crate::environment::Service;
+use crate::kind::{ExperimentKind, Links};
+
+/// Records between two publications.
+pub const BATCH: u64 = 32;
+/// Bursts in one measurement of a rate. A burst lasts about a millisecond; the median over bursts
+/// leaves out the moments when another program has one of the two cores.
+const BURSTS: u64 = 50;
+
+/// The experiments of this room.
+pub const EXPERIMENTS: &[ExperimentKind] = &[ExperimentKind {
+    name: "rings",
+    about: "Push rings, puts and wake-ups between two processes, beside the floors of the machine \
+            from the same rounds.",
+    links: Links::Schemes(&["shm"]),
+    by_default: true,
+    seconds: [5, 15],
+    run: round::run,
+}];
+
+/// The services of this room.
+pub const SERVICES: &[&Service] = &[&worker::SERVICE];
