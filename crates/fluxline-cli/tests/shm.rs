@@ -257,9 +257,10 @@ fn doubled(node: &mut Shm) -> PushOpenError {
             Some(Completion::Connected { .. }) => {
                 node.import(endpoint, name("ring"), Key(1)).expect("connected");
             }
-            Some(Completion::Imported { remote, .. }) => {
-                return node.push_producer(remote).err().expect("there is one");
-            }
+            Some(Completion::Imported { remote, .. }) => match node.push_producer(remote) {
+                Ok(_) => panic!("two producers have the ring"),
+                Err(refused) => return refused,
+            },
             _ => std::thread::sleep(Duration::from_millis(1)),
         }
     }

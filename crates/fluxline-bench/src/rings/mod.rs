@@ -25,7 +25,7 @@ use crate::kind::{ExperimentKind, Links};
 pub const BATCH: u64 = 32;
 /// Bursts in one measurement of a rate. A burst lasts about a millisecond; the median over bursts
 /// leaves out the moments when another program has one of the two cores.
-const BURSTS: u64 = 50;
+pub const BURSTS: u64 = 50;
 
 /// The experiments of this room.
 pub const EXPERIMENTS: &[ExperimentKind] = &[ExperimentKind {

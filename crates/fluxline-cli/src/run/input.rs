@@ -83,7 +83,7 @@ impl OpenInput {
                 core: source.core,
                 feed: Feed::Shared(Box::new(node)),
             };
-            return Ok((input, Ring::Live(LiveRing::Records(records))));
+            return Ok((input, Ring::Live(LiveRing::Records(Box::new(records)))));
         }
         if let Some(roce) = &source.roce {
             return OpenInput::open_roce(source, roce);
@@ -128,7 +128,7 @@ impl OpenInput {
             let (input, records) = PushInput::open(name, roce, push)?;
             let (listens, warning) = (input.address(), input.warning());
             drawn_key = input.drawn_key();
-            (Feed::Push(Box::new(input)), LiveRing::Records(records), listens, warning)
+            (Feed::Push(Box::new(input)), LiveRing::Records(Box::new(records)), listens, warning)
         } else {
             let (input, landed) = RoceInput::open(name, roce)?;
             let (listens, warning) = (input.address(), input.warning());

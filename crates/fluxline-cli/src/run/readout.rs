@@ -202,7 +202,7 @@ impl Working {
         }
         ring.release(slots);
         let has_unread = ring.peek().next().is_some();
-        acquisition.note_backlog(input as u16, has_unread);
+        acquisition.note_backlog(input, has_unread);
         self.ring_most = self.ring_most.max(slots * 100 / ring.slots());
         slots
     }

@@ -30,7 +30,7 @@ pub enum LiveRing {
     /// Slots of this process.
     Slots(Consumer),
     /// Records of another.
-    Records(Records),
+    Records(Box<Records>),
     /// Slots that peers write.
     Landed(Landed),
 }
