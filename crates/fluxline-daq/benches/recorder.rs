@@ -61,13 +61,13 @@ fn compare(directory: &Path, payload_bytes: usize, total_bytes: usize) {
     }
     // Trial by trial, since all three share what the machine was doing just then.
     let ratio = |rates: &[f64]| {
-        median(&mut rates.iter().zip(&plain).map(|(rate, plain)| rate / plain).collect::<Vec<_>>())
+        median(rates.iter().zip(&plain).map(|(rate, plain)| rate / plain).collect::<Vec<_>>())
     };
     let ratios = (ratio(&buffered), ratio(&direct));
     println!(
         "payload {payload_bytes} B: plain write {:.2} GB/s; recorder buffered {:.2} GB/s, ratio \
          {:.2}; past the cache {:.2} GB/s, ratio {:.2} (target 0.8); overhead of the files {:.2} %",
-        median(&mut plain.clone()),
+        median(plain.clone()),
         median(&mut buffered),
         ratios.0,
         median(&mut direct),
