@@ -128,7 +128,7 @@ mod tests {
     fn halves() -> [Vec<u8>; 2] {
         let udp = [&[0x10, 0, 0x20, 0, 0, 32, 0, 0][..], &[7; 24]].concat();
         [(0_u16, 0x2000_u16), (16, 0)].map(|(offset, more)| {
-            let flags = (offset / 8 | more).to_be_bytes();
+            let flags = ((offset / 8) | more).to_be_bytes();
             let head = [0x45, 0, 0, 36, 0x12, 0x34, flags[0], flags[1], 64, 17, 0, 0];
             let addresses = [10, 0, 0, 1, 10, 0, 0, 2];
             let data = &udp[usize::from(offset)..usize::from(offset) + 16];
