@@ -387,8 +387,8 @@ pub unsafe extern "C" fn fluxline_producer(
 }
 
 /// Copies a record into the ring; nobody sees it before fluxline_publish. FLUXLINE_CODE_FULL: try
-/// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died, which whoever
-/// tries again is told within 100 ms, or after 64 tries if these are rarer.
+/// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died, which
+/// whoever tries again is told within 100 ms, or after 64 tries if these are rarer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_push(
     producer: *mut FluxlineProducer,

@@ -165,7 +165,8 @@ fn a_run_ends_in_time_although_its_producer_never_pauses() {
     assert_eq!(self::number(&document["totals"], "lost"), 0);
 }
 
-/// A run with two sources of packets, `[source.shm]` and UDP from an emulator, that is not recorded.
+/// A run with two sources of packets, `[source.shm]` and UDP from an emulator, that is not
+/// recorded.
 fn run_with_two_sources(scratch: &std::path::Path, group: &str, seconds: &str) -> Child {
     let file = scratch.join("two.toml");
     let experiment = format!(

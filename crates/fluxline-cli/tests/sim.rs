@@ -116,7 +116,10 @@ fn mistakes_in_a_scenario_are_named_with_file_and_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = scenario(folder.path(), "seed = 1\n[network]\nnods = 4\n");
     let message = refused(&call(&["sim", "run", &file]), INPUT);
-    assert!(message.contains("scenario.toml:3: unknown field `nods`"), "{message}");
+    assert!(
+        message.contains("scenario.toml:3:1: there is no key `nods` here; did you mean `nodes`?"),
+        "{message}"
+    );
     let file = scenario(folder.path(), "[network]\nnodes = 1\n");
     let message = refused(&call(&["sim", "run", &file]), INPUT);
     assert!(message.contains("`nodes` must give 2 to 65520"), "{message}");

@@ -127,7 +127,7 @@ fn a_silent_source_neither_stops_the_run_nor_hides() {
         )
     };
     let labels = "['source_id=0', 'source_id=1', 'source_id=2', 'source_id=3']";
-    for (require, reason) in [("4", "3 of 4 sources came"), (labels, "source_id=3 sent nothing")] {
+    for (require, reason) in [("4", "3 of 4 sources came"), (labels, "source_id=3: sent nothing")] {
         let scratch = tempfile::tempdir().expect("a scratch folder");
         let file = scratch.path().join("experiment.toml");
         std::fs::write(&file, experiment(require)).expect("written");

@@ -1,8 +1,8 @@
 //! Frames of a peer gone mad, and of strangers, to a node with an open connection: nothing panics,
 //! and what was not granted stays as it was.
 //!
-//! The input is one byte for the connection, then a row of frames: a byte of flags, a byte of length
-//! in units of 4 bytes, the frame without its ICRC.
+//! The input is one byte for the connection, then a row of frames: a byte of flags, a byte of
+//! length in units of 4 bytes, the frame without its ICRC.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -3,8 +3,8 @@
 //!
 //! A function here is the body of a fuzz target (`fuzz/fuzz_targets`), which searches for inputs
 //! under sanitizers, and of a test (`tests/corpus.rs`), which replays the stored inputs in the
-//! ordinary build. docs/fuzzing.md has the table of targets. What reads experiment files lies in the
-//! program, which no crate can import: its two modules are compiled here a second time.
+//! ordinary build. docs/fuzzing.md has the table of targets. What reads experiment files lies in
+//! the program, which no crate can import: its two modules are compiled here a second time.
 #![forbid(unsafe_code)]
 
 mod acquisition;

@@ -1,4 +1,5 @@
-//! Run files from strangers: reading, recovering and exporting any bytes ends in values or sentences.
+//! Run files from strangers: reading, recovering and exporting any bytes ends in values or
+//! sentences.
 //!
 //! Under cfg(fuzzing) the reader takes every check sum for right, so that the fuzzer gets behind
 //! them: they keep accidents out, not intent. The run has descriptions for some sources, so that

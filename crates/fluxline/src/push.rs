@@ -63,7 +63,7 @@ fluxline_proto::counters! {
         died [Sum "producer"] "Producers whose process died before it closed the ring"
             => "Its records that were not published are gone; look why it died.";
         broken [Sum "ring"] "Rings in which the other process wrote what no ring can hold"
-            => "Nothing more is read from such a ring; repair the producer, and open the ring anew.";
+            => "No more is read from such a ring; repair the producer, and open the ring anew.";
     }
 }
 

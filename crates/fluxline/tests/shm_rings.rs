@@ -1,5 +1,5 @@
-//! Push rings between processes: either side killed at any step and at random moments, two producers
-//! at once, strangers without the key.
+//! Push rings between processes: either side killed at any step and at random moments, two
+//! producers at once, strangers without the key.
 //!
 //! A test that needs a second process runs this test program again, as `child`, with its role in
 //! the environment. Random moments come from a seed that is printed; `SEED=7` repeats one.
@@ -175,8 +175,8 @@ fn consume(base: &Path) {
     }
 }
 
-/// Reads until the producer of `session` is gone; how many records of it came, the first of which is
-/// number `count`, one after the other.
+/// Reads until the producer of `session` is gone; how many records of it came, the first of which
+/// is number `count`, one after the other.
 fn read_to_the_end(ring: &mut PushConsumer, session: u64, mut count: u64) -> u64 {
     let began = Instant::now();
     loop {
@@ -338,13 +338,10 @@ fn a_producer_whose_consumer_restarts_is_told_and_finds_the_new_one() {
         let mut ring = attach(&mut producer);
         let killed_at = 500;
         let began = Instant::now();
-        let mut killed = false;
         for number in 0.. {
             assert!(began.elapsed() < PATIENCE, "it hangs");
-            if number >= killed_at && !killed {
+            if number == killed_at {
                 consumer.kill().expect("killed");
-                consumer.wait().expect("waited");
-                killed = true;
             }
             match ring.push(&record(9, number)) {
                 Ok(()) => ring.publish(),
@@ -353,6 +350,7 @@ fn a_producer_whose_consumer_restarts_is_told_and_finds_the_new_one() {
                 Err(refused) => panic!("{refused}"),
             }
         }
+        consumer.wait().expect("waited");
     }
 }
 

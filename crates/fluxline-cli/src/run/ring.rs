@@ -1,6 +1,6 @@
 //! What the readout reads: slots that a thread of this program fills, records that another process
-//! pushes, or slots that a peer on Ethernet writes. All are read in place, but for those that another
-//! process can still write: these are copied out first.
+//! pushes, or slots that a peer on Ethernet writes. All are read in place, but for those that
+//! another process can still write: these are copied out first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

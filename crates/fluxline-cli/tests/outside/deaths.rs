@@ -10,7 +10,8 @@ const QUICK: &str = "[events]\nbuild = 'packet'\n[record]\nbatch-ms = 20\n";
 
 /// Two boards of 2,000 packets per second each.
 fn two_boards(count: u64) -> Value {
-    let board = |of: u64| json!({ "board": of, "parts": [{ "at_us": of, "count": count, "period_us": 500 }] });
+    let parts = |of: u64| json!([{ "at_us": of, "count": count, "period_us": 500 }]);
+    let board = |of: u64| json!({ "board": of, "parts": parts(of) });
     json!({ "boards": [board(0), board(1)] })
 }
 

@@ -190,8 +190,9 @@ fn a_prescaled_board_makes_no_event_incomplete() {
 #[test]
 fn late_packets_that_the_experiment_drops_are_counted_and_make_the_status() {
     let Some(scene) = Scene::new() else { return };
-    let lags = |of, at_us| board(of, json!({ "at_us": at_us, "count": 500, "period_us": 1000 }));
-    let plan = json!({ "boards": [lags(0, 0), lags(1, 1_500_000)] });
+    let sends =
+        |of, at_us, count| board(of, json!({ "at_us": at_us, "count": count, "period_us": 1000 }));
+    let plan = json!({ "boards": [sends(0, 0, 2500), sends(1, 1_500_000, 500)] });
     let settings = format!("{BY_KEY}late = 'drop'\ntimeout-ms = 100");
     let live = scene.listen("run", &settings);
     let log = scene.send("boards", &plan, live.port).done();
@@ -199,10 +200,10 @@ fn late_packets_that_the_experiment_drops_are_counted_and_make_the_status() {
     let found = scene.check(&ended.folder, &[&log]);
     let totals = &ended.document()["totals"];
     let dropped = number(totals, "late_dropped");
-    assert!(dropped > 400, "the second board comes a second after the first one's last: {totals}");
+    assert!(dropped > 400, "the second board is 1.5 s behind the first: {totals}");
     let absent = number(&found["absent"], "data");
     assert_eq!(absent, dropped + number(totals, "socket_dropped"));
-    assert_eq!(number(&found, "packets") + absent, 1000);
+    assert_eq!(number(&found, "packets") + absent, 3000);
     assert_eq!(ended.status, Some(7), "{}", ended.errors);
     ended.rows_add_up();
 }

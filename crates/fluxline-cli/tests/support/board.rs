@@ -1,5 +1,5 @@
-//! A producer of this process that pushes packets of formats/counter.toml into a run's ring, step by
-//! step.
+//! A producer of this process that pushes packets of formats/counter.toml into a run's ring, step
+//! by step.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 

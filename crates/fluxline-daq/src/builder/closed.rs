@@ -140,7 +140,8 @@ mod tests {
                     model.insert(next, BTreeSet::from([source]));
                     next += 1;
                     while let Some(oldest) = closed.pop() {
-                        prop_assert_eq!(Some(oldest.id.position.ordinal), model.pop_first().map(|its| its.0));
+                        let expected = model.pop_first().map(|its| its.0);
+                        prop_assert_eq!(Some(oldest.id.position.ordinal), expected);
                     }
                 }
                 let number = next.saturating_sub(back + 1);

@@ -111,7 +111,8 @@ fluxline_proto::counters! {
             => "Harmless in small numbers; look for parallel paths in the network.";
         unsequenced [Sum "packet"]
             "Packets without a packet counter; their loss cannot be seen" => "";
-        duplicate [Sum "packet"] "Copies: packets whose number had come already, with the same content"
+        duplicate [Sum "packet"]
+            "Copies: packets whose number had come already, with the same content"
             => "Look for mirrored ports and loops in the network.";
         late [Sum "packet"]
             "Packets too old to tell whether they had come already, or stray packets with a number \

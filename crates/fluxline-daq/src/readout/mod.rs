@@ -36,7 +36,8 @@ pub struct PacketRule {
     pub sequence_class: u8,
     /// Width of the event key \[bit\], after which it wraps; 0 or more than 63: it does not wrap.
     pub event_bits: u8,
-    /// Width of the spill number \[bit\], after which it wraps; 0 or more than 31: it does not wrap.
+    /// Width of the spill number \[bit\], after which it wraps; 0 or more than 31: it does not
+    /// wrap.
     pub spill_bits: u8,
 }
 

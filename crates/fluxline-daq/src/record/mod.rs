@@ -8,7 +8,8 @@
 //! already reads it.
 //!
 //! [`folder`] makes and opens run folders, [`writer`] records, [`reader`] reads back,
-//! [`mod@join`] puts late fragments into their events, [`mod@recover`] mends a run that did not end, [`integrity`] compares the files with `run.json`,
+//! [`mod@join`] puts late fragments into their events, [`mod@recover`] mends a run that did not
+//! end, [`integrity`] compares the files with `run.json`,
 //! [`mod@export`] hands a run to other tools.
 //! Source: Apache Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 

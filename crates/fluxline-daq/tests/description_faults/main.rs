@@ -195,6 +195,8 @@ fn run(seed: u64) -> Option<String> {
     let builder = BuilderConfig {
         mode,
         time_out: Span::from_ns(period_ns * 200 * packets_per_event(&packet)),
+        // Packets come out of order by 100 at most.
+        lateness: Span::from_ns(period_ns * 200),
         ..BuilderConfig::default()
     };
     let inputs = vec![("random".to_string(), description)];

@@ -39,7 +39,7 @@ def check_stream(run):
         body = bodies(path)
         with pyarrow.ipc.open_stream(str(path)) as reader:
             metadata = reader.schema.metadata
-            assert metadata[b"fluxline.layout"] == b"1", metadata
+            assert metadata[b"fluxline.layout"] == b"2", metadata
             while True:
                 try:
                     batch, custom = reader.read_next_batch_with_custom_metadata()

@@ -12,6 +12,25 @@ use super::expression::{Binary, Expr};
 use super::layout::Item;
 use super::model::ByteOrder;
 
+/// Tries the packet types in their order.
+pub(super) const MAIN: &str = r#"
+function proto.dissector(tvb, pinfo, tree)
+  local size, port = tvb:reported_length_remaining(), pinfo.dst_port
+  if tvb:len() < size then size = tvb:len() end
+  if size == 0 then return 0 end
+  pinfo.cols.protocol = FORMAT
+  local top = tree:add(proto, tvb())
+  for number = 1, #dissect do
+    if select[number] == nil or select[number](tvb, size, port) then
+      dissect[number](tvb, size, port, pinfo, top)
+      return tvb:len()
+    end
+  end
+  top:add_proto_expert_info(rule, "none of the packet types of " .. FORMAT)
+  return tvb:len()
+end
+"#;
+
 /// Helpers of the generated file.
 pub(super) const PRELUDE: &str = r#"
 local ZERO, ONE = UInt64.new(0), UInt64.new(1)

@@ -18,7 +18,7 @@ use super::expression::Expr;
 use super::layout::{
     Fragment, Item, ItemKind, Layout, List, Origin, PacketType, Place, Rules, Stage, ValueKind,
 };
-use super::lua::{PRELUDE, about, add, constant, expression, quote, read};
+use super::lua::{MAIN, PRELUDE, about, add, constant, expression, quote, read};
 use super::word::mask;
 
 /// How many records of a payload, and items of a list, are shown.
@@ -88,25 +88,6 @@ const ROLES: [(&str, &str); 6] = [
     ("fragment_offset", "Fragment offset [byte]"),
     ("fragment_total", "Fragment total [byte]"),
 ];
-
-/// Tries the packet types in their order.
-const MAIN: &str = r#"
-function proto.dissector(tvb, pinfo, tree)
-  local size, port = tvb:reported_length_remaining(), pinfo.dst_port
-  if tvb:len() < size then size = tvb:len() end
-  if size == 0 then return 0 end
-  pinfo.cols.protocol = FORMAT
-  local top = tree:add(proto, tvb())
-  for number = 1, #dissect do
-    if select[number] == nil or select[number](tvb, size, port) then
-      dissect[number](tvb, size, port, pinfo, top)
-      return tvb:len()
-    end
-  end
-  top:add_proto_expert_info(rule, "none of the packet types of " .. FORMAT)
-  return tvb:len()
-end
-"#;
 
 struct Writer {
     /// The functions.

@@ -16,10 +16,11 @@ fn an_unknown_key_is_refused_with_its_line() {
     for part in ["", "[network]\n", "[traffic]\n", "[run]\n", "[faults]\n"] {
         let message = refused(&format!("# a comment\n{part}sed = 3\n"));
         let line = if part.is_empty() { 2 } else { 3 };
-        assert!(message.starts_with(&format!("x.toml:{line}: unknown field `sed`")), "{message}");
+        let expected = format!("x.toml:{line}:1: there is no key `sed` here");
+        assert!(message.contains(&expected), "{message}");
     }
     let message = refused("[traffic]\nsizes = [\n  { bytes = 3, wight = 1 },\n]\n");
-    assert!(message.starts_with("x.toml:3:"), "{message}");
+    assert!(message.contains("x.toml:3:"), "{message}");
 }
 
 #[test]
@@ -49,7 +50,7 @@ fn values_out_of_range_are_refused_in_one_sentence() {
     for (text, expected) in cases {
         let message = refused(text);
         assert!(message.contains(expected), "{text}: {message}");
-        assert!(message.starts_with("x.toml: ") && message.ends_with('.'), "{message}");
+        assert!(message.contains("x.toml:") && message.ends_with('.'), "{message}");
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! The producer's puts come through an endpoint of this process, in one thread; another reads the
 //! records where they lie. A put into bytes that are not read yet is refused, so that what was lent
-//! is never written, whatever the producer does. Only a record that wraps is copied. A producer that
-//! writes what no ring can hold breaks the ring: the reader reads all that was published before, and
-//! the ring is emptied for the next producer.
+//! is never written, whatever the producer does. Only a record that wraps is copied. A producer
+//! that writes what no ring can hold breaks the ring: the reader reads all that was published
+//! before, and the ring is emptied for the next producer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -158,7 +158,8 @@ impl SharedMap {
         unsafe { self.word_unchecked(offset) }.load(Ordering::Relaxed)
     }
 
-    /// Copies a record to words of the mapping, without a look whether it fits. Asks for the line at
+    /// Copies a record to words of the mapping, without a look whether it fits. Asks for the line
+    /// at
     /// `ahead` too, unless the record is so long that it asks by itself.
     ///
     /// # Safety

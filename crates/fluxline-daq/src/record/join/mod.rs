@@ -3,9 +3,9 @@
 //! A packet that came after its event was closed is a row of its own (status `late`). Here it is
 //! put back: its event gets the packet, and its text and status say what is then still missing.
 //! Events that a source lacked by silence, and for which its packet counter later proved that it
-//! had sent nothing, do not lack it. Memory: an index of 32 bytes per late fragment, at most 128 MiB
-//! (fragments beyond stay rows of their own), and a few batches. What cannot be read is left out,
-//! as everywhere; a late fragment whose event is not there stays a row of its own.
+//! had sent nothing, do not lack it. Memory: an index of 32 bytes per late fragment, at most 128
+//! MiB (fragments beyond stay rows of their own), and a few batches. What cannot be read is left
+//! out, as everywhere; a late fragment whose event is not there stays a row of its own.
 
 mod late;
 mod missing;

@@ -18,7 +18,8 @@ use crate::sys::lock::{is_locked, lock, unlock};
 pub(crate) struct ClaimFile(Arc<File>);
 
 impl ClaimFile {
-    /// A file that this side has opened by itself: locks of one open file do not exclude each other.
+    /// A file that this side has opened by itself: locks of one open file do not exclude each
+    /// other.
     pub(crate) fn new(file: Arc<File>) -> ClaimFile {
         ClaimFile(file)
     }
