@@ -145,7 +145,7 @@ fn real_captures_of_lidars_are_drafted_and_fit_their_drafts() {
         let Some(file) = capture(&format!("ouster/{name}")) else { return };
         let scratch = tempfile::tempdir().expect("a scratch folder");
         // The lidar sends to two ports; the busier one is drafted.
-        let port = if name.starts_with("imu") { "7503" } else { "7502" };
+        let port = if name.starts_with("imu") { "7513" } else { "7502" };
         let (text, check) = drafted(scratch.path(), &["--capture", &file, "--port", port]);
         assert_eq!(check["rejects"].as_array().map(Vec::len), Some(0), "{name}\n{text}");
     }
