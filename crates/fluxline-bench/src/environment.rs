@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fluxline_proto::fabric::Capabilities;
+use fluxline_core::fabric::Capabilities;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     AccessError, ConnectError, ExportError, ImportError, NameError, PostError, RegisterError,
 };
 

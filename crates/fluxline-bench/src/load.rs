@@ -6,8 +6,8 @@
 //! tester that sends the next message only after the stall would see a single late one
 //! (coordinated omission).
 
-use fluxline_proto::fabric::{Completion, Fabric};
-use fluxline_proto::{Moment, Span};
+use fluxline_core::fabric::{Completion, Fabric};
+use fluxline_core::{Moment, Span};
 use fluxline_report::quantity;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

@@ -12,7 +12,7 @@ use fluxline_bench::environment::{Environment, Plan};
 use fluxline_bench::real::{Link, Near, NearConfig, Server};
 use fluxline_bench::result::Report;
 use fluxline_bench::{Error, Stop, registry, run};
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 use serde_json::{Value, json};
 
 const KEY: &str = "a key of the test";

@@ -14,8 +14,8 @@ use fluxline_bench::real::{Link, Near, NearConfig, Progress, Server};
 use fluxline_bench::result::Report;
 use fluxline_bench::role::{Role, Site, Step, TrialKind};
 use fluxline_bench::{Error, Stop, run};
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::Fabric;
+use fluxline_core::Moment;
+use fluxline_core::fabric::Fabric;
 use serde_json::{Value, json};
 
 const KEY: &str = "a key of the test";

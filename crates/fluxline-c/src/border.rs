@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fluxline_proto::fabric::{Name, Status};
+use fluxline_core::fabric::{Name, Status};
 
 use crate::FluxlineCode;
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use fluxline::clock;
 use fluxline::push::{NextError, PushConsumer, PushOpenError, PushProducer, PushRefused};
 use fluxline::shm::{Shm, ShmConfig};
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Operation, RegionId, Reliability,
     RemoteId, Rights, Slice, Status, Target, Work,
 };
@@ -525,7 +525,7 @@ impl FluxlineNode {
     }
 
     fn post(&mut self, endpoint: u32, tag: u64, work: Work<'_>) -> Result<(), Refused> {
-        use fluxline_proto::fabric::PostError;
+        use fluxline_core::fabric::PostError;
         self.shm.post(EndpointId(endpoint), tag, work).map_err(|error| match error {
             PostError::Full => Refused::of(FluxlineCode::Full, &error),
             PostError::NotConnected => Refused::of(FluxlineCode::Gone, &error),

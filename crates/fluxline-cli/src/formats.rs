@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fluxline_proto::description::{Description, shipped};
-use fluxline_proto::written::LoadError;
+use fluxline_packet::{Description, shipped};
+use fluxline_toml::LoadError;
 
 use crate::failure::Failure;
 

@@ -11,10 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use board::{board, board_when_free, packet};
-use fluxline_proto::fabric::Status;
-use fluxline_proto::roce::{
-    Body, Headers, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart,
-};
+use fluxline_core::fabric::Status;
+use fluxline_core::roce::{Body, Headers, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart};
 use serde_json::Value;
 use support::{
     Running, assert_status_is_true, call, call_json, number, refused, run_document, text,

@@ -12,11 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use board::{Board, END, KEY, board, board_from, board_when_free, packet};
-use fluxline_proto::fabric::{Completion, Fabric, Reliability, Status};
-use fluxline_proto::port::Port;
-use fluxline_proto::roce::{
-    Body, Headers, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart,
-};
+use fluxline_core::fabric::{Completion, Fabric, Reliability, Status};
+use fluxline_core::port::Port;
+use fluxline_core::roce::{Body, Headers, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart};
 use serde_json::Value;
 use support::{Running, number, run_document, text};
 

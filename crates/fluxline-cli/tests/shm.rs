@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fluxline::clock;
 use fluxline::push::{PushOpenError, PushProducer, PushRefused};
 use fluxline::shm::{Shm, ShmConfig};
-use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights, Status};
+use fluxline_core::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights, Status};
 use serde_json::Value;
 use support::{assert_status_is_true, call, call_json, fluxline, number, text};
 
@@ -210,7 +210,7 @@ fn a_ring_full_of_ones_is_broken_once_and_the_run_and_its_other_source_go_on() {
 }
 
 /// The memory of the ring that [`attach`] imported last.
-fn last_window(node: &mut Shm) -> std::sync::Arc<dyn fluxline_proto::fabric::Memory> {
+fn last_window(node: &mut Shm) -> std::sync::Arc<dyn fluxline_core::fabric::Memory> {
     let endpoint = node.connect("builder", Reliability::Reliable).expect("a place");
     loop {
         match node.poll(clock::now()) {

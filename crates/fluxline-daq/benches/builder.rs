@@ -14,12 +14,12 @@ mod median;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_daq::builder::{Builder, BuilderConfig, Expectation, Mode, Scope};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::readout::sequence::SequenceRule;
 use fluxline_daq::readout::{Accepted, Counted, FormatRules, PacketRule, Readout, ReadoutLimits};
-use fluxline_proto::description::{Parsed, Part, SourceKey};
-use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
+use fluxline_packet::{Parsed, Part, SourceKey};
 use median::median;
 
 const SOURCES: u64 = 8;

@@ -19,9 +19,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
 use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, Sync, WriteMode};
-use fluxline_proto::Moment;
 use median::median;
 
 const TRIALS: usize = 15;

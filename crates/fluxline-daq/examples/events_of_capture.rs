@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use fluxline_core::Moment;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Mode};
 use fluxline_daq::capture::CaptureReader;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::Ledger;
 use fluxline_daq::readout::ReadoutLimits;
-use fluxline_proto::Moment;
-use fluxline_proto::description::{Description, shipped};
+use fluxline_packet::{Description, shipped};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -3,7 +3,7 @@
 //! Stages count for themselves and know nothing of a ledger; the ledger knows counters and laws and
 //! nothing of stages. This is where they meet.
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use crate::builder::Builder;
 use crate::ledger::{Ledger, REJECT_HEX_BYTES_MAX, RejectEntry};

@@ -3,8 +3,8 @@
 //! It owns no clock, socket or thread, so that the same acquisition runs on live sockets, on
 //! captures as fast as they can be read, and in tests.
 
-use fluxline_proto::description::{Description, Parsed, Program, Reject};
-use fluxline_proto::{Datagram, Moment};
+use fluxline_core::{Datagram, Moment};
+use fluxline_packet::{Description, Parsed, Program, Reject};
 
 use crate::builder::{Builder, BuilderConfig, Mode, Position, Said, Scope, WindowClock};
 use crate::event::EventBatch;

@@ -3,7 +3,7 @@
 //! One batch is one unit of safety on disk. Rows lie in plain vectors that are reused, so that a
 //! run in steady state allocates nothing per event.
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 /// Events that are recorded together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

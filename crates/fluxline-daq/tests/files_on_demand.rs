@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::merge::{Lane, Merge, Times};
 use fluxline_daq::readout::ReadoutLimits;
-use fluxline_proto::description::{Description, shipped};
-use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
+use fluxline_packet::{Description, shipped};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

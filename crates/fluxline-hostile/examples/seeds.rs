@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 
 use fluxline_bench::control::{Greeting, Message};
 use fluxline_bench::result::{Experiment, Report, SCHEMA};
+use fluxline_core::Moment;
+use fluxline_core::random::Draw;
+use fluxline_core::roce::{IcrcContext, Opcode, Packet};
 use fluxline_daq::capture::writer::CaptureWriter;
 use fluxline_daq::emulator::Emulator;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
 use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder};
 use fluxline_hostile::TARGETS;
 use fluxline_hostile::shared::{RUN_FORMATS, datagram, few_packets, formats};
-use fluxline_proto::Moment;
-use fluxline_proto::description::Description;
-use fluxline_proto::random::Draw;
-use fluxline_proto::roce::{IcrcContext, Opcode, Packet};
+use fluxline_packet::Description;
 use serde_json::json;
 
 /// Longer packets make poor seeds: mutation rarely hits what matters in them.

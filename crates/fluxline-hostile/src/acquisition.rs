@@ -9,12 +9,12 @@ mod board;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Expectation, Late, Mode, Scope, WindowClock};
 use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::ledger::{BatchFate, InputCounters, InputEntry, Ledger};
 use fluxline_daq::readout::ReadoutLimits;
-use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
 
 use crate::draw::Draw;
 use board::{Content, Layout};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use crate::shared::{datagram, few_packets};
 use fluxline_daq::emulator::Emulator;
-use fluxline_proto::description::Description;
-use fluxline_proto::description::diagram::Diagram;
-use fluxline_proto::description::numpy::dtypes;
-use fluxline_proto::description::wireshark::dissector;
+use fluxline_packet::Description;
+use fluxline_packet::diagram::Diagram;
+use fluxline_packet::numpy::dtypes;
+use fluxline_packet::wireshark::dissector;
 
 fn read(description: &Description, bytes: &[u8]) {
     if let Ok(parsed) = description.program().parse(&datagram(bytes)) {

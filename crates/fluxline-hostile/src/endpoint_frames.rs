@@ -6,17 +6,17 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use fluxline_proto::endpoint::{EndpointConfig, Node};
-use fluxline_proto::fabric::{
+use fluxline_core::endpoint::{EndpointConfig, Node};
+use fluxline_core::fabric::{
     Fabric, Grant, Key, Local, Name, RegionId, RemoteId, Rights, Slice, Target, Work,
 };
-use fluxline_proto::port::Port;
-use fluxline_proto::port::network::{Network, NetworkPort};
-use fluxline_proto::roce::IcrcContext;
-use fluxline_proto::{Moment, Span};
+use fluxline_core::port::Port;
+use fluxline_core::port::network::{Network, NetworkPort};
+use fluxline_core::roce::IcrcContext;
+use fluxline_core::{Moment, Span};
 
 #[allow(dead_code, reason = "shared with the endpoint's tests")]
-#[path = "../../fluxline-proto/tests/endpoint_common/frames.rs"]
+#[path = "../../fluxline-core/tests/endpoint_common/frames.rs"]
 mod frames;
 
 const FRAME_BYTES: usize = 1472;
@@ -106,7 +106,7 @@ impl Fuzzed {
     }
 
     fn work(&mut self, value: u8) {
-        let (node, end) = (&mut self.node, fluxline_proto::fabric::EndpointId(0));
+        let (node, end) = (&mut self.node, fluxline_core::fabric::EndpointId(0));
         let into = Slice { region: RegionId(1), offset: u64::from(value), bytes: 64 };
         let at = Target { remote: RemoteId(0), offset: u64::from(value) & !7 };
         let _ = node.post_receive(end, 1, into);

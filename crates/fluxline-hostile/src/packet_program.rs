@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use crate::shared::{datagram, formats};
-use fluxline_proto::description::{Description, Part};
+use fluxline_packet::{Description, Part};
 
 static FORMATS: LazyLock<Vec<Description>> = LazyLock::new(formats);
 

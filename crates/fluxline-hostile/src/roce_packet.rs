@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use fluxline_proto::roce::{IcrcContext, Opcode, Packet, split_icrc};
+use fluxline_core::roce::{IcrcContext, Opcode, Packet, split_icrc};
 
 /// The base header \[byte\].
 const BASE_BYTES: usize = 12;

@@ -13,7 +13,7 @@ use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{
     Existing, ExportConfig, ExportFormat, Join, RunReader, export, recover,
 };
-use fluxline_proto::description::shipped::shipped;
+use fluxline_packet::shipped::shipped;
 
 const KINDS: [ExportFormat; 3] = [ExportFormat::Csv, ExportFormat::Npy, ExportFormat::Parquet];
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use std::path::Path;
 
+use fluxline_core::{Datagram, Moment, SenderAddress};
 use fluxline_daq::emulator::{EmulatorConfig, Faults, Pattern};
-use fluxline_proto::description::Description;
-use fluxline_proto::description::shipped::{names, shipped};
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_packet::Description;
+use fluxline_packet::shipped::{names, shipped};
 
 /// The formats of the packets in a fuzzed run file, by number of their source: fixed records,
 /// records with two layouts, records of varying length, CRC.

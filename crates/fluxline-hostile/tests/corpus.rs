@@ -6,8 +6,8 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use fluxline_core::random::Draw;
 use fluxline_hostile::{TARGETS, Target, acquisition};
-use fluxline_proto::random::Draw;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")

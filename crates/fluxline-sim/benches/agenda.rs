@@ -9,7 +9,7 @@
 #[path = "../../fluxline-bench/src/statistics/median.rs"]
 mod median;
 
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 use fluxline_sim::agenda::calendar::Calendar;
 use fluxline_sim::agenda::heap::Heap;
 use median::median;

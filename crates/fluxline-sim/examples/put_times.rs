@@ -5,10 +5,10 @@
 
 use std::error::Error;
 
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, Fabric, Grant, Key, Level, Local, Name, Reliability, Rights, Target, Work,
 };
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 use fluxline_sim::cluster::{Cluster, Node};
 
 /// Polls both until the first is told something.

@@ -9,12 +9,12 @@
 
 use std::error::Error;
 
-use fluxline_proto::fabric::memory::Lab;
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::memory::Lab;
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Operation, Reliability,
     RemoteId, Rights, Target, Work,
 };
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 use fluxline_sim::cluster::{Cluster, Seat, Step};
 
 const KEY: Key = Key(0x5EED);

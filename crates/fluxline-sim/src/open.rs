@@ -85,7 +85,7 @@ impl Cluster {
     /// Errors: [`OpenError`].
     ///
     /// ```
-    /// use fluxline_proto::fabric::Fabric;
+    /// use fluxline_core::fabric::Fabric;
     /// use fluxline_sim::cluster::Cluster;
     ///
     /// let cluster = Cluster::open("sim:sci?nodes=4&model=lc3&seed=7")?;

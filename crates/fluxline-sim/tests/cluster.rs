@@ -1,7 +1,7 @@
 //! A simulated SCI cluster obeys every law of the programming model.
 
-use fluxline_proto::fabric::conformance::Pair;
-use fluxline_proto::{Moment, Span, conformance};
+use fluxline_core::fabric::conformance::Pair;
+use fluxline_core::{Moment, Span, conformance};
 use fluxline_sim::cluster::Cluster;
 
 /// Two nodes of the cluster that a URL describes, and a clock of 20 us a look.

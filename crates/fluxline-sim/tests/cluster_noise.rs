@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Memory, Name, PostError, Reliability,
     RemoteId, Rights, Status, Target, Work,
 };
-use fluxline_proto::random::Draw;
-use fluxline_proto::{Moment, Span};
+use fluxline_core::random::Draw;
+use fluxline_core::{Moment, Span};
 use fluxline_sim::cluster::{Cluster, Node};
 
 /// Bytes of the region of one connection.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use fluxline_proto::fabric::push::{
+use fluxline_core::fabric::push::{
     CREDIT_BYTES, FabricConsumer, FabricProducer, FabricPushError, HEADER_BYTES,
 };
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Memory, Name, PostError, Reliability, RemoteId,
     Rights,
 };
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 use fluxline_sim::cluster::{Cluster, Node};
 
 const RING_BYTES: u64 = 4096;

@@ -1,12 +1,12 @@
 //! What a simulated cluster does besides the laws of the model: time, faults, repetition of runs,
 //! and how programs are driven.
 
-use fluxline_proto::fabric::conformance::script::random_scripts;
-use fluxline_proto::fabric::conformance::{Joined, Pair, Side};
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::conformance::script::random_scripts;
+use fluxline_core::fabric::conformance::{Joined, Pair, Side};
+use fluxline_core::fabric::{
     Completion, Fabric, Level, Local, Operation, Reliability, Rights, Status, Target, Work,
 };
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 use fluxline_sim::Fingerprint;
 use fluxline_sim::cluster::{Cluster, Seat, Step};
 

@@ -273,9 +273,9 @@ fn each_packet_of_routers_crosses_each_link_of_its_way_once() {
 
 #[test]
 fn the_bytes_of_a_put_are_in_the_dump_of_a_cluster() {
-    use fluxline_proto::fabric::conformance::{Joined, Pair};
-    use fluxline_proto::fabric::{Level, Local, Target, Work};
-    use fluxline_proto::{Moment, Span};
+    use fluxline_core::fabric::conformance::{Joined, Pair};
+    use fluxline_core::fabric::{Level, Local, Target, Work};
+    use fluxline_core::{Moment, Span};
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cluster-dump");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");

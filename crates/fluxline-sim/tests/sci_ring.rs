@@ -337,7 +337,7 @@ fn broken_world_with_events(seed: u64) {
     let nodes = config.addresses.len() as u64;
     let mut network = Network::new(&config).expect("a network");
     let mut agenda: Agenda<Entry> = Agenda::default();
-    let mut draw = fluxline_proto::random::Draw::new(seed);
+    let mut draw = fluxline_core::random::Draw::new(seed);
     let commands = [
         Command::Event00,
         Command::Strobe,

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use fluxline::clock;
 use fluxline::shm::{Shm, ShmConfig};
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Reliability, Rights, Target,
     Work,
 };

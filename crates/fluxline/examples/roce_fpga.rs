@@ -10,7 +10,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use fluxline_proto::roce::{
+use fluxline_core::roce::{
     Body, Headers, ICRC_BYTES, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart,
 };
 

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use fluxline::roce::{RoceNode, random_key};
 use fluxline::udp::UdpPortConfig;
-use fluxline_proto::fabric::push::{CREDIT_BYTES, CREDIT_NAME, FabricProducer, FabricPushError};
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::push::{CREDIT_BYTES, CREDIT_NAME, FabricProducer, FabricPushError};
+use fluxline_core::fabric::{
     Completion, Fabric, Grant, Key, Name, PostError, Reliability, Rights, Status, Work,
 };
 

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use fluxline::clock;
-use fluxline_proto::fabric::{Completion, Grant, Key, Name, Rights};
+use fluxline_core::fabric::{Completion, Grant, Key, Name, Rights};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut fabric = fluxline::open("shm://lab/builder")?;

@@ -11,7 +11,7 @@ use std::time::Instant;
 use fluxline::clock;
 use fluxline::push::PushRefused;
 use fluxline::shm::{Shm, ShmConfig};
-use fluxline_proto::fabric::{Completion, Fabric, Key, Name, Reliability, Status};
+use fluxline_core::fabric::{Completion, Fabric, Key, Name, Reliability, Status};
 
 /// Bytes of a packet, its head of 32 included.
 const PACKET_BYTES: usize = 1472;

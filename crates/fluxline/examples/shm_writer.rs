@@ -5,7 +5,7 @@
 //!     cargo run --release -p fluxline --example shm_writer      # while shm_owner runs
 
 use fluxline::clock;
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, Fabric, Key, Level, Local, Name, Reliability, Status, Target, Work,
 };
 

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 /// The time of day \[ns since 1970-01-01T00:00:00Z\], as the kernel stamps packets; it may be set
 /// back. A clock before 1970 reads as 1970.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// Drops of the host outside this program's sockets; since boot, or between two snapshots.
     pub struct HostDrops {
         nic_dropped [Sum "packet"] "Packets that interfaces dropped: no buffer, or no reader"

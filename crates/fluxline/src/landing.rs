@@ -2,7 +2,7 @@
 //!
 //! Two kinds: slots, for senders that go round and ask nobody ([`landing_slots`]), and a push ring
 //! for producers that wait for room ([`landing_ring`]). Either gives a region for
-//! [`fluxline_proto::endpoint::Node::adopt`], a side for the thread that polls the node, and one
+//! [`fluxline_core::endpoint::Node::adopt`], a side for the thread that polls the node, and one
 //! for the thread that reads. A write into what is not read yet is refused and counted; so what is
 //! read in place never changes under the reader, whatever comes from the network. [`RingServer`]
 //! gives a push ring to one producer after the other, each of which has shown the key.
@@ -12,7 +12,7 @@ mod server;
 use std::io;
 use std::sync::Arc;
 
-use fluxline_proto::fabric::Memory;
+use fluxline_core::fabric::Memory;
 
 pub use server::{
     Leave, ReadUp, RingEvent, RingExport, RingExportError, RingServer, RingServerCounters, Turn,

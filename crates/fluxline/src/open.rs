@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use fluxline_proto::fabric::{Fabric, Name, NameError};
-use fluxline_proto::roce::UDP_PORT;
+use fluxline_core::fabric::{Fabric, Name, NameError};
+use fluxline_core::roce::UDP_PORT;
 
 use crate::measured::{Measured, MeasuredError};
 use crate::roce::{RoceError, RoceNode, endpoint_config, long_enough};
@@ -75,7 +75,7 @@ pub enum OpenError {
 /// a sentence each.
 ///
 /// ```
-/// use fluxline_proto::fabric::{Fabric, Grant, Key, Name, Rights};
+/// use fluxline_core::fabric::{Fabric, Grant, Key, Name, Rights};
 ///
 /// let mut builder = fluxline::open("shm://doc-open/builder")?;
 /// let region = builder.register(1 << 20)?;

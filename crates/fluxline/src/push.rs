@@ -12,7 +12,7 @@
 //! use fluxline::clock;
 //! use fluxline::push::NextError;
 //! use fluxline::shm::{Shm, ShmConfig};
-//! use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights};
+//! use fluxline_core::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights};
 //!
 //! let (lab, key) = (Name::parse("doc-push")?, Key(7));
 //! let mut builder = Shm::open(&lab, &Name::parse("builder")?, ShmConfig::default())?;
@@ -44,14 +44,14 @@
 
 use std::time::Duration;
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{RegionId, RegisterError};
+use fluxline_core::Moment;
+use fluxline_core::fabric::{RegionId, RegisterError};
 
 use crate::sys::push as raw;
 
 pub use crate::sys::push::Record;
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What one side of a push ring counts. Law, when all is read: both sides' `records` are equal.
     pub struct PushCounters {
         records [Sum "record"] "Records pushed or read" => "";

@@ -8,7 +8,7 @@
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_core::{Datagram, Moment, SenderAddress};
 
 pub use crate::sys::ring::{Batch, Consumer, Filled, Producer, ring};
 use crate::sys::shim::{AtomicBool, Condvar, Mutex, Ordering, fence};
@@ -199,7 +199,7 @@ impl<'a> Iterator for Datagrams<'a> {
     }
 }
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What a ring's producer counts.
     pub struct RingCounters {
         slots_filled [Sum "slot"] "Slots published to the reader" => "";

@@ -1,6 +1,6 @@
 //! Remote memory over Ethernet: a node whose regions other machines, or FPGAs, write by RoCEv2.
 //!
-//! The protocol is [`fluxline_proto::endpoint`]; this adds a port, mapped memory, secrets from the
+//! The protocol is [`fluxline_core::endpoint`]; this adds a port, mapped memory, secrets from the
 //! host, waiting, and a goodbye when it is dropped. No RDMA card and no kernel module is needed.
 
 use std::io;
@@ -8,14 +8,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fluxline_proto::Moment;
-use fluxline_proto::endpoint::{EndpointConfig, Node};
-use fluxline_proto::fabric::{
+use fluxline_core::Moment;
+use fluxline_core::endpoint::{EndpointConfig, Node};
+use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
     Slice, Work,
 };
-use fluxline_proto::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 
 use crate::clock;
 use crate::shm::private_memory;
@@ -293,7 +293,7 @@ impl<P: Waiting> Fabric for RoceNode<P> {
 
 #[cfg(test)]
 mod tests {
-    use fluxline_proto::port::network::Network;
+    use fluxline_core::port::network::Network;
 
     use super::*;
 

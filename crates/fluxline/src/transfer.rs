@@ -6,9 +6,9 @@
 //!
 //! ```
 //! use fluxline::transfer::{Outlet, Way};
-//! use fluxline_proto::Moment;
-//! use fluxline_proto::fabric::memory::Lab;
-//! use fluxline_proto::fabric::*;
+//! use fluxline_core::Moment;
+//! use fluxline_core::fabric::memory::Lab;
+//! use fluxline_core::fabric::*;
 //!
 //! let lab = Lab::new();
 //! let (mut builder, mut board) = (lab.node("builder")?, lab.node("board")?);
@@ -28,7 +28,7 @@
 
 use std::sync::Arc;
 
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     AccessError, Capabilities, EndpointId, Fabric, Local, Memory, PostError, RemoteId, Target, Work,
 };
 
@@ -107,7 +107,7 @@ impl Outlet {
 
 #[cfg(test)]
 mod tests {
-    use fluxline_proto::fabric::{Completion, Grant, Key, Name, Reliability, Rights};
+    use fluxline_core::fabric::{Completion, Grant, Key, Name, Reliability, Rights};
 
     use super::*;
     use crate::clock;

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use fluxline::clock;
 use fluxline::roce::{RoceNode, endpoint_config};
 use fluxline::udp::{UdpPort, UdpPortConfig};
-use fluxline_proto::endpoint::{EndpointConfig, Node};
-use fluxline_proto::fabric::conformance::Pair;
-use fluxline_proto::port::Port;
-use fluxline_proto::port::lossy::{Faults, Lossy};
-use fluxline_proto::{Span, conformance};
+use fluxline_core::endpoint::{EndpointConfig, Node};
+use fluxline_core::fabric::conformance::Pair;
+use fluxline_core::port::Port;
+use fluxline_core::port::lossy::{Faults, Lossy};
+use fluxline_core::{Span, conformance};
 
 /// Deaths are noticed soon, so that the laws about them do not take long.
 fn config(name: &str) -> EndpointConfig {

@@ -3,7 +3,7 @@
 //! `SEEDS=1000 cargo test -p fluxline --test scribbled` tries more; fuzz/ has the same entries.
 
 use fluxline::fuzzing;
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 fn seeds(default: u64) -> std::ops::Range<u64> {
     let text = std::env::var("SEEDS").ok();

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use fluxline::shm::{self, Flaw, Shm, ShmConfig, ShmError};
-use fluxline_proto::fabric::{ConnectError, Fabric, Reliability};
+use fluxline_core::fabric::{ConnectError, Fabric, Reliability};
 use shm_common::{base, name, open};
 
 /// Some other user.

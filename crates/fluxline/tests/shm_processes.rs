@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fluxline::clock;
 use fluxline::shm::{self, Shm, ShmConfig};
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, ConnectError, EndpointId, Fabric, Grant, Key, Level, Local, Reliability, RemoteId,
     Rights, Status, Target, Work,
 };
@@ -40,7 +40,7 @@ fn reach(node: &mut Shm, peer: &str) -> (EndpointId, RemoteId) {
     (asked, remote)
 }
 
-fn export(node: &mut Shm) -> fluxline_proto::fabric::RegionId {
+fn export(node: &mut Shm) -> fluxline_core::fabric::RegionId {
     let region = node.register(4096).expect("memory");
     let grant = Grant { rights: Rights::ALL, key: KEY };
     node.export(region, name("counter"), grant).expect("a free name");

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use fluxline::clock;
 use fluxline::push::{NextError, PushConsumer, PushOpenError, PushProducer, PushRefused, Record};
 use fluxline::shm::Shm;
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Reliability, RemoteId, Rights, Status,
 };
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 use shm_common::{KEY, PATIENCE, base, connected, name, open, start, wait};
 
 /// Of the ring in these tests \[byte\].

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use fluxline_proto::text::printable;
+use fluxline_core::text::printable;
 
 use super::Message;
 use crate::{Error, Stop};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use fluxline_proto::text::printable;
+use fluxline_core::text::printable;
 
 use super::PROTOCOL;
 use crate::Error;

@@ -153,7 +153,7 @@ impl Arrivals {
 mod tests {
     use std::collections::BTreeSet;
 
-    use fluxline_proto::random::Draw;
+    use fluxline_core::random::Draw;
 
     use super::*;
 

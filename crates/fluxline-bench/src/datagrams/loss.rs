@@ -63,7 +63,7 @@ pub fn sentence(places: &[Place]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fluxline_proto::random::Draw;
+    use fluxline_core::random::Draw;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fluxline::clock;
 use fluxline::udp::interface_of;
 use fluxline::xdp::{Queues, XdpConfig, XdpPort};
-use fluxline_proto::port::Port;
+use fluxline_core::port::Port;
 
 /// An interface's frames to one UDP port.
 pub struct Past {

@@ -188,7 +188,7 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use fluxline_proto::random::Draw;
+    use fluxline_core::random::Draw;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, Read, Write};
 use std::time::Duration;
 
 use fluxline::clock;
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use super::process::{Begin, Order, Word};
 use super::transmit::Sender;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use fluxline::udp::{SenderConfig, UdpPort, UdpPortConfig, UdpSender};
-use fluxline_proto::port::Port;
+use fluxline_core::port::Port;
 
 use super::arrivals::STAMP_BYTES;
 use super::ends::Ends;

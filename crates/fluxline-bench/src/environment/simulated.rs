@@ -1,7 +1,7 @@
 //! An environment in one thread: two fabrics, and a clock that may be virtual.
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{Capabilities, Fabric};
+use fluxline_core::Moment;
+use fluxline_core::fabric::{Capabilities, Fabric};
 use serde_json::Value;
 
 use super::{Environment, NearEnd, Service, Stop};
@@ -79,7 +79,7 @@ impl Simulated {
 
     /// The memory of an arena, near (0) or far (1): for tests that change what was carried.
     #[cfg(test)]
-    pub(crate) fn memory(&self, end: usize) -> std::sync::Arc<dyn fluxline_proto::fabric::Memory> {
+    pub(crate) fn memory(&self, end: usize) -> std::sync::Arc<dyn fluxline_core::fabric::Memory> {
         std::sync::Arc::clone(&self.sites[end].memory)
     }
 

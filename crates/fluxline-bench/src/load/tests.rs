@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use fluxline_proto::fabric::memory::Lab;
+use fluxline_core::fabric::memory::Lab;
 
 use super::*;
 use crate::environment::Simulated;

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{Completion, Fabric, Level, Local, Operation, Work};
+use fluxline_core::Moment;
+use fluxline_core::fabric::{Completion, Fabric, Level, Local, Operation, Work};
 use fluxline_report::quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 //! The far end exports regions of its own for the trial; the near end connects as often as asked,
 //! imports every region over every connection, and puts into them in turns, each put notified.
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{
+use fluxline_core::Moment;
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Operation, PostError, RegionId,
     Reliability, RemoteId, Rights, Target, Work,
 };

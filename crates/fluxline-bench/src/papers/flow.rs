@@ -4,8 +4,8 @@
 //! as Ethernet's endpoint, then carries it with one system call, or in one train. Its last put
 //! notifies the far side (the doorbell) and completes; the others say nothing.
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{Completion, Fabric, Level, Local, Operation, Work};
+use fluxline_core::Moment;
+use fluxline_core::fabric::{Completion, Fabric, Level, Local, Operation, Work};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -8,8 +8,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use fluxline::clock;
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{
+use fluxline_core::Moment;
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Operation, PostError, RegionId,
     Reliability, RemoteId, Rights, Slice, Target, Work,
 };

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{Completion, Fabric, Level, Local, Memory, Operation, Work};
+use fluxline_core::Moment;
+use fluxline_core::fabric::{Completion, Fabric, Level, Local, Memory, Operation, Work};
 use fluxline_report::quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::memory::{Lab, MemoryFabric};
-use fluxline_proto::fabric::{
+use fluxline_core::Moment;
+use fluxline_core::fabric::memory::{Lab, MemoryFabric};
+use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
     Slice, Work,
 };
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 use serde_json::json;
 
 use super::checked::{Secured, Task, Way};

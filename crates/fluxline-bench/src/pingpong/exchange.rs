@@ -3,8 +3,8 @@
 //! Both ends are the same machine; what differs is when it may send. A trial begins with a word
 //! there and back, which is not timed (NetPIPE's Sync): then both ends wait for the first message.
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{Completion, Fabric, Local, Operation, Work};
+use fluxline_core::Moment;
+use fluxline_core::fabric::{Completion, Fabric, Local, Operation, Work};
 use hdrhistogram::Histogram;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! The schedule held against NetPIPE's golden vector, and trials on plain memory.
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::memory::Lab;
+use fluxline_core::Moment;
+use fluxline_core::fabric::memory::Lab;
 
 use super::*;
 use crate::environment::{Environment, Plan, Simulated};

@@ -6,8 +6,8 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use fluxline::pin;
+use fluxline_core::text::printable;
 use fluxline_doctor::Through;
-use fluxline_proto::text::printable;
 use serde_json::Value;
 
 use super::ANSWER_LIMIT;

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use fluxline::udp::interface_of;
+use fluxline_core::roce;
 use fluxline_doctor::Through;
-use fluxline_proto::roce;
 
 use crate::Error;
 use crate::control;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use fluxline::pin;
-use fluxline_proto::fabric::Capabilities;
+use fluxline_core::fabric::Capabilities;
 use serde_json::Value;
 
 use super::ANSWER_LIMIT;

@@ -7,8 +7,8 @@
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use fluxline::clock;
-use fluxline_proto::guesses::Guesses;
-use fluxline_proto::{Moment, Span};
+use fluxline_core::guesses::Guesses;
+use fluxline_core::{Moment, Span};
 
 use crate::Error;
 use crate::control::{Channel, Greeting, Message, is_key};
@@ -30,7 +30,7 @@ pub(super) struct Newcomers {
     counters: NewcomerCounters,
 }
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What became of connections that did not show the key.
     pub struct NewcomerCounters {
         keys_wrong [Sum "key"] "Wrong keys that were shown" => "";

@@ -6,9 +6,9 @@ use fluxline::clock;
 use fluxline::roce::{RoceError, RoceNode, endpoint_config, long_enough};
 use fluxline::udp::{UdpPort, UdpPortConfig};
 use fluxline::xdp::{Queues, XdpPort};
-use fluxline_proto::Moment;
-use fluxline_proto::endpoint::EndpointConfig;
-use fluxline_proto::fabric::Fabric;
+use fluxline_core::Moment;
+use fluxline_core::endpoint::EndpointConfig;
+use fluxline_core::fabric::Fabric;
 
 use super::STALL_LIMIT;
 use crate::control::{Channel, Message};

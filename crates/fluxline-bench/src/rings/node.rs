@@ -5,7 +5,7 @@ use std::time::Duration;
 use fluxline::clock;
 use fluxline::push::{Broken, NextError, PushConsumer, Record};
 use fluxline::shm::{Shm, ShmConfig};
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, ConnectError, EndpointId, Fabric, Grant, Key, Name, Reliability, RemoteId, Rights,
     Status,
 };

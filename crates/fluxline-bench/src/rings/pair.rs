@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fluxline::clock;
 use fluxline::push::{PushConsumer, PushProducer, PushRefused};
 use fluxline::shm::Shm;
-use fluxline_proto::fabric::{EndpointId, Fabric, Local, PostError, RemoteId, Target, Work};
+use fluxline_core::fabric::{EndpointId, Fabric, Local, PostError, RemoteId, Target, Work};
 use serde_json::{Value, json};
 
 use super::node::{self, ADAPTIVE, FAR, LARGE_RING_BYTES, NEAR, RING_BYTES, RingPlan, Waiting};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fluxline::push::{PushConsumer, PushProducer};
 use fluxline::shm::Shm;
 use fluxline::{clock, pin};
-use fluxline_proto::fabric::{Completion, Fabric};
+use fluxline_core::fabric::{Completion, Fabric};
 use serde_json::{Value, json};
 
 use super::node::{

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{
+use fluxline_core::Moment;
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Memory, Name, RegionId, Reliability, RemoteId,
     Rights,
 };

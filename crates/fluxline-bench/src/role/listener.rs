@@ -1,7 +1,7 @@
 //! The far end of every trial in which bytes go one way: its memory is written without it.
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{Completion, Fabric};
+use fluxline_core::Moment;
+use fluxline_core::fabric::{Completion, Fabric};
 use serde_json::Value;
 
 use super::{END, Role, Site, Step};

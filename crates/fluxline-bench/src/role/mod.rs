@@ -8,8 +8,8 @@ mod listener;
 
 use std::sync::Arc;
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{
+use fluxline_core::Moment;
+use fluxline_core::fabric::{
     Capabilities, Completion, EndpointId, Fabric, Local, Memory, PostError, RegionId, RemoteId,
     Slice, Target, Work,
 };

@@ -1,11 +1,11 @@
 //! `fluxline format check`: what a file of packets holds by a description, and where they disagree.
 
+use fluxline_core::Moment;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Mode};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{InputEntry, Ledger};
 use fluxline_daq::readout::ReadoutLimits;
-use fluxline_proto::Moment;
 use serde_json::json;
 
 use super::packet_file::PacketFile;

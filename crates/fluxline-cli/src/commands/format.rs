@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use fluxline_daq::draft::Draft;
-use fluxline_proto::description::diagram::Diagram;
-use fluxline_proto::description::wireshark::Carrier;
-use fluxline_proto::description::{Description, numpy, shipped, wireshark};
+use fluxline_packet::diagram::Diagram;
+use fluxline_packet::wireshark::Carrier;
+use fluxline_packet::{Description, numpy, shipped, wireshark};
 use serde_json::json;
 
 use super::packet_file::PacketFile;

@@ -1,8 +1,8 @@
 //! A file of packets for `fluxline format check` and `format new`: a capture, or raw payloads.
 
+use fluxline_core::Datagram;
 use fluxline_daq::capture::raw::{Framing, RawReader};
 use fluxline_daq::capture::{CaptureCounters, CaptureError, CaptureReader, CheckSums};
-use fluxline_proto::Datagram;
 
 use crate::experiment::LengthPrefix;
 use crate::failure::Failure;

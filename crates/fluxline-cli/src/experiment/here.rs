@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use fluxline_proto::description::{Description, nearest};
+use fluxline_packet::{Description, nearest};
 
 use super::problem::Problem;
 use super::{Experiment, Source};

@@ -19,7 +19,7 @@ pub use roce::{PushRing, Roce, Sender, address};
 
 use std::path::Path;
 
-use fluxline_proto::written;
+use fluxline_toml::Source as Text;
 
 use crate::failure::Failure;
 use crate::formats;
@@ -41,7 +41,7 @@ impl Experiment {
     pub fn load_here(path: &Path) -> Result<Experiment, Failure> {
         let experiment = Experiment::load(path)?;
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        let source = written::Source { file: &path.display().to_string(), text: &text };
+        let source = Text { file: &path.display().to_string(), text: &text };
         let checked = experiment.check_here(&fluxline::pin::process_cores());
         checked.map_err(|problem| formats::refused(&problem.locate(source)))?;
         Ok(experiment)
@@ -64,7 +64,7 @@ impl Experiment {
 
     /// Reads an experiment from text; `name` is what messages call it.
     pub fn parse(name: &str, text: &str) -> Result<Experiment, Failure> {
-        let source = written::Source { file: name, text };
+        let source = Text { file: name, text };
         let experiment: Experiment =
             toml::from_str(text).map_err(|error| formats::refused(&source.toml_error(&error)))?;
         experiment.check().map_err(|problem| formats::refused(&problem.locate(source)))?;

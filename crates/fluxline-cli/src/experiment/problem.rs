@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fluxline_proto::written::{LoadError, Places, Source};
+use fluxline_toml::{LoadError, Places, Source};
 
 /// A contradiction in an experiment: one sentence, and the key that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]

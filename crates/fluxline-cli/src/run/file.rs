@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use fluxline::clock;
 use fluxline::ring::Producer;
+use fluxline_core::{Datagram, Moment, Span};
 use fluxline_daq::capture::raw::RawReader;
 use fluxline_daq::capture::replay::{Pace, Speed};
 use fluxline_daq::capture::{CaptureError, CaptureReader, parts};
 use fluxline_daq::merge::Times;
-use fluxline_proto::{Datagram, Moment, Span};
 
 use super::end::InputEnd;
 use super::held::Replay;

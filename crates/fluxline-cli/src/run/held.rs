@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use fluxline::clock;
 use fluxline::ring::{Consumer, Waited};
+use fluxline_core::{Datagram, Moment, Span};
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::capture::replay::{Pace, Speed};
 use fluxline_daq::merge::{Lane, Merge, Times};
-use fluxline_proto::{Datagram, Moment, Span};
 
 use super::stop::Stop;
 

@@ -29,13 +29,13 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use fluxline::kernel::KernelSnapshot;
+use fluxline_core::Span;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Expectation, Late, Mode, Scope, WindowClock};
 use fluxline_daq::readout::ReadoutLimits;
 use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine, Sync, WriteMode};
-use fluxline_proto::Span;
-use fluxline_proto::description::Description;
-use fluxline_proto::description::layout::Fragment;
+use fluxline_packet::Description;
+use fluxline_packet::layout::Fragment;
 
 use crate::experiment::{self, Build, Experiment, LateWord, Require, Source, SyncWord};
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fluxline::ring::{Producer, PushError, SlotMeta, Waited};
-use fluxline_proto::Datagram;
+use fluxline_core::Datagram;
 
 use super::stop::Stop;
 

@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fluxline::{clock, pin};
+use fluxline_core::{Datagram, Moment, Span};
 use fluxline_daq::acquisition::{Acquisition, NewSource};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::SourceLine;
-use fluxline_proto::{Datagram, Moment, Span};
 
 use super::held::{Held, Step};
 use super::live::{Live, Numbers};

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use fluxline::kernel::KernelSnapshot;
 use fluxline::landing::RingKeeper;
+use fluxline_core::Moment;
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Outcome, Truth};
 use fluxline_daq::record::{Recorder, RunFolder};
-use fluxline_proto::Moment;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
 

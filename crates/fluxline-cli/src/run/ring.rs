@@ -9,7 +9,7 @@ use std::time::Duration;
 use fluxline::landing::{RingRecords, SlotReader};
 use fluxline::push::{Broken, NextError, PushConsumer, PushCounters};
 use fluxline::ring::{Consumer, Waited};
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_core::{Datagram, Moment, SenderAddress};
 
 use super::held::HeldRing;
 use super::stop::Stop;

@@ -8,12 +8,12 @@ use fluxline::clock;
 use fluxline::landing::{SlotAnnouncer, landing_slots};
 use fluxline::roce::{RoceError, RoceNode, endpoint_config};
 use fluxline::udp::{UdpPort, UdpPortConfig, WhenEmpty};
+use fluxline_core::SenderAddress;
+use fluxline_core::endpoint::{EndpointConfig, StaticPeer, StaticRegion};
+use fluxline_core::fabric::{Completion, EndpointId, RegionId, Reliability, Rights};
+use fluxline_core::port::Port;
+use fluxline_core::roce::{Psn, QueuePair};
 use fluxline_daq::ledger::RemoteWriteCounters;
-use fluxline_proto::SenderAddress;
-use fluxline_proto::endpoint::{EndpointConfig, StaticPeer, StaticRegion};
-use fluxline_proto::fabric::{Completion, EndpointId, RegionId, Reliability, Rights};
-use fluxline_proto::port::Port;
-use fluxline_proto::roce::{Psn, QueuePair};
 use serde_json::{Map, Value, json};
 
 use super::end::InputEnd;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use fluxline::clock;
 use fluxline::landing::{ReadUp, RingEvent, RingExport, RingServer, Turn, landing_ring};
 use fluxline::roce::{RoceNode, random_key};
-use fluxline_proto::endpoint::EndpointConfig;
-use fluxline_proto::fabric::{Key, Name};
-use fluxline_proto::port::Port;
+use fluxline_core::endpoint::EndpointConfig;
+use fluxline_core::fabric::{Key, Name};
+use fluxline_core::port::Port;
 use serde_json::{Map, Value, json};
 
 use super::end::InputEnd;

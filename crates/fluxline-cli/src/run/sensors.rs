@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use fluxline::clock;
 use fluxline::ring::Producer;
 use fluxline::udp::{SenderConfig, UdpSender};
+use fluxline_core::{Datagram, SenderAddress, Span};
 use fluxline_daq::capture::writer::CaptureWriter;
 use fluxline_daq::emulator::{self, EmulatorConfig, SourceTruth};
 use fluxline_daq::ledger::InputCounters;
-use fluxline_proto::{Datagram, SenderAddress, Span};
 
 use super::live::Live;
 use super::push::push_all;

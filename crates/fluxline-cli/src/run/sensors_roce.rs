@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use fluxline::clock;
 use fluxline::udp::{UdpPort, UdpPortConfig};
+use fluxline_core::port::Port;
+use fluxline_core::roce::{Psn, QueuePair};
 use fluxline_daq::emulator::Emulator;
 use fluxline_daq::emulator::roce::{Writer, WriterConfig, WriterTruth};
-use fluxline_proto::port::Port;
-use fluxline_proto::roce::{Psn, QueuePair};
 
 use super::sensors::{BATCH_DATAGRAMS, GATHER, Sensors, SensorsTruth, sleep_until};
 use super::stop::Stop;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fluxline::shm::{Shm, ShmConfig};
 use fluxline::{clock, shm_names};
-use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Name, Rights, Status};
+use fluxline_core::fabric::{Completion, Fabric, Grant, Key, Name, Rights, Status};
 
 use super::end::InputEnd;
 use super::live::Live;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use fluxline::roce::RoceNode;
 use fluxline::udp::UdpPortConfig;
-use fluxline_proto::fabric::push::{
+use fluxline_core::fabric::push::{
     CREDIT_BYTES, CREDIT_NAME, FabricProducer, FabricPushError, HEADER_BYTES,
 };
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Local, Name, PostError, RegionId, Reliability,
     RemoteId, Rights, Status, Target, Work,
 };

@@ -7,8 +7,8 @@ use std::io::BufWriter;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use fluxline_core::Moment;
 use fluxline_daq::capture::writer::CaptureWriter;
-use fluxline_proto::Moment;
 
 /// One microsecond, one millisecond and one second \[ns\].
 pub const US: u64 = 1_000;

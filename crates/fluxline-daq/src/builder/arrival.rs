@@ -1,7 +1,7 @@
 //! One packet on its way into an event: its row, its price, and how it compares with what came.
 
-use fluxline_proto::description::{Parsed, Part};
-use fluxline_proto::{Datagram, Moment};
+use fluxline_core::{Datagram, Moment};
+use fluxline_packet::{Parsed, Part};
 
 use super::batch::Alone;
 use super::slab::{Fragment, OpenEvent};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use fluxline_proto::Moment;
-use fluxline_proto::description::Part;
+use fluxline_core::Moment;
+use fluxline_packet::Part;
 
 use super::growth::make_room;
 use super::keys::EventId;

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use super::keys::EventId;
 

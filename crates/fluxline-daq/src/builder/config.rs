@@ -1,6 +1,6 @@
 //! What the event builder is told: how packets join, when events close, how much may be open.
 
-use fluxline_proto::Span;
+use fluxline_core::Span;
 
 use super::growth::with_growth;
 

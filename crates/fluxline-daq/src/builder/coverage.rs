@@ -3,7 +3,7 @@
 //! Counting takes one duplicate and one loss for a complete fragment; a bitmap of packet numbers or
 //! a list of byte ranges does not. Both keep their memory from event to event.
 
-use fluxline_proto::description::Part;
+use fluxline_packet::Part;
 
 /// How the parts of a fragment are named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

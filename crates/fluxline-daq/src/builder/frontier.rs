@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::position::Position;
 

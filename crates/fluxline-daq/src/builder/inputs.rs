@@ -4,7 +4,7 @@
 //! Silence is measured on these clocks, not on the wall clock: a reader that stalls makes nobody
 //! silent. The position holds events back where inputs are read on demand.
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::Position;
 use crate::merge::Times;

@@ -4,7 +4,7 @@
 //! that begins anew, a packet that was overtaken, or simply wrong. Where the others are at that
 //! time, what the source has sent before, and its next packet tell these apart.
 
-use fluxline_proto::Span;
+use fluxline_core::Span;
 
 use super::frontier::Neighbours;
 use super::line::{Around, Has, Keyed, Line, Located, Suspect, given};

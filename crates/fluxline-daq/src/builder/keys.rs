@@ -4,7 +4,7 @@
 //! and packets there are late as well. A single wrong key must not raise the floor above all that
 //! follow: it is the smallest of the last few forgotten positions.
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 use hashbrown::HashMap;
 
 use super::closed::{ClosedEvent, ClosedEvents};

@@ -5,7 +5,7 @@
 //! A key that jumps is not believed at once: one wrong key must not close the events of a whole
 //! run. Its packet is placed, but the next packet decides whether the source went there.
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::frontier::{Gaps, Neighbours, Steps};
 use super::generations::{Generations, Now};

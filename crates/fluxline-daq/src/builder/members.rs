@@ -4,7 +4,7 @@
 //! waited for it and it was silent while others sent, dead when it missed so many events in a row
 //! that chance is excluded, and ended when its input ends. What it sends later makes it live again.
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::config::Expectation;
 use super::generations::Generations;

@@ -37,8 +37,8 @@ mod tests;
 mod timeline;
 mod watch;
 
-use fluxline_proto::description::{Parsed, Part};
-use fluxline_proto::{Datagram, Moment, Span};
+use fluxline_core::{Datagram, Moment, Span};
+use fluxline_packet::{Parsed, Part};
 
 use crate::event::EventBatch;
 use crate::ledger::{BuilderCounters, SourceCounters};

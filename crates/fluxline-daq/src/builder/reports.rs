@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 /// How often a report of one kind is handed out.
 const PERIOD: Span = Span::from_ms(1000);

@@ -1,7 +1,7 @@
 //! Open events: slots that are used again with the memory of their vectors, in the order in which
 //! the events were opened.
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use super::coverage::Coverage;
 use super::growth::make_room;

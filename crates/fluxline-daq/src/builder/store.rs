@@ -1,7 +1,7 @@
 //! Puts packets into events: new ones and open ones, as long as there is room.
 
-use fluxline_proto::Moment;
-use fluxline_proto::description::Part;
+use fluxline_core::Moment;
+use fluxline_packet::Part;
 
 use super::Builder;
 use super::arrival::{Arrival, Compared};

@@ -3,7 +3,7 @@
 //! A source that appears, returns or counts anew says a key, not a generation. It belongs where the
 //! others sent this key nearest in time.
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::position::RawKey;
 

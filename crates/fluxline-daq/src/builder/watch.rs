@@ -1,7 +1,7 @@
 //! What is worth a word: sources that lag, keys that may be off by one, memory that is too small;
 //! and the summary of all sources at the end.
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::Builder;
 use super::config::{Expectation, Mode};

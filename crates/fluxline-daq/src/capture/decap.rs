@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use etherparse::defrag::IpDefragBuf;
 use etherparse::{IpNumber, IpSlice, Ipv6ExtensionSlice, UdpSlice};
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::CaptureCounters;
 use super::check_sum::Carried;

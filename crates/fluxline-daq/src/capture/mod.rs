@@ -21,7 +21,7 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use fluxline_proto::{Datagram, SenderAddress};
+use fluxline_core::{Datagram, SenderAddress};
 
 pub use decap::CheckSums;
 use decap::{Decap, Found, Frame};
@@ -61,7 +61,7 @@ pub enum CaptureError {
     },
 }
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What a capture held. Law: `frames` = `datagrams` + all other kinds, but that several
     /// `ip_fragments` make one datagram.
     pub struct CaptureCounters {

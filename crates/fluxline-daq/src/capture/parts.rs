@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use super::CaptureError;
 use super::records::{Next, Records};

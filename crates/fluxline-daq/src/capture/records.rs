@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
 

@@ -1,6 +1,6 @@
 //! When a datagram of a file is due: pacing as a function of time, without a clock.
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 /// How fast a file is replayed.
 #[derive(Clone, Copy, Debug, PartialEq)]

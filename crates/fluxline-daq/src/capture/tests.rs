@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 use proptest::prelude::*;
 
 use super::raw::{Framing, RawReader};

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use etherparse::PacketBuilder;
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 /// Addresses of the synthetic Ethernet headers: locally administered.
 const SOURCE_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 1];

@@ -5,8 +5,8 @@
 //! they are in. A bit above that never changes although the one below fell is the end of the
 //! counter: it was seen to begin anew.
 
-use fluxline_proto::description::model::ByteOrder;
-use fluxline_proto::description::word::extract;
+use fluxline_packet::model::ByteOrder;
+use fluxline_packet::word::extract;
 
 use super::{Counter, HEADER_BYTES_MAX, Sample, Word};
 

@@ -14,8 +14,8 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use fluxline_proto::description::model::ByteOrder;
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_core::{Datagram, Moment, SenderAddress};
+use fluxline_packet::model::ByteOrder;
 
 use columns::Columns;
 
@@ -170,6 +170,6 @@ fn overlap(a: &Word, b: &Word) -> bool {
 impl Sample {
     fn word(&self, word: Word) -> u64 {
         let bytes = self.bytes.get(word.at..word.at + word.bytes).unwrap_or_default();
-        fluxline_proto::description::word::read_word(bytes, word.order)
+        fluxline_packet::word::read_word(bytes, word.order)
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use fluxline_proto::description::layout::Origin;
-use fluxline_proto::description::{Description, expression::Expr, shipped};
-use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
+use fluxline_core::{Datagram, Moment, SenderAddress, Span};
+use fluxline_packet::layout::Origin;
+use fluxline_packet::{Description, expression::Expr, shipped};
 
 use super::Draft;
 use crate::emulator::{Emulator, EmulatorConfig, Faults, Pattern, sender_address};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fluxline_proto::description::model::ByteOrder;
+use fluxline_packet::model::ByteOrder;
 
 use super::{Counter, Draft, Growth, Sample, Word, overlap};
 
@@ -223,7 +223,7 @@ impl Writer<'_> {
             (at..at + bytes).filter_map(|byte| self.draft.columns.constant(byte)).collect();
         let hex: Vec<String> = values.iter().map(|byte| format!("{byte:02x}")).collect();
         let word = Word { at, bytes, order: self.order };
-        let value = fluxline_proto::description::word::read_word(&values, self.order);
+        let value = fluxline_packet::word::read_word(&values, self.order);
         let kind = type_of(word);
         if value == 0 {
             let comment = "always 0 here.".to_string();

@@ -3,7 +3,7 @@
 //! A key grows by one now and then. A time stamp grows with the time of arrival: over all samples
 //! of a sender it lies on a line.
 
-use fluxline_proto::description::model::ByteOrder;
+use fluxline_packet::model::ByteOrder;
 
 use super::{Growth, Sample, Word};
 

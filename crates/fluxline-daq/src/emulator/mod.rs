@@ -17,8 +17,8 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
-use fluxline_proto::description::Description;
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
+use fluxline_packet::Description;
 
 pub use source::SourceTruth;
 use source::{EmulatedSource, Made};

@@ -6,8 +6,8 @@
 
 use std::net::SocketAddr;
 
-use fluxline_proto::port::Port;
-use fluxline_proto::roce::{
+use fluxline_core::port::Port;
+use fluxline_core::roce::{
     Body, Headers, ICRC_BYTES, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart, pad_bytes,
 };
 

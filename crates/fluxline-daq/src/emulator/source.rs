@@ -1,6 +1,6 @@
 //! One emulated source: its counters, its faults, and the truth about them.
 
-use fluxline_proto::Span;
+use fluxline_core::Span;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

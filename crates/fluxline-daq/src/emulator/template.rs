@@ -7,15 +7,15 @@
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
-use fluxline_proto::description::decode::{ListEntry, Value};
-use fluxline_proto::description::expression::{Binary, Expr};
-use fluxline_proto::description::layout::{
+use fluxline_core::{Datagram, Moment, SenderAddress, Span};
+use fluxline_packet::decode::{ListEntry, Value};
+use fluxline_packet::expression::{Binary, Expr};
+use fluxline_packet::layout::{
     Fragment, ItemKind, Layout, Origin, PacketType, Rules, Sequence, SourceTerm, Timestamp,
 };
-use fluxline_proto::description::model::{ByteOrder, Epoch};
-use fluxline_proto::description::word::{insert, read_word, write_word};
-use fluxline_proto::description::{Description, Parsed, Part, Reject, SourceKey};
-use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
+use fluxline_packet::model::{ByteOrder, Epoch};
+use fluxline_packet::word::{insert, read_word, write_word};
+use fluxline_packet::{Description, Parsed, Part, Reject, SourceKey};
 
 use super::{EmulatorConfig, EmulatorError, sender_address};
 
@@ -73,7 +73,7 @@ struct Patch {
 }
 
 struct Checksum {
-    crc: fluxline_proto::description::layout::Crc,
+    crc: fluxline_packet::layout::Crc,
     at: Range<usize>,
     over: Range<usize>,
 }
@@ -580,7 +580,7 @@ impl<'p> Plan<'p> {
             _ => return None,
         };
         let field = &list.item.items[inner];
-        let fluxline_proto::description::layout::Place::Fixed(offset) = field.place else {
+        let fluxline_packet::layout::Place::Fixed(offset) = field.place else {
             return None;
         };
         let start = range.start + pick * list.item_bytes as usize + offset as usize;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use fluxline_proto::description::{Description, Part, shipped};
-use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
+use fluxline_core::{Datagram, Moment, SenderAddress, Span};
+use fluxline_packet::{Description, Part, shipped};
 
 use super::{Emulator, EmulatorConfig, Faults, Pattern};
 

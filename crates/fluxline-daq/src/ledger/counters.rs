@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What one input (a socket, a capture, an emulator) saw.
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
@@ -31,7 +31,7 @@ fluxline_proto::counters! {
     }
 }
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What became of what peers write into one input's memory (RoCEv2, shared memory).
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
@@ -84,7 +84,7 @@ fluxline_proto::counters! {
     }
 }
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What the host dropped before any socket saw it, of all traffic, over the time of the run.
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
@@ -99,7 +99,7 @@ fluxline_proto::counters! {
     }
 }
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// Where the packets of one source went.
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
@@ -147,7 +147,7 @@ fluxline_proto::counters! {
     }
 }
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What the event builder did.
     #[derive(Serialize, Deserialize)]
     #[serde(default)]

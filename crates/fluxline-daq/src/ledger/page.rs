@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fluxline_proto::counters::{Merge, Row};
+use fluxline_core::counters::{Merge, Row};
 
 use super::{
     BuilderCounters, Counted, Fate, HostCounters, InputCounters, LAWS, Needs, OUTCOMES,

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use fluxline_proto::counters::Row;
+use fluxline_core::counters::Row;
 
 use super::outcome::{Counted, OUTCOMES, Outcome};
 use super::{LawResult, Ledger, SourceCounters, SourceEntry};

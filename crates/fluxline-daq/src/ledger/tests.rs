@@ -1,6 +1,6 @@
 //! The ledger's laws, files and pages.
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use super::*;
 use crate::event::PacketRow;

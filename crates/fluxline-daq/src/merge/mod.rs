@@ -11,7 +11,7 @@
 #[cfg(test)]
 mod tests;
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use crate::builder::Position;
 

@@ -1,6 +1,6 @@
 //! The merge beside the obvious: all packets sorted, or a look at every input's position.
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

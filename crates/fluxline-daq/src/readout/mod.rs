@@ -14,8 +14,8 @@ mod sequence_model;
 #[cfg(test)]
 mod tests;
 
-use fluxline_proto::description::{Parsed, Reject, SourceKey};
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_core::{Datagram, Moment, SenderAddress};
+use fluxline_packet::{Parsed, Reject, SourceKey};
 use hashbrown::HashMap;
 
 use crate::ledger::SourceCounters;

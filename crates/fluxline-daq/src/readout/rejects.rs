@@ -2,8 +2,8 @@
 //!
 //! Strangers choose what arrives, so the table is bounded: kinds beyond it share one count.
 
-use fluxline_proto::description::Reject;
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_core::{Datagram, Moment, SenderAddress};
+use fluxline_packet::Reject;
 
 /// One kind of rejected packets.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@
 //! was a straggler, or another sender's: it counts as late. So each packet is counted exactly once,
 //! and what counts as a duplicate is a copy. Source of the rule: RFC 3550, appendix A.1.
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 use serde::{Deserialize, Serialize};
 
 use super::missing::MissingPositions;

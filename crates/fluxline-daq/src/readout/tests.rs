@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use fluxline_proto::description::{Parsed, Part, Reject, RejectReason, SourceKey};
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_core::{Datagram, Moment, SenderAddress};
+use fluxline_packet::{Parsed, Part, Reject, RejectReason, SourceKey};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 

@@ -6,7 +6,7 @@
 //! then the bytes, then padding.
 
 use arrow_ipc::{Buffer, FieldNode};
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use crate::event::{EventBatch, EventRow, PacketRow};
 

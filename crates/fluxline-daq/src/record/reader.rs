@@ -11,7 +11,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampNanosecondType, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, RecordBatch, StructArray};
 use arrow_buffer::Buffer;
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 

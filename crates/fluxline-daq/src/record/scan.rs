@@ -416,7 +416,7 @@ mod tests {
     use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
     use crate::record::message::forge::reseal;
     use crate::record::{Recorder, RecorderConfig, RunFolder, RunReader};
-    use fluxline_proto::Moment;
+    use fluxline_core::Moment;
 
     fn batch() -> EventBatch {
         let time = Moment::from_ns(1);

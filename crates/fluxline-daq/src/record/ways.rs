@@ -5,7 +5,7 @@
 //! averaged, not rates: one stall then weighs as much as it delayed. Time comes from a clock that
 //! the caller gives: this crate owns none.
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 /// How recorded bytes go to the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Ways {
 mod tests {
     use std::cell::Cell;
 
-    use fluxline_proto::{Moment, Span};
+    use fluxline_core::{Moment, Span};
 
     use super::{Way, Ways, WriteMode};
 

@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crc_fast::{CrcAlgorithm, Digest};
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use crate::event::EventBatch;
 

@@ -7,6 +7,7 @@ mod generator;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fluxline_core::{Datagram, Moment, SenderAddress, Span};
 use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::emulator::{
@@ -15,9 +16,8 @@ use fluxline_daq::emulator::{
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{Ledger, SourceCounters};
 use fluxline_daq::readout::ReadoutLimits;
-use fluxline_proto::description::Description;
-use fluxline_proto::description::layout::{Fragment, PacketType};
-use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
+use fluxline_packet::Description;
+use fluxline_packet::layout::{Fragment, PacketType};
 
 use generator::{Dice, description};
 

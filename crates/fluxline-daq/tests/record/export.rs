@@ -8,12 +8,12 @@ use std::process::Command;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt16Type, UInt64Type};
+use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
 use fluxline_daq::record::{
     Existing, ExportConfig, ExportError, ExportFormat, Join, Recorder, RunFolder, SourceLine,
     export,
 };
-use fluxline_proto::Moment;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::samples::{files_of, record, small_batches};

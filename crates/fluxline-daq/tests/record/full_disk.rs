@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use fluxline_core::Moment;
 use fluxline_daq::record::{Recorder, RecorderConfig, RecorderState, RunFolder, Sync, WriteFault};
-use fluxline_proto::Moment;
 
 use crate::samples::{event_files, files_of, read_all, small_batches};
 

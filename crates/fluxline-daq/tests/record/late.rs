@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use fluxline_core::{Datagram, Moment, SenderAddress};
 use fluxline_daq::builder::{Builder, BuilderConfig, Mode, Scope};
 use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::ledger::{BatchFate, Ledger};
@@ -13,8 +14,7 @@ use fluxline_daq::record::{
     Existing, ExportConfig, ExportFormat, Join, JoinReport, JoinedReader, Recorder, RunFolder,
     SourceLine, export,
 };
-use fluxline_proto::description::{Parsed, Part, SourceKey};
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_packet::{Parsed, Part, SourceKey};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! What was recorded is what is read, row by row.
 
+use fluxline_core::Moment;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::record::{Recorder, RunFolder, WriteFault};
-use fluxline_proto::Moment;
 use proptest::prelude::*;
 
 use crate::samples::{any_batch, event_files, files_of, read_all, record, small_batches};

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
 use fluxline_daq::record::{ReadReport, Recorder, RecorderConfig, RunFolder, RunReader, Sync};
-use fluxline_proto::Moment;
 use proptest::prelude::*;
 
 /// A small configuration: nothing forced, files of this size.

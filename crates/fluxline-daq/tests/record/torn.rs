@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
+use fluxline_core::Moment;
 use fluxline_daq::record::{Recorder, RecoverError, RunFolder, recover};
-use fluxline_proto::Moment;
 use serde_json::json;
 
 use crate::samples::{copy_run, event_files, files_of, read_all, record, small_batches};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use fluxline_proto::description::Description;
+use fluxline_packet::Description;
 
 use crate::draw::Draw;
 

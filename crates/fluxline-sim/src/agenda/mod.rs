@@ -82,7 +82,7 @@ impl<E> Agenda<E> {
 
 #[cfg(test)]
 mod tests {
-    use fluxline_proto::random::Draw;
+    use fluxline_core::random::Draw;
 
     use super::calendar::Calendar;
     use super::heap::Heap;

@@ -28,7 +28,7 @@ mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 use crate::sci::{
     self, Command, Network, NodeId, NodeIndex, Packet, Passage, Refusal, SendId, Status,

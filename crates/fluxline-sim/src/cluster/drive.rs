@@ -1,7 +1,7 @@
 //! Runs programs in virtual time: whoever has something to do does it, then time moves on.
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::Fabric;
+use fluxline_core::Moment;
+use fluxline_core::fabric::Fabric;
 
 use super::Cluster;
 use super::node::{instant, moment};

@@ -8,7 +8,7 @@ mod work;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, EndpointId, ImportError, Key, Name, Operation, PostError, RegionId, Reliability,
     RemoteId, Rights, Slice, Status, Work,
 };

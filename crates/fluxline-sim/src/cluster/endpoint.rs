@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     AccessError, EndpointId, Level, Local, Operation, PostError, RegionId, Reliability, RemoteId,
     Rights, Slice, Status, Target, Work,
 };

@@ -1,8 +1,8 @@
 //! Remote interrupts across a cluster: what arrives, what it costs, what is never lost.
 
-use fluxline_proto::fabric::Fabric;
-use fluxline_proto::random::Draw;
-use fluxline_proto::{Moment, Span};
+use fluxline_core::fabric::Fabric;
+use fluxline_core::random::Draw;
+use fluxline_core::{Moment, Span};
 
 use super::{Cluster, Condition, InterruptError, Interrupts, Node, Told, TriggerError};
 use super::{Seat, Step};

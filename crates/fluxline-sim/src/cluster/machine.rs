@@ -15,7 +15,7 @@ use crate::host::{self, Host, Incoming, Out, Outcome, Report};
 use crate::sci::{Command, NodeId, Packet, Status};
 use crate::{Agenda, Instant};
 
-use fluxline_proto::fabric::EndpointId;
+use fluxline_core::fabric::EndpointId;
 
 /// A peer is told how many of its messages were read when so many more were: a quarter of the
 /// mailbox.

@@ -1,4 +1,4 @@
-//! A cluster of nodes on SCI as a [`Fabric`](fluxline_proto::fabric::Fabric), in virtual time.
+//! A cluster of nodes on SCI as a [`Fabric`](fluxline_core::fabric::Fabric), in virtual time.
 //!
 //! ```text
 //!   program      Fabric: put, get, atomics, messages ............ node.rs, driver.rs
@@ -51,7 +51,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use crate::dump::{self, Dump};
 use crate::host::{self, Host};

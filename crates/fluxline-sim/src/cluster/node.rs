@@ -5,13 +5,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fluxline_proto::fabric::memory::View;
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::memory::View;
+use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
     Rights, Slice, Work,
 };
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::driver::{ENDPOINTS_MAX, REGIONS_MAX};
 use super::endpoint::{OPERATION_BYTES_MAX, QUEUE_MAX};

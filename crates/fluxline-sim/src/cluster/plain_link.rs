@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 use super::wire::Queue;
 use crate::sci::{NodeId, Packet};

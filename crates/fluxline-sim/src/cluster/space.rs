@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fluxline_proto::fabric::memory::Words;
-use fluxline_proto::fabric::{AccessError, Grant, Name, RegionId, Rights, Slice};
+use fluxline_core::fabric::memory::Words;
+use fluxline_core::fabric::{AccessError, Grant, Name, RegionId, Rights, Slice};
 
 use super::interrupt::Lines;
 use super::message::{MAILBOX_BYTES, Mailbox};
@@ -282,7 +282,7 @@ impl Space for NodeSpace {
 
 #[cfg(test)]
 mod tests {
-    use fluxline_proto::fabric::{Grant, Key, Name, RegionId, Rights, Slice};
+    use fluxline_core::fabric::{Grant, Key, Name, RegionId, Rights, Slice};
 
     use super::{CREDIT_AT, MAIL_AT, NodeSpace, Space, Wide};
     use crate::sci::packet::Lock;

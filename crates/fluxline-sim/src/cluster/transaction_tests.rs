@@ -9,7 +9,7 @@ use super::wire::Queue;
 use crate::sci::packet::Lock;
 use crate::sci::{Command, NodeId, Packet, Status};
 use crate::{Agenda, Duration, Instant};
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 /// Words, and how often each was locked.
 #[derive(Default)]

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fluxline_proto::fabric::memory::View;
-use fluxline_proto::fabric::{AccessError, Memory};
+use fluxline_core::fabric::memory::View;
+use fluxline_core::fabric::{AccessError, Memory};
 
 /// A mapped region.
 pub struct Window {

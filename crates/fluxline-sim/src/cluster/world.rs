@@ -9,9 +9,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::Completion;
-use fluxline_proto::fabric::memory::Words;
+use fluxline_core::Moment;
+use fluxline_core::fabric::Completion;
+use fluxline_core::fabric::memory::Words;
 
 use super::Misfortune;
 use super::dump_file::DumpFile;

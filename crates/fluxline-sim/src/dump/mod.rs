@@ -8,7 +8,7 @@
 //! and a [`Scenario`](crate::scenario::Scenario).
 //!
 //! The writer of captures in `fluxline-daq` is for UDP in Ethernet frames, and out of reach: this
-//! crate stands on `fluxline-proto` alone.
+//! crate stands on `fluxline-core` alone.
 
 mod pcapng;
 #[cfg(test)]

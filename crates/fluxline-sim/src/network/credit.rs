@@ -75,7 +75,7 @@ impl Buffer {
 mod tests {
     use std::collections::VecDeque;
 
-    use fluxline_proto::random::Draw;
+    use fluxline_core::random::Draw;
 
     use super::super::state::{Buffer, NEVER, Slab};
 

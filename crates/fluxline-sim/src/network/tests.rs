@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 use super::topology::{Class, Topology};
 use super::*;

@@ -1,6 +1,6 @@
 //! What the types of a scenario cannot say.
 
-use fluxline_proto::written::LoadError;
+use fluxline_toml::LoadError;
 
 use super::{Kind, PatternName, Scenario};
 

@@ -9,7 +9,7 @@ mod page;
 mod run;
 mod sci;
 
-use fluxline_proto::written::{Places, Source};
+use fluxline_toml::{Places, Source};
 use serde::{Deserialize, Serialize};
 
 pub use check::Refused;

@@ -92,7 +92,7 @@ impl Histogram {
 mod tests {
     use super::{Histogram, bucket_of, last_of};
     use crate::Duration;
-    use fluxline_proto::random::Draw;
+    use fluxline_core::random::Draw;
 
     #[test]
     fn buckets_touch_without_gaps_up_to_the_largest_value() {

@@ -128,7 +128,7 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::Series;
-    use fluxline_proto::random::Draw;
+    use fluxline_core::random::Draw;
 
     /// Values that follow their predecessor by a share of 0.9 around 100, as queues do.
     fn queue_like(draw: &mut Draw, previous: f64) -> f64 {

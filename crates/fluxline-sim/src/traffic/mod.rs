@@ -7,7 +7,7 @@
 pub mod pattern;
 pub mod size;
 
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 pub use pattern::{BuildOrder, Pattern};
 pub use size::Size;

@@ -1,6 +1,6 @@
 //! To whom a node sends.
 
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 use super::PlanError;
 

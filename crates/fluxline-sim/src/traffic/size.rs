@@ -1,6 +1,6 @@
 //! How long messages are.
 
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 use super::PlanError;
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use fluxline::roce::{RoceNode, endpoint_config};
 use fluxline::udp::{UdpPort, UdpPortConfig, WhenEmpty};
-use fluxline_proto::endpoint::EndpointConfig;
-use fluxline_proto::fabric::{
+use fluxline_core::endpoint::EndpointConfig;
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Name, RegionId, Reliability, RemoteId, Rights,
 };
-use fluxline_proto::port::Port;
+use fluxline_core::port::Port;
 
 pub const KEY: Key = Key(0x5EED);
 /// The region that puts go to, and the one that they are from \[byte\]. Twice the largest put: a

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use fluxline::pin::pin_current_thread;
 use fluxline::roce::RoceNode;
-use fluxline_proto::fabric::{Completion, EndpointId, Fabric, Local, RemoteId, Target, Work};
+use fluxline_core::fabric::{Completion, EndpointId, Fabric, Local, RemoteId, Target, Work};
 
 use super::ends::{self, Settings};
 

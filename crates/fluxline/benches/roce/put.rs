@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fluxline::pin::pin_current_thread;
 use fluxline::roce::RoceNode;
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Level, Local, PostError, Slice, Target, Work,
 };
 

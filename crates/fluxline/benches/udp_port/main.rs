@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use fluxline::clock;
 use fluxline::pin::{allowed_cores, pin_current_thread};
 use fluxline::udp::{UdpPort, UdpPortConfig, WhenEmpty};
-use fluxline_proto::port::Port;
+use fluxline_core::port::Port;
 use median::median;
 
 /// Frames \[byte\]: small, Ethernet's, a page with RoCE's headers, jumbo Ethernet's.
@@ -199,7 +199,7 @@ fn receive(port: &mut UdpPort) -> Arrived {
     let (mut first, mut last) = (None, Instant::now());
     let (mut frames, mut sum) = (0_u64, 0_u64);
     loop {
-        let mut take = |frame: fluxline_proto::port::Incoming<'_>| {
+        let mut take = |frame: fluxline_core::port::Incoming<'_>| {
             let head: [u8; 8] = frame.bytes[..8].try_into().expect("eight bytes");
             sum = sum.wrapping_add(u64::from_ne_bytes(head));
         };

@@ -8,7 +8,7 @@ use fluxline::pin::pin_current_thread;
 use fluxline::ring::{RingConfig, ring};
 use fluxline::udp::{Pacer, ReceiverConfig, SenderConfig, UdpReceiver, UdpSender, WhenEmpty};
 use fluxline::xdp::{XdpConfig, XdpPort};
-use fluxline_proto::port::Port;
+use fluxline_core::port::Port;
 
 use crate::namespaces::{Namespaces, Side};
 

@@ -15,15 +15,15 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 
-use fluxline_proto::endpoint::Node;
-use fluxline_proto::endpoint::counters::ConnectionCounters;
-use fluxline_proto::fabric::push::{CREDIT_BYTES, CREDIT_NAME};
-use fluxline_proto::fabric::{
+use fluxline_core::endpoint::Node;
+use fluxline_core::endpoint::counters::ConnectionCounters;
+use fluxline_core::fabric::push::{CREDIT_BYTES, CREDIT_NAME};
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Local, Name, RegionId, Reliability, RemoteId,
     Rights, Status, Target, Work,
 };
-use fluxline_proto::port::Port;
-use fluxline_proto::{Moment, Span};
+use fluxline_core::port::Port;
+use fluxline_core::{Moment, Span};
 
 use super::RingKeeper;
 
@@ -32,7 +32,7 @@ const HALF_OPEN_MAX: Span = Span::from_ms(5000);
 /// Events that wait to be taken; with more, the oldest are dropped.
 const EVENTS_MAX: usize = 256;
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What became of connections to a push ring.
     pub struct RingServerCounters {
         producers [Sum "producer"] "Producers that showed the key" => "";
@@ -216,16 +216,16 @@ pub struct RingExport {
 pub enum RingExportError {
     /// The region.
     #[error(transparent)]
-    Register(#[from] fluxline_proto::fabric::RegisterError),
+    Register(#[from] fluxline_core::fabric::RegisterError),
     /// Its name.
     #[error(transparent)]
-    Export(#[from] fluxline_proto::fabric::ExportError),
+    Export(#[from] fluxline_core::fabric::ExportError),
     /// Names are checked before: not reached.
     #[error(transparent)]
-    Name(#[from] fluxline_proto::fabric::NameError),
+    Name(#[from] fluxline_core::fabric::NameError),
     /// A region that was just made is there: not reached.
     #[error(transparent)]
-    Access(#[from] fluxline_proto::fabric::AccessError),
+    Access(#[from] fluxline_core::fabric::AccessError),
 }
 
 impl RingServer {

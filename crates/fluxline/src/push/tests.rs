@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Broken, NextError, PushConsumer, PushOpenError, PushProducer, PushRefused};
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::RegionId;
-use fluxline_proto::random::Draw;
+use fluxline_core::Moment;
+use fluxline_core::fabric::RegionId;
+use fluxline_core::random::Draw;
 
 use crate::sys::map::SharedMap;
 use crate::sys::push::{ClaimFile, Consumer, HEADER_BYTES, Producer, Shape};

@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fluxline_proto::fabric::Name;
+use fluxline_core::fabric::Name;
 
 use super::ShmError;
 use crate::sys::dir::Dir;

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, EndpointId, Operation, RegionId, Reliability, Slice, Status,
 };
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::channel::{Corrupt, Receiver, Sender};
 use super::node::{End, NodeFile, Phase, Slot};

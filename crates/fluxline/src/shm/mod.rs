@@ -26,11 +26,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, EndpointId, Fabric, Name, RegionId, Reliability,
     RemoteId, Status,
 };
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 pub use directory::{Flaw, NodeEntry, clean, list};
 pub use huge::HugePages;

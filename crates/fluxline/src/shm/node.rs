@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fluxline_proto::fabric::{NAME_BYTES_MAX, Name, Reliability, Status};
+use fluxline_core::fabric::{NAME_BYTES_MAX, Name, Reliability, Status};
 
 use super::channel::{CHANNEL_BYTES, Receiver, Sender};
 use super::directory::{Directory, is_held};

@@ -1,6 +1,6 @@
 //! Posted work, done at once: the process that posts copies into the peer's memory itself.
 
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     AccessError, EndpointId, Local, Memory, PostError, RegionId, Slice, Status, Target, Work,
 };
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fluxline_proto::fabric::{AccessError, Grant, Key, Memory, Rights, Status};
+use fluxline_core::fabric::{AccessError, Grant, Key, Memory, Rights, Status};
 
 use super::directory::Directory;
 use super::{LAYOUT, ShmError, is_shortage};

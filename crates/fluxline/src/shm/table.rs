@@ -125,7 +125,7 @@ impl<T> Table<T> {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use fluxline_proto::random::Draw;
+    use fluxline_core::random::Draw;
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fluxline_proto::conformance;
-use fluxline_proto::fabric::Name;
-use fluxline_proto::fabric::conformance::Pair;
+use fluxline_core::conformance;
+use fluxline_core::fabric::Name;
+use fluxline_core::fabric::conformance::Pair;
 
 use super::{Shm, ShmConfig};
 use crate::clock;
@@ -31,7 +31,7 @@ conformance!(shm, pair());
 #[cfg(not(loom))]
 #[test]
 fn what_a_node_looks_at_grows_with_its_connections_and_not_with_all_there_ever_were() {
-    use fluxline_proto::fabric::{Completion, Fabric, Grant, Key, Reliability, Rights};
+    use fluxline_core::fabric::{Completion, Fabric, Grant, Key, Reliability, Rights};
     let group = Name::parse(&format!("test-tables-{}", std::process::id())).expect("legal");
     let open = |node: &str| {
         let node = Name::parse(node).expect("legal");

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use fluxline_proto::fabric::{AccessError, Memory};
+use fluxline_core::fabric::{AccessError, Memory};
 
 use super::map::SharedMap;
 

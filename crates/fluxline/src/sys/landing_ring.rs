@@ -1,4 +1,4 @@
-//! The push ring of `fluxline_proto::fabric::push`, its consumer's side read in place.
+//! The push ring of `fluxline_core::fabric::push`, its consumer's side read in place.
 //!
 //! The producer's puts come through an endpoint of this process, in one thread; another reads the
 //! records where they lie. A put into bytes that are not read yet is refused, so that what was lent
@@ -9,8 +9,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fluxline_proto::fabric::push::{CREDIT_KEY_OFFSET, HEADER_BYTES};
-use fluxline_proto::fabric::{AccessError, Memory};
+use fluxline_core::fabric::push::{CREDIT_KEY_OFFSET, HEADER_BYTES};
+use fluxline_core::fabric::{AccessError, Memory};
 
 use super::map::SharedMap;
 

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use fluxline_proto::{Moment, SenderAddress};
+use fluxline_core::{Moment, SenderAddress};
 use libc::{c_int, c_void};
 
 /// Messages of one system call. Source: peers measured 40 to 370 per call; 64 of them amortise it.

@@ -15,8 +15,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::{Duration, Instant};
 
-use fluxline_proto::Moment;
-use fluxline_proto::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use fluxline_core::Moment;
+use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 
 use self::route::Routes;
 pub use self::route::interface_of;

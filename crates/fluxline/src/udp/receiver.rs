@@ -10,7 +10,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use super::bind::{self, BindError, Multicast, refused};
 use crate::clock;
@@ -146,7 +146,7 @@ pub enum ReceiveError {
     },
 }
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What a UDP receiver counts. Law: `datagrams` = those in slots + `ring_full`.
     pub struct ReceiverCounters {
         datagrams [Sum "datagram"] "Datagrams fetched from the sockets" => "";

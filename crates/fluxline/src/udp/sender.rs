@@ -8,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::bind::{self, BindError, interface_index, refused};
 use crate::clock;
@@ -103,7 +103,7 @@ impl SendError {
     }
 }
 
-fluxline_proto::counters! {
+fluxline_core::counters! {
     /// What a UDP sender counts.
     pub struct SenderCounters {
         datagrams [Sum "datagram"] "Datagrams that the kernel took" => "";

@@ -9,7 +9,7 @@
 //!
 //! use fluxline::clock;
 //! use fluxline::xdp::{XdpConfig, XdpPort};
-//! use fluxline_proto::port::Port;
+//! use fluxline_core::port::Port;
 //!
 //! let mut port = XdpPort::open(&XdpConfig::new("eth0"))?;
 //! if let Some(frame) = port.frame("192.0.2.7:4791".parse()?, 5) {

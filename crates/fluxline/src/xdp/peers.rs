@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use super::frame::{Ends, Head, Mac, Marking};
 use super::netlink::{Netlink, Route};

@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use fluxline_proto::Moment;
-use fluxline_proto::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use fluxline_core::Moment;
+use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 
 use super::config::{Granted, SendChecksums, UnfinishedChecksums, XdpConfig, XdpError};
 use super::frame::{

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use fluxline::roce::{RoceNode, endpoint_config};
 use fluxline::udp::{UdpPort, UdpPortConfig};
-use fluxline_proto::Span;
-use fluxline_proto::endpoint::EndpointConfig;
-use fluxline_proto::fabric::{
+use fluxline_core::Span;
+use fluxline_core::endpoint::EndpointConfig;
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, PostError, RegionId,
     Reliability, RemoteId, Rights, Slice, Status, Target, Work,
 };

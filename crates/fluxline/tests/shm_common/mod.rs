@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fluxline::clock;
 use fluxline::shm::{Shm, ShmConfig, ShmError};
-use fluxline_proto::fabric::{Completion, EndpointId, Fabric, Key, Name, Status};
+use fluxline_core::fabric::{Completion, EndpointId, Fabric, Key, Name, Status};
 
 /// Of all regions.
 pub const KEY: Key = Key(7);

@@ -7,7 +7,7 @@ use fluxline::clock;
 use fluxline::roce::{EthernetPort, RoceNode, endpoint_config};
 use fluxline::udp::UdpPortConfig;
 use fluxline::xdp::XdpConfig;
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, Fabric, Grant, Key, Level, Local, Name, PostError, Reliability, RemoteId, Rights,
     Slice, Status, Target, Work,
 };
@@ -58,7 +58,7 @@ pub(crate) fn own(own: IpAddr, ready: impl FnOnce()) {
 
 struct Writer {
     node: RoceNode<EthernetPort>,
-    endpoint: fluxline_proto::fabric::EndpointId,
+    endpoint: fluxline_core::fabric::EndpointId,
 }
 
 impl Writer {

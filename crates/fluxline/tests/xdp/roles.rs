@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fluxline::clock;
 use fluxline::xdp::{Mode, Queues, UnfinishedChecksums, XdpConfig, XdpError, XdpPort};
-use fluxline_proto::port::{Incoming, Port};
+use fluxline_core::port::{Incoming, Port};
 
 const PORT: u16 = 4791;
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{Completion, EndpointId, Fabric, Local, Operation, Work};
+use fluxline_core::Moment;
+use fluxline_core::fabric::{Completion, EndpointId, Fabric, Local, Operation, Work};
 use serde_json::Value;
 
 use super::near::{END, HELLO, MESSAGE_ANSWER, READY};

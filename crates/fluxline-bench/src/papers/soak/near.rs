@@ -1,10 +1,10 @@
 //! The near end of a slice: draws operations, several under way, compares what comes back.
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{
+use fluxline_core::Moment;
+use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Level, Local, Operation, Reliability, Work,
 };
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 use serde_json::Value;
 
 use super::{Account, Ledger, MESSAGE_BYTES, PLACE_BYTES, PLACES, Slice, WORD_BEFORE_END};

@@ -5,8 +5,8 @@
 use fluxline_bench::environment::{Clock, Plan, Simulated};
 use fluxline_bench::result::Report;
 use fluxline_bench::{Error, run};
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::Fabric;
+use fluxline_core::Moment;
+use fluxline_core::fabric::Fabric;
 use fluxline_sim::cluster::Cluster;
 use serde_json::json;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fluxline_proto::description::Description;
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_core::{Datagram, Moment, SenderAddress};
+use fluxline_packet::Description;
 
 use super::super::*;
 use super::world::MS;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fluxline_proto::description::{Parsed, Part, SourceKey};
-use fluxline_proto::{Datagram, Moment, SenderAddress, Span};
+use fluxline_core::{Datagram, Moment, SenderAddress, Span};
+use fluxline_packet::{Parsed, Part, SourceKey};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 

@@ -5,8 +5,8 @@ use super::super::*;
 use super::world::*;
 use crate::event::{EventRow, EventStatus};
 use crate::readout::Counted;
-use fluxline_proto::description::{Parsed, Part, SourceKey};
-use fluxline_proto::{Datagram, Moment, SenderAddress};
+use fluxline_core::{Datagram, Moment, SenderAddress};
+use fluxline_packet::{Parsed, Part, SourceKey};
 
 /// A packet as the builder gets it.
 #[derive(Clone, Copy, Debug)]

@@ -17,9 +17,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampNanosecondType, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use fluxline_proto::description::Description;
-use fluxline_proto::description::decode::{Column, ColumnKind, Value};
-use fluxline_proto::description::layout::{Layout, PacketType};
+use fluxline_packet::Description;
+use fluxline_packet::decode::{Column, ColumnKind, Value};
+use fluxline_packet::layout::{Layout, PacketType};
 
 use super::table::Table;
 use super::{DATA, ExportConfig, ExportError, ExportedTable, Rows};

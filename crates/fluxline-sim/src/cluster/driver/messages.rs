@@ -1,6 +1,6 @@
 //! What other drivers say.
 
-use fluxline_proto::fabric::{
+use fluxline_core::fabric::{
     Completion, EndpointId, Key, Operation, Reliability, RemoteId, Rights, Status,
 };
 

@@ -3,7 +3,7 @@
 //! SCI keeps no order between packets, so order is made here, as programs over SISCI make it: all
 //! stores are answered before the next piece, or the flag that says they are there, is written.
 
-use fluxline_proto::fabric::{Completion, EndpointId, Level, Reliability, Status};
+use fluxline_core::fabric::{Completion, EndpointId, Level, Reliability, Status};
 
 use super::{Driver, Hands, Purpose, Then};
 use crate::Duration;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 use crate::sci::{Command, Config, ConfigError, Entry, Network, NodeIndex, Packet, Report, Status};
 use crate::{Agenda, Clock};

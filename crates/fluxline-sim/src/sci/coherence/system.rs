@@ -3,7 +3,7 @@
 //! The same state machines that the checker walks through, on the agenda. The interconnect is what
 //! its user says ([`Interconnect`]): fixed delays, or an idle ring by its formula.
 
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 use crate::sci::packet::HEADER_SYMBOLS;
 use crate::{Agenda, Clock, Duration, Entry, Fingerprint, Instant, Model, model};
@@ -398,7 +398,7 @@ mod tests {
     use super::{BeginError, Clock, FixedDelay, IdleRing, LineData, System};
     use crate::sci::coherence::{CacheState, Operation};
     use crate::{Agenda, Duration, Fingerprint};
-    use fluxline_proto::random::Draw;
+    use fluxline_core::random::Draw;
 
     fn filled(with: u64) -> LineData {
         LineData(std::array::from_fn(|place| with.to_le_bytes()[place % 8] ^ place as u8))

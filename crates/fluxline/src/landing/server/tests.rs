@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use fluxline_proto::endpoint::EndpointConfig;
-use fluxline_proto::fabric::push::{
+use fluxline_core::endpoint::EndpointConfig;
+use fluxline_core::fabric::push::{
     CREDIT_KEY_OFFSET, FabricProducer, FabricPushError, HEADER_BYTES,
 };
-use fluxline_proto::port::network::{Network, NetworkPort};
-use fluxline_proto::port::{Incoming, Outgoing, PortCounters, PortLimits};
-use fluxline_proto::random::Draw;
+use fluxline_core::port::network::{Network, NetworkPort};
+use fluxline_core::port::{Incoming, Outgoing, PortCounters, PortLimits};
+use fluxline_core::random::Draw;
 
 use super::*;
 use crate::landing::{RingRecords, landing_ring};
@@ -217,7 +217,7 @@ impl Peer {
     fn introduce(&mut self, endpoint: EndpointId) {
         let credit = match self.node.memory(RegionId(0)) {
             Ok(memory) => memory,
-            Err(_) => fluxline_proto::fabric::memory::zeroed(CREDIT_BYTES).expect("memory"),
+            Err(_) => fluxline_core::fabric::memory::zeroed(CREDIT_BYTES).expect("memory"),
         };
         let ring = self.ring.expect("imported");
         let producer = FabricProducer::new(endpoint, ring, RING_BYTES, credit).expect("sound");

@@ -1,6 +1,6 @@
 //! A ring that the other side fills with nonsense: told once, and no harm.
 
-use fluxline_proto::random::Draw;
+use fluxline_core::random::Draw;
 
 use super::*;
 

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fluxline_proto::Moment;
-use fluxline_proto::fabric::{Completion, EndpointId, Name, RegionId, Reliability, Status};
+use fluxline_core::Moment;
+use fluxline_core::fabric::{Completion, EndpointId, Name, RegionId, Reliability, Status};
 use loom::thread;
 
 use crate::shm::channel::{CHANNEL_BYTES, Receiver, Sender};

@@ -1,6 +1,6 @@
 //! When a side of a ring looks after the other's life.
 
-use fluxline_proto::{Moment, Span};
+use fluxline_core::{Moment, Span};
 
 use crate::clock;
 

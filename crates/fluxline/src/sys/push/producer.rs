@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fluxline_proto::Moment;
+use fluxline_core::Moment;
 
 use super::claim::{Claim, ClaimFile};
 use super::pace::Pace;

@@ -1,0 +1,99 @@
+//! A counter is one row: name, unit, how two values merge, help.
+//!
+//! The row makes the field, the documentation page, the export and the legend; nothing about a
+//! counter is written twice.
+
+/// How the values of one counter, from several places, become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// Values add up.
+    Sum,
+    /// The largest value stands for all.
+    Maximum,
+}
+
+/// What is known of a counter apart from its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The counter's name, the same in code, files, docs and export.
+    pub name: &'static str,
+    /// The unit, in words: `packet`, `byte`, `event`.
+    pub unit: &'static str,
+    /// How values merge.
+    pub merge: Merge,
+    /// What it counts, one sentence.
+    pub help: &'static str,
+    /// What to do when it is not zero; empty where nothing is to be done.
+    pub remedy: &'static str,
+}
+
+/// Declares a struct of `u64` counters together with their rows.
+///
+/// ```
+/// fluxline_core::counters! {
+///     /// What a door counts.
+///     pub struct Door {
+///         entered [Sum "person"] "Persons who came in" => "";
+///         refused [Sum "person"] "Persons turned away" => "Open a second door.";
+///     }
+/// }
+/// let mut door = Door::default();
+/// door.entered += 2;
+/// door.merge(&Door { entered: 1, refused: 4 });
+/// assert_eq!(door.rows().collect::<Vec<_>>()[0].1, 3);
+/// assert_eq!(Door::ROWS[1].remedy, "Open a second door.");
+/// ```
+#[macro_export]
+macro_rules! counters {
+    (
+        $(#[$outer:meta])*
+        $visibility:vis struct $name:ident {
+            $( $field:ident [$merge:ident $unit:literal] $help:literal => $remedy:literal; )*
+        }
+    ) => {
+        $(#[$outer])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        $visibility struct $name {
+            $( #[doc = concat!($help, " \\[", $unit, "\\].")] pub $field: u64, )*
+        }
+
+        impl $name {
+            /// One row per counter, in the order of declaration.
+            pub const ROWS: &'static [$crate::counters::Row] = &[
+                $( $crate::counters::Row {
+                    name: stringify!($field),
+                    unit: $unit,
+                    merge: $crate::counters::Merge::$merge,
+                    help: $help,
+                    remedy: $remedy,
+                }, )*
+            ];
+
+            /// Each row with its value.
+            pub fn rows(&self) -> impl Iterator<Item = (&'static $crate::counters::Row, u64)> + '_ {
+                Self::ROWS.iter().zip([ $( self.$field, )* ])
+            }
+
+            /// Sets the counter of that name; `false` when there is none (a file of another
+            /// version).
+            pub fn set(&mut self, name: &str, value: u64) -> bool {
+                match name {
+                    $( stringify!($field) => { self.$field = value; true } )*
+                    _ => false,
+                }
+            }
+
+            /// Adds the values of `other`, each by its row's rule.
+            pub fn merge(&mut self, other: &$name) {
+                $( match $crate::counters::Merge::$merge {
+                    $crate::counters::Merge::Sum => {
+                        self.$field = self.$field.saturating_add(other.$field);
+                    }
+                    $crate::counters::Merge::Maximum => {
+                        self.$field = self.$field.max(other.$field);
+                    }
+                } )*
+            }
+        }
+    };
+}

@@ -1,0 +1,268 @@
+//! Nodes of one process joined by plain memory: the obvious implementation of [`Fabric`].
+//!
+//! Every other link is held to it (`conformance`), and programs are tested on it. Work waits in its
+//! endpoint's queue until its node polls, one piece per poll, so that programs see the order of
+//! things that real links show. Nodes share a lab, which one thread owns.
+//!
+//! ```
+//! use fluxline_core::fabric::memory::Lab;
+//! use fluxline_core::fabric::*;
+//! use fluxline_core::Moment;
+//!
+//! let lab = Lab::new();
+//! let (mut builder, mut board) = (lab.node("builder")?, lab.node("board")?);
+//! let region = builder.register(4096)?;
+//! let samples = Name::parse("samples")?;
+//! builder.export(region, samples.clone(), Grant { rights: Rights::PUT, key: Key(7) })?;
+//!
+//! let endpoint = board.connect("builder", Reliability::Reliable)?;
+//! let now = Moment::default();
+//! while board.poll(now).is_some() {}
+//! let remote = board.import(endpoint, samples, Key(7))?;
+//! while board.poll(now).is_some() {}
+//! board.post(endpoint, 1, Work::Put {
+//!     from: Local::Bytes(b"sample"),
+//!     to: Target { remote, offset: 0 },
+//!     notify: Some(42),
+//!     complete_at: Some(Level::Placed),
+//! })?;
+//! while board.poll(now).is_some() {}
+//!
+//! let told = std::iter::from_fn(|| builder.poll(now))
+//!     .any(|what| matches!(what, Completion::Notified { value: 42, bytes: 6, .. }));
+//! assert!(told);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod execute;
+mod lab;
+mod words;
+
+use alloc::rc::Rc;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use core::cell::RefCell;
+
+use super::error::{AccessError, ConnectError, ExportError, ImportError, PostError, RegisterError};
+use super::region::{Grant, Key, Name, RegionId, RemoteId, Rights, Slice};
+use super::work::{Completion, EndpointId, Operation, Reliability, Status, Work};
+use super::{Capabilities, Fabric, Memory};
+use crate::{Moment, Span};
+use lab::{Phase, Queued, Shared};
+pub use words::{View, Words};
+
+const CAPABILITIES: Capabilities = Capabilities {
+    link: "memory",
+    operation_bytes_max: 16 << 20,
+    region_bytes_max: 1 << 40,
+    regions_max: 4096,
+    endpoints_max: 4096,
+    queue_max: 64,
+    windows: true,
+    atomics: true,
+    ordered: true,
+    crossover_bytes: 0,
+    death_noticed_within: Span::ZERO,
+};
+
+/// A message for which no buffer was posted for so long completes as [`Status::NoBuffer`].
+const NO_BUFFER_WAIT: Span = Span::from_ms(10);
+
+/// Zero bytes of memory, in safe code: slow, and enough for tests. `None`: there is not so much.
+#[must_use]
+pub fn zeroed(bytes: u64) -> Option<Arc<dyn Memory>> {
+    let words = Arc::new(words::Words::zeroed(bytes)?);
+    Some(Arc::new(View { words, rights: Rights::ALL }))
+}
+
+/// What joins the nodes.
+#[derive(Clone, Default)]
+pub struct Lab {
+    shared: Rc<RefCell<Shared>>,
+}
+
+impl Lab {
+    /// An empty lab.
+    #[must_use]
+    pub fn new() -> Lab {
+        Lab::default()
+    }
+
+    /// A new node. Errors: the name is not one, or a living node has it.
+    pub fn node(&self, name: &str) -> Result<MemoryFabric, ConnectError> {
+        let refused = |expected| ConnectError::Name { peer: name.to_string(), expected };
+        let legal = Name::parse(name).map_err(|_| refused("1 to 64 letters, digits, - _ ."))?;
+        let node = self.shared.borrow_mut().add_node(legal.as_str());
+        let node = node.ok_or_else(|| refused("a name that no living node has"))?;
+        Ok(MemoryFabric { shared: Rc::clone(&self.shared), node })
+    }
+}
+
+/// One node of a lab. Dropped, it is dead: its peers' connections break.
+pub struct MemoryFabric {
+    shared: Rc<RefCell<Shared>>,
+    node: usize,
+}
+
+impl Drop for MemoryFabric {
+    fn drop(&mut self) {
+        self.shared.borrow_mut().kill(self.node);
+    }
+}
+
+impl Fabric for MemoryFabric {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
+        let max = CAPABILITIES.region_bytes_max;
+        if bytes == 0 || bytes > max {
+            return Err(RegisterError::Size { bytes, max });
+        }
+        let mut shared = self.shared.borrow_mut();
+        let node = &mut shared.nodes[self.node];
+        if node.regions.iter().filter(|region| !region.withdrawn).count()
+            >= CAPABILITIES.regions_max as usize
+        {
+            return Err(RegisterError::TooMany { max: CAPABILITIES.regions_max });
+        }
+        let words = words::Words::zeroed(bytes).ok_or_else(|| RegisterError::Memory {
+            bytes,
+            reason: String::from("there is not so much memory"),
+        })?;
+        node.regions.push(lab::Region { words: Arc::new(words), exported: None, withdrawn: false });
+        Ok(RegionId(node.regions.len() as u32 - 1))
+    }
+
+    fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
+        let mut shared = self.shared.borrow_mut();
+        let node = &mut shared.nodes[self.node];
+        if node.exported(&name).is_some() {
+            return Err(ExportError::NameTaken { name });
+        }
+        let region = node.region_mut(region).map_err(|_| ExportError::UnknownRegion)?;
+        if let Some((name, _)) = &region.exported {
+            return Err(ExportError::Exported { name: name.clone() });
+        }
+        region.exported = Some((name, grant));
+        Ok(())
+    }
+
+    fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
+        let mut shared = self.shared.borrow_mut();
+        let region = shared.nodes[self.node].region_mut(region)?;
+        region.withdrawn = true;
+        region.exported = None;
+        Ok(())
+    }
+
+    fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
+        let shared = self.shared.borrow();
+        let words = Arc::clone(&shared.nodes[self.node].region(region)?.words);
+        Ok(Arc::new(View { words, rights: Rights::ALL }))
+    }
+
+    fn connect(
+        &mut self,
+        peer: &str,
+        reliability: Reliability,
+    ) -> Result<EndpointId, ConnectError> {
+        let mut shared = self.shared.borrow_mut();
+        let max = CAPABILITIES.endpoints_max;
+        if shared.nodes[self.node].endpoints_open() >= max as usize {
+            return Err(ConnectError::TooMany { max });
+        }
+        if peer == shared.nodes[self.node].name {
+            let expected = "another node's name";
+            return Err(ConnectError::Name { peer: peer.to_string(), expected });
+        }
+        Ok(shared.connect(self.node, peer, reliability))
+    }
+
+    fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
+        let mut shared = self.shared.borrow_mut();
+        if shared.phase(self.node, endpoint) != Some(Phase::Open) {
+            return Err(PostError::NotConnected);
+        }
+        shared.break_up(self.node, endpoint, (Status::Done, Status::Disconnected));
+        Ok(())
+    }
+
+    fn import(
+        &mut self,
+        endpoint: EndpointId,
+        name: Name,
+        key: Key,
+    ) -> Result<RemoteId, ImportError> {
+        let mut shared = self.shared.borrow_mut();
+        if shared.phase(self.node, endpoint) != Some(Phase::Open) {
+            return Err(ImportError::NotConnected);
+        }
+        Ok(shared.import(self.node, endpoint, &name, key))
+    }
+
+    fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
+        let shared = self.shared.borrow();
+        let import = shared.import_of(self.node, remote).ok_or(AccessError::UnknownRegion)?;
+        let region = &shared.nodes[import.peer].regions[import.region];
+        if region.withdrawn {
+            return Err(AccessError::UnknownRegion);
+        }
+        Ok(Some(Arc::new(View { words: Arc::clone(&region.words), rights: import.rights })))
+    }
+
+    fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
+        let mut shared = self.shared.borrow_mut();
+        if shared.phase(self.node, endpoint) != Some(Phase::Open) {
+            return Err(PostError::NotConnected);
+        }
+        if matches!(work, Work::Fence) {
+            // Queues are in order: there is nothing to hold back.
+            let (operation, status) = (Operation::Fence, Status::Done);
+            let done = Completion::Done { endpoint, tag, operation, status, value: 0 };
+            shared.nodes[self.node].inbox.push_back(done);
+            return Ok(());
+        }
+        let queued = Queued::of(&shared, self.node, endpoint, (tag, &work))?;
+        let queue = &mut shared.nodes[self.node].endpoints[endpoint.0 as usize].queue;
+        if queue.len() >= CAPABILITIES.queue_max as usize {
+            return Err(PostError::Full);
+        }
+        queue.push_back(queued);
+        Ok(())
+    }
+
+    fn post_receive(
+        &mut self,
+        endpoint: EndpointId,
+        tag: u64,
+        into: Slice,
+    ) -> Result<(), PostError> {
+        let mut shared = self.shared.borrow_mut();
+        if shared.phase(self.node, endpoint) != Some(Phase::Open) {
+            return Err(PostError::NotConnected);
+        }
+        let node = &mut shared.nodes[self.node];
+        node.check_slice(into).map_err(PostError::Local)?;
+        let receives = &mut node.endpoints[endpoint.0 as usize].receives;
+        if receives.len() >= CAPABILITIES.queue_max as usize {
+            return Err(PostError::Full);
+        }
+        receives.push_back((tag, into));
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Moment) -> Option<Completion> {
+        let mut shared = self.shared.borrow_mut();
+        // Work that tells nothing must not look like the end of all work.
+        while shared.nodes[self.node].inbox.is_empty() && shared.work(self.node, now) {}
+        shared.nodes[self.node].inbox.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Moment> {
+        let shared = self.shared.borrow();
+        let waiting = shared.nodes[self.node].endpoints.iter().filter_map(|of| of.waits_since);
+        waiting.min().map(|since| since + NO_BUFFER_WAIT)
+    }
+}

@@ -1,0 +1,81 @@
+//! The endpoint obeys every law of the programming model, on ports that lose, repeat, reorder and
+//! damage frames.
+
+use std::net::SocketAddr;
+
+use fluxline_core::endpoint::{EndpointConfig, Node};
+use fluxline_core::fabric::conformance::Pair;
+use fluxline_core::fabric::conformance::script::random_scripts;
+use fluxline_core::port::lossy::{Faults, Lossy};
+use fluxline_core::port::network::Network;
+use fluxline_core::{Moment, Span, conformance};
+
+fn address(number: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, number], 4791))
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| {
+        std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64)
+    });
+    println!("SEED={seed}");
+    seed
+}
+
+/// Two nodes on ports with these faults in both directions, and a clock of 20 us a look.
+fn pair_with(frame_bytes: usize, faults: Faults) -> Pair {
+    pair_from(seed(), frame_bytes, faults)
+}
+
+fn pair_from(seed: u64, frame_bytes: usize, faults: Faults) -> Pair {
+    let network = Network::new();
+    let node = |number: u8| {
+        let port = network.port(address(number), frame_bytes);
+        let port = Lossy::new(port, faults, seed.wrapping_add(u64::from(number)));
+        Node::new(port, EndpointConfig::new(&format!("node-{number}"), [number; 16]))
+    };
+    let mut now = Moment::default();
+    Pair {
+        left: Box::new(node(1)),
+        right: Box::new(node(2)),
+        right_name: address(2).to_string(),
+        now: Box::new(move || {
+            now = now + Span::from_ns(20_000);
+            now
+        }),
+    }
+}
+
+const BAD: Faults = Faults {
+    drop: 0.1,
+    duplicate: 0.1,
+    reorder: 0.1,
+    corrupt: 0.05,
+    delay: Span::from_ns(30_000),
+    reorder_delay: Span::from_ns(300_000),
+    rate: 0,
+    queue_bytes: 0,
+    mark_bytes: 0,
+    cut: None,
+};
+
+const WORST: Faults = Faults { drop: 0.3, duplicate: 0.3, reorder: 0.3, corrupt: 0.1, ..BAD };
+
+conformance!(on_a_good_link, pair_with(1472, Faults::default()));
+conformance!(with_small_frames, pair_with(256, Faults::default()));
+conformance!(on_a_bad_link, pair_with(1472, BAD));
+conformance!(on_the_worst_link, pair_with(300, WORST));
+
+/// `SEED` repeats one of them, `COUNT` makes it a campaign.
+#[test]
+fn scripts_on_bad_links_from_many_seeds_do_what_plain_memory_does() {
+    let count = std::env::var("COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    let first = seed();
+    for seed in first..first + count {
+        println!("SEED={seed} COUNT=1");
+        let faults = [BAD, WORST][(seed % 2) as usize];
+        let frame_bytes = [256, 300, 1472, 8972][(seed / 2 % 4) as usize];
+        random_scripts(seed, || pair_from(seed, frame_bytes, faults));
+    }
+}

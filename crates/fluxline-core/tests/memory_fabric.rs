@@ -1,0 +1,22 @@
+//! The in-memory fabric obeys every law that it holds other links to.
+
+use fluxline_core::fabric::conformance::Pair;
+use fluxline_core::fabric::memory::Lab;
+use fluxline_core::{Moment, Span, conformance};
+
+fn pair() -> Pair {
+    let lab = Lab::new();
+    let (left, right) = (lab.node("left").expect("new"), lab.node("right").expect("new"));
+    let mut now = Moment::default();
+    Pair {
+        left: Box::new(left),
+        right: Box::new(right),
+        right_name: "right".into(),
+        now: Box::new(move || {
+            now = now + Span::from_ms(1);
+            now
+        }),
+    }
+}
+
+conformance!(memory, pair());

@@ -1,0 +1,449 @@
+//! The roles that count: packet counter, event key, fragment; and what contradicts them.
+//!
+//! A counter begins anew after the largest value that it can have. A description that says
+//! otherwise would hide losses at each wrap, so it is refused: too many `bits`, a bit in the middle
+//! that is always 0, a part of a fragment that can never come, a source that is the counter.
+
+use alloc::format;
+use alloc::string::String;
+
+use toml::Spanned;
+
+use super::expression::{Binary, Expr};
+use super::interval::Range;
+use super::layout::{Event, Fragment, Sequence, SourceTerm, Spill, Timestamp};
+use super::model;
+use super::reach::{WordBits, bits_over, ones_over, possible_bits};
+use super::roles::Roles;
+use super::word::mask;
+use fluxline_toml::LoadError;
+
+type Span = core::ops::Range<usize>;
+
+/// Fewer values cannot tell a lost packet from a repeated one.
+const COUNTER_VALUES_MIN: u64 = 16;
+/// Most packets of one fragment. Source: [`super::instruction::FRAGMENT_COUNT_MAX`].
+const FRAGMENT_COUNT_MAX: u64 = super::instruction::FRAGMENT_COUNT_MAX;
+
+/// The widest spill number \[bit\].
+const SPILL_BITS_MAX: u32 = 32;
+
+/// A value that counts, as written and as proven.
+struct Counted<'a> {
+    /// What messages call the role.
+    key: &'a str,
+    value: &'a Expr,
+    range: Range,
+    span: Span,
+    bits: Option<&'a Spanned<u64>>,
+    narrow: Option<Narrow>,
+}
+
+/// A value that a rule of its role keeps at most so large.
+#[derive(Clone, Copy)]
+struct Narrow {
+    value: usize,
+    most: u64,
+}
+
+impl Roles<'_, '_> {
+    /// The packet counter, checked against the time stamp and the fragment of the same packet.
+    pub(super) fn sequence(
+        &self,
+        written: Option<&Spanned<model::Sequence>>,
+        timestamp: Option<&Timestamp>,
+        fragment: &Fragment,
+    ) -> Result<Option<Sequence>, LoadError> {
+        let Some(written) = written else { return Ok(None) };
+        let sequence = written.get_ref();
+        let (value, range) = self.expression(&sequence.value, "`sequence.value`")?;
+        let narrow = self.index_below_count(fragment);
+        let range = self.range_within(&value, narrow).unwrap_or(range);
+        let counted = Counted {
+            key: "`sequence`",
+            value: &value,
+            range,
+            span: sequence.value.span(),
+            bits: sequence.bits.as_ref(),
+            narrow,
+        };
+        self.check_apart(&counted, counted.value)?;
+        self.check_bits(&counted, 4)?;
+        if let Some(bits) = counted.bits {
+            self.check_whole(&counted, mask(*bits.get_ref() as u32))?;
+        }
+        let last = range.1 - range.0;
+        let step = self.step(sequence.step.as_ref(), last)?;
+        if last / step < COUNTER_VALUES_MIN - 1 {
+            let message = format!(
+                "`sequence`: its value has {} different numbers, and fewer than \
+                 {COUNTER_VALUES_MIN} cannot tell a lost packet from a repeated one",
+                last / step + 1
+            );
+            return Err(self.error(counted.span, &message));
+        }
+        self.check_no_holes(&counted, step)?;
+        let timestamp_step_ns =
+            self.timestamp_step(sequence, timestamp, TimedCounter { last, step })?;
+        Ok(Some(Sequence { value, first: range.0, last: range.1, step, timestamp_step_ns }))
+    }
+
+    /// The width that is given holds the value, and is not wider than it.
+    fn check_bits(&self, counted: &Counted<'_>, least: u64) -> Result<(), LoadError> {
+        let (key, high) = (counted.key, counted.range.1);
+        let Some(bits) = counted.bits else { return Ok(()) };
+        let width = *bits.get_ref();
+        let wrong = |message: String| Err(self.error(bits.span(), &message));
+        if width < least || width > 64 {
+            return wrong(format!("{key}: `bits` is {width}; it can be {least} to 64"));
+        }
+        let (width_bits, needed) = (width as u32, bits_over(high).max(1));
+        if high > mask(width_bits) {
+            return wrong(format!(
+                "{key}: its value can be {high}, more than {width} bits hold; mask it, like `({}) \
+                 & {:#x}`",
+                self.header.layout.text_of(counted.value),
+                mask(width_bits)
+            ));
+        }
+        if width_bits > needed {
+            return wrong(format!(
+                "{key}: `bits` is {width}, but its value is at most {high}: it begins anew after \
+                 {needed} bits, and what is lost there would be hidden; leave `bits` out"
+            ));
+        }
+        Ok(())
+    }
+
+    /// A counter whose width is given takes all values of that width.
+    fn check_whole(&self, counted: &Counted<'_>, all: u64) -> Result<(), LoadError> {
+        let (low, high) = counted.range;
+        if (low, high) == (0, all) {
+            return Ok(());
+        }
+        let span = counted.bits.map_or(counted.span.clone(), Spanned::span);
+        let message = format!(
+            "{}: its value goes from {low} to {high}, not from 0 to {all}; leave `bits` out, and \
+             the counter begins anew after {high}",
+            counted.key
+        );
+        Err(self.error(span, &message))
+    }
+
+    /// Every bit of a counter can be 1, but for those below its step.
+    fn check_no_holes(&self, counted: &Counted<'_>, step: u64) -> Result<(), LoadError> {
+        let possible = self.possible_bits(counted, counted.value);
+        let below_step = (1 << step.trailing_zeros()) - 1;
+        let holes = ones_over(counted.range.1) & !possible & !below_step;
+        if holes == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "{}: bit {} of its value is always 0, so it skips numbers that would be taken for \
+             losses; shift its parts together",
+            counted.key,
+            holes.trailing_zeros()
+        );
+        Err(self.error(counted.span.clone(), &message))
+    }
+
+    fn possible_bits(&self, counted: &Counted<'_>, part: &Expr) -> u64 {
+        let range = |part: &Expr| self.range_within(part, counted.narrow);
+        possible_bits(&self.header.layout, part, &range)
+    }
+
+    /// The parts of a sum do not overlap: else nothing says after which number it begins anew.
+    fn check_apart(&self, counted: &Counted<'_>, sum: &Expr) -> Result<(), LoadError> {
+        let Expr::Binary(Binary::Add | Binary::Or | Binary::ExclusiveOr, left, right) = sum else {
+            return Ok(());
+        };
+        self.check_apart(counted, left)?;
+        self.check_apart(counted, right)?;
+        let bits = |part: &Expr| self.possible_bits(counted, part);
+        let fits = |outer: &Expr, inner: &Expr| match outer {
+            Expr::Binary(Binary::Multiply, _, by) => by.constant().is_some_and(|by| {
+                self.range_within(inner, counted.narrow).is_some_and(|range| range.1 < by)
+            }),
+            outer => matches!(outer, Expr::Constant(_)),
+        };
+        if bits(left) & bits(right) == 0 || fits(left, right) || fits(right, left) {
+            return Ok(());
+        }
+        let text = |part: &Expr| self.header.layout.text_of(part);
+        let message = format!(
+            "{}: `{}` and `{}` overlap, so nothing says when their sum begins anew; give the \
+             lower part a `max`, or mask the sum",
+            counted.key,
+            text(left),
+            text(right)
+        );
+        Err(self.error(counted.span.clone(), &message))
+    }
+
+    /// A fragment's index is below its count in every packet that is accepted.
+    fn index_below_count(&self, fragment: &Fragment) -> Option<Narrow> {
+        let Fragment::Index { index: Expr::Value(value), count, .. } = fragment else {
+            return None;
+        };
+        let most = self.range(count, 0..0, "").ok()?.1.checked_sub(1)?;
+        Some(Narrow { value: *value, most })
+    }
+
+    fn range_within(&self, expression: &Expr, narrow: Option<Narrow>) -> Option<Range> {
+        let narrowed = |of: usize, (low, high): Range| match narrow {
+            Some(Narrow { value, most }) if value == of => (low.min(most), high.min(most)),
+            _ => (low, high),
+        };
+        self.range_with(expression, &narrowed).ok()
+    }
+
+    fn step(
+        &self,
+        written: Option<&Spanned<model::Expression>>,
+        last: u64,
+    ) -> Result<u64, LoadError> {
+        let Some(written) = written else { return Ok(1) };
+        match self.expression(written, "`sequence.step`")?.0 {
+            Expr::Constant(step) if (1..=last.max(1)).contains(&step) => Ok(step),
+            _ => {
+                let message = format!("`sequence.step` must be a constant from 1 to {last}");
+                Err(self.error(written.span(), &message))
+            }
+        }
+    }
+
+    fn timestamp_step(
+        &self,
+        sequence: &model::Sequence,
+        timestamp: Option<&Timestamp>,
+        counter: TimedCounter,
+    ) -> Result<Option<u64>, LoadError> {
+        let Some(written) = &sequence.timestamp_step_ns else { return Ok(None) };
+        let wrong = |message: &str| {
+            Err(self.error(written.span(), &format!("`sequence.timestamp-step-ns` {message}")))
+        };
+        let Some(timestamp) = timestamp else {
+            return wrong("needs a `timestamp`; add one");
+        };
+        let step_ns = *written.get_ref();
+        if step_ns == 0 {
+            return wrong("is 0; write the time from packet to packet in nanoseconds");
+        }
+        if !counter.step_divides() {
+            return wrong(&format!(
+                "needs a `step` that divides the {} numbers of the counter; leave it out",
+                u128::from(counter.last) + 1
+            ));
+        }
+        let wrap_ns = counter.wrap_ns(step_ns);
+        let tick_ns = match timestamp.ticks {
+            Some(_) => timestamp.ns_numerator / timestamp.ns_denominator,
+            None => 1_000_000_000,
+        };
+        if u128::from(tick_ns) > wrap_ns / 4 {
+            return wrong(&format!(
+                "cannot help: the counter begins anew after {wrap_ns} ns, and one tick of the \
+                 time stamp is {tick_ns} ns; leave it out"
+            ));
+        }
+        if timestamp.wrap_ns.is_some_and(|wrap| u128::from(wrap) / 2 < wrap_ns) {
+            return wrong(&format!(
+                "cannot help: the counter begins anew after {wrap_ns} ns, and the time stamp after \
+                 {} ns; it needs twice as long as the counter",
+                timestamp.wrap_ns.unwrap_or(0)
+            ));
+        }
+        Ok(Some(step_ns))
+    }
+
+    /// What joins packets to an event.
+    pub(super) fn event(
+        &self,
+        written: Option<&Spanned<model::Event>>,
+    ) -> Result<Option<Event>, LoadError> {
+        let Some(written) = written else { return Ok(None) };
+        let event = written.get_ref();
+        let (key, range) = self.expression(&event.key, "`event.key`")?;
+        let counted = Counted {
+            key: "`event`",
+            value: &key,
+            range,
+            span: event.key.span(),
+            bits: event.bits.as_ref(),
+            narrow: None,
+        };
+        self.check_bits(&counted, 1)?;
+        if range.1 - range.0 < COUNTER_VALUES_MIN - 1 {
+            let message = format!(
+                "`event`: its key has {} different values, and fewer than {COUNTER_VALUES_MIN} \
+                 cannot tell one event from the next of the same key",
+                range.1 - range.0 + 1
+            );
+            return Err(self.error(counted.span, &message));
+        }
+        let bits = match (event.bits.as_ref(), self.field_bits(&key)) {
+            (Some(bits), _) => *bits.get_ref() as u32,
+            (None, Some(width)) => width,
+            (None, None) if range.1 > 0 && range == (0, ones_over(range.1)) => bits_over(range.1),
+            (None, None) => 64,
+        };
+        let spill = event.spill.as_ref().map(|spill| self.spill(spill)).transpose()?;
+        Ok(Some(Event { key, bits: u8::try_from(bits).unwrap_or(64), spill }))
+    }
+
+    fn spill(&self, written: &Spanned<model::Expression>) -> Result<Spill, LoadError> {
+        let (value, range) = self.expression(written, "`event.spill`")?;
+        let bits = self.field_bits(&value).unwrap_or(SPILL_BITS_MAX);
+        if bits > SPILL_BITS_MAX || range.1 > mask(SPILL_BITS_MAX) {
+            let message = format!(
+                "`event.spill`: its value can be {}, more than {SPILL_BITS_MAX} bits hold; mask \
+                 it, like `({}) & {:#x}`",
+                range.1,
+                self.header.layout.text_of(&value),
+                mask(SPILL_BITS_MAX)
+            );
+            return Err(self.error(written.span(), &message));
+        }
+        Ok(Spill { value, bits: bits as u8 })
+    }
+
+    /// Which part of its source's fragment a packet is.
+    pub(super) fn fragment(
+        &mut self,
+        written: Option<&Spanned<model::Fragment>>,
+        has_event: bool,
+    ) -> Result<Fragment, LoadError> {
+        let rule = self.context.rule(format!("{}, `fragment`", self.place));
+        let Some(written) = written else { return Ok(Fragment::Whole) };
+        if !has_event {
+            let message =
+                "`fragment` needs an `event`: say by which key its packets belong together";
+            return Err(self.error(written.span(), message));
+        }
+        let fragment = written.get_ref();
+        let proven = |part: &Option<Spanned<model::Expression>>, key: &str| {
+            part.as_ref().map(|part| self.expression(part, key)).transpose()
+        };
+        let index = proven(&fragment.index, "`fragment.index`")?;
+        let count = proven(&fragment.count, "`fragment.count`")?;
+        let offset = proven(&fragment.offset, "`fragment.offset`")?;
+        let total = proven(&fragment.total, "`fragment.total`")?;
+        match (index, count, offset, total) {
+            (Some(index), Some(count), None, None) => {
+                self.check_parts(&index, &count, written.span())?;
+                Ok(Fragment::Index { index: index.0, count: count.0, rule })
+            }
+            (None, None, Some(offset), Some(total)) => {
+                self.check_first("`fragment.offset`", offset.1.0, written.span())?;
+                Ok(Fragment::Bytes { offset: offset.0, total: total.0, rule })
+            }
+            _ => Err(self.error(
+                written.span(),
+                "`fragment` is either `index` and `count` or `offset` and `total`; write both \
+                 keys of one pair",
+            )),
+        }
+    }
+
+    /// Every part of a fragment can come.
+    fn check_parts(
+        &self,
+        (index, indexes): &(Expr, Range),
+        (_, counts): &(Expr, Range),
+        span: Span,
+    ) -> Result<(), LoadError> {
+        if counts.1 == 0 || counts.0 > FRAGMENT_COUNT_MAX {
+            let message = format!("`fragment.count` must be from 1 to {FRAGMENT_COUNT_MAX}");
+            return Err(self.error(span, &message));
+        }
+        self.check_first("`fragment.index`", indexes.0, span.clone())?;
+        let last = counts.0.saturating_sub(1);
+        if indexes.1 < last {
+            let message = format!(
+                "`fragment.index` is at most {}, and a fragment has at least {} packets: none \
+                 would ever be complete; correct `index` or `count`",
+                indexes.1, counts.0
+            );
+            return Err(self.error(span, &message));
+        }
+        let range = |part: &Expr| self.range(part, 0..0, "").ok();
+        let holes = ones_over(last) & !possible_bits(&self.header.layout, index, &range);
+        if holes == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "`fragment.index` can never be {}, and a fragment has at least {} packets: none would \
+             ever be complete; correct `index`",
+            holes & holes.wrapping_neg(),
+            counts.0
+        );
+        Err(self.error(span, &message))
+    }
+
+    fn check_first(&self, key: &str, least: u64, span: Span) -> Result<(), LoadError> {
+        if least == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "{key} is at least {least}, and it counts from 0: the first part would never come; \
+             subtract {least}"
+        );
+        Err(self.error(span, &message))
+    }
+
+    /// A source is not told by what changes from packet to packet.
+    pub(super) fn check_source(
+        &self,
+        packet: &model::Packet,
+        terms: &[SourceTerm],
+        (sequence, event, fragment): (Option<&Sequence>, Option<&Event>, &Fragment),
+    ) -> Result<(), LoadError> {
+        let index = match fragment {
+            Fragment::Index { index, count, .. } if count.constant() != Some(1) => Some(index),
+            Fragment::Bytes { offset, .. } => Some(offset),
+            Fragment::Index { .. } | Fragment::Whole => None,
+        };
+        let counting = [
+            ("packet counter", sequence.map(|sequence| &sequence.value)),
+            ("event key", event.map(|event| &event.key)),
+            ("fragment index", index),
+        ];
+        let layout = &self.header.layout;
+        let written = packet.source.iter().flatten();
+        for (name, term) in written.zip(terms) {
+            let SourceTerm::Value { value, .. } = *term else { continue };
+            let Some(told_by) = WordBits::of(layout, &Expr::Value(value)) else { continue };
+            for (role, expression) in &counting {
+                let bits = expression.and_then(|expression| WordBits::of(layout, expression));
+                if bits.is_some_and(|bits| bits.within(told_by)) {
+                    let message = format!(
+                        "`source`: `{}` holds the {role}, so each of its values would be a source \
+                         of its own; name what stays the same in all packets of one source",
+                        name.get_ref()
+                    );
+                    return Err(self.error(name.span(), &message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A counter that goes with a time stamp.
+#[derive(Clone, Copy)]
+struct TimedCounter {
+    last: u64,
+    step: u64,
+}
+
+impl TimedCounter {
+    /// Whether the counter meets the same numbers in every round.
+    fn step_divides(self) -> bool {
+        self.last % self.step == self.step - 1
+    }
+
+    /// After how long it begins anew, at `step_ns` from packet to packet.
+    fn wrap_ns(self, step_ns: u64) -> u128 {
+        (u128::from(self.last / self.step) + 1) * u128::from(step_ns)
+    }
+}

@@ -1,0 +1,47 @@
+//! Packet descriptions: a TOML file says what a packet of a sensor is.
+//!
+//! [`model`] is the language as it is written; `load` checks it and names file, line, field and
+//! remedy; `compile` makes a flat program of it; `program` runs that over one packet without
+//! allocating. The same model yields the byte diagram, the Wireshark dissector, the NumPy dtype,
+//! the typed columns and the emulator's packets.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod carrier;
+mod compile;
+mod compile_items;
+mod compile_roles;
+mod counting;
+mod crc_names;
+mod declare;
+pub mod decode;
+pub mod diagram;
+mod drawing;
+pub mod expression;
+mod instruction;
+mod interval;
+pub mod layout;
+mod load;
+mod lua;
+pub mod model;
+mod needed;
+pub mod numpy;
+pub mod outcome;
+mod output;
+mod program;
+mod reach;
+mod resolve;
+mod roles;
+mod scope;
+pub mod shipped;
+mod time_unit;
+mod walk;
+pub mod wireshark;
+pub mod word;
+
+pub use fluxline_toml::{LoadError, nearest};
+pub use load::{Description, ParameterValue};
+pub use outcome::{Parsed, Part, Reject, RejectReason, SourceKey};
+pub use program::Program;

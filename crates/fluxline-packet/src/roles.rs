@@ -1,0 +1,443 @@
+//! What the values of a packet mean: source, sequence, event, fragment, time, payload, check sum.
+//!
+//! Each role is checked against the resolved header: that its expressions are proven, that widths
+//! fit, and that keys which need one another are both there.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::str::FromStr;
+
+use crc_fast::CrcAlgorithm;
+use toml::Spanned;
+
+use super::crc_names::crc_names_like;
+use super::declare::check_name;
+use super::expression::Expr;
+use super::interval::{Known, Range};
+use super::layout::{
+    Crc, EMULATE_VARIABLES, Edge, Origin, PacketType, Payload, Records, SizeRule, SourceTerm,
+    Timestamp,
+};
+use super::model;
+use super::resolve::{Resolved, fold, resolve};
+use super::scope::{Context, PACKET_BYTES_MAX, Part, Written};
+use super::time_unit;
+use fluxline_toml::LoadError;
+
+type Span = core::ops::Range<usize>;
+
+/// Checks one packet type.
+pub(crate) fn packet_type(
+    context: &mut Context<'_>,
+    written: &Spanned<model::Packet>,
+) -> Result<PacketType, LoadError> {
+    let packet = written.get_ref();
+    let place = format!("packet `{}`", packet.name.get_ref());
+    check_name(&packet.name.get_ref().replace('-', "_")).map_err(|message| {
+        context.source.error(packet.name.span(), format!("{place}: {message}"))
+    })?;
+    let size = size_limits(context, &place, packet)?;
+    let fields = Written {
+        part: Part::Header,
+        place: &place,
+        fields: &packet.fields,
+        computed: &packet.computed,
+        select: packet.select.as_ref(),
+        size: (size.min, size.max),
+    };
+    let header = resolve(context, &fields)?;
+    let records = match &packet.records {
+        Some(records) => Some(self::records(context, &place, records)?),
+        None => None,
+    };
+    let mut roles = Roles { context, place: &place, header };
+    let size = roles.size_equals(size, packet)?;
+    let timestamp = roles.timestamp(packet.timestamp.as_ref())?;
+    let source = roles.source(packet)?;
+    let event = roles.event(packet.event.as_ref())?;
+    let fragment = roles.fragment(packet.fragment.as_ref(), event.is_some())?;
+    let sequence = roles.sequence(packet.sequence.as_ref(), timestamp.as_ref(), &fragment)?;
+    roles.check_source(packet, &source, (sequence.as_ref(), event.as_ref(), &fragment))?;
+    let mut resolved = PacketType {
+        name: packet.name.get_ref().clone(),
+        help: packet.help.clone(),
+        select: None,
+        size,
+        source,
+        sequence,
+        event,
+        fragment,
+        timestamp,
+        payload: roles.payload(packet.payload.as_ref())?,
+        records,
+        crc: roles.crc(packet.crc.as_ref())?,
+        emulate: roles.emulate(packet.emulate.as_ref())?,
+        emulate_payload_bytes: 1024,
+        header: super::layout::Layout::default(),
+    };
+    let payload_bytes = packet.emulate.as_ref().and_then(|e| e.get_ref().payload_bytes.as_ref());
+    if let Some(bytes) = payload_bytes {
+        resolved.emulate_payload_bytes = *bytes.get_ref();
+    }
+    resolved.select = roles.header.select;
+    resolved.header = roles.header.layout;
+    Ok(resolved)
+}
+
+fn size_limits(
+    context: &mut Context<'_>,
+    place: &str,
+    packet: &model::Packet,
+) -> Result<SizeRule, LoadError> {
+    let rule = context.rule(format!("{place}, `size`"));
+    let mut size = SizeRule { min: 0, max: u64::from(PACKET_BYTES_MAX), equals: None, rule };
+    let Some(written) = &packet.size else { return Ok(size) };
+    let limits = written.get_ref();
+    let constant = match &limits.equals {
+        Some(model::Expression::Integer(constant)) => Some(*constant),
+        _ => None,
+    };
+    size.min = limits.min.or(constant).unwrap_or(0);
+    size.max = limits.max.or(constant).unwrap_or(size.max).min(size.max);
+    if size.min > size.max {
+        let message = format!(
+            "{place}, `size`: `min` is {} and `max` is {}; no packet can be so",
+            size.min, size.max
+        );
+        return Err(context.source.error(written.span(), message));
+    }
+    Ok(size)
+}
+
+fn records(
+    context: &mut Context<'_>,
+    place: &str,
+    written: &Spanned<model::Records>,
+) -> Result<Records, LoadError> {
+    let records = written.get_ref();
+    let name = records.name.get_ref();
+    let place = format!("{place}, record `{name}`");
+    check_name(name).map_err(|message| {
+        context.source.error(records.name.span(), format!("{place}: {message}"))
+    })?;
+    let fields = Written {
+        part: Part::Record,
+        place: &place,
+        fields: &records.fields,
+        computed: &records.computed,
+        select: None,
+        size: (0, 0),
+    };
+    let resolved = resolve(context, &fields)?;
+    let span = records.bytes.span();
+    let what = format!("{place}, `bytes`");
+    let bytes =
+        context.expression(records.bytes.get_ref(), span.clone(), &what, &resolved.names)?;
+    let bytes = fold(bytes);
+    let roles = Roles { context, place: &place, header: resolved };
+    let range = roles.range(&bytes, span.clone(), &what)?;
+    let least = u64::from(roles.header.layout.min_bytes);
+    if range.1 == 0 {
+        return Err(context.source.error(span, format!("{what}: a record of 0 bytes never ends")));
+    }
+    if range.1 < least {
+        let message = format!("{what} is {}, but its fields take {least} bytes", range.1);
+        return Err(context.source.error(span, message));
+    }
+    let layout = roles.header.layout;
+    Ok(Records { name: name.clone(), bytes, layout })
+}
+
+/// The roles of one packet type, over its header.
+pub(super) struct Roles<'a, 'b> {
+    pub(super) context: &'a mut Context<'b>,
+    pub(super) place: &'a str,
+    pub(super) header: Resolved,
+}
+
+impl Roles<'_, '_> {
+    pub(super) fn error(&self, span: Span, message: &str) -> LoadError {
+        self.context.source.error(span, format!("{}, {message}", self.place))
+    }
+
+    pub(super) fn range(
+        &self,
+        expression: &Expr,
+        span: Span,
+        what: &str,
+    ) -> Result<Range, LoadError> {
+        let error = |message| self.context.source.error(span, format!("{what}: {message}"));
+        self.range_with(expression, &|_, range| range).map_err(error)
+    }
+
+    /// The range of an expression over values whose own ranges `narrow` may cut.
+    pub(super) fn range_with(
+        &self,
+        expression: &Expr,
+        narrow: &dyn Fn(usize, Range) -> Range,
+    ) -> Result<Range, String> {
+        let values = &self.header.layout.values;
+        let known = Known {
+            value: &|id| Ok(narrow(id, values[id].range)),
+            name: &|id| values[id].name.clone(),
+            size: self.header.size,
+        };
+        known.range(expression)
+    }
+
+    /// A proven expression with its range.
+    pub(super) fn expression(
+        &self,
+        written: &Spanned<model::Expression>,
+        key: &str,
+    ) -> Result<(Expr, Range), LoadError> {
+        let what = format!("{}, {key}", self.place);
+        let (text, span) = (written.get_ref(), written.span());
+        let parsed = self.context.expression(text, span.clone(), &what, &self.header.names)?;
+        let range = self.range(&parsed, span, &what)?;
+        Ok((fold(parsed), range))
+    }
+
+    fn optional(
+        &self,
+        written: &Option<Spanned<model::Expression>>,
+        key: &str,
+    ) -> Result<Option<Expr>, LoadError> {
+        written.as_ref().map(|w| Ok(self.expression(w, key)?.0)).transpose()
+    }
+
+    fn size_equals(
+        &self,
+        mut size: SizeRule,
+        packet: &model::Packet,
+    ) -> Result<SizeRule, LoadError> {
+        let Some(written) = &packet.size else { return Ok(size) };
+        if let Some(equals) = &written.get_ref().equals {
+            let what = format!("{}, `size.equals`", self.place);
+            let span = written.span();
+            let names = &self.header.names;
+            let expression = self.context.expression(equals, span.clone(), &what, names)?;
+            self.range(&expression, span, &what)?;
+            size.equals = Some(fold(expression));
+        }
+        Ok(size)
+    }
+
+    fn source(&self, packet: &model::Packet) -> Result<Vec<SourceTerm>, LoadError> {
+        let Some(written) = &packet.source else {
+            return Ok(vec![SourceTerm::Address, SourceTerm::Port]);
+        };
+        let mut terms = Vec::new();
+        let mut width = 0;
+        for term in written {
+            let resolved = match term.get_ref().as_str() {
+                "address" => SourceTerm::Address,
+                "port" => SourceTerm::Port,
+                "packet" => SourceTerm::Packet,
+                name => {
+                    let value = self.header.names.value(name).map_err(|message| {
+                        self.error(term.span(), &format!("`source`: {message}"))
+                    })?;
+                    let width_bits = self.header.layout.values[value].width_bits;
+                    SourceTerm::Value { value, width_bits }
+                }
+            };
+            if terms.contains(&resolved) {
+                let message = format!("`source`: `{}` is there twice", term.get_ref());
+                return Err(self.error(term.span(), &message));
+            }
+            width += resolved.width_bits();
+            if width > 64 {
+                let message = format!(
+                    "`source`: with `{}` the key is {width} bits wide, and 64 are the most; use \
+                     narrower fields, or a computed value that joins them",
+                    term.get_ref()
+                );
+                return Err(self.error(term.span(), &message));
+            }
+            terms.push(resolved);
+        }
+        Ok(terms)
+    }
+
+    /// The width of an expression that is a field's value alone.
+    pub(super) fn field_bits(&self, expression: &Expr) -> Option<u32> {
+        let Expr::Value(id) = expression else { return None };
+        let value = self.header.layout.values.get(*id)?;
+        (!matches!(value.origin, Origin::Computed { .. })).then_some(value.width_bits)
+    }
+
+    fn timestamp(
+        &self,
+        written: Option<&Spanned<model::Timestamp>>,
+    ) -> Result<Option<Timestamp>, LoadError> {
+        let Some(written) = written else { return Ok(None) };
+        let time = written.get_ref();
+        let seconds = self.optional(&time.seconds, "`timestamp.seconds`")?;
+        let ticks = self.optional(&time.ticks, "`timestamp.ticks`")?;
+        let when = self.optional(&time.when, "`timestamp.when`")?;
+        let (ns_numerator, ns_denominator) = match (&ticks, &time.unit) {
+            (Some(_), Some(unit)) => time_unit::parse(unit.get_ref()).map_err(|message| {
+                self.error(unit.span(), &format!("`timestamp.unit`: {message}"))
+            })?,
+            (None, None) if seconds.is_some() => (1, 1),
+            (Some(_), None) => {
+                let message = "`timestamp.unit` is missing; say how long a tick is, like \"100 \
+                ns\" \
+                               or \"88052500 Hz\"";
+                return Err(self.error(written.span(), message));
+            }
+            (None, Some(_)) => {
+                let message =
+                    "`timestamp.unit` is the length of a tick; add `ticks`, or leave it out";
+                return Err(self.error(written.span(), message));
+            }
+            (None, None) => {
+                let message = "`timestamp` needs `seconds` or `ticks`, or both";
+                return Err(self.error(written.span(), message));
+            }
+        };
+        let epoch = time.epoch;
+        let mut stamp =
+            Timestamp { seconds, ticks, ns_numerator, ns_denominator, wrap_ns: None, epoch, when };
+        stamp.wrap_ns = self.wrap_ns(&stamp);
+        Ok(Some(stamp))
+    }
+
+    /// After how long a time stamp begins anew: after its largest value.
+    fn wrap_ns(&self, stamp: &Timestamp) -> Option<u64> {
+        let (coarsest, tick) = match (&stamp.seconds, &stamp.ticks) {
+            (Some(seconds), _) => (seconds, (1_000_000_000, 1)),
+            (None, ticks) => (ticks.as_ref()?, (stamp.ns_numerator, stamp.ns_denominator)),
+        };
+        let high = self.range(coarsest, 0..0, "").ok()?.1;
+        let ticks = u128::from(high) + 1;
+        u64::try_from(ticks * u128::from(tick.0) / u128::from(tick.1)).ok()
+    }
+
+    fn payload(&mut self, written: Option<&Spanned<model::Payload>>) -> Result<Payload, LoadError> {
+        let rule = self.context.rule(format!("{}, `payload`", self.place));
+        let none = model::Payload { from: None, length: None, trailer: None };
+        let payload = written.map_or(&none, Spanned::get_ref);
+        Ok(Payload {
+            from: self.optional(&payload.from, "`payload.from`")?,
+            length: self.optional(&payload.length, "`payload.length`")?,
+            trailer: self.optional(&payload.trailer, "`payload.trailer`")?,
+            rule,
+        })
+    }
+
+    fn crc(&mut self, written: Option<&Spanned<model::Crc>>) -> Result<Option<Crc>, LoadError> {
+        let rule = self.context.rule(format!("{}, `crc`", self.place));
+        let Some(written) = written else { return Ok(None) };
+        let crc = written.get_ref();
+        let name = crc.algorithm.get_ref().to_ascii_uppercase();
+        let code = CrcAlgorithm::from_str(&name).map_err(|()| {
+            let near = crc_names_like(&name).map(|near| format!("`{near}`"));
+            let message = format!(
+                "`crc.algorithm`: there is no `{}`; did you mean {}, {} or {}?",
+                crc.algorithm.get_ref(),
+                near[0],
+                near[1],
+                near[2]
+            );
+            self.error(crc.algorithm.span(), &message)
+        })?;
+        let bytes = match name.get(..6) {
+            Some("CRC-16") => 2,
+            Some("CRC-32") => 4,
+            _ => 8,
+        };
+        let edge = |place: i64| {
+            let offset = u32::try_from(place.unsigned_abs()).unwrap_or(u32::MAX);
+            match offset > PACKET_BYTES_MAX {
+                true => Err(self.error(written.span(), "`crc` lies more than 65535 bytes away")),
+                false if place < 0 => Ok(Edge::End(offset)),
+                false => Ok(Edge::Start(offset)),
+            }
+        };
+        let at = edge(*crc.at.get_ref())?;
+        if matches!(at, Edge::End(offset) if offset < u32::from(bytes)) {
+            let message = format!(
+                "`crc.at`: {} has {bytes} bytes, so it starts at -{bytes} or before",
+                crc.algorithm.get_ref()
+            );
+            return Err(self.error(crc.at.span(), &message));
+        }
+        let from = edge(crc.from.unwrap_or(0))?;
+        let to = match crc.to {
+            Some(to) => edge(to)?,
+            None => at,
+        };
+        let reversed = match (from, to) {
+            (Edge::Start(from), Edge::Start(to)) => from >= to,
+            (Edge::End(from), Edge::End(to)) => from <= to,
+            _ => false,
+        };
+        if reversed {
+            let message = "`crc`: it covers no bytes; `from` must be before `to` (by default `at`)";
+            return Err(self.error(written.span(), message));
+        }
+        let when = self.optional(&crc.when, "`crc.when`")?;
+        let byte_order = crc.byte_order.unwrap_or(self.context.byte_order);
+        Ok(Some(Crc { algorithm: name, code, bytes, at, byte_order, from, to, when, rule }))
+    }
+
+    /// What an emulator writes; its expressions wrap, so they need no proof.
+    fn emulate(
+        &self,
+        written: Option<&Spanned<model::Emulate>>,
+    ) -> Result<Vec<(usize, Expr)>, LoadError> {
+        let Some(written) = written else { return Ok(Vec::new()) };
+        let known: BTreeMap<&str, usize> =
+            EMULATE_VARIABLES.iter().enumerate().map(|(id, &name)| (name, id)).collect();
+        let mut fields = Vec::new();
+        for (name, expression) in &written.get_ref().fields {
+            let value = self.header.names.value(name.get_ref()).map_err(|message| {
+                self.error(name.span(), &format!("`emulate.fields`: {message}"))
+            })?;
+            if matches!(self.header.layout.values[value].origin, Origin::Computed { .. }) {
+                let message = format!(
+                    "`emulate.fields`: `{}` is computed; set the fields that it is computed from",
+                    name.get_ref()
+                );
+                return Err(self.error(name.span(), &message));
+            }
+            let resolve = |word: &str| match (word, self.context.parameters.get(word)) {
+                ("size", _) => Ok(Expr::Size),
+                (_, Some(&constant)) => Ok(Expr::Constant(constant)),
+                _ => known.get(word).map(|&id| Expr::Value(id)).ok_or_else(|| {
+                    format!(
+                        "`{word}` is neither a parameter nor one of {}, size",
+                        EMULATE_VARIABLES.join(", ")
+                    )
+                }),
+            };
+            let parsed = match expression {
+                model::Expression::Integer(constant) => Ok(Expr::Constant(*constant)),
+                model::Expression::Text(text) => super::expression::parse(text, &resolve),
+            };
+            let parsed = parsed.map_err(|message| {
+                let key = name.get_ref();
+                self.error(name.span(), &format!("`emulate.fields.{key}`: {message}"))
+            })?;
+            fields.push((value, parsed));
+        }
+        Ok(fields)
+    }
+}
+
+impl SourceTerm {
+    /// How many bits of the packed key it takes; address and port are kept beside it.
+    #[must_use]
+    pub fn width_bits(self) -> u32 {
+        match self {
+            SourceTerm::Value { width_bits, .. } => width_bits,
+            SourceTerm::Address | SourceTerm::Port => 0,
+            SourceTerm::Packet => 8,
+        }
+    }
+}

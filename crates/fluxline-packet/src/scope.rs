@@ -1,0 +1,131 @@
+//! What an expression may name where it stands, and what a message calls that place.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use toml::Spanned;
+
+use super::expression::{Expr, parse};
+use super::interval::Range;
+use super::model;
+use fluxline_toml::nearest;
+use fluxline_toml::{LoadError, Source};
+
+/// Largest UDP payload \[byte\].
+pub const PACKET_BYTES_MAX: u32 = 65_535;
+
+/// What resolving needs to know of the file around it, and the numbers that it hands out.
+pub(crate) struct Context<'a> {
+    pub source: Source<'a>,
+    pub byte_order: model::ByteOrder,
+    pub parameters: BTreeMap<String, u64>,
+    /// Names of the rules so far, by number.
+    pub rules: Vec<String>,
+    /// The packet type that each rule belongs to.
+    pub rule_packets: Vec<u8>,
+    /// The packet type that is being resolved.
+    pub packet: u8,
+    /// How many fields were seen so far.
+    pub fields: usize,
+}
+
+impl Context<'_> {
+    /// A number for a rule, with the name a report shows for it.
+    pub fn rule(&mut self, name: String) -> u16 {
+        self.rules.push(name);
+        self.rule_packets.push(self.packet);
+        u16::try_from(self.rules.len() - 1).unwrap_or(u16::MAX)
+    }
+
+    /// Parses an expression over `layout`'s values; `what` says where in the file it stands.
+    pub fn expression(
+        &self,
+        written: &model::Expression,
+        span: core::ops::Range<usize>,
+        what: &str,
+        names: &Names,
+    ) -> Result<Expr, LoadError> {
+        let text = match written {
+            model::Expression::Integer(constant) => return Ok(Expr::Constant(*constant)),
+            model::Expression::Text(text) => text,
+        };
+        let parsed = parse(text, &|name| match self.parameters.get(name) {
+            Some(&value) => Ok(Expr::Constant(value)),
+            None => names.resolve(name, self.parameters.keys().map(String::as_str)),
+        });
+        parsed.map_err(|message| self.source.error(span, format!("{what}: {message}")))
+    }
+}
+
+/// Which part of a description a layout is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Header,
+    Record,
+    ListItem,
+}
+
+/// The fields of one part, as written.
+pub(crate) struct Written<'a> {
+    pub part: Part,
+    /// What messages call it: ``packet `data` ``.
+    pub place: &'a str,
+    pub fields: &'a [Spanned<model::Field>],
+    pub computed: &'a [Spanned<model::Computed>],
+    pub select: Option<&'a Spanned<model::Expression>>,
+    /// What the size rule says of `size`.
+    pub size: Range,
+}
+
+/// What each name of a layout stands for.
+pub(crate) struct Names {
+    pub part: Part,
+    /// The number of the value, or why it has none.
+    pub known: BTreeMap<String, Result<usize, &'static str>>,
+}
+
+impl Names {
+    /// What `name` stands for in an expression.
+    pub fn resolve<'a>(
+        &'a self,
+        name: &str,
+        parameters: impl Iterator<Item = &'a str>,
+    ) -> Result<Expr, String> {
+        match (name, self.part) {
+            ("size", Part::Header) => return Ok(Expr::Size),
+            ("port", Part::Header) => return Ok(Expr::Port),
+            ("size" | "port", _) => {
+                return Err(format!("`{name}` is known in the header only, not in records"));
+            }
+            _ => {}
+        }
+        match self.known.get(name) {
+            Some(Ok(id)) => Ok(Expr::Value(*id)),
+            Some(Err(why)) => Err(format!("`{name}` {why}")),
+            None => {
+                let known = self.known.keys().map(String::as_str).chain(parameters);
+                let hint = nearest(name, known.chain(["size", "port"]));
+                let hint = hint.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                Err(format!("there is no field, computed value or parameter `{name}`{hint}"))
+            }
+        }
+    }
+
+    /// The number of the value of that name, else what to write.
+    pub fn value(&self, name: &str) -> Result<usize, String> {
+        match self.resolve(name, core::iter::empty())? {
+            Expr::Value(id) => Ok(id),
+            _ => Err(format!("`{name}` is no field")),
+        }
+    }
+}
+
+/// What messages call a field.
+pub(crate) fn title(place: &str, name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("{place}, field `{name}`"),
+        None => format!("{place}, padding field"),
+    }
+}
