@@ -180,8 +180,8 @@ enum FluxlineCode fluxline_producer(struct FluxlineNode *node,
                                     struct FluxlineProducer **producer);
 
 // Copies a record into the ring; nobody sees it before fluxline_publish. FLUXLINE_CODE_FULL: try
-// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died, which whoever
-// tries again is told within 100 ms, or after 64 tries if these are rarer.
+// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died, which
+// whoever tries again is told within 100 ms, or after 64 tries if these are rarer.
 enum FluxlineCode fluxline_push(struct FluxlineProducer *producer, const void *from, size_t count);
 
 // Shows all records to the consumer; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
