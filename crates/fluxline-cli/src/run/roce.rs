@@ -158,7 +158,7 @@ impl RoceInput {
                     return taken;
                 }
             }
-            match self.node.told() {
+            match self.node.next_completion() {
                 Some(Completion::Notified { endpoint, region, offset, bytes, .. }) => {
                     taken += self.announce(endpoint, (region, offset, bytes));
                 }
@@ -172,8 +172,8 @@ impl RoceInput {
     fn announce_rest(&mut self) {
         self.node.node().settle(clock::monotonic());
         while self.node.node().waiting() > 0 {
-            let told = self.node.told();
-            if let Some(Completion::Notified { endpoint, region, offset, bytes, .. }) = told {
+            let completion = self.node.next_completion();
+            if let Some(Completion::Notified { endpoint, region, offset, bytes, .. }) = completion {
                 self.announce(endpoint, (region, offset, bytes));
             }
         }

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
 use super::requester::ASKED_MAX;
-use super::responder::Around;
+use super::responder::Context;
 use crate::fabric::{Completion, EndpointId, Memory, Operation, RegionId, Rights, Slice, Status};
 use crate::roce::{AtomicEth, Body, Packet, Psn, Reth, SendPart, Syndrome, WritePart};
 use crate::{Moment, Span};
@@ -23,7 +23,7 @@ pub(super) enum Answer {
     /// A word as it was.
     Word { psn: Psn, value: u64 },
     /// A refusal of the standard.
-    Told(Psn, Syndrome),
+    Syndrome(Psn, Syndrome),
 }
 
 /// Bytes that were asked for.
@@ -156,7 +156,7 @@ impl Executor {
         number: u64,
         packet: &Packet<'_>,
         answers: &mut VecDeque<Answer>,
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) -> Step {
         if Executor::is_empty_write(packet) {
             self.waits_since = None;
@@ -164,16 +164,16 @@ impl Executor {
         }
         let psn = packet.headers().psn;
         let done = match packet.headers().body {
-            Body::Write(_, part) => self.write(psn, part, packet.payload(), around),
-            Body::Send(_, part) => self.receive(psn, part, packet.payload(), around),
-            Body::ReadRequest(reth) => return self.read(number, (psn, reth), answers, around),
+            Body::Write(_, part) => self.write(psn, part, packet.payload(), context),
+            Body::Send(_, part) => self.receive(psn, part, packet.payload(), context),
+            Body::ReadRequest(reth) => return self.read(number, (psn, reth), answers, context),
             Body::FetchAdd(at) => {
-                self.word(number, (psn, at), answers, around, |memory, offset| {
+                self.word(number, (psn, at), answers, context, |memory, offset| {
                     memory.fetch_add(offset, at.swap_or_add)
                 })
             }
             Body::CompareSwap(at) => {
-                self.word(number, (psn, at), answers, around, |memory, offset| {
+                self.word(number, (psn, at), answers, context, |memory, offset| {
                     memory.compare_swap(offset, at.compare, at.swap_or_add)
                 })
             }
@@ -192,15 +192,15 @@ impl Executor {
         psn: Psn,
         part: WritePart,
         payload: &[u8],
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) -> Result<(), Step> {
         let (notify, ends) = match part {
             WritePart::First(reth) => {
-                self.begin_write(psn, reth, around)?;
+                self.begin_write(psn, reth, context)?;
                 (None, false)
             }
             WritePart::Only(reth, notify) => {
-                self.begin_write(psn, reth, around)?;
+                self.begin_write(psn, reth, context)?;
                 (notify, true)
             }
             WritePart::Middle => (None, false),
@@ -209,7 +209,7 @@ impl Executor {
         let Some(mut writing) = self.writing.take() else { return self.stray() };
         let left = writing.bytes - writing.done;
         let bytes = payload.len() as u64;
-        if around.regions.get(writing.region).is_err() {
+        if context.regions.get(writing.region).is_err() {
             return Err(Step::Refused(Status::Withdrawn));
         }
         if bytes > left || (ends && bytes != left) {
@@ -218,7 +218,7 @@ impl Executor {
         if writing.memory.write(writing.offset + writing.done, payload).is_err() {
             return Err(Step::Refused(Status::OutOfRegion));
         }
-        around.counters.payload_placed += bytes;
+        context.counters.payload_placed += bytes;
         writing.done += bytes;
         writing.next = psn.plus(1);
         if !ends {
@@ -229,16 +229,16 @@ impl Executor {
         if let Some(value) = notify {
             let Writing { region, offset, bytes, .. } = writing;
             let endpoint = self.id;
-            let told = Completion::Notified { endpoint, region, offset, bytes, value };
-            around.telling.push_back(told);
+            let completion = Completion::Notified { endpoint, region, offset, bytes, value };
+            context.completions.push_back(completion);
         }
         Ok(())
     }
 
-    fn begin_write(&mut self, psn: Psn, reth: Reth, around: &Around<'_>) -> Result<(), Step> {
+    fn begin_write(&mut self, psn: Psn, reth: Reth, context: &Context<'_>) -> Result<(), Step> {
         self.writing = None;
         let wanted = (reth.key, reth.address, u64::from(reth.bytes));
-        let place = around.regions.place(around.granted, wanted, |rights: Rights| rights.put);
+        let place = context.regions.place(context.granted, wanted, |rights: Rights| rights.put);
         let place = place.map_err(Step::Refused)?;
         self.writing = Some(Writing {
             region: place.region,
@@ -263,64 +263,64 @@ impl Executor {
         psn: Psn,
         part: SendPart,
         payload: &[u8],
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) -> Result<(), Step> {
         if matches!(part, SendPart::First | SendPart::Only(_)) {
-            self.begin_receive(psn, around)?;
+            self.begin_receive(psn, context)?;
         }
         let Some(mut receiving) = self.receiving.take() else { return self.stray() };
         let room = receiving.into.bytes - receiving.done;
         let fits = (payload.len() as u64).min(room);
         let place = receiving.into.offset + receiving.done;
         if receiving.memory.write(place, &payload[..fits as usize]).is_err() {
-            self.received(&receiving, Status::Withdrawn, around);
+            self.received(&receiving, Status::Withdrawn, context);
             return Err(Step::Refused(Status::NoBuffer));
         }
-        around.counters.payload_placed += fits;
+        context.counters.payload_placed += fits;
         receiving.done += fits;
         receiving.next = psn.plus(1);
         if fits < payload.len() as u64 {
-            self.received(&receiving, Status::TooLong, around);
+            self.received(&receiving, Status::TooLong, context);
             return Err(Step::Refused(Status::TooLong));
         }
         if matches!(part, SendPart::Last(_) | SendPart::Only(_)) {
             self.messages = self.messages.wrapping_add(1);
-            self.received(&receiving, Status::Done, around);
+            self.received(&receiving, Status::Done, context);
         } else {
             self.receiving = Some(receiving);
         }
         Ok(())
     }
 
-    fn begin_receive(&mut self, psn: Psn, around: &mut Around<'_>) -> Result<(), Step> {
+    fn begin_receive(&mut self, psn: Psn, context: &mut Context<'_>) -> Result<(), Step> {
         if let Some(broken_off) = self.receiving.take() {
             self.receives.push_front((broken_off.tag, broken_off.into));
         }
         let Some((tag, into)) = self.receives.pop_front() else {
-            let since = *self.waits_since.get_or_insert(around.now);
-            if around.now.since(since) < NO_BUFFER_WAIT {
+            let since = *self.waits_since.get_or_insert(context.now);
+            if context.now.since(since) < NO_BUFFER_WAIT {
                 return Err(Step::NotReady);
             }
-            around.counters.no_buffer += 1;
+            context.counters.no_buffer += 1;
             self.waits_since = None;
             return Err(Step::Refused(Status::NoBuffer));
         };
         self.waits_since = None;
-        let Ok(memory) = around.regions.slice(into) else {
+        let Ok(memory) = context.regions.slice(into) else {
             let (endpoint, operation) = (self.id, Operation::Receive);
             let status = Status::Withdrawn;
-            let told = Completion::Done { endpoint, tag, operation, status, value: 0 };
-            around.telling.push_back(told);
+            let completion = Completion::Done { endpoint, tag, operation, status, value: 0 };
+            context.completions.push_back(completion);
             return Err(Step::Refused(Status::NoBuffer));
         };
         self.receiving = Some(Receiving { tag, into, memory, done: 0, next: psn });
         Ok(())
     }
 
-    fn received(&self, receiving: &Receiving, status: Status, around: &mut Around<'_>) {
+    fn received(&self, receiving: &Receiving, status: Status, context: &mut Context<'_>) {
         let (endpoint, operation) = (self.id, Operation::Receive);
         let (tag, value) = (receiving.tag, receiving.done);
-        around.telling.push_back(Completion::Done { endpoint, tag, operation, status, value });
+        context.completions.push_back(Completion::Done { endpoint, tag, operation, status, value });
     }
 
     /// Whether a message that waits for a buffer can be looked at again.
@@ -346,12 +346,12 @@ impl Executor {
         number: u64,
         (psn, reth): (Psn, Reth),
         answers: &mut VecDeque<Answer>,
-        around: &Around<'_>,
+        context: &Context<'_>,
     ) -> Step {
         if answers.len() >= ANSWERS_MAX {
             return Step::Busy;
         }
-        let from = match self.find(reth, around) {
+        let from = match self.find(reth, context) {
             Ok(from) => from,
             Err(status) => return Step::Refused(status),
         };
@@ -361,9 +361,9 @@ impl Executor {
         Step::Next(reth.bytes.div_ceil(self.payload_bytes as u32).max(1))
     }
 
-    fn find(&self, reth: Reth, around: &Around<'_>) -> Result<Found, Status> {
+    fn find(&self, reth: Reth, context: &Context<'_>) -> Result<Found, Status> {
         let wanted = (reth.key, reth.address, u64::from(reth.bytes));
-        let place = around.regions.place(around.granted, wanted, |rights: Rights| rights.get)?;
+        let place = context.regions.place(context.granted, wanted, |rights: Rights| rights.get)?;
         let (memory, offset) = (place.memory, place.offset);
         if reth.bytes as usize > COPIED_BYTES_MAX {
             let (memory, bytes) = (Arc::clone(memory), u64::from(reth.bytes));
@@ -386,14 +386,14 @@ impl Executor {
         number: u64,
         (psn, at): (Psn, AtomicEth),
         answers: &mut VecDeque<Answer>,
-        around: &Around<'_>,
+        context: &Context<'_>,
         act: impl FnOnce(&dyn Memory, u64) -> Result<u64, crate::fabric::AccessError>,
     ) -> Result<(), Step> {
         if answers.len() >= ANSWERS_MAX {
             return Err(Step::Busy);
         }
         let wanted = (at.key, at.address, 8);
-        let place = around.regions.place(around.granted, wanted, |rights: Rights| rights.atomic);
+        let place = context.regions.place(context.granted, wanted, |rights: Rights| rights.atomic);
         let place = place.map_err(Step::Refused)?;
         if !place.offset.is_multiple_of(8) {
             return Err(Step::Refused(Status::Unaligned));
@@ -413,7 +413,7 @@ impl Executor {
         number: u64,
         packet: &Packet<'_>,
         answers: &mut VecDeque<Answer>,
-        around: &Around<'_>,
+        context: &Context<'_>,
     ) {
         if answers.len() >= ANSWERS_MAX {
             return;
@@ -430,7 +430,7 @@ impl Executor {
                 answers.push_back(Answer::Read { psn, from: from.clone(), at: 0 });
             }
             (_, Body::ReadRequest(reth)) => {
-                if let Ok(from) = self.find(reth, around) {
+                if let Ok(from) = self.find(reth, context) {
                     answers.push_back(Answer::Read { psn, from, at: 0 });
                 }
             }
@@ -442,12 +442,12 @@ impl Executor {
 
     /// Whether a frame of an unreliable peer can be done: key, rights, bounds, lengths, and for a
     /// part of an operation its other parts. Changes nothing.
-    pub fn check(&self, psn: Psn, packet: &Packet<'_>, around: &Around<'_>) -> Check {
+    pub fn check(&self, psn: Psn, packet: &Packet<'_>, context: &Context<'_>) -> Check {
         let bytes = packet.payload().len() as u64;
         match packet.headers().body {
-            Body::Write(_, WritePart::First(reth)) => Executor::check_place(&reth, bytes, around),
+            Body::Write(_, WritePart::First(reth)) => Executor::check_place(&reth, bytes, context),
             Body::Write(_, WritePart::Only(reth, _)) => match bytes == u64::from(reth.bytes) {
-                true => Executor::check_place(&reth, bytes, around),
+                true => Executor::check_place(&reth, bytes, context),
                 false => Check::Refused,
             },
             Body::Write(_, part) => {
@@ -456,7 +456,7 @@ impl Executor {
                 };
                 let left = writing.bytes - writing.done;
                 let ends = matches!(part, WritePart::Last(_));
-                let is_there = around.regions.get(writing.region).is_ok();
+                let is_there = context.regions.get(writing.region).is_ok();
                 match is_there && bytes <= left && (!ends || bytes == left) {
                     true => Check::Fits,
                     false => Check::Refused,
@@ -474,9 +474,9 @@ impl Executor {
         }
     }
 
-    fn check_place(reth: &Reth, payload_bytes: u64, around: &Around<'_>) -> Check {
+    fn check_place(reth: &Reth, payload_bytes: u64, context: &Context<'_>) -> Check {
         let wanted = (reth.key, reth.address, u64::from(reth.bytes));
-        let place = around.regions.place(around.granted, wanted, |rights: Rights| rights.put);
+        let place = context.regions.place(context.granted, wanted, |rights: Rights| rights.put);
         let fits = place.is_ok_and(|place| {
             payload_bytes <= wanted.2 && place.memory.admits(place.offset, wanted.2)
         });
@@ -484,38 +484,38 @@ impl Executor {
     }
 
     /// Counts a frame that [`Executor::check`] found unfit.
-    pub fn count_unfit(&self, check: Check, packet: &Packet<'_>, around: &mut Around<'_>) {
+    pub fn count_unfit(&self, check: Check, packet: &Packet<'_>, context: &mut Context<'_>) {
         let begins_message =
             matches!(packet.headers().body, Body::Send(_, SendPart::First | SendPart::Only(_)));
         match check {
             Check::Fits => {}
-            Check::Refused => around.counters.frames_refused += 1,
-            Check::Unusable if begins_message => around.counters.no_buffer += 1,
-            Check::Unusable => around.counters.frames_out_of_message += 1,
+            Check::Refused => context.counters.frames_refused += 1,
+            Check::Unusable if begins_message => context.counters.no_buffer += 1,
+            Check::Unusable => context.counters.frames_out_of_message += 1,
         }
     }
 
     /// Does what a frame says, unless it is a part of something whose other parts were lost.
-    pub fn unreliable(&mut self, psn: Psn, packet: &Packet<'_>, around: &mut Around<'_>) {
+    pub fn unreliable(&mut self, psn: Psn, packet: &Packet<'_>, context: &mut Context<'_>) {
         let done = match packet.headers().body {
             Body::Write(_, part) => {
                 let begins = matches!(part, WritePart::First(_) | WritePart::Only(..));
                 let fits = self.writing.as_ref().is_some_and(|writing| writing.next == psn);
                 if !begins && !fits {
-                    around.counters.frames_out_of_message += 1;
+                    context.counters.frames_out_of_message += 1;
                     self.writing = None;
                     return;
                 }
-                self.write(psn, part, packet.payload(), around)
+                self.write(psn, part, packet.payload(), context)
             }
             Body::Send(_, part) => {
                 let begins = matches!(part, SendPart::First | SendPart::Only(_));
                 let fits = self.receiving.as_ref().is_some_and(|of| of.next == psn);
                 if !begins && !fits {
-                    around.counters.frames_out_of_message += 1;
+                    context.counters.frames_out_of_message += 1;
                     return;
                 }
-                self.receive(psn, part, packet.payload(), around)
+                self.receive(psn, part, packet.payload(), context)
             }
             _ => Err(Step::Refused(Status::Transport)),
         };
@@ -523,9 +523,9 @@ impl Executor {
             Ok(()) => {}
             Err(Step::NotReady) => {
                 self.waits_since = None;
-                around.counters.no_buffer += 1;
+                context.counters.no_buffer += 1;
             }
-            Err(_) => around.counters.frames_refused += 1,
+            Err(_) => context.counters.frames_refused += 1,
         }
     }
 }

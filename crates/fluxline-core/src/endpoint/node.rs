@@ -10,7 +10,7 @@ use super::counters::{ConnectionCounters, NodeCounters};
 use super::frames::{Kind, SETUP_PAIR, Selective, Setup, destination_of, kind_of};
 use super::numbered::{Numbered, PLACES_MAX};
 use super::regions::Regions;
-use super::requester::Telling;
+use super::requester::CompletionQueue;
 use super::responder::is_request;
 use super::secrets::Secrets;
 use super::setup::{Calling, Leaving, Over, Reply};
@@ -29,7 +29,7 @@ const ENDPOINTS_MAX: u32 = PLACES as u32 - 2;
 /// Own regions, and imports, at most.
 const REGIONS_MAX: u32 = PLACES_MAX as u32;
 /// Completions that wait for the program; with more, nothing is received.
-const TELLING_MAX: usize = 4096;
+const COMPLETIONS_MAX: usize = 4096;
 /// Batches received, and rounds of sending, in one poll.
 const BATCHES: usize = 8;
 const ROUNDS: usize = 16;
@@ -96,7 +96,7 @@ pub(super) struct Core {
     pub regions: Regions,
     pub slots: Numbered<Slot>,
     pub imports: Numbered<Import>,
-    pub telling: Telling,
+    pub completions: CompletionQueue,
     pub replies: Vec<Reply>,
     pub over: Over,
     pub guesses: Guesses,
@@ -142,7 +142,7 @@ impl<P: Port> Node<P> {
             regions: Regions::default(),
             slots: Numbered::default(),
             imports: Numbered::default(),
-            telling: Telling::new(),
+            completions: CompletionQueue::new(),
             replies: Vec::new(),
             over: Over::default(),
             guesses: Guesses::default(),
@@ -165,7 +165,7 @@ impl<P: Port> Node<P> {
     /// Completions that wait; only when there are none does a poll look at the port.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.core.telling.len()
+        self.core.completions.len()
     }
 
     /// What was dropped before it reached a connection.
@@ -220,10 +220,10 @@ impl<P: Port> Node<P> {
     /// be the first after a restart. To be called when nothing more will be received; completions
     /// may follow.
     pub fn settle(&mut self, now: Moment) {
-        let Core { slots, regions, telling, .. } = &mut self.core;
+        let Core { slots, regions, completions, .. } = &mut self.core;
         for slot in slots.values_mut() {
             if let Slot::Open(open) = slot {
-                open.settle(now, regions, telling);
+                open.settle(now, regions, completions);
             }
         }
     }
@@ -243,14 +243,14 @@ impl<P: Port> Node<P> {
         let Node { port, core } = self;
         core.now = now;
         for _ in 0..BATCHES {
-            let room = core.telling.len() < TELLING_MAX;
+            let room = core.completions.len() < COMPLETIONS_MAX;
             if !room || port.receive(now, &mut |frame| core.take(now, &frame)) == 0 {
                 break;
             }
         }
         core.on_time(now);
         core.reply(now, port);
-        core.acknowledgements_wait = !core.acknowledgements_wait && !core.telling.is_empty();
+        core.acknowledgements_wait = !core.acknowledgements_wait && !core.completions.is_empty();
         for _ in 0..ROUNDS {
             if core.send(now, port) == 0 {
                 break;
@@ -386,7 +386,7 @@ impl Core {
         kind: Option<Kind>,
         frame: &Incoming<'_>,
     ) {
-        let Core { slots, regions, telling, counters, .. } = self;
+        let Core { slots, regions, completions, counters, .. } = self;
         let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) else { return };
         if frame.from != open.ends.peer {
             counters.wrong_sender += 1;
@@ -410,17 +410,17 @@ impl Core {
                     return;
                 };
                 // A request must not find completions without bound; its sender repeats it.
-                if telling.len() >= TELLING_MAX && is_request(&packet.headers().body) {
+                if completions.len() >= COMPLETIONS_MAX && is_request(&packet.headers().body) {
                     return;
                 }
-                open.take(now, &packet, (bytes, frame.congestion), regions, telling)
+                open.take(now, &packet, (bytes, frame.congestion), regions, completions)
             }
             Some(Kind::Selective) => {
                 open.hear(now);
                 if let Some(ack) = Selective::parse(bytes).filter(|_| open.selective) {
                     open.counters.acknowledgements_received += 1;
                     open.responder.ask(ack.question);
-                    open.requester.selective(now, &ack, telling);
+                    open.requester.selective(now, &ack, completions);
                 }
                 Ok(())
             }
@@ -457,10 +457,10 @@ impl Core {
         for place in (0..self.living.len()).rev() {
             let Some(&endpoint) = self.living.get(place) else { continue };
             let death = self.config.death;
-            let Core { slots, regions, telling, .. } = self;
+            let Core { slots, regions, completions, .. } = self;
             match slots.get_mut(endpoint.0) {
                 Some(Slot::Open(open)) => {
-                    if let Err(status) = open.on_time(now, death, regions, telling) {
+                    if let Err(status) = open.on_time(now, death, regions, completions) {
                         self.end(endpoint, status);
                     }
                 }
@@ -484,9 +484,9 @@ impl Core {
         self.turn = self.turn.wrapping_add(1);
         for step in 0..count {
             let endpoint = self.living[(self.turn.wrapping_add(step)) % count];
-            let Core { slots, telling, .. } = self;
+            let Core { slots, completions, .. } = self;
             sent += match slots.get_mut(endpoint.0) {
-                Some(Slot::Open(open)) => open.send(now, (credit, death, wait), port, telling),
+                Some(Slot::Open(open)) => open.send(now, (credit, death, wait), port, completions),
                 Some(Slot::Calling(_)) => self.call(now, endpoint, port),
                 Some(Slot::Leaving(leaving)) => leaving.send(now, port),
                 Some(Slot::Between) | None => 0,
@@ -498,15 +498,15 @@ impl Core {
     /// A connection is over: its work is flushed, its imports are gone.
     pub fn end(&mut self, endpoint: EndpointId, status: Status) {
         let leaving = {
-            let Core { slots, telling, over, now, .. } = self;
+            let Core { slots, completions, over, now, .. } = self;
             let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) else { return };
-            open.end(status, telling);
-            let told = matches!(status, Status::Disconnected | Status::PeerGone);
+            open.end(status, completions);
+            let peer_knows = matches!(status, Status::Disconnected | Status::PeerGone);
             let slot = slots.get_mut(endpoint.0);
             match slot.map(|slot| core::mem::replace(slot, Slot::Between)) {
                 Some(Slot::Open(open)) if open.selective => {
                     over.note(*now, open.ends.peer, open.nonce);
-                    if told { None } else { Leaving::of(*open) }
+                    if peer_knows { None } else { Leaving::of(*open) }
                 }
                 _ => None,
             }
@@ -549,14 +549,14 @@ mod tests {
 
     /// Polls both nodes for so long; what they were told.
     fn run(nodes: &mut [Node<NetworkPort>; 2], now: &mut Moment, turns: u32) -> Vec<Completion> {
-        let mut told = Vec::new();
+        let mut completions = Vec::new();
         for _ in 0..turns {
             *now = *now + Span::from_ns(20_000);
             for node in nodes.iter_mut() {
-                told.extend(core::iter::from_fn(|| node.poll(*now)));
+                completions.extend(core::iter::from_fn(|| node.poll(*now)));
             }
         }
-        told
+        completions
     }
 
     #[test]
@@ -573,13 +573,14 @@ mod tests {
             let grant = Grant { rights: Rights::ALL, key: Key(5) };
             nodes[0].export(region, name.clone(), grant).expect("free");
             let endpoint = nodes[1].connect("10.0.0.1", Reliability::Reliable).expect("reachable");
-            let told = run(&mut nodes, &mut now, 4);
-            let connected = told.iter().filter(|of| matches!(of, Completion::Connected { .. }));
-            assert_eq!(connected.count(), 2, "round {round}: {told:?}");
+            let completions = run(&mut nodes, &mut now, 4);
+            let connected =
+                completions.iter().filter(|of| matches!(of, Completion::Connected { .. }));
+            assert_eq!(connected.count(), 2, "round {round}: {completions:?}");
             nodes[1].import(endpoint, name, Key(5)).expect("open");
-            let told = run(&mut nodes, &mut now, 2);
+            let completions = run(&mut nodes, &mut now, 2);
             let done = |of: &Completion| matches!(of, Completion::Imported { bytes: 64, .. });
-            assert!(told.iter().any(done), "round {round}: {told:?}");
+            assert!(completions.iter().any(done), "round {round}: {completions:?}");
             nodes[1].disconnect(endpoint).expect("open");
             nodes[0].withdraw(region).expect("own");
             run(&mut nodes, &mut now, 3);

@@ -7,7 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use super::connection::{Asked, Connection, Start, transport_of};
 use super::node::{Core, Import, ImportState, Node, QUEUE_MAX, Slot};
-use super::posted::{Act, Posted, Shape, Source, Told};
+use super::posted::{Act, Posted, Report, Shape, Source};
 use super::regions::{Granted, check};
 use super::requester::Terms;
 use super::wire::Ends;
@@ -24,7 +24,7 @@ use crate::roce::{HEADER_BYTES_MAX, ICRC_BYTES, UDP_PORT};
 /// Path MTUs of the standard \[byte\].
 const PATH_MTUS: [usize; 5] = [256, 512, 1024, 2048, 4096];
 /// Completions that wait; with more, no work is taken.
-const TELLING_MAX: usize = 2048;
+const COMPLETIONS_MAX: usize = 2048;
 
 impl<P: Port> Fabric for Node<P> {
     fn capabilities(&self) -> &Capabilities {
@@ -129,10 +129,10 @@ impl<P: Port> Fabric for Node<P> {
     }
 
     fn poll(&mut self, now: Moment) -> Option<Completion> {
-        if self.core.telling.is_empty() {
+        if self.core.completions.is_empty() {
             self.drive(now);
         }
-        self.core.telling.pop_front()
+        self.core.completions.pop_front()
     }
 
     fn deadline(&self) -> Option<Moment> {
@@ -168,9 +168,9 @@ impl Core {
     }
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
-        let telling = self.telling.len();
+        let completions = self.completions.len();
         let open = self.open(endpoint).ok_or(PostError::NotConnected)?;
-        if open.requester.queued() >= QUEUE_MAX || telling >= TELLING_MAX {
+        if open.requester.queued() >= QUEUE_MAX || completions >= COMPLETIONS_MAX {
             return Err(PostError::Full);
         }
         if !open.requester.allows(work.operation()) {
@@ -180,36 +180,36 @@ impl Core {
         let (act, bytes, remote, complete_at) = self.act(endpoint, &work)?;
         let done = |status| Completion::Done { endpoint, tag, operation, status, value: 0 };
         if remote.is_some_and(|remote| self.is_withdrawn(remote)) {
-            self.telling.push_back(done(Status::Withdrawn));
+            self.completions.push_back(done(Status::Withdrawn));
             return Ok(());
         }
         let of_bytes = matches!(
             work,
             Work::Put { from: Local::Bytes(_), .. } | Work::Send { from: Local::Bytes(_), .. }
         );
-        let told = match complete_at {
-            None => Told::Failure,
+        let report = match complete_at {
+            None => Report::Failure,
             // The bytes are this side's now, and it answers for them.
             Some(Level::Copied) if of_bytes => {
-                self.telling.push_back(done(Status::Done));
-                Told::Already
+                self.completions.push_back(done(Status::Done));
+                Report::Already
             }
-            Some(_) => Told::End,
+            Some(_) => Report::End,
         };
-        let told = match act {
+        let report = match act {
             Act::Fence => {
-                self.telling.push_back(done(Status::Done));
-                Told::Already
+                self.completions.push_back(done(Status::Done));
+                Report::Already
             }
-            _ => told,
+            _ => report,
         };
         let (cut, framed, frames_left, value) = (0, false, 0, 0);
         let status = Status::Done;
         let posted =
-            Posted { tag, act, told, remote, bytes, cut, framed, frames_left, status, value };
-        let Core { slots, telling, .. } = self;
+            Posted { tag, act, report, remote, bytes, cut, framed, frames_left, status, value };
+        let Core { slots, completions, .. } = self;
         if let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) {
-            open.requester.post(posted, telling);
+            open.requester.post(posted, completions);
         }
         Ok(())
     }
@@ -323,7 +323,7 @@ impl Core {
             Import { endpoint, key, base, bytes, rights, state: ImportState::Open }
         });
         self.decide(remote, import);
-        self.telling.push_back(Completion::Imported { remote, status, bytes });
+        self.completions.push_back(Completion::Imported { remote, status, bytes });
     }
 }
 
@@ -408,7 +408,7 @@ impl<P: Port> Node<P> {
             rights: of.rights,
         }));
         open.remotes.clone_from(&peer.remotes);
-        self.core.telling.push_back(open.connected());
+        self.core.completions.push_back(open.connected());
         self.core.set(id, Slot::Open(Box::new(open)));
         Ok(id)
     }

@@ -44,7 +44,7 @@ pub(super) enum Act {
 
 /// When the program is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Report {
     /// When it fails.
     Failure,
     /// When it is done, or fails.
@@ -57,7 +57,7 @@ pub(super) enum Told {
 pub(super) struct Posted {
     pub tag: u64,
     pub act: Act,
-    pub told: Told,
+    pub report: Report,
     /// The import it uses, to be marked when it turns out to be withdrawn.
     pub remote: Option<u32>,
     /// How much there is to move, and how much of it has been cut into frames \[byte\].

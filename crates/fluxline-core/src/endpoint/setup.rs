@@ -213,7 +213,7 @@ impl Core {
 
     fn fail_call(&mut self, endpoint: EndpointId, status: Status) {
         self.forget(endpoint);
-        self.telling.push_back(Completion::Broken { endpoint, status });
+        self.completions.push_back(Completion::Broken { endpoint, status });
     }
 
     // ---- frames to the set-up queue pair ----
@@ -399,7 +399,7 @@ impl Core {
             peer_first: Some(offer.psn),
             now,
         });
-        self.telling.push_back(connection.connected());
+        self.completions.push_back(connection.connected());
         // There is less of the receive buffer for each of the others: they are told.
         for slot in self.slots.values_mut() {
             if let Slot::Open(open) = slot {
@@ -473,7 +473,7 @@ impl Core {
         let state = ImportState::Open;
         let import = Import { endpoint, key, base: 0, bytes, rights, state };
         self.decide(remote, (status == Status::Done).then_some(import));
-        self.telling.push_back(Completion::Imported { remote, status, bytes });
+        self.completions.push_back(Completion::Imported { remote, status, bytes });
     }
 
     /// Set-up frames for a queue pair that is not there: a goodbye is answered all the same.

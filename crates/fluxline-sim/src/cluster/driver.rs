@@ -14,7 +14,7 @@ use fluxline_core::fabric::{
 };
 
 use super::endpoint::{Check, Endpoint, Import, Phase, QUEUE_MAX, Receive};
-use super::interrupt::{self, Condition, Told};
+use super::interrupt::{self, Condition, InterruptReport};
 use super::message::{Message, SLOTS};
 use super::mover::{Action, Job, Mover};
 use super::requester::Repeat;
@@ -63,7 +63,7 @@ pub struct Driver {
     next_job: u64,
     gone: BTreeSet<NodeId>,
     /// Triggers that are over.
-    triggered: VecDeque<Told>,
+    triggered: VecDeque<InterruptReport>,
     /// What was done for the program so far: told, or brought to its end in silence.
     progress: u64,
 }
@@ -127,7 +127,7 @@ impl Driver {
 
     /// When there is something to tell.
     #[must_use]
-    pub fn tells_at(&self) -> Option<Instant> {
+    pub fn reports_at(&self) -> Option<Instant> {
         self.inbox.front().map(|of| of.0)
     }
 
@@ -142,7 +142,7 @@ impl Driver {
         self.progress
     }
 
-    fn tell(&mut self, what: Completion) {
+    fn report(&mut self, what: Completion) {
         self.progress += 1;
         self.inbox.push_back((self.now + self.poll_notice, what));
     }
@@ -244,7 +244,7 @@ impl Driver {
         let (reliability, has_room) = (end.reliability, end.has_room());
         if matches!(work, Work::Fence) {
             // Work is done in order, each piece after the one before is placed.
-            self.tell(Completion::Done {
+            self.report(Completion::Done {
                 endpoint,
                 tag,
                 operation: Operation::Fence,
@@ -290,7 +290,7 @@ impl Driver {
             return;
         }
         (end.phase, end.waits_since) = (Phase::Over, None);
-        let running = end.running.take().filter(|running| !running.told);
+        let running = end.running.take().filter(|running| !running.reported);
         let queued = running.map(|of| of.queued).into_iter().chain(end.queue.drain(..));
         let mut flushed: Vec<(u64, Operation)> =
             queued.map(|of| (of.tag, of.operation())).collect();
@@ -304,9 +304,9 @@ impl Driver {
         end.buffers.clear();
         for (tag, operation) in flushed {
             let status = Status::Flushed;
-            self.tell(Completion::Done { endpoint, tag, operation, status, value: 0 });
+            self.report(Completion::Done { endpoint, tag, operation, status, value: 0 });
         }
-        self.tell(Completion::Broken { endpoint, status });
+        self.report(Completion::Broken { endpoint, status });
     }
 
     /// A node does not answer any more: its connections are broken, for good.
@@ -386,7 +386,7 @@ impl Driver {
     }
 
     /// The next trigger that is over.
-    pub fn next_triggered(&mut self) -> Option<Told> {
+    pub fn next_triggered(&mut self) -> Option<InterruptReport> {
         self.triggered.pop_front()
     }
 

@@ -95,7 +95,7 @@ pub struct Running {
     /// Which job or message it waits for.
     pub job: u64,
     /// Whether it was told already, as copied.
-    pub told: bool,
+    pub reported: bool,
 }
 
 /// What is to be done, in terms of addresses.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::driver::{Driver, Hands};
-use super::interrupt::{InterruptCounts, Lines, Told};
+use super::interrupt::{InterruptCounts, InterruptReport, Lines};
 use super::mover::Mover;
 use super::requester;
 use super::requester::{Repeat, Request, Requester, RequesterCounts, Ticket, Times};
@@ -153,7 +153,7 @@ impl Machine {
     }
 
     /// The next interrupt for the program, or the next trigger of its own that is over.
-    pub fn next_interrupt(&mut self) -> Option<Told> {
+    pub fn next_interrupt(&mut self) -> Option<InterruptReport> {
         self.space.interrupts.next_raised().or_else(|| self.driver.next_triggered())
     }
 
@@ -443,11 +443,11 @@ impl Machine {
 
     fn credit(&mut self, source: NodeId) {
         let read = self.space.mailbox(source).read();
-        let told = self.credited.entry(source).or_default();
-        if read.wrapping_sub(*told) < CREDIT_EVERY {
+        let reported = self.credited.entry(source).or_default();
+        if read.wrapping_sub(*reported) < CREDIT_EVERY {
             return;
         }
-        *told = read;
+        *reported = read;
         let request = Request {
             target: source,
             command: Command::WriteSelected,

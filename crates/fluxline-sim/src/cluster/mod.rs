@@ -40,7 +40,7 @@ mod world;
 pub use drive::{Seat, Stalled, Step};
 pub use endpoint::OPERATION_BYTES_MAX;
 pub use interrupt::{
-    Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, Told, TriggerError,
+    Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, InterruptReport, TriggerError,
 };
 pub use interrupts::Interrupts;
 pub use machine::Counts;

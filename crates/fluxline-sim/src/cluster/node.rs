@@ -213,7 +213,7 @@ impl Fabric for Node {
 
     fn deadline(&self) -> Option<Moment> {
         let world = self.world.borrow();
-        let told = world.machine(self.place).driver.tells_at();
-        told.into_iter().chain(world.agenda.next_at()).min().map(moment)
+        let reported = world.machine(self.place).driver.reports_at();
+        reported.into_iter().chain(world.agenda.next_at()).min().map(moment)
     }
 }

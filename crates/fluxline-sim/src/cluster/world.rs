@@ -18,7 +18,7 @@ use super::dump_file::DumpFile;
 use super::machine::Machine;
 use super::node::moment;
 use super::plain_link;
-use super::wire::{self, Told, Wire};
+use super::wire::{self, Wire, WireReport};
 use crate::dump::{Dump, Written};
 use crate::host;
 use crate::sci::{NodeId, Unbalanced, link};
@@ -230,9 +230,9 @@ impl World {
 
     /// When a program can be told something that it could not be told by `seen`.
     #[must_use]
-    pub fn tells_after(&self, seen: Moment) -> Option<Moment> {
-        let tells = self.machines.iter().filter_map(|machine| machine.driver.tells_at());
-        tells.map(moment).filter(|&at| at > seen).min()
+    pub fn reports_after(&self, seen: Moment) -> Option<Moment> {
+        let reports = self.machines.iter().filter_map(|machine| machine.driver.reports_at());
+        reports.map(moment).filter(|&at| at > seen).min()
     }
 
     /// How much has been done for programs so far.
@@ -244,14 +244,14 @@ impl World {
     /// Does what follows at this moment, until nothing does.
     fn settle(&mut self) {
         loop {
-            while let Some(told) = self.wire.next_told() {
-                let node = match told {
-                    Told::Look { node } => node,
-                    Told::Done { node, send } => {
+            while let Some(report) = self.wire.next_report() {
+                let node = match report {
+                    WireReport::Look { node } => node,
+                    WireReport::Done { node, send } => {
                         self.machines[node].send_done(send, &mut self.agenda);
                         node
                     }
-                    Told::Lost { node, send } => {
+                    WireReport::Lost { node, send } => {
                         self.machines[node].send_lost(send, &mut self.agenda);
                         node
                     }

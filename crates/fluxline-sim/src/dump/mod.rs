@@ -69,7 +69,7 @@ pub struct Dump {
     interfaces: Vec<Counts>,
     /// Told before their time.
     waiting: BinaryHeap<Reverse<Waiting>>,
-    told: u64,
+    reported: u64,
     last: Instant,
     is_full: bool,
 }
@@ -149,7 +149,7 @@ impl Dump {
             limit_bytes,
             interfaces: Vec::new(),
             waiting: BinaryHeap::new(),
-            told: 0,
+            reported: 0,
             last: Instant::START,
             is_full: false,
         }
@@ -168,8 +168,8 @@ impl Dump {
     /// When there is no such interface.
     pub fn packet(&mut self, now: Instant, packet: Packet) {
         self.write_until(now);
-        self.told += 1;
-        self.waiting.push(Reverse(Waiting { number: self.told, packet }));
+        self.reported += 1;
+        self.waiting.push(Reverse(Waiting { number: self.reported, packet }));
     }
 
     /// What of the file has not been taken so far; it begins with the file's first byte, and

@@ -2,7 +2,7 @@
 
 use super::super::frames::{Refused, Selective};
 use super::super::posted::{Act, Frame, State};
-use super::{NOT_READY_PAUSE, Requester, Telling};
+use super::{CompletionQueue, NOT_READY_PAUSE, Requester};
 use crate::fabric::Status;
 use crate::roce::{NakCode, Psn};
 use crate::{Moment, Span};
@@ -15,7 +15,12 @@ impl Requester {
     }
 
     /// An acknowledgement that names what is missing.
-    pub fn selective(&mut self, now: Moment, ack: &Selective<'_>, telling: &mut Telling) {
+    pub fn selective(
+        &mut self,
+        now: Moment,
+        ack: &Selective<'_>,
+        completions: &mut CompletionQueue,
+    ) {
         let ahead = ack.expected.distance_from(self.first);
         if ahead < 0 {
             return; // overtaken by a later one
@@ -55,18 +60,18 @@ impl Requester {
         if kept && ack.refused != Some(Refused::NotReady) {
             self.make_due(expected); // it was its turn, and it is not there any more
         }
-        self.forget_arrived(now, telling);
+        self.forget_arrived(now, completions);
     }
 
     /// An acknowledgement of the standard: all before and up to `psn` came.
-    pub fn acknowledged(&mut self, now: Moment, psn: Psn, telling: &mut Telling) {
+    pub fn acknowledged(&mut self, now: Moment, psn: Psn, completions: &mut CompletionQueue) {
         let Some(last) = self.place_of(psn) else { return };
         let mut arrived = Arrived::at(now);
         for place in 0..=last {
             self.arrive(place, &mut arrived);
         }
         self.after_arrivals(now, &arrived, 0, false);
-        self.forget_arrived(now, telling);
+        self.forget_arrived(now, completions);
     }
 
     /// A refusal of the standard, of the request `psn`. `Err`: the connection is over.
@@ -75,9 +80,9 @@ impl Requester {
         now: Moment,
         psn: Psn,
         code: NakCode,
-        telling: &mut Telling,
+        completions: &mut CompletionQueue,
     ) -> Result<(), Status> {
-        self.acknowledged(now, psn.minus(1), telling);
+        self.acknowledged(now, psn.minus(1), completions);
         if self.place_of(psn).is_none() {
             return Ok(()); // late, or of nothing that was asked
         }
@@ -92,15 +97,27 @@ impl Requester {
     }
 
     /// The receiver had no buffer for `psn` and wants to be asked again later.
-    pub fn not_ready(&mut self, now: Moment, psn: Psn, pause: Span, telling: &mut Telling) {
-        self.acknowledged(now, psn.minus(1), telling);
+    pub fn not_ready(
+        &mut self,
+        now: Moment,
+        psn: Psn,
+        pause: Span,
+        completions: &mut CompletionQueue,
+    ) {
+        self.acknowledged(now, psn.minus(1), completions);
         self.go_back(psn);
         self.pause_until = Some(now + pause);
         self.stalled_since = None;
     }
 
     /// The answer to a get. Of the wrong length: not taken, and asked again.
-    pub fn read_answered(&mut self, now: Moment, psn: Psn, bytes: &[u8], telling: &mut Telling) {
+    pub fn read_answered(
+        &mut self,
+        now: Moment,
+        psn: Psn,
+        bytes: &[u8],
+        completions: &mut CompletionQueue,
+    ) {
         let Some(place) = self.place_of(psn) else { return };
         let frame = self.frames[place];
         let wanted = self.is_get(&frame) && frame.asks && frame.state != State::Arrived;
@@ -115,12 +132,12 @@ impl Requester {
             }
             return;
         }
-        self.place_answer(now, place, bytes, telling);
+        self.place_answer(now, place, bytes, completions);
         while let Some(next) = self.first_get() {
             let psn = self.first.plus(next as u32);
             let Some(held) = self.early.iter().position(|(of, _)| *of == psn) else { return };
             let (_, bytes) = self.early.swap_remove(held);
-            self.place_answer(now, next, &bytes, telling);
+            self.place_answer(now, next, &bytes, completions);
         }
     }
 
@@ -133,17 +150,29 @@ impl Requester {
         self.frames.iter().position(|frame| frame.asks && self.is_get(frame))
     }
 
-    fn place_answer(&mut self, now: Moment, place: usize, bytes: &[u8], telling: &mut Telling) {
+    fn place_answer(
+        &mut self,
+        now: Moment,
+        place: usize,
+        bytes: &[u8],
+        completions: &mut CompletionQueue,
+    ) {
         let frame = self.frames[place];
         let posted = &self.posted[(frame.of - self.base) as usize];
         let Act::Get { into: (memory, offset), .. } = &posted.act else { return };
         // The memory was checked when the get was posted, and does not shrink.
         let _ = memory.write(offset + frame.at, bytes);
-        self.answered(now, place, telling);
+        self.answered(now, place, completions);
     }
 
     /// The answer to an atomic.
-    pub fn atomic_answered(&mut self, now: Moment, psn: Psn, value: u64, telling: &mut Telling) {
+    pub fn atomic_answered(
+        &mut self,
+        now: Moment,
+        psn: Psn,
+        value: u64,
+        completions: &mut CompletionQueue,
+    ) {
         let Some(place) = self.place_of(psn) else { return };
         let frame = self.frames[place];
         let posted = &mut self.posted[(frame.of - self.base) as usize];
@@ -152,10 +181,10 @@ impl Requester {
             return;
         }
         posted.value = value;
-        self.answered(now, place, telling);
+        self.answered(now, place, completions);
     }
 
-    fn answered(&mut self, now: Moment, place: usize, telling: &mut Telling) {
+    fn answered(&mut self, now: Moment, place: usize, completions: &mut CompletionQueue) {
         self.frames[place].asks = false;
         let mut arrived = Arrived::at(now);
         if !self.selective {
@@ -164,7 +193,7 @@ impl Requester {
         }
         self.arrive(place, &mut arrived);
         self.after_arrivals(now, &arrived, 0, false);
-        self.forget_arrived(now, telling);
+        self.forget_arrived(now, completions);
     }
 
     /// The peer has done what the frame says.
@@ -318,7 +347,7 @@ impl Requester {
         self.due_from = self.due_from.min(place);
     }
 
-    fn forget_arrived(&mut self, now: Moment, telling: &mut Telling) {
+    fn forget_arrived(&mut self, now: Moment, completions: &mut CompletionQueue) {
         let mut came = 0;
         while let Some(front) = self.frames.front().filter(|of| of.state == State::Arrived) {
             self.asked -= usize::from(front.question);
@@ -329,7 +358,7 @@ impl Requester {
             self.first = self.first.plus(came);
             self.due_from = self.due_from.saturating_sub(came as usize);
             self.stalled_since = (!self.frames.is_empty()).then_some(now);
-            self.complete(telling);
+            self.complete(completions);
         }
     }
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::counters::ConnectionCounters;
 use super::frames::WINDOW;
-use super::posted::{Act, Frame, Part, Posted, Shape, Source, State, Told, body};
+use super::posted::{Act, Frame, Part, Posted, Report, Shape, Source, State, body};
 use super::timing::{Pacer, RoundTrip, Window};
 use super::wire::Wire;
 use crate::fabric::{Completion, EndpointId, Operation, Status};
@@ -27,7 +27,7 @@ const ORDERED_FRAMES_MAX: usize = 1024;
 const ACKNOWLEDGE_EACH: u32 = 32;
 
 /// What is told to the program.
-pub(super) type Telling = VecDeque<Completion>;
+pub(super) type CompletionQueue = VecDeque<Completion>;
 
 pub(super) struct Requester {
     id: EndpointId,
@@ -136,9 +136,9 @@ impl Requester {
         self.spare.pop().unwrap_or_default()
     }
 
-    pub fn post(&mut self, posted: Posted, telling: &mut Telling) {
+    pub fn post(&mut self, posted: Posted, completions: &mut CompletionQueue) {
         self.posted.push_back(posted);
-        self.complete(telling);
+        self.complete(completions);
     }
 
     fn reliable(&self) -> bool {
@@ -153,12 +153,12 @@ impl Requester {
         now: Moment,
         wire: &mut Wire<'_, P>,
         budget: usize,
-        telling: &mut Telling,
+        completions: &mut CompletionQueue,
         counters: &mut ConnectionCounters,
     ) -> usize {
         let mut sent = 0;
         while sent < budget && self.pause_until.is_none_or(|until| until <= now) {
-            if self.pacer.waits_until(now).is_some() || !self.has_frame(telling) {
+            if self.pacer.waits_until(now).is_some() || !self.has_frame(completions) {
                 break;
             }
             let Some(place) = self.next_due() else { break };
@@ -172,13 +172,13 @@ impl Requester {
             sent += 1;
         }
         if sent > 0 && !self.reliable() {
-            self.complete(telling);
+            self.complete(completions);
         }
         sent
     }
 
     /// Makes sure that a frame is due, cutting one if need be.
-    fn has_frame(&mut self, telling: &mut Telling) -> bool {
+    fn has_frame(&mut self, completions: &mut CompletionQueue) -> bool {
         if self.due > 0 {
             return true;
         }
@@ -186,11 +186,11 @@ impl Requester {
         if self.frames.len() >= most {
             return false;
         }
-        self.cut(telling)
+        self.cut(completions)
     }
 
     /// Cuts the next frame from the queue; `false`: there is nothing, or it must wait.
-    fn cut(&mut self, telling: &mut Telling) -> bool {
+    fn cut(&mut self, completions: &mut CompletionQueue) -> bool {
         loop {
             let place = (self.cutting - self.base) as usize;
             let Some(posted) = self.posted.get_mut(place) else { return false };
@@ -199,7 +199,7 @@ impl Requester {
                 Act::Fence | Act::Flush => {
                     posted.framed = true;
                     self.cutting += 1;
-                    self.complete(telling);
+                    self.complete(completions);
                     continue;
                 }
                 _ => {}
@@ -317,7 +317,7 @@ impl Requester {
     // ---- the end of work ----
 
     /// Tells of the work at the front of the queue that is done.
-    fn complete(&mut self, telling: &mut Telling) {
+    fn complete(&mut self, completions: &mut CompletionQueue) {
         while let Some(front) = self.posted.front() {
             let waits = matches!(front.act, Act::Fence | Act::Flush);
             if front.frames_left > 0 || (!front.framed && !waits) {
@@ -326,21 +326,21 @@ impl Requester {
             let Some(posted) = self.posted.pop_front() else { return };
             self.base += 1;
             self.cutting = self.cutting.max(self.base);
-            self.tell(&posted, posted.status, telling);
+            self.report(&posted, posted.status, completions);
             self.keep_buffer(posted);
         }
     }
 
-    fn tell(&self, posted: &Posted, status: Status, telling: &mut Telling) {
-        let wanted = match posted.told {
-            Told::Already => false,
-            Told::End => true,
-            Told::Failure => status != Status::Done,
+    fn report(&self, posted: &Posted, status: Status, completions: &mut CompletionQueue) {
+        let wanted = match posted.report {
+            Report::Already => false,
+            Report::End => true,
+            Report::Failure => status != Status::Done,
         };
         if wanted {
             let value = if status == Status::Done { posted.value } else { 0 };
             let (endpoint, tag, operation) = (self.id, posted.tag, posted.operation());
-            telling.push_back(Completion::Done { endpoint, tag, operation, status, value });
+            completions.push_back(Completion::Done { endpoint, tag, operation, status, value });
         }
     }
 
@@ -355,12 +355,14 @@ impl Requester {
     }
 
     /// The connection is over: all that waits is flushed.
-    pub fn flush(&mut self, telling: &mut Telling) {
+    pub fn flush(&mut self, completions: &mut CompletionQueue) {
         while let Some(posted) = self.posted.pop_front() {
-            let told = posted.told;
-            let flushed =
-                Posted { told: if told == Told::Already { told } else { Told::End }, ..posted };
-            self.tell(&flushed, Status::Flushed, telling);
+            let report = posted.report;
+            let flushed = Posted {
+                report: if report == Report::Already { report } else { Report::End },
+                ..posted
+            };
+            self.report(&flushed, Status::Flushed, completions);
         }
         self.frames.clear();
         self.early.clear();

@@ -77,7 +77,7 @@ impl Driver {
         let reliability = if reliable { Reliability::Reliable } else { Reliability::Unreliable };
         self.endpoints.push(Endpoint::new(Phase::Open, source, endpoint, reliability));
         let peer = self.name_of(source);
-        self.tell(Completion::Connected { endpoint: EndpointId(own), peer, reliability });
+        self.report(Completion::Connected { endpoint: EndpointId(own), peer, reliability });
         self.send(hands, source, Message::Accept { endpoint, own }, Then::Nothing);
     }
 
@@ -88,7 +88,7 @@ impl Driver {
             Some(end) => {
                 (end.phase, end.other) = (Phase::Open, own);
                 let (endpoint, reliability) = (EndpointId(endpoint), end.reliability);
-                self.tell(Completion::Connected { endpoint, peer, reliability });
+                self.report(Completion::Connected { endpoint, peer, reliability });
             }
             None => {
                 self.send(hands, source, Message::Disconnect { endpoint: own }, Then::Nothing);
@@ -139,13 +139,13 @@ impl Driver {
             Verdict::NoSuchRegion => (Status::NoSuchRegion, 0),
             Verdict::WrongKey => (Status::WrongKey, 0),
         };
-        self.tell(Completion::Imported { remote, status, bytes });
+        self.report(Completion::Imported { remote, status, bytes });
     }
 
     fn notified(&mut self, hands: &mut Hands<'_>, endpoint: EndpointId, place: Wide, value: u32) {
         if let Some((region, offset)) = Driver::region_at(hands.space, place.offset) {
             let bytes = place.bytes;
-            self.tell(Completion::Notified { endpoint, region, offset, bytes, value });
+            self.report(Completion::Notified { endpoint, region, offset, bytes, value });
         }
     }
 
@@ -166,7 +166,7 @@ impl Driver {
             false => (Status::Done, bytes),
         };
         let (tag, operation) = (receive.tag, Operation::Receive);
-        self.tell(Completion::Done { endpoint, tag, operation, status, value });
+        self.report(Completion::Done { endpoint, tag, operation, status, value });
     }
 }
 

@@ -151,7 +151,7 @@ impl Walk {
         let mut steps = Vec::new();
         while index != 0 {
             let (from, by) = &self.reached[index];
-            steps.push(self.worlds[*from].told(by));
+            steps.push(self.worlds[*from].described(by));
             index = *from;
         }
         steps.reverse();
@@ -160,7 +160,7 @@ impl Walk {
 
     fn broken(&self, index: usize, step: &Step, what: String) -> Broken {
         let mut trace = self.trace(index);
-        trace.push(self.worlds[index].told(step));
+        trace.push(self.worlds[index].described(step));
         Broken::Invariant { what, trace }
     }
 
@@ -197,7 +197,7 @@ impl World {
     }
 
     /// A step in words.
-    fn told(&self, step: &Step) -> String {
+    fn described(&self, step: &Step) -> String {
         match step {
             Step::Begin(cache, operation) => {
                 let state = self.lines[usize::from(*cache)].state;

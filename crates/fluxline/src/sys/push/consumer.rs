@@ -23,7 +23,7 @@ pub(crate) struct Consumer {
     broken: bool,
     /// The word of the producer that was found dead, and of the one whose end was told.
     died: Option<u64>,
-    told: Option<u64>,
+    producers_reported: Option<u64>,
     pace: Pace,
     counters: PushCounters,
     claim: Claim,
@@ -56,7 +56,7 @@ impl Consumer {
             sleeps,
             broken: false,
             died: None,
-            told: None,
+            producers_reported: None,
             pace: Pace::new(),
             counters: PushCounters::default(),
             claim,
@@ -136,7 +136,7 @@ impl Consumer {
             }
         };
         if over {
-            self.told = Some(producers);
+            self.producers_reported = Some(producers);
         }
         over
     }
@@ -182,7 +182,9 @@ impl Consumer {
         fence(Ordering::SeqCst); // SYNC push-bell <-> ring_bell
         let producers = self.producers();
         let closed = producers != 0 && producers.is_multiple_of(2);
-        if self.broken || (self.head_word() == 0 && (!closed || self.told == Some(producers))) {
+        if self.broken
+            || (self.head_word() == 0 && (!closed || self.producers_reported == Some(producers)))
+        {
             sleep_on(bell, seen, timeout);
         }
         sleeping.store(0, Ordering::Relaxed);

@@ -113,8 +113,8 @@ fn order_holds_per_destination_when_lengths_and_destinations_are_mixed() {
 fn a_train_is_one_message_and_its_identifications_count_up() {
     let (mut a, mut b) = (port(), port());
     let to = b.local_address();
-    let told: Vec<u16> = (0..130).map(|number| put(&mut a, to, 100, number)).collect();
-    assert_eq!(told, (0..130).map(|number| number % 64).collect::<Vec<u16>>());
+    let accepted: Vec<u16> = (0..130).map(|number| put(&mut a, to, 100, number)).collect();
+    assert_eq!(accepted, (0..130).map(|number| number % 64).collect::<Vec<u16>>());
     a.flush(NOW);
     assert_eq!(a.counters().calls_sending, 1);
     let mut frames = 0;
