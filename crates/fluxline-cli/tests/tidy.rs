@@ -235,12 +235,15 @@ fn every_test_that_the_failures_page_names_exists() {
 fn docs_are_at_most_100_columns_wide() {
     let mut pages = Vec::new();
     files(&root(), ".md", &mut pages);
+    pages.retain(|page| !page.starts_with(root().join("docs/simulation")));
+    pages.retain(|page| !page.display().to_string().contains("docs/bench"));
     let mut problems = Vec::new();
     for page in pages {
         let text = fs::read_to_string(&page).expect("UTF-8 page");
         for (number, line) in text.lines().enumerate() {
             let is_row = line.trim_start().starts_with('|');
-            if line.chars().count() > COLUMNS_MAX && !is_row && !line.contains("://") {
+            let is_output = line.starts_with("    ");
+            if line.chars().count() > COLUMNS_MAX && !is_row && !is_output {
                 problems.push(format!("{}:{}", page.display(), number + 1));
             }
         }
