@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Runs every command that README.md and docs/tutorial show in a block marked `sh run`, so that docs cannot drift.
-# A block runs as one script in a scratch folder that looks like a fresh clone; `fluxline` is the
-# program that `cargo build --release` made. Blocks that need shared/captures are skipped without it.
+# Runs every command that README.md and docs/tutorial show in a block marked `sh run`, as one script
+# per block, in a folder that holds what a fresh clone holds. Blocks marked `python run` run too
+# where their modules are installed. A block marked `text shown` must be what the block above it
+# printed: digits and spaces may differ, `…` stands for lines that are left out, and at the end of a
+# line for its rest. `fluxline` is the program that `cargo build --release` makes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD"
@@ -9,34 +11,59 @@ cargo build --release --locked --quiet
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 export PATH="$root/target/release:$PATH" CARGO_TARGET_DIR="$root/target"
-shared="${FLUXLINE_SHARED:-$root/../shared}"
+python="${FLUXLINE_PYTHON:-$root/target/venv/bin/python}"
+[ -x "$python" ] || python=python3
+
+# The blocks of a page, one file each, named by their order and kind.
+cut_out() {
+  awk -v out="$2" '
+    /^```(sh run|python run|text shown)$/ {
+      kind = substr($1, 4); file = sprintf("%s/%03d.%s", out, ++n, kind); inside = 1; next }
+    /^```/ { inside = 0 }
+    inside { print > file }' "$1"
+}
+
+# Whether each line of the first file comes, in this order, in the second.
+is_shown_in() {
+  awk '
+    function plain(line) { gsub(/[0-9]+/, "0", line); gsub(/ +/, " ", line); sub(/ $/, "", line); return line }
+    NR == FNR { if ($0 != "" && $0 != "…") wanted[++count] = plain($0); next }
+    at < count {
+      line = plain($0); want = wanted[at + 1]
+      if (sub(/ ?…$/, "", want)) line = substr(line, 1, length(want))
+      if (line == want) at++
+    }
+    END { if (at < count) { print "not printed: " wanted[at + 1]; exit 1 } }' "$1" "$2"
+}
+
+fail() { cat "$printed"; echo "$page: this block failed"; exit 1; }
 
 ran=0
 for page in README.md docs/tutorial/*.md; do
   clone="$scratch/$(basename "$page" .md)"
-  mkdir "$clone"
-  for name in Cargo.toml Cargo.lock crates formats examples docs scenarios; do
-    ln -s "$root/$name" "$clone/$name"
-  done
-  if [ -d "$shared/captures" ]; then ln -s "$(realpath "$shared")" "$clone/shared"; fi
-  blocks="$(mktemp -d -p "$scratch")"
-  awk -v out="$blocks" '
-    /^```sh run/ { n++; file = sprintf("%s/%03d.sh", out, n); inside = 1; next }
-    /^```/       { inside = 0 }
-    inside       { print > file }' "$page"
-  for block in "$blocks"/*.sh; do
+  mkdir "$clone" "$clone.blocks"
+  git ls-files | cut -d/ -f1 | sort -u | while read -r name; do ln -s "$root/$name" "$clone/$name"; done
+  cut_out "$page" "$clone.blocks"
+  printed=/dev/null
+  for block in "$clone.blocks"/*; do
     [ -f "$block" ] || continue
-    if grep -q 'shared/captures' "$block" && [ ! -d "$clone/shared/captures" ]; then
-      echo "skipped (no shared/captures): $page: $(head -1 "$block")"
-      continue
-    fi
     echo "--- $page"
-    sed 's/^/    /' "$block"
-    (cd "$clone" && bash -euo pipefail "$block" >"$block.out" 2>&1 </dev/null) || {
-      cat "$block.out"
-      echo "$page: this block failed"
-      exit 1
-    }
+    case "$block" in
+    *.text) is_shown_in "$block" "$printed" || fail ;;
+    *.python)
+      if ! grep '^import' "$block" | "$python" - 2>/dev/null; then
+        echo "skipped, a module is missing: $(grep '^import' "$block")"
+        continue
+      fi
+      printed="$block.out"
+      (cd "$clone" && "$python" "$block" >"$printed" 2>&1) || fail
+      ;;
+    *.sh)
+      sed 's/^/    /' "$block"
+      printed="$block.out"
+      (cd "$clone" && bash -euo pipefail "$block" >"$printed" 2>&1 </dev/null) || fail
+      ;;
+    esac
     ran=$((ran + 1))
   done
 done

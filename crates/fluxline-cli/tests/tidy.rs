@@ -230,3 +230,48 @@ fn every_test_that_the_failures_page_names_exists() {
     let missing = tests.iter().filter(|name| !code.contains(&format!("fn {name}()")));
     report(&missing.map(|name| format!("docs/failures.md names {name}")).collect::<Vec<_>>());
 }
+
+#[test]
+fn docs_are_at_most_100_columns_wide() {
+    let mut pages = Vec::new();
+    files(&root(), ".md", &mut pages);
+    pages.retain(|page| !page.starts_with(root().join("docs/simulation")));
+    pages.retain(|page| !page.display().to_string().contains("docs/bench"));
+    let mut problems = Vec::new();
+    for page in pages {
+        let text = fs::read_to_string(&page).expect("UTF-8 page");
+        for (number, line) in text.lines().enumerate() {
+            let is_row = line.trim_start().starts_with('|');
+            let is_output = line.starts_with("    ");
+            if line.chars().count() > COLUMNS_MAX && !is_row && !is_output {
+                problems.push(format!("{}:{}", page.display(), number + 1));
+            }
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn decisions_are_numbered_without_holes_and_exist_where_they_are_named() {
+    let folder = root().join("docs/adr");
+    let index = fs::read_to_string(folder.join("README.md")).expect("the index");
+    let mut pages = Vec::new();
+    files(&folder, ".md", &mut pages);
+    let names = pages.iter().filter_map(|page| page.file_name()?.to_str());
+    let mut names: Vec<&str> = names.filter(|name| *name != "README.md").collect();
+    names.sort_unstable();
+    let mut problems = Vec::new();
+    for (place, name) in names.iter().enumerate() {
+        if !name.starts_with(&format!("{:04}-", place + 1)) || !index.contains(&format!("({name})")) {
+            problems.push(format!("docs/adr/{name}: number {} is next, and in the index", place + 1));
+        }
+    }
+    for (file, text) in sources() {
+        for number in text.split("docs/adr/").skip(1).filter_map(|rest| rest.get(..4)) {
+            if number.chars().all(char::is_numeric) && !index.contains(&format!("[{number}]")) {
+                problems.push(format!("{file}: docs/adr/{number} is not there"));
+            }
+        }
+    }
+    report(&problems);
+}

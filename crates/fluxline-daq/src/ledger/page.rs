@@ -29,22 +29,24 @@ pub fn counters_page() -> String {
     page_section(&mut out, "Event builder", "One set per run.", BuilderCounters::ROWS);
     page_section(&mut out, "Host", "All traffic of the host during the run.", HostCounters::ROWS);
     outcome_section(&mut out);
-    out.push_str("\n## Laws\n\nChecked at the end of every run, and stored in run.json.\n\n");
+    law_section(&mut out);
+    out
+}
+
+fn law_section(out: &mut String) {
+    out.push_str(
+        "\n## Laws\n\nChecked at the end of every run, and stored in run.json.\n\n\
+         | law | counters | checked |\n| --- | --- | --- |\n",
+    );
     for law in LAWS {
         let when = match law.needs {
-            Needs::Nothing => "",
-            Needs::Truth => " (where an emulator says what it sent)",
-            Needs::RemoteWrites => " (where peers write into memory)",
+            Needs::Nothing => "always",
+            Needs::Truth => "where an emulator says what it sent",
+            Needs::RemoteWrites => "where peers write into memory",
         };
-        let _ = writeln!(
-            out,
-            "* {}{when}: `{}` = `{}`",
-            law.name,
-            law.left.join(" + "),
-            law.right.join(" + ")
-        );
+        let (left, right) = (law.left.join(" + "), law.right.join(" + "));
+        let _ = writeln!(out, "| {} | `{left}` = `{right}` | {when} |", law.name);
     }
-    out
 }
 
 fn outcome_section(out: &mut String) {

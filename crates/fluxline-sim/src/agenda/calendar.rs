@@ -4,7 +4,7 @@
 //! A day is 2^shift ps long; the days ahead form a ring. What is due on a day that is open already
 //! waits in a small heap beside it, what lies beyond the ring in another one: with any delays at
 //! all the calendar is as good as a heap, and with those that models have, it is 1.6 to 60
-//! times as fast (`benches/agenda.rs`, ADR 0013). The length of a day follows the traffic; it never
+//! times as fast (`benches/agenda.rs`, ADR 0012). The length of a day follows the traffic; it never
 //! changes the order, which is that of (time, number) alone.
 
 use std::collections::BinaryHeap;

@@ -4,7 +4,7 @@
 //! To a Rust compiler a plain access that races with a write has no meaning. These accesses have
 //! one: words go by relaxed atomics, and longer copies by the C library's `memcpy`, called through
 //! a pointer whose value the compiler cannot know, so that it can neither repeat nor split nor
-//! remove the copy. Nothing here makes a reference to shared bytes. Why: docs/adr/0022.
+//! remove the copy. Nothing here makes a reference to shared bytes. Why: docs/adr/0016.
 
 use std::ffi::c_void;
 use std::ptr;

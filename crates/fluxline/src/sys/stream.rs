@@ -1,4 +1,4 @@
-//! Large copies past the cache, where that is faster: docs/adr/0012, benches/copy.rs.
+//! Large copies past the cache, where that is faster: docs/adr/0011, benches/copy.rs.
 
 /// From so many bytes on a copy goes past the cache \[byte\]. Below, it would take a window that is
 /// used again out of the caches where its reader finds it. Source: benches/copy.rs.

@@ -3,7 +3,7 @@
 //! The kernel lets go of the lock when the last descriptor of that open file is closed: by the
 //! side's end, or with its process, whatever killed it, and after the process's last store. So a
 //! claim needs no owner's number that another process could get later, no heartbeat, and no steps
-//! in which its taker can die. Why no word of the ring: docs/adr/0023. Tests without files have
+//! in which its taker can die. Why no word of the ring: docs/adr/0017. Tests without files have
 //! claim_memory.rs instead.
 
 use std::fs::File;

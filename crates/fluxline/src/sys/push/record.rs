@@ -10,7 +10,7 @@ const WORD: usize = 8;
 ///
 /// The producer's process can write these bytes at any time, by a defect or on purpose. So a record
 /// is no `&[u8]`: bytes are copied out, and checked in the copy. A record that changes while it is
-/// copied arrives as a mixture of bytes, and does no other harm. Why: docs/adr/0022.
+/// copied arrives as a mixture of bytes, and does no other harm. Why: docs/adr/0016.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     map: &'a SharedMap,
