@@ -13,13 +13,14 @@ use fluxline_proto::fabric::{
     RemoteId, Rights, Slice, Status, Work,
 };
 
+use super::address::MAIL_AT;
 use super::endpoint::{Check, Endpoint, Import, Phase, QUEUE_MAX, Receive};
+use super::entry::Entry;
 use super::interrupt::{self, Condition, Told};
 use super::message::{Message, SLOTS};
 use super::mover::{Action, Job, Mover};
 use super::requester::Repeat;
-use super::space::{MAIL_AT, NodeSpace};
-use super::world::Entry;
+use super::space::NodeSpace;
 use crate::host::Host;
 use crate::sci::NodeId;
 use crate::{Agenda, Duration, Instant};

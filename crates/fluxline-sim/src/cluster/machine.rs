@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::address::{CREDIT_AT, REGISTERS_AT};
 use super::driver::{Driver, Hands};
+use super::entry::{Entry, PROBE_EVERY};
 use super::interrupt::{InterruptCounts, Lines, Told};
 use super::mover::Mover;
 use super::requester;
 use super::requester::{Repeat, Request, Requester, RequesterCounts, Ticket, Times};
 use super::responder::{Responder, ResponderCounts};
-use super::space::{CREDIT_AT, NodeSpace, REGISTERS_AT};
+use super::space::NodeSpace;
 use super::wire::{Queue, Sent, Wire};
-use super::world::{Entry, PROBE_EVERY};
 use crate::host::{self, Host, Incoming, Out, Outcome, Report};
 use crate::sci::{Command, NodeId, Packet, Status};
 use crate::{Agenda, Instant};

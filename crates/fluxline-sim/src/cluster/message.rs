@@ -5,7 +5,7 @@
 //! a block that comes late, twice or out of order does no harm: the slots are read in the order of
 //! numbers.
 
-use crate::cluster::space::Wide;
+use crate::cluster::address::AddressRange;
 
 /// Bytes of a block: one write64.
 pub const BLOCK_BYTES: usize = 64;
@@ -34,11 +34,11 @@ pub enum Message {
     /// Asks for a region; `number` comes back.
     Import { endpoint: u32, number: u32, key: u64, name: String },
     /// Answers: a verdict, and where the region lies.
-    Imported { endpoint: u32, number: u32, verdict: Verdict, region: Wide },
+    Imported { endpoint: u32, number: u32, verdict: Verdict, region: AddressRange },
     /// A put with notify is in place, at this address.
-    Notify { endpoint: u32, place: Wide, value: u32 },
+    Notify { endpoint: u32, place: AddressRange, value: u32 },
     /// A buffer for one message of the receiver's program lies there.
-    Buffer { endpoint: u32, place: Wide },
+    Buffer { endpoint: u32, place: AddressRange },
     /// The buffer that came first holds so much of a message of so many bytes; `withdrawn`: it
     /// could not be written.
     Filled { endpoint: u32, bytes: u64, of: u64, withdrawn: bool },
@@ -71,7 +71,7 @@ impl Pen {
         self.0.extend(value.to_le_bytes());
         self
     }
-    fn wide(self, place: Wide) -> Pen {
+    fn wide(self, place: AddressRange) -> Pen {
         self.long(place.offset).long(place.bytes)
     }
 }
@@ -94,8 +94,8 @@ impl Eye<'_> {
     fn long(&mut self) -> Option<u64> {
         self.take().map(u64::from_le_bytes)
     }
-    fn wide(&mut self) -> Option<Wide> {
-        Some(Wide { offset: self.long()?, bytes: self.long()? })
+    fn wide(&mut self) -> Option<AddressRange> {
+        Some(AddressRange { offset: self.long()?, bytes: self.long()? })
     }
 }
 
@@ -236,10 +236,10 @@ pub struct OutsideMailbox;
 #[cfg(test)]
 mod tests {
     use super::{BLOCK_BYTES, Mailbox, Message, SLOT_BYTES, SLOTS, Verdict};
-    use crate::cluster::space::Wide;
+    use crate::cluster::address::AddressRange;
 
     fn messages() -> Vec<Message> {
-        let place = Wide { offset: 1 << 47, bytes: u64::MAX };
+        let place = AddressRange { offset: 1 << 47, bytes: u64::MAX };
         vec![
             Message::Connect { endpoint: u32::MAX, reliable: true },
             Message::Accept { endpoint: 1, own: 2 },
@@ -256,7 +256,7 @@ mod tests {
                 endpoint: 7,
                 number: 8,
                 verdict: Verdict::WrongKey,
-                region: Wide::default(),
+                region: AddressRange::default(),
             },
             Message::Notify { endpoint: 9, place, value: u32::MAX },
             Message::Buffer { endpoint: 10, place },

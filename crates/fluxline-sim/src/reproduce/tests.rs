@@ -2,10 +2,11 @@
 
 use std::sync::OnceLock;
 
+use super::all;
+use super::figure::{Fact, Figure, Kind};
 use super::pair::Pair;
 use super::scinet::{stand_a, stand_b};
 use super::wire::{FixedLink, Link, link_lc1, link_lc2};
-use super::{Fact, Figure, Kind, all};
 use crate::host::{Call, preset};
 use crate::sci::{self, NodeId};
 use crate::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! Trams (TU Chemnitz, 1999): stores against DMA from user level and through the kernel, on two
 //! Pentium IIs with D310 cards.
 
+use super::figure::{Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use super::pair::{BadStand, Pair};
 use super::wire::link_lc2;
-use super::{Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use crate::Duration;
 use crate::host::{Call, Descriptor, Direction, Level, Notice, Tag, preset};
 use crate::sci::NodeId;

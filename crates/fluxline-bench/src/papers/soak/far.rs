@@ -7,7 +7,7 @@ use fluxline_proto::fabric::{Completion, EndpointId, Fabric, Local, Operation, W
 use serde_json::Value;
 
 use super::near::{END, HELLO, MESSAGE_ANSWER, READY};
-use super::{Account, Ledger, MESSAGE_BYTES, Slice, WORD_BEFORE_END};
+use super::slice::{self, Account, Ledger, MESSAGE_BYTES, Slice, WORD_BEFORE_END};
 use crate::Error;
 use crate::role::{Role, Site, Step};
 
@@ -57,7 +57,7 @@ impl Witness {
     /// Returns true if the bytes read are those of that number.
     fn is_whole(&mut self, number: u64, from: usize) -> bool {
         let bytes = (self.scratch.len() - from) as u64;
-        super::fill(&mut self.expected, self.slice.seed, number, bytes);
+        slice::fill(&mut self.expected, self.slice.seed, number, bytes);
         let is_whole = self.scratch[from..] == self.expected[..];
         self.ledger.damaged += u64::from(!is_whole);
         is_whole
@@ -147,7 +147,7 @@ impl Witness {
 
 impl Role for Witness {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        super::check_room(site)?;
+        slice::check_room(site)?;
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
@@ -163,7 +163,7 @@ impl Role for Witness {
     }
 
     fn outcome(&mut self) -> Value {
-        let resident_bytes = super::resident_bytes();
+        let resident_bytes = slice::resident_bytes();
         let account = Account { ledger: self.ledger, resident_bytes, ..Account::default() };
         serde_json::to_value(account).unwrap_or_default()
     }

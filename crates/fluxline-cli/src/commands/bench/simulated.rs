@@ -10,7 +10,7 @@ use fluxline_proto::fabric::Fabric;
 use fluxline_sim::cluster::Cluster;
 use serde_json::json;
 
-use super::measure::Session;
+use super::session::Session;
 use crate::inform;
 use crate::progress;
 

@@ -5,9 +5,9 @@ use fluxline_proto::fabric::{
 };
 
 use super::{Driver, ENDPOINTS_MAX, Hands, Then};
+use crate::cluster::address::{AddressRange, MAIL_AT};
 use crate::cluster::endpoint::{Endpoint, Phase};
 use crate::cluster::message::{MAILBOX_BYTES, Message, SLOT_BYTES, SLOTS, Verdict};
-use crate::cluster::space::{MAIL_AT, Wide};
 use crate::sci::NodeId;
 
 /// Where a source's message with this number lies in a mailbox, as an address.
@@ -106,7 +106,7 @@ impl Driver {
     ) {
         let end = &mut self.endpoints[endpoint.0 as usize];
         let (peer, other) = (end.peer, end.other);
-        let nowhere = Wide::default();
+        let nowhere = AddressRange::default();
         let (verdict, region) = match hands.space.exported(name) {
             None => (Verdict::NoSuchRegion, nowhere),
             Some(id) => {
@@ -115,7 +115,8 @@ impl Driver {
                 match grant.filter(|grant| grant.key == key).zip(found) {
                     None => (Verdict::WrongKey, nowhere),
                     Some((grant, region)) => {
-                        let place = Wide { offset: region.base, bytes: region.words.bytes() };
+                        let place =
+                            AddressRange { offset: region.base, bytes: region.words.bytes() };
                         hands.space.grant(peer, id);
                         end.granted.push(id);
                         (Verdict::Granted { rights: bits(grant.rights) }, place)
@@ -127,7 +128,13 @@ impl Driver {
         self.send(hands, peer, answer, Then::Nothing);
     }
 
-    fn import_decided(&mut self, endpoint: EndpointId, number: u32, verdict: Verdict, at: Wide) {
+    fn import_decided(
+        &mut self,
+        endpoint: EndpointId,
+        number: u32,
+        verdict: Verdict,
+        at: AddressRange,
+    ) {
         let remote = RemoteId(number);
         let import = self.imports.get_mut(number as usize);
         let Some(import) = import.filter(|import| import.endpoint == endpoint) else { return };
@@ -142,7 +149,13 @@ impl Driver {
         self.tell(Completion::Imported { remote, status, bytes });
     }
 
-    fn notified(&mut self, hands: &mut Hands<'_>, endpoint: EndpointId, place: Wide, value: u32) {
+    fn notified(
+        &mut self,
+        hands: &mut Hands<'_>,
+        endpoint: EndpointId,
+        place: AddressRange,
+        value: u32,
+    ) {
         if let Some((region, offset)) = Driver::region_at(hands.space, place.offset) {
             let bytes = place.bytes;
             self.tell(Completion::Notified { endpoint, region, offset, bytes, value });

@@ -8,11 +8,11 @@ use fluxline_proto::fabric::{Completion, EndpointId, Level, Reliability, Status}
 use super::{Driver, Hands, Purpose, Then};
 use crate::Duration;
 use crate::cluster::endpoint::{Act, Queued, Running};
+use crate::cluster::entry::Entry;
 use crate::cluster::interrupt::{Told, TriggerError};
 use crate::cluster::message::Message;
 use crate::cluster::mover::{Action, Failure, Moved};
 use crate::cluster::requester::Repeat;
-use crate::cluster::world::Entry;
 use crate::sci;
 
 /// A message for which no buffer came for so long completes as [`Status::NoBuffer`]. A choice,
@@ -144,7 +144,7 @@ impl Driver {
         &mut self,
         hands: &mut Hands<'_>,
         endpoint: EndpointId,
-        place: crate::cluster::space::Wide,
+        place: crate::cluster::address::AddressRange,
         notify: Option<u32>,
     ) {
         let end = &self.endpoints[endpoint.0 as usize];

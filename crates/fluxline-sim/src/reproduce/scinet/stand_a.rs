@@ -4,9 +4,9 @@
 //! the maximum at 64 B (figure 7). Read here as: figure 8 times one block; figure 7 a queue of
 //! blocks, whose set-up is paid once (an assumption of ours).
 
+use super::super::figure::{Axis, Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use super::super::pair::{BadStand, Pair};
 use super::super::wire::link_lc1;
-use super::super::{Axis, Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use crate::host::{Call, Descriptor, Direction, Level, Notice, preset};
 use crate::sci::NodeId;
 

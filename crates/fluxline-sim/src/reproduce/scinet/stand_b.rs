@@ -4,9 +4,9 @@
 //! stream waits for its own response before it can be written again, and n streams need n times 64
 //! B.
 
+use super::super::figure::{Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use super::super::pair::{BadStand, Pair};
 use super::super::wire::link_lc1;
-use super::super::{Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use crate::host::{Call, Outcome, preset};
 use crate::sci::{NodeId, Status};
 
