@@ -1,5 +1,7 @@
 //! The map of one node's 48-bit address space.
 
+use crate::sci::NodeId;
+
 /// Where the first region lies: above the 4 GiB that a 32-bit bus addresses. A choice.
 pub const REGIONS_AT: u64 = 1 << 32;
 /// Regions begin at pages. Source: the smallest page of the cards' address translation.
@@ -22,4 +24,13 @@ pub struct AddressRange {
     pub offset: u64,
     /// How long it is \[byte\].
     pub bytes: u64,
+}
+
+/// An address of another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteAddress {
+    /// The node.
+    pub node: NodeId,
+    /// The offset in its address space \[byte\].
+    pub offset: u64,
 }

@@ -195,6 +195,17 @@ impl Default for Mailbox {
     }
 }
 
+/// The result of looking into a mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The next message is not complete.
+    Nothing,
+    /// The next message made no sense, and is skipped.
+    Unreadable,
+    /// The next message.
+    Message(Message),
+}
+
 impl Mailbox {
     /// A block came. Errors: it is not inside, or not a block.
     pub fn write(&mut self, at: usize, data: &[u8]) -> Result<(), OutsideMailbox> {
@@ -204,14 +215,14 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Takes the next message, once all its blocks are there. One that makes no sense is skipped.
-    pub fn take(&mut self) -> Option<Option<Message>> {
+    /// Takes the next message, once all its blocks are there.
+    pub fn take(&mut self) -> Taken {
         let slot = self.next % SLOTS;
         let blocks = &self.slots[slot as usize * SLOT_BYTES..][..SLOT_BYTES];
         let numbered = |block: &[u8]| block[TEXT_BYTES..][..4] == self.next.to_le_bytes();
         let count = usize::from(blocks[TEXT_BYTES + 4]).clamp(1, SLOT_BLOCKS);
         if !blocks.chunks(BLOCK_BYTES).take(count).all(numbered) {
-            return None;
+            return Taken::Nothing;
         }
         let text: Vec<u8> = blocks
             .chunks(BLOCK_BYTES)
@@ -219,7 +230,7 @@ impl Mailbox {
             .flat_map(|of| of[..TEXT_BYTES].to_vec())
             .collect();
         self.next = self.next.wrapping_add(1);
-        Some(Message::read(&text))
+        Message::read(&text).map_or(Taken::Unreadable, Taken::Message)
     }
 
     /// Messages read so far.
@@ -235,7 +246,7 @@ pub struct OutsideMailbox;
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCK_BYTES, Mailbox, Message, SLOT_BYTES, SLOTS, Verdict};
+    use super::{BLOCK_BYTES, Mailbox, Message, SLOT_BYTES, SLOTS, Taken, Verdict};
     use crate::cluster::address::AddressRange;
 
     fn messages() -> Vec<Message> {
@@ -284,10 +295,14 @@ mod tests {
             let mut mailbox = Mailbox::default();
             for (number, message) in (1..).zip(&all).skip(1) {
                 write(&mut mailbox, message, number, backwards);
-                assert_eq!(mailbox.take(), None, "the first has not come");
+                assert_eq!(mailbox.take(), Taken::Nothing, "the first has not come");
             }
             write(&mut mailbox, &all[0], 1, backwards);
-            let read: Vec<Message> = std::iter::from_fn(|| mailbox.take()).flatten().collect();
+            let next = || match mailbox.take() {
+                Taken::Message(message) => Some(message),
+                Taken::Nothing | Taken::Unreadable => None,
+            };
+            let read: Vec<Message> = std::iter::from_fn(next).collect();
             assert_eq!(read, all);
             assert_eq!(mailbox.read(), all.len() as u32);
         }
@@ -299,11 +314,11 @@ mod tests {
         let import = &messages()[4];
         let blocks = import.blocks(1);
         mailbox.write(SLOT_BYTES, &blocks[..BLOCK_BYTES]).expect("a block");
-        assert_eq!(mailbox.take(), None, "its second block has not come");
+        assert_eq!(mailbox.take(), Taken::Nothing, "its second block has not come");
         write(&mut mailbox, import, 1, false);
-        assert_eq!(mailbox.take(), Some(Some(import.clone())));
+        assert_eq!(mailbox.take(), Taken::Message(import.clone()));
         write(&mut mailbox, import, 1, false);
-        assert_eq!(mailbox.take(), None, "it was read");
+        assert_eq!(mailbox.take(), Taken::Nothing, "it was read");
     }
 
     #[test]
@@ -315,7 +330,7 @@ mod tests {
         let mut nonsense = Message::Refuse { endpoint: 0 }.blocks(1);
         nonsense[0] = 99;
         mailbox.write(SLOT_BYTES, &nonsense).expect("a block");
-        assert_eq!(mailbox.take(), Some(None));
+        assert_eq!(mailbox.take(), Taken::Unreadable);
         assert_eq!(mailbox.read(), 1);
     }
 }

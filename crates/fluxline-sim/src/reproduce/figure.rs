@@ -1,5 +1,7 @@
 //! Figures: curves of a model, and the statements of a paper beside them.
 
+use std::ops::RangeInclusive;
+
 /// Largest deviation of a number that counts as held.
 pub const TOLERANCE: f64 = 0.10;
 
@@ -38,7 +40,7 @@ pub struct Fact {
     /// What is stated, with its unit.
     pub text: &'static str,
     /// The paper's number: least and most.
-    pub paper: (f64, f64),
+    pub paper: RangeInclusive<f64>,
     /// The model's number.
     pub model: f64,
     /// How far the model is outside the paper's range, as a fraction of the nearer end.
@@ -74,8 +76,8 @@ pub struct Figure {
 impl Fact {
     /// A number.
     #[must_use]
-    pub fn number(text: &'static str, paper: (f64, f64), model: f64) -> Fact {
-        let deviation = deviation(paper, model);
+    pub fn number(text: &'static str, paper: RangeInclusive<f64>, model: f64) -> Fact {
+        let deviation = deviation(&paper, model);
         let holds = deviation.abs() <= TOLERANCE;
         let kind = Kind::Number;
         Fact { text, paper, model, deviation, kind, holds, calibrated: false, x: None }
@@ -83,9 +85,9 @@ impl Fact {
 
     /// A shape: the text says what number decides, `paper` between which ends it must lie.
     #[must_use]
-    pub fn shape(text: &'static str, paper: (f64, f64), model: f64) -> Fact {
-        let holds = (paper.0..=paper.1).contains(&model);
-        let deviation = deviation(paper, model);
+    pub fn shape(text: &'static str, paper: RangeInclusive<f64>, model: f64) -> Fact {
+        let holds = paper.contains(&model);
+        let deviation = deviation(&paper, model);
         let kind = Kind::Shape;
         Fact { text, paper, model, deviation, kind, holds, calibrated: false, x: None }
     }
@@ -104,8 +106,8 @@ impl Fact {
 }
 
 /// How far `model` is outside a range, as a fraction of the nearer end; inside: 0.
-fn deviation(paper: (f64, f64), model: f64) -> f64 {
-    let near = model.clamp(paper.0, paper.1);
+fn deviation(paper: &RangeInclusive<f64>, model: f64) -> f64 {
+    let near = model.clamp(*paper.start(), *paper.end());
     if near == 0.0 { model } else { (model - near) / near }
 }
 
@@ -135,7 +137,7 @@ impl Figure {
     /// The paper's numbers that are points of the figure, by x; both ends of a range.
     #[must_use]
     pub fn published(&self) -> Vec<(f64, f64)> {
-        let of = |fact: &Fact| fact.x.map(|x| [(x, fact.paper.0), (x, fact.paper.1)]);
+        let of = |fact: &Fact| fact.x.map(|x| [(x, *fact.paper.start()), (x, *fact.paper.end())]);
         let mut points: Vec<(f64, f64)> = self.facts.iter().filter_map(of).flatten().collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
         points.dedup();

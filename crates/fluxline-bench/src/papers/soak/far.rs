@@ -28,6 +28,13 @@ pub struct Witness {
     expected: Vec<u8>,
 }
 
+/// The bytes of a put, in this end's arena.
+#[derive(Clone, Copy)]
+struct Put {
+    offset: u64,
+    bytes: u64,
+}
+
 impl Witness {
     /// Makes the far end of a slice.
     pub fn new(slice: Slice) -> Witness {
@@ -63,12 +70,12 @@ impl Witness {
         is_whole
     }
 
-    fn put(&mut self, site: &Site, number: u32, at: (u64, u64)) -> Result<(), Error> {
-        self.scratch.resize(at.1 as usize, 0);
-        site.memory.read(at.0, &mut self.scratch)?;
+    fn put(&mut self, site: &Site, number: u32, put: Put) -> Result<(), Error> {
+        self.scratch.resize(put.bytes as usize, 0);
+        site.memory.read(put.offset, &mut self.scratch)?;
         let is_whole = self.is_whole(u64::from(number), 0);
         self.ledger.puts += 1;
-        self.ledger.put_bytes += at.1;
+        self.ledger.put_bytes += put.bytes;
         self.owed.push_back(number << 1 | u32::from(is_whole));
         Ok(())
     }
@@ -104,7 +111,7 @@ impl Witness {
         match *what {
             Completion::Notified { value, offset, bytes, .. } => match site.noticed(value) {
                 Some(HELLO) => self.prepare(site, fabric),
-                Some(number) => self.put(site, number, (offset, bytes)),
+                Some(number) => self.put(site, number, Put { offset, bytes }),
                 None => Ok(()),
             },
             Completion::Done { operation: Operation::Receive, value, .. } => {

@@ -17,6 +17,17 @@ pub fn mail_offset(source: NodeId, number: u32) -> u64 {
     MAIL_AT + u64::from(source.0) * MAILBOX_BYTES as u64 + slot
 }
 
+/// A receive buffer that the peer has written.
+#[derive(Clone, Copy, Debug)]
+struct Filled {
+    /// Bytes in the buffer.
+    bytes: u64,
+    /// Bytes of the message.
+    of: u64,
+    /// True: the buffer could not be written.
+    is_withdrawn: bool,
+}
+
 impl Driver {
     /// Acts on what the driver of `source` says; what does not fit is ignored.
     pub fn message(&mut self, hands: &mut Hands<'_>, source: NodeId, message: Message) {
@@ -62,7 +73,8 @@ impl Driver {
             }
             Message::Filled { endpoint, bytes, of, withdrawn } => {
                 if let Some(endpoint) = known(self, endpoint) {
-                    self.filled(hands, endpoint, (bytes, of), withdrawn);
+                    let filled = Filled { bytes, of, is_withdrawn: withdrawn };
+                    self.filled(hands, endpoint, filled);
                 }
             }
         }
@@ -162,17 +174,12 @@ impl Driver {
         }
     }
 
-    fn filled(
-        &mut self,
-        hands: &mut Hands<'_>,
-        endpoint: EndpointId,
-        (bytes, of): (u64, u64),
-        withdrawn: bool,
-    ) {
+    fn filled(&mut self, hands: &mut Hands<'_>, endpoint: EndpointId, filled: Filled) {
+        let Filled { bytes, of, is_withdrawn } = filled;
         let end = &mut self.endpoints[endpoint.0 as usize];
         let Some(receive) = end.receives.pop_front() else { return };
         hands.space.close_buffer(end.peer, receive.place);
-        let gone = withdrawn || hands.space.region(receive.into.region).is_err();
+        let gone = is_withdrawn || hands.space.region(receive.into.region).is_err();
         let (status, value) = match gone {
             true => (Status::Withdrawn, 0),
             false if of > bytes => (Status::TooLong, bytes),
