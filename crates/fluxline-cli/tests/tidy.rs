@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/imports.rs"]
+mod imports;
+
 /// Longest line \[column\].
 const COLUMNS_MAX: usize = 100;
 /// Longest function, tests not counted \[line\], unless it is listed in tidy/long-functions.txt.
