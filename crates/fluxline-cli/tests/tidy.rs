@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/imports.rs"]
+mod imports;
+
 /// Longest line \[column\].
 const COLUMNS_MAX: usize = 100;
 /// Longest function, tests not counted \[line\], unless it is listed in tidy/long-functions.txt.
@@ -262,8 +265,10 @@ fn decisions_are_numbered_without_holes_and_exist_where_they_are_named() {
     names.sort_unstable();
     let mut problems = Vec::new();
     for (place, name) in names.iter().enumerate() {
-        if !name.starts_with(&format!("{:04}-", place + 1)) || !index.contains(&format!("({name})")) {
-            problems.push(format!("docs/adr/{name}: number {} is next, and in the index", place + 1));
+        if !name.starts_with(&format!("{:04}-", place + 1)) || !index.contains(&format!("({name})"))
+        {
+            problems
+                .push(format!("docs/adr/{name}: number {} is next, and in the index", place + 1));
         }
     }
     for (file, text) in sources() {

@@ -4,7 +4,7 @@ use fluxline_core::Moment;
 use fluxline_core::fabric::Fabric;
 
 use super::Cluster;
-use super::node::{instant, moment};
+use super::moments::{instant, moment};
 use crate::Duration;
 
 /// What a program that has been looked at wants next.

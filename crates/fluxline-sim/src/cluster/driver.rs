@@ -13,13 +13,14 @@ use fluxline_core::fabric::{
     RemoteId, Rights, Slice, Status, Work,
 };
 
+use super::address::{MAIL_AT, RemoteAddress};
 use super::endpoint::{Check, Endpoint, Import, Phase, QUEUE_MAX, Receive};
+use super::entry::Entry;
 use super::interrupt::{self, Condition, InterruptReport};
 use super::message::{Message, SLOTS};
 use super::mover::{Action, Job, Mover};
 use super::requester::Repeat;
-use super::space::{MAIL_AT, NodeSpace};
-use super::world::Entry;
+use super::space::NodeSpace;
 use crate::host::Host;
 use crate::sci::NodeId;
 use crate::{Agenda, Duration, Instant};
@@ -348,7 +349,7 @@ impl Driver {
             let offset = mail_offset(self.id, number);
             let action = Action::Write(message.blocks(number));
             let purpose = Purpose::Message(peer, number, then);
-            self.submit(hands, purpose, (peer, offset), action, Repeat::Yes);
+            self.submit(hands, purpose, RemoteAddress { node: peer, offset }, action, Repeat::Yes);
         }
     }
 
@@ -357,14 +358,14 @@ impl Driver {
         &mut self,
         hands: &mut Hands<'_>,
         purpose: Purpose,
-        (to, offset): (NodeId, u64),
+        at: RemoteAddress,
         action: Action,
         repeat: Repeat,
     ) -> u64 {
         let number = self.next_job;
         self.next_job += 1;
         self.jobs.insert(number, purpose);
-        let job = Job { number, to, offset, action, repeat };
+        let job = Job { number, to: at.node, offset: at.offset, action, repeat };
         hands.mover.submit(job, hands.host, hands.agenda);
         number
     }
@@ -381,7 +382,7 @@ impl Driver {
             Condition::Always => Action::Write(vec![1, 0, 0, 0]),
             Condition::WhenNull => Action::FetchAdd(1),
         };
-        let at = (to, interrupt::offset_of(number, condition));
+        let at = RemoteAddress { node: to, offset: interrupt::offset_of(number, condition) };
         self.submit(hands, Purpose::Trigger, at, action, Repeat::Yes)
     }
 

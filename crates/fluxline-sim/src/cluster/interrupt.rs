@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::space::INTERRUPTS_AT;
+use super::address::INTERRUPTS_AT;
 use crate::sci::Status;
 use crate::sci::packet::Lock;
 

@@ -151,7 +151,10 @@ impl Wire {
         E: From<plain_link::Entry> + From<link::Entry>,
     {
         match self {
-            Wire::Plain(link) => link.take(node, queue),
+            Wire::Plain(link) => match queue {
+                Queue::Requests => link.take_request(node),
+                Queue::Responses => link.take_response(node),
+            },
             Wire::Network(network) => match queue {
                 Queue::Requests => network.take_request(index(node), agenda),
                 Queue::Responses => network.take_response(index(node), agenda),

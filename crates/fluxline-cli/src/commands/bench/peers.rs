@@ -11,7 +11,7 @@ use fluxline_bench::{Error, host, page};
 use fluxline_doctor::Through;
 use serde_json::{Value, json};
 
-use super::{measure, report};
+use super::{report, session};
 use crate::arguments::BenchArguments;
 use crate::commands::print_json;
 use crate::failure::Failure;
@@ -76,7 +76,7 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     let plan = Plan { rounds, seed: arguments.seed, ..Plan::new(quick) };
     // Peers are measured over memory and over loopback; loopback has more limits.
     let near = host::describe(Some(&Through::Loopback));
-    let mut report = super::begin("peers", &plan, json!({ "near": near }));
+    let mut report = session::begin("peers", &plan, json!({ "near": near }));
     report.environment["peers"] = presences;
     let [here, there] = cores;
     let pinned =
@@ -155,7 +155,7 @@ fn finish(
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
     if let Err(error) = ended {
-        return Err(measure::kept(measure::failure(&error), &place));
+        return Err(session::kept(session::failure(&error), &place));
     }
     if json {
         print_json(&report::document(&report)?);

@@ -7,12 +7,13 @@ use fluxline_core::fabric::{Completion, EndpointId, Level, Reliability, Status};
 
 use super::{Driver, Hands, Purpose, Then};
 use crate::Duration;
+use crate::cluster::address::{AddressRange, RemoteAddress};
 use crate::cluster::endpoint::{Act, Queued, Running};
+use crate::cluster::entry::Entry;
 use crate::cluster::interrupt::{InterruptReport, TriggerError};
 use crate::cluster::message::Message;
 use crate::cluster::mover::{Action, Failure, Moved};
 use crate::cluster::requester::Repeat;
-use crate::cluster::world::Entry;
 use crate::sci;
 
 /// A message for which no buffer came for so long completes as [`Status::NoBuffer`]. A choice,
@@ -82,7 +83,13 @@ impl Driver {
             }
         };
         let repeat = self.repeat(endpoint);
-        Begun::Under(self.submit(hands, Purpose::Work(endpoint), (peer, offset), action, repeat))
+        Begun::Under(self.submit(
+            hands,
+            Purpose::Work(endpoint),
+            RemoteAddress { node: peer, offset },
+            action,
+            repeat,
+        ))
     }
 
     fn repeat(&self, endpoint: EndpointId) -> Repeat {
@@ -111,7 +118,8 @@ impl Driver {
                 Begun::Under(0)
             }
             Ok(bytes) => {
-                let (to, action) = ((end.peer, buffer.offset), Action::Write(bytes));
+                let to = RemoteAddress { node: end.peer, offset: buffer.offset };
+                let action = Action::Write(bytes);
                 Begun::Under(self.submit(hands, Purpose::Work(endpoint), to, action, repeat))
             }
         }
@@ -144,7 +152,7 @@ impl Driver {
         &mut self,
         hands: &mut Hands<'_>,
         endpoint: EndpointId,
-        place: crate::cluster::space::Wide,
+        place: AddressRange,
         notify: Option<u32>,
     ) {
         let end = &self.endpoints[endpoint.0 as usize];

@@ -9,8 +9,10 @@ use std::collections::VecDeque;
 use hashbrown::HashMap;
 
 use super::cache::Progress;
-use super::line::{Answer, CacheId, CacheState, Line, Operation, Request};
-use super::memory::{MemoryLine, MemoryState};
+use super::line::{CacheState, Line, Operation};
+use super::memory::MemoryLine;
+use super::message::MemoryState;
+use super::message::{Answer, CacheId, Request};
 use super::respond::Mistake;
 
 /// What a cache has on the way: it sends one request at a time.
@@ -353,7 +355,8 @@ fn permutations(taken: &mut Vec<CacheId>, count: CacheId, into: &mut Vec<Vec<Cac
 
 /// Other numbers for the caches, wherever they are named.
 mod rename {
-    use super::super::line::{Answer, CacheCommand, CacheId, Line, Phase, Request};
+    use super::super::line::{Line, Phase};
+    use super::super::message::{Answer, CacheCommand, CacheId, Request};
     use super::Message;
 
     pub fn line(line: &Line<u8>, new: impl Fn(CacheId) -> CacheId + Copy) -> Line<u8> {

@@ -12,7 +12,7 @@ use fluxline_core::fabric::Fabric;
 
 use super::STALL_LIMIT;
 use crate::control::{Channel, Message};
-use crate::role::{Joining, Role, Side, Site, Step};
+use crate::role::{JoinConfig, Joining, Role, Site, Step};
 use crate::{Error, Stop};
 
 /// Fruitless steps between two looks at the control connection, the time and the user: some
@@ -20,12 +20,12 @@ use crate::{Error, Stop};
 const LOOK_STEPS: u32 = 1 << 13;
 
 /// A node on the link, joined to the other side's.
-pub struct Player {
+pub struct Runner {
     fabric: Box<dyn Fabric>,
     site: Site,
 }
 
-/// What a player looks at while nothing arrives.
+/// What a runner looks at while nothing arrives.
 pub struct Watch<'a> {
     channel: &'a mut Channel,
     stop: &'a Stop,
@@ -76,17 +76,26 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Player {
+/// One trial of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial<'a> {
+    /// Its kind.
+    pub name: &'a str,
+    /// Its number.
+    pub number: u8,
+}
+
+impl Runner {
     /// Joins a node to the other side's, which does the same.
     pub fn join(
         mut fabric: Box<dyn Fabric>,
         mut joining: Joining,
         mut watch: Watch<'_>,
-    ) -> Result<Player, Error> {
+    ) -> Result<Runner, Error> {
         loop {
             let now = clock::monotonic();
             if let Some(site) = joining.step(&mut *fabric, now)? {
-                return Ok(Player { fabric, site });
+                return Ok(Runner { fabric, site });
             }
             watch.idle("finding the other side on the link", now)?;
         }
@@ -98,13 +107,13 @@ impl Player {
     }
 
     /// Steps a role until it is done.
-    pub fn play(
+    pub fn run(
         &mut self,
-        (name, number): (&str, u8),
+        trial: Trial<'_>,
         role: &mut dyn Role,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        self.site.number = number;
+        self.site.number = trial.number;
         loop {
             let now = clock::monotonic();
             match role.step(&self.site, &mut *self.fabric, now)? {
@@ -112,15 +121,15 @@ impl Player {
                 Step::Idle(Some(until)) if until > now => {
                     // It waits for a moment, not for the other side.
                     watch.worked();
-                    watch.idle(name, now)?;
+                    watch.idle(trial.name, now)?;
                 }
-                Step::Idle(_) => watch.idle(name, now)?,
+                Step::Idle(_) => watch.idle(trial.name, now)?,
                 Step::Done => return Ok(()),
             }
         }
     }
 
-    /// Lets the link do what it has to while no role is played: acknowledge, repeat.
+    /// Lets the link do what it has to while no role is ran: acknowledge, repeat.
     ///
     /// Errors: the other side is gone.
     pub fn tend(&mut self) -> Result<(), Error> {
@@ -156,14 +165,9 @@ impl Player {
 }
 
 /// Opens a node and begins to join.
-pub fn open(
-    url: &str,
-    side: (Side, &str),
-    half_bytes: u64,
-    key: u64,
-) -> Result<(Box<dyn Fabric>, Joining), Error> {
+pub fn open(url: &str, config: &JoinConfig<'_>) -> Result<(Box<dyn Fabric>, Joining), Error> {
     let mut fabric = node(url)?;
-    let joining = Joining::new(&mut *fabric, side, half_bytes, key)?;
+    let joining = Joining::new(&mut *fabric, config)?;
     Ok((fabric, joining))
 }
 
