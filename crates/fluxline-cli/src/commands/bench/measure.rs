@@ -14,8 +14,8 @@ use super::{report, save, simulated};
 use crate::arguments::{BenchArguments, BenchLink};
 use crate::commands::print_json;
 use crate::failure::Failure;
-use crate::run::Stop;
 use crate::{progress, say, say_text};
+use fluxline_run::Stop;
 
 /// Measures.
 pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
@@ -125,7 +125,7 @@ impl Session<'_> {
         let control = self.arguments.peer.or_else(|| self.link.link.control());
         let mut local = match control {
             Some(_) => None,
-            None => Some(Local::start(&self.stop.for_bench())?),
+            None => Some(Local::start(&fluxline_bench::Stop::on(self.stop.flag()))?),
         };
         let (control, key) = match (&local, control) {
             (Some(local), _) => (local.control, local.key.clone()),
@@ -155,7 +155,7 @@ impl Session<'_> {
             key,
             cores,
             progress: Box::new(progress::telling(&self.bar)),
-            stop: self.stop.for_bench(),
+            stop: fluxline_bench::Stop::on(self.stop.flag()),
             sender: sender(),
         })?;
         report.environment["far"] = near.far_environment().clone();

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::arguments::{BenchArguments, BenchOf};
 use crate::failure::Failure;
-use crate::run::Stop;
 use crate::say;
+use fluxline_run::Stop;
 
 /// Does what the arguments ask for.
 pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {

@@ -15,8 +15,8 @@ use super::{report, session};
 use crate::arguments::BenchArguments;
 use crate::commands::print_json;
 use crate::failure::Failure;
-use crate::run::Stop;
 use crate::{progress, say};
+use fluxline_run::Stop;
 
 /// The default number of rounds. Ours and a peer can differ beyond the noise from four rounds on.
 /// Source: `statistics::rank_sum`.
@@ -83,7 +83,7 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         format!("Ours and peers pinned alike: core {here} sends and measures, {there} answers");
     report.environment["pinned"] = pinned.into();
     let bar = progress::bar(u64::from(rounds) * agenda.steps() as u64, json);
-    let bench_stop = stop.for_bench();
+    let bench_stop = fluxline_bench::Stop::on(stop.flag());
     let mut watch = host::busy::Watch::start();
     let ended = agenda.run(rounds, &Run::new(cores, quick, &bench_stop), |what| {
         watch.look();

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::arguments::{BenchArguments, BenchLink};
 use crate::failure::Failure;
-use crate::run::Stop;
 use crate::version;
+use fluxline_run::Stop;
 
 /// One call of the program: a link and its experiments.
 pub struct Session<'a> {

@@ -30,7 +30,7 @@ pub fn on_link(session: &Session<'_>, report: &mut Report) -> Result<(), Error> 
     report.environment["pinned"] = pinned.into();
     let fabrics: [Box<dyn Fabric>; 2] = [Box::new(cluster.node(0)), Box::new(cluster.node(1))];
     let mut environment = Simulated::open(url, fabrics, "1", clock(), HALF_BYTES)?
-        .stopped_by(session.stop.for_bench())
+        .stopped_by(fluxline_bench::Stop::on(session.stop.flag()))
         .reporting(Box::new(progress::telling(&session.bar)));
     let ended = run::run(&mut environment, &plan, &session.kinds, report);
     report.environment["fingerprint"] = cluster.fingerprint().to_string().into();
