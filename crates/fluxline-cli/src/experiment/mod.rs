@@ -19,7 +19,7 @@ pub use roce::{PushRing, Roce, Sender, address};
 
 use std::path::Path;
 
-use fluxline_toml::Source as Text;
+use fluxline_toml::TomlText as Text;
 
 use crate::failure::Failure;
 use crate::formats;

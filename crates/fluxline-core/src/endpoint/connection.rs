@@ -28,7 +28,7 @@ pub(super) const ASK_AGAIN: Span = Span::from_ms(20);
 const QUESTIONS_MIN: u32 = 3;
 
 /// A region that was asked for.
-pub(super) struct Asked {
+pub(super) struct PendingImport {
     pub request: u32,
     pub remote: RemoteId,
     pub name: Name,
@@ -53,7 +53,7 @@ pub(super) struct Connection {
     pub requester: Requester,
     pub responder: Responder,
     pub granted: Vec<Granted>,
-    pub asked: VecDeque<Asked>,
+    pub asked: VecDeque<PendingImport>,
     /// A static peer's regions.
     pub remotes: Vec<StaticRemote>,
     pub counters: ConnectionCounters,
@@ -313,8 +313,8 @@ impl Connection {
 }
 
 /// Asks for regions, again where no answer came.
-fn ask<P: Port>(now: Moment, asked: &mut VecDeque<Asked>, wire: &mut Wire<'_, P>) -> usize {
-    let due = |of: &Asked| of.sent.is_none_or(|sent| now.since(sent) >= ASK_AGAIN);
+fn ask<P: Port>(now: Moment, asked: &mut VecDeque<PendingImport>, wire: &mut Wire<'_, P>) -> usize {
+    let due = |of: &PendingImport| of.sent.is_none_or(|sent| now.since(sent) >= ASK_AGAIN);
     let mut sent = 0;
     for of in asked.iter_mut().filter(|of| due(of)) {
         let setup = Setup::Import { request: of.request, key: of.key, name: of.name.as_str() };

@@ -1,7 +1,7 @@
 //! What comes back to a requester, and what that says of the frames in flight.
 
 use super::super::frames::{Refused, Selective};
-use super::super::posted::{Act, Frame, State};
+use super::super::posted::{FrameState, Request, RequestFrame};
 use super::{CompletionQueue, NOT_READY_PAUSE, Requester};
 use crate::fabric::Status;
 use crate::roce::{NakCode, Psn};
@@ -56,7 +56,7 @@ impl Requester {
         if let Some(refused) = ack.refused {
             self.refused(now, expected, refused);
         }
-        let kept = self.frames.get(expected).is_some_and(|frame| frame.state == State::Held);
+        let kept = self.frames.get(expected).is_some_and(|frame| frame.state == FrameState::Held);
         if kept && ack.refused != Some(Refused::NotReady) {
             self.make_due(expected); // it was its turn, and it is not there any more
         }
@@ -120,15 +120,15 @@ impl Requester {
     ) {
         let Some(place) = self.place_of(psn) else { return };
         let frame = self.frames[place];
-        let wanted = self.is_get(&frame) && frame.asks && frame.state != State::Arrived;
+        let wanted = self.is_get(&frame) && frame.asks && frame.state != FrameState::Arrived;
         if !wanted || bytes.len() != frame.bytes as usize {
             return;
         }
         if self.first_get() != Some(place) {
-            if frame.state != State::Early {
+            if frame.state != FrameState::Early {
                 self.early.push((psn, bytes.to_vec()));
                 self.land(place);
-                self.frames[place].state = State::Early;
+                self.frames[place].state = FrameState::Early;
             }
             return;
         }
@@ -141,8 +141,8 @@ impl Requester {
         }
     }
 
-    fn is_get(&self, frame: &Frame) -> bool {
-        matches!(self.posted[(frame.of - self.base) as usize].act, Act::Get { .. })
+    fn is_get(&self, frame: &RequestFrame) -> bool {
+        matches!(self.posted[(frame.of - self.base) as usize].request, Request::Get { .. })
     }
 
     /// The place of the first get that waits for its answer.
@@ -159,7 +159,7 @@ impl Requester {
     ) {
         let frame = self.frames[place];
         let posted = &self.posted[(frame.of - self.base) as usize];
-        let Act::Get { into: (memory, offset), .. } = &posted.act else { return };
+        let Request::Get { into: (memory, offset), .. } = &posted.request else { return };
         // The memory was checked when the get was posted, and does not shrink.
         let _ = memory.write(offset + frame.at, bytes);
         self.answered(now, place, completions);
@@ -176,8 +176,9 @@ impl Requester {
         let Some(place) = self.place_of(psn) else { return };
         let frame = self.frames[place];
         let posted = &mut self.posted[(frame.of - self.base) as usize];
-        let atomic = matches!(posted.act, Act::FetchAdd { .. } | Act::CompareSwap { .. });
-        if !atomic || !frame.asks || frame.state == State::Arrived {
+        let atomic =
+            matches!(posted.request, Request::FetchAdd { .. } | Request::CompareSwap { .. });
+        if !atomic || !frame.asks || frame.state == FrameState::Arrived {
             return;
         }
         posted.value = value;
@@ -199,22 +200,22 @@ impl Requester {
     /// The peer has done what the frame says.
     fn arrive(&mut self, place: usize, arrived: &mut Arrived) {
         let Some(frame) = self.frames.get(place) else { return };
-        if frame.state == State::Arrived || frame.tries == 0 || (frame.asks && !frame.empty) {
+        if frame.state == FrameState::Arrived || frame.tries == 0 || (frame.asks && !frame.empty) {
             return;
         }
         let of = frame.of;
         self.reached(place, arrived);
-        self.frames[place].state = State::Arrived;
+        self.frames[place].state = FrameState::Arrived;
         self.posted[(of - self.base) as usize].frames_left -= 1;
     }
 
     /// The peer keeps the frame until what is missing before it has come.
     fn hold(&mut self, place: usize, arrived: &mut Arrived) {
         let Some(frame) = self.frames.get(place) else { return };
-        let out = matches!(frame.state, State::Flying | State::Due);
+        let out = matches!(frame.state, FrameState::Flying | FrameState::Due);
         if out && frame.tries > 0 && (!frame.asks || frame.empty) {
             self.reached(place, arrived);
-            self.frames[place].state = State::Held;
+            self.frames[place].state = FrameState::Held;
         }
     }
 
@@ -222,13 +223,13 @@ impl Requester {
     fn reached(&mut self, place: usize, arrived: &mut Arrived) {
         let frame = self.frames[place];
         self.land(place);
-        if matches!(frame.state, State::Held) {
+        if matches!(frame.state, FrameState::Held) {
             return; // said before
         }
         arrived.frames += 1;
         arrived.bytes += frame.cost;
         match frame.tries {
-            1 if frame.state != State::Early => {
+            1 if frame.state != FrameState::Early => {
                 arrived.newest_once = arrived.newest_once.max(Some(frame.sent));
             }
             // Who knows which of them was answered, or what it waited for.
@@ -244,9 +245,9 @@ impl Requester {
     /// A frame is neither in flight nor due any more.
     fn land(&mut self, place: usize) {
         match self.frames[place].state {
-            State::Flying => self.flying_cost -= self.frames[place].cost,
-            State::Due => self.due -= 1,
-            State::Early | State::Held | State::Arrived => {}
+            FrameState::Flying => self.flying_cost -= self.frames[place].cost,
+            FrameState::Due => self.due -= 1,
+            FrameState::Early | FrameState::Held | FrameState::Arrived => {}
         }
     }
 
@@ -267,7 +268,7 @@ impl Requester {
         }
     }
 
-    /// What was sent well before something that arrived is lost. Source: RFC 8985 (RACK).
+    /// What was sent well before something that arrived is lost. PayloadSource: RFC 8985 (RACK).
     fn find_lost(&mut self) {
         let before = self.newest_arrived - self.trip.reordering();
         let lost = self.mark_due(|frame| frame.sent < before);
@@ -275,15 +276,15 @@ impl Requester {
     }
 
     /// Frames in flight that `which` accepts are to be sent again; says how many.
-    pub(super) fn mark_due(&mut self, which: impl Fn(&Frame) -> bool) -> u64 {
+    pub(super) fn mark_due(&mut self, which: impl Fn(&RequestFrame) -> bool) -> u64 {
         self.mark_due_from(0, which)
     }
 
-    fn mark_due_from(&mut self, from: usize, which: impl Fn(&Frame) -> bool) -> u64 {
+    fn mark_due_from(&mut self, from: usize, which: impl Fn(&RequestFrame) -> bool) -> u64 {
         let mut count = 0;
         for (place, frame) in self.frames.iter_mut().enumerate().skip(from) {
-            if frame.state == State::Flying && which(frame) {
-                frame.state = State::Due;
+            if frame.state == FrameState::Flying && which(frame) {
+                frame.state = FrameState::Due;
                 self.flying_cost -= frame.cost;
                 self.due_from = self.due_from.min(place);
                 count += 1;
@@ -339,9 +340,9 @@ impl Requester {
     }
 
     pub(super) fn make_due(&mut self, place: usize) {
-        if matches!(self.frames[place].state, State::Flying | State::Held) {
+        if matches!(self.frames[place].state, FrameState::Flying | FrameState::Held) {
             self.land(place);
-            self.frames[place].state = State::Due;
+            self.frames[place].state = FrameState::Due;
             self.due += 1;
         }
         self.due_from = self.due_from.min(place);
@@ -349,7 +350,7 @@ impl Requester {
 
     fn forget_arrived(&mut self, now: Moment, completions: &mut CompletionQueue) {
         let mut came = 0;
-        while let Some(front) = self.frames.front().filter(|of| of.state == State::Arrived) {
+        while let Some(front) = self.frames.front().filter(|of| of.state == FrameState::Arrived) {
             self.asked -= usize::from(front.question);
             self.frames.pop_front();
             came += 1;
@@ -369,7 +370,7 @@ struct Arrived {
     now: Moment,
     frames: u64,
     bytes: u64,
-    /// Some of them were sent more than once. Source: Karn's algorithm (SIGCOMM 1987).
+    /// Some of them were sent more than once. PayloadSource: Karn's algorithm (SIGCOMM 1987).
     ambiguous: bool,
     /// The latest time of sending among those that were sent once.
     newest_once: Option<Moment>,

@@ -8,7 +8,9 @@ use alloc::vec::Vec;
 
 use super::counters::ConnectionCounters;
 use super::frames::WINDOW;
-use super::posted::{Act, Frame, Part, Posted, Report, Shape, Source, State, body};
+use super::posted::{
+    FramePart, FrameState, PayloadSource, Posted, Report, Request, RequestFrame, Shape, body,
+};
 use super::timing::{Pacer, RoundTrip, Window};
 use super::wire::Wire;
 use crate::fabric::{Completion, EndpointId, Operation, Status};
@@ -38,7 +40,7 @@ pub(super) struct Requester {
     /// Number of `posted[0]`, and of the first that is not all cut.
     base: u64,
     cutting: u64,
-    frames: VecDeque<Frame>,
+    frames: VecDeque<RequestFrame>,
     /// PSN of `frames[0]`, and of the very first frame.
     first: Psn,
     begin: Psn,
@@ -194,9 +196,9 @@ impl Requester {
         loop {
             let place = (self.cutting - self.base) as usize;
             let Some(posted) = self.posted.get_mut(place) else { return false };
-            match posted.act {
-                Act::Fence if place > 0 => return false,
-                Act::Fence | Act::Flush => {
+            match posted.request {
+                Request::Fence if place > 0 => return false,
+                Request::Fence | Request::Flush => {
                     posted.framed = true;
                     self.cutting += 1;
                     self.complete(completions);
@@ -212,7 +214,7 @@ impl Requester {
             let at = posted.cut;
             posted.cut += bytes;
             posted.frames_left += 1;
-            if matches!(part, Part::Last | Part::Only) && posted.cut == posted.bytes {
+            if matches!(part, FramePart::Last | FramePart::Only) && posted.cut == posted.bytes {
                 posted.framed = true;
                 self.cutting += 1;
             }
@@ -220,12 +222,12 @@ impl Requester {
             // A question is short; its answer takes as much of this side's buffer.
             let cost = self.shape.frame_bytes.min(bytes as usize + 64) as u64 + self.frame_cost;
             let of = self.base + place as u64;
-            self.frames.push_back(Frame {
+            self.frames.push_back(RequestFrame {
                 of,
                 at,
                 bytes: bytes as u32,
                 part,
-                state: State::Due,
+                state: FrameState::Due,
                 empty: false,
                 question: asks,
                 asks,
@@ -241,7 +243,7 @@ impl Requester {
 
     fn next_due(&mut self) -> Option<usize> {
         let place = (self.due_from..self.frames.len())
-            .find(|&place| self.frames[place].state == State::Due)?;
+            .find(|&place| self.frames[place].state == FrameState::Due)?;
         self.due_from = place;
         Some(place)
     }
@@ -263,18 +265,20 @@ impl Requester {
         let psn = self.first.plus(place as u32);
         let body = body(self.shape.transport, posted, &frame);
         let mut headers = Headers::new(wire.to, psn, body);
-        let ends = matches!(frame.part, Part::Last | Part::Only);
+        let ends = matches!(frame.part, FramePart::Last | FramePart::Only);
         // The last that the window takes, too: nothing else may follow that asks.
         headers.acknowledge_request = self.reliable()
             && (ends
                 || psn.get().is_multiple_of(ACKNOWLEDGE_EACH)
                 || self.flying_cost + 2 * frame.cost > self.window.bytes());
-        let payload_bytes = match posted.act {
-            Act::Put { .. } | Act::Send { .. } if !frame.empty => frame.bytes as usize,
+        let payload_bytes = match posted.request {
+            Request::Put { .. } | Request::Send { .. } if !frame.empty => frame.bytes as usize,
             _ => 0,
         };
-        let sent = wire.packet(&headers, payload_bytes, |into| match &posted.act {
-            Act::Put { from, .. } | Act::Send { from } if !frame.empty => from.copy(frame.at, into),
+        let sent = wire.packet(&headers, payload_bytes, |into| match &posted.request {
+            Request::Put { from, .. } | Request::Send { from } if !frame.empty => {
+                from.copy(frame.at, into)
+            }
             _ => {}
         });
         if !sent {
@@ -297,7 +301,7 @@ impl Requester {
 
     fn took_off(&mut self, place: usize, now: Moment) {
         let frame = &mut self.frames[place];
-        frame.state = State::Flying;
+        frame.state = FrameState::Flying;
         frame.tries += 1;
         frame.sent = now;
         self.flying_cost += frame.cost;
@@ -319,7 +323,7 @@ impl Requester {
     /// Tells of the work at the front of the queue that is done.
     fn complete(&mut self, completions: &mut CompletionQueue) {
         while let Some(front) = self.posted.front() {
-            let waits = matches!(front.act, Act::Fence | Act::Flush);
+            let waits = matches!(front.request, Request::Fence | Request::Flush);
             if front.frames_left > 0 || (!front.framed && !waits) {
                 return;
             }
@@ -345,8 +349,8 @@ impl Requester {
     }
 
     fn keep_buffer(&mut self, posted: Posted) {
-        if let Act::Put { from: Source::Bytes(mut bytes), .. }
-        | Act::Send { from: Source::Bytes(mut bytes) } = posted.act
+        if let Request::Put { from: PayloadSource::Bytes(mut bytes), .. }
+        | Request::Send { from: PayloadSource::Bytes(mut bytes) } = posted.request
             && self.spare.len() < ASKED_MAX
         {
             bytes.clear();
@@ -434,7 +438,7 @@ impl Requester {
 
     /// Frames that were sent and have not arrived.
     pub fn in_flight(&self) -> usize {
-        self.frames.iter().filter(|frame| frame.state == State::Flying).count()
+        self.frames.iter().filter(|frame| frame.state == FrameState::Flying).count()
     }
 
     /// A frame with all headers \[byte\].
@@ -469,6 +473,6 @@ impl Requester {
 
 /// Whether silence about a frame is to be broken: also about one that was kept, and may be done
 /// since.
-fn is_unanswered(frame: &Frame) -> bool {
-    matches!(frame.state, State::Flying | State::Held)
+fn is_unanswered(frame: &RequestFrame) -> bool {
+    matches!(frame.state, FrameState::Flying | FrameState::Held)
 }
