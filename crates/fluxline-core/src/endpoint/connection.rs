@@ -136,7 +136,7 @@ impl Connection {
     pub fn hear(&mut self, now: Moment) {
         if self.is_silent() {
             // The silence is over: what was lost in it need not wait as long as it lasted.
-            self.requester.trip.answered();
+            self.requester.silence_ended();
         }
         self.heard = now;
         self.unanswered = 0;
@@ -178,7 +178,7 @@ impl Connection {
             }
             // Of more than one frame none is ever asked for.
             Body::ReadResponse(_) => {}
-            Body::CongestionNotification => self.requester.window.timed_out(),
+            Body::CongestionNotification => self.requester.congested(),
             _ if of_ours => {
                 let Connection { responder, granted, counters, .. } = self;
                 let mut context = Context { now, regions, granted, completions, counters };

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
-use super::requester::ASKED_MAX;
+use super::requester::READS_MAX;
 use super::responder::Context;
 use crate::fabric::{Completion, EndpointId, Memory, Operation, RegionId, Rights, Slice, Status};
 use crate::roce::{AtomicEth, Body, Packet, Psn, Reth, SendPart, Syndrome, WritePart};
@@ -12,7 +12,7 @@ use crate::{Moment, Span};
 /// A message for which no buffer was posted for so long is refused.
 const NO_BUFFER_WAIT: Span = Span::from_ms(100);
 /// Answers that wait to be sent; requests on top of it are as if lost.
-pub(super) const ANSWERS_MAX: usize = 4 * ASKED_MAX;
+pub(super) const ANSWERS_MAX: usize = 4 * READS_MAX;
 /// Reads of up to this are copied when it is their turn: more than any frame has \[byte\].
 const COPIED_BYTES_MAX: usize = 1 << 16;
 
@@ -378,7 +378,7 @@ impl Executor {
 
     fn keep(&mut self, number: u64, kept: KeptAnswer) {
         self.kept.push_back((number, kept));
-        if self.kept.len() > 2 * ASKED_MAX {
+        if self.kept.len() > 2 * READS_MAX {
             self.kept.pop_front();
         }
     }

@@ -1,25 +1,25 @@
 //! Values under numbers that are not used again, in memory for as many as there were at once.
 //!
-//! A number has the place of its value in the low bits and, above, how often that place was used
+//! A number has the index of its slot in the low bits and, above, how often that slot was used
 //! before. So the first numbers are 0, 1, 2, and a number of a value that is gone finds nothing,
-//! whoever lives in its place now.
+//! whichever value has its slot now.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Low bits of a number: the place.
-const PLACE_BITS: u32 = 12;
+/// Low bits of a number: the index of its slot.
+const SLOT_BITS: u32 = 12;
 /// Values at most.
-pub(super) const SLOTS_MAX: usize = 1 << PLACE_BITS;
-/// So many places are made before one is used again: numbers come back after 2^20 uses of a place.
-const PLACES_FIRST: usize = 64;
-const USES_MAX: u32 = u32::MAX >> PLACE_BITS;
+pub(super) const SLOTS_MAX: usize = 1 << SLOT_BITS;
+/// This many slots are made before one is used again: numbers come back after 2^20 uses of a slot.
+const SLOTS_FIRST: usize = 64;
+const USES_MAX: u32 = u32::MAX >> SLOT_BITS;
 
 /// Values by number.
 #[derive(Debug)]
 pub(super) struct Numbered<T> {
     slots: Vec<NumberedSlot<T>>,
-    /// Places without a value, the longest unused first.
+    /// Slots without a value, the longest unused first.
     free: VecDeque<u32>,
 }
 
@@ -47,12 +47,12 @@ impl<T> Numbered<T> {
 
     /// Adds a value; its number. The caller keeps [`Numbered::len`] below [`SLOTS_MAX`].
     pub fn add(&mut self, value: T) -> u32 {
-        if self.slots.len() >= PLACES_FIRST
+        if self.slots.len() >= SLOTS_FIRST
             && let Some(slot) = self.free.pop_front()
         {
             let of = &mut self.slots[slot as usize];
             of.value = Some(value);
-            return of.uses << PLACE_BITS | slot;
+            return of.uses << SLOT_BITS | slot;
         }
         assert!(self.slots.len() < SLOTS_MAX, "the caller limits how many values there are");
         self.slots.push(NumberedSlot { uses: 0, value: Some(value) });
@@ -60,12 +60,12 @@ impl<T> Numbered<T> {
     }
 
     fn slot(&self, number: u32) -> Option<&NumberedSlot<T>> {
-        self.slots.get(index_of(number)).filter(|slot| slot.uses == number >> PLACE_BITS)
+        self.slots.get(index_of(number)).filter(|slot| slot.uses == number >> SLOT_BITS)
     }
 
-    fn place_mut(&mut self, number: u32) -> Option<&mut NumberedSlot<T>> {
+    fn slot_mut(&mut self, number: u32) -> Option<&mut NumberedSlot<T>> {
         let slot = self.slots.get_mut(index_of(number));
-        slot.filter(|slot| slot.uses == number >> PLACE_BITS)
+        slot.filter(|slot| slot.uses == number >> SLOT_BITS)
     }
 
     /// The value with this number, while it is there.
@@ -75,12 +75,12 @@ impl<T> Numbered<T> {
 
     /// The value with this number, while it is there.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        self.place_mut(number)?.value.as_mut()
+        self.slot_mut(number)?.value.as_mut()
     }
 
     /// Takes a value out; its number finds nothing from now on.
     pub fn remove(&mut self, number: u32) -> Option<T> {
-        let slot = self.place_mut(number)?;
+        let slot = self.slot_mut(number)?;
         let value = slot.value.take()?;
         slot.uses = (slot.uses + 1) & USES_MAX;
         self.free.push_back(index_of(number) as u32);
@@ -91,7 +91,7 @@ impl<T> Numbered<T> {
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.slots.iter().enumerate().filter_map(|(at, slot)| {
             let value = slot.value.as_ref()?;
-            Some((slot.uses << PLACE_BITS | at as u32, value))
+            Some((slot.uses << SLOT_BITS | at as u32, value))
         })
     }
 
@@ -105,7 +105,7 @@ impl<T> Numbered<T> {
         for at in 0..self.slots.len() {
             let slot = &self.slots[at];
             if slot.value.as_ref().is_some_and(|value| !keep(value)) {
-                self.remove(slot.uses << PLACE_BITS | at as u32);
+                self.remove(slot.uses << SLOT_BITS | at as u32);
             }
         }
     }
@@ -151,7 +151,7 @@ mod tests {
                 model.retain(|_, value| value.is_some() || draw.below(4) > 0);
             }
         }
-        assert!(numbered.slots() <= most.max(PLACES_FIRST), "{most} at once");
+        assert!(numbered.slots() <= most.max(SLOTS_FIRST), "{most} at once");
         numbered.retain(|value| value.is_multiple_of(2));
         let even: Vec<u32> = numbered.iter().map(|(_, value)| *value).collect();
         assert!(even.iter().all(|value| value.is_multiple_of(2)));
@@ -166,10 +166,10 @@ mod tests {
         for number in first {
             numbered.remove(number);
         }
-        // The oldest free place is taken first.
-        assert_eq!(numbered.add(7), 1 << PLACE_BITS);
+        // The oldest free slot is taken first.
+        assert_eq!(numbered.add(7), 1 << SLOT_BITS);
         numbered.slots[0].uses = USES_MAX;
-        assert_eq!(numbered.remove(u32::MAX << PLACE_BITS), Some(7));
+        assert_eq!(numbered.remove(u32::MAX << SLOT_BITS), Some(7));
         assert_eq!(numbered.slots[0].uses, 0);
     }
 }

@@ -84,8 +84,8 @@ impl Posted {
         }
     }
 
-    /// Whether a frame of it is done only with an answer of its own.
-    pub fn asks(&self) -> bool {
+    /// Returns true when each frame of it is done only with an answer of its own.
+    pub fn needs_answer(&self) -> bool {
         matches!(
             self.request,
             Request::Get { .. } | Request::FetchAdd { .. } | Request::CompareSwap { .. }
@@ -111,7 +111,7 @@ pub(super) enum FrameState {
     Early,
     /// Received, and kept until what is missing before it has come.
     Held,
-    /// Done, and answered where it asks.
+    /// Done, and answered where it needs an answer.
     Arrived,
 }
 
@@ -127,9 +127,10 @@ pub(super) struct RequestFrame {
     pub state: FrameState,
     /// Sent as a write of nothing, since the operation was refused.
     pub empty: bool,
-    /// Whether it is done only with an answer of its own, and whether that is still missing.
-    pub question: bool,
-    pub asks: bool,
+    /// It is done only with an answer of its own.
+    pub needs_answer: bool,
+    /// That answer is still missing.
+    pub awaits_answer: bool,
     pub tries: u32,
     pub sent: Moment,
     /// What it occupies of the peer's receive buffer \[byte\].

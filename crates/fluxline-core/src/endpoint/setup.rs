@@ -369,7 +369,7 @@ impl Core {
         let took = calling.sent.filter(|_| attempt == calling.attempt).map(|at| now.since(at));
         self.open_between(now, (id, calling.ends, nonce), ours, offer, frame_bytes);
         if let (Some(took), Some(open)) = (took, self.open(id)) {
-            open.requester.trip.sample(took);
+            open.requester.sample_round_trip(took);
         }
     }
 
