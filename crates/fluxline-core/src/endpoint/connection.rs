@@ -28,7 +28,7 @@ pub(super) const ASK_AGAIN: Span = Span::from_ms(20);
 const QUESTIONS_MIN: u32 = 3;
 
 /// A region that was asked for.
-pub(super) struct Asked {
+pub(super) struct PendingImport {
     pub request: u32,
     pub remote: RemoteId,
     pub name: Name,
@@ -53,7 +53,7 @@ pub(super) struct Connection {
     pub requester: Requester,
     pub responder: Responder,
     pub granted: Vec<Granted>,
-    pub asked: VecDeque<Asked>,
+    pub asked: VecDeque<PendingImport>,
     /// A static peer's regions.
     pub remotes: Vec<StaticRemote>,
     pub counters: ConnectionCounters,
@@ -136,7 +136,7 @@ impl Connection {
     pub fn hear(&mut self, now: Moment) {
         if self.is_silent() {
             // The silence is over: what was lost in it need not wait as long as it lasted.
-            self.requester.trip.answered();
+            self.requester.silence_ended();
         }
         self.heard = now;
         self.unanswered = 0;
@@ -178,7 +178,7 @@ impl Connection {
             }
             // Of more than one frame none is ever asked for.
             Body::ReadResponse(_) => {}
-            Body::CongestionNotification => self.requester.window.timed_out(),
+            Body::CongestionNotification => self.requester.congested(),
             _ if of_ours => {
                 let Connection { responder, granted, counters, .. } = self;
                 let mut context = Context { now, regions, granted, completions, counters };
@@ -313,8 +313,8 @@ impl Connection {
 }
 
 /// Asks for regions, again where no answer came.
-fn ask<P: Port>(now: Moment, asked: &mut VecDeque<Asked>, wire: &mut Wire<'_, P>) -> usize {
-    let due = |of: &Asked| of.sent.is_none_or(|sent| now.since(sent) >= ASK_AGAIN);
+fn ask<P: Port>(now: Moment, asked: &mut VecDeque<PendingImport>, wire: &mut Wire<'_, P>) -> usize {
+    let due = |of: &PendingImport| of.sent.is_none_or(|sent| now.since(sent) >= ASK_AGAIN);
     let mut sent = 0;
     for of in asked.iter_mut().filter(|of| due(of)) {
         let setup = Setup::Import { request: of.request, key: of.key, name: of.name.as_str() };

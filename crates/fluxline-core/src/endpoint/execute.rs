@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
-use super::requester::ASKED_MAX;
+use super::requester::READS_MAX;
 use super::responder::Context;
 use crate::fabric::{Completion, EndpointId, Memory, Operation, RegionId, Rights, Slice, Status};
 use crate::roce::{AtomicEth, Body, Packet, Psn, Reth, SendPart, Syndrome, WritePart};
@@ -12,14 +12,14 @@ use crate::{Moment, Span};
 /// A message for which no buffer was posted for so long is refused.
 const NO_BUFFER_WAIT: Span = Span::from_ms(100);
 /// Answers that wait to be sent; requests on top of it are as if lost.
-pub(super) const ANSWERS_MAX: usize = 4 * ASKED_MAX;
+pub(super) const ANSWERS_MAX: usize = 4 * READS_MAX;
 /// Reads of up to this are copied when it is their turn: more than any frame has \[byte\].
 const COPIED_BYTES_MAX: usize = 1 << 16;
 
 /// What is sent back besides acknowledgements.
 pub(super) enum Answer {
     /// Bytes that were asked for, those from `at` on.
-    Read { psn: Psn, from: Found, at: u64 },
+    Read { psn: Psn, from: ReadData, at: u64 },
     /// A word as it was.
     Word { psn: Psn, value: u64 },
     /// A refusal of the standard.
@@ -28,26 +28,26 @@ pub(super) enum Answer {
 
 /// Bytes that were asked for.
 #[derive(Clone)]
-pub(super) enum Found {
+pub(super) enum ReadData {
     /// As they were when it was their request's turn.
     Copied(Arc<[u8]>),
     /// Too many to be copied: as they are when they are sent. Fluxline ends do not ask for so many
     /// in one request.
-    There { memory: Arc<dyn Memory>, offset: u64, bytes: u64 },
+    InPlace { memory: Arc<dyn Memory>, offset: u64, bytes: u64 },
 }
 
-impl Found {
+impl ReadData {
     pub fn bytes(&self) -> u64 {
         match self {
-            Found::Copied(bytes) => bytes.len() as u64,
-            Found::There { bytes, .. } => *bytes,
+            ReadData::Copied(bytes) => bytes.len() as u64,
+            ReadData::InPlace { bytes, .. } => *bytes,
         }
     }
 
     pub fn copy(&self, at: u64, into: &mut [u8]) {
         match self {
-            Found::Copied(bytes) => into.copy_from_slice(&bytes[at as usize..][..into.len()]),
-            Found::There { memory, offset, .. } => {
+            ReadData::Copied(bytes) => into.copy_from_slice(&bytes[at as usize..][..into.len()]),
+            ReadData::InPlace { memory, offset, .. } => {
                 if memory.read(offset + at, into).is_err() {
                     into.fill(0); // was checked when it was asked for
                 }
@@ -57,14 +57,14 @@ impl Found {
 }
 
 /// An answer that may have to be given again.
-enum Kept {
+enum KeptAnswer {
     Word(u64),
-    Bytes(Found),
+    Bytes(ReadData),
 }
 
 /// What became of the request that was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Outcome {
     /// Done; so many PSNs on is the next.
     Next(u32),
     /// There is no buffer for the message yet.
@@ -115,7 +115,7 @@ pub(super) struct Executor {
     writing: Option<Writing>,
     receiving: Option<Receiving>,
     /// The last answers, by their requests' numbers, for giving them again.
-    kept: VecDeque<(u64, Kept)>,
+    kept: VecDeque<(u64, KeptAnswer)>,
     waits_since: Option<Moment>,
     /// Requests done, modulo 2^24 (MSN).
     pub messages: u32,
@@ -157,10 +157,10 @@ impl Executor {
         packet: &Packet<'_>,
         answers: &mut VecDeque<Answer>,
         context: &mut Context<'_>,
-    ) -> Step {
+    ) -> Outcome {
         if Executor::is_empty_write(packet) {
             self.waits_since = None;
-            return Step::Next(1);
+            return Outcome::Next(1);
         }
         let psn = packet.headers().psn;
         let done = match packet.headers().body {
@@ -177,10 +177,10 @@ impl Executor {
                     memory.compare_swap(offset, at.compare, at.swap_or_add)
                 })
             }
-            _ => Err(Step::Refused(Status::Transport)),
+            _ => Err(Outcome::Refused(Status::Transport)),
         };
         match done {
-            Ok(()) => Step::Next(1),
+            Ok(()) => Outcome::Next(1),
             Err(step) => step,
         }
     }
@@ -193,7 +193,7 @@ impl Executor {
         part: WritePart,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<(), Step> {
+    ) -> Result<(), Outcome> {
         let (notify, ends) = match part {
             WritePart::First(reth) => {
                 self.begin_write(psn, reth, context)?;
@@ -210,13 +210,13 @@ impl Executor {
         let left = writing.bytes - writing.done;
         let bytes = payload.len() as u64;
         if context.regions.get(writing.region).is_err() {
-            return Err(Step::Refused(Status::Withdrawn));
+            return Err(Outcome::Refused(Status::Withdrawn));
         }
         if bytes > left || (ends && bytes != left) {
-            return Err(Step::Refused(Status::Transport));
+            return Err(Outcome::Refused(Status::Transport));
         }
         if writing.memory.write(writing.offset + writing.done, payload).is_err() {
-            return Err(Step::Refused(Status::OutOfRegion));
+            return Err(Outcome::Refused(Status::OutOfRegion));
         }
         context.counters.payload_placed += bytes;
         writing.done += bytes;
@@ -235,11 +235,12 @@ impl Executor {
         Ok(())
     }
 
-    fn begin_write(&mut self, psn: Psn, reth: Reth, context: &Context<'_>) -> Result<(), Step> {
+    fn begin_write(&mut self, psn: Psn, reth: Reth, context: &Context<'_>) -> Result<(), Outcome> {
         self.writing = None;
         let wanted = (reth.key, reth.address, u64::from(reth.bytes));
-        let place = context.regions.place(context.granted, wanted, |rights: Rights| rights.put);
-        let place = place.map_err(Step::Refused)?;
+        let place =
+            context.regions.granted_range(context.granted, wanted, |rights: Rights| rights.put);
+        let place = place.map_err(Outcome::Refused)?;
         self.writing = Some(Writing {
             region: place.region,
             memory: Arc::clone(place.memory),
@@ -252,8 +253,8 @@ impl Executor {
     }
 
     /// A part of something whose beginning was refused.
-    fn stray(&self) -> Result<(), Step> {
-        if self.lenient { Ok(()) } else { Err(Step::Refused(Status::Transport)) }
+    fn stray(&self) -> Result<(), Outcome> {
+        if self.lenient { Ok(()) } else { Err(Outcome::Refused(Status::Transport)) }
     }
 
     // ---- messages ----
@@ -264,7 +265,7 @@ impl Executor {
         part: SendPart,
         payload: &[u8],
         context: &mut Context<'_>,
-    ) -> Result<(), Step> {
+    ) -> Result<(), Outcome> {
         if matches!(part, SendPart::First | SendPart::Only(_)) {
             self.begin_receive(psn, context)?;
         }
@@ -274,14 +275,14 @@ impl Executor {
         let place = receiving.into.offset + receiving.done;
         if receiving.memory.write(place, &payload[..fits as usize]).is_err() {
             self.received(&receiving, Status::Withdrawn, context);
-            return Err(Step::Refused(Status::NoBuffer));
+            return Err(Outcome::Refused(Status::NoBuffer));
         }
         context.counters.payload_placed += fits;
         receiving.done += fits;
         receiving.next = psn.plus(1);
         if fits < payload.len() as u64 {
             self.received(&receiving, Status::TooLong, context);
-            return Err(Step::Refused(Status::TooLong));
+            return Err(Outcome::Refused(Status::TooLong));
         }
         if matches!(part, SendPart::Last(_) | SendPart::Only(_)) {
             self.messages = self.messages.wrapping_add(1);
@@ -292,18 +293,18 @@ impl Executor {
         Ok(())
     }
 
-    fn begin_receive(&mut self, psn: Psn, context: &mut Context<'_>) -> Result<(), Step> {
+    fn begin_receive(&mut self, psn: Psn, context: &mut Context<'_>) -> Result<(), Outcome> {
         if let Some(broken_off) = self.receiving.take() {
             self.receives.push_front((broken_off.tag, broken_off.into));
         }
         let Some((tag, into)) = self.receives.pop_front() else {
             let since = *self.waits_since.get_or_insert(context.now);
             if context.now.since(since) < NO_BUFFER_WAIT {
-                return Err(Step::NotReady);
+                return Err(Outcome::NotReady);
             }
             context.counters.no_buffer += 1;
             self.waits_since = None;
-            return Err(Step::Refused(Status::NoBuffer));
+            return Err(Outcome::Refused(Status::NoBuffer));
         };
         self.waits_since = None;
         let Ok(memory) = context.regions.slice(into) else {
@@ -311,7 +312,7 @@ impl Executor {
             let status = Status::Withdrawn;
             let completion = Completion::Done { endpoint, tag, operation, status, value: 0 };
             context.completions.push_back(completion);
-            return Err(Step::Refused(Status::NoBuffer));
+            return Err(Outcome::Refused(Status::NoBuffer));
         };
         self.receiving = Some(Receiving { tag, into, memory, done: 0, next: psn });
         Ok(())
@@ -347,36 +348,37 @@ impl Executor {
         (psn, reth): (Psn, Reth),
         answers: &mut VecDeque<Answer>,
         context: &Context<'_>,
-    ) -> Step {
+    ) -> Outcome {
         if answers.len() >= ANSWERS_MAX {
-            return Step::Busy;
+            return Outcome::Busy;
         }
         let from = match self.find(reth, context) {
             Ok(from) => from,
-            Err(status) => return Step::Refused(status),
+            Err(status) => return Outcome::Refused(status),
         };
-        self.keep(number, Kept::Bytes(from.clone()));
+        self.keep(number, KeptAnswer::Bytes(from.clone()));
         answers.push_back(Answer::Read { psn, from, at: 0 });
         self.messages = self.messages.wrapping_add(1);
-        Step::Next(reth.bytes.div_ceil(self.payload_bytes as u32).max(1))
+        Outcome::Next(reth.bytes.div_ceil(self.payload_bytes as u32).max(1))
     }
 
-    fn find(&self, reth: Reth, context: &Context<'_>) -> Result<Found, Status> {
+    fn find(&self, reth: Reth, context: &Context<'_>) -> Result<ReadData, Status> {
         let wanted = (reth.key, reth.address, u64::from(reth.bytes));
-        let place = context.regions.place(context.granted, wanted, |rights: Rights| rights.get)?;
+        let place =
+            context.regions.granted_range(context.granted, wanted, |rights: Rights| rights.get)?;
         let (memory, offset) = (place.memory, place.offset);
         if reth.bytes as usize > COPIED_BYTES_MAX {
             let (memory, bytes) = (Arc::clone(memory), u64::from(reth.bytes));
-            return Ok(Found::There { memory, offset, bytes });
+            return Ok(ReadData::InPlace { memory, offset, bytes });
         }
         let mut bytes = alloc::vec![0; reth.bytes as usize];
         memory.read(offset, &mut bytes).map_err(|_| Status::OutOfRegion)?;
-        Ok(Found::Copied(bytes.into()))
+        Ok(ReadData::Copied(bytes.into()))
     }
 
-    fn keep(&mut self, number: u64, kept: Kept) {
+    fn keep(&mut self, number: u64, kept: KeptAnswer) {
         self.kept.push_back((number, kept));
-        if self.kept.len() > 2 * ASKED_MAX {
+        if self.kept.len() > 2 * READS_MAX {
             self.kept.pop_front();
         }
     }
@@ -388,19 +390,20 @@ impl Executor {
         answers: &mut VecDeque<Answer>,
         context: &Context<'_>,
         act: impl FnOnce(&dyn Memory, u64) -> Result<u64, crate::fabric::AccessError>,
-    ) -> Result<(), Step> {
+    ) -> Result<(), Outcome> {
         if answers.len() >= ANSWERS_MAX {
-            return Err(Step::Busy);
+            return Err(Outcome::Busy);
         }
         let wanted = (at.key, at.address, 8);
-        let place = context.regions.place(context.granted, wanted, |rights: Rights| rights.atomic);
-        let place = place.map_err(Step::Refused)?;
+        let place =
+            context.regions.granted_range(context.granted, wanted, |rights: Rights| rights.atomic);
+        let place = place.map_err(Outcome::Refused)?;
         if !place.offset.is_multiple_of(8) {
-            return Err(Step::Refused(Status::Unaligned));
+            return Err(Outcome::Refused(Status::Unaligned));
         }
         let value = act(&**place.memory, place.offset);
-        let value = value.map_err(|_| Step::Refused(Status::OutOfRegion))?;
-        self.keep(number, Kept::Word(value));
+        let value = value.map_err(|_| Outcome::Refused(Status::OutOfRegion))?;
+        self.keep(number, KeptAnswer::Word(value));
         self.messages = self.messages.wrapping_add(1);
         answers.push_back(Answer::Word { psn, value });
         Ok(())
@@ -421,10 +424,10 @@ impl Executor {
         let psn = packet.headers().psn;
         let kept = self.kept.iter().find(|(of, _)| *of == number).map(|(_, kept)| kept);
         match (kept, packet.headers().body) {
-            (Some(Kept::Word(value)), Body::FetchAdd(_) | Body::CompareSwap(_)) => {
+            (Some(KeptAnswer::Word(value)), Body::FetchAdd(_) | Body::CompareSwap(_)) => {
                 answers.push_back(Answer::Word { psn, value: *value });
             }
-            (Some(Kept::Bytes(from)), Body::ReadRequest(reth))
+            (Some(KeptAnswer::Bytes(from)), Body::ReadRequest(reth))
                 if from.bytes() == u64::from(reth.bytes) =>
             {
                 answers.push_back(Answer::Read { psn, from: from.clone(), at: 0 });
@@ -476,7 +479,8 @@ impl Executor {
 
     fn check_place(reth: &Reth, payload_bytes: u64, context: &Context<'_>) -> Check {
         let wanted = (reth.key, reth.address, u64::from(reth.bytes));
-        let place = context.regions.place(context.granted, wanted, |rights: Rights| rights.put);
+        let place =
+            context.regions.granted_range(context.granted, wanted, |rights: Rights| rights.put);
         let fits = place.is_ok_and(|place| {
             payload_bytes <= wanted.2 && place.memory.admits(place.offset, wanted.2)
         });
@@ -517,11 +521,11 @@ impl Executor {
                 }
                 self.receive(psn, part, packet.payload(), context)
             }
-            _ => Err(Step::Refused(Status::Transport)),
+            _ => Err(Outcome::Refused(Status::Transport)),
         };
         match done {
             Ok(()) => {}
-            Err(Step::NotReady) => {
+            Err(Outcome::NotReady) => {
                 self.waits_since = None;
                 context.counters.no_buffer += 1;
             }

@@ -5,9 +5,9 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use core::net::{IpAddr, SocketAddr};
 
-use super::connection::{Asked, Connection, Start, transport_of};
-use super::node::{Core, Import, ImportState, Node, QUEUE_MAX, Slot};
-use super::posted::{Act, Posted, Report, Shape, Source};
+use super::connection::{Connection, PendingImport, Start, transport_of};
+use super::node::{Core, EndpointState, Import, ImportState, Node, QUEUE_MAX};
+use super::posted::{PayloadSource, Posted, Report, Request, Shape};
 use super::regions::{Granted, check};
 use super::requester::Terms;
 use super::wire::Ends;
@@ -94,7 +94,7 @@ impl<P: Port> Fabric for Node<P> {
         let remote = RemoteId(core.imports.add(Import::asked(endpoint)));
         let open = core.open(endpoint).ok_or(ImportError::NotConnected)?;
         if open.selective {
-            open.asked.push_back(Asked { request, remote, name, key, sent: None });
+            open.asked.push_back(PendingImport { request, remote, name, key, sent: None });
         }
         core.requests = request.wrapping_add(1);
         core.import_static(endpoint, remote, key);
@@ -177,7 +177,7 @@ impl Core {
             return Err(PostError::Unreliable);
         }
         let operation = work.operation();
-        let (act, bytes, remote, complete_at) = self.act(endpoint, &work)?;
+        let (request, bytes, remote, complete_at) = self.request(endpoint, &work)?;
         let done = |status| Completion::Done { endpoint, tag, operation, status, value: 0 };
         if remote.is_some_and(|remote| self.is_withdrawn(remote)) {
             self.completions.push_back(done(Status::Withdrawn));
@@ -196,8 +196,8 @@ impl Core {
             }
             Some(_) => Report::End,
         };
-        let report = match act {
-            Act::Fence => {
+        let report = match request {
+            Request::Fence => {
                 self.completions.push_back(done(Status::Done));
                 Report::Already
             }
@@ -206,9 +206,9 @@ impl Core {
         let (cut, framed, frames_left, value) = (0, false, 0, 0);
         let status = Status::Done;
         let posted =
-            Posted { tag, act, report, remote, bytes, cut, framed, frames_left, status, value };
-        let Core { slots, completions, .. } = self;
-        if let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) {
+            Posted { tag, request, report, remote, bytes, cut, framed, frames_left, status, value };
+        let Core { endpoints, completions, .. } = self;
+        if let Some(EndpointState::Open(open)) = endpoints.get_mut(endpoint.0) {
             open.requester.post(posted, completions);
         }
         Ok(())
@@ -216,11 +216,11 @@ impl Core {
 
     /// What work becomes: the act, how much it moves, the import it uses, and when it completes.
     #[allow(clippy::type_complexity, reason = "the four parts of one `Posted`")]
-    fn act(
+    fn request(
         &mut self,
         endpoint: EndpointId,
         work: &Work<'_>,
-    ) -> Result<(Act, u64, Option<u32>, Option<Level>), PostError> {
+    ) -> Result<(Request, u64, Option<u32>, Option<Level>), PostError> {
         let always = Some(Level::Placed);
         Ok(match *work {
             Work::Put { from, to, notify, complete_at } => {
@@ -228,12 +228,12 @@ impl Core {
                 let (key, address) =
                     self.remote(endpoint, to, bytes, |rights: Rights| rights.put)?;
                 let from = self.source(endpoint, &from)?;
-                (Act::Put { from, key, address, notify }, bytes, Some(to.remote.0), complete_at)
+                (Request::Put { from, key, address, notify }, bytes, Some(to.remote.0), complete_at)
             }
             Work::Send { from, complete_at } => {
                 let bytes = length(&from);
                 let from = self.source(endpoint, &from)?;
-                (Act::Send { from }, bytes, None, complete_at)
+                (Request::Send { from }, bytes, None, complete_at)
             }
             Work::Get { from, into } => {
                 let memory = self.regions.slice(into).map_err(PostError::Local)?;
@@ -241,20 +241,20 @@ impl Core {
                     self.remote(endpoint, from, into.bytes, |rights: Rights| rights.get)?;
                 let into_bytes = into.bytes;
                 self.fits(into_bytes)?;
-                let act = Act::Get { into: (memory, into.offset), key, address };
-                (act, into_bytes, Some(from.remote.0), always)
+                let request = Request::Get { into: (memory, into.offset), key, address };
+                (request, into_bytes, Some(from.remote.0), always)
             }
             Work::FetchAdd { at, add } => {
                 let (key, address) = self.word(endpoint, at)?;
-                (Act::FetchAdd { key, address, add }, 0, Some(at.remote.0), always)
+                (Request::FetchAdd { key, address, add }, 0, Some(at.remote.0), always)
             }
             Work::CompareSwap { at, expected, desired } => {
                 let (key, address) = self.word(endpoint, at)?;
-                let act = Act::CompareSwap { key, address, expected, desired };
-                (act, 0, Some(at.remote.0), always)
+                let request = Request::CompareSwap { key, address, expected, desired };
+                (request, 0, Some(at.remote.0), always)
             }
-            Work::Fence => (Act::Fence, 0, None, always),
-            Work::Flush => (Act::Flush, 0, None, always),
+            Work::Fence => (Request::Fence, 0, None, always),
+            Work::Flush => (Request::Flush, 0, None, always),
         })
     }
 
@@ -294,18 +294,22 @@ impl Core {
         Ok(found)
     }
 
-    fn source(&mut self, endpoint: EndpointId, from: &Local<'_>) -> Result<Source, PostError> {
+    fn source(
+        &mut self,
+        endpoint: EndpointId,
+        from: &Local<'_>,
+    ) -> Result<PayloadSource, PostError> {
         self.fits(length(from))?;
         match *from {
             Local::Region(slice) => {
                 let memory = self.regions.slice(slice).map_err(PostError::Local)?;
-                Ok(Source::Memory(memory, slice.offset))
+                Ok(PayloadSource::Memory(memory, slice.offset))
             }
             Local::Bytes(bytes) => {
                 let open = self.open(endpoint).ok_or(PostError::NotConnected)?;
                 let mut buffer = open.requester.buffer();
                 buffer.extend_from_slice(bytes);
-                Ok(Source::Bytes(buffer))
+                Ok(PayloadSource::Bytes(buffer))
             }
         }
     }
@@ -409,15 +413,15 @@ impl<P: Port> Node<P> {
         }));
         open.remotes.clone_from(&peer.remotes);
         self.core.completions.push_back(open.connected());
-        self.core.set(id, Slot::Open(Box::new(open)));
+        self.core.set(id, EndpointState::Open(Box::new(open)));
         Ok(id)
     }
 
     /// Whether an operation of this kind can be posted to the endpoint.
     #[must_use]
     pub fn allows(&self, endpoint: EndpointId, operation: Operation) -> bool {
-        match self.core.slots.get(endpoint.0) {
-            Some(Slot::Open(open)) => open.requester.allows(operation),
+        match self.core.endpoints.get(endpoint.0) {
+            Some(EndpointState::Open(open)) => open.requester.allows(operation),
             _ => false,
         }
     }

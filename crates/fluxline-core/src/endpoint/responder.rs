@@ -5,11 +5,11 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::counters::ConnectionCounters;
-use super::execute::{ANSWERS_MAX, Answer, Check, Executor, Step};
+use super::execute::{ANSWERS_MAX, Answer, Check, Executor, Outcome};
 use super::frames::{Refused, Selective, WINDOW};
 use super::regions::{Granted, Regions};
 use super::requester::CompletionQueue;
-use super::sequence::{Fate, Mark, Place, Sequence};
+use super::sequence::{Arrival, Fate, Mark, Sequence};
 use crate::fabric::{EndpointId, Slice, Status};
 use crate::roce::header::BTH_BYTES;
 use crate::roce::{
@@ -160,7 +160,7 @@ impl Responder {
         }
         let step = self.executor.step(self.expected, packet, &mut self.answers, context);
         match step {
-            Step::Next(count) => {
+            Outcome::Next(count) => {
                 self.expected += u64::from(count);
                 (self.refused, self.gap_reported) = (None, false);
                 // A read may have taken more numbers than its own.
@@ -172,15 +172,15 @@ impl Responder {
                 }
                 true
             }
-            Step::Busy => false,
-            Step::NotReady => {
+            Outcome::Busy => false,
+            Outcome::NotReady => {
                 // What follows is dropped without a word: its sender knows.
                 self.gap_reported = true;
                 self.answer(Syndrome::RnrNak(RnrTimer::at_least(NOT_READY_PAUSE)));
                 self.refused = Some(Refused::NotReady);
                 false
             }
-            Step::Refused(status) => {
+            Outcome::Refused(status) => {
                 context.counters.frames_refused += 1;
                 self.refused = Some(Refused::For(status));
                 self.answer_refused(status);
@@ -256,7 +256,7 @@ impl Responder {
         let print = if self.selective { 0 } else { crc32fast::hash(content) };
         let mark = Mark { psn, print, now: context.now };
         let judged = self.sequence.judge(&mark);
-        if judged.place != Place::Duplicate {
+        if judged.arrival != Arrival::Duplicate {
             let fits = self.executor.check(psn, packet, context);
             // Between two Fluxline ends the queue pair cannot be guessed.
             let believed = fits == Check::Fits || (self.selective && fits == Check::Unusable);
@@ -269,9 +269,9 @@ impl Responder {
         if judged.held == Some(Fate::Good) {
             self.do_aside(context);
         }
-        match judged.place {
-            Place::Duplicate => {}
-            Place::Doubtful(_) => {
+        match judged.arrival {
+            Arrival::Duplicate => {}
+            Arrival::Doubtful(_) => {
                 self.aside.clear();
                 self.aside.extend_from_slice(bytes);
             }

@@ -21,7 +21,7 @@ pub use roce::{PushRing, Roce, Sender, address};
 
 use std::path::Path;
 
-use fluxline_toml::Source as Text;
+use fluxline_toml::TomlText as Text;
 
 use crate::formats;
 use crate::input_error::InputError;

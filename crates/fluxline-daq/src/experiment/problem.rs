@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fluxline_toml::{LoadError, Places, Source};
+use fluxline_toml::{LoadError, Places, TomlText};
 
 /// A contradiction in an experiment: one sentence, and the key that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Problem {
     }
 
     /// Returns the error with the key's line and column in `source`.
-    pub fn locate(&self, source: Source<'_>) -> LoadError {
+    pub fn locate(&self, source: TomlText<'_>) -> LoadError {
         source.error(Places::of(source.text).value(&self.path), self.text.clone())
     }
 }

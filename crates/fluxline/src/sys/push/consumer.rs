@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::claim::{Claim, ClaimFile};
 use super::pace::Pace;
-use super::{HEADER_BYTES, MAGIC, Record, Ring, SKIP, Shape, Side, WORD, at};
+use super::{HEADER_BYTES, MAGIC, MappedRing, Record, SKIP, Shape, Side, WORD, at};
 use crate::push::{Broken, NextError, PushCounters, PushOpenError};
 use crate::sys::futex::sleep_on;
 use crate::sys::map::SharedMap;
@@ -14,7 +14,7 @@ use crate::sys::shim::{Ordering, fence};
 /// The end that reads.
 #[derive(Debug)]
 pub(crate) struct Consumer {
-    ring: Ring,
+    ring: MappedRing,
     /// Behind the last record read.
     head: u64,
     /// What the producer has been told.
@@ -39,7 +39,7 @@ impl Consumer {
     ) -> Result<Consumer, PushOpenError> {
         let Shape { start, size, sleeps } = shape;
         let wrong = || PushOpenError::Size { bytes: size };
-        let ring = Ring::of(map, start, size).ok_or_else(wrong)?;
+        let ring = MappedRing::of(map, start, size).ok_or_else(wrong)?;
         let claim =
             Claim::take(file, Side::Consumer).map_err(|error| PushOpenError::host(&error))?;
         let claim = claim.ok_or(PushOpenError::NoRing)?;

@@ -1,7 +1,7 @@
 //! Lengths, order, trains, marks and drops of the UDP port, over loopback.
 
 use super::*;
-use crate::sys::{allocations, port_socket::Part, port_socket::WireAddress};
+use crate::sys::{allocations, port_socket::OutgoingMessage, port_socket::WireAddress};
 
 const NOW: Moment = Moment::from_ns(0);
 
@@ -179,7 +179,7 @@ fn a_congestion_mark_is_seen_on_its_frames_alone() {
         for mark in marks {
             plain.set(class, mark).unwrap();
             let to = WireAddress::new(b.local_address());
-            let part = Part { to, start: 0, len: 3, segment_bytes: 0 };
+            let part = OutgoingMessage { to, start: 0, len: 3, segment_bytes: 0 };
             assert_eq!(plain.send_parts(b"abc", &[part]).unwrap(), 1);
         }
         let seen: Vec<bool> = collect(&mut b, 5).iter().map(|frame| frame.congestion).collect();
