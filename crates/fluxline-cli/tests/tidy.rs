@@ -262,8 +262,10 @@ fn decisions_are_numbered_without_holes_and_exist_where_they_are_named() {
     names.sort_unstable();
     let mut problems = Vec::new();
     for (place, name) in names.iter().enumerate() {
-        if !name.starts_with(&format!("{:04}-", place + 1)) || !index.contains(&format!("({name})")) {
-            problems.push(format!("docs/adr/{name}: number {} is next, and in the index", place + 1));
+        if !name.starts_with(&format!("{:04}-", place + 1)) || !index.contains(&format!("({name})"))
+        {
+            problems
+                .push(format!("docs/adr/{name}: number {} is next, and in the index", place + 1));
         }
     }
     for (file, text) in sources() {
