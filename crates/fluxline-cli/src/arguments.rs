@@ -76,6 +76,26 @@ pub enum Command {
     /// Print the counters page of the manual
     #[command(hide = true)]
     Counters,
+    /// Write manual pages or shell completions
+    #[command(subcommand, hide = true)]
+    Generate(GenerateCommand),
+}
+
+/// `fluxline generate`.
+#[derive(Debug, Subcommand)]
+pub enum GenerateCommand {
+    /// Write one manual page per command
+    Man(GenerateArguments),
+    /// Write completions for bash, zsh and fish
+    Completions(GenerateArguments),
+}
+
+/// The arguments of `fluxline generate`.
+#[derive(Debug, Args)]
+pub struct GenerateArguments {
+    /// The directory to write to; it is made if it does not exist
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// `fluxline shm`.

@@ -63,6 +63,7 @@ fn dispatch(arguments: Arguments) -> Result<Ending, Failure> {
             say_text!("{}", fluxline_daq::ledger::counters_page());
             Ok(Ending::Well)
         }
+        Command::Generate(generate) => commands::generate::generate(&generate).map(well),
     }
 }
 

@@ -280,3 +280,37 @@ fn decisions_are_numbered_without_holes_and_exist_where_they_are_named() {
     }
     report(&problems);
 }
+
+/// The crates of ours that a `Cargo.toml` names under `[dependencies]`.
+fn own_dependencies(manifest: &str) -> Vec<&str> {
+    let section = manifest.split("\n[dependencies]\n").nth(1).unwrap_or("");
+    let section = section.split("\n[").next().unwrap_or("");
+    let names = section.lines().filter_map(|line| line.split(['.', ' ', '=']).next());
+    names.filter(|name| name.starts_with("fluxline")).collect()
+}
+
+#[test]
+fn crates_import_what_architecture_allows() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page");
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| `fluxline"))
+        .map(|line| line.split('|').map(str::trim).collect())
+        .collect();
+    let mut problems = Vec::new();
+    for folder in fs::read_dir(root().join("crates")).expect("the crates").flatten() {
+        let name = folder.file_name().to_string_lossy().into_owned();
+        let manifest = fs::read_to_string(folder.path().join("Cargo.toml")).expect("a manifest");
+        match rows.iter().find(|row| row[1] == format!("`{name}`")) {
+            None => problems.push(format!("ARCHITECTURE.md has no row for {name}")),
+            Some(row) if row[3] == "all" => {}
+            Some(row) => problems.extend(
+                own_dependencies(&manifest)
+                    .iter()
+                    .filter(|import| !row[3].contains(&format!("`{import}`")))
+                    .map(|import| format!("{name} imports {import}; ARCHITECTURE.md does not")),
+            ),
+        }
+    }
+    report(&problems);
+}

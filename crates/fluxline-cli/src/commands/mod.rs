@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod emulate;
 pub mod export;
 pub mod format;
+pub mod generate;
 pub mod inspect;
 mod integrity;
 mod packet_file;
