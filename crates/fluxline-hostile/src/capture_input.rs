@@ -15,7 +15,7 @@ pub fn capture_input(bytes: &[u8]) {
         let c = reader.counters();
         // Each frame is one kind; a joined datagram is counted beside its fragments.
         let kinds = c.datagrams + c.port_filtered + c.not_udp + c.not_ip + c.unknown_link;
-        let kinds = kinds + c.malformed + c.cut_short + c.ip_fragments;
+        let kinds = kinds + c.malformed + c.cut_short + c.check_sum_wrong + c.ip_fragments;
         assert_eq!(kinds, c.frames + c.reassembled, "{c:?}");
         assert!(c.fragments_left + c.fragments_conflicting + c.reassembled <= c.ip_fragments);
     }
