@@ -34,16 +34,20 @@ if ldd "$binary" 2>/dev/null | grep -q '=>'; then
   exit 1
 fi
 
-say "trial in a root directory with this file only"
+say "trial in a root directory with this file, two examples and /dev/urandom"
 root="$(mktemp -d)"
 trap 'rm -rf "$root"' EXIT
-mkdir "$root/tmp" "$root/proc"
+mkdir "$root/tmp" "$root/dev"
+touch "$root/dev/urandom"
 cp "$binary" examples/board/board.toml examples/board/board.pcapng "$root/"
-enter=(unshare --map-root-user --root="$root" --wd=/)
-"${enter[@]}" /fluxline --version
-"${enter[@]}" /fluxline run --pcap board.pcapng --format board.toml --events key --require 4 \
-  --folder tmp/run | head -1
-"${enter[@]}" /fluxline export tmp/run --to parquet
+unshare --map-root-user --mount bash -euo pipefail -c '
+  mount --bind /dev/urandom "$1/dev/urandom"
+  chroot "$1" /fluxline --version
+  chroot "$1" /fluxline run --pcap board.pcapng --format board.toml --events key --require 4 \
+    --folder tmp/run >"$1/tmp/printed"
+  chroot "$1" /fluxline export tmp/run --to parquet
+' trial "$root"
+grep "^Received 591 datagrams: 591 recorded" "$root/tmp/printed"
 
 say "Debian package"
 if ! command -v dpkg-deb >/dev/null; then
