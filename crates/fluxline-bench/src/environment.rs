@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::role::TrialKind;
-pub use simulated::{Clock, Progress, Simulated};
+pub use simulated::{Clock, LastTurn, Progress, Simulated};
 
 /// A flag that ends everything that takes long.
 #[derive(Clone, Default)]

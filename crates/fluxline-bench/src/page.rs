@@ -134,12 +134,6 @@ fn verdict(report: &Report) -> String {
     important(report).find_map(limit).unwrap_or_default()
 }
 
-/// Says on which cores both sides ran, and which cores the cards interrupt.
-fn sentences(report: &Report) -> Vec<String> {
-    let notes = ["pinned", "interrupts"].map(|note| report.environment[note].as_str());
-    notes.into_iter().flatten().map(|note| format!("{note}.")).collect()
-}
-
 fn section(experiment: &Experiment) -> Section {
     let mut text = vec![experiment.about.clone()];
     let has_limits = experiment.limit.lines().count() > 1;

@@ -204,17 +204,18 @@ pub unsafe extern "C" fn fluxline_connect(
 ) -> FluxlineCode {
     guard(|| {
         let (endpoint, node) = (Out::new(endpoint)?, handle(node)?);
-        let asked = node.shm.connect(text(peer)?, Reliability::Reliable).map_err(Refused::host)?;
+        let endpoint_id =
+            node.shm.connect(text(peer)?, Reliability::Reliable).map_err(Refused::host)?;
         let status = node.wait(timeout_ms, |what| match *what {
-            Completion::Connected { endpoint, .. } if endpoint == asked => Some(Status::Done),
-            Completion::Broken { endpoint, status } if endpoint == asked => Some(status),
+            Completion::Connected { endpoint, .. } if endpoint == endpoint_id => Some(Status::Done),
+            Completion::Broken { endpoint, status } if endpoint == endpoint_id => Some(status),
             _ => None,
         });
         if status.is_err() {
-            node.forget(asked);
+            node.forget(endpoint_id);
         }
         border::done(status?)?;
-        endpoint.put(asked.0);
+        endpoint.put(endpoint_id.0);
         Ok(())
     })
 }
@@ -243,21 +244,21 @@ pub unsafe extern "C" fn fluxline_import(
     guard(|| {
         let (remote, size, node) = (Out::new(remote)?, Out::new(size)?, handle(node)?);
         let region_name = name(region_name)?;
-        let asked = node.shm.import(EndpointId(endpoint), region_name, Key(key));
-        let asked = asked.map_err(Refused::argument)?;
-        let told = node.wait(timeout_ms, |what| match *what {
-            Completion::Imported { remote, status, bytes } if remote == asked => {
+        let import = node.shm.import(EndpointId(endpoint), region_name, Key(key));
+        let import = import.map_err(Refused::argument)?;
+        let completion = node.wait(timeout_ms, |what| match *what {
+            Completion::Imported { remote, status, bytes } if remote == import => {
                 Some((status, bytes))
             }
             _ => None,
         });
-        if told.is_err() {
-            let _ = node.shm.release(asked); // it was imported just now, or never
+        if completion.is_err() {
+            let _ = node.shm.release(import); // it was imported just now, or never
         }
-        let (status, found) = told?;
+        let (status, found) = completion?;
         border::done(status)?;
         size.put(found);
-        remote.put(asked.0);
+        remote.put(import.0);
         Ok(())
     })
 }
@@ -347,8 +348,8 @@ pub unsafe extern "C" fn fluxline_poll(
             let Some(what) = node.kept.pop_front().or_else(|| node.shm.poll(clock::now())) else {
                 return Err(Refused::nothing());
             };
-            if let Some(told) = told(&what) {
-                completion.put(told);
+            if let Some(of_c) = completion_of_c(&what) {
+                completion.put(of_c);
                 return Ok(());
             }
         }
@@ -534,8 +535,8 @@ impl FluxlineNode {
     }
 }
 
-/// A completion as C sees it; `None`: of no concern there.
-fn told(what: &Completion) -> Option<FluxlineCompletion> {
+/// A completion in the layout of C; `None` for those that C programs do not get.
+fn completion_of_c(what: &Completion) -> Option<FluxlineCompletion> {
     let blank = |kind, endpoint: EndpointId| FluxlineCompletion {
         kind,
         endpoint: endpoint.0,

@@ -21,8 +21,8 @@ fn null_and_nonsense_are_arguments_and_not_crashes() {
         assert!(sentence().contains("shm://GROUP/NODE"), "{}", sentence());
         assert_eq!(fluxline_open(c"shm://\xFF/x".as_ptr(), &raw mut node), FluxlineCode::Argument);
         assert_eq!(fluxline_open(c"shm://a/b".as_ptr(), null_mut()), FluxlineCode::Argument);
-        let mut told = std::mem::zeroed();
-        assert_eq!(fluxline_poll(null_mut(), &raw mut told), FluxlineCode::Argument);
+        let mut completion = std::mem::zeroed();
+        assert_eq!(fluxline_poll(null_mut(), &raw mut completion), FluxlineCode::Argument);
         assert_eq!(sentence(), "the handle is null");
         fluxline_close(null_mut());
         fluxline_producer_close(null_mut());
@@ -131,14 +131,22 @@ fn a_connection_that_is_not_answered_in_time_leaves_its_place() {
     let mut endpoint = 0;
     // SAFETY: as above.
     unsafe {
-        let mut told = std::mem::zeroed();
+        let mut completion = std::mem::zeroed();
         // More often than a node has places.
         for _ in 0..1100 {
             let late = fluxline_connect(node, c"idle".as_ptr(), 0, &raw mut endpoint);
             assert_eq!(late, FluxlineCode::Timeout);
-            assert_eq!(fluxline_poll(node, &raw mut told), FluxlineCode::Nothing, "nobody asked");
+            assert_eq!(
+                fluxline_poll(node, &raw mut completion),
+                FluxlineCode::Nothing,
+                "nobody asked"
+            );
         }
-        assert_eq!(fluxline_poll(idle, &raw mut told), FluxlineCode::Nothing, "nobody is there");
+        assert_eq!(
+            fluxline_poll(idle, &raw mut completion),
+            FluxlineCode::Nothing,
+            "nobody is there"
+        );
         assert_eq!(fluxline_disconnect(node, endpoint), FluxlineCode::Gone);
         fluxline_close(node);
         fluxline_close(idle);
@@ -205,10 +213,10 @@ fn values_and_tags_that_do_not_fit_are_arguments_and_not_none() {
         assert_eq!(put(-1, -2), FluxlineCode::Argument);
         assert_eq!(put((1 << 32) - 1, -1), FluxlineCode::Done);
         assert_eq!(put(-1, -1), FluxlineCode::Done);
-        let mut told = std::mem::zeroed();
-        assert_eq!(fluxline_poll(owner, &raw mut told), FluxlineCode::Done);
-        assert_eq!((told.kind, told.value), (FluxlineKind::Notified, (1 << 32) - 1));
-        assert_eq!(fluxline_poll(owner, &raw mut told), FluxlineCode::Nothing);
+        let mut completion = std::mem::zeroed();
+        assert_eq!(fluxline_poll(owner, &raw mut completion), FluxlineCode::Done);
+        assert_eq!((completion.kind, completion.value), (FluxlineKind::Notified, (1 << 32) - 1));
+        assert_eq!(fluxline_poll(owner, &raw mut completion), FluxlineCode::Nothing);
         fluxline_close(node);
         fluxline_close(owner);
     }

@@ -1,17 +1,19 @@
 //! `[events]` of an experiment file as options of the command line.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::experiment::{Build, Events, LateWord, Require, WindowClock};
+use fluxline_daq::experiment::{Build, Events, LateWord, Require, WindowClock};
+
 use crate::failure::Failure;
+use crate::words::{Word, words};
 
 /// How packets become events. Each option overrides the key of `[events]` with its name.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Events")]
 pub struct EventArguments {
     /// How packets become events; default: what the experiment or the description has
-    #[arg(long, value_enum)]
-    pub events: Option<BuildArgument>,
+    #[arg(long, value_parser = words::<Build>(BUILDS))]
+    pub events: Option<Build>,
     /// Sources that an event needs: a number, or their labels, separated by commas
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "COUNT|LABEL,...")]
     pub require: Vec<String>,
@@ -25,8 +27,8 @@ pub struct EventArguments {
     #[arg(long, value_name = "MS")]
     pub jitter_ms: Option<u64>,
     /// What becomes of packets whose event was closed before they came
-    #[arg(long, value_enum)]
-    pub late: Option<LateArgument>,
+    #[arg(long, value_parser = words::<LateWord>(LATE))]
+    pub late: Option<LateWord>,
     /// Width of a time window \[µs\], with --events window
     #[arg(long, value_name = "US")]
     pub window_us: Option<u64>,
@@ -34,8 +36,8 @@ pub struct EventArguments {
     #[arg(long, value_name = "US")]
     pub lateness_us: Option<u64>,
     /// Whose clock time windows use, with --events window
-    #[arg(long, value_enum)]
-    pub window_clock: Option<WindowClockArgument>,
+    #[arg(long, value_parser = words::<WindowClock>(WINDOW_CLOCKS))]
+    pub window_clock: Option<WindowClock>,
     /// Most events under construction; 0: as many as --bytes-max allows
     #[arg(long, value_name = "EVENTS")]
     pub open_max: Option<u32>,
@@ -44,50 +46,28 @@ pub struct EventArguments {
     pub bytes_max: Option<u64>,
 }
 
-/// How packets become events.
-#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
-pub enum BuildArgument {
-    /// Every packet is an event
-    Packet,
-    /// Packets of one key are an event, over all sources
-    Key,
-    /// Packets of one key and one source are an event
-    Source,
-    /// Packets of one time window are an event
-    Window,
-}
+/// Words of `--events`; leaving the option out is the file's `auto`.
+const BUILDS: &[Word] = &[
+    ("packet", "Every packet is an event"),
+    ("key", "Packets of one key are an event, over all sources"),
+    ("source", "Packets of one key and one source are an event"),
+    ("window", "Packets of one time window are an event"),
+];
 
-/// What becomes of late fragments.
-#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
-pub enum LateArgument {
-    /// Rows of their own, with status late
-    Record,
-    /// Counted, and not recorded
-    Drop,
-}
+/// Words of `--late`.
+const LATE: &[Word] =
+    &[("record", "Rows of their own, with status late"), ("drop", "Counted, and not recorded")];
 
-/// Which clock time windows use.
-#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
-pub enum WindowClockArgument {
-    /// When packets arrived
-    Arrival,
-    /// The sensors' times
-    Sensor,
-}
+/// Words of `--window-clock`.
+const WINDOW_CLOCKS: &[Word] =
+    &[("arrival", "When packets arrived"), ("sensor", "The sensors' times")];
 
 impl EventArguments {
     /// Overrides what was given in `events`.
     ///
     /// Errors: an option that the resulting way of building events does not use.
     pub fn apply(&self, events: &mut Events) -> Result<(), Failure> {
-        if let Some(build) = self.events {
-            events.build = match build {
-                BuildArgument::Packet => Build::Packet,
-                BuildArgument::Key => Build::Key,
-                BuildArgument::Source => Build::Source,
-                BuildArgument::Window => Build::Window,
-            };
-        }
+        replace(&mut events.build, self.events);
         self.check_use(events.build)?;
         if !self.require.is_empty() {
             events.require = match &self.require[..] {
@@ -97,18 +77,8 @@ impl EventArguments {
                 labels => Require::Labels(labels.to_vec()),
             };
         }
-        if let Some(clock) = self.window_clock {
-            events.window_clock = match clock {
-                WindowClockArgument::Arrival => WindowClock::Arrival,
-                WindowClockArgument::Sensor => WindowClock::Sensor,
-            };
-        }
-        if let Some(late) = self.late {
-            events.late = match late {
-                LateArgument::Record => LateWord::Record,
-                LateArgument::Drop => LateWord::Drop,
-            };
-        }
+        replace(&mut events.window_clock, self.window_clock);
+        replace(&mut events.late, self.late);
         replace(&mut events.timeout_ms, self.timeout_ms);
         replace(&mut events.lag_max_ms, self.lag_max_ms);
         replace(&mut events.jitter_ms, self.jitter_ms);
@@ -157,7 +127,7 @@ mod tests {
     use clap::Parser;
 
     use super::EventArguments;
-    use crate::experiment::{Build, Events, Require};
+    use fluxline_daq::experiment::{Build, Events, Require};
 
     #[derive(Parser)]
     struct Line {

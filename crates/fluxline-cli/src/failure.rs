@@ -6,6 +6,9 @@
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
+use fluxline_daq::InputError;
+use fluxline_run::Verdict;
+
 use crate::{inform, output};
 
 /// How a command can end, apart from well; the number is the exit status.
@@ -85,6 +88,18 @@ impl Failure {
         Failure { kind: FailureKind::Files, message: message.to_string() }
     }
 
+    /// Returns the failure of a run by its verdict; a complete run has none.
+    pub fn of_verdict(verdict: &Verdict) -> Option<Failure> {
+        let kind = match verdict {
+            Verdict::Complete => return None,
+            Verdict::LedgerOpen(_) => FailureKind::Ledger,
+            Verdict::RecordingStopped(_) => FailureKind::Recording,
+            Verdict::LookNeeded(_) => FailureKind::Look,
+        };
+        let message = verdict.sentence().unwrap_or_default().to_owned();
+        Some(Failure { kind, message })
+    }
+
     /// Anything else.
     pub fn failed(message: impl fmt::Display) -> Failure {
         Failure { kind: FailureKind::Failed, message: message.to_string() }
@@ -106,6 +121,23 @@ impl Failure {
             inform!("{shown}");
         }
         inform!("fluxline: {sentence}");
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+impl From<fluxline_run::Error> for Failure {
+    fn from(error: fluxline_run::Error) -> Failure {
+        use fluxline_run::Error;
+        match error {
+            Error::Input(error) => Failure::input(error),
+            Error::Link(sentence) => Failure::link(sentence),
+            error @ (Error::Folder(_) | Error::Failed(_)) => Failure::failed(error),
+        }
     }
 }
 
@@ -137,7 +169,24 @@ impl From<Ending> for ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use super::STATUSES;
+    use fluxline_run::Verdict;
+
+    use super::{Failure, STATUSES, status_of};
+
+    #[test]
+    fn run_json_and_the_program_have_the_same_status() {
+        let sentence = || "a reason.".to_owned();
+        let verdicts = [
+            Verdict::Complete,
+            Verdict::LedgerOpen(sentence()),
+            Verdict::RecordingStopped(sentence()),
+            Verdict::LookNeeded(sentence()),
+        ];
+        for verdict in verdicts {
+            let failure = Failure::of_verdict(&verdict);
+            assert_eq!(status_of(failure.as_ref()), verdict.status(), "{verdict:?}");
+        }
+    }
 
     #[test]
     fn page_of_exit_statuses_has_each_status_once_with_its_meaning() {

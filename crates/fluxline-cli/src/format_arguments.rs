@@ -1,10 +1,14 @@
 //! The command line of `fluxline format`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::experiment::LengthPrefix;
+use fluxline_daq::experiment::LengthPrefix;
+
+use crate::failure::Failure;
+use crate::words::{Word, words};
 
 /// `fluxline format`.
 #[derive(Debug, Subcommand)]
@@ -77,9 +81,17 @@ pub struct PacketFileArguments {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub record_bytes: Option<u32>,
     /// How the length stands before each payload of the raw file
-    #[arg(long, requires = "raw", group = "framing", value_enum)]
+    #[arg(long, requires = "raw", group = "framing", value_parser = words::<LengthPrefix>(LENGTH_PREFIXES))]
     pub length_prefix: Option<LengthPrefix>,
 }
+
+/// Words of `--length-prefix`, as in the experiment file.
+const LENGTH_PREFIXES: &[Word] = &[
+    ("u16-le", "16 bits, little-endian"),
+    ("u16-be", "16 bits, big-endian"),
+    ("u32-le", "32 bits, little-endian"),
+    ("u32-be", "32 bits, big-endian"),
+];
 
 /// `fluxline format new`.
 #[derive(Debug, Args)]
@@ -101,4 +113,21 @@ pub struct WiresharkArguments {
     /// Instead of a port: the link type of frames without UDP, 147 to 162 (dumps of simulations)
     #[arg(long, value_parser = clap::value_parser!(u16).range(147..=162), value_name = "NUMBER")]
     pub link_type: Option<u16>,
+}
+
+/// Parses `NAME=INTEGER` arguments.
+pub fn parameters(arguments: &[String]) -> Result<BTreeMap<String, u64>, Failure> {
+    arguments
+        .iter()
+        .map(|argument| {
+            let parts = argument.split_once('=');
+            let value = parts.and_then(|(_, value)| value.parse().ok());
+            match (parts, value) {
+                (Some((name, _)), Some(value)) => Ok((name.to_string(), value)),
+                _ => Err(Failure::input(format_args!(
+                    "--set {argument} is not NAME=INTEGER; write for example --set count=64."
+                ))),
+            }
+        })
+        .collect()
 }

@@ -4,20 +4,18 @@
 // A full or closed standard error must end no run: what is said goes through `output`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod acquisition;
 mod arguments;
 mod commands;
 mod doctor;
 mod event_arguments;
-mod experiment;
 mod failure;
 mod files;
 mod format_arguments;
-mod formats;
-mod host;
 mod output;
 mod progress;
-mod run;
 mod version;
+mod words;
 
 use std::process::ExitCode;
 

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{call, fluxline, refused, sentence, text};
+use support::{call, fluxline, refused, sentence, serving_child_of, text};
 
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
@@ -47,22 +47,14 @@ fn left_of(process: u32) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The process that `parent` has started. Source: proc_pid_stat(5).
-fn child_of(parent: u32) -> Option<u32> {
-    let processes = std::fs::read_dir("/proc").expect("it is mounted").flatten();
-    processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).find(|process| {
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let after_name = stat.rsplit(')').next().unwrap_or_default();
-        after_name.split_whitespace().nth(1) == Some(&parent.to_string())
-    })
-}
-
 /// Waits until the other process is there and has files in shared memory.
 fn other_of(bench: &mut Child) -> u32 {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(60) {
         assert!(bench.try_wait().expect("waitable").is_none(), "it ended before it was disturbed");
-        if let Some(other) = child_of(bench.id()).filter(|_| !left_of(bench.id()).is_empty()) {
+        if let Some(other) =
+            serving_child_of(bench.id()).filter(|_| !left_of(bench.id()).is_empty())
+        {
             std::thread::sleep(Duration::from_millis(100)); // it is in the middle
             return other;
         }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{call, call_json, fluxline, refused, sentence, text};
+use support::{call, call_json, fluxline, refused, sentence, serving_child_of, text};
 
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
@@ -74,16 +74,6 @@ fn netpipes_format_is_all_that_is_printed() {
     assert_eq!(sizes[..6], ["1", "2", "3", "4", "6", "8"], "{lines}");
 }
 
-/// The process that `parent` has started. Source: proc_pid_stat(5).
-fn child_of(parent: u32) -> Option<u32> {
-    let processes = std::fs::read_dir("/proc").expect("it is mounted").flatten();
-    processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).find(|process| {
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let after_name = stat.rsplit(')').next().unwrap_or_default();
-        after_name.split_whitespace().nth(1) == Some(&parent.to_string())
-    })
-}
-
 #[test]
 fn the_other_side_killed_in_the_middle_ends_it_and_what_was_measured_is_kept() {
     let Some(_alone) = alone() else { return };
@@ -102,7 +92,7 @@ fn killed_after(while_running: Duration) -> bool {
     let bench = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let began = Instant::now();
     let other = loop {
-        match child_of(bench.id()) {
+        match serving_child_of(bench.id()) {
             Some(other) => break other,
             None => assert!(began.elapsed() < Duration::from_secs(20), "no other side"),
         }

@@ -176,7 +176,7 @@ fn produce(orders: &str) {
         let (mut node, _) = board::open(from);
         node.connect(&to.to_string(), Reliability::Reliable).expect("a way");
         while node.node().port().counters().frames_sent == 0 {
-            let _ = node.told();
+            let _ = node.next_completion();
         }
         return stay(Box::new(|| {}));
     }
@@ -188,7 +188,7 @@ fn produce(orders: &str) {
             assert!(began.elapsed() < END, "the one before is dead");
             std::thread::sleep(Duration::from_millis(20));
         }
-        return stay(Box::new(move || while node.told().is_some() {}));
+        return stay(Box::new(move || while node.next_completion().is_some() {}));
     }
     let mut board = board_when_free(from, to);
     match step {
@@ -202,7 +202,7 @@ fn produce(orders: &str) {
         }
         _ => {}
     }
-    stay(Box::new(move || while board.node.told().is_some() {}));
+    stay(Box::new(move || while board.node.next_completion().is_some() {}));
 }
 
 /// A producer as a process; killed when dropped (SIGKILL).
@@ -307,7 +307,7 @@ fn a_ring_that_a_producer_broke_is_made_anew_within_the_run() {
             }
         }
         let began = Instant::now();
-        while !matches!(board.node.told(), Some(Completion::Broken { .. })) {
+        while !matches!(board.node.next_completion(), Some(Completion::Broken { .. })) {
             assert!(began.elapsed() < END, "it is disconnected");
             board.node.wait(Duration::from_millis(5)).expect("waited");
         }

@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/imports.rs"]
+mod imports;
+
 /// Longest line \[column\].
 const COLUMNS_MAX: usize = 100;
 /// Longest function, tests not counted \[line\], unless it is listed in tidy/long-functions.txt.
@@ -194,7 +197,7 @@ fn paths_and_links_in_docs_exist() {
 #[test]
 fn every_key_of_the_experiment_file_is_in_its_manual() {
     let root = root();
-    let model = fs::read_to_string(root.join("crates/fluxline-cli/src/experiment/model.rs"))
+    let model = fs::read_to_string(root.join("crates/fluxline-daq/src/experiment/model.rs"))
         .expect("the model");
     let manual = fs::read_to_string(root.join("docs/experiment.md")).expect("the manual");
     let mut problems = Vec::new();

@@ -78,7 +78,7 @@ impl Many {
     }
 
     fn done(&self, place: usize) -> u64 {
-        self.world.told[place + 1].len() as u64
+        self.world.completions[place + 1].len() as u64
     }
 
     fn placed(&self) -> Vec<u64> {
@@ -212,7 +212,8 @@ fn a_receiver_that_does_not_look_for_a_while_is_not_overrun() {
                 world.nodes[0].port().arrive(now);
             }
             world.asleep[0] = false;
-            let done = |world: &World<_>| world.told[1..].iter().map(Vec::len).sum::<usize>();
+            let done =
+                |world: &World<_>| world.completions[1..].iter().map(Vec::len).sum::<usize>();
             world.until(5000, |world| done(world) == tag as usize);
         }
         let port = world.nodes[0].port();

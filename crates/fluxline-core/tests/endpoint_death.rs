@@ -74,21 +74,21 @@ fn fill(two: &mut Two) -> u64 {
 
 /// Each tag once; all of those without a result flushed; `Broken` the last.
 fn assert_all_flushed(two: &Two, posted: u64) {
-    let told = &two.world.told[0];
+    let completions = &two.world.completions[0];
     let mut times = BTreeMap::new();
-    for (tag, status) in tags(told) {
+    for (tag, status) in tags(completions) {
         *times.entry(tag).or_insert(0) += 1;
         assert!(matches!(status, Status::Flushed | Status::Done), "{tag}: {status:?}");
     }
     for tag in 1000..1000 + posted {
         assert_eq!(times.get(&tag), Some(&1), "tag {tag}");
     }
-    let over = told.iter().position(|what| matches!(what, Completion::Broken { .. }));
-    assert_eq!(over, Some(told.len() - 1), "broken is the last that is told");
+    let over = completions.iter().position(|what| matches!(what, Completion::Broken { .. }));
+    assert_eq!(over, Some(completions.len() - 1), "broken is the last that is told");
 }
 
 fn broken(world: &World<Lossy<NetworkPort>>, node: usize) -> Option<Status> {
-    world.told[node].iter().find_map(|what| match *what {
+    world.completions[node].iter().find_map(|what| match *what {
         Completion::Broken { status, .. } => Some(status),
         _ => None,
     })
@@ -121,19 +121,19 @@ fn a_successor_under_the_same_address_does_not_take_the_old_ones_frames() {
         two.world.run(3);
         // The new port takes the address before the old one is dropped, or after.
         two.world.nodes.pop();
-        two.world.told.pop();
+        two.world.completions.pop();
         let successor = node(&two.network, 2, 3, faults);
         two.world.nodes.push(successor);
-        two.world.told.push(Vec::new());
+        two.world.completions.push(Vec::new());
         let (left, right) = two.world.connect((0, 1), address(2), Reliability::Reliable);
         let (region, remote) = two.world.share((1, 0), left, "x", 1 << 20);
         two.world.until(DEATH_MS * 2, |world| broken(world, 0).is_some());
         let place = |of: &Completion| matches!(of, Completion::Broken { .. });
-        let at = two.world.told[0].iter().position(place).expect("broken");
-        two.world.told[0].truncate(at + 1);
+        let at = two.world.completions[0].iter().position(place).expect("broken");
+        two.world.completions[0].truncate(at + 1);
         assert_all_flushed(&two, posted);
-        two.world.told[0].clear();
-        assert_eq!(two.world.told[1], [], "nothing old was done");
+        two.world.completions[0].clear();
+        assert_eq!(two.world.completions[1], [], "nothing old was done");
         assert_eq!(two.world.bytes(1, region, 0, 1 << 20), vec![0; 1 << 20]);
         two.world.post(0, left, 1, put(&[5; 5000], remote, 7, Some(9)));
         assert_eq!(two.world.done(0, 1), (Operation::Put, Status::Done, 0));
@@ -171,14 +171,14 @@ fn a_cable_that_is_cut_for_less_than_death_loses_nothing() {
             assert_eq!(two.world.done(0, tag), (Operation::Put, Status::Done, 0));
         }
         assert!(two.world.bytes(1, two.region, 0, 900_000) == data);
-        let told: Vec<u32> = two.world.told[1]
+        let completions: Vec<u32> = two.world.completions[1]
             .iter()
             .filter_map(|what| match *what {
                 Completion::Notified { value, .. } => Some(value),
                 _ => None,
             })
             .collect();
-        assert_eq!(told, (0..90).collect::<Vec<_>>(), "each once and in order");
+        assert_eq!(completions, (0..90).collect::<Vec<_>>(), "each once and in order");
         assert_eq!((broken(&two.world, 0), broken(&two.world, 1)), (None, None));
     }
 }
@@ -202,10 +202,10 @@ fn a_cable_that_is_cut_for_longer_than_death_breaks_both_ends_in_time() {
             assert!(matches!(status, Some(Status::PeerGone | Status::Transport)), "{status:?}");
         }
         assert_all_flushed(&two, posted);
-        assert!(tags(&two.world.told[1]).contains(&(77, Status::Flushed)));
+        assert!(tags(&two.world.completions[1]).contains(&(77, Status::Flushed)));
         // With the cable back, there is a connection again.
         two.world.run(DEATH_MS * 3);
-        two.world.told.iter_mut().for_each(Vec::clear);
+        two.world.completions.iter_mut().for_each(Vec::clear);
         two.world.connect((0, 1), address(2), Reliability::Reliable);
     }
 }
@@ -274,7 +274,7 @@ fn a_disconnect_over_a_lossy_path_is_told_once() {
     for seed in first..first + count(20) {
         println!("SEED={seed} COUNT=1");
         let mut two = two(Faults { drop: 0.4, ..bad(seed) });
-        two.world.told.iter_mut().for_each(Vec::clear);
+        two.world.completions.iter_mut().for_each(Vec::clear);
         let both = seed % 2 == 0;
         two.world.nodes[0].disconnect(two.left).expect("open");
         if both {
@@ -282,10 +282,10 @@ fn a_disconnect_over_a_lossy_path_is_told_once() {
         }
         two.world.run(1000);
         let own = Completion::Broken { endpoint: two.left, status: Status::Done };
-        assert_eq!(two.world.told[0], [own]);
+        assert_eq!(two.world.completions[0], [own]);
         let status = if both { Status::Done } else { Status::Disconnected };
         let theirs = Completion::Broken { endpoint: two.right, status };
-        assert_eq!(two.world.told[1], [theirs]);
-        assert_eq!(two.world.told[1].iter().filter_map(connected).count(), 0);
+        assert_eq!(two.world.completions[1], [theirs]);
+        assert_eq!(two.world.completions[1].iter().filter_map(connected).count(), 0);
     }
 }

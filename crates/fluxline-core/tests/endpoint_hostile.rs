@@ -82,7 +82,7 @@ impl Victim {
     }
 
     fn broken(&self) -> bool {
-        self.world.told[0].iter().any(|what| matches!(what, Completion::Broken { .. }))
+        self.world.completions[0].iter().any(|what| matches!(what, Completion::Broken { .. }))
     }
 
     /// Work of its own, so that answers and acknowledgements find something.
@@ -175,7 +175,7 @@ fn a_peer_gone_mad_neither_panics_nor_writes_where_it_may_not() {
             if victim.broken() {
                 break;
             }
-            victim.world.told[0].clear();
+            victim.world.completions[0].clear();
         }
         victim.assert_guarded();
     }
@@ -230,7 +230,7 @@ fn random_bytes_and_cut_frames_of_strangers_do_nothing() {
         }
     }
     victim.world.turn();
-    assert_eq!(victim.world.told[0], []);
+    assert_eq!(victim.world.completions[0], []);
     victim.assert_guarded();
 }
 
@@ -241,7 +241,7 @@ fn resident_after(victim: &mut Victim, count: u32, mut frame: impl FnMut(u32) ->
         victim.raw.sealed(&bytes);
         if number % 200 == 0 {
             victim.world.turn();
-            victim.world.told[0].clear();
+            victim.world.completions[0].clear();
             victim.raw.received();
         }
     }

@@ -27,12 +27,13 @@ fn notified(device: &mut Device) -> Vec<u32> {
     let now = device.world.now;
     device.world.nodes[0].settle(now);
     device.world.turn();
-    let told = device.world.told[0].drain(..);
-    told.filter_map(|what| match what {
-        Completion::Notified { value, .. } => Some(value),
-        _ => None,
-    })
-    .collect()
+    let completions = device.world.completions[0].drain(..);
+    completions
+        .filter_map(|what| match what {
+            Completion::Notified { value, .. } => Some(value),
+            _ => None,
+        })
+        .collect()
 }
 
 #[test]
@@ -161,12 +162,12 @@ fn random_lives_over_a_bad_network_add_up() {
             device.world.now = device.world.now + Span::from_ms(100);
             device.world.turn();
         }
-        let told = notified(&mut device);
-        let mut once = told.clone();
+        let completions = notified(&mut device);
+        let mut once = completions.clone();
         once.dedup();
-        assert_eq!(told, once, "nothing twice");
+        assert_eq!(completions, once, "nothing twice");
         let counters = counters(&device);
-        assert_eq!(sent, told.len() as u64 + counters.frames_duplicate);
-        assert_eq!(counters.frames_expected, told.len() as u64 + counters.frames_lost);
+        assert_eq!(sent, completions.len() as u64 + counters.frames_duplicate);
+        assert_eq!(counters.frames_expected, completions.len() as u64 + counters.frames_lost);
     }
 }

@@ -30,20 +30,20 @@ fn nodes_that_connect_to_each_other_at_once_over_a_lossy_path_have_two_connectio
         // What was late must not make a third.
         world.run(1000);
         for (node, own) in [(0, one), (1, other)] {
-            let ends: Vec<_> = world.told[node].iter().filter_map(connected).collect();
-            assert_eq!(ends.len(), 2, "{:?}", world.told[node]);
-            assert!(ends.contains(&own) && world.told[node].len() == 2);
+            let ends: Vec<_> = world.completions[node].iter().filter_map(connected).collect();
+            assert_eq!(ends.len(), 2, "{:?}", world.completions[node]);
+            assert!(ends.contains(&own) && world.completions[node].len() == 2);
         }
-        let theirs = world.told[1].iter().filter_map(connected).find(|&of| of != other);
+        let theirs = world.completions[1].iter().filter_map(connected).find(|&of| of != other);
         let (_, remote) = world.share((1, 0), one, "x", 100);
         world.post(0, one, 5, put(&[1; 50], remote, 0, Some(1)));
         assert_eq!(world.done(0, 5), (Operation::Put, Status::Done, 0));
         // A late Hello of an ended connection makes none either.
         world.nodes[0].disconnect(one).expect("open");
         assert_eq!(world.broken(1, theirs.expect("two"), 2000), Status::Disconnected);
-        world.told[1].clear();
+        world.completions[1].clear();
         world.run(500);
-        assert_eq!(world.told[1].iter().filter_map(connected).count(), 0);
+        assert_eq!(world.completions[1].iter().filter_map(connected).count(), 0);
     }
 }
 
@@ -108,7 +108,7 @@ fn work_posted_before_the_caller_knows_the_frame_size_is_not_stuck() {
     let mut world = World::new(vec![left, right]);
     let left = world.nodes[0].connect("10.0.0.2", Reliability::Reliable).expect("reachable");
     let right = world.wait(1, 1000, connected);
-    world.told[0].retain(|what| connected(what).is_none());
+    world.completions[0].retain(|what| connected(what).is_none());
     let own = world.nodes[0].register(50_000).expect("memory");
     let data = vec![3; 50_000];
     world.post(1, right, 7, endpoint_common::message(&data));
@@ -264,7 +264,7 @@ fn an_address_that_is_not_allowed_gets_no_answer_and_is_counted() {
     let endpoint = world.nodes[0].connect("10.0.0.2", Reliability::Reliable).expect("reachable");
     assert_eq!(world.broken(0, endpoint, 1000), Status::PeerGone);
     assert!(world.nodes[1].counters().not_allowed >= 3);
-    assert_eq!(world.told[1], []);
+    assert_eq!(world.completions[1], []);
     let mut raw = Raw::new(&network, address(7), address(2));
     raw.sealed(&frames::goodbye(0x4242, 5));
     world.turn();
@@ -289,7 +289,7 @@ fn a_hello_without_its_cookie_keeps_nothing_however_many_come() {
         }
         world.turn();
     }
-    assert_eq!(world.told[0], []);
+    assert_eq!(world.completions[0], []);
     assert_eq!(world.nodes[0].counters().cookies_sent, 4000);
     // All room is left.
     for _ in 0..256 {
@@ -315,7 +315,7 @@ fn a_hello_that_is_played_again_makes_no_second_connection() {
         raw.sealed(&hello);
         assert_eq!(read_accept(&answers(&mut raw, &mut world)[0]), (pair, psn), "the same");
     }
-    assert_eq!(world.told[0].iter().filter_map(connected).count(), 1);
+    assert_eq!(world.completions[0].iter().filter_map(connected).count(), 1);
     raw.sealed(&frames::goodbye(pair, OFFER.pair));
     answers(&mut raw, &mut world);
     for _ in 0..10 {
@@ -323,7 +323,7 @@ fn a_hello_that_is_played_again_makes_no_second_connection() {
         let refused = answers(&mut raw, &mut world);
         assert_eq!(setup_kind(&refused[0]), Some(4), "it is over");
     }
-    assert_eq!(world.told[0].iter().filter_map(connected).count(), 1);
+    assert_eq!(world.completions[0].iter().filter_map(connected).count(), 1);
     // The cookie is that address's own.
     let network_of_another = frames::hello(1, (78, read_hello_cookie(&hello)), OFFER, 1472);
     raw.sealed(&network_of_another);
@@ -344,14 +344,14 @@ fn strangers_neither_accept_nor_end_a_connection() {
     let (_, pair, _) = shake(&mut raw, &mut world, 5);
     let calling = world.nodes[0].connect("10.0.0.1", Reliability::Reliable).expect("reachable");
     let (nonce, own_pair, _) = read_hello(&answers(&mut raw, &mut world)[0]);
-    world.told[0].clear();
+    world.completions[0].clear();
     stranger.sealed(&frames::accept(nonce, OFFER));
     for to in [pair, own_pair] {
         stranger.sealed(&frames::goodbye(to, OFFER.pair));
     }
     raw.sealed(&frames::accept(nonce + 1, OFFER));
     world.run(1);
-    assert_eq!(world.told[0], []);
+    assert_eq!(world.completions[0], []);
     assert_eq!(world.nodes[0].counters().wrong_sender, 1);
     raw.sealed(&frames::accept(nonce, OFFER));
     assert_eq!(world.wait(0, 1, connected), calling);
@@ -370,12 +370,12 @@ fn an_offer_of_frames_too_short_for_anything_is_not_taken() {
             raw.sealed(&frames::hello(1, (5, cookie), of, whole));
             assert_eq!(answers(&mut raw, &mut world), Vec::<Vec<u8>>::new());
         }
-        assert_eq!(world.told[0], []);
+        assert_eq!(world.completions[0], []);
         world.nodes[0].connect("10.0.0.1", Reliability::Reliable).expect("reachable");
         let (nonce, _, _) = read_hello(&answers(&mut raw, &mut world)[0]);
         raw.sealed(&frames::accept(nonce, offer));
         world.turn();
-        assert_eq!(world.told[0], []);
+        assert_eq!(world.completions[0], []);
     }
 }
 
@@ -420,8 +420,8 @@ fn sequence_numbers_that_wrap_right_after_the_handshake_change_nothing() {
         let (left, right) = ((1, right), (0, left));
         let joint = Joint { left, right, region: region_left, remote: back };
         run(&mut world, joint, seed, true);
-        for told in &world.told {
-            assert!(!told.iter().any(|what| matches!(what, Completion::Broken { .. })));
+        for completions in &world.completions {
+            assert!(!completions.iter().any(|what| matches!(what, Completion::Broken { .. })));
         }
     }
 }

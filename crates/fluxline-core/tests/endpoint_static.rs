@@ -73,7 +73,7 @@ fn static_pair(
         world.nodes[1].add_static(&peer_of(1, kind, first, Some(region)), now).expect("legal");
     let remote = world.import(0, left, "x", Key(u64::from(KEY)));
     world.turn();
-    world.told.iter_mut().for_each(Vec::clear);
+    world.completions.iter_mut().for_each(Vec::clear);
     Pair { world, joint: Joint { left: (0, left), right: (1, right), region, remote } }
 }
 
@@ -134,12 +134,17 @@ fn run_unreliable(pair: &mut Pair, seed: u64) {
         assert_eq!(world.done(0, 1000 + tag), (Operation::Send, Status::Done, 0));
     }
     world.run(2);
-    let told = world.told[1].iter().filter_map(|what| match *what {
+    let completions = world.completions[1].iter().filter_map(|what| match *what {
         Completion::Notified { offset, bytes, value, .. } => Some((offset, bytes, value)),
         _ => None,
     });
-    assert_eq!(told.collect::<Vec<_>>(), notified);
-    assert_eq!(endpoint_common::tags(&world.told[1]).len(), 64, "{:?}", world.told[1]);
+    assert_eq!(completions.collect::<Vec<_>>(), notified);
+    assert_eq!(
+        endpoint_common::tags(&world.completions[1]).len(),
+        64,
+        "{:?}",
+        world.completions[1]
+    );
     assert!(world.bytes(1, joint.region, 0, REGION_BYTES as usize) == model);
     let counters = world.nodes[1].connection_counters(joint.right.1).expect("open");
     assert_eq!((counters.frames_lost, counters.frames_duplicate), (0, 0));
@@ -154,7 +159,10 @@ fn a_wrong_key_on_a_static_connection_ends_it_as_the_standard_says() {
     world.post(0, joint.left.1, 1, put(&[1; 100], joint.remote, 4090, Some(1)));
     world.post(0, joint.left.1, 2, put(&[1; 100], joint.remote, 0, Some(1)));
     assert_eq!(world.broken(0, joint.left.1, 100), Status::Rights);
-    assert_eq!(endpoint_common::tags(&world.told[0]), [(1, Status::Flushed), (2, Status::Flushed)]);
+    assert_eq!(
+        endpoint_common::tags(&world.completions[0]),
+        [(1, Status::Flushed), (2, Status::Flushed)]
+    );
     assert_eq!(world.bytes(1, joint.region, 0, 4096), [0; 4096]);
 }
 
@@ -178,7 +186,7 @@ impl RawTo {
         let peer = peer_of(1, kind, [first, 500], Some(region));
         let endpoint = node.nodes[0].add_static(&peer, now).expect("legal");
         node.turn();
-        node.told[0].clear();
+        node.completions[0].clear();
         RawTo { raw, node, endpoint, region, psn: first }
     }
 
@@ -206,7 +214,7 @@ fn reth(offset: u64, bytes: u32) -> Reth {
 }
 
 /// The syndromes of acknowledgements among packets.
-fn told(answers: &[(Headers, Vec<u8>)]) -> Vec<(u32, Syndrome)> {
+fn syndromes(answers: &[(Headers, Vec<u8>)]) -> Vec<(u32, Syndrome)> {
     let syndrome = |(headers, _): &(Headers, Vec<u8>)| match headers.body {
         Body::Acknowledge(Aeth { syndrome, .. }) => Some((headers.psn.get(), syndrome)),
         _ => None,
@@ -249,7 +257,7 @@ fn a_read_of_many_frames_is_answered_in_as_many_and_counts_as_many_numbers() {
         // from its middle.
         let write = Body::Write(Transport::Reliable, WritePart::Only(reth(0, 4), None));
         let answers = to.ask(frames, write, &[9; 4]);
-        assert!(matches!(told(&answers)[..], [(_, Syndrome::Ack(_))]), "{answers:?}");
+        assert!(matches!(syndromes(&answers)[..], [(_, Syndrome::Ack(_))]), "{answers:?}");
         assert_eq!(to.node.bytes(0, to.region, 0, 4), [9; 4]);
         let rest = bytes - path_mtu as u32 * (frames - 1);
         let again = Body::ReadRequest(reth(64 + u64::from(bytes - rest), rest));
@@ -267,16 +275,16 @@ fn a_gap_is_refused_with_the_number_that_is_missing_and_nothing_after_it_is_done
     let write = |offset| Body::Write(Transport::Reliable, WritePart::Only(reth(offset, 4), None));
     let nak = Syndrome::Nak(NakCode::PsnSequenceError);
     let answers = to.ask(1, write(4), &[2; 4]);
-    assert!(told(&answers).contains(&(LAST, nak)), "{answers:?}");
+    assert!(syndromes(&answers).contains(&(LAST, nak)), "{answers:?}");
     let answers = to.ask(2, write(8), &[3; 4]);
-    assert!(!told(&answers).iter().any(|(_, of)| *of == nak), "told once: {answers:?}");
+    assert!(!syndromes(&answers).iter().any(|(_, of)| *of == nak), "told once: {answers:?}");
     assert_eq!(to.node.bytes(0, to.region, 0, 12), [0; 12]);
     for (ahead, value) in [(0, 1), (1, 2), (2, 3)] {
         to.ask(ahead, write(u64::from(ahead) * 4), &[value; 4]);
     }
     assert_eq!(to.node.bytes(0, to.region, 0, 12), [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
     let answers = to.ask(4, write(0), &[7; 4]);
-    assert!(told(&answers).contains(&(2, nak)), "the next gap is told again: {answers:?}");
+    assert!(syndromes(&answers).contains(&(2, nak)), "the next gap is told again: {answers:?}");
 }
 
 #[test]
@@ -286,7 +294,7 @@ fn a_refusal_that_was_lost_is_told_again() {
     let nak = (7, Syndrome::Nak(NakCode::RemoteAccessError));
     for _ in 0..3 {
         let answers = to.ask(0, wrong, &[2; 4]);
-        assert!(told(&answers).contains(&nak), "{answers:?}");
+        assert!(syndromes(&answers).contains(&nak), "{answers:?}");
     }
 }
 
@@ -296,18 +304,18 @@ fn a_message_before_its_buffer_is_put_off_each_time_that_it_comes() {
     let send = Body::Send(Transport::Reliable, SendPart::Only(None));
     for _ in 0..3 {
         let answers = to.ask(0, send, &[5; 9]);
-        let off = told(&answers);
+        let off = syndromes(&answers);
         assert!(off.iter().any(|of| matches!(of, (7, Syndrome::RnrNak(_)))), "{answers:?}");
-        assert!(to.node.told[0].is_empty());
+        assert!(to.node.completions[0].is_empty());
     }
     // What follows is dropped without a word: its sender knows.
     let answers = to.ask(1, send, &[6; 9]);
     let nak = Syndrome::Nak(NakCode::PsnSequenceError);
-    assert!(!told(&answers).iter().any(|(_, of)| *of == nak), "{answers:?}");
+    assert!(!syndromes(&answers).iter().any(|(_, of)| *of == nak), "{answers:?}");
     let slice = Slice { region: to.region, offset: 0, bytes: 100 };
     to.node.nodes[0].post_receive(to.endpoint, 3, slice).expect("room");
     to.ask(0, send, &[5; 9]);
-    assert_eq!(endpoint_common::tags(&to.node.told[0]), [(3, Status::Done)]);
+    assert_eq!(endpoint_common::tags(&to.node.completions[0]), [(3, Status::Done)]);
     assert_eq!(to.node.bytes(0, to.region, 0, 10), [5, 5, 5, 5, 5, 5, 5, 5, 5, 0]);
 }
 
@@ -346,7 +354,7 @@ fn a_peer_that_acknowledges_only_when_asked_is_not_stalled_by_a_small_window() {
     let data = vec![7; 256 * 200];
     world.post(0, endpoint, 1, put(&data, remote, 0, None));
     let (began, mut next) = (world.now, Psn::new(0));
-    while endpoint_common::tags(&world.told[0]).is_empty() {
+    while endpoint_common::tags(&world.completions[0]).is_empty() {
         world.turn();
         let mut asked = false;
         for (headers, _) in packets(&raw.received()) {
@@ -380,7 +388,7 @@ fn an_answer_to_nothing_that_was_asked_changes_nothing() {
     let into = Slice { region: own, offset: 0, bytes: 64 };
     world.post(0, endpoint, 1, Work::Get { from: Target { remote, offset: 0 }, into });
     world.turn();
-    world.told[0].clear();
+    world.completions[0].clear();
     let to = QueuePair::new(PAIRS[0]);
     let aeth = |syndrome| Aeth { syndrome, msn: Msn::new(1) };
     let ack = Syndrome::Ack(fluxline_core::roce::CreditCode::UNLIMITED);
@@ -398,10 +406,10 @@ fn an_answer_to_nothing_that_was_asked_changes_nothing() {
     let only = Body::ReadResponse(ReadPart::Only(aeth(ack)));
     raw.packet(Headers::new(to, Psn::new(0), only), &[1; 63]);
     world.run(1);
-    assert_eq!(world.told[0], []);
+    assert_eq!(world.completions[0], []);
     assert_eq!(world.bytes(0, own, 0, 64), [0; 64]);
     raw.packet(Headers::new(to, Psn::new(0), only), &[3; 64]);
     world.run(1);
-    assert_eq!(endpoint_common::tags(&world.told[0]), [(1, Status::Done)]);
+    assert_eq!(endpoint_common::tags(&world.completions[0]), [(1, Status::Done)]);
     assert_eq!(world.bytes(0, own, 0, 64), [3; 64]);
 }

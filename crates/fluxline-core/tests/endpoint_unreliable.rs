@@ -30,7 +30,7 @@ fn what_a_link_dropped_is_what_the_receiver_counts_as_lost() {
         let faults = Faults { drop, duplicate, reorder, delay, reorder_delay, ..bad(0) };
         let before = world.nodes[1].port().faults();
         world.nodes[1].port().set(faults);
-        world.told.iter_mut().for_each(Vec::clear);
+        world.completions.iter_mut().for_each(Vec::clear);
         for number in 0..2000_u64 {
             let record = [(number as u8).wrapping_add(1); RECORD as usize];
             let work = put(&record, remote, number * RECORD, Some(number as u32));
@@ -53,7 +53,7 @@ fn what_a_link_dropped_is_what_the_receiver_counts_as_lost() {
         assert_eq!(counters.frames_lost, dropped);
         assert_eq!(counters.frames_duplicate, duplicated);
         assert!(counters.frames_late > 0);
-        let notified: Vec<u32> = world.told[1]
+        let notified: Vec<u32> = world.completions[1]
             .iter()
             .filter_map(|what| match *what {
                 Completion::Notified { value, .. } => Some(value),
@@ -101,7 +101,7 @@ fn a_lost_frame_takes_only_its_own_bytes_with_it() {
         assert!((frame..50 * frame).contains(&lost), "{lost} byte of 60,000 with a tenth lost");
         assert!(found.chunks(frame).all(|of| of.iter().all(|&byte| byte == of[0])), "by frames");
         let mut came = 0;
-        for what in &world.told[1] {
+        for what in &world.completions[1] {
             let Completion::Done { tag, value, .. } = *what else { continue };
             let bytes = world.bytes(1, inbox, tag * 3000, 3000);
             assert_eq!(value, 3000);
@@ -136,14 +136,14 @@ fn a_devices_writes_are_placed_told_and_its_losses_counted_to_the_packet() {
             assert_eq!(found, payload);
             expected.push((offset, u64::from(bytes), number));
         }
-        let told = device.world.told[0].iter().map(|what| match *what {
+        let completions = device.world.completions[0].iter().map(|what| match *what {
             Completion::Notified { endpoint, region, offset, bytes, value } => {
                 assert_eq!((endpoint, region), (device.endpoint, device.region));
                 (offset, bytes, value)
             }
             _ => panic!("{what:?}"),
         });
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(completions.collect::<Vec<_>>(), expected);
         let counters = device.world.nodes[0].connection_counters(device.endpoint).expect("open");
         assert_eq!((counters.frames_lost, counters.frames_late), (lost, 0));
         assert_eq!(device.raw.received(), Vec::<Vec<u8>>::new(), "nobody answers it");
@@ -153,7 +153,7 @@ fn a_devices_writes_are_placed_told_and_its_losses_counted_to_the_packet() {
 fn is_untouched(device: &Device) -> bool {
     let blank = vec![0; BYTES as usize];
     let all = (0..3).all(|of| device.world.bytes(0, RegionId(of), 0, BYTES as usize) == blank);
-    all && device.world.told[0].is_empty()
+    all && device.world.completions[0].is_empty()
 }
 
 #[test]
@@ -215,8 +215,8 @@ fn what_is_for_another_pair_from_another_address_or_damaged_writes_nothing_and_i
     }
     device.world.turn();
     // FECN and BECN are not covered by the ICRC, as routers change them; nor is their whole byte.
-    let told = device.world.told[0].len();
-    assert!(told <= 1, "one packet, however often: {:?}", device.world.told[0]);
+    let completions = device.world.completions[0].len();
+    assert!(completions <= 1, "one packet, however often: {:?}", device.world.completions[0]);
     let counters = device.world.nodes[0].counters().clone();
     assert_eq!(counters.wrong_sender, 1);
     // Two, and each of the pair's 24 bits turned.
@@ -226,5 +226,5 @@ fn what_is_for_another_pair_from_another_address_or_damaged_writes_nothing_and_i
     assert_eq!(counters.wrong_check, damaged + 1 + (whole.len() as u64 - 16));
     device.raw.packet(write(1, (KEY, BASE, 8), 1), &[1; 8]);
     device.world.turn();
-    assert_eq!(device.world.told[0].len(), told + 1, "and the right one is taken");
+    assert_eq!(device.world.completions[0].len(), completions + 1, "and the right one is taken");
 }

@@ -1,7 +1,7 @@
 //! Acquisition: sources, readout, event builder, recorder, ledger.
 //!
 //! Nothing here opens a socket, reads a clock or starts a thread: datagrams and the time come as
-//! arguments, batches of events go out. The program (`fluxline-cli`) brings the links.
+//! arguments, batches of events go out. `fluxline-run` brings the links.
 #![forbid(unsafe_code)]
 
 mod accounting;
@@ -11,7 +11,12 @@ pub mod capture;
 pub mod draft;
 pub mod emulator;
 pub mod event;
+pub mod experiment;
+pub mod formats;
+mod input_error;
 pub mod ledger;
 pub mod merge;
 pub mod readout;
 pub mod record;
+
+pub use input_error::InputError;

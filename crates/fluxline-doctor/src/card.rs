@@ -96,7 +96,7 @@ impl Card {
 
     /// Asks the driver for what no file says.
     pub(super) fn ask_driver(&mut self, name: &str) {
-        let in_use = |ring: ethtool::Ring| InUse { now: ring.now, max: ring.max };
+        let in_use = |ring: ethtool::CardRing| InUse { now: ring.now, max: ring.max };
         let there = |in_use: &InUse| in_use.max > 0;
         self.ring = ethtool::ring(name).ok().map(in_use).filter(there);
         self.channels = ethtool::channels(name).ok().map(in_use).filter(there);

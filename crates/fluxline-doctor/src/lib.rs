@@ -29,6 +29,7 @@ mod rule;
 mod rules;
 mod setting;
 mod sockets;
+mod softnet;
 mod text;
 mod through;
 
@@ -42,7 +43,7 @@ pub use interrupts::{Interrupt, Interrupts};
 pub use journal::{Changed, Journal, JournalError};
 pub use limits::Limits;
 pub use load::{Link, Load, Stream};
-pub use losses::{Losses, Softnet};
+pub use losses::Losses;
 pub use memory::Memory;
 pub use mend::{Outcome, Step, apply, plan, undo};
 pub use path::Paths;
@@ -51,6 +52,7 @@ pub use rule::{Needs, Rule};
 pub use rules::{rules, table};
 pub use setting::{Action, Setting, Settings};
 pub use sockets::Sockets;
+pub use softnet::Softnet;
 pub use through::{Coalescing, Driver, Passage, Through, interrupts_of};
 
 use fluxline::host;

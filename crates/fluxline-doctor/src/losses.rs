@@ -12,6 +12,7 @@ use super::load::Load;
 use super::rule::{Needs, Rule};
 use super::setting::Action;
 use super::sockets::Sockets;
+use super::softnet::{Softnet, softnet};
 use fluxline::kernel::KernelSnapshot;
 
 /// Ten times what is wanted at first: it was not enough. Source: kernel.rs, softnet_dropped.
@@ -68,17 +69,6 @@ static CARD_DROPS: Rule = Rule {
 pub(super) const RULES: &[&Rule] =
     &[&CARD_DROPS, &SOFTNET, &BUFFER_ERRORS, &CHECKSUMS, &REASSEMBLY];
 
-/// What one core's receive work met since boot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Softnet {
-    /// Packets taken.
-    pub processed: u64,
-    /// Packets that the backlog had no room for.
-    pub dropped: u64,
-    /// Times that the budget ran out.
-    pub squeezed: u64,
-}
-
 /// Drops since boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
@@ -88,21 +78,6 @@ pub struct Losses {
     pub softnet: Vec<Softnet>,
     /// Datagrams that could not be put together from their pieces.
     pub reassembly_failed: u64,
-}
-
-/// Columns of /proc/net/softnet_stat, one line per core, hexadecimal.
-/// Source: net/core/net-procfs.c, softnet_seq_show.
-pub(super) fn softnet(files: &Files) -> Vec<Softnet> {
-    let text = files.text("/proc/net/softnet_stat").unwrap_or_default();
-    let core = |line: &str| {
-        let words: Vec<u64> = line
-            .split_ascii_whitespace()
-            .map(|word| u64::from_str_radix(word, 16).unwrap_or(0))
-            .collect();
-        let column = |index: usize| words.get(index).copied().unwrap_or(0);
-        Softnet { processed: column(0), dropped: column(1), squeezed: column(2) }
-    };
-    text.lines().map(core).collect()
 }
 
 /// A counter of /proc/net/snmp by protocol and name: a line of names, a line of values.

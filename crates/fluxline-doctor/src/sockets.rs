@@ -148,7 +148,7 @@ impl Sockets {
         Sockets {
             sysctl: NUMBERS.into_iter().filter_map(|name| Some((name, of(name)?))).collect(),
             udp_memory: memory.try_into().ok(),
-            squeezed: super::losses::softnet(files).iter().map(|core| core.squeezed).sum(),
+            squeezed: super::softnet::softnet(files).iter().map(|core| core.squeezed).sum(),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Experiment files from strangers: a checked experiment, or one sentence.
 
-use crate::experiment::Experiment;
-use crate::failure::Failure;
+use fluxline_daq::InputError;
+use fluxline_daq::experiment::Experiment;
 
-/// Any text as an experiment file.
+/// Reads any text as an experiment file.
 ///
 /// # Panics
-/// When what is said is no sentence, or an experiment that was accepted cannot be written down.
+/// When the error is not a sentence, or an experiment that was accepted cannot be written down.
 pub fn experiment_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Experiment::parse("fuzz.toml", text) {
@@ -14,12 +14,12 @@ pub fn experiment_file(bytes: &[u8]) {
             let document = serde_json::to_value(&experiment).expect("it goes into run.json");
             assert!(document["source"].as_array().is_some_and(|sources| !sources.is_empty()));
         }
-        Err(failure) => sentence(&failure),
+        Err(error) => check_sentence(&error),
     }
 }
 
-fn sentence(failure: &Failure) {
-    let message = &failure.message;
+fn check_sentence(error: &InputError) {
+    let message = error.to_string();
     assert!(message.contains("fuzz.toml:"), "it names the file and the line: {message}");
     assert!(message.ends_with(['.', '?']), "it is a sentence: {message}");
 }

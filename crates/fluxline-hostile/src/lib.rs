@@ -3,8 +3,7 @@
 //!
 //! A function here is the body of a fuzz target (`fuzz/fuzz_targets`), which searches for inputs
 //! under sanitizers, and of a test (`tests/corpus.rs`), which replays the stored inputs in the
-//! ordinary build. docs/fuzzing.md has the table of targets. What reads experiment files lies in
-//! the program, which no crate can import: its two modules are compiled here a second time.
+//! ordinary build. docs/fuzzing.md has the table of targets.
 #![forbid(unsafe_code)]
 
 mod acquisition;
@@ -13,18 +12,10 @@ mod control_message;
 mod description_file;
 mod draw;
 mod endpoint_frames;
-#[allow(dead_code, missing_docs, unused_imports, reason = "the program uses the rest")]
-#[path = "../../fluxline-cli/src/experiment/mod.rs"]
-mod experiment;
 mod experiment_file;
-mod failure;
-#[allow(dead_code, missing_docs, reason = "the program uses the rest")]
-#[path = "../../fluxline-cli/src/formats.rs"]
-mod formats;
 mod packet_program;
 mod report_file;
 mod roce_packet;
-mod run;
 mod run_file;
 mod scenario_file;
 pub mod shared;

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::expression::{Binary, Expr};
 use super::instruction::{CrcPlan, FIRST_FREE, ONE, Op, PORT, REGISTERS_MAX, Register, SIZE, ZERO};
-use super::layout::{Item, ItemKind, Layout, List, Origin, PacketType, Place, Rules, Stage};
+use super::layout::{FieldOffset, Item, ItemKind, Layout, List, Origin, PacketType, Rules, Stage};
 use super::needed::{closure, needed_values};
 use super::outcome::RejectReason;
 use super::output::{Output, Pass};
@@ -204,9 +204,9 @@ impl<'a> Compiler<'a> {
         for (index, item) in self.layout.items.iter().enumerate() {
             if self.layout.values_of(index).any(|id| wanted[id]) {
                 bytes = bytes.max(match item.place {
-                    Place::Fixed(start) => start + item.fixed_bytes().unwrap_or(0),
-                    Place::FromEnd(offset) => offset,
-                    Place::AfterPrevious => 0,
+                    FieldOffset::Fixed(start) => start + item.fixed_bytes().unwrap_or(0),
+                    FieldOffset::FromEnd(offset) => offset,
+                    FieldOffset::AfterPrevious => 0,
                 });
             }
         }
@@ -262,10 +262,10 @@ impl<'a> Compiler<'a> {
                         self.emit(Op::Copy { to, from: ZERO });
                     }
                 }
-                let moves = !matches!(item.place, Place::FromEnd(_));
+                let moves = !matches!(item.place, FieldOffset::FromEnd(_));
                 if moves {
                     self.cursor_to_register();
-                    if matches!(item.place, Place::Fixed(_)) {
+                    if matches!(item.place, FieldOffset::Fixed(_)) {
                         self.keep_far_end();
                     }
                 }

@@ -7,15 +7,15 @@ use super::expression::{Binary, Expr};
 use super::instruction::{
     ListLoad, ListPlan, Load, NO_RULE, Op, Part64, PickPlan, Register, WindowLoad, ZERO,
 };
-use super::layout::{Item, ItemKind, Layout, List, Origin, Place};
+use super::layout::{FieldOffset, Item, ItemKind, Layout, List, Origin};
 use super::model::ByteOrder;
 
 impl Compiler<'_> {
     /// The register and offset at which a field starts; emits what that takes if it is wanted.
     pub fn base_of(&mut self, item: &Item, index: usize, wanted: &[bool]) -> (Register, u16) {
         match (item.place, self.cursor) {
-            (Place::Fixed(start), _) => (ZERO, u16::try_from(start).unwrap_or(u16::MAX)),
-            (Place::FromEnd(bytes), _) => {
+            (FieldOffset::Fixed(start), _) => (ZERO, u16::try_from(start).unwrap_or(u16::MAX)),
+            (FieldOffset::FromEnd(bytes), _) => {
                 let mut values = self.layout.values_of(index);
                 if values.any(|id| wanted[id] && !self.loaded[id]) {
                     let to = self.fresh();
@@ -25,8 +25,8 @@ impl Compiler<'_> {
                     (ZERO, 0)
                 }
             }
-            (Place::AfterPrevious, Cursor::In(register)) => (register, 0),
-            (Place::AfterPrevious, Cursor::At(start)) => {
+            (FieldOffset::AfterPrevious, Cursor::In(register)) => (register, 0),
+            (FieldOffset::AfterPrevious, Cursor::At(start)) => {
                 (ZERO, u16::try_from(start).unwrap_or(u16::MAX))
             }
         }
@@ -83,12 +83,12 @@ impl Compiler<'_> {
     fn fixed_item(&mut self, index: usize, item: &Item, bytes: u32) {
         let rule = item.rules.rule;
         let end = match item.place {
-            Place::Fixed(start) => start + bytes,
-            Place::FromEnd(offset) => offset,
-            Place::AfterPrevious => 0,
+            FieldOffset::Fixed(start) => start + bytes,
+            FieldOffset::FromEnd(offset) => offset,
+            FieldOffset::AfterPrevious => 0,
         };
         match (item.place, self.cursor) {
-            (Place::AfterPrevious, Cursor::In(base)) => {
+            (FieldOffset::AfterPrevious, Cursor::In(base)) => {
                 self.emit(Op::NeedFrom { base, bytes, rule });
             }
             _ if end > self.proven => match item.when {
@@ -108,20 +108,20 @@ impl Compiler<'_> {
         }
         self.needed = needed;
         match (item.place, self.cursor, &item.when) {
-            (Place::FromEnd(_), ..) => {}
-            (Place::Fixed(_), Cursor::At(_), None) => {
+            (FieldOffset::FromEnd(_), ..) => {}
+            (FieldOffset::Fixed(_), Cursor::At(_), None) => {
                 self.fixed_end = self.fixed_end.max(end);
                 self.cursor = Cursor::At(end);
             }
-            (Place::Fixed(_), Cursor::In(_), None) => {
+            (FieldOffset::Fixed(_), Cursor::In(_), None) => {
                 self.keep_far_end();
                 self.fixed_end = self.fixed_end.max(end);
                 self.cursor = Cursor::At(end);
             }
-            (Place::Fixed(_), Cursor::In(to), Some(_)) => {
+            (FieldOffset::Fixed(_), Cursor::In(to), Some(_)) => {
                 self.emit(Op::AddConstant { to, from: ZERO, value: end });
             }
-            (Place::AfterPrevious, Cursor::In(to), _) => {
+            (FieldOffset::AfterPrevious, Cursor::In(to), _) => {
                 self.emit(Op::AddConstant { to, from: to, value: bytes });
             }
             (_, Cursor::At(_), _) => {}
@@ -135,8 +135,8 @@ impl Compiler<'_> {
         for item in &self.layout.items[first..] {
             let end = match (item.place, item.fixed_bytes(), &item.when, &item.kind) {
                 (_, _, _, ItemKind::List(_)) => break,
-                (Place::Fixed(start), Some(bytes), None, _) => start + bytes,
-                (Place::FromEnd(offset), Some(_), None, _) => offset,
+                (FieldOffset::Fixed(start), Some(bytes), None, _) => start + bytes,
+                (FieldOffset::FromEnd(offset), Some(_), None, _) => offset,
                 _ => break,
             };
             if end > bytes {
@@ -153,7 +153,8 @@ impl Compiler<'_> {
         let layout = self.layout;
         let begin = self.output.program.window_loads.len();
         for (index, item) in layout.items.iter().enumerate().skip(first) {
-            let (Place::Fixed(start), ItemKind::Word { bytes, .. }) = (item.place, &item.kind)
+            let (FieldOffset::Fixed(start), ItemKind::Word { bytes, .. }) =
+                (item.place, &item.kind)
             else {
                 continue;
             };
@@ -194,11 +195,12 @@ impl Compiler<'_> {
 
     /// The cursor as a register that holds where `item` starts.
     fn start_register(&mut self, item: &Item) -> Register {
-        if let (Place::Fixed(_), Cursor::In(_), None) = (item.place, self.cursor, &item.when) {
+        if let (FieldOffset::Fixed(_), Cursor::In(_), None) = (item.place, self.cursor, &item.when)
+        {
             self.keep_far_end();
         }
         let cursor = self.cursor_to_register();
-        if let Place::Fixed(value) = item.place {
+        if let FieldOffset::Fixed(value) = item.place {
             self.emit(Op::AddConstant { to: cursor, from: ZERO, value });
         }
         cursor
@@ -245,7 +247,7 @@ impl Compiler<'_> {
         self.output.program.lists.push(plan);
         self.emit(Op::List(index));
         // A list of a constant count at a fixed place: what follows has a fixed place again.
-        if let (Place::Fixed(start), Some(bytes), None) =
+        if let (FieldOffset::Fixed(start), Some(bytes), None) =
             (item.place, item.fixed_bytes(), &item.when)
         {
             self.fixed_end = self.fixed_end.max(start + bytes);
@@ -262,7 +264,7 @@ fn list_load(item: &Layout, id: usize) -> ListLoad {
         Origin::Picked { .. } | Origin::Computed { .. } => return ListLoad::NONE,
     };
     let field = &item.items[index];
-    let (ItemKind::Word { bytes, .. }, Place::Fixed(at)) = (&field.kind, field.place) else {
+    let (ItemKind::Word { bytes, .. }, FieldOffset::Fixed(at)) = (&field.kind, field.place) else {
         return ListLoad::NONE;
     };
     let width = width.unwrap_or(bytes * 8);

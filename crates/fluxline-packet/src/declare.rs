@@ -11,12 +11,12 @@ use toml::Spanned;
 
 use super::expression::Expr;
 use super::layout::{
-    BitPart, Item, ItemKind, Layout, List, Origin, Pick, Picked, Place, Rules, Stage, Value,
+    BitPart, FieldOffset, Item, ItemKind, Layout, List, Origin, Pick, Picked, Rules, Stage, Value,
     ValueKind,
 };
 use super::model::{self, BitRange, FieldType};
 use super::resolve::resolve;
-use super::scope::{Context, Names, Part, Written, title};
+use super::scope::{Context, LayoutKind, Names, Written, title};
 use fluxline_toml::LoadError;
 
 /// Most fields (bit fields, list fields and computed values included) of one file.
@@ -175,7 +175,7 @@ impl Declare<'_, '_> {
             name,
             value,
             kind,
-            place: Place::AfterPrevious,
+            place: FieldOffset::AfterPrevious,
             byte_order: field.byte_order.unwrap_or(self.context.byte_order),
             when: None,
             rules,
@@ -229,10 +229,10 @@ impl Declare<'_, '_> {
                 "`equals`, `one-of`, `min` and `max` are for unsigned integers that have a name",
             );
         }
-        if (word_rules || bit_rules) && self.written.part != Part::Header {
+        if (word_rules || bit_rules) && self.written.part != LayoutKind::Header {
             return error("rules are checked in the header only; leave `equals` and the like out");
         }
-        if self.written.part == Part::ListItem {
+        if self.written.part == LayoutKind::ListItem {
             let varying = field.when.is_some() || field.list.is_some() || field.length.is_some();
             if varying || field.at.is_some() {
                 return error(
@@ -241,7 +241,7 @@ impl Declare<'_, '_> {
                 );
             }
         }
-        if self.written.part == Part::Record && field.list.is_some() {
+        if self.written.part == LayoutKind::Record && field.list.is_some() {
             return error("a record has no lists; describe the list as records");
         }
         Ok(())
@@ -256,8 +256,8 @@ impl Declare<'_, '_> {
     ) -> Rules {
         let place = self.written.place;
         let rule = match self.written.part {
-            Part::Header => self.context.rule(format!("{place}, field `{name}`")),
-            Part::Record | Part::ListItem => u16::MAX,
+            LayoutKind::Header => self.context.rule(format!("{place}, field `{name}`")),
+            LayoutKind::Record | LayoutKind::ListItem => u16::MAX,
         };
         Rules {
             equals: None,
@@ -321,7 +321,7 @@ impl Declare<'_, '_> {
         let list = written.get_ref();
         let place = format!("{title}, list item");
         let item = Written {
-            part: Part::ListItem,
+            part: LayoutKind::ListItem,
             place: &place,
             fields: &list.fields,
             computed: &[],

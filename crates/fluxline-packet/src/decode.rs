@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::layout::{
-    Item, ItemKind, Layout, Origin, PacketType, Place, Records, Stage, Value as LayoutValue,
+    FieldOffset, Item, ItemKind, Layout, Origin, PacketType, Records, Stage, Value as LayoutValue,
     ValueKind,
 };
 use super::word::{extract, insert, read_word, sign_extend, write_word};
@@ -211,7 +211,7 @@ fn place_in(item: &Layout, id: usize) -> Option<(&Item, Range<usize>, u8, u8)> {
         Origin::Picked { .. } | Origin::Computed { .. } => return None,
     };
     let field = &item.items[field];
-    let (Place::Fixed(start), Some(bytes)) = (field.place, field.fixed_bytes()) else {
+    let (FieldOffset::Fixed(start), Some(bytes)) = (field.place, field.fixed_bytes()) else {
         return None;
     };
     Some((field, start as usize..(start + bytes) as usize, low, width))
@@ -246,7 +246,7 @@ impl<'l, 'b> Walk<'l, 'b> {
         for (index, item) in layout.items.iter().enumerate() {
             walk.compute(|stage| stage == Stage::AfterItems(index));
             let range = walk.range_of(item, cursor);
-            if let (Some(range), false) = (&range, matches!(item.place, Place::FromEnd(_))) {
+            if let (Some(range), false) = (&range, matches!(item.place, FieldOffset::FromEnd(_))) {
                 cursor = range.end;
                 walk.located.end = walk.located.end.max(cursor);
             }
@@ -271,7 +271,7 @@ impl<'l, 'b> Walk<'l, 'b> {
             return;
         }
         for (index, item) in self.layout.items.iter().enumerate() {
-            let fixed = item.place != Place::AfterPrevious && item.when.is_none();
+            let fixed = item.place != FieldOffset::AfterPrevious && item.when.is_none();
             let word = matches!(item.kind, ItemKind::Word { .. });
             let range = self.range_of(item, 0).filter(|_| fixed && word);
             if let Some(bytes) = range.and_then(|range| self.bytes.get(range)) {
@@ -296,9 +296,9 @@ impl<'l, 'b> Walk<'l, 'b> {
             return None;
         }
         let start = match item.place {
-            Place::Fixed(start) => start as usize,
-            Place::AfterPrevious => cursor,
-            Place::FromEnd(offset) => self.bytes.len().checked_sub(offset as usize)?,
+            FieldOffset::Fixed(start) => start as usize,
+            FieldOffset::AfterPrevious => cursor,
+            FieldOffset::FromEnd(offset) => self.bytes.len().checked_sub(offset as usize)?,
         };
         let length = match &item.kind {
             ItemKind::Word { bytes, .. } => u64::from(*bytes),

@@ -15,8 +15,8 @@ use super::Description;
 use super::drawing;
 use super::expression::Expr;
 use super::layout::{
-    Edge, Fragment, Item, ItemKind, Layout, Origin, PacketType, Place, Records, Rules, SourceTerm,
-    Timestamp,
+    Edge, FieldOffset, Fragment, Item, ItemKind, Layout, Origin, PacketType, Records, Rules,
+    SourceTerm, Timestamp,
 };
 use super::model::{ByteOrder, Epoch};
 
@@ -212,9 +212,9 @@ fn plain(kind: &str, name: &str, help: &str) -> FieldLine {
 
 fn item_line(layout: &Layout, item: &Item, order: ByteOrder) -> FieldLine {
     let (offset, place) = match item.place {
-        Place::Fixed(at) => (Some(at), at.to_string()),
-        Place::FromEnd(before) => (None, format!("end - {before}")),
-        Place::AfterPrevious => (None, String::from("next")),
+        FieldOffset::Fixed(at) => (Some(at), at.to_string()),
+        FieldOffset::FromEnd(before) => (None, format!("end - {before}")),
+        FieldOffset::AfterPrevious => (None, String::from("next")),
     };
     let mut kind = drawing::type_name(item);
     let wide = matches!(item.kind, ItemKind::Word { bytes, .. } if bytes > 1);

@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::layout::{Item, ItemKind, Layout, PacketType, Place, ValueKind};
+use super::layout::{FieldOffset, Item, ItemKind, Layout, PacketType, ValueKind};
 
 /// Bytes in one row.
 const ROW_BYTES: usize = 4;
@@ -34,15 +34,17 @@ struct Cell {
 /// The drawing, a line each.
 pub(super) fn draw(layout: &Layout, tail: Tail<'_>) -> Vec<String> {
     let fixed = |item: &&Item| {
-        item.when.is_none() && matches!(item.place, Place::Fixed(_)) && item.fixed_bytes().is_some()
+        item.when.is_none()
+            && matches!(item.place, FieldOffset::Fixed(_))
+            && item.fixed_bytes().is_some()
     };
     let mut in_grid: Vec<(u32, u32, &Item)> = layout
         .items
         .iter()
         .filter(fixed)
         .filter_map(|item| match item.place {
-            Place::Fixed(at) => Some((at, item.fixed_bytes()?, item)),
-            Place::AfterPrevious | Place::FromEnd(_) => None,
+            FieldOffset::Fixed(at) => Some((at, item.fixed_bytes()?, item)),
+            FieldOffset::AfterPrevious | FieldOffset::FromEnd(_) => None,
         })
         .collect();
     in_grid.sort_by_key(|&(at, _, _)| at);
@@ -67,7 +69,7 @@ pub(super) fn draw(layout: &Layout, tail: Tail<'_>) -> Vec<String> {
         cursor = at + bytes;
     }
     flush(&mut cells, &mut out);
-    let at_end = |item: &Item| matches!(item.place, Place::FromEnd(_));
+    let at_end = |item: &Item| matches!(item.place, FieldOffset::FromEnd(_));
     for item in layout.items.iter().filter(|item| !fixed(item) && !at_end(item)) {
         varying(layout, item, &mut out);
     }
@@ -106,9 +108,9 @@ pub(super) fn payload_text(packet: &PacketType) -> String {
 fn varying(layout: &Layout, item: &Item, out: &mut Vec<String>) {
     let name = item.name.as_deref().unwrap_or("-");
     let place = match item.place {
-        Place::Fixed(at) => format!(" at {at}"),
-        Place::FromEnd(before) => format!(" at end - {before}"),
-        Place::AfterPrevious => String::new(),
+        FieldOffset::Fixed(at) => format!(" at {at}"),
+        FieldOffset::FromEnd(before) => format!(" at end - {before}"),
+        FieldOffset::AfterPrevious => String::new(),
     };
     let what = match &item.kind {
         ItemKind::Word { .. } => format!("{name}, {}{place}", type_name(item)),

@@ -14,7 +14,7 @@ use super::reach::ones_over;
 pub(crate) type Range = (u64, u64);
 
 /// What is known of the values that an expression is over.
-pub(crate) struct Known<'a> {
+pub(crate) struct ValueRanges<'a> {
     /// Range of a value; the error says why it cannot be used here.
     pub value: &'a dyn Fn(usize) -> Result<Range, String>,
     /// Its name.
@@ -23,7 +23,7 @@ pub(crate) struct Known<'a> {
     pub size: Range,
 }
 
-impl Known<'_> {
+impl ValueRanges<'_> {
     /// The range of `expression`, or which part of it can go wrong and what to write.
     pub fn range(&self, expression: &Expr) -> Result<Range, String> {
         match expression {

@@ -157,7 +157,7 @@ pub struct Item {
     /// What stands there.
     pub kind: ItemKind,
     /// Where.
-    pub place: Place,
+    pub place: FieldOffset,
     /// Byte order of its words.
     pub byte_order: ByteOrder,
     /// It is there only when this is not zero.
@@ -193,7 +193,7 @@ pub enum ItemKind {
 
 /// Where a field stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FieldOffset {
     /// So many bytes after the start of the packet (or record, or list item).
     Fixed(u32),
     /// Where the field before ends, which differs from packet to packet.

@@ -15,7 +15,7 @@ use super::program::Program;
 use super::roles;
 use super::scope::Context;
 use fluxline_toml::nearest;
-use fluxline_toml::{LoadError, Source};
+use fluxline_toml::{LoadError, TomlText};
 
 /// Largest description file \[byte\].
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
@@ -56,7 +56,7 @@ impl Description {
         text: &str,
         parameters: &BTreeMap<String, u64>,
     ) -> Result<Description, LoadError> {
-        let source = Source { file: file_name, text };
+        let source = TomlText { file: file_name, text };
         if text.len() > FILE_BYTES_MAX {
             let message =
                 format!("the file has {} bytes, {FILE_BYTES_MAX} are allowed", text.len());
@@ -182,7 +182,7 @@ impl Description {
     }
 }
 
-fn check_format_name(source: Source<'_>, document: &Document) -> Result<(), LoadError> {
+fn check_format_name(source: TomlText<'_>, document: &Document) -> Result<(), LoadError> {
     let name = document.name.get_ref();
     let right =
         |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
@@ -196,7 +196,7 @@ fn check_format_name(source: Source<'_>, document: &Document) -> Result<(), Load
 }
 
 fn check_parameters(
-    source: Source<'_>,
+    source: TomlText<'_>,
     document: &Document,
     given: &BTreeMap<String, u64>,
 ) -> Result<Vec<ParameterValue>, LoadError> {
@@ -238,7 +238,7 @@ fn check_parameters(
     Ok(values)
 }
 
-fn check_packet_types(source: Source<'_>, document: &Document) -> Result<(), LoadError> {
+fn check_packet_types(source: TomlText<'_>, document: &Document) -> Result<(), LoadError> {
     let packets = &document.packet;
     if packets.is_empty() {
         return Err(source.error(0..0, "there is no packet type; add a `[[packet]]`"));

@@ -13,7 +13,7 @@ use core::fmt::Write;
 
 use super::Description;
 use super::expression::{Binary, Expr};
-use super::layout::{Item, ItemKind, Layout, Origin, PacketType, Place, ValueKind};
+use super::layout::{FieldOffset, Item, ItemKind, Layout, Origin, PacketType, ValueKind};
 use super::model::ByteOrder;
 
 /// Python source: for each packet type a dtype of its header and, where the payload is made of
@@ -134,15 +134,15 @@ impl Table<'_> {
                 continue;
             };
             match (format_of(item), item.place, self.conditional_in_header(item)) {
-                (Some((format, bytes)), Place::Fixed(at), None) => {
+                (Some((format, bytes)), FieldOffset::Fixed(at), None) => {
                     columns.push((String::from(name), format, at, item));
                     end = end.max(u64::from(at) + u64::from(bytes));
                 }
                 (_, _, Some(when)) => left_out.push(format!("`{name}`: there only when {when}")),
-                (_, Place::FromEnd(before), _) => {
+                (_, FieldOffset::FromEnd(before), _) => {
                     left_out.push(format!("`{name}`: {before} bytes before the end"));
                 }
-                (_, Place::AfterPrevious, _) => {
+                (_, FieldOffset::AfterPrevious, _) => {
                     left_out.push(format!("`{name}`: its place differs from packet to packet"));
                 }
                 (None, _, _) => {
@@ -245,7 +245,7 @@ impl Table<'_> {
 
     /// The word of a field as an expression over `array`, where the dtype has the field.
     fn word(&self, item: &Item) -> Option<String> {
-        let in_dtype = matches!(item.place, Place::Fixed(_))
+        let in_dtype = matches!(item.place, FieldOffset::Fixed(_))
             && (self.itemsize.is_some() || item.when.is_none());
         let (name, ItemKind::Word { bytes, .. }) = (item.name.as_deref()?, &item.kind) else {
             return None;

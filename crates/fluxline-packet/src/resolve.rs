@@ -13,7 +13,7 @@ use toml::Spanned;
 
 use super::declare::declare;
 use super::expression::{Expr, constant_of};
-use super::interval::{Known, Range};
+use super::interval::{Range, ValueRanges};
 use super::layout::{ItemKind, Layout, Origin, Stage};
 use super::scope::{Context, Names, PACKET_BYTES_MAX, Written, title};
 use super::{model, walk};
@@ -106,7 +106,7 @@ fn fill_expressions(
 
 /// A constant expression becomes its constant, when its evaluation is legal (checked later if not).
 pub(crate) fn fold(expression: Expr) -> Expr {
-    let known = Known {
+    let known = ValueRanges {
         value: &|_| Err(String::new()),
         name: &|_| String::new(),
         size: (0, u64::from(PACKET_BYTES_MAX)),

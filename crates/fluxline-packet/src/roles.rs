@@ -16,14 +16,14 @@ use toml::Spanned;
 use super::crc_names::crc_names_like;
 use super::declare::check_name;
 use super::expression::Expr;
-use super::interval::{Known, Range};
+use super::interval::{Range, ValueRanges};
 use super::layout::{
     Crc, EMULATE_VARIABLES, Edge, Origin, PacketType, Payload, Records, SizeRule, SourceTerm,
     Timestamp,
 };
 use super::model;
 use super::resolve::{Resolved, fold, resolve};
-use super::scope::{Context, PACKET_BYTES_MAX, Part, Written};
+use super::scope::{Context, LayoutKind, PACKET_BYTES_MAX, Written};
 use super::time_unit;
 use fluxline_toml::LoadError;
 
@@ -41,7 +41,7 @@ pub(crate) fn packet_type(
     })?;
     let size = size_limits(context, &place, packet)?;
     let fields = Written {
-        part: Part::Header,
+        part: LayoutKind::Header,
         place: &place,
         fields: &packet.fields,
         computed: &packet.computed,
@@ -124,7 +124,7 @@ fn records(
         context.source.error(records.name.span(), format!("{place}: {message}"))
     })?;
     let fields = Written {
-        part: Part::Record,
+        part: LayoutKind::Record,
         place: &place,
         fields: &records.fields,
         computed: &records.computed,
@@ -180,7 +180,7 @@ impl Roles<'_, '_> {
         narrow: &dyn Fn(usize, Range) -> Range,
     ) -> Result<Range, String> {
         let values = &self.header.layout.values;
-        let known = Known {
+        let known = ValueRanges {
             value: &|id| Ok(narrow(id, values[id].range)),
             name: &|id| values[id].name.clone(),
             size: self.header.size,

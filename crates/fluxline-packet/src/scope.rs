@@ -11,14 +11,14 @@ use super::expression::{Expr, parse};
 use super::interval::Range;
 use super::model;
 use fluxline_toml::nearest;
-use fluxline_toml::{LoadError, Source};
+use fluxline_toml::{LoadError, TomlText};
 
 /// Largest UDP payload \[byte\].
 pub const PACKET_BYTES_MAX: u32 = 65_535;
 
 /// What resolving needs to know of the file around it, and the numbers that it hands out.
 pub(crate) struct Context<'a> {
-    pub source: Source<'a>,
+    pub source: TomlText<'a>,
     pub byte_order: model::ByteOrder,
     pub parameters: BTreeMap<String, u64>,
     /// Names of the rules so far, by number.
@@ -61,7 +61,7 @@ impl Context<'_> {
 
 /// Which part of a description a layout is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum LayoutKind {
     Header,
     Record,
     ListItem,
@@ -69,7 +69,7 @@ pub(crate) enum Part {
 
 /// The fields of one part, as written.
 pub(crate) struct Written<'a> {
-    pub part: Part,
+    pub part: LayoutKind,
     /// What messages call it: ``packet `data` ``.
     pub place: &'a str,
     pub fields: &'a [Spanned<model::Field>],
@@ -81,7 +81,7 @@ pub(crate) struct Written<'a> {
 
 /// What each name of a layout stands for.
 pub(crate) struct Names {
-    pub part: Part,
+    pub part: LayoutKind,
     /// The number of the value, or why it has none.
     pub known: BTreeMap<String, Result<usize, &'static str>>,
 }
@@ -94,8 +94,8 @@ impl Names {
         parameters: impl Iterator<Item = &'a str>,
     ) -> Result<Expr, String> {
         match (name, self.part) {
-            ("size", Part::Header) => return Ok(Expr::Size),
-            ("port", Part::Header) => return Ok(Expr::Port),
+            ("size", LayoutKind::Header) => return Ok(Expr::Size),
+            ("port", LayoutKind::Header) => return Ok(Expr::Port),
             ("size" | "port", _) => {
                 return Err(format!("`{name}` is known in the header only, not in records"));
             }

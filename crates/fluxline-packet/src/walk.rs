@@ -9,9 +9,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::expression::Expr;
-use super::interval::{Known, Range};
-use super::layout::{Item, ItemKind, Layout, Origin, Place, Rules, Stage};
-use super::scope::{Context, PACKET_BYTES_MAX, Part, Written, title};
+use super::interval::{Range, ValueRanges};
+use super::layout::{FieldOffset, Item, ItemKind, Layout, Origin, Rules, Stage};
+use super::scope::{Context, LayoutKind, PACKET_BYTES_MAX, Written, title};
 use super::word::mask;
 use fluxline_toml::LoadError;
 
@@ -44,7 +44,7 @@ struct Walk<'a, 'b> {
 
 impl Walk<'_, '_> {
     fn range(&self, expression: &Expr, span: Span, what: &str) -> Result<Range, LoadError> {
-        let known = Known {
+        let known = ValueRanges {
             value: &|id| {
                 self.ranges[id].ok_or_else(|| {
                     let name = &self.layout.values[id].name;
@@ -78,11 +78,13 @@ impl Walk<'_, '_> {
             let beyond = "it ends beyond byte 65535, the largest UDP payload";
             let place =
                 match self.written.fields[index].get_ref().at.as_ref().map(|at| *at.get_ref()) {
-                    None => cursor.map_or(Place::AfterPrevious, Place::Fixed),
-                    Some(at) if at >= 0 => Place::Fixed(u32::try_from(at).unwrap_or(u32::MAX)),
+                    None => cursor.map_or(FieldOffset::AfterPrevious, FieldOffset::Fixed),
+                    Some(at) if at >= 0 => {
+                        FieldOffset::Fixed(u32::try_from(at).unwrap_or(u32::MAX))
+                    }
                     Some(at) => self.place_from_end(index, at)?,
                 };
-            if let (Place::Fixed(start), Some(bytes)) = (place, bytes) {
+            if let (FieldOffset::Fixed(start), Some(bytes)) = (place, bytes) {
                 let until = start.checked_add(bytes).filter(|&until| until <= PACKET_BYTES_MAX);
                 let until = until.ok_or_else(|| self.error(index, beyond))?;
                 let clash = taken.iter().find(|&&(from, to, _)| start < to && from < until);
@@ -98,9 +100,9 @@ impl Walk<'_, '_> {
                     taken.push((start, until, index));
                 }
             }
-            if !matches!(place, Place::FromEnd(_)) {
+            if !matches!(place, FieldOffset::FromEnd(_)) {
                 cursor = match (place, bytes, &item.when) {
-                    (Place::Fixed(start), Some(bytes), None) => Some(start + bytes),
+                    (FieldOffset::Fixed(start), Some(bytes), None) => Some(start + bytes),
                     _ => None,
                 };
                 end = end.and_then(|end| cursor.map(|cursor| end.max(cursor)));
@@ -111,8 +113,8 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    fn place_from_end(&self, index: usize, at: i64) -> Result<Place, LoadError> {
-        if self.written.part != Part::Header {
+    fn place_from_end(&self, index: usize, at: i64) -> Result<FieldOffset, LoadError> {
+        if self.written.part != LayoutKind::Header {
             return Err(self.error(index, "`at` from the end is for fields of a packet only"));
         }
         let offset = u32::try_from(at.unsigned_abs()).unwrap_or(u32::MAX);
@@ -120,7 +122,7 @@ impl Walk<'_, '_> {
             _ if offset > PACKET_BYTES_MAX => {
                 Err(self.error(index, "`at` lies more than 65535 bytes before the end"))
             }
-            Some(bytes) if bytes <= offset => Ok(Place::FromEnd(offset)),
+            Some(bytes) if bytes <= offset => Ok(FieldOffset::FromEnd(offset)),
             Some(bytes) => {
                 let message = format!(
                     "it would end beyond the packet: {bytes} bytes long, so `at` is -{bytes} or \
@@ -138,7 +140,7 @@ impl Walk<'_, '_> {
     fn prove_select(&mut self, select: Option<&Expr>) -> Result<(), LoadError> {
         let (Some(select), Some(written)) = (select, self.written.select) else { return Ok(()) };
         for (index, item) in self.layout.items.iter().enumerate() {
-            let fixed = item.place != Place::AfterPrevious && item.when.is_none();
+            let fixed = item.place != FieldOffset::AfterPrevious && item.when.is_none();
             for id in self.layout.values_of(index).filter(|_| fixed) {
                 let value = &self.layout.values[id];
                 let picked = matches!(value.origin, Origin::Picked { .. });
@@ -220,13 +222,13 @@ impl Walk<'_, '_> {
             }
             let bytes = self.least_bytes(&item, index)?;
             let start = match item.place {
-                Place::Fixed(start) => start,
-                Place::AfterPrevious | Place::FromEnd(_) => least,
+                FieldOffset::Fixed(start) => start,
+                FieldOffset::AfterPrevious | FieldOffset::FromEnd(_) => least,
             };
             let end = start.saturating_add(bytes);
             match (item.place, &item.when) {
-                (Place::FromEnd(offset), None) => self.need(index, offset)?,
-                (Place::FromEnd(_), Some(_)) => {}
+                (FieldOffset::FromEnd(offset), None) => self.need(index, offset)?,
+                (FieldOffset::FromEnd(_), Some(_)) => {}
                 (_, None) => {
                     least = end;
                     self.need(index, end)?;
@@ -265,7 +267,7 @@ impl Walk<'_, '_> {
     /// Every packet has at least `bytes`.
     fn need(&mut self, index: usize, bytes: u32) -> Result<(), LoadError> {
         self.layout.min_bytes = self.layout.min_bytes.max(bytes);
-        if self.written.part == Part::Header {
+        if self.written.part == LayoutKind::Header {
             self.size.0 = self.size.0.max(u64::from(bytes));
             if self.size.0 > self.size.1 {
                 let message = format!(

@@ -16,7 +16,8 @@ pub use super::carrier::{Carrier, dissector};
 use super::diagram::{bits, rules_text};
 use super::expression::Expr;
 use super::layout::{
-    Fragment, Item, ItemKind, Layout, List, Origin, PacketType, Place, Rules, Stage, ValueKind,
+    FieldOffset, Fragment, Item, ItemKind, Layout, List, Origin, PacketType, Rules, Stage,
+    ValueKind,
 };
 use super::lua::{MAIN, PRELUDE, about, add, constant, expression, quote, read};
 use super::word::mask;
@@ -157,9 +158,9 @@ impl Writer {
             let bytes = item.fixed_bytes().filter(|_| wanted);
             let (Some(bytes), ItemKind::Word { .. }) = (bytes, &item.kind) else { continue };
             let (least, at) = match item.place {
-                Place::Fixed(at) => (at + bytes, at.to_string()),
-                Place::FromEnd(before) => (before, format!("size - {before}")),
-                Place::AfterPrevious => continue,
+                FieldOffset::Fixed(at) => (at + bytes, at.to_string()),
+                FieldOffset::FromEnd(before) => (before, format!("size - {before}")),
+                FieldOffset::AfterPrevious => continue,
             };
             self.line("  ", &format!("if size < {least} then return false end"));
             self.line("  ", &format!("do local word = {}", read(item, &at, bytes)));
@@ -253,9 +254,9 @@ impl Writer {
             let bytes = item.fixed_bytes().filter(|_| wanted);
             let (Some(bytes), ItemKind::Word { .. }) = (bytes, &item.kind) else { continue };
             let at = match item.place {
-                Place::Fixed(at) => at.to_string(),
-                Place::FromEnd(before) => format!("size - {before}"),
-                Place::AfterPrevious => continue,
+                FieldOffset::Fixed(at) => at.to_string(),
+                FieldOffset::FromEnd(before) => format!("size - {before}"),
+                FieldOffset::AfterPrevious => continue,
             };
             self.line(scope.pad, "do");
             self.line(scope.pad, &format!("local word = {}", read(item, &at, bytes)));
@@ -268,12 +269,12 @@ impl Writer {
     fn item(&mut self, scope: &Scope<'_>, index: usize, item: &Item, leave: &str) {
         let pad = scope.pad;
         let at = match item.place {
-            Place::Fixed(at) => {
+            FieldOffset::Fixed(at) => {
                 self.line(pad, &format!("at = {} + {at}", scope.base));
                 "at"
             }
-            Place::AfterPrevious => "at",
-            Place::FromEnd(before) => {
+            FieldOffset::AfterPrevious => "at",
+            FieldOffset::FromEnd(before) => {
                 self.line(pad, &format!("local from = size - {before}"));
                 "from"
             }
@@ -428,7 +429,7 @@ impl Writer {
     fn picks(&mut self, list: &List, pad: &str) {
         let Some(pick) = &list.pick else { return };
         for item in &list.item.items {
-            let (Place::Fixed(at), Some(bytes)) = (item.place, item.fixed_bytes()) else {
+            let (FieldOffset::Fixed(at), Some(bytes)) = (item.place, item.fixed_bytes()) else {
                 continue;
             };
             let wanted = item.value.is_some_and(|id| id == pick.key || id == pick.value)

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use fluxline_core::{Datagram, Moment, SenderAddress};
 use fluxline_packet::expression::Expr;
 use fluxline_packet::layout::{
-    Fragment, Item, ItemKind, Origin, PacketType, Place, Rules, SourceTerm, Stage,
+    FieldOffset, Fragment, Item, ItemKind, Origin, PacketType, Rules, SourceTerm, Stage,
 };
 use fluxline_packet::model::ByteOrder;
 use fluxline_packet::{Description, Parsed, Part, Reject, RejectReason, SourceKey};
@@ -345,10 +345,10 @@ impl Model<'_> {
                 continue;
             }
             let start = match item.place {
-                Place::Fixed(start) => u64::from(start),
-                Place::AfterPrevious => cursor,
-                Place::FromEnd(bytes) if u64::from(bytes) <= size => size - u64::from(bytes),
-                Place::FromEnd(_) => {
+                FieldOffset::Fixed(start) => u64::from(start),
+                FieldOffset::AfterPrevious => cursor,
+                FieldOffset::FromEnd(bytes) if u64::from(bytes) <= size => size - u64::from(bytes),
+                FieldOffset::FromEnd(_) => {
                     self.broken.push((RejectReason::Short, item.rules.rule));
                     continue;
                 }
@@ -365,7 +365,7 @@ impl Model<'_> {
                 };
                 self.broken.push(list);
             }
-            if !matches!(item.place, Place::FromEnd(_)) {
+            if !matches!(item.place, FieldOffset::FromEnd(_)) {
                 cursor = start + bytes;
                 self.end = self.end.max(cursor);
             }

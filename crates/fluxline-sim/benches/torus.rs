@@ -113,7 +113,7 @@ fn torus_beside_booksim() {
     ] {
         let config = NetworkConfig { buffer_bytes, credit_unit, credit_ticks, ..config.clone() };
         let criterion = Criterion::usual(5.0, 35.6);
-        let found = saturation((0.1, 1.0), 0.005, criterion, |load| {
+        let found = saturation(0.1..=1.0, 0.005, criterion, |load| {
             Ok::<Outcome, ()>(run(&config, Pattern::Uniform, load, Detail::Full, 100).outcome)
         })
         .expect("measured");

@@ -48,10 +48,10 @@ fn times(url: &str, bytes: usize) -> Result<(u64, u64), Box<dyn Error>> {
     )?;
     let (mut last, mut now, mut placed) = ([0], began, None);
     loop {
-        let told = first.poll(now).is_some();
+        let completed = first.poll(now).is_some();
         memory.read(bytes as u64 - 1, &mut last)?;
         placed = placed.or((last[0] == 1).then_some(now));
-        if told {
+        if completed {
             let placed = placed.map_or(0, |at| at.since(began).as_ns());
             return Ok((placed, now.since(began).as_ns()));
         }

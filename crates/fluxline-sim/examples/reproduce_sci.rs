@@ -43,7 +43,7 @@ fn print(figures: &[Figure], curves: bool) {
 }
 
 fn print_fact(fact: &Fact) {
-    let (least, most) = fact.paper;
+    let (least, most) = (*fact.paper.start(), *fact.paper.end());
     let paper = match most {
         most if least == most => format!("{least}"),
         most if most.is_infinite() => format!(">= {least}"),

@@ -6,7 +6,7 @@ fn main() {
     match fluxline_sim::reproduce::validation::all() {
         Ok(rows) => {
             for row in rows {
-                let (least, most) = row.expected;
+                let (least, most) = (*row.expected.start(), *row.expected.end());
                 let verdict = if row.held { "held" } else { "MISSED" };
                 println!(
                     "{:<4} {verdict:<7} {:>8.2}  {least} to {most}  {}",

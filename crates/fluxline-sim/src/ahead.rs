@@ -22,7 +22,7 @@ pub enum Nearness {
 /// Tells a model which entries are near.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ahead {
-    told: usize,
+    touched: usize,
 }
 
 impl Ahead {
@@ -30,8 +30,8 @@ impl Ahead {
     /// called while less than a group of entries lies ready. Cost without a `touch`: a comparison.
     #[inline]
     pub fn step<E>(&mut self, agenda: &Agenda<E>, mut touch: impl FnMut(&E, Nearness)) {
-        if self.told > 0 {
-            self.told -= 1;
+        if self.touched > 0 {
+            self.touched -= 1;
             return;
         }
         let mut upcoming = agenda.upcoming();
@@ -40,7 +40,7 @@ impl Ahead {
         }
         upcoming.by_ref().take(GROUP).for_each(|entry| touch(entry, Nearness::Next));
         upcoming.take(GROUP).for_each(|entry| touch(entry, Nearness::Soon));
-        self.told = GROUP - 1;
+        self.touched = GROUP - 1;
     }
 }
 

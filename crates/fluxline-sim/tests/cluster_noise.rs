@@ -174,7 +174,7 @@ impl World {
         });
     }
 
-    fn told(&mut self, node: usize, what: Completion) {
+    fn take(&mut self, node: usize, what: Completion) {
         let found = |endpoint: EndpointId, lines: &[Line]| {
             lines.iter().position(|line| line.from == node && line.endpoint == endpoint)
         };
@@ -287,7 +287,7 @@ impl World {
         self.now = self.now + STEP;
         for node in 0..self.nodes.len() {
             while let Some(what) = self.nodes[node].poll(self.now) {
-                self.told(node, what);
+                self.take(node, what);
             }
         }
     }

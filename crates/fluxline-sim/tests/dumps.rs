@@ -102,7 +102,7 @@ fn read_and_count(network: &mut Network) -> Vec<Seen> {
     seen
 }
 
-fn told(seen: &[Seen], what: &str) -> usize {
+fn count_of(seen: &[Seen], what: &str) -> usize {
     seen.iter().filter(|packet| packet.comment.contains(what)).count()
 }
 
@@ -135,12 +135,12 @@ fn every_send_and_echo_of_every_link_is_there_once_whatever_happens_to_them() {
             let seen = read_and_count(&mut load.network);
             let bad = seen.iter().filter(|packet| packet.flags & 1 << 24 != 0).count();
             assert_eq!(bad > 0, total.crc_errors > 0, "damaged packets are marked");
-            assert_eq!(bad, told(&seen, "damaged"));
-            assert_eq!(told(&seen, "refused") > 0, total.busies > 0);
+            assert_eq!(bad, count_of(&seen, "damaged"));
+            assert_eq!(count_of(&seen, "refused") > 0, total.busies > 0);
             let crosses = !matches!(config.topology, Topology::Ring { .. });
-            assert_eq!(told(&seen, "comes from another ringlet") > 0, crosses);
+            assert_eq!(count_of(&seen, "comes from another ringlet") > 0, crosses);
             if retry == Retry::Aged && total.retries > 0 {
-                assert!(told(&seen, "refused into generation A") > 0);
+                assert!(count_of(&seen, "refused into generation A") > 0);
             }
         }
     }
@@ -182,8 +182,8 @@ fn a_packet_to_nobody_goes_round_gets_old_and_comes_back_as_a_scrubbed_echo() {
         seen.iter().map(|packet| (packet.interface, packet.is_echo())).collect();
     let sends = [2, 3, 0, 1, 2, 3].map(|link| (link, false));
     assert_eq!(ways, [&sends[..], &[(0, true), (1, true)]].concat());
-    assert_eq!(told(&seen, "marked old by the scrubber"), 4);
-    assert_eq!(told(&seen, "scrubbed: nobody took the send"), 2);
+    assert_eq!(count_of(&seen, "marked old by the scrubber"), 4);
+    assert_eq!(count_of(&seen, "scrubbed: nobody took the send"), 2);
     assert_eq!(seen[7].bytes[..6], [0, 2, 0x05, 0x09, 0, 0], "to 2, none, of 9, from 0");
 }
 
@@ -217,7 +217,7 @@ fn what_is_put_on_a_cut_cable_is_shown_as_destroyed() {
     network.send(NodeIndex(0), one_way(0, 3), &mut agenda).expect("space");
     run_to_the_end(&mut network, &mut agenda);
     let seen = read_and_count(&mut network);
-    assert_eq!(told(&seen, "destroyed: this cable is cut"), 1, "{seen:?}");
+    assert_eq!(count_of(&seen, "destroyed: this cable is cut"), 1, "{seen:?}");
 }
 
 #[test]

@@ -370,8 +370,8 @@ fn broken_world_with_events(seed: u64) {
         network.check_conservation().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
     let rest = to_the_end(&mut network, &mut agenda).into_iter().map(|(_, report)| report);
-    let told = rest.chain(std::iter::from_fn(|| network.next_report()));
-    for report in told {
+    let reports = rest.chain(std::iter::from_fn(|| network.next_report()));
+    for report in reports {
         ended += usize::from(matches!(report, Report::Done { .. } | Report::Lost { .. }));
     }
     assert_eq!((ended, network.pending()), (open, 0), "seed {seed}");

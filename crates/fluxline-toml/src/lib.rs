@@ -1,7 +1,7 @@
 //! Reports mistakes in TOML files: one sentence that a person can act on, with line and column.
 //!
 //! The readers of TOML and serde speak of fields, variants and sequences; people write keys, words
-//! and lists. [`Source`] turns their errors into ours. [`Places`] finds the place of a key, for
+//! and lists. [`TomlText`] turns their errors into ours. [`Places`] finds the place of a key, for
 //! checks that come later.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -56,14 +56,14 @@ impl LoadError {
 
 /// The text of a file, to turn a span into line and column.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct TomlText<'a> {
     /// The file's name, for messages.
     pub file: &'a str,
     /// What it holds.
     pub text: &'a str,
 }
 
-impl Source<'_> {
+impl TomlText<'_> {
     /// Returns an error at `span` \[byte\].
     #[must_use]
     pub fn error(&self, span: Range<usize>, message: impl Into<String>) -> LoadError {
@@ -98,13 +98,13 @@ impl Source<'_> {
 mod tests {
     use alloc::string::ToString;
 
-    use super::Source;
+    use super::TomlText;
 
     #[test]
     fn an_excerpt_marks_the_column_below_its_line() {
         let text = "first = 1\n\tsecond = \"ä\" # 3\n";
         let at = text.find("# 3").expect("there");
-        let error = Source { file: "f.toml", text }.error(at..at + 1, "why");
+        let error = TomlText { file: "f.toml", text }.error(at..at + 1, "why");
         assert_eq!((error.line, error.column), (2, 15));
         assert_eq!(error.excerpt(), "  2 | \tsecond = \"ä\" # 3\n    | \t             ^");
         assert_eq!(error.to_string(), "f.toml:2:15: why");
@@ -114,7 +114,7 @@ mod tests {
     fn a_place_beyond_the_text_or_in_a_very_long_line_is_no_panic() {
         let long = "x".repeat(5000);
         for (text, at) in [("", 0), ("", 9), ("a", 7), (long.as_str(), 4000), ("ä", 1)] {
-            let error = Source { file: "f", text }.error(at..at, "why");
+            let error = TomlText { file: "f", text }.error(at..at, "why");
             let excerpt = error.excerpt();
             assert!(excerpt.chars().count() < 300, "{excerpt}");
             assert!(excerpt.ends_with('^'));

@@ -68,10 +68,10 @@ fn main() {
             rows[row + 1].push(dynamic(&mut writer, endpoint, to, complete_at));
         }
     }
-    let [silent, silent_dyn, told, told_dyn] = rows.map(median);
+    let [silent, silent_dyn, completed, completed_dyn] = rows.map(median);
     println!("ns per put of 8 B        generic    dyn");
     println!("without a completion     {silent:>7.1}  {silent_dyn:>5.1}");
-    println!("with one, polled         {told:>7.1}  {told_dyn:>5.1}");
+    println!("with one, polled         {completed:>7.1}  {completed_dyn:>5.1}");
 }
 
 #[inline(never)]

@@ -81,8 +81,8 @@ fn until_done(
         match act(node) {
             Ok(()) => return Ok(()),
             Err(FabricPushError::Full | FabricPushError::Post(PostError::Full)) => {
-                while let Some(told) = node.told() {
-                    tag_of(&told)?;
+                while let Some(completion) = node.next_completion() {
+                    tag_of(&completion)?;
                 }
                 node.wait(NAP)?;
             }
@@ -94,15 +94,15 @@ fn until_done(
 /// Waits for the next thing that happens; its tag, where it is work. Fails when it is a refusal.
 fn next(node: &mut RoceNode) -> Result<Option<u64>, Problem> {
     loop {
-        match node.told() {
-            Some(told) => return tag_of(&told),
+        match node.next_completion() {
+            Some(completion) => return tag_of(&completion),
             None => node.wait(Duration::from_millis(20))?,
         }
     }
 }
 
-fn tag_of(told: &Completion) -> Result<Option<u64>, Problem> {
-    match told {
+fn tag_of(completion: &Completion) -> Result<Option<u64>, Problem> {
+    match completion {
         Completion::Broken { status, .. } => Err(status.to_string().into()),
         Completion::Imported { status, .. } | Completion::Done { status, .. }
             if *status != Status::Done =>

@@ -45,7 +45,6 @@ pub mod ring;
 pub mod roce;
 pub mod shm;
 mod sys;
-pub mod transfer;
 pub mod udp;
 #[cfg(not(loom))]
 pub mod xdp;

@@ -203,7 +203,7 @@ impl<P: Waiting> RoceNode<P> {
     }
 
     /// The next thing that happened, now.
-    pub fn told(&mut self) -> Option<Completion> {
+    pub fn next_completion(&mut self) -> Option<Completion> {
         self.node.poll(clock::monotonic())
     }
 
@@ -310,8 +310,8 @@ mod tests {
         for step in 0..10_000 {
             let now = Moment::from_ns(step * 1_000_000);
             for node in &mut nodes {
-                while let Some(told) = node.poll(now) {
-                    match told {
+                while let Some(completion) = node.poll(now) {
+                    match completion {
                         Completion::Connected { endpoint: of, .. } if of == endpoint => {
                             return true;
                         }

@@ -49,12 +49,12 @@ impl Process {
             command.env(name, value);
         }
         let mut child = inside(&command).stdout(Stdio::piped()).spawn().expect("it starts");
-        let (tell, lines) = channel();
+        let (lines_out, lines) = channel();
         let out = BufReader::new(child.stdout.take().expect("piped"));
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
                 if let Some((_, said)) = line.split_once("says: ") {
-                    let _ = tell.send(said.to_owned());
+                    let _ = lines_out.send(said.to_owned());
                 }
             }
         });

@@ -388,13 +388,13 @@ fn a_thousand_connections_to_one_node_work_by_one_descriptor_and_their_places_co
                 complete_at: None,
             };
             node.post(*endpoint, 0, work).expect("room");
-            let told = wait(&mut owner, |what| match what {
+            let completion = wait(&mut owner, |what| match what {
                 Completion::Notified { value, .. } => Some(*value),
                 _ => None,
             });
             let mut found = [0; 4];
             memory.read(0, &mut found).expect("inside");
-            assert_eq!((told, u32::from_le_bytes(found)), (value, value));
+            assert_eq!((completion, u32::from_le_bytes(found)), (value, value));
         }
         for endpoint in endpoints {
             node.disconnect(endpoint).expect("open");

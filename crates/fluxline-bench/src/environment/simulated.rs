@@ -6,13 +6,22 @@ use serde_json::Value;
 
 use super::{Environment, NearEnd, Service, Stop};
 use crate::Error;
-use crate::role::{Joining, Role, Side, Site, Step, TrialKind};
+use crate::role::{JoinConfig, Joining, Role, Side, Site, Step, TrialKind};
 
-/// Returns the time, and is called before each turn. The argument is `None` if an end worked in the
-/// last turn, and `Some(until)` if both were idle until then (`None` within: until something
-/// arrives), so that a simulator can go on to its next event. It returns `None` if nothing will
-/// ever happen again.
-pub type Clock = Box<dyn FnMut(Option<Option<Moment>>) -> Option<Moment>>;
+/// The turn before the present one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastTurn {
+    /// An end worked.
+    Worked,
+    /// Both ends were idle, so that a simulator can go on to its next event.
+    Idle {
+        /// The next deadline; `None`: both ends wait for something to arrive.
+        until: Option<Moment>,
+    },
+}
+
+/// Returns the time before each turn, and `None` if nothing will ever happen again.
+pub type Clock = Box<dyn FnMut(LastTurn) -> Option<Moment>>;
 
 /// After this many idle turns a trial hangs.
 const IDLE_TURNS_MAX: u64 = 10_000_000;
@@ -44,14 +53,15 @@ impl Simulated {
         half_bytes: u64,
     ) -> Result<Simulated, Error> {
         let [mut near, mut far] = fabrics;
-        let key = 1;
-        let mut far_joins = Joining::new(&mut *far, (Side::Far, ""), half_bytes, key)?;
-        let mut near_joins = Joining::new(&mut *near, (Side::Near, far_name), half_bytes, key)?;
+        let far_config = JoinConfig { side: Side::Far, peer: "", half_bytes, key: 1 };
+        let near_config = JoinConfig { side: Side::Near, peer: far_name, ..far_config };
+        let mut far_joins = Joining::new(&mut *far, &far_config)?;
+        let mut near_joins = Joining::new(&mut *near, &near_config)?;
         let mut sites = [None, None];
         let mut idle_turns = 0;
         while sites.iter().any(Option::is_none) {
             let until = [near.deadline(), far.deadline()].into_iter().flatten().min();
-            let now = clock(Some(until)).ok_or_else(|| stalled("joining"))?;
+            let now = clock(LastTurn::Idle { until }).ok_or_else(|| stalled("joining"))?;
             for (place, (joins, fabric)) in
                 [(&mut near_joins, &mut near), (&mut far_joins, &mut far)].into_iter().enumerate()
             {
@@ -110,11 +120,11 @@ impl Simulated {
 
     fn run(&mut self, name: &str, roles: &mut [Box<dyn Role>; 2]) -> Result<(), Error> {
         let mut done = [false; 2];
-        let mut idle = None;
+        let mut last = LastTurn::Worked;
         let mut idle_turns = 0_u64;
         while done != [true, true] {
             self.stop.check()?;
-            let now = (self.clock)(idle).ok_or_else(|| stalled(name))?;
+            let now = (self.clock)(last).ok_or_else(|| stalled(name))?;
             let mut worked = false;
             let mut until: Option<Moment> = None;
             for end in 0..2 {
@@ -131,7 +141,7 @@ impl Simulated {
                 }
                 until = earlier(until, fabric.deadline());
             }
-            idle = (!worked).then_some(until);
+            last = if worked { LastTurn::Worked } else { LastTurn::Idle { until } };
             idle_turns = if worked { 0 } else { idle_turns + 1 };
             if idle_turns > IDLE_TURNS_MAX {
                 return Err(stalled(name));

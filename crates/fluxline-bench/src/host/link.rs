@@ -58,11 +58,11 @@ pub(crate) fn document(name: &str, passage: &Passage) -> Value {
             "adaptive": of.adaptive,
         })),
         "threaded_napi": card.threaded,
-        "interrupts": passage.interrupts.iter().map(interrupt).collect::<Vec<_>>(),
+        "interrupts": passage.interrupts.iter().map(|(number, line)| interrupt(*number, line)).collect::<Vec<_>>(),
     })
 }
 
-fn interrupt((number, line): (&u64, &Interrupt)) -> Value {
+fn interrupt(number: u64, line: &Interrupt) -> Value {
     json!({
         "number": number,
         "name": line.name,

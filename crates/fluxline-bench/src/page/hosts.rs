@@ -112,7 +112,7 @@ pub(super) fn machines(report: &Report) -> Section {
         of_timer("cost_ns"),
         of_timer("resolution_ns")
     ));
-    let text = super::sentences(report).join(" ");
+    let text = sentences(report).join(" ");
     Section { title: "Machines".to_owned(), text, blocks: vec![Block::Table(table)], notes }
 }
 
@@ -147,4 +147,10 @@ fn below(name: &str, value: &Value) -> Vec<(String, String)> {
 /// Writes a value without quotes.
 fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Says on which cores both sides ran, and which cores the cards interrupt.
+pub fn sentences(report: &Report) -> Vec<String> {
+    let notes = ["pinned", "interrupts"].map(|note| report.environment[note].as_str());
+    notes.into_iter().flatten().map(|note| format!("{note}.")).collect()
 }

@@ -1,7 +1,8 @@
 //! A report as lines for a terminal.
 
+use super::hosts::sentences;
+use super::warnings;
 use super::words::{self, quantity};
-use super::{sentences, warnings};
 use crate::result::{Experiment, Fact, Report};
 use crate::statistics::Summary;
 

@@ -1,7 +1,7 @@
 //! Datagrams one way: what a contender sends and what arrives, unpaced or at a rate; and the
 //! highest rate at which nothing is lost, searched the same way for everybody.
 
-use super::{Cell, NoNumber, Number};
+use super::contender::{Cell, NoNumber, Number};
 use crate::datagrams::search::{Search, SearchPlan, Verdict};
 
 /// Trials of a search at most, by ours and by peers. Assumed: peers send for a whole second.
@@ -76,7 +76,7 @@ pub fn loss_free(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::{Path, Quantity};
+    use crate::peers::contender::{Path, Quantity};
 
     const CELL: Cell = Cell { quantity: Quantity::LossFree, path: Path::Udp, bytes: 1472 };
 

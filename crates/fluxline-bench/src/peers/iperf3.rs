@@ -6,9 +6,10 @@ use std::fs;
 
 use serde_json::Value;
 
+use super::contender::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
 use super::flow::{Flow, loss_free};
+use super::listening;
 use super::program::{Listens, Pair, Program, command, own_version};
-use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program =
     Program { names: &["iperf3"], package: "iperf3", install: "apt-get install iperf3" };

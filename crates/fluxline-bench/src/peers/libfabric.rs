@@ -1,8 +1,9 @@
 //! libfabric: round trips on shared memory, UDP and TCP, by fi_pingpong.
 //! Source: fi_pingpong(1), of version 1.17.
 
+use super::contender::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
+use super::listening;
 use super::program::{Listens, Pair, Program, command, on_path, own_version};
-use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program = Program {
     names: &["fi_pingpong"],

@@ -4,7 +4,7 @@
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
-use super::{NoNumber, Path};
+use super::contender::{NoNumber, Path};
 
 /// A TCP socket that listens. Source: Linux include/net/tcp_states.h.
 const LISTEN: &str = "0A";

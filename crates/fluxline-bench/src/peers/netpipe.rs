@@ -1,8 +1,9 @@
 //! NetPIPE over TCP (NPtcp): round trips and streams of one size.
 //! Source: its usage, of version 3.7.2.
 
+use super::contender::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
+use super::listening;
 use super::program::{Listens, Pair, Program, command};
-use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program = Program {
     names: &["NPtcp", "NPtcp.netpipe"],

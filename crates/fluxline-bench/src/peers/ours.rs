@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::contender::{
+    Cell, Contender, NoNumber, Number, OURS, Offer, Path, Presence, Quantity, Run,
+};
 use super::flow::{Flow, loss_free};
-use super::{Cell, Contender, NoNumber, Number, OURS, Offer, Path, Presence, Quantity, Run};
 use crate::Error;
 use crate::datagrams::ends::{Ends, Remote};
 use crate::datagrams::message::Path as Way;

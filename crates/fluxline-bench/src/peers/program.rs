@@ -11,7 +11,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use super::{NoNumber, Path, Presence, Run, listening};
+use super::contender::{NoNumber, Path, Presence, Run};
+use super::listening;
 use crate::Error;
 
 /// A server ends within this time after its client.

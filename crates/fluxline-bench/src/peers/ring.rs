@@ -2,12 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::contender::{
+    Cell, Contender, NoNumber, Number, OURS, Offer, Path, Presence, Quantity, Run,
+};
 use super::ours::on_link;
-use super::{Cell, Contender, NoNumber, Number, OURS, Offer, Path, Presence, Quantity, Run};
 use crate::Error;
-use crate::rings::order::{Order, Reading, Task};
+use crate::rings::order::{BATCH, Order, Reading, Task};
 use crate::rings::pair::{self, Pair};
-use crate::rings::{BATCH, percentile};
+use crate::rings::percentile;
 
 /// Longer records are published one by one \[byte\]: they gain nothing from a batch.
 const BATCHED_BYTES_MAX: u64 = 1024;

@@ -1,7 +1,7 @@
 //! The rounds: every contender measures every cell that it can do, in turns, so that what disturbs
 //! the machine for a while disturbs all of them.
 
-use super::{Cell, Contender, NoNumber, OURS, Presence, Run};
+use super::contender::{Cell, Contender, NoNumber, OURS, Presence, Run};
 use crate::Error;
 use crate::result::Contest;
 
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
     use crate::Stop;
-    use crate::peers::{Number, Offer, Path, Quantity};
+    use crate::peers::contender::{Number, Offer, Path, Quantity};
 
     const TRIP: Cell = Cell { quantity: Quantity::Trip, path: Path::Shm, bytes: 8 };
     const STREAM: Cell = Cell { quantity: Quantity::Stream, ..TRIP };

@@ -3,10 +3,11 @@
 
 use std::process::Command;
 
+use super::contender::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
 use super::flow::{Flow, loss_free};
 use super::iperf3::buffer_bytes;
+use super::listening;
 use super::program::{Listens, Pair, Program, Said, command, own_version};
-use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program =
     Program { names: &["sockperf"], package: "sockperf", install: "apt-get install sockperf" };

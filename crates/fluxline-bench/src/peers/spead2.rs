@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use super::contender::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
+use super::listening;
 use super::program::{Listens, Pair, Program, command};
-use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program = Program {
     names: &["spead2_bench", "spead2_bench.py"],

@@ -1,6 +1,6 @@
 //! Turns contests into experiments of the report, and into lines for a terminal.
 
-use super::Cell;
+use super::contender::Cell;
 use crate::contest::{best, comparison, lost, ours};
 use crate::page::words::{self, quantity};
 use crate::result::{Contest, Experiment, Fact, Point, Series};
@@ -98,7 +98,7 @@ fn numbers(contest: &Contest, all: &[Contest]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::{Path, Quantity};
+    use crate::peers::contender::{Path, Quantity};
 
     fn contest(contender: &str, is_ours: bool, samples: &[f64]) -> (Cell, Contest) {
         let cell = Cell { quantity: Quantity::Trip, path: Path::Shm, bytes: 64 };

@@ -1,8 +1,9 @@
 //! UCX: round trips and streams on shared memory and TCP, by ucx_perftest.
 //! Source: its usage, of version 1.13.
 
+use super::contender::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
+use super::listening;
 use super::program::{Listens, Pair, Program, command};
-use super::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run, listening};
 
 const PROGRAM: Program = Program {
     names: &["ucx_perftest"],

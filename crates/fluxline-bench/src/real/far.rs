@@ -13,10 +13,10 @@ use serde_json::Value;
 use super::ANSWER_LIMIT;
 use super::link::Link;
 use super::newcomers::{Known, Newcomers};
-use super::player::{self, Player, Watch};
+use super::runner::{self, Runner, Trial, Watch};
 use crate::control::{Channel, Greeting, Message};
 use crate::environment::Conversation;
-use crate::role::Side;
+use crate::role::{JoinConfig, Side};
 use crate::{Error, Stop, host, registry};
 
 /// Between two looks for somebody who connects.
@@ -166,7 +166,7 @@ fn through(link: &str, channel: &Channel) -> Through {
 struct Session {
     channel: Channel,
     stop: Stop,
-    player: Option<Player>,
+    runner: Option<Runner>,
     /// The near side's node on shared memory.
     other_node: Option<String>,
 }
@@ -174,7 +174,7 @@ struct Session {
 impl Drop for Session {
     /// Takes away what a near side left on shared memory that was killed.
     fn drop(&mut self) {
-        self.player = None;
+        self.runner = None;
         if let Some(url) = &self.other_node {
             // Who takes a dead node's name, and goes, cleans up; a living one keeps it.
             drop(fluxline::open(url));
@@ -189,14 +189,14 @@ impl Session {
         let through = through(&link, &channel);
         let environment = host::describe(Some(&through));
         channel.send(&Message::Welcome { greeting: Greeting::ours(), environment })?;
-        Ok(Session { channel, stop: stop.clone(), player: None, other_node: None })
+        Ok(Session { channel, stop: stop.clone(), runner: None, other_node: None })
     }
 
     /// Does what is ordered until the other side leaves.
     fn obey(&mut self) -> Result<(), Error> {
         loop {
-            let ordered = match &mut self.player {
-                Some(player) => player.wait(ORDER_LIMIT, &mut self.channel, &self.stop),
+            let ordered = match &mut self.runner {
+                Some(runner) => runner.wait(ORDER_LIMIT, &mut self.channel, &self.stop),
                 None => self.channel.wait(ORDER_LIMIT, &self.stop),
             };
             let order = match ordered {
@@ -233,13 +233,13 @@ impl Session {
             Message::Open { url, half_bytes, key, core } => self.open(&url, half_bytes, key, core),
             Message::Begin { number, trial, parameters } => {
                 let mut role = registry::role(&trial, &parameters, Side::Far)?;
-                let Some(player) = &mut self.player else {
+                let Some(runner) = &mut self.runner else {
                     let what = "a trial before the link".to_owned();
                     return Err(Error::Garbled { what });
                 };
                 self.channel.send(&Message::Ready)?;
                 let mut watch = Watch::new(&mut self.channel, &self.stop);
-                player.play((&trial, number), &mut *role, &mut watch)?;
+                runner.run(Trial { name: &trial, number }, &mut *role, &mut watch)?;
                 self.channel.send(&Message::Finished { outcome: role.outcome() })
             }
             Message::Call { service, parameters } => {
@@ -274,7 +274,7 @@ impl Session {
             // A link without a fabric: the core was all.
             return self.channel.send(&Message::Opened { peer: String::new() });
         }
-        let opened = player::open(url, (Side::Far, ""), half_bytes, key);
+        let opened = runner::open(url, &JoinConfig { side: Side::Far, peer: "", half_bytes, key });
         // That is no reason to leave: the other side hears why, from who was not gone.
         let (fabric, joining) = opened.map_err(|error| match error {
             Error::Refused(_) => Error::Input(error.to_string()),
@@ -286,7 +286,7 @@ impl Session {
         let peer = url.rsplit('/').next().unwrap_or_default().to_owned();
         self.channel.send(&Message::Opened { peer })?;
         let watch = Watch::new(&mut self.channel, &self.stop);
-        self.player = Some(Player::join(fabric, joining, watch)?);
+        self.runner = Some(Runner::join(fabric, joining, watch)?);
         self.channel.send(&Message::Ready)
     }
 }

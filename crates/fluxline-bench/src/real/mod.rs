@@ -5,7 +5,7 @@ mod link;
 mod local;
 mod near;
 mod newcomers;
-mod player;
+mod runner;
 
 pub use far::{ServeError, Server};
 pub use link::{Link, LinkError};

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::ANSWER_LIMIT;
 use super::link::Link;
-use super::player::{self, Player, Watch};
+use super::runner::{self, Runner, Trial, Watch};
 use crate::Error;
 use crate::control::{Channel, Greeting, Message};
 use crate::environment::{Conversation, Environment, NearEnd, Program, Service, Stop};
-use crate::role::{Side, TrialKind};
+use crate::role::{JoinConfig, Side, TrialKind};
 
 /// Half an arena \[byte\]: NetPIPE's largest message with its pools of 10 MB for a cold cache.
 /// Source: NetPIPE 3.7.1, MEMSIZE 10 000 000 and 16 KiB alignment.
@@ -54,7 +54,7 @@ pub struct Near {
     addresses: [IpAddr; 2],
     group: String,
     cores_told: bool,
-    player: Option<Player>,
+    runner: Option<Runner>,
     trials: u8,
 }
 
@@ -90,7 +90,7 @@ impl Near {
             addresses: [address.ip(), local],
             group,
             cores_told: false,
-            player: None,
+            runner: None,
             trials: 0,
         })
     }
@@ -102,8 +102,8 @@ impl Near {
     }
 
     fn answer(&mut self, limit: Duration) -> Result<Message, Error> {
-        let heard = match &mut self.player {
-            Some(player) => player.wait(limit, &mut self.channel, &self.config.stop)?,
+        let heard = match &mut self.runner {
+            Some(runner) => runner.wait(limit, &mut self.channel, &self.config.stop)?,
             None => self.channel.wait(limit, &self.config.stop)?,
         };
         match heard {
@@ -144,8 +144,8 @@ impl Near {
     }
 
     /// Opens the link at both sides, once.
-    fn joined(&mut self) -> Result<&mut Player, Error> {
-        if self.player.is_none() {
+    fn joined(&mut self) -> Result<&mut Runner, Error> {
+        if self.runner.is_none() {
             let [near, far] = self.config.link.nodes(&self.group, self.addresses[1])?;
             let drawn = fluxline::roce::random_key();
             let key = drawn.map_err(|error| Error::Refused(error.to_string()))?.0;
@@ -153,12 +153,15 @@ impl Near {
             let Message::Opened { peer } = self.answer(ANSWER_LIMIT)? else {
                 return Err(garbled("something else than that its node is open"));
             };
-            let (fabric, joining) = player::open(&near, (Side::Near, &peer), HALF_BYTES, key)?;
+            let (fabric, joining) = {
+                let (side, half_bytes) = (Side::Near, HALF_BYTES);
+                runner::open(&near, &JoinConfig { side, peer: &peer, half_bytes, key })?
+            };
             let watch = Watch::new(&mut self.channel, &self.config.stop);
-            self.player = Some(Player::join(fabric, joining, watch)?);
+            self.runner = Some(Runner::join(fabric, joining, watch)?);
             self.ready()?;
         }
-        self.player.as_mut().ok_or_else(silent)
+        self.runner.as_mut().ok_or_else(silent)
     }
 
     fn order_open(&mut self, url: String, key: u64) -> Result<(), Error> {
@@ -171,7 +174,7 @@ impl Near {
 impl Drop for Near {
     /// Takes away what a far side left on shared memory that was killed.
     fn drop(&mut self) {
-        self.player = None;
+        self.runner = None;
         if self.config.link == Link::Shm {
             // Who takes a dead node's name, and goes, cleans up; a living one keeps it.
             drop(fluxline::open(&format!("shm://{}/far", self.group)));
@@ -202,11 +205,11 @@ impl Environment for Near {
         let (number, parameters) = (self.trials, parameters.clone());
         self.channel.send(&Message::Begin { number, trial: kind.name.to_owned(), parameters })?;
         self.ready()?;
-        let Some(player) = &mut self.player else { return Err(silent()) };
+        let Some(runner) = &mut self.runner else { return Err(silent()) };
         let mut watch = Watch::new(&mut self.channel, &self.config.stop);
-        let played = player.play((kind.name, number), &mut *role, &mut watch);
+        let ran = runner.run(Trial { name: kind.name, number }, &mut *role, &mut watch);
         let heard = watch.heard();
-        if let Err(error) = played {
+        if let Err(error) = ran {
             return Err(self.settled(error, ANSWER_LIMIT));
         }
         let far = match heard {

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use fluxline::pin::{self, PinError};
 
-use super::{BATCH, BURSTS};
+use super::order::{BATCH, BURSTS};
 use crate::statistics::median;
 
 /// As the push ring of the benchmark: half a level-2 cache.

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use fluxline::pin::{self, PinError};
 
-use super::{BURSTS, bare};
+use super::bare;
+use super::order::BURSTS;
 use crate::statistics::median;
 
 #[repr(align(128))]

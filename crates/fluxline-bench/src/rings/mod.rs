@@ -21,13 +21,7 @@ pub use rows::percentile;
 use crate::environment::Service;
 use crate::kind::{ExperimentKind, Links};
 
-/// Records between two publications.
-pub const BATCH: u64 = 32;
-/// Bursts in one measurement of a rate. A burst lasts about a millisecond; the median over bursts
-/// leaves out the moments when another program has one of the two cores.
-pub const BURSTS: u64 = 50;
-
-/// The experiments of this room.
+/// The experiments of this folder.
 pub const EXPERIMENTS: &[ExperimentKind] = &[ExperimentKind {
     name: "rings",
     about: "Push rings, puts and wake-ups between two processes, beside the floors of the machine \
@@ -38,5 +32,5 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[ExperimentKind {
     run: round::run,
 }];
 
-/// The services of this room.
+/// The services of this folder.
 pub const SERVICES: &[&Service] = &[&worker::SERVICE];

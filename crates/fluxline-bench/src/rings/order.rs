@@ -2,6 +2,13 @@
 
 use super::node::LARGE_RING_BYTES;
 
+/// Records between two publications.
+pub const BATCH: u64 = 32;
+/// Bursts in one measurement of a rate. A burst lasts about a millisecond; the median over bursts
+/// leaves out the moments when another program has one of the two cores.
+pub const BURSTS: u64 = 50;
+/// Records between two checks that the other end lives, where the checks are measured.
+pub const CHECK_RECORDS: u64 = 1024;
 /// The size of an order \[byte\].
 pub const ORDER_BYTES: usize = 48;
 /// The largest record of an order \[byte\]: it must fit into the large ring four times.

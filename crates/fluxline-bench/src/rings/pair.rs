@@ -9,16 +9,13 @@ use fluxline_core::fabric::{EndpointId, Fabric, Local, PostError, RemoteId, Targ
 use serde_json::{Value, json};
 
 use super::node::{self, ADAPTIVE, FAR, LARGE_RING_BYTES, NEAR, RING_BYTES, RingPlan, Waiting};
-use super::order::{Checking, Order, RingKind, Task};
+use super::order::{BATCH, BURSTS, CHECK_RECORDS, Checking, Order, RingKind, Task};
 use super::watch::Watch;
 use super::worker::{self, CORE, SERVICE};
-use super::{BATCH, BURSTS};
 use crate::Error;
 use crate::environment::{Conversation, Environment};
 use crate::statistics::median;
 
-/// Records between two checks that the other end lives, where the checks are measured.
-pub const CHECK_RECORDS: u64 = 1024;
 /// This many bursts without an interruption are enough to take their median.
 const WHOLE_MIN: usize = 5;
 /// The far end says within this time on which core it runs.

@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use super::node::{
     self, ADAPTIVE, FAR, LARGE_RING_BYTES, NEAR, RING_BYTES, RingPlan, SPIN, Waiting,
 };
-use super::order::{Checking, Order, Reading, RingKind, Task};
-use super::pair::CHECK_RECORDS;
+use super::order::{CHECK_RECORDS, Checking, Order, Reading, RingKind, Task};
 use super::watch::Watch;
 use crate::environment::{Conversation, Service};
 use crate::{Error, Stop};

@@ -14,6 +14,19 @@ use crate::Error;
 /// The name under which arenas are exported.
 const ARENA: &str = "bench-arena";
 
+/// The parameters of a node that joins.
+#[derive(Clone, Copy, Debug)]
+pub struct JoinConfig<'a> {
+    /// The end of the benchmark.
+    pub side: Side,
+    /// The peer's name; the far side takes any.
+    pub peer: &'a str,
+    /// Half of the arena \[byte\].
+    pub half_bytes: u64,
+    /// The key of both arenas.
+    pub key: u64,
+}
+
 /// One node that connects; it is stepped until it has a site.
 pub struct Joining {
     side: Side,
@@ -33,14 +46,10 @@ enum Phase {
 }
 
 impl Joining {
-    /// Exports an arena of twice `half_bytes`, to who shows `key`; the near side connects to
-    /// `peer`, which must have done its part by then. Errors: [`Error`].
-    pub fn new(
-        fabric: &mut dyn Fabric,
-        (side, peer): (Side, &str),
-        half_bytes: u64,
-        key: u64,
-    ) -> Result<Joining, Error> {
+    /// Exports an arena of twice `half_bytes` under `key`; the near side connects to `peer`,
+    /// which must have exported its arena before. Errors: [`Error`].
+    pub fn new(fabric: &mut dyn Fabric, config: &JoinConfig<'_>) -> Result<Joining, Error> {
+        let JoinConfig { side, peer, half_bytes, key } = *config;
         let key = Key(key);
         let own = fabric.register(2 * half_bytes)?;
         fabric.export(own, Name::parse(ARENA)?, Grant { rights: Rights::ALL, key })?;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Error;
-pub use join::Joining;
+pub use join::{JoinConfig, Joining};
 pub use listener::Listener;
 
 /// The end of a link.

@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::packet_file::PacketFile;
 use crate::failure::{self, Ending, Failure, FailureKind};
-use crate::format_arguments::CheckArguments;
-use crate::formats;
+use crate::format_arguments::{self, CheckArguments};
 use crate::say;
+use fluxline_daq::formats;
 
 /// Bytes of the first offending packet that are shown, and how many a line has.
 const HEX_BYTES_MAX: usize = 256;
@@ -20,7 +20,7 @@ const HEX_BYTES_PER_LINE: usize = 16;
 
 /// Runs the packets through readout, and prints sources, gaps and rejects. Fails when none fits.
 pub fn check(arguments: &CheckArguments, json: bool) -> Result<Ending, Failure> {
-    let parameters = formats::parameters(&arguments.format.parameters)?;
+    let parameters = format_arguments::parameters(&arguments.format.parameters)?;
     let format = formats::load(&arguments.format.format, &parameters)?;
     let mut packets = PacketFile::open(&arguments.file)?;
     let input = (format.description.name().to_string(), format.description);

@@ -1,10 +1,10 @@
 //! `fluxline demo`: the main job in ten seconds, on any machine, without hardware.
 
+use fluxline_daq::experiment::Experiment;
+
 use crate::arguments::DemoArguments;
-use crate::experiment::Experiment;
 use crate::failure::{Ending, Failure};
-use crate::run::RunRequest;
-use crate::{inform, say};
+use crate::{acquisition, inform, say};
 
 /// Eight emulated front-ends push UDP over loopback; events of eight fragments are recorded.
 pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
@@ -28,7 +28,7 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
              file of this:\n\n{text}"
         );
     }
-    let report = crate::run::run(RunRequest { experiment, folder, quiet: json })?;
+    let report = acquisition::run(experiment, folder, json)?;
     let ending = super::run::finish(&report, json);
     if !json {
         say!("{}", compare(&report.ledger));

@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::arguments::DoctorArguments;
 use crate::doctor::change::Place;
 use crate::doctor::{load, table};
-use crate::experiment::Experiment;
 use crate::failure::Failure;
 use crate::{say, say_text};
+use fluxline_daq::experiment::Experiment;
 
 /// Prints the checks, worst first; or changes what they advise, or takes that back.
 pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {

@@ -3,18 +3,20 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use fluxline_daq::emulator::roce::WriterTruth;
+use fluxline_daq::experiment::{self, Emulator, EmulatorLink, Faults, Pattern};
+use fluxline_daq::formats::{self, LoadedFormat};
+use fluxline_run::{Monitor, RoceSensors, RoceSensorsConfig, Sensors, SensorsTruth, Stop};
 use serde_json::{Value, json};
 
+use crate::acquisition;
 use crate::arguments::EmulateArguments;
-use crate::experiment::{self, Emulator, EmulatorLink, Faults, Pattern};
 use crate::failure::Failure;
-use crate::formats::{self, LoadedFormat};
-use crate::run::{Live, RoceSensors, RoceSensorsConfig, Sensors, SensorsTruth, Stop};
+use crate::format_arguments;
 use crate::say;
 
 /// Sends or writes, then says exactly what was done.
 pub fn emulate(arguments: &EmulateArguments, json: bool) -> Result<(), Failure> {
-    let parameters = formats::parameters(&arguments.format.parameters)?;
+    let parameters = format_arguments::parameters(&arguments.format.parameters)?;
     let format = formats::load(&arguments.format.format, &parameters)?;
     let emulator = emulator_of(arguments);
     emulator.check("emulate").map_err(Failure::input)?;
@@ -67,7 +69,9 @@ fn send(
     let destination = destination_of(address)?;
     let mut sensors = Sensors::new("emulate", emulator, format)?;
     sensors.connect(destination)?;
-    Ok(sensors.send(&Stop::on_signal().after(arguments.seconds), &Live::new(true)))
+    let (stop, monitor) = (Stop::on_signal().after(arguments.seconds), Monitor::default());
+    acquisition::with_notes(&monitor, || sensors.send(&stop, &monitor))
+        .ok_or_else(|| Failure::failed("the sensors' thread ended by a defect of the program."))
 }
 
 fn destination_of(address: &str) -> Result<SocketAddr, Failure> {
@@ -119,7 +123,7 @@ fn write(
         ));
     }
     let sensors = Sensors::new("emulate", emulator, format)?;
-    sensors.write_capture(std::path::Path::new(&arguments.to), arguments.seconds)
+    Ok(sensors.write_capture(std::path::Path::new(&arguments.to), arguments.seconds)?)
 }
 
 fn report(truth: &SensorsTruth, writers: &[WriterTruth], json: bool) {

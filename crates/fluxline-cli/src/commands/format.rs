@@ -13,8 +13,8 @@ use crate::failure::Failure;
 use crate::format_arguments::{
     FormatArguments, NewArguments, PacketFileArguments, WiresharkArguments,
 };
-use crate::formats;
-use crate::{inform, say, say_text};
+use crate::{format_arguments, inform, say, say_text};
+use fluxline_daq::formats;
 
 /// Lists the shipped descriptions.
 pub fn list(json: bool) -> Result<(), Failure> {
@@ -118,6 +118,6 @@ fn print_text(language: &str, text: &str, json: bool) -> Result<(), Failure> {
 }
 
 fn load(arguments: &FormatArguments) -> Result<Description, Failure> {
-    let parameters = formats::parameters(&arguments.parameters)?;
+    let parameters = format_arguments::parameters(&arguments.parameters)?;
     Ok(formats::load(&arguments.format, &parameters)?.description)
 }

@@ -4,9 +4,9 @@ use fluxline_core::Datagram;
 use fluxline_daq::capture::raw::{Framing, RawReader};
 use fluxline_daq::capture::{CaptureCounters, CaptureError, CaptureReader, CheckSums};
 
-use crate::experiment::LengthPrefix;
 use crate::failure::Failure;
 use crate::format_arguments::PacketFileArguments;
+use fluxline_daq::experiment::LengthPrefix;
 
 /// An open file of packets.
 pub struct PacketFile {

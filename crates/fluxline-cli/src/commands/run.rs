@@ -3,21 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use fluxline_daq::experiment::{
+    self, Events, Experiment, FileList, Pcap, Record, Source, Speed, Udp, check_accept,
+};
+use fluxline_daq::formats;
+use fluxline_run::Report;
+
 use crate::arguments::RunArguments;
-use crate::experiment::{self, Events, Experiment, FileList, Pcap, Record, Source, Speed, Udp};
 use crate::failure::{self, Ending, Failure};
-use crate::formats;
-use crate::run::{RunReport, RunRequest, check_accept};
-use crate::say_text;
+use crate::{acquisition, format_arguments, say_text};
 
 /// Runs, prints the ledger, and fails when it does not close, recording stopped, or received data
 /// is not in the files.
 pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
     let folder = arguments.folder.clone();
-    let parameters = formats::parameters(&arguments.parameters)?;
+    let parameters = format_arguments::parameters(&arguments.parameters)?;
     let mut experiment = match &arguments.experiment {
         Some(path) => {
-            let mut experiment = Experiment::load_here(path)?;
+            let mut experiment = fluxline_run::load(path)?;
             set_parameters(&mut experiment, &parameters)?;
             experiment
         }
@@ -35,16 +38,16 @@ pub fn run(arguments: RunArguments, json: bool) -> Result<Ending, Failure> {
         experiment.record.enabled = false;
     }
     experiment.check().map_err(Failure::input)?;
-    Ok(finish(&crate::run::run(RunRequest { experiment, folder, quiet: json })?, json))
+    Ok(finish(&acquisition::run(experiment, folder, json)?, json))
 }
 
 /// Prints a run's report; its failure becomes the command's.
-pub fn finish(report: &RunReport, json: bool) -> Ending {
-    failure::report(report.failure.as_ref(), json, || {
+pub fn finish(report: &Report, json: bool) -> Ending {
+    failure::report(Failure::of_verdict(&report.verdict).as_ref(), json, || {
         if json {
             super::print_json(&report.document);
         } else {
-            say_text!("{}", report.text());
+            say_text!("{}", acquisition::table(report));
         }
     })
 }

@@ -8,9 +8,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use fluxline_doctor::{Link, Load, Stream};
 
 use crate::arguments::DoctorArguments;
-use crate::experiment::{EmulatorLink, Experiment, Roce, Source, Udp};
 use crate::failure::Failure;
-use crate::formats;
+use fluxline_daq::experiment::{EmulatorLink, Experiment, Roce, Source, Udp};
+use fluxline_daq::formats;
 
 /// Slots with GRO hold any train of datagrams \[byte\].
 const SLOT_BYTES: u64 = fluxline::ring::SLOT_BYTES_ANY as u64;

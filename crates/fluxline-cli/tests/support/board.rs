@@ -50,11 +50,11 @@ pub fn open(from: u16) -> (RoceNode, RegionId) {
 }
 
 /// The next thing that happens.
-pub fn told(node: &mut RoceNode) -> Completion {
+pub fn completion(node: &mut RoceNode) -> Completion {
     let began = Instant::now();
     loop {
-        if let Some(told) = node.told() {
-            return told;
+        if let Some(completion) = node.next_completion() {
+            return completion;
         }
         assert!(began.elapsed() < END, "nothing came in time");
         node.wait(Duration::from_millis(5)).expect("waited");
@@ -64,7 +64,7 @@ pub fn told(node: &mut RoceNode) -> Completion {
 /// Connects.
 pub fn connect(node: &mut RoceNode, to: SocketAddr) -> Result<EndpointId, Status> {
     let endpoint = node.connect(&to.to_string(), Reliability::Reliable).expect("a way");
-    match told(node) {
+    match completion(node) {
         Completion::Broken { status, .. } => Err(status),
         _ => Ok(endpoint),
     }
@@ -73,7 +73,7 @@ pub fn connect(node: &mut RoceNode, to: SocketAddr) -> Result<EndpointId, Status
 /// Imports the ring.
 pub fn import(node: &mut RoceNode, endpoint: EndpointId, key: u64) -> Result<RemoteId, Status> {
     let remote = node.import(endpoint, name("ring"), Key(key)).map_err(|_| Status::Flushed)?;
-    match told(node) {
+    match completion(node) {
         Completion::Imported { status: Status::Done, .. } => Ok(remote),
         Completion::Imported { status, .. } | Completion::Broken { status, .. } => Err(status),
         other => panic!("{other:?}"),
@@ -126,8 +126,8 @@ impl Board {
             match act(&mut self.ring, &mut self.node) {
                 Ok(()) => return,
                 Err(FabricPushError::Full | FabricPushError::Post(PostError::Full)) => {
-                    while let Some(told) = self.node.told() {
-                        assert!(!matches!(told, Completion::Broken { .. }), "{told:?}");
+                    while let Some(completion) = self.node.next_completion() {
+                        assert!(!matches!(completion, Completion::Broken { .. }), "{completion:?}");
                     }
                     self.node.wait(Duration::from_micros(100)).expect("waited");
                 }
@@ -151,7 +151,7 @@ impl Board {
     pub fn flush(&mut self) {
         let endpoint = self.endpoint;
         self.until_done(|_, node| Ok(node.post(endpoint, 7, Work::Flush)?));
-        while !matches!(told(&mut self.node), Completion::Done { tag: 7, .. }) {}
+        while !matches!(completion(&mut self.node), Completion::Done { tag: 7, .. }) {}
     }
 
     /// Puts bytes anywhere into the ring's region, as a producer with a defect does.

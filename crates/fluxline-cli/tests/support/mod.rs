@@ -226,3 +226,16 @@ pub fn free_port() -> u16 {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.local_addr().expect("bound").port()
 }
+
+/// Returns the process that serves a benchmark which `parent` has started, among its other children.
+/// Source: proc_pid_stat(5).
+pub fn serving_child_of(parent: u32) -> Option<u32> {
+    let processes = std::fs::read_dir("/proc").expect("it is mounted").flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).find(|process| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        let command = std::fs::read_to_string(format!("/proc/{process}/cmdline"));
+        after_name.split_whitespace().nth(1) == Some(&parent.to_string())
+            && command.unwrap_or_default().contains("--serve")
+    })
+}

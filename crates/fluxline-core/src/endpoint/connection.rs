@@ -9,8 +9,8 @@ use super::counters::ConnectionCounters;
 use super::execute::Answer;
 use super::frames::{Setup, WINDOW, held_bytes_max};
 use super::regions::{Granted, Regions};
-use super::requester::{Requester, Telling, Terms};
-use super::responder::{Around, Responder, is_request};
+use super::requester::{CompletionQueue, Requester, Terms};
+use super::responder::{Context, Responder, is_request};
 use super::wire::{Ends, Wire};
 use crate::fabric::{Completion, EndpointId, Key, Name, Operation, Reliability, RemoteId, Status};
 use crate::port::Port;
@@ -28,7 +28,7 @@ pub(super) const ASK_AGAIN: Span = Span::from_ms(20);
 const QUESTIONS_MIN: u32 = 3;
 
 /// A region that was asked for.
-pub(super) struct Asked {
+pub(super) struct PendingImport {
     pub request: u32,
     pub remote: RemoteId,
     pub name: Name,
@@ -53,7 +53,7 @@ pub(super) struct Connection {
     pub requester: Requester,
     pub responder: Responder,
     pub granted: Vec<Granted>,
-    pub asked: VecDeque<Asked>,
+    pub asked: VecDeque<PendingImport>,
     /// A static peer's regions.
     pub remotes: Vec<StaticRemote>,
     pub counters: ConnectionCounters,
@@ -136,7 +136,7 @@ impl Connection {
     pub fn hear(&mut self, now: Moment) {
         if self.is_silent() {
             // The silence is over: what was lost in it need not wait as long as it lasted.
-            self.requester.trip.answered();
+            self.requester.silence_ended();
         }
         self.heard = now;
         self.unanswered = 0;
@@ -158,7 +158,7 @@ impl Connection {
         packet: &Packet<'_>,
         (bytes, marked): (&[u8], bool),
         regions: &Regions,
-        telling: &mut Telling,
+        completions: &mut CompletionQueue,
     ) -> Result<(), Status> {
         self.hear(now);
         let psn = packet.headers().psn;
@@ -169,20 +169,20 @@ impl Connection {
             self.counters.frames_foreign += 1;
         }
         match packet.headers().body {
-            Body::Acknowledge(aeth) => return self.acknowledged(now, psn, aeth, telling),
+            Body::Acknowledge(aeth) => return self.acknowledged(now, psn, aeth, completions),
             Body::AtomicAcknowledge(_, AtomicAckEth { original }) => {
-                self.requester.atomic_answered(now, psn, original, telling);
+                self.requester.atomic_answered(now, psn, original, completions);
             }
             Body::ReadResponse(ReadPart::Only(_)) => {
-                self.requester.read_answered(now, psn, packet.payload(), telling);
+                self.requester.read_answered(now, psn, packet.payload(), completions);
             }
             // Of more than one frame none is ever asked for.
             Body::ReadResponse(_) => {}
-            Body::CongestionNotification => self.requester.window.timed_out(),
+            Body::CongestionNotification => self.requester.congested(),
             _ if of_ours => {
                 let Connection { responder, granted, counters, .. } = self;
-                let mut around = Around { now, regions, granted, telling, counters };
-                responder.take(packet, (bytes, marked), &mut around);
+                let mut context = Context { now, regions, granted, completions, counters };
+                responder.take(packet, (bytes, marked), &mut context);
             }
             _ => {}
         }
@@ -194,23 +194,23 @@ impl Connection {
         now: Moment,
         psn: Psn,
         aeth: Aeth,
-        telling: &mut Telling,
+        completions: &mut CompletionQueue,
     ) -> Result<(), Status> {
         self.counters.acknowledgements_received += 1;
         match aeth.syndrome {
-            Syndrome::Ack(_) => self.requester.acknowledged(now, psn, telling),
+            Syndrome::Ack(_) => self.requester.acknowledged(now, psn, completions),
             Syndrome::RnrNak(timer) => {
-                self.requester.not_ready(now, psn, timer.span(), telling);
+                self.requester.not_ready(now, psn, timer.span(), completions);
             }
-            Syndrome::Nak(code) => return self.requester.nak(now, psn, code, telling),
+            Syndrome::Nak(code) => return self.requester.nak(now, psn, code, completions),
         }
         Ok(())
     }
 
     /// Nothing more will come: what waits for another frame is decided.
-    pub fn settle(&mut self, now: Moment, regions: &Regions, telling: &mut Telling) {
+    pub fn settle(&mut self, now: Moment, regions: &Regions, completions: &mut CompletionQueue) {
         let Connection { responder, granted, counters, .. } = self;
-        responder.settle(&mut Around { now, regions, granted, telling, counters });
+        responder.settle(&mut Context { now, regions, granted, completions, counters });
     }
 
     /// What time brings. `Err`: the connection is over.
@@ -219,7 +219,7 @@ impl Connection {
         now: Moment,
         death: Span,
         regions: &Regions,
-        telling: &mut Telling,
+        completions: &mut CompletionQueue,
     ) -> Result<(), Status> {
         let absent = now.since(self.looked);
         self.looked = now;
@@ -232,8 +232,8 @@ impl Connection {
             return Err(Status::PeerGone);
         }
         let Connection { responder, granted, counters, .. } = self;
-        let mut around = Around { now, regions, granted, telling, counters };
-        responder.on_time(&mut around);
+        let mut context = Context { now, regions, granted, completions, counters };
+        responder.on_time(&mut context);
         // Nothing came forward for long: with a peer that talks all the while, it is the link.
         let gone = !self.selective || self.is_silent();
         let dead = if gone { Status::PeerGone } else { Status::Transport };
@@ -267,7 +267,7 @@ impl Connection {
         now: Moment,
         (credit_bytes, death, acknowledgements_wait): (u64, Span, bool),
         port: &mut P,
-        telling: &mut Telling,
+        completions: &mut CompletionQueue,
     ) -> usize {
         let Connection { requester, responder, ends, counters, asked, .. } = self;
         let mut wire = Wire { port, ends, checked: self.checked, to: self.pairs.1 };
@@ -277,12 +277,12 @@ impl Connection {
             answer(&mut responder.answers, (answer_bytes, responder.executor.messages), &mut wire);
         let held_bytes = held_bytes_max(requester.frame_bytes());
         if responder.acknowledge && !acknowledgements_wait {
-            let told =
+            let sent_now =
                 acknowledge(responder, (self.selective, credit_bytes, held_bytes), &mut wire);
-            responder.acknowledge = !told;
-            counters.acknowledgements_sent += u64::from(told);
+            responder.acknowledge = !sent_now;
+            counters.acknowledgements_sent += u64::from(sent_now);
         }
-        sent += requester.pump(now, &mut wire, QUANTUM, telling, counters);
+        sent += requester.pump(now, &mut wire, QUANTUM, completions, counters);
         if self.selective && (self.requester.wants_to_ask() || self.probe_at(death) <= now) {
             // Behind all frames of this turn, so that the answer is about them too.
             let mut bits = [0; WINDOW as usize / 8];
@@ -297,24 +297,24 @@ impl Connection {
     }
 
     /// It is over: all that waits is flushed, then `status` says why.
-    pub fn end(&mut self, status: Status, telling: &mut Telling) {
-        self.requester.flush(telling);
+    pub fn end(&mut self, status: Status, completions: &mut CompletionQueue) {
+        self.requester.flush(completions);
         let endpoint = self.id;
         for tag in self.responder.executor.unused() {
             let (operation, status) = (Operation::Receive, Status::Flushed);
-            telling.push_back(Completion::Done { endpoint, tag, operation, status, value: 0 });
+            completions.push_back(Completion::Done { endpoint, tag, operation, status, value: 0 });
         }
         for asked in self.asked.drain(..) {
             let (remote, status) = (asked.remote, Status::Flushed);
-            telling.push_back(Completion::Imported { remote, status, bytes: 0 });
+            completions.push_back(Completion::Imported { remote, status, bytes: 0 });
         }
-        telling.push_back(Completion::Broken { endpoint, status });
+        completions.push_back(Completion::Broken { endpoint, status });
     }
 }
 
 /// Asks for regions, again where no answer came.
-fn ask<P: Port>(now: Moment, asked: &mut VecDeque<Asked>, wire: &mut Wire<'_, P>) -> usize {
-    let due = |of: &Asked| of.sent.is_none_or(|sent| now.since(sent) >= ASK_AGAIN);
+fn ask<P: Port>(now: Moment, asked: &mut VecDeque<PendingImport>, wire: &mut Wire<'_, P>) -> usize {
+    let due = |of: &PendingImport| of.sent.is_none_or(|sent| now.since(sent) >= ASK_AGAIN);
     let mut sent = 0;
     for of in asked.iter_mut().filter(|of| due(of)) {
         let setup = Setup::Import { request: of.request, key: of.key, name: of.name.as_str() };
@@ -345,7 +345,7 @@ fn answer<P: Port>(
                 }
                 0
             }
-            Answer::Told(psn, syndrome) => {
+            Answer::Syndrome(psn, syndrome) => {
                 let body = Body::Acknowledge(Aeth { syndrome: *syndrome, msn: aeth.msn });
                 if !wire.packet(&Headers::new(wire.to, *psn, body), 0, |_| {}) {
                     return sent;

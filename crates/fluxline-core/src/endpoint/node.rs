@@ -8,9 +8,9 @@ use super::EndpointConfig;
 use super::connection::Connection;
 use super::counters::{ConnectionCounters, NodeCounters};
 use super::frames::{Kind, SETUP_PAIR, Selective, Setup, destination_of, kind_of};
-use super::numbered::{Numbered, PLACES_MAX};
+use super::numbered::{Numbered, SLOTS_MAX};
 use super::regions::Regions;
-use super::requester::Telling;
+use super::requester::CompletionQueue;
 use super::responder::is_request;
 use super::secrets::Secrets;
 use super::setup::{Calling, Leaving, Over, Reply};
@@ -27,9 +27,9 @@ const PLACES: usize = 1 << PLACE_BITS;
 /// A few places fewer, so that each endpoint finds a queue pair: 0 and 1 are not given away.
 const ENDPOINTS_MAX: u32 = PLACES as u32 - 2;
 /// Own regions, and imports, at most.
-const REGIONS_MAX: u32 = PLACES_MAX as u32;
+const REGIONS_MAX: u32 = SLOTS_MAX as u32;
 /// Completions that wait for the program; with more, nothing is received.
-const TELLING_MAX: usize = 4096;
+const COMPLETIONS_MAX: usize = 4096;
 /// Batches received, and rounds of sending, in one poll.
 const BATCHES: usize = 8;
 const ROUNDS: usize = 16;
@@ -44,7 +44,7 @@ const CREDIT_FRAMES_MIN: u64 = 8;
 const IDENTIFICATION_MAX: u16 = 128;
 
 /// Where an endpoint is in its life.
-pub(super) enum Slot {
+pub(super) enum EndpointState {
     Calling(Box<Calling>),
     Open(Box<Connection>),
     Leaving(Box<Leaving>),
@@ -94,9 +94,9 @@ pub(super) struct Core {
     pub frame_cost: usize,
     pub receive_buffer_bytes: usize,
     pub regions: Regions,
-    pub slots: Numbered<Slot>,
+    pub endpoints: Numbered<EndpointState>,
     pub imports: Numbered<Import>,
-    pub telling: Telling,
+    pub completions: CompletionQueue,
     pub replies: Vec<Reply>,
     pub over: Over,
     pub guesses: Guesses,
@@ -140,9 +140,9 @@ impl<P: Port> Node<P> {
             frame_cost: limits.frame_cost,
             receive_buffer_bytes: limits.receive_buffer_bytes,
             regions: Regions::default(),
-            slots: Numbered::default(),
+            endpoints: Numbered::default(),
             imports: Numbered::default(),
-            telling: Telling::new(),
+            completions: CompletionQueue::new(),
             replies: Vec::new(),
             over: Over::default(),
             guesses: Guesses::default(),
@@ -165,7 +165,7 @@ impl<P: Port> Node<P> {
     /// Completions that wait; only when there are none does a poll look at the port.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.core.telling.len()
+        self.core.completions.len()
     }
 
     /// What was dropped before it reached a connection.
@@ -177,8 +177,8 @@ impl<P: Port> Node<P> {
     /// What a connection has seen; `None`: it is not open.
     #[must_use]
     pub fn connection_counters(&self, endpoint: EndpointId) -> Option<&ConnectionCounters> {
-        match self.core.slots.get(endpoint.0) {
-            Some(Slot::Open(open)) => Some(&open.counters),
+        match self.core.endpoints.get(endpoint.0) {
+            Some(EndpointState::Open(open)) => Some(&open.counters),
             _ => None,
         }
     }
@@ -201,8 +201,8 @@ impl<P: Port> Node<P> {
     /// The address of an open connection's peer.
     #[must_use]
     pub fn peer_address(&self, endpoint: EndpointId) -> Option<SocketAddr> {
-        match self.core.slots.get(endpoint.0) {
-            Some(Slot::Open(open)) => Some(open.ends.peer),
+        match self.core.endpoints.get(endpoint.0) {
+            Some(EndpointState::Open(open)) => Some(open.ends.peer),
             _ => None,
         }
     }
@@ -210,8 +210,8 @@ impl<P: Port> Node<P> {
     /// Request frames of a connection that were sent and not acknowledged.
     #[must_use]
     pub fn in_flight(&self, endpoint: EndpointId) -> usize {
-        match self.core.slots.get(endpoint.0) {
-            Some(Slot::Open(open)) => open.requester.in_flight(),
+        match self.core.endpoints.get(endpoint.0) {
+            Some(EndpointState::Open(open)) => open.requester.in_flight(),
             _ => 0,
         }
     }
@@ -220,10 +220,10 @@ impl<P: Port> Node<P> {
     /// be the first after a restart. To be called when nothing more will be received; completions
     /// may follow.
     pub fn settle(&mut self, now: Moment) {
-        let Core { slots, regions, telling, .. } = &mut self.core;
-        for slot in slots.values_mut() {
-            if let Slot::Open(open) = slot {
-                open.settle(now, regions, telling);
+        let Core { endpoints, regions, completions, .. } = &mut self.core;
+        for slot in endpoints.values_mut() {
+            if let EndpointState::Open(open) = slot {
+                open.settle(now, regions, completions);
             }
         }
     }
@@ -243,14 +243,14 @@ impl<P: Port> Node<P> {
         let Node { port, core } = self;
         core.now = now;
         for _ in 0..BATCHES {
-            let room = core.telling.len() < TELLING_MAX;
+            let room = core.completions.len() < COMPLETIONS_MAX;
             if !room || port.receive(now, &mut |frame| core.take(now, &frame)) == 0 {
                 break;
             }
         }
         core.on_time(now);
         core.reply(now, port);
-        core.acknowledgements_wait = !core.acknowledgements_wait && !core.telling.is_empty();
+        core.acknowledgements_wait = !core.acknowledgements_wait && !core.completions.is_empty();
         for _ in 0..ROUNDS {
             if core.send(now, port) == 0 {
                 break;
@@ -263,8 +263,8 @@ impl<P: Port> Node<P> {
 
 impl Core {
     pub fn open(&mut self, endpoint: EndpointId) -> Option<&mut Connection> {
-        match self.slots.get_mut(endpoint.0) {
-            Some(Slot::Open(open)) => Some(open),
+        match self.endpoints.get_mut(endpoint.0) {
+            Some(EndpointState::Open(open)) => Some(open),
             _ => None,
         }
     }
@@ -315,21 +315,21 @@ impl Core {
 
     /// A new endpoint, to be [`Core::set`].
     pub fn add_endpoint(&mut self) -> EndpointId {
-        let endpoint = EndpointId(self.slots.add(Slot::Between));
+        let endpoint = EndpointId(self.endpoints.add(EndpointState::Between));
         self.living.push(endpoint);
         endpoint
     }
 
     /// Moves an endpoint on in its life.
-    pub fn set(&mut self, endpoint: EndpointId, slot: Slot) {
-        if let Some(place) = self.slots.get_mut(endpoint.0) {
+    pub fn set(&mut self, endpoint: EndpointId, slot: EndpointState) {
+        if let Some(place) = self.endpoints.get_mut(endpoint.0) {
             *place = slot;
         }
     }
 
     /// An endpoint is over; its number is not used again, its queue pair may be.
     pub fn forget(&mut self, endpoint: EndpointId) {
-        self.slots.remove(endpoint.0);
+        self.endpoints.remove(endpoint.0);
         self.living.retain(|&of| of != endpoint);
         for place in &mut self.pairs {
             if place.is_some_and(|(_, of)| of == endpoint) {
@@ -369,9 +369,9 @@ impl Core {
             }
             return;
         };
-        match self.slots.get(endpoint.0) {
-            Some(Slot::Open(_)) => self.take_open(now, endpoint, kind, frame),
-            Some(Slot::Leaving(_)) if kind == Some(Kind::Setup) => {
+        match self.endpoints.get(endpoint.0) {
+            Some(EndpointState::Open(_)) => self.take_open(now, endpoint, kind, frame),
+            Some(EndpointState::Leaving(_)) if kind == Some(Kind::Setup) => {
                 self.take_leaving(endpoint, frame);
             }
             _ => {}
@@ -386,8 +386,8 @@ impl Core {
         kind: Option<Kind>,
         frame: &Incoming<'_>,
     ) {
-        let Core { slots, regions, telling, counters, .. } = self;
-        let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) else { return };
+        let Core { endpoints, regions, completions, counters, .. } = self;
+        let Some(EndpointState::Open(open)) = endpoints.get_mut(endpoint.0) else { return };
         if frame.from != open.ends.peer {
             counters.wrong_sender += 1;
             return;
@@ -410,17 +410,17 @@ impl Core {
                     return;
                 };
                 // A request must not find completions without bound; its sender repeats it.
-                if telling.len() >= TELLING_MAX && is_request(&packet.headers().body) {
+                if completions.len() >= COMPLETIONS_MAX && is_request(&packet.headers().body) {
                     return;
                 }
-                open.take(now, &packet, (bytes, frame.congestion), regions, telling)
+                open.take(now, &packet, (bytes, frame.congestion), regions, completions)
             }
             Some(Kind::Selective) => {
                 open.hear(now);
                 if let Some(ack) = Selective::parse(bytes).filter(|_| open.selective) {
                     open.counters.acknowledgements_received += 1;
                     open.responder.ask(ack.question);
-                    open.requester.selective(now, &ack, telling);
+                    open.requester.selective(now, &ack, completions);
                 }
                 Ok(())
             }
@@ -442,8 +442,8 @@ impl Core {
 
     /// Imports that a peer has withdrawn take no more work.
     fn note_withdrawn(&mut self, endpoint: EndpointId) {
-        let Core { slots, imports, .. } = self;
-        let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) else { return };
+        let Core { endpoints, imports, .. } = self;
+        let Some(EndpointState::Open(open)) = endpoints.get_mut(endpoint.0) else { return };
         for remote in open.requester.withdrawn.drain(..) {
             if let Some(import) = imports.get_mut(remote) {
                 import.state = ImportState::Withdrawn;
@@ -457,20 +457,20 @@ impl Core {
         for place in (0..self.living.len()).rev() {
             let Some(&endpoint) = self.living.get(place) else { continue };
             let death = self.config.death;
-            let Core { slots, regions, telling, .. } = self;
-            match slots.get_mut(endpoint.0) {
-                Some(Slot::Open(open)) => {
-                    if let Err(status) = open.on_time(now, death, regions, telling) {
+            let Core { endpoints, regions, completions, .. } = self;
+            match endpoints.get_mut(endpoint.0) {
+                Some(EndpointState::Open(open)) => {
+                    if let Err(status) = open.on_time(now, death, regions, completions) {
                         self.end(endpoint, status);
                     }
                 }
-                Some(Slot::Calling(_)) => self.calling_on_time(now, endpoint),
-                Some(Slot::Leaving(leaving)) => {
+                Some(EndpointState::Calling(_)) => self.calling_on_time(now, endpoint),
+                Some(EndpointState::Leaving(leaving)) => {
                     if leaving.is_over(now) {
                         self.forget(endpoint);
                     }
                 }
-                Some(Slot::Between) | None => {}
+                Some(EndpointState::Between) | None => {}
             }
         }
     }
@@ -484,12 +484,14 @@ impl Core {
         self.turn = self.turn.wrapping_add(1);
         for step in 0..count {
             let endpoint = self.living[(self.turn.wrapping_add(step)) % count];
-            let Core { slots, telling, .. } = self;
-            sent += match slots.get_mut(endpoint.0) {
-                Some(Slot::Open(open)) => open.send(now, (credit, death, wait), port, telling),
-                Some(Slot::Calling(_)) => self.call(now, endpoint, port),
-                Some(Slot::Leaving(leaving)) => leaving.send(now, port),
-                Some(Slot::Between) | None => 0,
+            let Core { endpoints, completions, .. } = self;
+            sent += match endpoints.get_mut(endpoint.0) {
+                Some(EndpointState::Open(open)) => {
+                    open.send(now, (credit, death, wait), port, completions)
+                }
+                Some(EndpointState::Calling(_)) => self.call(now, endpoint, port),
+                Some(EndpointState::Leaving(leaving)) => leaving.send(now, port),
+                Some(EndpointState::Between) | None => 0,
             };
         }
         sent
@@ -498,22 +500,22 @@ impl Core {
     /// A connection is over: its work is flushed, its imports are gone.
     pub fn end(&mut self, endpoint: EndpointId, status: Status) {
         let leaving = {
-            let Core { slots, telling, over, now, .. } = self;
-            let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) else { return };
-            open.end(status, telling);
-            let told = matches!(status, Status::Disconnected | Status::PeerGone);
-            let slot = slots.get_mut(endpoint.0);
-            match slot.map(|slot| core::mem::replace(slot, Slot::Between)) {
-                Some(Slot::Open(open)) if open.selective => {
+            let Core { endpoints, completions, over, now, .. } = self;
+            let Some(EndpointState::Open(open)) = endpoints.get_mut(endpoint.0) else { return };
+            open.end(status, completions);
+            let peer_knows = matches!(status, Status::Disconnected | Status::PeerGone);
+            let slot = endpoints.get_mut(endpoint.0);
+            match slot.map(|slot| core::mem::replace(slot, EndpointState::Between)) {
+                Some(EndpointState::Open(open)) if open.selective => {
                     over.note(*now, open.ends.peer, open.nonce);
-                    if told { None } else { Leaving::of(*open) }
+                    if peer_knows { None } else { Leaving::of(*open) }
                 }
                 _ => None,
             }
         };
         self.imports.retain(|import| import.endpoint != endpoint);
         match leaving {
-            Some(leaving) => self.set(endpoint, Slot::Leaving(Box::new(leaving))),
+            Some(leaving) => self.set(endpoint, EndpointState::Leaving(Box::new(leaving))),
             None => self.forget(endpoint),
         }
     }
@@ -521,11 +523,11 @@ impl Core {
     /// When there is something to do although nothing arrives.
     pub fn deadline(&self, now: Moment) -> Option<Moment> {
         let death = self.config.death;
-        let times = self.living.iter().filter_map(|&of| match self.slots.get(of.0)? {
-            Slot::Open(open) => open.deadline(now, death),
-            Slot::Calling(calling) => Some(calling.deadline()),
-            Slot::Leaving(leaving) => Some(leaving.deadline()),
-            Slot::Between => None,
+        let times = self.living.iter().filter_map(|&of| match self.endpoints.get(of.0)? {
+            EndpointState::Open(open) => open.deadline(now, death),
+            EndpointState::Calling(calling) => Some(calling.deadline()),
+            EndpointState::Leaving(leaving) => Some(leaving.deadline()),
+            EndpointState::Between => None,
         });
         times.min()
     }
@@ -549,14 +551,14 @@ mod tests {
 
     /// Polls both nodes for so long; what they were told.
     fn run(nodes: &mut [Node<NetworkPort>; 2], now: &mut Moment, turns: u32) -> Vec<Completion> {
-        let mut told = Vec::new();
+        let mut completions = Vec::new();
         for _ in 0..turns {
             *now = *now + Span::from_ns(20_000);
             for node in nodes.iter_mut() {
-                told.extend(core::iter::from_fn(|| node.poll(*now)));
+                completions.extend(core::iter::from_fn(|| node.poll(*now)));
             }
         }
-        told
+        completions
     }
 
     #[test]
@@ -573,20 +575,21 @@ mod tests {
             let grant = Grant { rights: Rights::ALL, key: Key(5) };
             nodes[0].export(region, name.clone(), grant).expect("free");
             let endpoint = nodes[1].connect("10.0.0.1", Reliability::Reliable).expect("reachable");
-            let told = run(&mut nodes, &mut now, 4);
-            let connected = told.iter().filter(|of| matches!(of, Completion::Connected { .. }));
-            assert_eq!(connected.count(), 2, "round {round}: {told:?}");
+            let completions = run(&mut nodes, &mut now, 4);
+            let connected =
+                completions.iter().filter(|of| matches!(of, Completion::Connected { .. }));
+            assert_eq!(connected.count(), 2, "round {round}: {completions:?}");
             nodes[1].import(endpoint, name, Key(5)).expect("open");
-            let told = run(&mut nodes, &mut now, 2);
+            let completions = run(&mut nodes, &mut now, 2);
             let done = |of: &Completion| matches!(of, Completion::Imported { bytes: 64, .. });
-            assert!(told.iter().any(done), "round {round}: {told:?}");
+            assert!(completions.iter().any(done), "round {round}: {completions:?}");
             nodes[1].disconnect(endpoint).expect("open");
             nodes[0].withdraw(region).expect("own");
             run(&mut nodes, &mut now, 3);
         }
         for node in &nodes {
-            let Core { slots, imports, regions, living, .. } = &node.core;
-            let kept = slots.places() + imports.places() + regions.places();
+            let Core { endpoints, imports, regions, living, .. } = &node.core;
+            let kept = endpoints.slots() + imports.slots() + regions.slots();
             assert!(kept <= 3 * 64, "{kept} places after 5000 connections");
             assert_eq!(living.len(), 0);
         }

@@ -1,119 +1,119 @@
 //! Values under numbers that are not used again, in memory for as many as there were at once.
 //!
-//! A number has the place of its value in the low bits and, above, how often that place was used
+//! A number has the index of its slot in the low bits and, above, how often that slot was used
 //! before. So the first numbers are 0, 1, 2, and a number of a value that is gone finds nothing,
-//! whoever lives in its place now.
+//! whichever value has its slot now.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Low bits of a number: the place.
-const PLACE_BITS: u32 = 12;
+/// Low bits of a number: the index of its slot.
+const SLOT_BITS: u32 = 12;
 /// Values at most.
-pub(super) const PLACES_MAX: usize = 1 << PLACE_BITS;
-/// So many places are made before one is used again: numbers come back after 2^20 uses of a place.
-const PLACES_FIRST: usize = 64;
-const USES_MAX: u32 = u32::MAX >> PLACE_BITS;
+pub(super) const SLOTS_MAX: usize = 1 << SLOT_BITS;
+/// This many slots are made before one is used again: numbers come back after 2^20 uses of a slot.
+const SLOTS_FIRST: usize = 64;
+const USES_MAX: u32 = u32::MAX >> SLOT_BITS;
 
 /// Values by number.
 #[derive(Debug)]
 pub(super) struct Numbered<T> {
-    places: Vec<Place<T>>,
-    /// Places without a value, the longest unused first.
+    slots: Vec<NumberedSlot<T>>,
+    /// Slots without a value, the longest unused first.
     free: VecDeque<u32>,
 }
 
 #[derive(Debug)]
-struct Place<T> {
+struct NumberedSlot<T> {
     uses: u32,
     value: Option<T>,
 }
 
 impl<T> Default for Numbered<T> {
     fn default() -> Numbered<T> {
-        Numbered { places: Vec::new(), free: VecDeque::new() }
+        Numbered { slots: Vec::new(), free: VecDeque::new() }
     }
 }
 
-fn place_of(number: u32) -> usize {
-    number as usize & (PLACES_MAX - 1)
+fn index_of(number: u32) -> usize {
+    number as usize & (SLOTS_MAX - 1)
 }
 
 impl<T> Numbered<T> {
     /// How many values there are.
     pub fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 
-    /// Adds a value; its number. The caller keeps [`Numbered::len`] below [`PLACES_MAX`].
+    /// Adds a value; its number. The caller keeps [`Numbered::len`] below [`SLOTS_MAX`].
     pub fn add(&mut self, value: T) -> u32 {
-        if self.places.len() >= PLACES_FIRST
-            && let Some(place) = self.free.pop_front()
+        if self.slots.len() >= SLOTS_FIRST
+            && let Some(slot) = self.free.pop_front()
         {
-            let of = &mut self.places[place as usize];
+            let of = &mut self.slots[slot as usize];
             of.value = Some(value);
-            return of.uses << PLACE_BITS | place;
+            return of.uses << SLOT_BITS | slot;
         }
-        assert!(self.places.len() < PLACES_MAX, "the caller limits how many values there are");
-        self.places.push(Place { uses: 0, value: Some(value) });
-        self.places.len() as u32 - 1
+        assert!(self.slots.len() < SLOTS_MAX, "the caller limits how many values there are");
+        self.slots.push(NumberedSlot { uses: 0, value: Some(value) });
+        self.slots.len() as u32 - 1
     }
 
-    fn place(&self, number: u32) -> Option<&Place<T>> {
-        self.places.get(place_of(number)).filter(|place| place.uses == number >> PLACE_BITS)
+    fn slot(&self, number: u32) -> Option<&NumberedSlot<T>> {
+        self.slots.get(index_of(number)).filter(|slot| slot.uses == number >> SLOT_BITS)
     }
 
-    fn place_mut(&mut self, number: u32) -> Option<&mut Place<T>> {
-        let place = self.places.get_mut(place_of(number));
-        place.filter(|place| place.uses == number >> PLACE_BITS)
+    fn slot_mut(&mut self, number: u32) -> Option<&mut NumberedSlot<T>> {
+        let slot = self.slots.get_mut(index_of(number));
+        slot.filter(|slot| slot.uses == number >> SLOT_BITS)
     }
 
     /// The value with this number, while it is there.
     pub fn get(&self, number: u32) -> Option<&T> {
-        self.place(number)?.value.as_ref()
+        self.slot(number)?.value.as_ref()
     }
 
     /// The value with this number, while it is there.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        self.place_mut(number)?.value.as_mut()
+        self.slot_mut(number)?.value.as_mut()
     }
 
     /// Takes a value out; its number finds nothing from now on.
     pub fn remove(&mut self, number: u32) -> Option<T> {
-        let place = self.place_mut(number)?;
-        let value = place.value.take()?;
-        place.uses = (place.uses + 1) & USES_MAX;
-        self.free.push_back(place_of(number) as u32);
+        let slot = self.slot_mut(number)?;
+        let value = slot.value.take()?;
+        slot.uses = (slot.uses + 1) & USES_MAX;
+        self.free.push_back(index_of(number) as u32);
         Some(value)
     }
 
     /// All values with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.places.iter().enumerate().filter_map(|(at, place)| {
-            let value = place.value.as_ref()?;
-            Some((place.uses << PLACE_BITS | at as u32, value))
+        self.slots.iter().enumerate().filter_map(|(at, slot)| {
+            let value = slot.value.as_ref()?;
+            Some((slot.uses << SLOT_BITS | at as u32, value))
         })
     }
 
     /// All values, to be changed.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.places.iter_mut().filter_map(|place| place.value.as_mut())
+        self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
     }
 
     /// Takes out all values that are not to be kept.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        for at in 0..self.places.len() {
-            let place = &self.places[at];
-            if place.value.as_ref().is_some_and(|value| !keep(value)) {
-                self.remove(place.uses << PLACE_BITS | at as u32);
+        for at in 0..self.slots.len() {
+            let slot = &self.slots[at];
+            if slot.value.as_ref().is_some_and(|value| !keep(value)) {
+                self.remove(slot.uses << SLOT_BITS | at as u32);
             }
         }
     }
 
     /// How many values there is memory for.
     #[cfg(test)]
-    pub fn places(&self) -> usize {
-        self.places.len()
+    pub fn slots(&self) -> usize {
+        self.slots.len()
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
                 model.retain(|_, value| value.is_some() || draw.below(4) > 0);
             }
         }
-        assert!(numbered.places() <= most.max(PLACES_FIRST), "{most} at once");
+        assert!(numbered.slots() <= most.max(SLOTS_FIRST), "{most} at once");
         numbered.retain(|value| value.is_multiple_of(2));
         let even: Vec<u32> = numbered.iter().map(|(_, value)| *value).collect();
         assert!(even.iter().all(|value| value.is_multiple_of(2)));
@@ -166,10 +166,10 @@ mod tests {
         for number in first {
             numbered.remove(number);
         }
-        // The oldest free place is taken first.
-        assert_eq!(numbered.add(7), 1 << PLACE_BITS);
-        numbered.places[0].uses = USES_MAX;
-        assert_eq!(numbered.remove(u32::MAX << PLACE_BITS), Some(7));
-        assert_eq!(numbered.places[0].uses, 0);
+        // The oldest free slot is taken first.
+        assert_eq!(numbered.add(7), 1 << SLOT_BITS);
+        numbered.slots[0].uses = USES_MAX;
+        assert_eq!(numbered.remove(u32::MAX << SLOT_BITS), Some(7));
+        assert_eq!(numbered.slots[0].uses, 0);
     }
 }

@@ -5,9 +5,9 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use core::net::{IpAddr, SocketAddr};
 
-use super::connection::{Asked, Connection, Start, transport_of};
-use super::node::{Core, Import, ImportState, Node, QUEUE_MAX, Slot};
-use super::posted::{Act, Posted, Shape, Source, Told};
+use super::connection::{Connection, PendingImport, Start, transport_of};
+use super::node::{Core, EndpointState, Import, ImportState, Node, QUEUE_MAX};
+use super::posted::{PayloadSource, Posted, Report, Request, Shape};
 use super::regions::{Granted, check};
 use super::requester::Terms;
 use super::wire::Ends;
@@ -24,7 +24,7 @@ use crate::roce::{HEADER_BYTES_MAX, ICRC_BYTES, UDP_PORT};
 /// Path MTUs of the standard \[byte\].
 const PATH_MTUS: [usize; 5] = [256, 512, 1024, 2048, 4096];
 /// Completions that wait; with more, no work is taken.
-const TELLING_MAX: usize = 2048;
+const COMPLETIONS_MAX: usize = 2048;
 
 impl<P: Port> Fabric for Node<P> {
     fn capabilities(&self) -> &Capabilities {
@@ -94,7 +94,7 @@ impl<P: Port> Fabric for Node<P> {
         let remote = RemoteId(core.imports.add(Import::asked(endpoint)));
         let open = core.open(endpoint).ok_or(ImportError::NotConnected)?;
         if open.selective {
-            open.asked.push_back(Asked { request, remote, name, key, sent: None });
+            open.asked.push_back(PendingImport { request, remote, name, key, sent: None });
         }
         core.requests = request.wrapping_add(1);
         core.import_static(endpoint, remote, key);
@@ -129,10 +129,10 @@ impl<P: Port> Fabric for Node<P> {
     }
 
     fn poll(&mut self, now: Moment) -> Option<Completion> {
-        if self.core.telling.is_empty() {
+        if self.core.completions.is_empty() {
             self.drive(now);
         }
-        self.core.telling.pop_front()
+        self.core.completions.pop_front()
     }
 
     fn deadline(&self) -> Option<Moment> {
@@ -168,59 +168,59 @@ impl Core {
     }
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
-        let telling = self.telling.len();
+        let completions = self.completions.len();
         let open = self.open(endpoint).ok_or(PostError::NotConnected)?;
-        if open.requester.queued() >= QUEUE_MAX || telling >= TELLING_MAX {
+        if open.requester.queued() >= QUEUE_MAX || completions >= COMPLETIONS_MAX {
             return Err(PostError::Full);
         }
         if !open.requester.allows(work.operation()) {
             return Err(PostError::Unreliable);
         }
         let operation = work.operation();
-        let (act, bytes, remote, complete_at) = self.act(endpoint, &work)?;
+        let (request, bytes, remote, complete_at) = self.request(endpoint, &work)?;
         let done = |status| Completion::Done { endpoint, tag, operation, status, value: 0 };
         if remote.is_some_and(|remote| self.is_withdrawn(remote)) {
-            self.telling.push_back(done(Status::Withdrawn));
+            self.completions.push_back(done(Status::Withdrawn));
             return Ok(());
         }
         let of_bytes = matches!(
             work,
             Work::Put { from: Local::Bytes(_), .. } | Work::Send { from: Local::Bytes(_), .. }
         );
-        let told = match complete_at {
-            None => Told::Failure,
+        let report = match complete_at {
+            None => Report::Failure,
             // The bytes are this side's now, and it answers for them.
             Some(Level::Copied) if of_bytes => {
-                self.telling.push_back(done(Status::Done));
-                Told::Already
+                self.completions.push_back(done(Status::Done));
+                Report::Already
             }
-            Some(_) => Told::End,
+            Some(_) => Report::End,
         };
-        let told = match act {
-            Act::Fence => {
-                self.telling.push_back(done(Status::Done));
-                Told::Already
+        let report = match request {
+            Request::Fence => {
+                self.completions.push_back(done(Status::Done));
+                Report::Already
             }
-            _ => told,
+            _ => report,
         };
         let (cut, framed, frames_left, value) = (0, false, 0, 0);
         let status = Status::Done;
         let posted =
-            Posted { tag, act, told, remote, bytes, cut, framed, frames_left, status, value };
-        let Core { slots, telling, .. } = self;
-        if let Some(Slot::Open(open)) = slots.get_mut(endpoint.0) {
-            open.requester.post(posted, telling);
+            Posted { tag, request, report, remote, bytes, cut, framed, frames_left, status, value };
+        let Core { endpoints, completions, .. } = self;
+        if let Some(EndpointState::Open(open)) = endpoints.get_mut(endpoint.0) {
+            open.requester.post(posted, completions);
         }
         Ok(())
     }
 
     /// What work becomes: the act, how much it moves, the import it uses, and when it completes.
     #[allow(clippy::type_complexity, reason = "the four parts of one `Posted`")]
-    fn act(
+    fn request(
         &mut self,
         endpoint: EndpointId,
         work: &Work<'_>,
-    ) -> Result<(Act, u64, Option<u32>, Option<Level>), PostError> {
+    ) -> Result<(Request, u64, Option<u32>, Option<Level>), PostError> {
         let always = Some(Level::Placed);
         Ok(match *work {
             Work::Put { from, to, notify, complete_at } => {
@@ -228,12 +228,12 @@ impl Core {
                 let (key, address) =
                     self.remote(endpoint, to, bytes, |rights: Rights| rights.put)?;
                 let from = self.source(endpoint, &from)?;
-                (Act::Put { from, key, address, notify }, bytes, Some(to.remote.0), complete_at)
+                (Request::Put { from, key, address, notify }, bytes, Some(to.remote.0), complete_at)
             }
             Work::Send { from, complete_at } => {
                 let bytes = length(&from);
                 let from = self.source(endpoint, &from)?;
-                (Act::Send { from }, bytes, None, complete_at)
+                (Request::Send { from }, bytes, None, complete_at)
             }
             Work::Get { from, into } => {
                 let memory = self.regions.slice(into).map_err(PostError::Local)?;
@@ -241,20 +241,20 @@ impl Core {
                     self.remote(endpoint, from, into.bytes, |rights: Rights| rights.get)?;
                 let into_bytes = into.bytes;
                 self.fits(into_bytes)?;
-                let act = Act::Get { into: (memory, into.offset), key, address };
-                (act, into_bytes, Some(from.remote.0), always)
+                let request = Request::Get { into: (memory, into.offset), key, address };
+                (request, into_bytes, Some(from.remote.0), always)
             }
             Work::FetchAdd { at, add } => {
                 let (key, address) = self.word(endpoint, at)?;
-                (Act::FetchAdd { key, address, add }, 0, Some(at.remote.0), always)
+                (Request::FetchAdd { key, address, add }, 0, Some(at.remote.0), always)
             }
             Work::CompareSwap { at, expected, desired } => {
                 let (key, address) = self.word(endpoint, at)?;
-                let act = Act::CompareSwap { key, address, expected, desired };
-                (act, 0, Some(at.remote.0), always)
+                let request = Request::CompareSwap { key, address, expected, desired };
+                (request, 0, Some(at.remote.0), always)
             }
-            Work::Fence => (Act::Fence, 0, None, always),
-            Work::Flush => (Act::Flush, 0, None, always),
+            Work::Fence => (Request::Fence, 0, None, always),
+            Work::Flush => (Request::Flush, 0, None, always),
         })
     }
 
@@ -294,18 +294,22 @@ impl Core {
         Ok(found)
     }
 
-    fn source(&mut self, endpoint: EndpointId, from: &Local<'_>) -> Result<Source, PostError> {
+    fn source(
+        &mut self,
+        endpoint: EndpointId,
+        from: &Local<'_>,
+    ) -> Result<PayloadSource, PostError> {
         self.fits(length(from))?;
         match *from {
             Local::Region(slice) => {
                 let memory = self.regions.slice(slice).map_err(PostError::Local)?;
-                Ok(Source::Memory(memory, slice.offset))
+                Ok(PayloadSource::Memory(memory, slice.offset))
             }
             Local::Bytes(bytes) => {
                 let open = self.open(endpoint).ok_or(PostError::NotConnected)?;
                 let mut buffer = open.requester.buffer();
                 buffer.extend_from_slice(bytes);
-                Ok(Source::Bytes(buffer))
+                Ok(PayloadSource::Bytes(buffer))
             }
         }
     }
@@ -323,7 +327,7 @@ impl Core {
             Import { endpoint, key, base, bytes, rights, state: ImportState::Open }
         });
         self.decide(remote, import);
-        self.telling.push_back(Completion::Imported { remote, status, bytes });
+        self.completions.push_back(Completion::Imported { remote, status, bytes });
     }
 }
 
@@ -408,16 +412,16 @@ impl<P: Port> Node<P> {
             rights: of.rights,
         }));
         open.remotes.clone_from(&peer.remotes);
-        self.core.telling.push_back(open.connected());
-        self.core.set(id, Slot::Open(Box::new(open)));
+        self.core.completions.push_back(open.connected());
+        self.core.set(id, EndpointState::Open(Box::new(open)));
         Ok(id)
     }
 
     /// Whether an operation of this kind can be posted to the endpoint.
     #[must_use]
     pub fn allows(&self, endpoint: EndpointId, operation: Operation) -> bool {
-        match self.core.slots.get(endpoint.0) {
-            Some(Slot::Open(open)) => open.requester.allows(operation),
+        match self.core.endpoints.get(endpoint.0) {
+            Some(EndpointState::Open(open)) => open.requester.allows(operation),
             _ => false,
         }
     }

@@ -9,20 +9,20 @@ use crate::roce::header::{AETH_BYTES, BTH_BYTES, IMMEDIATE_BYTES, RETH_BYTES};
 use crate::roce::{AtomicEth, Body, ICRC_BYTES, Reth, SendPart, Transport, WritePart};
 
 /// Where bytes to be sent are.
-pub(super) enum Source {
+pub(super) enum PayloadSource {
     Bytes(Vec<u8>),
     Memory(Arc<dyn Memory>, u64),
 }
 
-impl Source {
+impl PayloadSource {
     /// Copies from `at`. The memory was checked when the work was posted.
     pub fn copy(&self, at: u64, into: &mut [u8]) {
         match self {
-            Source::Bytes(bytes) => {
+            PayloadSource::Bytes(bytes) => {
                 let start = at as usize;
                 into.copy_from_slice(&bytes[start..start + into.len()]);
             }
-            Source::Memory(memory, offset) => {
+            PayloadSource::Memory(memory, offset) => {
                 if memory.read(offset + at, into).is_err() {
                     into.fill(0); // a region cannot shrink: not reached
                 }
@@ -32,9 +32,9 @@ impl Source {
 }
 
 /// What posted work does at the peer.
-pub(super) enum Act {
-    Put { from: Source, key: u32, address: u64, notify: Option<u32> },
-    Send { from: Source },
+pub(super) enum Request {
+    Put { from: PayloadSource, key: u32, address: u64, notify: Option<u32> },
+    Send { from: PayloadSource },
     Get { into: (Arc<dyn Memory>, u64), key: u32, address: u64 },
     FetchAdd { key: u32, address: u64, add: u64 },
     CompareSwap { key: u32, address: u64, expected: u64, desired: u64 },
@@ -44,7 +44,7 @@ pub(super) enum Act {
 
 /// When the program is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Report {
     /// When it fails.
     Failure,
     /// When it is done, or fails.
@@ -56,8 +56,8 @@ pub(super) enum Told {
 /// Work in the queue.
 pub(super) struct Posted {
     pub tag: u64,
-    pub act: Act,
-    pub told: Told,
+    pub request: Request,
+    pub report: Report,
     /// The import it uses, to be marked when it turns out to be withdrawn.
     pub remote: Option<u32>,
     /// How much there is to move, and how much of it has been cut into frames \[byte\].
@@ -73,26 +73,29 @@ pub(super) struct Posted {
 
 impl Posted {
     pub fn operation(&self) -> Operation {
-        match self.act {
-            Act::Put { .. } => Operation::Put,
-            Act::Send { .. } => Operation::Send,
-            Act::Get { .. } => Operation::Get,
-            Act::FetchAdd { .. } => Operation::FetchAdd,
-            Act::CompareSwap { .. } => Operation::CompareSwap,
-            Act::Fence => Operation::Fence,
-            Act::Flush => Operation::Flush,
+        match self.request {
+            Request::Put { .. } => Operation::Put,
+            Request::Send { .. } => Operation::Send,
+            Request::Get { .. } => Operation::Get,
+            Request::FetchAdd { .. } => Operation::FetchAdd,
+            Request::CompareSwap { .. } => Operation::CompareSwap,
+            Request::Fence => Operation::Fence,
+            Request::Flush => Operation::Flush,
         }
     }
 
-    /// Whether a frame of it is done only with an answer of its own.
-    pub fn asks(&self) -> bool {
-        matches!(self.act, Act::Get { .. } | Act::FetchAdd { .. } | Act::CompareSwap { .. })
+    /// Returns true when each frame of it is done only with an answer of its own.
+    pub fn needs_answer(&self) -> bool {
+        matches!(
+            self.request,
+            Request::Get { .. } | Request::FetchAdd { .. } | Request::CompareSwap { .. }
+        )
     }
 }
 
 /// Which part of its operation a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum FramePart {
     First,
     Middle,
     Last,
@@ -100,7 +103,7 @@ pub(super) enum Part {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum FrameState {
     /// To be sent, for the first time or again.
     Due,
     Flying,
@@ -108,25 +111,26 @@ pub(super) enum State {
     Early,
     /// Received, and kept until what is missing before it has come.
     Held,
-    /// Done, and answered where it asks.
+    /// Done, and answered where it needs an answer.
     Arrived,
 }
 
 /// A frame that has a sequence number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
+pub(super) struct RequestFrame {
     /// The operation's number.
     pub of: u64,
     /// Which bytes of it.
     pub at: u64,
     pub bytes: u32,
-    pub part: Part,
-    pub state: State,
+    pub part: FramePart,
+    pub state: FrameState,
     /// Sent as a write of nothing, since the operation was refused.
     pub empty: bool,
-    /// Whether it is done only with an answer of its own, and whether that is still missing.
-    pub question: bool,
-    pub asks: bool,
+    /// It is done only with an answer of its own.
+    pub needs_answer: bool,
+    /// That answer is still missing.
+    pub awaits_answer: bool,
     pub tries: u32,
     pub sent: Moment,
     /// What it occupies of the peer's receive buffer \[byte\].
@@ -156,66 +160,66 @@ impl Shape {
     }
 
     /// The next part of an operation: which, and how many bytes.
-    pub fn next_part(&self, posted: &Posted) -> (Part, u64) {
+    pub fn next_part(&self, posted: &Posted) -> (FramePart, u64) {
         let (first, rest) = (posted.cut == 0, posted.bytes - posted.cut);
-        match &posted.act {
-            Act::Get { .. } => (Part::Only, rest.min(self.payload(AETH_BYTES))),
-            Act::Put { notify: None, .. } if self.transport == Transport::Unreliable => {
+        match &posted.request {
+            Request::Get { .. } => (FramePart::Only, rest.min(self.payload(AETH_BYTES))),
+            Request::Put { notify: None, .. } if self.transport == Transport::Unreliable => {
                 // Each on its own: what is lost takes nothing else with it.
-                (Part::Only, rest.min(self.payload(RETH_BYTES)))
+                (FramePart::Only, rest.min(self.payload(RETH_BYTES)))
             }
-            Act::Put { notify, .. } => {
+            Request::Put { notify, .. } => {
                 let immediate = if notify.is_some() { IMMEDIATE_BYTES } else { 0 };
                 self.part(first, rest, (RETH_BYTES, immediate))
             }
-            Act::Send { .. } => self.part(first, rest, (0, 0)),
-            _ => (Part::Only, 0),
+            Request::Send { .. } => self.part(first, rest, (0, 0)),
+            _ => (FramePart::Only, 0),
         }
     }
 
-    fn part(&self, first: bool, rest: u64, (head, tail): (usize, usize)) -> (Part, u64) {
+    fn part(&self, first: bool, rest: u64, (head, tail): (usize, usize)) -> (FramePart, u64) {
         match first {
-            true if rest <= self.payload(head + tail) => (Part::Only, rest),
-            true => (Part::First, rest.min(self.payload(head))),
-            false if rest <= self.payload(tail) => (Part::Last, rest),
-            false => (Part::Middle, rest.min(self.payload(0))),
+            true if rest <= self.payload(head + tail) => (FramePart::Only, rest),
+            true => (FramePart::First, rest.min(self.payload(head))),
+            false if rest <= self.payload(tail) => (FramePart::Last, rest),
+            false => (FramePart::Middle, rest.min(self.payload(0))),
         }
     }
 }
 
 /// What a frame says.
-pub(super) fn body(transport: Transport, posted: &Posted, frame: &Frame) -> Body {
+pub(super) fn body(transport: Transport, posted: &Posted, frame: &RequestFrame) -> Body {
     if frame.empty {
         let nothing = Reth { address: 0, key: 0, bytes: 0 };
         return Body::Write(transport, WritePart::Only(nothing, None));
     }
-    match posted.act {
-        Act::Put { key, address, notify, .. } => {
+    match posted.request {
+        Request::Put { key, address, notify, .. } => {
             let reth = |bytes: u64| Reth { address: address + frame.at, key, bytes: bytes as u32 };
             let part = match frame.part {
-                Part::First => WritePart::First(reth(posted.bytes)),
-                Part::Middle => WritePart::Middle,
-                Part::Last => WritePart::Last(notify),
-                Part::Only => WritePart::Only(reth(u64::from(frame.bytes)), notify),
+                FramePart::First => WritePart::First(reth(posted.bytes)),
+                FramePart::Middle => WritePart::Middle,
+                FramePart::Last => WritePart::Last(notify),
+                FramePart::Only => WritePart::Only(reth(u64::from(frame.bytes)), notify),
             };
             Body::Write(transport, part)
         }
-        Act::Get { key, address, .. } => {
+        Request::Get { key, address, .. } => {
             Body::ReadRequest(Reth { address: address + frame.at, key, bytes: frame.bytes })
         }
-        Act::FetchAdd { key, address, add } => {
+        Request::FetchAdd { key, address, add } => {
             Body::FetchAdd(AtomicEth { address, key, swap_or_add: add, compare: 0 })
         }
-        Act::CompareSwap { key, address, expected, desired } => {
+        Request::CompareSwap { key, address, expected, desired } => {
             Body::CompareSwap(AtomicEth { address, key, swap_or_add: desired, compare: expected })
         }
-        Act::Send { .. } | Act::Fence | Act::Flush => Body::Send(
+        Request::Send { .. } | Request::Fence | Request::Flush => Body::Send(
             transport,
             match frame.part {
-                Part::First => SendPart::First,
-                Part::Middle => SendPart::Middle,
-                Part::Last => SendPart::Last(None),
-                Part::Only => SendPart::Only(None),
+                FramePart::First => SendPart::First,
+                FramePart::Middle => SendPart::Middle,
+                FramePart::Last => SendPart::Last(None),
+                FramePart::Only => SendPart::Only(None),
             },
         ),
     }

@@ -43,7 +43,7 @@ pub(super) struct Granted {
 }
 
 /// A place that a peer may use.
-pub(super) struct Place<'a> {
+pub(super) struct GrantedRange<'a> {
     pub region: RegionId,
     pub memory: &'a Arc<dyn Memory>,
     pub offset: u64,
@@ -62,8 +62,8 @@ impl Regions {
     }
 
     #[cfg(test)]
-    pub fn places(&self) -> usize {
-        self.all.places()
+    pub fn slots(&self) -> usize {
+        self.all.slots()
     }
 
     pub fn add(&mut self, memory: Arc<dyn Memory>, key: u32) -> RegionId {
@@ -151,12 +151,12 @@ impl Regions {
     }
 
     /// The place that a packet names; checks key, right and bounds.
-    pub fn place(
+    pub fn granted_range(
         &self,
         granted: &[Granted],
         (key, address, bytes): (u32, u64, u64),
         right: fn(Rights) -> bool,
-    ) -> Result<Place<'_>, Status> {
+    ) -> Result<GrantedRange<'_>, Status> {
         let grant = granted.iter().find(|grant| grant.key == key).ok_or(Status::WrongKey)?;
         let own = self.get(grant.region).map_err(|_| Status::Withdrawn)?;
         if !right(grant.rights) {
@@ -164,7 +164,7 @@ impl Regions {
         }
         let offset = address.checked_sub(grant.base).ok_or(Status::OutOfRegion)?;
         check(own.memory.bytes(), offset, bytes).map_err(|_| Status::OutOfRegion)?;
-        Ok(Place { region: grant.region, memory: &own.memory, offset })
+        Ok(GrantedRange { region: grant.region, memory: &own.memory, offset })
     }
 }
 

@@ -5,11 +5,11 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::counters::ConnectionCounters;
-use super::execute::{ANSWERS_MAX, Answer, Check, Executor, Step};
+use super::execute::{ANSWERS_MAX, Answer, Check, Executor, Outcome};
 use super::frames::{Refused, Selective, WINDOW};
 use super::regions::{Granted, Regions};
-use super::requester::Telling;
-use super::sequence::{Fate, Mark, Place, Sequence};
+use super::requester::CompletionQueue;
+use super::sequence::{Arrival, Fate, Mark, Sequence};
 use crate::fabric::{EndpointId, Slice, Status};
 use crate::roce::header::BTH_BYTES;
 use crate::roce::{
@@ -34,7 +34,7 @@ pub(super) struct Responder {
     spare: Vec<Vec<u8>>,
     refused: Option<Refused>,
     /// Strict peers are told of a gap once.
-    gap_told: bool,
+    gap_reported: bool,
     sequence: Sequence,
     /// A frame of an unreliable peer that may be the first after a restart.
     aside: Vec<u8>,
@@ -47,11 +47,11 @@ pub(super) struct Responder {
 }
 
 /// What is around a responder when a frame comes.
-pub(super) struct Around<'a> {
+pub(super) struct Context<'a> {
     pub now: Moment,
     pub regions: &'a Regions,
     pub granted: &'a [Granted],
-    pub telling: &'a mut Telling,
+    pub completions: &'a mut CompletionQueue,
     pub counters: &'a mut ConnectionCounters,
 }
 
@@ -70,7 +70,7 @@ impl Responder {
             held_bytes: 0,
             spare: Vec::new(),
             refused: None,
-            gap_told: false,
+            gap_reported: false,
             sequence: match first {
                 Some(first) if selective => Sequence::agreed(first),
                 _ => Sequence::configured(first),
@@ -93,41 +93,41 @@ impl Responder {
         &mut self,
         packet: &Packet<'_>,
         (bytes, marked): (&[u8], bool),
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) {
-        around.counters.frames_received += 1;
-        around.counters.frames_marked += u64::from(marked);
+        context.counters.frames_received += 1;
+        context.counters.frames_marked += u64::from(marked);
         self.marked = self.marked.wrapping_add(u32::from(marked));
         match self.transport {
-            Transport::Reliable => self.take_reliable(packet, bytes, around),
-            Transport::Unreliable => self.take_unreliable(packet, bytes, around),
+            Transport::Reliable => self.take_reliable(packet, bytes, context),
+            Transport::Unreliable => self.take_unreliable(packet, bytes, context),
         }
     }
 
-    fn take_reliable(&mut self, packet: &Packet<'_>, bytes: &[u8], around: &mut Around<'_>) {
+    fn take_reliable(&mut self, packet: &Packet<'_>, bytes: &[u8], context: &mut Context<'_>) {
         self.acknowledge = true;
         let ahead = packet.headers().psn.distance_from(self.expected_psn());
         match ahead {
             0 => {
-                if self.step(packet, around) {
-                    self.catch_up(around);
+                if self.step(packet, context) {
+                    self.catch_up(context);
                 } else if self.refused == Some(Refused::NotReady) {
                     self.hold(self.expected, bytes);
                 }
             }
             1.. if !self.selective => {
-                around.counters.frames_ahead += 1;
-                if !core::mem::replace(&mut self.gap_told, true) {
-                    self.tell(Syndrome::Nak(NakCode::PsnSequenceError));
+                context.counters.frames_ahead += 1;
+                if !core::mem::replace(&mut self.gap_reported, true) {
+                    self.answer(Syndrome::Nak(NakCode::PsnSequenceError));
                 }
             }
             1.. => {
-                around.counters.frames_ahead += 1;
+                context.counters.frames_ahead += 1;
                 if (ahead as u32) < WINDOW {
                     self.hold(self.expected + ahead as u64, bytes);
                 }
             }
-            _ => self.repeat(packet, around),
+            _ => self.repeat(packet, context),
         }
     }
 
@@ -149,20 +149,20 @@ impl Responder {
     }
 
     /// Does the request that is expected; `false`: it was not done, and stays expected.
-    fn step(&mut self, packet: &Packet<'_>, around: &mut Around<'_>) -> bool {
+    fn step(&mut self, packet: &Packet<'_>, context: &mut Context<'_>) -> bool {
         let is_empty = Executor::is_empty_write(packet);
         if let Some(Refused::For(status)) = self.refused
             && !is_empty
         {
             // Refused for good: only nothing may take its place. What told so may be lost.
-            self.tell_refused(status);
+            self.answer_refused(status);
             return false;
         }
-        let step = self.executor.step(self.expected, packet, &mut self.answers, around);
+        let step = self.executor.step(self.expected, packet, &mut self.answers, context);
         match step {
-            Step::Next(count) => {
+            Outcome::Next(count) => {
                 self.expected += u64::from(count);
-                (self.refused, self.gap_told) = (None, false);
+                (self.refused, self.gap_reported) = (None, false);
                 // A read may have taken more numbers than its own.
                 while let Some((&number, _)) = self.held.first_key_value()
                     && number < self.expected
@@ -172,26 +172,26 @@ impl Responder {
                 }
                 true
             }
-            Step::Busy => false,
-            Step::NotReady => {
+            Outcome::Busy => false,
+            Outcome::NotReady => {
                 // What follows is dropped without a word: its sender knows.
-                self.gap_told = true;
-                self.tell(Syndrome::RnrNak(RnrTimer::at_least(NOT_READY_PAUSE)));
+                self.gap_reported = true;
+                self.answer(Syndrome::RnrNak(RnrTimer::at_least(NOT_READY_PAUSE)));
                 self.refused = Some(Refused::NotReady);
                 false
             }
-            Step::Refused(status) => {
-                around.counters.frames_refused += 1;
+            Outcome::Refused(status) => {
+                context.counters.frames_refused += 1;
                 self.refused = Some(Refused::For(status));
-                self.tell_refused(status);
+                self.answer_refused(status);
                 false
             }
         }
     }
 
     /// A refusal of the standard, of the request that is expected.
-    fn tell_refused(&mut self, status: Status) {
-        self.tell(Syndrome::Nak(match status {
+    fn answer_refused(&mut self, status: Status) {
+        self.answer(Syndrome::Nak(match status {
             Status::WrongKey | Status::Rights | Status::OutOfRegion | Status::Withdrawn => {
                 NakCode::RemoteAccessError
             }
@@ -200,18 +200,18 @@ impl Responder {
     }
 
     /// Tells a peer that speaks the standard only.
-    fn tell(&mut self, syndrome: Syndrome) {
+    fn answer(&mut self, syndrome: Syndrome) {
         if !self.selective && self.answers.len() < ANSWERS_MAX {
-            self.answers.push_back(Answer::Told(self.expected_psn(), syndrome));
+            self.answers.push_back(Answer::Syndrome(self.expected_psn(), syndrome));
         }
     }
 
     /// Does what was held and can be done now.
-    fn catch_up(&mut self, around: &mut Around<'_>) {
+    fn catch_up(&mut self, context: &mut Context<'_>) {
         while let Some(bytes) = self.unhold(self.expected) {
             let number = self.expected;
             let done = match Packet::parse(&bytes) {
-                Ok(packet) => self.step(&packet, around),
+                Ok(packet) => self.step(&packet, context),
                 Err(_) => true, // was parsed before it was held
             };
             if !done {
@@ -228,10 +228,10 @@ impl Responder {
     }
 
     /// A message that waits for a buffer is tried again, or given up.
-    pub fn on_time(&mut self, around: &mut Around<'_>) {
-        if self.refused == Some(Refused::NotReady) && self.executor.may_go_on(around.now) {
+    pub fn on_time(&mut self, context: &mut Context<'_>) {
+        if self.refused == Some(Refused::NotReady) && self.executor.may_go_on(context.now) {
             self.acknowledge = true;
-            self.catch_up(around);
+            self.catch_up(context);
         }
     }
 
@@ -240,58 +240,58 @@ impl Responder {
     }
 
     /// A request that was done before: its answer is given again.
-    fn repeat(&mut self, packet: &Packet<'_>, around: &mut Around<'_>) {
-        around.counters.frames_duplicate += 1;
+    fn repeat(&mut self, packet: &Packet<'_>, context: &mut Context<'_>) {
+        context.counters.frames_duplicate += 1;
         let behind = self.expected_psn().distance_from(packet.headers().psn);
         let number = self.expected.saturating_sub(behind as u64);
-        self.executor.repeat(number, packet, &mut self.answers, around);
+        self.executor.repeat(number, packet, &mut self.answers, context);
     }
 
     /// Takes a frame that may be lost, doubled or from a sender that restarted. Its PSN is believed
     /// only when its key and bounds are right.
-    fn take_unreliable(&mut self, packet: &Packet<'_>, bytes: &[u8], around: &mut Around<'_>) {
+    fn take_unreliable(&mut self, packet: &Packet<'_>, bytes: &[u8], context: &mut Context<'_>) {
         let psn = packet.headers().psn;
         let content = bytes.get(BTH_BYTES..).unwrap_or_default();
         // Between two Fluxline ends nothing looks at it.
         let print = if self.selective { 0 } else { crc32fast::hash(content) };
-        let mark = Mark { psn, print, now: around.now };
+        let mark = Mark { psn, print, now: context.now };
         let judged = self.sequence.judge(&mark);
-        if judged.place != Place::Duplicate {
-            let fits = self.executor.check(psn, packet, around);
+        if judged.arrival != Arrival::Duplicate {
+            let fits = self.executor.check(psn, packet, context);
             // Between two Fluxline ends the queue pair cannot be guessed.
             let believed = fits == Check::Fits || (self.selective && fits == Check::Unusable);
             if !believed {
-                self.executor.count_unfit(fits, packet, around);
+                self.executor.count_unfit(fits, packet, context);
                 return;
             }
         }
-        self.sequence.take(&mark, judged, around.counters);
+        self.sequence.take(&mark, judged, context.counters);
         if judged.held == Some(Fate::Good) {
-            self.do_aside(around);
+            self.do_aside(context);
         }
-        match judged.place {
-            Place::Duplicate => {}
-            Place::Doubtful(_) => {
+        match judged.arrival {
+            Arrival::Duplicate => {}
+            Arrival::Doubtful(_) => {
                 self.aside.clear();
                 self.aside.extend_from_slice(bytes);
             }
-            _ => self.executor.unreliable(psn, packet, around),
+            _ => self.executor.unreliable(psn, packet, context),
         }
     }
 
     /// Does the frame that was kept aside.
-    fn do_aside(&mut self, around: &mut Around<'_>) {
+    fn do_aside(&mut self, context: &mut Context<'_>) {
         let aside = core::mem::take(&mut self.aside);
         if let Ok(packet) = Packet::parse(&aside) {
-            self.executor.unreliable(packet.headers().psn, &packet, around);
+            self.executor.unreliable(packet.headers().psn, &packet, context);
         }
         self.aside = aside;
     }
 
     /// Nothing more will come: a frame that was kept aside is done or dropped.
-    pub fn settle(&mut self, around: &mut Around<'_>) {
-        if self.sequence.finish(around.counters) == Some(Fate::Good) {
-            self.do_aside(around);
+    pub fn settle(&mut self, context: &mut Context<'_>) {
+        if self.sequence.finish(context.counters) == Some(Fate::Good) {
+            self.do_aside(context);
         }
     }
 

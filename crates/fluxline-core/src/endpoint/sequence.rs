@@ -41,7 +41,7 @@ pub(super) struct Mark {
 
 /// What a PSN is to those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Arrival {
     /// So many after the newest.
     Ahead(u32),
     /// It was counted as lost, and came after all.
@@ -78,7 +78,7 @@ pub(super) enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Judgement {
     pub held: Option<Fate>,
-    pub place: Place,
+    pub arrival: Arrival,
 }
 
 /// The newest PSN, and which of the [`WINDOW`] before it came.
@@ -129,73 +129,73 @@ impl Sequence {
 
     /// What a frame is. Changes nothing: who has found the frame right calls [`Sequence::take`].
     pub fn judge(&self, mark: &Mark) -> Judgement {
-        let place = self.place(mark);
+        let arrival = self.arrival(mark);
         let doubtful = self.restarts.as_ref().and_then(|of| of.doubtful);
-        let Some((held, doubt)) = doubtful else { return Judgement { held: None, place } };
+        let Some((held, doubt)) = doubtful else { return Judgement { held: None, arrival } };
         if (held.psn, held.print) == (mark.psn, mark.print) {
-            return Judgement { held: None, place: Place::Duplicate };
+            return Judgement { held: None, arrival: Arrival::Duplicate };
         }
-        if self.confirms((held, doubt), mark, place) {
+        if self.confirms((held, doubt), mark, arrival) {
             let ahead = mark.psn.distance_from(held.psn);
-            let place = match ahead {
-                1.. => Place::Ahead(ahead.unsigned_abs()),
+            let arrival = match ahead {
+                1.. => Arrival::Ahead(ahead.unsigned_abs()),
                 // Other content under the same number: it restarted once more.
-                0 => Place::Doubtful(Doubt::Different),
-                _ if self.loss_before(held.psn).is_some() => Place::Late,
-                _ => Place::BeforeFirst(ahead.unsigned_abs()),
+                0 => Arrival::Doubtful(Doubt::Different),
+                _ if self.loss_before(held.psn).is_some() => Arrival::Late,
+                _ => Arrival::BeforeFirst(ahead.unsigned_abs()),
             };
-            return Judgement { held: Some(Fate::Good), place };
+            return Judgement { held: Some(Fate::Good), arrival };
         }
-        Judgement { held: Some(Fate::Straggler), place }
+        Judgement { held: Some(Fate::Straggler), arrival }
     }
 
-    fn place(&self, mark: &Mark) -> Place {
-        let Some(newest) = self.newest else { return Place::Ahead(1) };
+    fn arrival(&self, mark: &Mark) -> Arrival {
+        let Some(newest) = self.newest else { return Arrival::Ahead(1) };
         let ahead = mark.psn.distance_from(newest);
         let Some(restarts) = &self.restarts else { return self.place_agreed(mark.psn, ahead) };
         if ahead > 0 {
             let near = ahead <= AHEAD_MAX;
-            return if near { Place::Ahead(ahead as u32) } else { Place::Doubtful(Doubt::Far) };
+            return if near { Arrival::Ahead(ahead as u32) } else { Arrival::Doubtful(Doubt::Far) };
         }
         let behind = ahead.unsigned_abs();
         if behind >= self.span {
             let before = behind - self.span + 1;
             let is_near = before <= BEHIND_MAX as u32 && behind < WINDOW;
             return match restarts.is_first_open && is_near {
-                true => Place::BeforeFirst(before),
-                false => Place::Doubtful(Doubt::Far),
+                true => Arrival::BeforeFirst(before),
+                false => Arrival::Doubtful(Doubt::Far),
             };
         }
         if !self.has_come(mark.psn) {
-            return Place::Late;
+            return Arrival::Late;
         }
         if restarts.prints[index(mark.psn)] != mark.print {
-            return Place::Doubtful(Doubt::Different);
+            return Arrival::Doubtful(Doubt::Different);
         }
         match mark.now.since(restarts.newest_at) > SILENCE {
-            true => Place::Doubtful(Doubt::Silent),
-            false => Place::Duplicate,
+            true => Arrival::Doubtful(Doubt::Silent),
+            false => Arrival::Duplicate,
         }
     }
 
-    fn place_agreed(&self, psn: Psn, ahead: i32) -> Place {
+    fn place_agreed(&self, psn: Psn, ahead: i32) -> Arrival {
         match ahead {
-            1.. => Place::Ahead(ahead as u32),
-            _ if ahead.unsigned_abs() >= self.span || self.has_come(psn) => Place::Duplicate,
-            _ => Place::Late,
+            1.. => Arrival::Ahead(ahead as u32),
+            _ if ahead.unsigned_abs() >= self.span || self.has_come(psn) => Arrival::Duplicate,
+            _ => Arrival::Late,
         }
     }
 
     /// Whether a frame confirms that the doubtful one begins a new numbering.
-    fn confirms(&self, (held, doubt): (Mark, Doubt), mark: &Mark, place: Place) -> bool {
+    fn confirms(&self, (held, doubt): (Mark, Doubt), mark: &Mark, arrival: Arrival) -> bool {
         let ahead = mark.psn.distance_from(held.psn);
-        let fits = match place {
+        let fits = match arrival {
             // The next number of both numberings: other content under a number that has come is
             // no duplicate.
-            Place::Ahead(1) => doubt == Doubt::Different && ahead == 1,
-            Place::Ahead(_) => false,
-            Place::Duplicate => doubt != Doubt::Far,
-            Place::Late | Place::BeforeFirst(_) | Place::Doubtful(_) => true,
+            Arrival::Ahead(1) => doubt == Doubt::Different && ahead == 1,
+            Arrival::Ahead(_) => false,
+            Arrival::Duplicate => doubt != Doubt::Far,
+            Arrival::Late | Arrival::BeforeFirst(_) | Arrival::Doubtful(_) => true,
         };
         fits && (-BEHIND_MAX..=AHEAD_MAX).contains(&ahead)
     }
@@ -217,21 +217,21 @@ impl Sequence {
             Some(Fate::Straggler) => self.drop_held(counters),
             None => {}
         }
-        match judged.place {
-            Place::Ahead(ahead) => self.advance(mark, ahead, counters),
-            Place::Late => {
+        match judged.arrival {
+            Arrival::Ahead(ahead) => self.advance(mark, ahead, counters),
+            Arrival::Late => {
                 counters.frames_lost -= 1;
                 counters.frames_late += 1;
                 self.note(mark);
             }
-            Place::BeforeFirst(before) => {
+            Arrival::BeforeFirst(before) => {
                 counters.frames_expected += u64::from(before);
                 counters.frames_lost += u64::from(before) - 1;
                 counters.frames_late += 1;
                 self.lower_first(mark, before);
             }
-            Place::Duplicate => counters.frames_duplicate += 1,
-            Place::Doubtful(doubt) => {
+            Arrival::Duplicate => counters.frames_duplicate += 1,
+            Arrival::Doubtful(doubt) => {
                 if let Some(restarts) = &mut self.restarts {
                     restarts.doubtful = Some((*mark, doubt));
                 }

@@ -16,7 +16,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use super::connection::{ASK_AGAIN, Connection, Start, transport_of};
 use super::frames::{FRAME_BYTES_MIN, Offer, SETUP_PAIR, Setup, VERSION};
-use super::node::{Core, Import, ImportState, Slot};
+use super::node::{Core, EndpointState, Import, ImportState};
 use super::posted::Shape;
 use super::requester::Terms;
 use super::wire::{Ends, Wire};
@@ -148,7 +148,7 @@ impl Core {
             sent: None,
             since: None,
         };
-        self.set(endpoint, Slot::Calling(Box::new(calling)));
+        self.set(endpoint, EndpointState::Calling(Box::new(calling)));
         Some(endpoint)
     }
 
@@ -172,7 +172,9 @@ impl Core {
 
     /// Sends the Hello when it is due.
     pub fn call<P: Port>(&mut self, now: Moment, endpoint: EndpointId, port: &mut P) -> usize {
-        let Some(Slot::Calling(calling)) = self.slots.get(endpoint.0) else { return 0 };
+        let Some(EndpointState::Calling(calling)) = self.endpoints.get(endpoint.0) else {
+            return 0;
+        };
         if now < calling.deadline() {
             return 0;
         }
@@ -187,7 +189,9 @@ impl Core {
         if !wire.setup(&hello, padded) {
             return 0;
         }
-        let Some(Slot::Calling(calling)) = self.slots.get_mut(endpoint.0) else { return 0 };
+        let Some(EndpointState::Calling(calling)) = self.endpoints.get_mut(endpoint.0) else {
+            return 0;
+        };
         calling.attempt = attempt.min(u8::MAX - 1);
         calling.sent = Some(now);
         calling.since.get_or_insert(now);
@@ -198,7 +202,9 @@ impl Core {
     /// Tries a smaller frame, or gives up.
     pub fn calling_on_time(&mut self, now: Moment, endpoint: EndpointId) {
         let death = self.config.death;
-        let Some(Slot::Calling(calling)) = self.slots.get_mut(endpoint.0) else { return };
+        let Some(EndpointState::Calling(calling)) = self.endpoints.get_mut(endpoint.0) else {
+            return;
+        };
         if calling.since.is_some_and(|since| now.since(since) > death) {
             self.fail_call(endpoint, Status::PeerGone);
             return;
@@ -213,7 +219,7 @@ impl Core {
 
     fn fail_call(&mut self, endpoint: EndpointId, status: Status) {
         self.forget(endpoint);
-        self.telling.push_back(Completion::Broken { endpoint, status });
+        self.completions.push_back(Completion::Broken { endpoint, status });
     }
 
     // ---- frames to the set-up queue pair ----
@@ -259,12 +265,14 @@ impl Core {
     }
 
     fn calling(&mut self, nonce: u64, from: SocketAddr) -> Option<(EndpointId, &mut Calling)> {
-        let found = self.living.iter().copied().find(|of| match self.slots.get(of.0) {
-            Some(Slot::Calling(calling)) => calling.nonce == nonce && calling.ends.peer == from,
+        let found = self.living.iter().copied().find(|of| match self.endpoints.get(of.0) {
+            Some(EndpointState::Calling(calling)) => {
+                calling.nonce == nonce && calling.ends.peer == from
+            }
             _ => false,
         })?;
-        match self.slots.get_mut(found.0) {
-            Some(Slot::Calling(calling)) => Some((found, calling)),
+        match self.endpoints.get_mut(found.0) {
+            Some(EndpointState::Calling(calling)) => Some((found, calling)),
             _ => None,
         }
     }
@@ -290,8 +298,8 @@ impl Core {
             self.counters.unknown_kind += 1;
             return;
         }
-        let known = self.living.iter().copied().find(|of| match self.slots.get(of.0) {
-            Some(Slot::Open(open)) => open.nonce == nonce && open.ends.peer == ends.peer,
+        let known = self.living.iter().copied().find(|of| match self.endpoints.get(of.0) {
+            Some(EndpointState::Open(open)) => open.nonce == nonce && open.ends.peer == ends.peer,
             _ => false,
         });
         if known.is_none() && self.over.has(now, ends.peer, nonce) {
@@ -313,8 +321,8 @@ impl Core {
 
     /// Whether a peer at this address may make one more connection.
     fn has_room_for(&self, address: IpAddr) -> bool {
-        let of_address = self.slots.iter().filter(|(_, slot)| match slot {
-            Slot::Open(open) => open.is_accepted && open.ends.peer.ip() == address,
+        let of_address = self.endpoints.iter().filter(|(_, slot)| match slot {
+            EndpointState::Open(open) => open.is_accepted && open.ends.peer.ip() == address,
             _ => false,
         });
         self.living.len() < self.capabilities.endpoints_max as usize
@@ -353,14 +361,15 @@ impl Core {
             return;
         }
         let Some((id, _)) = self.calling(nonce, from) else { return };
-        let slot = self.slots.get_mut(id.0).map(|of| core::mem::replace(of, Slot::Between));
-        let Some(Slot::Calling(calling)) = slot else { return };
+        let slot =
+            self.endpoints.get_mut(id.0).map(|of| core::mem::replace(of, EndpointState::Between));
+        let Some(EndpointState::Calling(calling)) = slot else { return };
         let frame_bytes = calling.frame_bytes.min(offer.frame_bytes as usize);
         let ours = (calling.pair, calling.first);
         let took = calling.sent.filter(|_| attempt == calling.attempt).map(|at| now.since(at));
         self.open_between(now, (id, calling.ends, nonce), ours, offer, frame_bytes);
         if let (Some(took), Some(open)) = (took, self.open(id)) {
-            open.requester.trip.sample(took);
+            open.requester.sample_round_trip(took);
         }
     }
 
@@ -399,14 +408,14 @@ impl Core {
             peer_first: Some(offer.psn),
             now,
         });
-        self.telling.push_back(connection.connected());
+        self.completions.push_back(connection.connected());
         // There is less of the receive buffer for each of the others: they are told.
-        for slot in self.slots.values_mut() {
-            if let Slot::Open(open) = slot {
+        for slot in self.endpoints.values_mut() {
+            if let EndpointState::Open(open) = slot {
                 open.responder.acknowledge |= open.selective;
             }
         }
-        self.set(id, Slot::Open(Box::new(connection)));
+        self.set(id, EndpointState::Open(Box::new(connection)));
     }
 
     // ---- frames to a queue pair ----
@@ -473,7 +482,7 @@ impl Core {
         let state = ImportState::Open;
         let import = Import { endpoint, key, base: 0, bytes, rights, state };
         self.decide(remote, (status == Status::Done).then_some(import));
-        self.telling.push_back(Completion::Imported { remote, status, bytes });
+        self.completions.push_back(Completion::Imported { remote, status, bytes });
     }
 
     /// Set-up frames for a queue pair that is not there: a goodbye is answered all the same.
@@ -487,7 +496,7 @@ impl Core {
 
     /// Set-up frames for an end that says goodbye.
     pub fn take_leaving(&mut self, endpoint: EndpointId, frame: &Incoming<'_>) {
-        let Some(Slot::Leaving(leaving)) = self.slots.get(endpoint.0) else { return };
+        let Some(EndpointState::Leaving(leaving)) = self.endpoints.get(endpoint.0) else { return };
         if frame.from != leaving.ends.peer {
             return;
         }
@@ -527,7 +536,9 @@ impl Core {
                 wire.setup(&Setup::Farewell, 0);
             }
             Reply::Accept { endpoint, attempt, frame_bytes } => {
-                let Some(Slot::Open(open)) = self.slots.get(endpoint.0) else { return };
+                let Some(EndpointState::Open(open)) = self.endpoints.get(endpoint.0) else {
+                    return;
+                };
                 let ours = (open.pairs.0, open.requester.begin());
                 let agreed = frame_bytes.min(self.frame_bytes);
                 let name = own_name(&self.config.name);
@@ -537,7 +548,9 @@ impl Core {
                 wire.setup(&accept, agreed);
             }
             Reply::Imported { endpoint, request, found } => {
-                let Some(Slot::Open(open)) = self.slots.get(endpoint.0) else { return };
+                let Some(EndpointState::Open(open)) = self.endpoints.get(endpoint.0) else {
+                    return;
+                };
                 let mut wire = Wire { port, ends: &open.ends, checked, to: open.pairs.1 };
                 let (status, (key, bytes, rights)) = match found {
                     Ok(found) => (Status::Done, found),

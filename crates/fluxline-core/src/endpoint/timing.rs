@@ -93,6 +93,18 @@ pub(super) struct Window {
     round_began: Option<Moment>,
 }
 
+/// Frames that one acknowledgement reports as arrived.
+pub(super) struct Acknowledged {
+    pub now: Moment,
+    pub round_trip: Span,
+    pub frames: u64,
+    pub bytes: u64,
+    /// How many of them met congestion.
+    pub marked: u64,
+    /// The window held the sender back.
+    pub limited: bool,
+}
+
 /// Gain of the running share: 1/16, as DCTCP.
 const SHARE_SHIFT: u32 = 4;
 /// More than this share of a round lost is congestion \[1/1024\]: one twelfth, above what bad links
@@ -131,13 +143,9 @@ impl Window {
         self.slow_start = false;
     }
 
-    /// Frames came, of them some marked; `limited`: the window was what held the sender back.
-    pub fn acknowledged(
-        &mut self,
-        (now, round_trip): (Moment, Span),
-        (frames, bytes, marked): (u64, u64, u64),
-        limited: bool,
-    ) {
+    /// Takes what one acknowledgement says of the path.
+    pub fn acknowledged(&mut self, of: &Acknowledged) {
+        let Acknowledged { now, round_trip, frames, bytes, marked, limited } = *of;
         self.acknowledged += frames;
         self.acknowledged_bytes += bytes;
         self.marked += marked;
@@ -228,7 +236,14 @@ mod tests {
             for _ in 0..count {
                 self.1 = self.1 + Span::from_ms(1);
                 self.0.lost(lost);
-                self.0.acknowledged((self.1, Span::from_ms(1)), (100, 100_000, marked), true);
+                self.0.acknowledged(&Acknowledged {
+                    now: self.1,
+                    round_trip: Span::from_ms(1),
+                    frames: 100,
+                    bytes: 100_000,
+                    marked,
+                    limited: true,
+                });
             }
             self.0.bytes()
         }

@@ -20,7 +20,7 @@ pub use header::{
 };
 pub use icrc::{IcrcContext, TwoFamilies, Verdict, split_icrc};
 pub use number::{Msn, Psn, QueuePair};
-pub use opcode::{Extended, Opcode, Operation, Position, Transport};
+pub use opcode::{Extended, Opcode, OpcodeOperation, Position, Transport};
 pub use packet::{
     Body, Headers, Packet, ParseError, PayloadError, ReadPart, SendPart, WritePart, pad_bytes,
 };

@@ -19,7 +19,7 @@ pub enum Transport {
 
 /// What a packet is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
+pub enum OpcodeOperation {
     /// A message into the buffer that the peer posted next.
     Send,
     /// Bytes into a region of the peer.
@@ -109,7 +109,7 @@ impl Extended {
 struct Row {
     name: &'static str,
     transport: Transport,
-    operation: Operation,
+    operation: OpcodeOperation,
     position: Position,
     extended: Extended,
     payload: bool,
@@ -146,7 +146,7 @@ macro_rules! opcodes {
                     $( Opcode::$variant => &Row {
                         name: $name,
                         transport: Transport::$transport,
-                        operation: Operation::$operation,
+                        operation: OpcodeOperation::$operation,
                         position: Position::$position,
                         extended: Extended::$extended,
                         payload: $payload,
@@ -221,7 +221,7 @@ impl Opcode {
 
     /// What it is a part of.
     #[must_use]
-    pub const fn operation(self) -> Operation {
+    pub const fn operation(self) -> OpcodeOperation {
         self.row().operation
     }
 

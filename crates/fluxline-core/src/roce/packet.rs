@@ -5,7 +5,7 @@ use super::header::{
     PARTITION_DEFAULT, Reth,
 };
 use super::number::{Psn, QueuePair};
-use super::opcode::{Opcode, Operation, Position, Transport};
+use super::opcode::{Opcode, OpcodeOperation, Position, Transport};
 
 /// Why bytes are not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -189,7 +189,7 @@ impl Body {
         let transport = opcode.transport();
         let with_immediate = opcode.has_immediate();
         Ok(match (opcode.operation(), opcode.position()) {
-            (Operation::Send, position) => Body::Send(
+            (OpcodeOperation::Send, position) => Body::Send(
                 transport,
                 match position {
                     Position::First => SendPart::First,
@@ -198,7 +198,7 @@ impl Body {
                     Position::Only => SendPart::Only(from.immediate(with_immediate)?),
                 },
             ),
-            (Operation::Write, position) => Body::Write(
+            (OpcodeOperation::Write, position) => Body::Write(
                 transport,
                 match position {
                     Position::First => WritePart::First(from.reth()?),
@@ -209,22 +209,22 @@ impl Body {
                     }
                 },
             ),
-            (Operation::ReadRequest, _) => Body::ReadRequest(from.reth()?),
-            (Operation::ReadResponse, position) => Body::ReadResponse(match position {
+            (OpcodeOperation::ReadRequest, _) => Body::ReadRequest(from.reth()?),
+            (OpcodeOperation::ReadResponse, position) => Body::ReadResponse(match position {
                 Position::First => ReadPart::First(from.aeth()?),
                 Position::Middle => ReadPart::Middle,
                 Position::Last => ReadPart::Last(from.aeth()?),
                 Position::Only => ReadPart::Only(from.aeth()?),
             }),
-            (Operation::Acknowledge, _) => Body::Acknowledge(from.aeth()?),
-            (Operation::AtomicAcknowledge, _) => {
+            (OpcodeOperation::Acknowledge, _) => Body::Acknowledge(from.aeth()?),
+            (OpcodeOperation::AtomicAcknowledge, _) => {
                 let aeth = from.aeth()?;
                 let original = u64::from_be_bytes(from.take()?);
                 Body::AtomicAcknowledge(aeth, AtomicAckEth { original })
             }
-            (Operation::CompareSwap, _) => Body::CompareSwap(from.atomic()?),
-            (Operation::FetchAdd, _) => Body::FetchAdd(from.atomic()?),
-            (Operation::CongestionNotification, _) => {
+            (OpcodeOperation::CompareSwap, _) => Body::CompareSwap(from.atomic()?),
+            (OpcodeOperation::FetchAdd, _) => Body::FetchAdd(from.atomic()?),
+            (OpcodeOperation::CongestionNotification, _) => {
                 from.take::<CNP_ZERO_BYTES>()?;
                 Body::CongestionNotification
             }

@@ -45,7 +45,7 @@ pub fn device(peer_first: Option<Psn>) -> Device {
     let now = world.now;
     let endpoint = world.nodes[0].add_static(&peer, now).expect("legal");
     world.turn();
-    world.told[0].clear();
+    world.completions[0].clear();
     Device { raw, network, world, endpoint, region }
 }
 

@@ -84,7 +84,7 @@ pub fn config(number: u8, change: impl FnOnce(&mut EndpointConfig)) -> EndpointC
 /// Nodes and their time. All of them are polled in turn, unless one sleeps.
 pub struct World<P> {
     pub nodes: Vec<Node<P>>,
-    pub told: Vec<Vec<Completion>>,
+    pub completions: Vec<Vec<Completion>>,
     pub now: Moment,
     pub step: Span,
     pub asleep: Vec<bool>,
@@ -92,8 +92,8 @@ pub struct World<P> {
 
 impl<P: Port> World<P> {
     pub fn new(nodes: Vec<Node<P>>) -> World<P> {
-        let (told, asleep) = (vec![Vec::new(); nodes.len()], vec![false; nodes.len()]);
-        World { nodes, told, now: Moment::from_ns(1), step: STEP, asleep }
+        let (completions, asleep) = (vec![Vec::new(); nodes.len()], vec![false; nodes.len()]);
+        World { nodes, completions, now: Moment::from_ns(1), step: STEP, asleep }
     }
 
     pub fn turn(&mut self) {
@@ -101,7 +101,7 @@ impl<P: Port> World<P> {
         for (place, node) in self.nodes.iter_mut().enumerate() {
             while !self.asleep[place] {
                 let Some(what) = node.poll(self.now) else { break };
-                self.told[place].push(what);
+                self.completions[place].push(what);
             }
         }
     }
@@ -124,10 +124,13 @@ impl<P: Port> World<P> {
     }
 
     fn tails(&self) -> Vec<&[Completion]> {
-        self.told.iter().map(|told| &told[told.len().saturating_sub(4)..]).collect()
+        self.completions
+            .iter()
+            .map(|completions| &completions[completions.len().saturating_sub(4)..])
+            .collect()
     }
 
-    /// Waits until `node` is told what `wanted` accepts, and takes it out.
+    /// Waits until `node` is completions what `wanted` accepts, and takes it out.
     #[track_caller]
     pub fn wait<T>(
         &mut self,
@@ -135,9 +138,9 @@ impl<P: Port> World<P> {
         ms: u64,
         wanted: impl Fn(&Completion) -> Option<T>,
     ) -> T {
-        self.until(ms, |world| world.told[node].iter().any(|what| wanted(what).is_some()));
-        let place = self.told[node].iter().position(|what| wanted(what).is_some());
-        wanted(&self.told[node].remove(place.expect("found"))).expect("accepted")
+        self.until(ms, |world| world.completions[node].iter().any(|what| wanted(what).is_some()));
+        let place = self.completions[node].iter().position(|what| wanted(what).is_some());
+        wanted(&self.completions[node].remove(place.expect("found"))).expect("accepted")
     }
 
     /// Connects `from` to `to`; both ends.
@@ -228,12 +231,12 @@ pub fn message(bytes: &[u8]) -> Work<'_> {
 }
 
 /// The tags of all `Done`s.
-pub fn tags(told: &[Completion]) -> Vec<(u64, Status)> {
+pub fn tags(completions: &[Completion]) -> Vec<(u64, Status)> {
     let tag = |what: &Completion| match *what {
         Completion::Done { tag, status, .. } => Some((tag, status)),
         _ => None,
     };
-    told.iter().filter_map(tag).collect()
+    completions.iter().filter_map(tag).collect()
 }
 
 /// A peer made by hand: what it sends is what the test says.

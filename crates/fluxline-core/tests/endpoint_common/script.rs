@@ -98,10 +98,10 @@ impl<P: Port> Script<'_, P> {
         let mut turns = 0;
         let (node, endpoint) = self.joint.left;
         while let Err(why) = self.world.nodes[node].post(endpoint, tag, work) {
-            assert_eq!(why, PostError::Full, "{work:?}: {:?}", self.world.told);
+            assert_eq!(why, PostError::Full, "{work:?}: {:?}", self.world.completions);
             self.world.turn();
             turns += 1;
-            assert!(turns < 1_000_000, "the queue stays full: {:?}", self.world.told);
+            assert!(turns < 1_000_000, "the queue stays full: {:?}", self.world.completions);
             if turns % 50 == 0 && self.buffers < self.messages.len() as u64 {
                 self.give();
             }
@@ -187,16 +187,16 @@ impl<P: Port> Script<'_, P> {
             let found = self.world.done(left, tag);
             assert_eq!(found, (operation, Status::Done, value), "tag {tag}");
         }
-        assert_eq!(self.world.told[left], [], "told once, and only when asked");
+        assert_eq!(self.world.completions[left], [], "told once, and only when asked");
         // What was sent is placed when it arrives, on unreliable connections a little later.
         self.world.run(2);
-        let told = std::mem::take(&mut self.world.told[right]);
-        let notified = told.iter().filter_map(|what| match *what {
+        let completions = std::mem::take(&mut self.world.completions[right]);
+        let notified = completions.iter().filter_map(|what| match *what {
             Completion::Notified { offset, bytes, value, .. } => Some((offset, bytes, value)),
             _ => None,
         });
         assert_eq!(notified.collect::<Vec<_>>(), self.notified, "each once and in order");
-        let received: Vec<(u64, Status, u64)> = told
+        let received: Vec<(u64, Status, u64)> = completions
             .iter()
             .filter_map(|what| match *what {
                 Completion::Done { tag, status, value, .. } => Some((tag, status, value)),

@@ -155,8 +155,8 @@ impl Coverage {
         }
     }
 
-    /// Calls `tell` with first and last of every missing range, in order, until it returns `false`.
-    pub(super) fn missing(&self, mut tell: impl FnMut(u64, u64) -> bool) {
+    /// Calls `report` with first and last of every missing range, in order, until it returns `false`.
+    pub(super) fn missing(&self, mut report: impl FnMut(u64, u64) -> bool) {
         match self.shape {
             Shape::Whole | Shape::Stream => {}
             Shape::Index { count } => {
@@ -167,7 +167,7 @@ impl Coverage {
                     while index < count && !came(index) {
                         index += 1;
                     }
-                    if index > first && !tell(u64::from(first), u64::from(index - 1)) {
+                    if index > first && !report(u64::from(first), u64::from(index - 1)) {
                         return;
                     }
                     index += 1;
@@ -176,7 +176,7 @@ impl Coverage {
             Shape::Bytes { total } => {
                 let mut at = 0;
                 for &(start, end) in self.ranges.iter().chain([&(total, total)]) {
-                    if start > at && !tell(at, start - 1) {
+                    if start > at && !report(at, start - 1) {
                         return;
                     }
                     at = end;

@@ -7,7 +7,7 @@
 use fluxline_core::Span;
 
 use super::frontier::Neighbours;
-use super::line::{Around, Has, Keyed, Line, Located, Suspect, given};
+use super::line::{Context, Has, Keyed, Line, Located, Suspect, given};
 use super::position::{Position, RawKey};
 use crate::readout::Counted;
 
@@ -28,39 +28,39 @@ impl Line {
         keyed: Keyed,
         counted: Option<Counted>,
         newest: Position,
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) -> Located {
         let ordinal = keyed.raw.near(newest.ordinal);
         let step = ordinal.wrapping_sub(newest.ordinal);
-        let quiet = around.clock.since(self.last) >= around.now.time_out;
+        let quiet = context.clock.since(self.last) >= context.now.time_out;
         let usual = step <= STEP_BELIEVED.min(keyed.raw.step_max());
         let same = |spill: RawKey| {
             spill.near(u64::from(newest.generation)) == u64::from(newest.generation)
         };
         let simple = keyed.spill.is_none_or(same) && self.suspect.is_none();
-        let located = if usual && simple && !quiet && !self.may_be_lost(around) {
+        let located = if usual && simple && !quiet && !self.may_be_lost(context) {
             let position = newest.with(ordinal);
             Located { position, anew: false, lateness: None }
         } else {
-            self.go_far(keyed, counted, newest, around)
+            self.go_far(keyed, counted, newest, context)
         };
         if let Some(counted) = counted {
             if counted.missing > 0 {
                 let between = Neighbours { before: self.newest, after: located.position };
                 let first = counted.count - counted.missing;
-                self.gaps.open(first, counted.count - 1, around.clock, between);
+                self.gaps.open(first, counted.count - 1, context.clock, between);
             }
             self.newest_count = counted.count;
         }
         if self.suspect.is_none_or(|suspect| suspect.position != located.position) {
-            self.advance(located.position, around);
+            self.advance(located.position, context);
         }
         located
     }
 
     /// Whether it is time to see if a source that is alone in its generation belongs there.
-    fn may_be_lost(&self, around: &Around<'_>) -> bool {
-        self.keys.is_multiple_of(ALONE_PERIOD) && around.generations.count() > 1
+    fn may_be_lost(&self, context: &Context<'_>) -> bool {
+        self.keys.is_multiple_of(ALONE_PERIOD) && context.generations.count() > 1
     }
 
     /// A packet whose key does not simply follow the one before.
@@ -69,42 +69,42 @@ impl Line {
         keyed: Keyed,
         counted: Option<Counted>,
         newest: Position,
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) -> Located {
-        let (newest, anew) = self.settle_suspect(keyed, newest, around);
+        let (newest, anew) = self.settle_suspect(keyed, newest, context);
         let raw = keyed.raw;
         let here = |position| Located { position, anew, lateness: None };
         if let Some(spill) = keyed.spill {
-            let position = given(raw, spill, Some(newest), around);
+            let position = given(raw, spill, Some(newest), context);
             let anew = anew || position.generation > newest.generation;
             if position.generation == newest.generation && position.ordinal < newest.ordinal {
                 self.ordered = false;
-                self.steps.note(around.clock, newest, around.lateness);
+                self.steps.note(context.clock, newest, context.lateness);
             }
-            self.suspect_jump(raw, position, newest, counted, around);
+            self.suspect_jump(raw, position, newest, counted, context);
             return Located { position, anew, lateness: None };
         }
-        if around.generations.sources(newest.generation) == 1
-            && let Some(best) = around.generations.nearest(raw, around.now, 0)
+        if context.generations.sources(newest.generation) == 1
+            && let Some(best) = context.generations.nearest(raw, context.now, 0)
             && best.position.generation != newest.generation
-            && best.distance.as_ns() <= around.now.time_out.as_ns() / 2
-            && (around.has)(best.position) == Has::Nothing
+            && best.distance.as_ns() <= context.now.time_out.as_ns() / 2
+            && (context.has)(best.position) == Has::Nothing
         {
             // Alone in its generation, while the others send this very key elsewhere.
             return here(best.position);
         }
         let ordinal = raw.near(newest.ordinal);
         if ordinal < newest.ordinal || ordinal - newest.ordinal > raw.step_max() {
-            return self.fall(raw, newest, anew, around);
+            return self.fall(raw, newest, anew, context);
         }
-        let quiet = around.clock.since(self.last) >= around.now.time_out;
+        let quiet = context.clock.since(self.last) >= context.now.time_out;
         let mean = self.first.map_or(0, |first| newest.ordinal.saturating_sub(first.ordinal));
         let mean = (mean / self.keys.max(1)).max(1);
         if quiet && ordinal - newest.ordinal > mean.saturating_mul(2) {
-            return here(around.generations.place(raw, around.now, newest.generation));
+            return here(context.generations.place(raw, context.now, newest.generation));
         }
         let position = newest.with(ordinal);
-        self.suspect_jump(raw, position, newest, counted, around);
+        self.suspect_jump(raw, position, newest, counted, context);
         here(position)
     }
 
@@ -114,24 +114,24 @@ impl Line {
         raw: RawKey,
         newest: Position,
         anew: bool,
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) -> Located {
         let same = newest.with(raw.near(newest.ordinal));
         // A packet that was overtaken comes soon after the one that overtook it.
-        let recent = around.clock.since(self.last) <= around.lateness;
+        let recent = context.clock.since(self.last) <= context.lateness;
         let near = newest.ordinal.wrapping_sub(same.ordinal);
         let disorder = DISORDER_MAX.saturating_mul(self.step_largest.max(1));
-        let soon = around.generations.between(same, newest) <= around.lateness;
-        let new = (around.has)(same) != Has::Whole;
+        let soon = context.generations.between(same, newest) <= context.lateness;
+        let new = (context.has)(same) != Has::Whole;
         let twice = soon && self.class.is_none();
         if recent && (new && (soon || near <= disorder) || twice) {
             self.ordered = false;
-            self.steps.note(around.clock, newest, around.lateness);
+            self.steps.note(context.clock, newest, context.lateness);
             return Located { position: same, anew, lateness: None };
         }
-        let position = around.generations.place(raw, around.now, newest.generation + 1);
+        let position = context.generations.place(raw, context.now, newest.generation + 1);
         self.suspect = Some(Suspect { position, anew: true });
-        around.generations.note(position, around.now.time);
+        context.generations.note(position, context.now.time);
         Located { position, anew, lateness: None }
     }
 
@@ -142,7 +142,7 @@ impl Line {
         position: Position,
         newest: Position,
         counted: Option<Counted>,
-        around: &Around<'_>,
+        context: &Context<'_>,
     ) {
         if position.generation != newest.generation {
             return;
@@ -152,7 +152,7 @@ impl Line {
         let believed = STEP_BELIEVED
             .max(self.step_largest.saturating_mul(STEP_GROWTH).saturating_mul(lost))
             .min(raw.step_max());
-        let others = around.generations.newest_key(position.generation);
+        let others = context.generations.newest_key(position.generation);
         let passed = others.is_some_and(|key| position.ordinal <= key.saturating_add(believed));
         if step > believed && !passed {
             self.suspect = Some(Suspect { position, anew: false });
@@ -165,7 +165,7 @@ impl Line {
         &mut self,
         keyed: Keyed,
         newest: Position,
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) -> (Position, bool) {
         let Some(Suspect { position, anew }) = self.suspect.take() else { return (newest, false) };
         let raw = keyed.raw;
@@ -173,23 +173,23 @@ impl Line {
         let from_newest = newest.with(raw.near(newest.ordinal));
         let mut goes_on = from_suspect.ordinal >= position.ordinal;
         if anew && goes_on && from_newest.ordinal > newest.ordinal {
-            let distance = |at| around.generations.distance(at, around.now).unwrap_or(Span::ZERO);
+            let distance = |at| context.generations.distance(at, context.now).unwrap_or(Span::ZERO);
             let (there, back) = (distance(from_suspect), distance(from_newest));
             let shorter =
                 from_newest.ordinal - newest.ordinal < from_suspect.ordinal - position.ordinal;
-            let as_near = back.as_ns() <= there.as_ns() + around.lateness.as_ns();
-            goes_on = if as_near && there.as_ns() <= back.as_ns() + around.lateness.as_ns() {
+            let as_near = back.as_ns() <= there.as_ns() + context.lateness.as_ns();
+            goes_on = if as_near && there.as_ns() <= back.as_ns() + context.lateness.as_ns() {
                 !shorter
             } else {
                 there < back
             };
         }
         if goes_on {
-            self.advance(position, around);
+            self.advance(position, context);
             return (position, anew);
         }
         if anew {
-            around.generations.retract(position.generation);
+            context.generations.retract(position.generation);
         }
         (newest, false)
     }

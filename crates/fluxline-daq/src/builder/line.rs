@@ -21,7 +21,7 @@ pub(super) struct Keyed {
 }
 
 /// What a line needs to know of the rest.
-pub(super) struct Around<'a> {
+pub(super) struct Context<'a> {
     pub(super) generations: &'a mut Generations,
     /// The time of the run, which all inputs share.
     pub(super) now: Now,
@@ -184,18 +184,18 @@ impl Line {
         &mut self,
         keyed: Keyed,
         counted: Option<Counted>,
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) -> Located {
-        let now = around.clock;
+        let now = context.clock;
         let located = match (self.newest, counted) {
-            (None, _) => self.begin(keyed, counted, around),
+            (None, _) => self.begin(keyed, counted, context),
             (Some(_), Some(counted)) if counted.restarts != self.restarts => {
-                self.begin_again(keyed, counted, around)
+                self.begin_again(keyed, counted, context)
             }
             (Some(newest), Some(counted)) if counted.reordered => {
-                self.fill(keyed, counted, newest, around)
+                self.fill(keyed, counted, newest, context)
             }
-            (Some(newest), _) => self.go_on(keyed, counted, newest, around),
+            (Some(newest), _) => self.go_on(keyed, counted, newest, context),
         };
         self.last = now;
         located
@@ -206,48 +206,53 @@ impl Line {
         &mut self,
         keyed: Keyed,
         counted: Option<Counted>,
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) -> Located {
         let position = match keyed.spill {
-            Some(spill) => given(keyed.raw, spill, None, around),
-            None => around.generations.place(keyed.raw, around.now, 0),
+            Some(spill) => given(keyed.raw, spill, None, context),
+            None => context.generations.place(keyed.raw, context.now, 0),
         };
         if let Some(counted) = counted {
             self.restarts = counted.restarts;
             (self.first_count, self.newest_count) = (counted.count, counted.count);
         }
         self.first = Some(position);
-        self.advance(position, around);
+        self.advance(position, context);
         Located { position, anew: false, lateness: None }
     }
 
     /// The first packet after the counter began anew.
-    fn begin_again(&mut self, keyed: Keyed, counted: Counted, around: &mut Around<'_>) -> Located {
-        let Some(newest) = self.newest else { return self.begin(keyed, Some(counted), around) };
+    fn begin_again(
+        &mut self,
+        keyed: Keyed,
+        counted: Counted,
+        context: &mut Context<'_>,
+    ) -> Located {
+        let Some(newest) = self.newest else { return self.begin(keyed, Some(counted), context) };
         let raw = keyed.raw;
-        let known = around.generations.newest();
+        let known = context.generations.newest();
         let position = match keyed.spill {
-            Some(spill) => given(raw, spill, Some(newest), around),
+            Some(spill) => given(raw, spill, Some(newest), context),
             None if raw.near(newest.ordinal) > newest.ordinal => {
-                around.generations.place(raw, around.now, newest.generation)
+                context.generations.place(raw, context.now, newest.generation)
             }
             None => {
-                let same = around.generations.candidate(raw, around.now, newest.generation);
+                let same = context.generations.candidate(raw, context.now, newest.generation);
                 let near = same.filter(|its| {
-                    let new = (around.has)(its.position) == Has::Nothing;
-                    new && its.distance <= around.now.time_out
+                    let new = (context.has)(its.position) == Has::Nothing;
+                    new && its.distance <= context.now.time_out
                 });
-                let later = around.generations.nearest(raw, around.now, newest.generation + 1);
+                let later = context.generations.nearest(raw, context.now, newest.generation + 1);
                 match (near, later) {
                     (Some(near), Some(later)) if later.distance > near.distance => near.position,
                     (Some(near), None) => near.position,
-                    _ => around.generations.place(raw, around.now, newest.generation + 1),
+                    _ => context.generations.place(raw, context.now, newest.generation + 1),
                 }
             }
         };
-        self.restart(counted, Some(position), around.clock);
-        self.advance(position, around);
-        Located { position, anew: around.generations.newest() != known, lateness: None }
+        self.restart(counted, Some(position), context.clock);
+        self.advance(position, context);
+        Located { position, anew: context.generations.newest() != known, lateness: None }
     }
 
     fn restart(&mut self, counted: Counted, position: Option<Position>, now: Moment) {
@@ -266,13 +271,13 @@ impl Line {
         keyed: Keyed,
         counted: Counted,
         newest: Position,
-        around: &mut Around<'_>,
+        context: &mut Context<'_>,
     ) -> Located {
-        let now = around.clock;
+        let now = context.clock;
         let first = self.first.unwrap_or(newest);
         let sent = self.gaps.around(counted.count);
         let position = match (keyed.spill, sent) {
-            (Some(spill), _) => given(keyed.raw, spill, Some(newest), around),
+            (Some(spill), _) => given(keyed.raw, spill, Some(newest), context),
             (None, Some(Neighbours { before, after })) => {
                 let before = before.unwrap_or(after);
                 let ordinal = keyed.raw.near(before.ordinal);
@@ -282,9 +287,9 @@ impl Line {
                 }
             }
             // Before the first, or of a gap that is forgotten.
-            (None, None) => around
+            (None, None) => context
                 .generations
-                .nearest(keyed.raw, around.now, 0)
+                .nearest(keyed.raw, context.now, 0)
                 .map_or(first.with(keyed.raw.near(first.ordinal)), |its| its.position),
         };
         let lateness = self.gaps.fill(counted.count, Some(position), now);
@@ -302,8 +307,8 @@ impl Line {
 
     /// The source is believed to be at `position`.
     #[inline]
-    pub(super) fn advance(&mut self, position: Position, around: &mut Around<'_>) {
-        let now = around.now.time;
+    pub(super) fn advance(&mut self, position: Position, context: &mut Context<'_>) {
+        let now = context.now.time;
         self.keys += 1;
         match self.newest {
             Some(newest) if newest.generation == position.generation => {
@@ -313,19 +318,19 @@ impl Line {
                 self.step_largest = self.step_largest.max(position.ordinal - newest.ordinal);
             }
             before => {
-                around.generations.enter(position, now);
+                context.generations.enter(position, now);
                 let from = before.map(|newest| newest.generation);
-                around.generations.moved(from, Some(position.generation));
+                context.generations.moved(from, Some(position.generation));
             }
         }
-        around.generations.note(position, now);
+        context.generations.note(position, now);
         self.newest = Some(position);
         if self.gap_is_endless {
             self.gaps.end_at(position);
             self.gap_is_endless = false;
         }
         if !self.ordered {
-            self.steps.note(around.clock, position, around.lateness);
+            self.steps.note(context.clock, position, context.lateness);
         }
     }
 }
@@ -335,18 +340,18 @@ pub(super) fn given(
     raw: RawKey,
     spill: RawKey,
     near: Option<Position>,
-    around: &mut Around<'_>,
+    context: &mut Context<'_>,
 ) -> Position {
-    let reference = near.map(|near| near.generation).or_else(|| around.generations.newest());
+    let reference = near.map(|near| near.generation).or_else(|| context.generations.newest());
     let generation = match reference {
         Some(reference) => spill.near(u64::from(reference)) as u32,
         None => spill.ordinal as u32,
     };
-    let known = around.generations.candidate(raw, around.now, generation);
+    let known = context.generations.candidate(raw, context.now, generation);
     let position = match near {
         Some(near) if near.generation == generation => near.with(raw.near(near.ordinal)),
         _ => known.map_or(Position { generation, ordinal: raw.ordinal }, |its| its.position),
     };
-    around.generations.enter(position, around.now.time);
+    context.generations.enter(position, context.now.time);
     position
 }

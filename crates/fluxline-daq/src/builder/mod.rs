@@ -53,7 +53,7 @@ use inputs::Inputs;
 use judge::Blocker;
 use keys::{EventId, KeyState, Keys, SCOPE_ALL};
 use lanes::Lanes;
-use line::{Around, Has, Keyed, Located};
+use line::{Context, Has, Keyed, Located};
 use members::Members;
 pub use position::Position;
 use position::{Anchor, RawKey};
@@ -389,9 +389,9 @@ impl Builder {
         };
         let now = Now { time: *clock, time_out: config.time_out };
         let clock = input_clock;
-        let mut around = Around { generations, now, clock, lateness: *lateness, has: &has };
+        let mut context = Context { generations, now, clock, lateness: *lateness, has: &has };
         let line = &mut member.lines[line];
-        let located = line.locate(keyed, counted, &mut around);
+        let located = line.locate(keyed, counted, &mut context);
         if counted.is_some_and(|counted| counted.missing > 0) {
             line.forget_before(self.horizon);
         }

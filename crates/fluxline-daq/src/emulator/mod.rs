@@ -107,8 +107,8 @@ pub enum EmulatorError {
     },
     /// The configuration's: some sources would have one key.
     #[error(
-        "packets of `{format}` tell {told} sources apart, so {sources} cannot be emulated: emulate \
-         {told}, or say under `emulate = {{ fields = {{ ... }} }}` how `source` makes the key."
+        "packets of `{format}` tell {distinct} sources apart, so {sources} cannot be emulated: emulate \
+         {distinct}, or say under `emulate = {{ fields = {{ ... }} }}` how `source` makes the key."
     )]
     TooManySources {
         /// The description.
@@ -116,7 +116,7 @@ pub enum EmulatorError {
         /// What was asked for.
         sources: u32,
         /// How many keys they have.
-        told: usize,
+        distinct: usize,
     },
     /// The description's: the packet that was made is not read as it was meant.
     #[error(
@@ -178,13 +178,13 @@ fn check_sources(
     sources: u32,
 ) -> Result<(), EmulatorError> {
     let keys = (0..sources).filter_map(|number| template.source_key(description, number));
-    let told = keys.collect::<BTreeSet<_>>().len();
-    match told == sources as usize {
+    let distinct = keys.collect::<BTreeSet<_>>().len();
+    match distinct == sources as usize {
         true => Ok(()),
         false => Err(EmulatorError::TooManySources {
             format: description.name().to_string(),
             sources,
-            told,
+            distinct,
         }),
     }
 }

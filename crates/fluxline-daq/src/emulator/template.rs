@@ -580,7 +580,7 @@ impl<'p> Plan<'p> {
             _ => return None,
         };
         let field = &list.item.items[inner];
-        let fluxline_packet::layout::Place::Fixed(offset) = field.place else {
+        let fluxline_packet::layout::FieldOffset::Fixed(offset) = field.place else {
             return None;
         };
         let start = range.start + pick * list.item_bytes as usize + offset as usize;

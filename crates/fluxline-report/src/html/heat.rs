@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::caption::push_caption;
 use super::escape::escape;
 use crate::number::digits;
 use crate::page::HeatMap;
@@ -25,7 +26,7 @@ const VIRIDIS: [&str; STEPS] = [
 /// Writes a heat map.
 pub(super) fn push(out: &mut String, map: &HeatMap) {
     out.push_str("<figure class=\"map\">\n");
-    super::push_caption(out, &map.title);
+    push_caption(out, &map.title);
     let Some(range) = range(map) else {
         out.push_str("<div class=\"none\">Nothing to show.</div>\n</figure>\n");
         return;

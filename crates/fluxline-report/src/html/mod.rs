@@ -1,5 +1,6 @@
 //! Writes a page as one HTML file that needs no other file.
 
+mod caption;
 mod escape;
 pub(crate) mod heat;
 pub(crate) mod plot;
@@ -115,13 +116,6 @@ fn push_list(out: &mut String, class: &str, lines: &[String]) {
         let _ = writeln!(out, "<li>{}</li>", escape(line));
     }
     out.push_str("</ul>\n");
-}
-
-/// The heading of a block.
-fn push_caption(out: &mut String, title: &str) {
-    if !title.is_empty() {
-        let _ = writeln!(out, "<figcaption>{}</figcaption>", escape(title));
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::caption::push_caption;
 use super::escape::escape;
 use crate::number::digits;
 use crate::page::{Axis, Curve, Mark, Plot, Scale, Style};
@@ -52,7 +53,7 @@ struct MarkData<'a> {
 /// Writes the element of a plot and its table, and adds its data to `plots`.
 pub(super) fn push<'a>(out: &mut String, plot: &'a Plot, plots: &mut Vec<Data<'a>>) {
     out.push_str("<figure>\n");
-    super::push_caption(out, &plot.title);
+    push_caption(out, &plot.title);
     if points::is_empty(plot) {
         out.push_str("<div class=\"none\">Nothing to plot.</div>\n</figure>\n");
         return;

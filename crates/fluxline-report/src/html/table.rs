@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::caption::push_caption;
 use super::escape::escape;
 use crate::page::{Cell, Table};
 
@@ -9,7 +10,7 @@ use crate::page::{Cell, Table};
 pub(super) fn push(out: &mut String, table: &Table) {
     // A row of its own, so that plots stand in pairs.
     out.push_str("<figure class=\"wide\">\n");
-    super::push_caption(out, &table.title);
+    push_caption(out, &table.title);
     if table.rows.is_empty() {
         out.push_str("<div class=\"none\">No rows.</div>\n</figure>\n");
         return;

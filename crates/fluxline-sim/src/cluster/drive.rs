@@ -4,7 +4,7 @@ use fluxline_core::Moment;
 use fluxline_core::fabric::Fabric;
 
 use super::Cluster;
-use super::node::{instant, moment};
+use super::moments::{instant, moment};
 use crate::Duration;
 
 /// What a program that has been looked at wants next.
@@ -70,9 +70,9 @@ impl Cluster {
             let until = until.min();
             loop {
                 let mut world = self.world.borrow_mut();
-                let (due, tells) = (world.agenda.next_at().map(moment), world.tells_after(now));
+                let (due, reports) = (world.agenda.next_at().map(moment), world.reports_after(now));
                 let quiet = instant(now).since(since) > QUIET && until.is_none();
-                let next = due.into_iter().chain(tells).chain(until).min();
+                let next = due.into_iter().chain(reports).chain(until).min();
                 let Some(next) = next.filter(|_| !quiet) else {
                     return Err(Stalled { at: now, waiting: waiting().collect() });
                 };
@@ -83,7 +83,7 @@ impl Cluster {
                     (progress, since) = (done, instant(now));
                     break;
                 }
-                if tells.into_iter().chain(until).any(|at| at <= now) {
+                if reports.into_iter().chain(until).any(|at| at <= now) {
                     break;
                 }
             }

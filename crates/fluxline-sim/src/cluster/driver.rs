@@ -13,13 +13,14 @@ use fluxline_core::fabric::{
     RemoteId, Rights, Slice, Status, Work,
 };
 
+use super::address::{MAIL_AT, RemoteAddress};
 use super::endpoint::{Check, Endpoint, Import, Phase, QUEUE_MAX, Receive};
-use super::interrupt::{self, Condition, Told};
+use super::entry::Entry;
+use super::interrupt::{self, Condition, InterruptReport};
 use super::message::{Message, SLOTS};
 use super::mover::{Action, Job, Mover};
 use super::requester::Repeat;
-use super::space::{MAIL_AT, NodeSpace};
-use super::world::Entry;
+use super::space::NodeSpace;
 use crate::host::Host;
 use crate::sci::NodeId;
 use crate::{Agenda, Duration, Instant};
@@ -63,7 +64,7 @@ pub struct Driver {
     next_job: u64,
     gone: BTreeSet<NodeId>,
     /// Triggers that are over.
-    triggered: VecDeque<Told>,
+    triggered: VecDeque<InterruptReport>,
     /// What was done for the program so far: told, or brought to its end in silence.
     progress: u64,
 }
@@ -127,7 +128,7 @@ impl Driver {
 
     /// When there is something to tell.
     #[must_use]
-    pub fn tells_at(&self) -> Option<Instant> {
+    pub fn reports_at(&self) -> Option<Instant> {
         self.inbox.front().map(|of| of.0)
     }
 
@@ -142,7 +143,7 @@ impl Driver {
         self.progress
     }
 
-    fn tell(&mut self, what: Completion) {
+    fn report(&mut self, what: Completion) {
         self.progress += 1;
         self.inbox.push_back((self.now + self.poll_notice, what));
     }
@@ -244,7 +245,7 @@ impl Driver {
         let (reliability, has_room) = (end.reliability, end.has_room());
         if matches!(work, Work::Fence) {
             // Work is done in order, each piece after the one before is placed.
-            self.tell(Completion::Done {
+            self.report(Completion::Done {
                 endpoint,
                 tag,
                 operation: Operation::Fence,
@@ -290,7 +291,7 @@ impl Driver {
             return;
         }
         (end.phase, end.waits_since) = (Phase::Over, None);
-        let running = end.running.take().filter(|running| !running.told);
+        let running = end.running.take().filter(|running| !running.reported);
         let queued = running.map(|of| of.queued).into_iter().chain(end.queue.drain(..));
         let mut flushed: Vec<(u64, Operation)> =
             queued.map(|of| (of.tag, of.operation())).collect();
@@ -304,9 +305,9 @@ impl Driver {
         end.buffers.clear();
         for (tag, operation) in flushed {
             let status = Status::Flushed;
-            self.tell(Completion::Done { endpoint, tag, operation, status, value: 0 });
+            self.report(Completion::Done { endpoint, tag, operation, status, value: 0 });
         }
-        self.tell(Completion::Broken { endpoint, status });
+        self.report(Completion::Broken { endpoint, status });
     }
 
     /// A node does not answer any more: its connections are broken, for good.
@@ -348,7 +349,7 @@ impl Driver {
             let offset = mail_offset(self.id, number);
             let action = Action::Write(message.blocks(number));
             let purpose = Purpose::Message(peer, number, then);
-            self.submit(hands, purpose, (peer, offset), action, Repeat::Yes);
+            self.submit(hands, purpose, RemoteAddress { node: peer, offset }, action, Repeat::Yes);
         }
     }
 
@@ -357,14 +358,14 @@ impl Driver {
         &mut self,
         hands: &mut Hands<'_>,
         purpose: Purpose,
-        (to, offset): (NodeId, u64),
+        at: RemoteAddress,
         action: Action,
         repeat: Repeat,
     ) -> u64 {
         let number = self.next_job;
         self.next_job += 1;
         self.jobs.insert(number, purpose);
-        let job = Job { number, to, offset, action, repeat };
+        let job = Job { number, to: at.node, offset: at.offset, action, repeat };
         hands.mover.submit(job, hands.host, hands.agenda);
         number
     }
@@ -381,12 +382,12 @@ impl Driver {
             Condition::Always => Action::Write(vec![1, 0, 0, 0]),
             Condition::WhenNull => Action::FetchAdd(1),
         };
-        let at = (to, interrupt::offset_of(number, condition));
+        let at = RemoteAddress { node: to, offset: interrupt::offset_of(number, condition) };
         self.submit(hands, Purpose::Trigger, at, action, Repeat::Yes)
     }
 
     /// The next trigger that is over.
-    pub fn next_triggered(&mut self) -> Option<Told> {
+    pub fn next_triggered(&mut self) -> Option<InterruptReport> {
         self.triggered.pop_front()
     }
 

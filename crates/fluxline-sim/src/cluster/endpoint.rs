@@ -7,7 +7,8 @@ use fluxline_core::fabric::{
     Rights, Slice, Status, Target, Work,
 };
 
-use super::space::{NodeSpace, Wide};
+use super::address::AddressRange;
+use super::space::NodeSpace;
 use crate::Instant;
 use crate::sci::NodeId;
 
@@ -45,7 +46,7 @@ pub struct Endpoint {
     /// Own buffers for messages, of which the peer knows.
     pub receives: VecDeque<Receive>,
     /// The peer's buffers for messages.
-    pub buffers: VecDeque<Wide>,
+    pub buffers: VecDeque<AddressRange>,
     /// Own regions that the peer imported over this connection.
     pub granted: Vec<RegionId>,
     /// Since when the first of the queue has been waiting for a buffer.
@@ -62,7 +63,7 @@ pub struct Receive {
     /// In own memory.
     pub into: Slice,
     /// The same as an address.
-    pub place: Wide,
+    pub place: AddressRange,
 }
 
 /// A peer's region.
@@ -71,7 +72,7 @@ pub struct Import {
     /// Over which connection.
     pub endpoint: EndpointId,
     /// Where it lies at the peer, once that is known.
-    pub region: Option<Wide>,
+    pub region: Option<AddressRange>,
     /// What may be done to it.
     pub rights: Rights,
 }
@@ -95,16 +96,16 @@ pub struct Running {
     /// Which job or message it waits for.
     pub job: u64,
     /// Whether it was told already, as copied.
-    pub told: bool,
+    pub reported: bool,
 }
 
 /// What is to be done, in terms of addresses.
 #[derive(Debug)]
 pub enum Act {
     /// Writes, then notifies.
-    Put { from: Source, to: Wide, notify: Option<u32> },
+    Put { from: Source, to: AddressRange, notify: Option<u32> },
     /// Reads into own memory.
-    Get { from: Wide, into: Slice },
+    Get { from: AddressRange, into: Slice },
     /// Adds to a word.
     FetchAdd { at: u64, add: u64 },
     /// Replaces a word.
@@ -244,7 +245,7 @@ impl Check<'_> {
         target: Target,
         bytes: u64,
         right: impl Fn(Rights) -> bool,
-    ) -> Result<Wide, PostError> {
+    ) -> Result<AddressRange, PostError> {
         let (region, rights) = self.import(target.remote).ok_or(PostError::NotImported)?;
         let offset = target.offset;
         if !right(rights) {
@@ -254,10 +255,10 @@ impl Check<'_> {
             let error = AccessError::OutOfRegion { offset, bytes, region_bytes: region.bytes };
             return Err(PostError::Remote(error));
         }
-        Ok(Wide { offset: region.offset + offset, bytes })
+        Ok(AddressRange { offset: region.offset + offset, bytes })
     }
 
-    fn import(&self, remote: RemoteId) -> Option<(Wide, Rights)> {
+    fn import(&self, remote: RemoteId) -> Option<(AddressRange, Rights)> {
         let import = self.imports.get(remote.0 as usize)?;
         let region = import.region.filter(|_| import.endpoint == self.endpoint)?;
         Some((region, import.rights))

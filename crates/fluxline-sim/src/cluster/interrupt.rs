@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::space::INTERRUPTS_AT;
+use super::address::INTERRUPTS_AT;
 use crate::sci::Status;
 use crate::sci::packet::Lock;
 
@@ -36,7 +36,7 @@ pub enum Condition {
 
 /// What a program is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum InterruptReport {
     /// An interrupt of its own node.
     Raised {
         /// Which.
@@ -231,13 +231,13 @@ impl Lines {
     }
 
     /// What the program is told next: it takes all triggers that came.
-    pub fn next_raised(&mut self) -> Option<Told> {
+    pub fn next_raised(&mut self) -> Option<InterruptReport> {
         let number = self.waiting.pop_front()?;
         let line = self.lines.get_mut(&number)?;
         let triggers = line.written + line.word;
         (line.written, line.word, line.is_waiting) = (0, 0, false);
         self.counts.taken += triggers;
-        Some(Told::Raised { number, triggers })
+        Some(InterruptReport::Raised { number, triggers })
     }
 
     /// What happened.
@@ -248,7 +248,7 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use super::{Condition, InterruptError, Lines, Told, offset_of};
+    use super::{Condition, InterruptError, InterruptReport, Lines, offset_of};
     use crate::sci::Status;
     use crate::sci::packet::Lock;
 
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!((lines.next_signal(), lines.next_signal()), (Some(7), None));
         lines.seen(7);
         assert_eq!(lines.lock(word, Lock::FetchAdd, 1), Ok(5), "seen, but not taken");
-        assert_eq!(lines.next_raised(), Some(Told::Raised { number: 7, triggers: 6 }));
+        assert_eq!(lines.next_raised(), Some(InterruptReport::Raised { number: 7, triggers: 6 }));
         assert_eq!(lines.next_raised(), None);
         assert_eq!(lines.lock(word, Lock::FetchAdd, 1), Ok(0), "null again");
         assert_eq!(lines.next_signal(), Some(7));
@@ -286,7 +286,7 @@ mod tests {
         lines.write(register).expect("it exists");
         assert_eq!(lines.next_signal(), Some(7), "although the program has not looked");
         lines.seen(7);
-        assert_eq!(lines.next_raised(), Some(Told::Raised { number: 7, triggers: 4 }));
+        assert_eq!(lines.next_raised(), Some(InterruptReport::Raised { number: 7, triggers: 4 }));
         assert_eq!(lines.next_raised(), None);
     }
 
@@ -299,7 +299,7 @@ mod tests {
         lines.write(register).expect("it exists");
         lines.seen(7);
         lines.write(register).expect("it exists");
-        assert_eq!(lines.next_raised(), Some(Told::Raised { number: 7, triggers: 2 }));
+        assert_eq!(lines.next_raised(), Some(InterruptReport::Raised { number: 7, triggers: 2 }));
         lines.seen(7);
         assert_eq!(lines.next_raised(), None);
     }

@@ -4,16 +4,20 @@ use fluxline_core::fabric::Fabric;
 use fluxline_core::random::Draw;
 use fluxline_core::{Moment, Span};
 
-use super::{Cluster, Condition, InterruptError, Interrupts, Node, Told, TriggerError};
+use super::{Cluster, Condition, InterruptError, InterruptReport, Interrupts, Node, TriggerError};
 use super::{Seat, Step};
 
 /// Polls the node until its program is told something.
-fn next(cluster: &Cluster, node: &mut Node, interrupts: &mut Interrupts) -> (Moment, Told) {
+fn next(
+    cluster: &Cluster,
+    node: &mut Node,
+    interrupts: &mut Interrupts,
+) -> (Moment, InterruptReport) {
     let mut now = cluster.now();
     for _ in 0..1_000_000 {
         while node.poll(now).is_some() {}
-        if let Some(told) = interrupts.next_told() {
-            return (now, told);
+        if let Some(reported) = interrupts.next_report() {
+            return (now, reported);
         }
         now = node.deadline().map_or(now, |at| at.max(now + Span::from_ns(1)));
     }
@@ -28,12 +32,12 @@ fn an_interrupt_reaches_the_other_program_after_the_operating_system_s_share() {
         let (mut here, mut there) = (cluster.interrupts(0), cluster.interrupts(1));
         there.create(5).expect("a number");
         let trigger = here.trigger(1, 5, condition).expect("it exists");
-        let (at, told) = next(&cluster, &mut far, &mut there);
-        assert_eq!(told, Told::Raised { number: 5, triggers: 1 });
+        let (at, reported) = next(&cluster, &mut far, &mut there);
+        assert_eq!(reported, InterruptReport::Raised { number: 5, triggers: 1 });
         // The default machine's interrupt takes 15 us; the packet and its buses some microseconds.
         assert!((15_000..30_000).contains(&at.as_ns()), "{at:?}");
-        let (_, told) = next(&cluster, &mut far, &mut here);
-        assert_eq!(told, Told::Triggered { trigger, result: Ok(()) });
+        let (_, reported) = next(&cluster, &mut far, &mut here);
+        assert_eq!(reported, InterruptReport::Triggered { trigger, result: Ok(()) });
         cluster.check_conservation().expect("all is accounted for");
     }
 }
@@ -45,8 +49,11 @@ fn what_does_not_exist_is_refused_in_words_and_a_dead_node_does_not_answer() {
     let mut here = cluster.interrupts(0);
     for condition in [Condition::Always, Condition::WhenNull] {
         let trigger = here.trigger(1, 9, condition).expect("sent");
-        let (_, told) = next(&cluster, &mut near, &mut here);
-        assert_eq!(told, Told::Triggered { trigger, result: Err(TriggerError::NoSuchInterrupt) });
+        let (_, reported) = next(&cluster, &mut near, &mut here);
+        assert_eq!(
+            reported,
+            InterruptReport::Triggered { trigger, result: Err(TriggerError::NoSuchInterrupt) }
+        );
     }
     assert_eq!(cluster.interrupts(1).counts().refused, 2);
     for node in [0, 3] {
@@ -56,8 +63,11 @@ fn what_does_not_exist_is_refused_in_words_and_a_dead_node_does_not_answer() {
     assert!(here.trigger(1, 1 << 20, Condition::Always).is_err());
     drop(far);
     let trigger = here.trigger(1, 9, Condition::Always).expect("sent");
-    let (_, told) = next(&cluster, &mut near, &mut here);
-    assert_eq!(told, Told::Triggered { trigger, result: Err(TriggerError::NoAnswer) });
+    let (_, reported) = next(&cluster, &mut near, &mut here);
+    assert_eq!(
+        reported,
+        InterruptReport::Triggered { trigger, result: Err(TriggerError::NoAnswer) }
+    );
 }
 
 /// A program that waits for an interrupt, and one that triggers it, driven: the first is looked at.
@@ -68,12 +78,12 @@ fn a_driven_program_wakes_when_it_is_interrupted() {
     let (mut here, mut there) = (cluster.interrupts(0), cluster.interrupts(1));
     there.create(1).expect("a number");
     here.trigger(1, 1, Condition::WhenNull).expect("sent");
-    let mut triggers = |_: &mut dyn Fabric, _| match here.next_told() {
+    let mut triggers = |_: &mut dyn Fabric, _| match here.next_report() {
         Some(_) => Step::Done,
         None => Step::Wait,
     };
-    let mut waits = |_: &mut dyn Fabric, _| match there.next_told() {
-        Some(Told::Raised { number: 1, .. }) => Step::Done,
+    let mut waits = |_: &mut dyn Fabric, _| match there.next_report() {
+        Some(InterruptReport::Raised { number: 1, .. }) => Step::Done,
         _ => Step::Wait,
     };
     let ended = cluster.drive(&mut [
@@ -91,7 +101,7 @@ fn storm(url: &str, seed: u64) -> (u64, u64, u64, super::Cluster) {
     let mut draw = Draw::new(seed);
     (0..4).for_each(|number| hands[2].create(number).expect("a number"));
     let (mut now, mut open, mut sent, mut sure) = (cluster.now(), 0_u32, [0_u64; 2], 0_u64);
-    let mut told = 0;
+    let mut reported = 0;
     while sent[0] + sent[1] < 300 || open > 0 {
         for near in &mut hands[..2] {
             if sent[0] + sent[1] < 300 && draw.below(3) == 0 {
@@ -101,26 +111,26 @@ fn storm(url: &str, seed: u64) -> (u64, u64, u64, super::Cluster) {
                 near.trigger(2, number, condition).expect("it exists");
                 (sent[kind], open) = (sent[kind] + 1, open + 1);
             }
-            while let Some(end) = near.next_told() {
+            while let Some(end) = near.next_report() {
                 open -= 1;
-                sure += u64::from(matches!(end, Told::Triggered { result: Ok(()), .. }));
+                sure += u64::from(matches!(end, InterruptReport::Triggered { result: Ok(()), .. }));
             }
         }
-        while let Some(Told::Raised { triggers, .. }) = hands[2].next_told() {
+        while let Some(InterruptReport::Raised { triggers, .. }) = hands[2].next_report() {
             assert!(triggers > 0, "seed {seed}");
-            told += triggers;
+            reported += triggers;
         }
         now = now + Span::from_ns(1 + draw.below(20_000));
         nodes.iter_mut().for_each(|node| while node.poll(now).is_some() {});
     }
     now = now + Span::from_ms(1);
     nodes.iter_mut().for_each(|node| while node.poll(now).is_some() {});
-    while let Some(Told::Raised { triggers, .. }) = hands[2].next_told() {
-        told += triggers;
+    while let Some(InterruptReport::Raised { triggers, .. }) = hands[2].next_report() {
+        reported += triggers;
     }
     let counts = hands[2].counts();
     assert_eq!(counts.arrived, counts.raised + counts.coalesced, "seed {seed}");
-    assert_eq!((counts.taken, counts.arrived), (told, told), "seed {seed}: {counts:?}");
+    assert_eq!((counts.taken, counts.arrived), (reported, reported), "seed {seed}: {counts:?}");
     (sent[0] + sent[1], sure, counts.coalesced, cluster)
 }
 

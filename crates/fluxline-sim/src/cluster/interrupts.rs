@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::interrupt::{Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, Told};
+use super::interrupt::{
+    Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, InterruptReport,
+};
 use super::world::World;
 
 /// The interrupts of one node: those that others trigger here, and those it triggers elsewhere.
@@ -36,7 +38,7 @@ impl Interrupts {
         world.act(self.place, |machine, _| machine.interrupts().remove(number))
     }
 
-    /// Triggers an interrupt of another node; returns the number by which [`Told::Triggered`] names
+    /// Triggers an interrupt of another node; returns the number by which [`InterruptReport::Triggered`] names
     /// it. It costs the processor a store and a check, or a lock; the other one what its machine's
     /// `Software::interrupt` says.
     ///
@@ -64,7 +66,7 @@ impl Interrupts {
     }
 
     /// What happened, oldest first: interrupts, then ends of triggers.
-    pub fn next_told(&mut self) -> Option<Told> {
+    pub fn next_report(&mut self) -> Option<InterruptReport> {
         let mut world = self.world.borrow_mut();
         world.act(self.place, |machine, _| machine.next_interrupt())
     }

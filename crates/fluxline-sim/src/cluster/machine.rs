@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::address::{CREDIT_AT, REGISTERS_AT};
 use super::driver::{Driver, Hands};
-use super::interrupt::{InterruptCounts, Lines, Told};
+use super::entry::{Entry, PROBE_EVERY};
+use super::interrupt::{InterruptCounts, InterruptReport, Lines};
+use super::message::Taken;
 use super::mover::Mover;
 use super::requester;
 use super::requester::{Repeat, Request, Requester, RequesterCounts, Ticket, Times};
 use super::responder::{Responder, ResponderCounts};
-use super::space::{CREDIT_AT, NodeSpace, REGISTERS_AT};
+use super::space::NodeSpace;
 use super::wire::{Queue, Sent, Wire};
-use super::world::{Entry, PROBE_EVERY};
 use crate::host::{self, Host, Incoming, Out, Outcome, Report};
 use crate::sci::{Command, NodeId, Packet, Status};
 use crate::{Agenda, Instant};
@@ -153,7 +155,7 @@ impl Machine {
     }
 
     /// The next interrupt for the program, or the next trigger of its own that is over.
-    pub fn next_interrupt(&mut self) -> Option<Told> {
+    pub fn next_interrupt(&mut self) -> Option<InterruptReport> {
         self.space.interrupts.next_raised().or_else(|| self.driver.next_triggered())
     }
 
@@ -428,10 +430,14 @@ impl Machine {
         let mut active = false;
         while let Some(source) = self.space.next_rung() {
             active = true;
-            while let Some(message) = self.space.mailbox(source).take() {
-                if let Some(message) = message {
-                    let (driver, mut hands) = self.hands(agenda);
-                    driver.message(&mut hands, source, message);
+            loop {
+                match self.space.mailbox(source).take() {
+                    Taken::Nothing => break,
+                    Taken::Unreadable => {}
+                    Taken::Message(message) => {
+                        let (driver, mut hands) = self.hands(agenda);
+                        driver.message(&mut hands, source, message);
+                    }
                 }
             }
             let (driver, mut hands) = self.hands(agenda);
@@ -443,11 +449,11 @@ impl Machine {
 
     fn credit(&mut self, source: NodeId) {
         let read = self.space.mailbox(source).read();
-        let told = self.credited.entry(source).or_default();
-        if read.wrapping_sub(*told) < CREDIT_EVERY {
+        let reported = self.credited.entry(source).or_default();
+        if read.wrapping_sub(*reported) < CREDIT_EVERY {
             return;
         }
-        *told = read;
+        *reported = read;
         let request = Request {
             target: source,
             command: Command::WriteSelected,

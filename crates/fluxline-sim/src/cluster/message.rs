@@ -5,7 +5,7 @@
 //! a block that comes late, twice or out of order does no harm: the slots are read in the order of
 //! numbers.
 
-use crate::cluster::space::Wide;
+use crate::cluster::address::AddressRange;
 
 /// Bytes of a block: one write64.
 pub const BLOCK_BYTES: usize = 64;
@@ -34,11 +34,11 @@ pub enum Message {
     /// Asks for a region; `number` comes back.
     Import { endpoint: u32, number: u32, key: u64, name: String },
     /// Answers: a verdict, and where the region lies.
-    Imported { endpoint: u32, number: u32, verdict: Verdict, region: Wide },
+    Imported { endpoint: u32, number: u32, verdict: Verdict, region: AddressRange },
     /// A put with notify is in place, at this address.
-    Notify { endpoint: u32, place: Wide, value: u32 },
+    Notify { endpoint: u32, place: AddressRange, value: u32 },
     /// A buffer for one message of the receiver's program lies there.
-    Buffer { endpoint: u32, place: Wide },
+    Buffer { endpoint: u32, place: AddressRange },
     /// The buffer that came first holds so much of a message of so many bytes; `withdrawn`: it
     /// could not be written.
     Filled { endpoint: u32, bytes: u64, of: u64, withdrawn: bool },
@@ -71,7 +71,7 @@ impl Pen {
         self.0.extend(value.to_le_bytes());
         self
     }
-    fn wide(self, place: Wide) -> Pen {
+    fn wide(self, place: AddressRange) -> Pen {
         self.long(place.offset).long(place.bytes)
     }
 }
@@ -94,8 +94,8 @@ impl Eye<'_> {
     fn long(&mut self) -> Option<u64> {
         self.take().map(u64::from_le_bytes)
     }
-    fn wide(&mut self) -> Option<Wide> {
-        Some(Wide { offset: self.long()?, bytes: self.long()? })
+    fn wide(&mut self) -> Option<AddressRange> {
+        Some(AddressRange { offset: self.long()?, bytes: self.long()? })
     }
 }
 
@@ -195,6 +195,17 @@ impl Default for Mailbox {
     }
 }
 
+/// The result of looking into a mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The next message is not complete.
+    Nothing,
+    /// The next message made no sense, and is skipped.
+    Unreadable,
+    /// The next message.
+    Message(Message),
+}
+
 impl Mailbox {
     /// A block came. Errors: it is not inside, or not a block.
     pub fn write(&mut self, at: usize, data: &[u8]) -> Result<(), OutsideMailbox> {
@@ -204,14 +215,14 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Takes the next message, once all its blocks are there. One that makes no sense is skipped.
-    pub fn take(&mut self) -> Option<Option<Message>> {
+    /// Takes the next message, once all its blocks are there.
+    pub fn take(&mut self) -> Taken {
         let slot = self.next % SLOTS;
         let blocks = &self.slots[slot as usize * SLOT_BYTES..][..SLOT_BYTES];
         let numbered = |block: &[u8]| block[TEXT_BYTES..][..4] == self.next.to_le_bytes();
         let count = usize::from(blocks[TEXT_BYTES + 4]).clamp(1, SLOT_BLOCKS);
         if !blocks.chunks(BLOCK_BYTES).take(count).all(numbered) {
-            return None;
+            return Taken::Nothing;
         }
         let text: Vec<u8> = blocks
             .chunks(BLOCK_BYTES)
@@ -219,7 +230,7 @@ impl Mailbox {
             .flat_map(|of| of[..TEXT_BYTES].to_vec())
             .collect();
         self.next = self.next.wrapping_add(1);
-        Some(Message::read(&text))
+        Message::read(&text).map_or(Taken::Unreadable, Taken::Message)
     }
 
     /// Messages read so far.
@@ -235,11 +246,11 @@ pub struct OutsideMailbox;
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCK_BYTES, Mailbox, Message, SLOT_BYTES, SLOTS, Verdict};
-    use crate::cluster::space::Wide;
+    use super::{BLOCK_BYTES, Mailbox, Message, SLOT_BYTES, SLOTS, Taken, Verdict};
+    use crate::cluster::address::AddressRange;
 
     fn messages() -> Vec<Message> {
-        let place = Wide { offset: 1 << 47, bytes: u64::MAX };
+        let place = AddressRange { offset: 1 << 47, bytes: u64::MAX };
         vec![
             Message::Connect { endpoint: u32::MAX, reliable: true },
             Message::Accept { endpoint: 1, own: 2 },
@@ -256,7 +267,7 @@ mod tests {
                 endpoint: 7,
                 number: 8,
                 verdict: Verdict::WrongKey,
-                region: Wide::default(),
+                region: AddressRange::default(),
             },
             Message::Notify { endpoint: 9, place, value: u32::MAX },
             Message::Buffer { endpoint: 10, place },
@@ -284,10 +295,14 @@ mod tests {
             let mut mailbox = Mailbox::default();
             for (number, message) in (1..).zip(&all).skip(1) {
                 write(&mut mailbox, message, number, backwards);
-                assert_eq!(mailbox.take(), None, "the first has not come");
+                assert_eq!(mailbox.take(), Taken::Nothing, "the first has not come");
             }
             write(&mut mailbox, &all[0], 1, backwards);
-            let read: Vec<Message> = std::iter::from_fn(|| mailbox.take()).flatten().collect();
+            let next = || match mailbox.take() {
+                Taken::Message(message) => Some(message),
+                Taken::Nothing | Taken::Unreadable => None,
+            };
+            let read: Vec<Message> = std::iter::from_fn(next).collect();
             assert_eq!(read, all);
             assert_eq!(mailbox.read(), all.len() as u32);
         }
@@ -299,11 +314,11 @@ mod tests {
         let import = &messages()[4];
         let blocks = import.blocks(1);
         mailbox.write(SLOT_BYTES, &blocks[..BLOCK_BYTES]).expect("a block");
-        assert_eq!(mailbox.take(), None, "its second block has not come");
+        assert_eq!(mailbox.take(), Taken::Nothing, "its second block has not come");
         write(&mut mailbox, import, 1, false);
-        assert_eq!(mailbox.take(), Some(Some(import.clone())));
+        assert_eq!(mailbox.take(), Taken::Message(import.clone()));
         write(&mut mailbox, import, 1, false);
-        assert_eq!(mailbox.take(), None, "it was read");
+        assert_eq!(mailbox.take(), Taken::Nothing, "it was read");
     }
 
     #[test]
@@ -315,7 +330,7 @@ mod tests {
         let mut nonsense = Message::Refuse { endpoint: 0 }.blocks(1);
         nonsense[0] = 99;
         mailbox.write(SLOT_BYTES, &nonsense).expect("a block");
-        assert_eq!(mailbox.take(), Some(None));
+        assert_eq!(mailbox.take(), Taken::Unreadable);
         assert_eq!(mailbox.read(), 1);
     }
 }

@@ -15,16 +15,20 @@
 //! the owner's memory when the host's bus has carried them. docs/simulation/fabric.md has what the
 //! model adds to SCI, and what it leaves out.
 
+mod address;
 mod drive;
 mod driver;
 mod dump_file;
 mod endpoint;
+mod entry;
+mod fault;
 mod interrupt;
 #[cfg(test)]
 mod interrupt_tests;
 mod interrupts;
 mod machine;
 mod message;
+mod moments;
 mod mover;
 mod node;
 mod plain_link;
@@ -39,8 +43,9 @@ mod world;
 
 pub use drive::{Seat, Stalled, Step};
 pub use endpoint::OPERATION_BYTES_MAX;
+pub use fault::{Fault, Misfortune};
 pub use interrupt::{
-    Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, Told, TriggerError,
+    Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, InterruptReport, TriggerError,
 };
 pub use interrupts::Interrupts;
 pub use machine::Counts;
@@ -56,9 +61,10 @@ use fluxline_core::Moment;
 use crate::dump::{self, Dump};
 use crate::host::{self, Host};
 use crate::sci::{self, ConfigError, Network, NodeId};
-use crate::{Duration, Fingerprint, Instant};
+use crate::{Duration, Fingerprint};
+use entry::Entry;
 use wire::Wire;
-use world::{Entry, World};
+use world::World;
 
 /// What a cluster is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,26 +98,6 @@ pub enum Link {
     },
     /// An SCI network; its first nodes are the cluster's.
     Network(sci::Config),
-}
-
-/// Something that goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// When.
-    pub at: Instant,
-    /// What.
-    pub what: Misfortune,
-}
-
-/// What goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misfortune {
-    /// A machine crashes; its card passes packets on, and answers nothing.
-    Host(usize),
-    /// A node loses its power: its ringlet is broken.
-    Power(usize),
-    /// The cable behind a node is pulled.
-    Cable(usize),
 }
 
 /// Why there is no such cluster: one sentence.
@@ -208,7 +194,7 @@ impl Cluster {
     /// Virtual time.
     #[must_use]
     pub fn now(&self) -> Moment {
-        node::moment(self.world.borrow().agenda.now())
+        moments::moment(self.world.borrow().agenda.now())
     }
 
     /// Equal when two runs did the same.

@@ -15,8 +15,9 @@ use fluxline_core::{Moment, Span};
 
 use super::driver::{ENDPOINTS_MAX, REGIONS_MAX};
 use super::endpoint::{OPERATION_BYTES_MAX, QUEUE_MAX};
+use super::moments::{instant, moment};
 use super::world::World;
-use crate::{Duration, Instant};
+use crate::Duration;
 
 /// The largest region \[byte\]: more would only wait for the machine that simulates. A choice.
 const REGION_BYTES_MAX: u64 = 1 << 40;
@@ -51,16 +52,6 @@ pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
         crossover_bytes,
         death_noticed_within: DEATH_NOTICED_WITHIN,
     }
-}
-
-/// A program's moment on the agenda.
-pub(super) fn instant(moment: Moment) -> Instant {
-    Instant::from_ps(moment.as_ns().saturating_mul(1000))
-}
-
-/// The first whole nanosecond that is not before.
-pub(super) fn moment(instant: Instant) -> Moment {
-    Moment::from_ns(instant.as_ps().div_ceil(1000))
 }
 
 impl Node {
@@ -213,7 +204,7 @@ impl Fabric for Node {
 
     fn deadline(&self) -> Option<Moment> {
         let world = self.world.borrow();
-        let told = world.machine(self.place).driver.tells_at();
-        told.into_iter().chain(world.agenda.next_at()).min().map(moment)
+        let reported = world.machine(self.place).driver.reports_at();
+        reported.into_iter().chain(world.agenda.next_at()).min().map(moment)
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fluxline_core::random::Draw;
 
-use super::wire::Queue;
 use crate::sci::{NodeId, Packet};
 use crate::{Agenda, Duration};
 
@@ -140,12 +139,20 @@ impl PlainLink {
         self.reports.pop_front()
     }
 
-    /// The next packet that came to a node's queue.
-    pub fn take(&mut self, node: usize, queue: Queue) -> Option<Packet> {
+    /// Takes the oldest request that came to a node.
+    pub fn take_request(&mut self, node: usize) -> Option<Packet> {
+        self.take(node, |packet| !packet.command.is_response())
+    }
+
+    /// Takes the oldest response that came to a node.
+    pub fn take_response(&mut self, node: usize) -> Option<Packet> {
+        self.take(node, |packet| packet.command.is_response())
+    }
+
+    fn take(&mut self, node: usize, wanted: impl Fn(&Packet) -> bool) -> Option<Packet> {
         let inbox = &mut self.inbox[node];
-        let response = queue == Queue::Responses;
-        let place = inbox.iter().position(|of| of.command.is_response() == response)?;
-        inbox.remove(place)
+        let index = inbox.iter().position(wanted)?;
+        inbox.remove(index)
     }
 
     /// Cuts a node off: nothing goes to it or comes from it any more.

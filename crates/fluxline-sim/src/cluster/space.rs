@@ -11,35 +11,14 @@ use std::sync::Arc;
 use fluxline_core::fabric::memory::Words;
 use fluxline_core::fabric::{AccessError, Grant, Name, RegionId, Rights, Slice};
 
+use super::address::{
+    AddressRange, CREDIT_AT, MAIL_AT, PAGE_BYTES, REGIONS_AT, REGIONS_END, REGISTERS_AT,
+};
 use super::interrupt::Lines;
 use super::message::{MAILBOX_BYTES, Mailbox};
 use super::responder::Space;
 use crate::sci::packet::Lock;
 use crate::sci::{NodeId, Status};
-
-/// Where the first region lies: above the 4 GiB that a 32-bit bus addresses. A choice.
-const REGIONS_AT: u64 = 1 << 32;
-/// Regions begin at pages. Source: the smallest page of the cards' address translation.
-const PAGE_BYTES: u64 = 4096;
-/// Where the mailboxes lie, one page for each source. A choice.
-pub const MAIL_AT: u64 = 0xE000_0000_0000;
-/// Where the credits lie, one word for each source. A choice.
-pub const CREDIT_AT: u64 = 0xE100_0000_0000;
-/// Where the interrupts lie. A choice.
-pub const INTERRUPTS_AT: u64 = 0xE200_0000_0000;
-/// Control and status registers. Source: Numascale's firmware (top 2^28 of the 48 bits).
-pub const REGISTERS_AT: u64 = 0xFFFF_F000_0000;
-/// The end of what regions may occupy.
-const REGIONS_END: u64 = MAIL_AT;
-
-/// A range of a node's address space.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wide {
-    /// Where it begins \[byte\].
-    pub offset: u64,
-    /// How long it is \[byte\].
-    pub bytes: u64,
-}
 
 /// An own region.
 #[derive(Debug)]
@@ -62,7 +41,7 @@ pub struct NodeSpace {
     /// How often a source imported a region, over standing connections.
     imports: BTreeMap<(NodeId, u32), u32>,
     /// Receive buffers, and who may write them.
-    buffers: Vec<(NodeId, Wide)>,
+    buffers: Vec<(NodeId, AddressRange)>,
     mail: BTreeMap<NodeId, Mailbox>,
     credits: BTreeMap<NodeId, u32>,
     /// Sources whose mailbox or credit was written since it was looked at.
@@ -116,10 +95,10 @@ impl NodeSpace {
     }
 
     /// Where a slice of an own region lies. Errors: it is not inside.
-    pub fn place(&self, slice: Slice) -> Result<Wide, AccessError> {
+    pub fn place(&self, slice: Slice) -> Result<AddressRange, AccessError> {
         let region = self.region(slice.region)?;
         region.words.check(slice.offset, slice.bytes)?;
-        Ok(Wide { offset: region.base + slice.offset, bytes: slice.bytes })
+        Ok(AddressRange { offset: region.base + slice.offset, bytes: slice.bytes })
     }
 
     /// Which own region, and where in it, an address is.
@@ -147,12 +126,12 @@ impl NodeSpace {
     }
 
     /// Lets a source write a receive buffer.
-    pub fn open_buffer(&mut self, source: NodeId, place: Wide) {
+    pub fn open_buffer(&mut self, source: NodeId, place: AddressRange) {
         self.buffers.push((source, place));
     }
 
     /// Takes that back.
-    pub fn close_buffer(&mut self, source: NodeId, place: Wide) {
+    pub fn close_buffer(&mut self, source: NodeId, place: AddressRange) {
         if let Some(found) = self.buffers.iter().position(|of| *of == (source, place)) {
             self.buffers.remove(found);
         }
@@ -203,7 +182,7 @@ impl NodeSpace {
 
     /// A receive buffer that the source may write and that holds the bytes.
     fn buffer(&self, source: NodeId, offset: u64, bytes: u64) -> Option<(&Words, u64)> {
-        let holds = |of: &&(NodeId, Wide)| {
+        let holds = |of: &&(NodeId, AddressRange)| {
             let (whose, place) = **of;
             let inside = offset >= place.offset && offset - place.offset <= place.bytes;
             whose == source && inside && bytes <= place.bytes - (offset - place.offset)
@@ -284,7 +263,7 @@ impl Space for NodeSpace {
 mod tests {
     use fluxline_core::fabric::{Grant, Key, Name, RegionId, Rights, Slice};
 
-    use super::{CREDIT_AT, MAIL_AT, NodeSpace, Space, Wide};
+    use super::{AddressRange, CREDIT_AT, MAIL_AT, NodeSpace, Space};
     use crate::sci::packet::Lock;
     use crate::sci::{NodeId, Status};
 
@@ -405,6 +384,6 @@ mod tests {
         assert_eq!(space.register(1 << 48), None, "no such address");
         let slice = Slice { region: regions[1], offset: 4000, bytes: 96 };
         let base = space.region(regions[1]).expect("own").base;
-        assert_eq!(space.place(slice), Ok(Wide { offset: base + 4000, bytes: 96 }));
+        assert_eq!(space.place(slice), Ok(AddressRange { offset: base + 4000, bytes: 96 }));
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::plain_link::{self, PlainLink, Report};
 use super::requester::{Outcome, Repeat, Request, Requester, TRANSACTIONS, Ticket, Times};
 use super::responder::{Responder, Space};
-use super::wire::Queue;
 use crate::sci::packet::Lock;
 use crate::sci::{Command, NodeId, Packet, Status};
 use crate::{Agenda, Duration, Instant};
@@ -113,12 +112,12 @@ impl Bench {
     }
 
     fn received(&mut self, node: usize) {
-        while let Some(packet) = self.link.take(node, Queue::Requests) {
+        while let Some(packet) = self.link.take_request(node) {
             if let Some(answer) = self.responders[node].handle(&packet, &mut self.memory) {
                 self.send(node, None, answer);
             }
         }
-        while let Some(packet) = self.link.take(node, Queue::Responses) {
+        while let Some(packet) = self.link.take_response(node) {
             let ended = self.requesters[node].answered(self.agenda.now(), packet);
             self.ended.extend(ended.map(|(ticket, outcome)| (node, ticket, outcome)));
         }

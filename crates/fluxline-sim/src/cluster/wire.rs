@@ -25,7 +25,7 @@ pub enum Entry {
 
 /// What it tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum WireReport {
     /// Something can be taken or sent at this node.
     Look {
         /// Which.
@@ -96,23 +96,23 @@ impl Wire {
     }
 
     /// The next thing to tell.
-    pub fn next_told(&mut self) -> Option<Told> {
+    pub fn next_report(&mut self) -> Option<WireReport> {
         match self {
             Wire::Plain(link) => link.next_report().map(|report| match report {
-                plain_link::Report::Received { node } => Told::Look { node },
-                plain_link::Report::Done { node, send } => Told::Done { node, send: send.0 },
-                plain_link::Report::Lost { node, send } => Told::Lost { node, send: send.0 },
+                plain_link::Report::Received { node } => WireReport::Look { node },
+                plain_link::Report::Done { node, send } => WireReport::Done { node, send: send.0 },
+                plain_link::Report::Lost { node, send } => WireReport::Lost { node, send: send.0 },
             }),
             Wire::Network(network) => loop {
                 return Some(match network.next_report()? {
                     Report::Received { node, .. } | Report::Space { node, .. } => {
-                        Told::Look { node: node.0 as usize }
+                        WireReport::Look { node: node.0 as usize }
                     }
                     Report::Done { node, send } => {
-                        Told::Done { node: node.0 as usize, send: send.0 }
+                        WireReport::Done { node: node.0 as usize, send: send.0 }
                     }
                     Report::Lost { node, send, .. } => {
-                        Told::Lost { node: node.0 as usize, send: send.0 }
+                        WireReport::Lost { node: node.0 as usize, send: send.0 }
                     }
                     // Nobody here sends events; what a switch dropped is noticed by time-out.
                     Report::Event { .. } | Report::Strobe { .. } | Report::Dropped { .. } => {
@@ -151,7 +151,10 @@ impl Wire {
         E: From<plain_link::Entry> + From<link::Entry>,
     {
         match self {
-            Wire::Plain(link) => link.take(node, queue),
+            Wire::Plain(link) => match queue {
+                Queue::Requests => link.take_request(node),
+                Queue::Responses => link.take_response(node),
+            },
             Wire::Network(network) => match queue {
                 Queue::Requests => network.take_request(index(node), agenda),
                 Queue::Responses => network.take_response(index(node), agenda),

@@ -13,92 +13,15 @@ use fluxline_core::Moment;
 use fluxline_core::fabric::Completion;
 use fluxline_core::fabric::memory::Words;
 
-use super::Misfortune;
 use super::dump_file::DumpFile;
+use super::entry::Entry;
+use super::fault::Misfortune;
 use super::machine::Machine;
-use super::node::moment;
-use super::plain_link;
-use super::wire::{self, Told, Wire};
+use super::moments::moment;
+use super::wire::{Wire, WireReport};
 use crate::dump::{Dump, Written};
-use crate::host;
-use crate::sci::{NodeId, Unbalanced, link};
-use crate::{Agenda, Duration, Fingerprint, Instant};
-
-/// How often a driver looks whether its peers are alive. Assumed.
-pub const PROBE_EVERY: Duration = Duration::from_us(10_000);
-
-/// What is on the agenda of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// The network's.
-    Wire(wire::Entry),
-    /// A host's.
-    Host(host::Entry),
-    /// Time-outs of a node's transactions.
-    Timer {
-        /// Whose.
-        node: u32,
-    },
-    /// A node looks whether its peers are alive.
-    Probe {
-        /// Which.
-        node: u32,
-    },
-    /// A message has waited for its buffer.
-    NoBuffer {
-        /// Whose.
-        node: u32,
-        /// On which end.
-        endpoint: u32,
-    },
-    /// Something goes wrong.
-    Fault(Misfortune),
-}
-
-impl From<plain_link::Entry> for Entry {
-    fn from(entry: plain_link::Entry) -> Entry {
-        Entry::Wire(wire::Entry::Plain(entry))
-    }
-}
-
-impl From<link::Entry> for Entry {
-    fn from(entry: link::Entry) -> Entry {
-        Entry::Wire(wire::Entry::Network(entry))
-    }
-}
-
-impl From<host::Entry> for Entry {
-    fn from(entry: host::Entry) -> Entry {
-        Entry::Host(entry)
-    }
-}
-
-impl crate::Entry for Entry {
-    fn component(&self) -> u32 {
-        match self {
-            Entry::Wire(wire::Entry::Plain(entry)) => crate::Entry::component(entry),
-            Entry::Wire(wire::Entry::Network(entry)) => crate::Entry::component(entry),
-            Entry::Host(entry) => crate::Entry::component(entry),
-            Entry::Timer { node } | Entry::Probe { node } | Entry::NoBuffer { node, .. } => *node,
-            Entry::Fault(
-                Misfortune::Host(node) | Misfortune::Power(node) | Misfortune::Cable(node),
-            ) => *node as u32,
-        }
-    }
-
-    /// The parts' kinds are apart: hosts from 0x40, the cluster's own from 0x80.
-    fn kind(&self) -> u8 {
-        match self {
-            Entry::Wire(wire::Entry::Plain(entry)) => crate::Entry::kind(entry),
-            Entry::Wire(wire::Entry::Network(entry)) => crate::Entry::kind(entry),
-            Entry::Host(entry) => 0x40 + crate::Entry::kind(entry),
-            Entry::Timer { .. } => 0x80,
-            Entry::Probe { .. } => 0x81,
-            Entry::NoBuffer { .. } => 0x82,
-            Entry::Fault(_) => 0x83,
-        }
-    }
-}
+use crate::sci::{NodeId, Unbalanced};
+use crate::{Agenda, Fingerprint, Instant};
 
 /// The whole of a cluster.
 pub struct World {
@@ -230,9 +153,9 @@ impl World {
 
     /// When a program can be told something that it could not be told by `seen`.
     #[must_use]
-    pub fn tells_after(&self, seen: Moment) -> Option<Moment> {
-        let tells = self.machines.iter().filter_map(|machine| machine.driver.tells_at());
-        tells.map(moment).filter(|&at| at > seen).min()
+    pub fn reports_after(&self, seen: Moment) -> Option<Moment> {
+        let reports = self.machines.iter().filter_map(|machine| machine.driver.reports_at());
+        reports.map(moment).filter(|&at| at > seen).min()
     }
 
     /// How much has been done for programs so far.
@@ -244,14 +167,14 @@ impl World {
     /// Does what follows at this moment, until nothing does.
     fn settle(&mut self) {
         loop {
-            while let Some(told) = self.wire.next_told() {
-                let node = match told {
-                    Told::Look { node } => node,
-                    Told::Done { node, send } => {
+            while let Some(report) = self.wire.next_report() {
+                let node = match report {
+                    WireReport::Look { node } => node,
+                    WireReport::Done { node, send } => {
                         self.machines[node].send_done(send, &mut self.agenda);
                         node
                     }
-                    Told::Lost { node, send } => {
+                    WireReport::Lost { node, send } => {
                         self.machines[node].send_lost(send, &mut self.agenda);
                         node
                     }

@@ -18,6 +18,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 
+pub use pcapng::{Interface, Packet};
+
 use crate::Instant;
 
 /// Bytes of a dump where nobody says: some 400,000 packets of 64 bytes. A choice.
@@ -28,34 +30,6 @@ pub const LIMIT_BYTES: u64 = 64 << 20;
 pub const LINK_TYPE_SCI: u16 = 147;
 /// Link type of packets of the generic network: LINKTYPE_USER1.
 pub const LINK_TYPE_NETWORK: u16 = 148;
-
-/// A link, as readers list it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interface<'a> {
-    /// Short, and unique in the file.
-    pub name: &'a str,
-    /// What it joins.
-    pub about: &'a str,
-    /// What its packets are, by the numbers of tcpdump.org.
-    pub link_type: u16,
-    /// Its rate.
-    pub bits_per_s: u64,
-}
-
-/// What is put on a link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
-    /// When its first byte is.
-    pub at: Instant,
-    /// On which link: what [`Dump::interface`] returned.
-    pub interface: u32,
-    /// The bytes.
-    pub bytes: Vec<u8>,
-    /// What cannot be seen in them; empty: nothing.
-    pub comment: String,
-    /// Whether its check sum is wrong.
-    pub is_damaged: bool,
-}
 
 /// A pcapng file under way, in memory.
 ///
@@ -69,7 +43,7 @@ pub struct Dump {
     interfaces: Vec<Counts>,
     /// Told before their time.
     waiting: BinaryHeap<Reverse<Waiting>>,
-    told: u64,
+    reported: u64,
     last: Instant,
     is_full: bool,
 }
@@ -149,7 +123,7 @@ impl Dump {
             limit_bytes,
             interfaces: Vec::new(),
             waiting: BinaryHeap::new(),
-            told: 0,
+            reported: 0,
             last: Instant::START,
             is_full: false,
         }
@@ -168,8 +142,8 @@ impl Dump {
     /// When there is no such interface.
     pub fn packet(&mut self, now: Instant, packet: Packet) {
         self.write_until(now);
-        self.told += 1;
-        self.waiting.push(Reverse(Waiting { number: self.told, packet }));
+        self.reported += 1;
+        self.waiting.push(Reverse(Waiting { number: self.reported, packet }));
     }
 
     /// What of the file has not been taken so far; it begins with the file's first byte, and

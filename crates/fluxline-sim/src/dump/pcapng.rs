@@ -1,7 +1,34 @@
 //! Blocks of a pcapng file, little-endian. Source: draft-ietf-opsawg-pcapng.
 
-use super::{Interface, Packet};
 use crate::Instant;
+
+/// A link, as readers list it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface<'a> {
+    /// Short, and unique in the file.
+    pub name: &'a str,
+    /// What it joins.
+    pub about: &'a str,
+    /// What its packets are, by the numbers of tcpdump.org.
+    pub link_type: u16,
+    /// Its rate.
+    pub bits_per_s: u64,
+}
+
+/// What is put on a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// When its first byte is.
+    pub at: Instant,
+    /// On which link: what [`Dump::interface`] returned.
+    pub interface: u32,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// What cannot be seen in them; empty: nothing.
+    pub comment: String,
+    /// Whether its check sum is wrong.
+    pub is_damaged: bool,
+}
 
 const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;

@@ -128,7 +128,7 @@ impl Host {
         if let Some(stream) = self.posting.crossing.take()
             && let Some(burst) = self.posting.bursts.pop_front()
         {
-            self.stream_fill(stream, &burst);
+            self.stream_fill(stream, &burst.data);
         }
         self.posted_try();
         self.cpu_resume();

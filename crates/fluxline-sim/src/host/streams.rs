@@ -6,7 +6,6 @@
 //! another block needs it, and binding it anew takes the claim time, least recently used first.
 
 use super::bridge::Owner;
-use super::combining::Burst;
 use super::config::{self, Posting};
 use super::{Host, Step};
 use crate::sci::{Command, NodeId};
@@ -121,9 +120,9 @@ impl Host {
     }
 
     /// The bytes have crossed the bus; a full stream is sent.
-    pub(super) fn stream_fill(&mut self, stream: usize, burst: &Burst) {
+    pub(super) fn stream_fill(&mut self, stream: usize, data: &[u8]) {
         let one = &mut self.streams.list[stream];
-        one.data.extend_from_slice(&burst.data);
+        one.data.extend_from_slice(data);
         one.touched = self.now;
         let end = one.offset + one.data.len() as u64;
         if end.is_multiple_of(self.streams.block_bytes) {

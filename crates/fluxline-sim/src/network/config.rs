@@ -1,45 +1,8 @@
 //! What a network is made of.
 
-use super::topology::Topology;
+use super::error::NetworkError;
+use super::topology::{Dateline, Dimension, Topology, Ways, Wrap};
 use crate::Clock;
-
-/// Whether the last router of a dimension is joined to the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrap {
-    /// Joined: a ring, a torus.
-    Ring,
-    /// Not joined: a mesh.
-    Line,
-}
-
-/// Links of a dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ways {
-    /// Up and down.
-    Both,
-    /// Up only, as in SCI's rings.
-    Up,
-}
-
-/// One dimension of the grid of routers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dimension {
-    /// Routers along it, 2 to 65535.
-    pub routers: u32,
-    /// Whether it closes.
-    pub wrap: Wrap,
-    /// Which links it has.
-    pub ways: Ways,
-}
-
-/// Whether packets that cross the end of a ring have channels of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dateline {
-    /// They have, which needs two channels: no deadlock.
-    Kept,
-    /// They have not: rings can deadlock, which a run names.
-    Ignored,
-}
 
 /// How the place of a packet that leaves a buffer comes back to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,11 +50,6 @@ pub struct NetworkConfig {
     /// Packets that wait at a node before it refuses messages of an open loop.
     pub source_packets: u32,
 }
-
-/// A configuration that cannot work, or a run that went wrong, in one sentence.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("network: {0}")]
-pub struct NetworkError(pub(crate) String);
 
 impl NetworkConfig {
     /// A torus (or ring) of `sides`, both ways, 16 bytes a nanosecond, two channels with two

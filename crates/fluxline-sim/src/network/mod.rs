@@ -16,13 +16,16 @@ pub mod topology;
 
 mod audit;
 mod credit;
+mod error;
 mod motion;
 mod state;
 mod tap;
 
-pub use config::{CreditUnit, Dateline, Dimension, NetworkConfig, NetworkError, Ways, Wrap};
+pub use config::{CreditUnit, NetworkConfig};
 pub use deadlock::Deadlock;
+pub use error::NetworkError;
 pub use loaded::Loaded;
+pub use topology::{Dateline, Dimension, Ways, Wrap};
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! Rings, meshes and tori: which router is next to which, and which way a packet goes.
 
-use super::config::{Dateline, Dimension, NetworkError, Ways, Wrap};
+use super::error::NetworkError;
 
 /// No router there: the edge of a mesh.
 pub const NONE: u32 = u32::MAX;
@@ -8,6 +8,44 @@ pub const NONE: u32 = u32::MAX;
 pub const DIMENSIONS_MAX: usize = 6;
 /// Routers at most. Assumed: numbers of links and channels stay below 2^32.
 const ROUTERS_MAX: u64 = 1 << 20;
+
+/// Whether the last router of a dimension is joined to the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrap {
+    /// Joined: a ring, a torus.
+    Ring,
+    /// Not joined: a mesh.
+    Line,
+}
+
+/// Links of a dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    /// Up and down.
+    Both,
+    /// Up only, as in SCI's rings.
+    Up,
+}
+
+/// One dimension of the grid of routers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// Routers along it, 2 to 65535.
+    pub routers: u32,
+    /// Whether it closes.
+    pub wrap: Wrap,
+    /// Which links it has.
+    pub ways: Ways,
+}
+
+/// Whether packets that cross the end of a ring have channels of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dateline {
+    /// They have, which needs two channels: no deadlock.
+    Kept,
+    /// They have not: rings can deadlock, which a run names.
+    Ignored,
+}
 
 /// A way out of a router, and which half of its channels a packet may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! A fact that a model misses is shown as missed. A constant that was chosen from a fact makes that
 //! fact *calibrated*: that it holds proves nothing, and the fact says so.
 
+mod figure;
 pub mod pair;
 pub mod scinet;
 #[cfg(test)]
@@ -14,148 +15,7 @@ pub mod wire;
 
 use pair::BadStand;
 
-/// Largest deviation of a number that counts as held.
-pub const TOLERANCE: f64 = 0.10;
-
-/// An axis of a figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Axis {
-    /// What is on it.
-    pub label: &'static str,
-    /// In which unit.
-    pub unit: &'static str,
-    /// Whether it is logarithmic.
-    pub log: bool,
-}
-
-/// A line of a figure.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
-    /// What it is of.
-    pub name: String,
-    /// (x, y), by x.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// What kind of statement a fact is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A number: held within [`TOLERANCE`] of the paper's range.
-    Number,
-    /// The shape of a curve: held or not, as the fact's text says.
-    Shape,
-}
-
-/// Something the paper says, and what the model says to it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fact {
-    /// What is stated, with its unit.
-    pub text: &'static str,
-    /// The paper's number: least and most.
-    pub paper: (f64, f64),
-    /// The model's number.
-    pub model: f64,
-    /// How far the model is outside the paper's range, as a fraction of the nearer end.
-    pub deviation: f64,
-    /// What kind of statement it is.
-    pub kind: Kind,
-    /// Whether the model does the same.
-    pub holds: bool,
-    /// Whether a constant was chosen from it.
-    pub calibrated: bool,
-    /// Where on the figure's horizontal axis the paper's number stands, in the vertical axis's
-    /// unit; `None`: it is not a point of the figure.
-    pub x: Option<f64>,
-}
-
-/// A published figure, from the model.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// A short name: `scinet-7`.
-    pub id: &'static str,
-    /// What it shows.
-    pub title: &'static str,
-    /// The horizontal axis.
-    pub x: Axis,
-    /// The vertical axis.
-    pub y: Axis,
-    /// Its lines.
-    pub curves: Vec<Curve>,
-    /// What the paper says about it.
-    pub facts: Vec<Fact>,
-}
-
-impl Fact {
-    /// A number.
-    #[must_use]
-    pub fn number(text: &'static str, paper: (f64, f64), model: f64) -> Fact {
-        let deviation = deviation(paper, model);
-        let holds = deviation.abs() <= TOLERANCE;
-        let kind = Kind::Number;
-        Fact { text, paper, model, deviation, kind, holds, calibrated: false, x: None }
-    }
-
-    /// A shape: the text says what number decides, `paper` between which ends it must lie.
-    #[must_use]
-    pub fn shape(text: &'static str, paper: (f64, f64), model: f64) -> Fact {
-        let holds = (paper.0..=paper.1).contains(&model);
-        let deviation = deviation(paper, model);
-        let kind = Kind::Shape;
-        Fact { text, paper, model, deviation, kind, holds, calibrated: false, x: None }
-    }
-
-    /// The same, as one that a constant was chosen from.
-    #[must_use]
-    pub fn calibrated(self) -> Fact {
-        Fact { calibrated: true, ..self }
-    }
-
-    /// The same, as a number that is a point of the figure.
-    #[must_use]
-    pub fn at(self, x: u32) -> Fact {
-        Fact { x: Some(f64::from(x)), ..self }
-    }
-}
-
-/// How far `model` is outside a range, as a fraction of the nearer end; inside: 0.
-fn deviation(paper: (f64, f64), model: f64) -> f64 {
-    let near = model.clamp(paper.0, paper.1);
-    if near == 0.0 { model } else { (model - near) / near }
-}
-
-impl Curve {
-    /// The value at `x`; 0 where the curve has no such point.
-    #[must_use]
-    pub fn at(&self, x: u32) -> f64 {
-        let found = self.points.iter().find(|point| point.0 == f64::from(x));
-        found.map_or(0.0, |point| point.1)
-    }
-
-    /// The largest value.
-    #[must_use]
-    pub fn most(&self) -> f64 {
-        self.points.iter().map(|point| point.1).fold(0.0, f64::max)
-    }
-
-    /// The first x whose value is at least `part` of the largest.
-    #[must_use]
-    pub fn first_at(&self, part: f64) -> f64 {
-        let enough = part * self.most();
-        self.points.iter().find(|point| point.1 >= enough).map_or(0.0, |point| point.0)
-    }
-}
-
-impl Figure {
-    /// The paper's numbers that are points of the figure, by x; both ends of a range.
-    #[must_use]
-    pub fn published(&self) -> Vec<(f64, f64)> {
-        let of = |fact: &Fact| fact.x.map(|x| [(x, fact.paper.0), (x, fact.paper.1)]);
-        let mut points: Vec<(f64, f64)> = self.facts.iter().filter_map(of).flatten().collect();
-        points.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
-        points.dedup();
-        points
-    }
-}
+pub use figure::{Axis, Curve, Fact, Figure, Kind, TOLERANCE};
 
 /// All figures, in the order of the papers.
 ///
@@ -166,19 +26,4 @@ pub fn all() -> Result<Vec<Figure>, BadStand> {
     figures.extend(scinet::stand_b::figures()?);
     figures.extend(trams::figures()?);
     Ok(figures)
-}
-
-/// Block sizes on a logarithmic axis.
-const fn bytes_axis() -> Axis {
-    Axis { label: "block size", unit: "B", log: true }
-}
-
-/// A throughput.
-const fn rate_axis() -> Axis {
-    Axis { label: "throughput", unit: "MB/s", log: false }
-}
-
-/// A time.
-const fn time_axis(log: bool) -> Axis {
-    Axis { label: "time", unit: "us", log }
 }

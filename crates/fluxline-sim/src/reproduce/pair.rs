@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::wire::{self, Arrival, Link, Wire};
+use super::wire::{self, Arrival, Link, Open, Wire};
 use crate::host::{
     self, Call, Config, Host, Incoming, Out, Outcome, Report, RequestId, Tag, config::BadConfig,
 };
@@ -248,7 +248,7 @@ impl Pair {
             }
             Out::Request { handle, command, offset, data, bytes, .. } => {
                 let packet = packet(command, offset, Status::Normal, data);
-                self.wire.ask(from, packet, (handle, bytes), &mut self.agenda);
+                self.wire.ask(from, packet, Open { handle, bytes }, &mut self.agenda);
             }
             Out::Response { request, status, data } => {
                 let packet = packet(response_of(data.len()), 0, status, data);

@@ -2,10 +2,11 @@
 
 use std::sync::OnceLock;
 
+use super::all;
+use super::figure::{Fact, Figure, Kind};
 use super::pair::Pair;
 use super::scinet::{stand_a, stand_b};
 use super::wire::{FixedLink, Link, link_lc1, link_lc2};
-use super::{Fact, Figure, Kind, all};
 use crate::host::{Call, preset};
 use crate::sci::{self, NodeId};
 use crate::{Duration, Instant};
@@ -95,11 +96,11 @@ fn numbers_that_hold_are_within_the_tolerance_and_curves_are_complete() {
 #[test]
 fn a_deviation_is_the_way_to_the_nearer_end() {
     let off = |paper, model| (Fact::number("", paper, model).deviation * 1000.0).round();
-    assert_eq!(off((2.0, 3.0), 2.5), 0.0);
-    assert_eq!(off((2.0, 3.0), 3.3), 100.0);
-    assert_eq!(off((2.0, 3.0), 1.0), -500.0);
-    assert!(!Fact::number("", (2.0, 3.0), 3.4).holds);
-    assert!(!Fact::shape("", (2.0, 3.0), 3.01).holds);
+    assert_eq!(off(2.0..=3.0, 2.5), 0.0);
+    assert_eq!(off(2.0..=3.0, 3.3), 100.0);
+    assert_eq!(off(2.0..=3.0, 1.0), -500.0);
+    assert!(!Fact::number("", 2.0..=3.0, 3.4).holds);
+    assert!(!Fact::shape("", 2.0..=3.0, 3.01).holds);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Trams (TU Chemnitz, 1999): stores against DMA from user level and through the kernel, on two
 //! Pentium IIs with D310 cards.
 
+use super::figure::{Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use super::pair::{BadStand, Pair};
 use super::wire::link_lc2;
-use super::{Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use crate::Duration;
 use crate::host::{Call, Descriptor, Direction, Level, Notice, Tag, preset};
 use crate::sci::NodeId;
@@ -104,12 +104,12 @@ fn latency() -> Result<Figure, BadStand> {
     let spin = |way| dma_us(way, 4, Notice::Spin);
     let returned = spin(Way::KernelDma)? - spin(Way::UserDma)? - (kernel - user);
     let facts = vec![
-        Fact::number("DMA without data, user level, us", (7.0, 7.0), user).at(4).calibrated(),
-        Fact::number("DMA without data, kernel, us", (11.5, 11.5), kernel).at(4).calibrated(),
-        Fact::number("the kernel's way back, us", (3.0, 3.0), returned).calibrated(),
+        Fact::number("DMA without data, user level, us", 7.0..=7.0, user).at(4).calibrated(),
+        Fact::number("DMA without data, kernel, us", 11.5..=11.5, kernel).at(4).calibrated(),
+        Fact::number("the kernel's way back, us", 3.0..=3.0, returned).calibrated(),
         Fact::shape(
             "stores over user-level DMA, no data: stores are faster, below 1",
-            (0.0, 1.0),
+            0.0..=1.0,
             curves[0].at(4) / user,
         ),
     ];
@@ -123,12 +123,12 @@ fn bandwidth() -> Result<Figure, BadStand> {
     let curves = WAYS.iter().map(|(way, name)| curve(name, |bytes| rate(*way, bytes)));
     let curves: Vec<Curve> = curves.collect::<Result<_, _>>()?;
     let facts = vec![
-        Fact::number("stores, long messages, MB/s", (82.0, 82.0), curves[0].most())
+        Fact::number("stores, long messages, MB/s", 82.0..=82.0, curves[0].most())
             .at(65_536)
             .calibrated(),
         Fact::shape(
             "kernel over user level at 64 KB: no difference for long messages, 0.98 or more",
-            (0.98, 1.0),
+            0.98..=1.0,
             curves[2].at(65_536) / curves[1].at(65_536),
         ),
     ];
@@ -166,8 +166,8 @@ fn bus() -> Result<Figure, BadStand> {
     let reads = curve("bus-master reads", |bytes| stream_rate(Way::UserDma, bytes))?;
     let gap = stores.at(65_536) - reads.at(65_536);
     let facts = vec![
-        Fact::number("streams of 64 B stores, MB/s", (82.0, 82.0), stores.at(64)).at(64),
-        Fact::number("gap at 64 KB, MB/s", (30.0, 30.0), gap).calibrated(),
+        Fact::number("streams of 64 B stores, MB/s", 82.0..=82.0, stores.at(64)).at(64),
+        Fact::number("gap at 64 KB, MB/s", 30.0..=30.0, gap).calibrated(),
     ];
     let title = "The PCI bus: processor's stores against the card's reads of memory";
     let (x, y, curves) = (bytes_axis(), rate_axis(), vec![stores, reads]);
@@ -203,15 +203,15 @@ fn cpu_left() -> Result<Figure, BadStand> {
     let facts = vec![
         Fact::shape(
             "message from which user-level DMA leaves more time, B: \"surprisingly small\", to 1 KB",
-            (1.0, 1024.0),
+            1.0..=1024.0,
             user_at,
         ),
         Fact::shape(
             "the same through the kernel over user level: later, above 1",
-            (1.0, f64::INFINITY),
+            1.0..=f64::INFINITY,
             kernel_at / user_at,
         ),
-        Fact::number("slow-down by DMA, percent", (15.0, 15.0), slow_down_percent()?).calibrated(),
+        Fact::number("slow-down by DMA, percent", 15.0..=15.0, slow_down_percent()?).calibrated(),
     ];
     let title = "Processor time left over while the message is sent";
     let (x, y) = (bytes_axis(), time_axis(true));

@@ -5,6 +5,8 @@
 
 mod closed;
 
+use std::ops::RangeInclusive;
+
 use crate::sci::{Command, Config, ConfigError, Retry, Topology};
 use closed::{Closed, Plan};
 
@@ -16,7 +18,7 @@ pub struct Row {
     /// What is stated, with its unit.
     pub text: &'static str,
     /// Least and most that was expected.
-    pub expected: (f64, f64),
+    pub expected: RangeInclusive<f64>,
     /// What the model does.
     pub got: f64,
     /// Whether that is as expected.
@@ -24,8 +26,8 @@ pub struct Row {
 }
 
 impl Row {
-    fn new(id: &'static str, text: &'static str, expected: (f64, f64), got: f64) -> Row {
-        let held = (expected.0..=expected.1).contains(&got);
+    fn new(id: &'static str, text: &'static str, expected: RangeInclusive<f64>, got: f64) -> Row {
+        let held = expected.contains(&got);
         Row { id, text, expected, got, held }
     }
 }
@@ -95,11 +97,11 @@ fn saturation() -> Result<Vec<Row>, ConfigError> {
         Row::new(
             "V2",
             "share of the bound, 8 nodes, no flow control",
-            (0.95, 1.01),
+            0.95..=1.01,
             share(8, false)?,
         ),
-        Row::new("V3", "cost of flow control, 4 nodes [%]", (0.0, 10.0), cost(4)?),
-        Row::new("V3", "cost of flow control, 16 nodes [%]", (10.0, 30.0), cost(16)?),
+        Row::new("V3", "cost of flow control, 4 nodes [%]", 0.0..=10.0, cost(4)?),
+        Row::new("V3", "cost of flow control, 16 nodes [%]", 10.0..=30.0, cost(16)?),
     ])
 }
 
@@ -110,7 +112,7 @@ fn fairness() -> Result<Row, ConfigError> {
     let (rates, _) = measure(&wide(4, true), plan)?;
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let most = rates.iter().copied().fold(0.0, f64::max);
-    Ok(Row::new("V4", "least over most, nobody sends to node 0", (0.9, 1.0), least / most))
+    Ok(Row::new("V4", "least over most, nobody sends to node 0", 0.9..=1.0, least / most))
 }
 
 /// Totals that were measured with Dolphin's cards.
@@ -128,12 +130,12 @@ fn cards() -> Result<Vec<Row>, ConfigError> {
     let switched = total(&Config::lc2(2).joined(topology), plan(8, 160))?;
     let most = f64::INFINITY;
     Ok(vec![
-        Row::new("V7", "LC-1, 10 nodes, write64 uniform [MB/s]", (168.3, 205.7), lc1),
-        Row::new("V7", "the same without flow control [MB/s]", (168.3, 205.7), lc1_free),
+        Row::new("V7", "LC-1, 10 nodes, write64 uniform [MB/s]", 168.3..=205.7, lc1),
+        Row::new("V7", "the same without flow control [MB/s]", 168.3..=205.7, lc1_free),
         // The source calls its 187 MB/s a peak and names no traffic: some pattern must reach it.
-        Row::new("V7", "the same, each to the next node [MB/s]", (187.0, most), lc1_next),
-        Row::new("V8", "LC-2, 8 hosts of 80 MB/s, one ring [MB/s]", (270.0, most), ring),
-        Row::new("V8", "LC-2, the same behind a switch [MB/s]", (270.0, most), switched),
+        Row::new("V7", "the same, each to the next node [MB/s]", 187.0..=most, lc1_next),
+        Row::new("V8", "LC-2, 8 hosts of 80 MB/s, one ring [MB/s]", 270.0..=most, ring),
+        Row::new("V8", "LC-2, the same behind a switch [MB/s]", 270.0..=most, switched),
     ])
 }
 
@@ -152,7 +154,7 @@ fn knee() -> Result<Row, ConfigError> {
             best = (power, busy);
         }
     }
-    Ok(Row::new("V9", "link traffic at the knee, 8 nodes [%]", (60.0, 70.0), 100.0 * best.1))
+    Ok(Row::new("V9", "link traffic at the knee, 8 nodes [%]", 60.0..=70.0, 100.0 * best.1))
 }
 
 #[cfg(test)]
@@ -164,7 +166,7 @@ mod tests {
     fn the_rows_are_what_they_were() {
         let rows = all().expect("presets");
         for row in &rows {
-            let (least, most) = row.expected;
+            let (least, most) = (*row.expected.start(), *row.expected.end());
             println!("{} {}: {:.3} of {least}..{most}, {}", row.id, row.text, row.got, row.held);
         }
         let got =

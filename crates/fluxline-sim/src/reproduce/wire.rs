@@ -50,9 +50,9 @@ pub(super) enum Arrival {
 
 /// A request that is not over: the sender's handle, and the bytes of a selected read.
 #[derive(Clone, Copy, Debug)]
-struct Open {
-    handle: u64,
-    bytes: u32,
+pub(super) struct Open {
+    pub(super) handle: u64,
+    pub(super) bytes: u32,
 }
 
 /// A packet, and who asked when it is a request.
@@ -132,10 +132,10 @@ impl Wire {
         &mut self,
         from: usize,
         packet: Packet,
-        (handle, bytes): (u64, u32),
+        open: Open,
         agenda: &mut Agenda<A>,
     ) {
-        self.waiting[from][0].push_back((packet, Some(Open { handle, bytes })));
+        self.waiting[from][0].push_back((packet, Some(open)));
         self.go(from, agenda);
     }
 

@@ -9,7 +9,7 @@ mod page;
 mod run;
 mod sci;
 
-use fluxline_toml::{Places, Source};
+use fluxline_toml::{Places, TomlText};
 use serde::{Deserialize, Serialize};
 
 pub use check::Refused;
@@ -205,7 +205,7 @@ impl Scenario {
     /// # Errors
     /// One sentence that names the line, or the key, and what to write.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, Refused> {
-        let source = Source { file: name, text };
+        let source = TomlText { file: name, text };
         let scenario: Scenario =
             toml::from_str(text).map_err(|error| Refused::from(&source.toml_error(&error)))?;
         scenario.check().map_err(|Refused(problem)| {

@@ -119,7 +119,7 @@ impl Scenario {
     pub fn saturation(&self) -> Result<Saturated, Refused> {
         let light = self.measure(LIGHT_LOAD)?.outcome;
         let criterion = Criterion::usual(LATENCY_FACTOR, light.latency_ns.mean);
-        let found = saturation((LIGHT_LOAD, 1.0), RESOLUTION, criterion, |load| {
+        let found = saturation(LIGHT_LOAD..=1.0, RESOLUTION, criterion, |load| {
             self.measure(load).map(|measured| measured.outcome)
         })?;
         Ok(Saturated { followed: found.followed, not_followed: found.saturated })

@@ -27,6 +27,35 @@ pub enum Topology {
     },
 }
 
+impl Topology {
+    /// Nodes, a switch included.
+    #[must_use]
+    pub(super) fn nodes(&self) -> u64 {
+        match self {
+            Topology::Ring { nodes } => u64::from(*nodes),
+            Topology::Torus { sizes } => sizes.iter().map(|&size| u64::from(size)).product(),
+            Topology::Switch { ports, per_ringlet } => {
+                u64::from(*ports) * u64::from(*per_ringlet) + 1
+            }
+        }
+    }
+
+    /// Ring ports of a node, as a range of numbers.
+    pub(super) fn ports_of(&self, node: u32) -> std::ops::Range<u32> {
+        match self {
+            Topology::Ring { .. } => node..node + 1,
+            Topology::Torus { sizes } => {
+                let dimensions = sizes.len() as u32;
+                node * dimensions..(node + 1) * dimensions
+            }
+            Topology::Switch { ports, per_ringlet } if node == ports * per_ringlet => {
+                node..node + ports
+            }
+            Topology::Switch { .. } => node..node + 1,
+        }
+    }
+}
+
 /// How a producer goes on after a busy echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
@@ -116,7 +145,7 @@ impl Config {
         if sizes.is_empty() || sizes.iter().any(|&size| size < 2) {
             return fail(format!("{what} needs at least 2 nodes, not {sizes:?}"));
         }
-        let nodes = super::route::nodes(&self.topology);
+        let nodes = self.topology.nodes();
         if nodes > u64::from(RESERVED_IDS) {
             return fail(format!("{nodes} nodes are more than the 65520 addresses allow"));
         }

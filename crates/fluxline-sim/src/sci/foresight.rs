@@ -14,13 +14,13 @@ impl Rings {
         if idle != port.own_idle {
             port.own_idle = idle;
             let before = port.own_end + 1;
-            self.tell(at, before, idle, now);
+            self.report(at, before, idle, now);
         }
     }
 
     /// Says what is now known of the idles before the packet that goes out at `before`, all of them
     /// in ticks after `now` and not yet seen by anybody, to all whom it concerns.
-    pub(super) fn tell(&mut self, at: u32, before: u64, run: Go, now: u64) {
+    pub(super) fn report(&mut self, at: u32, before: u64, run: Go, now: u64) {
         let port = &self.ports[at as usize];
         if port.cut || !self.flow_control {
             return;

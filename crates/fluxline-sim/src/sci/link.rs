@@ -7,7 +7,7 @@
 //! network.take_request(node, agenda)          frees the slot in the receive queue
 //! ```
 
-use super::{NodeId, Packet, Passage};
+use super::{NodeId, Packet};
 use crate::model;
 
 /// A node by its place in the configuration.
@@ -64,7 +64,22 @@ pub enum Loss {
     NoPlace,
 }
 
-/// What the network tells.
+/// A clock strobe at a node that it passes, or at its sender when it has come round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Who sent it.
+    pub source: NodeId,
+    /// What it carries: the offset of its packet.
+    pub number: u64,
+    /// When its first symbol came here \[symbols since the start\].
+    pub arrived: u64,
+    /// How long it waited at its sender from when it could have started first \[symbols\].
+    pub delayed: u64,
+    /// How long it waited in bypass FIFOs before it came here \[symbols\].
+    pub waited: u64,
+}
+
+/// Something that happened in the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// A packet stands in the receive queue of `node`: [`take_request`] or [`take_response`].

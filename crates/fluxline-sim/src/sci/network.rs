@@ -10,9 +10,10 @@ use super::port::{NOBODY, Port};
 use super::ring::Rings;
 use super::route::{self, Routes};
 use super::tap::Tap;
+use super::ticks::Ticks;
 use super::{Command, Counters, NodeId, Packet};
+use crate::Agenda;
 use crate::dump::Dump;
-use crate::{Agenda, Clock, Instant};
 
 /// All ringlets and their nodes.
 #[derive(Debug)]
@@ -25,36 +26,6 @@ pub struct Network {
     pub(super) reports: VecDeque<Report>,
     ticks: Ticks,
     next_id: u64,
-}
-
-/// Ticks of a clock as moments, without a division where a tick is a whole number of picoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ticks {
-    clock: Clock,
-    whole_ps: Option<u64>,
-}
-
-impl Ticks {
-    fn new(clock: Clock) -> Ticks {
-        let ps_per_s = 1_000_000_000_000_u64;
-        let whole = ps_per_s.is_multiple_of(clock.hertz());
-        Ticks { clock, whole_ps: whole.then(|| ps_per_s / clock.hertz()) }
-    }
-
-    pub fn at(self, tick: u64) -> Instant {
-        match self.whole_ps {
-            Some(ps) => Instant::from_ps(tick * ps),
-            None => self.clock.at(tick),
-        }
-    }
-
-    /// The tick that is running at `now`.
-    fn running(self, now: Instant) -> u64 {
-        match self.whole_ps {
-            Some(ps) => now.as_ps() / ps,
-            None => self.clock.tick_from(Instant::from_ps(now.as_ps() + 1)) - 1,
-        }
-    }
 }
 
 /// What is left of a send at its end.
@@ -366,7 +337,7 @@ impl Network {
     /// Ring ports of a node.
     #[must_use]
     pub fn ports_of(&self, node: NodeIndex) -> std::ops::Range<u32> {
-        route::ports_of(&self.config.topology, node)
+        self.config.topology.ports_of(node.0)
     }
 
     /// What was counted at a ring port.
@@ -387,7 +358,8 @@ impl Network {
     /// the link behind it, by the port's number. Costs a copy of each packet's bytes a hop; without
     /// a dump, nothing that can be measured (`docs/simulation/dumps.md`).
     pub fn begin_dump(&mut self, dump: Dump) {
-        self.rings.tap = Some(Box::new(Tap::new(dump, &self.rings, &self.config, self.ticks)));
+        self.rings.tap =
+            Some(Box::new(Tap::new(dump, &self.rings.ports, &self.config, self.ticks)));
     }
 
     /// The dump so far, where there is one.

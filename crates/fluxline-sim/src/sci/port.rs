@@ -7,7 +7,7 @@ use super::ageing::{Ageing, Phase};
 use super::counters::Counters;
 use super::go::{Clears, Go, NEVER};
 use super::lane::{LANES, Lane, Pool, Send};
-use super::strobe::Passage;
+use super::link::Passage;
 
 /// What travels on a link, by the tick at which it reaches the port behind.
 #[derive(Clone, Copy, Debug)]

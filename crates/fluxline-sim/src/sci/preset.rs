@@ -1,9 +1,9 @@
 //! Configurations by name. Each constant has its source, or the mark of a remembered one:
 //! BACKGROUND-H, -M, -L for high, medium, low confidence; DERIVED for arithmetic from the others.
 
+use super::NodeId;
 use super::config::{Bus, Config, Faults, Retry, Topology};
 use super::packet::HEADER_SYMBOLS;
-use super::{NodeId, route};
 use crate::Clock;
 
 /// B-Link of the older cards, 64 bits (BACKGROUND-M) at 50 MHz (J. Merkey's mails): DERIVED.
@@ -92,7 +92,7 @@ impl Config {
         let hertz = self.clock.hertz();
         let bytes_per_second = if hertz >= 333_000_000 { B_LINK_80_MHZ } else { B_LINK_50_MHZ };
         let delay = u64::from(symbols(hertz, TURN_NS));
-        let addresses = plain_addresses(route::nodes(&topology).min(1 << 16) as u32);
+        let addresses = plain_addresses(topology.nodes().min(1 << 16) as u32);
         Config { topology, addresses, bus: Some(Bus { bytes_per_second, delay }), ..self }
     }
 

@@ -79,6 +79,15 @@ enum Mode {
     Recover,
 }
 
+/// The work of a parser on one packet.
+#[derive(Clone, Copy)]
+enum Stripping {
+    /// It lets the packet pass.
+    Passes,
+    /// It takes the packet off, and puts an echo in its place, if one goes back.
+    TakesOff { echo: Option<Carried> },
+}
+
 struct Station {
     link: VecDeque<Symbol>,
     mode: Mode,
@@ -88,8 +97,8 @@ struct Station {
     save: (bool, bool),
     save_toggle: bool,
     last_out: Symbol,
-    /// What the parser is taking off.
-    stripping: Option<Option<Carried>>,
+    /// The work of the parser on the packet that comes in.
+    stripping: Stripping,
     sends: Vec<Waiting>,
     window_at: [u64; 5],
     /// Of low sends, of high sends.
@@ -132,7 +141,7 @@ impl Reference {
             save: (false, false),
             save_toggle: false,
             last_out: GO,
-            stripping: None,
+            stripping: Stripping::Passes,
             sends: Vec::new(),
             window_at: [0; 5],
             last_response: [true; 2],
@@ -224,20 +233,20 @@ impl Reference {
                         self.strobes.push((self.tick, node, packet.id, waits));
                     }
                     self.stations[node].stripping = if packet.target == node {
-                        Some(self.head(node, packet))
+                        Stripping::TakesOff { echo: self.head(node, packet) }
                     } else if node == 0 && packet.old {
-                        Some(stale(packet))
+                        Stripping::TakesOff { echo: stale(packet) }
                     } else {
                         packet.old |= node == 0;
-                        None
+                        Stripping::Passes
                     };
                 }
                 let symbol = match self.stations[node].stripping {
-                    None => Symbol::Packet { packet, index },
-                    Some(Some(echo)) if index + 4 >= packet.length => {
+                    Stripping::Passes => Symbol::Packet { packet, index },
+                    Stripping::TakesOff { echo: Some(echo) } if index + 4 >= packet.length => {
                         Symbol::Packet { packet: echo, index: index + 4 - packet.length }
                     }
-                    Some(_) => made,
+                    Stripping::TakesOff { .. } => made,
                 };
                 (symbol, false)
             }

@@ -219,7 +219,7 @@ impl Rings {
         port.free_at = out + symbols;
         self.put(at, tick, out, handle);
         if ended != known {
-            self.tell(at, out, ended, tick);
+            self.report(at, out, ended, tick);
         }
         self.settle_own_idle(at, tick);
     }
@@ -349,7 +349,7 @@ impl Rings {
         }
         self.put(at, tick, tick, flight);
         if known.until(tick) != known {
-            self.tell(at, tick, known.until(tick), tick);
+            self.report(at, tick, known.until(tick), tick);
         }
         if is_event {
             self.schedule(tick + symbols, handle, Kind::Ended);

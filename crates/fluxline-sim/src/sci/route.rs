@@ -2,7 +2,6 @@
 
 use super::config::{Config, Topology};
 use super::go::NEVER;
-use super::link::NodeIndex;
 use super::port::{NOBODY, Port};
 use super::ring::Ringlet;
 
@@ -133,28 +132,4 @@ fn torus_rings(sizes: &[u32]) -> Vec<Vec<(u32, u32)>> {
         stride *= size;
     }
     rings
-}
-
-/// Nodes of a topology.
-pub(super) fn nodes(topology: &Topology) -> u64 {
-    match topology {
-        Topology::Ring { nodes } => u64::from(*nodes),
-        Topology::Torus { sizes } => sizes.iter().map(|&size| u64::from(size)).product(),
-        Topology::Switch { ports, per_ringlet } => u64::from(*ports) * u64::from(*per_ringlet) + 1,
-    }
-}
-
-/// Ports of a node, as a range of numbers.
-pub(super) fn ports_of(topology: &Topology, node: NodeIndex) -> std::ops::Range<u32> {
-    match topology {
-        Topology::Ring { .. } => node.0..node.0 + 1,
-        Topology::Torus { sizes } => {
-            let dimensions = sizes.len() as u32;
-            node.0 * dimensions..(node.0 + 1) * dimensions
-        }
-        Topology::Switch { ports, per_ringlet } if node.0 == ports * per_ringlet => {
-            node.0..node.0 + ports
-        }
-        Topology::Switch { .. } => node.0..node.0 + 1,
-    }
 }

@@ -5,26 +5,10 @@
 //! it may take that into account, or not. The standard lets nodes note when a strobe came and when
 //! it left (BACKGROUND-M); that the sum travels in the strobe itself is assumed.
 
-use super::NodeId;
-use super::link::{Kind, NodeIndex, Report};
+use super::link::{Kind, NodeIndex, Passage, Report};
 use super::network::Network;
 use super::port::Flight;
 use super::ring::Rings;
-
-/// A clock strobe at a node that it passes, or at its sender when it has come round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
-    /// Who sent it.
-    pub source: NodeId,
-    /// What it carries: the offset of its packet.
-    pub number: u64,
-    /// When its first symbol came here \[symbols since the start\].
-    pub arrived: u64,
-    /// How long it waited at its sender from when it could have started first \[symbols\].
-    pub delayed: u64,
-    /// How long it waited in bypass FIFOs before it came here \[symbols\].
-    pub waited: u64,
-}
 
 impl Rings {
     /// A strobe's head comes to a port: it is told of when all of it is in, if its CRC is right.

@@ -8,10 +8,10 @@ use std::fmt::Write;
 
 use super::ageing::Phase;
 use super::lane::{self, Send};
-use super::network::Ticks;
-use super::port::{Echo, Flight};
+use super::port::{Echo, Flight, Port};
+use super::ticks::Ticks;
 use super::wire::{self, Crc, EchoHead, Flow};
-use super::{Config, NodeId, Packet, ring::Rings};
+use super::{Config, NodeId, Packet};
 use crate::dump::{self, Dump, Interface, LINK_TYPE_SCI};
 
 /// What listens to the links.
@@ -51,10 +51,10 @@ pub(super) struct Put {
 
 impl Tap {
     /// One interface for each ring port: the link behind it, by the port's number.
-    pub fn new(mut dump: Dump, rings: &Rings, config: &Config, ticks: Ticks) -> Tap {
+    pub fn new(mut dump: Dump, ports: &[Port], config: &Config, ticks: Ticks) -> Tap {
         let address = |node: u32| config.addresses[node as usize];
-        for port in &rings.ports {
-            let (from, to) = (port.node, rings.ports[port.downstream as usize].node);
+        for port in ports {
+            let (from, to) = (port.node, ports[port.downstream as usize].node);
             let name = format!("ringlet{}:{from}-{to}", port.ring);
             let about = format!(
                 "ringlet {}, link from node {from} (address {:#06x}) to node {to} ({:#06x})",
@@ -66,7 +66,7 @@ impl Tap {
             let (name, about, link_type) = (&name, &about, LINK_TYPE_SCI);
             dump.interface(&Interface { name, about, link_type, bits_per_s });
         }
-        let addresses = rings.ports.iter().map(|port| address(port.node)).collect();
+        let addresses = ports.iter().map(|port| address(port.node)).collect();
         Tap { dump, ticks, addresses, images: Vec::new() }
     }
 

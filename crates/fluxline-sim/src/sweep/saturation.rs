@@ -1,5 +1,7 @@
 //! The load at which a model no longer follows.
 
+use std::ops::RangeInclusive;
+
 use super::Outcome;
 
 /// When a point counts as saturated: one of the two is enough.
@@ -44,11 +46,12 @@ pub struct Saturation {
 /// # Errors
 /// The first that `measure` returns.
 pub fn saturation<E>(
-    (low, high): (f64, f64),
+    loads: RangeInclusive<f64>,
     resolution: f64,
     criterion: Criterion,
     mut measure: impl FnMut(f64) -> Result<Outcome, E>,
 ) -> Result<Saturation, E> {
+    let (low, high) = loads.into_inner();
     let mut found = Saturation { followed: low, saturated: high, points: Vec::new() };
     let first = measure(high)?;
     let is_followed = !criterion.is_met(&first);

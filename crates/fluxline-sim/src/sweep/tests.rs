@@ -171,7 +171,7 @@ impl Experiment for Server {
 #[test]
 fn bisection_finds_the_load_that_a_server_can_serve_whatever_the_model() {
     let mut measured = 0;
-    let found = saturation((0.1, 2.0), 0.01, Criterion::usual(5.0, 1000.0), |load| {
+    let found = saturation(0.1..=2.0, 0.01, Criterion::usual(5.0, 1000.0), |load| {
         measured += 1;
         let interval = Duration::from_ps((1e6 / load) as u64);
         let observer = Observer::new(1, Detail::Full);

@@ -79,7 +79,7 @@ pub fn open(settings: &Settings, name: &str, ip: IpAddr) -> RoceNode {
 pub fn wait<T>(node: &mut RoceNode, wanted: impl Fn(&Completion) -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = node.told().as_ref().and_then(&wanted) {
+        if let Some(found) = node.next_completion().as_ref().and_then(&wanted) {
             return found;
         }
         assert!(began.elapsed() < Duration::from_secs(10), "the other end is silent");

@@ -22,7 +22,7 @@ pub fn ask(settings: &Settings) {
     // The other end's first put and the import come in either order.
     let (mut imported, mut began) = (false, false);
     while !(imported && began) {
-        match node.told() {
+        match node.next_completion() {
             Some(Completion::Imported { status, .. }) => imported = status.is_done(),
             Some(Completion::Notified { .. }) => began = true,
             Some(Completion::Broken { status, .. }) => panic!("broken: {status}"),
@@ -71,7 +71,7 @@ fn put(node: &mut RoceNode, (endpoint, remote): (EndpointId, RemoteId), bytes: &
 fn notified(node: &mut RoceNode) -> Option<u32> {
     let began = Instant::now();
     loop {
-        match node.told() {
+        match node.next_completion() {
             Some(Completion::Notified { value, .. }) => return Some(value),
             Some(Completion::Broken { .. }) => return None,
             _ => {}

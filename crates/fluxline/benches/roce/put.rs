@@ -44,7 +44,7 @@ pub fn send(settings: &Settings) {
             Err(_) => break,
         }
         sent = payload_sent(&mut node, endpoint).unwrap_or(sent);
-        if matches!(node.told(), Some(Completion::Broken { .. })) {
+        if matches!(node.next_completion(), Some(Completion::Broken { .. })) {
             break;
         }
     }
@@ -78,7 +78,7 @@ pub fn receive(settings: &Settings) {
         counters.map(|of| (of.payload_placed, of.frames_lost, of.frames_received))
     };
     while counted(&mut node).is_some_and(|(placed, ..)| placed == 0) {
-        node.told();
+        node.next_completion();
     }
     let naps = settings.get::<u64>("nap") > 0;
     run_for(&mut node, WARM_UP, naps);
@@ -97,7 +97,7 @@ fn run_for(node: &mut RoceNode, time: Duration, naps: bool) {
     let began = Instant::now();
     while began.elapsed() < time {
         for _ in 0..LOOKS {
-            match node.told() {
+            match node.next_completion() {
                 Some(Completion::Broken { status, .. }) => panic!("broken: {status}"),
                 Some(_) => {}
                 None if naps => node.wait(Duration::from_millis(5)).expect("a working socket"),

@@ -85,9 +85,9 @@ impl End {
     pub fn start(mut command: Command) -> End {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let out = BufReader::new(child.stdout.take().expect("piped"));
-        let (tell, lines) = channel();
+        let (lines_out, lines) = channel();
         std::thread::spawn(move || {
-            out.lines().map_while(Result::ok).try_for_each(|line| tell.send(line))
+            out.lines().map_while(Result::ok).try_for_each(|line| lines_out.send(line))
         });
         End { child, lines }
     }

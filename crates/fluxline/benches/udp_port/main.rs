@@ -148,13 +148,13 @@ fn by_bare(program: &Path, size: usize, kind: Kind, cores: (usize, usize)) -> Ar
 }
 
 fn by_port(size: usize, kind: Kind, cores: (usize, usize)) -> Arrived {
-    let (tell, told) = mpsc::channel();
+    let (send_address, address) = mpsc::channel();
     let done = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         let arrived = scope.spawn(move || {
             pin_current_thread(cores.1).expect("the receiver's core");
             let mut port = open(kind);
-            tell.send(port.local_address()).expect("the sender waits");
+            send_address.send(port.local_address()).expect("the sender waits");
             let arrived = receive(&mut port);
             done.store(true, Ordering::Relaxed);
             arrived
@@ -162,7 +162,7 @@ fn by_port(size: usize, kind: Kind, cores: (usize, usize)) -> Arrived {
         // A thread of its own: who is pinned cannot start threads on other cores.
         scope.spawn(move || {
             pin_current_thread(cores.0).expect("the sender's core");
-            let to = told.recv().expect("the receiver's address");
+            let to = address.recv().expect("the receiver's address");
             let mut port = open(kind);
             let mut number = 0_u64;
             while !done.load(Ordering::Relaxed) {

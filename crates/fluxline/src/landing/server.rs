@@ -307,7 +307,7 @@ impl RingServer {
         }
     }
 
-    fn tell(&mut self, event: RingEvent) {
+    fn report(&mut self, event: RingEvent) {
         if self.events.len() >= EVENTS_MAX {
             self.events.pop_front();
         }
@@ -355,7 +355,7 @@ impl RingServer {
             return;
         };
         self.counters.producers_gone += u64::from(!how.is_orderly());
-        self.tell(RingEvent::Left { producer: producer.name.clone(), how });
+        self.report(RingEvent::Left { producer: producer.name.clone(), how });
         let Producer { name, records_before, .. } = producer;
         self.state = State::Closed(Some(Box::new(Gone { name, how, records_before, counters })));
     }
@@ -366,7 +366,7 @@ impl RingServer {
         let Some(gone) = gone.take() else { return };
         let Gone { name: producer, how, records_before, counters } = *gone;
         let records = self.keeper.records() - records_before;
-        self.tell(RingEvent::Read(Box::new(ReadUp { producer, how, records, counters })));
+        self.report(RingEvent::Read(Box::new(ReadUp { producer, how, records, counters })));
     }
 
     /// Ends the producer's connection.
@@ -401,7 +401,7 @@ impl RingServer {
         };
         let Stranger { name, reliability, .. } = self.strangers.swap_remove(place);
         self.counters.producers += 1;
-        self.tell(RingEvent::Joined { producer: name.clone() });
+        self.report(RingEvent::Joined { producer: name.clone() });
         self.state = State::Used(Producer {
             endpoint,
             name,
@@ -437,7 +437,7 @@ impl RingServer {
             let endpoint = self.strangers.swap_remove(place).endpoint;
             self.counters.strangers += 1;
             let address = node.peer_address(endpoint);
-            self.tell(RingEvent::Stranger { address });
+            self.report(RingEvent::Stranger { address });
             // An error says that it is over already.
             let _ = node.disconnect(endpoint);
         }

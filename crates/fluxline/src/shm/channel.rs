@@ -29,12 +29,12 @@ pub(super) struct Corrupt;
 
 /// Where a channel is.
 #[derive(Clone, Debug)]
-struct Place {
+struct RingMemory {
     map: Arc<SharedMap>,
     start: u64,
 }
 
-impl Place {
+impl RingMemory {
     /// Copies between the ring at `position` and memory, in two parts where the ring wraps.
     fn pieces(
         &self,
@@ -60,14 +60,14 @@ impl Place {
 /// The end that writes.
 #[derive(Debug)]
 pub(super) struct Sender {
-    place: Place,
+    place: RingMemory,
     tail: u64,
 }
 
 impl Sender {
     /// The channel at `start`, which is empty.
     pub fn new(map: &Arc<SharedMap>, start: u64) -> Sender {
-        Sender { place: Place { map: Arc::clone(map), start }, tail: 0 }
+        Sender { place: RingMemory { map: Arc::clone(map), start }, tail: 0 }
     }
 
     /// Whether a record of so many bytes has room now.
@@ -96,14 +96,14 @@ impl Sender {
 /// The end that reads.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    place: Place,
+    place: RingMemory,
     head: u64,
 }
 
 impl Receiver {
     /// The channel at `start`, which is empty.
     pub fn new(map: &Arc<SharedMap>, start: u64) -> Receiver {
-        Receiver { place: Place { map: Arc::clone(map), start }, head: 0 }
+        Receiver { place: RingMemory { map: Arc::clone(map), start }, head: 0 }
     }
 
     /// Whether there is a record.

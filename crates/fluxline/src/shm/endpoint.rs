@@ -25,11 +25,11 @@ mod kind {
 }
 
 /// What is told to the program.
-pub(super) type Told = VecDeque<Completion>;
+pub(super) type CompletionQueue = VecDeque<Completion>;
 
 /// What waits for the peer's answers.
 enum Unanswered {
-    Message { tag: u64, told: bool },
+    Message { tag: u64, reported: bool },
     Flush { tag: u64 },
 }
 
@@ -100,16 +100,16 @@ impl Endpoint {
     }
 
     /// Sends a message; its completion comes with the peer's answer.
-    pub fn send(&mut self, bytes: &[u8], tag: u64, told: bool) {
+    pub fn send(&mut self, bytes: &[u8], tag: u64, reported: bool) {
         self.sender.push(kind::MESSAGE, [bytes, &[]]);
-        self.unanswered.push_back(Unanswered::Message { tag, told });
+        self.unanswered.push_back(Unanswered::Message { tag, reported });
         self.peer.ring();
     }
 
     /// Completes when all earlier messages are answered; puts are placed when they are posted.
-    pub fn flush(&mut self, tag: u64, told: &mut Told) {
+    pub fn flush(&mut self, tag: u64, completions: &mut CompletionQueue) {
         self.unanswered.push_back(Unanswered::Flush { tag });
-        self.complete_flushes(told);
+        self.complete_flushes(completions);
     }
 
     /// Later work waits for the messages so far (`is_fenced`).
@@ -127,9 +127,9 @@ impl Endpoint {
         self.unanswered.len()
     }
 
-    fn complete_flushes(&mut self, told: &mut Told) {
+    fn complete_flushes(&mut self, completions: &mut CompletionQueue) {
         while let Some(Unanswered::Flush { tag }) = self.unanswered.front() {
-            told.push_back(self.done(*tag, Operation::Flush, (Status::Done, 0)));
+            completions.push_back(self.done(*tag, Operation::Flush, (Status::Done, 0)));
             self.unanswered.pop_front();
             self.fenced = self.fenced.saturating_sub(1);
         }
@@ -140,10 +140,10 @@ impl Endpoint {
         &mut self,
         now: Moment,
         regions: &Table<OwnRegion>,
-        told: &mut Told,
+        completions: &mut CompletionQueue,
     ) -> Result<(), Status> {
         if !self.open {
-            return self.answered(told);
+            return self.answered(completions);
         }
         // The flag first: what was sent before the peer closed is seen after it.
         let closed = self.slot.phase() != Some(Phase::Open) || self.slot.is_closed(self.other());
@@ -152,7 +152,7 @@ impl Endpoint {
             let Some(kind) = peeked.map_err(|Corrupt| Status::Transport)? else {
                 return if closed { Err(Status::Disconnected) } else { Ok(()) };
             };
-            if !self.take(kind, now, regions, told)? {
+            if !self.take(kind, now, regions, completions)? {
                 return if closed { Err(Status::Disconnected) } else { Ok(()) };
             }
             let bytes = self.record.len();
@@ -170,12 +170,12 @@ impl Endpoint {
             || (!held && self.receiver.has_record())
     }
 
-    fn answered(&mut self, told: &mut Told) -> Result<(), Status> {
+    fn answered(&mut self, completions: &mut CompletionQueue) -> Result<(), Status> {
         match self.slot.phase() {
             Some(Phase::Claimed) => Ok(()),
             Some(Phase::Open) => {
                 self.open = true;
-                told.push_back(self.connected());
+                completions.push_back(self.connected());
                 Ok(())
             }
             _ => Err(Status::NoRoom),
@@ -203,18 +203,22 @@ impl Endpoint {
         kind: u8,
         now: Moment,
         regions: &Table<OwnRegion>,
-        told: &mut Told,
+        completions: &mut CompletionQueue,
     ) -> Result<bool, Status> {
         match kind {
-            kind::NOTICE => self.take_notice(regions, told)?,
-            kind::ANSWER => self.take_answer(told)?,
-            kind::MESSAGE => return Ok(self.take_message(now, regions, told)),
+            kind::NOTICE => self.take_notice(regions, completions)?,
+            kind::ANSWER => self.take_answer(completions)?,
+            kind::MESSAGE => return Ok(self.take_message(now, regions, completions)),
             _ => return Err(Status::Version),
         }
         Ok(true)
     }
 
-    fn take_notice(&mut self, regions: &Table<OwnRegion>, told: &mut Told) -> Result<(), Status> {
+    fn take_notice(
+        &mut self,
+        regions: &Table<OwnRegion>,
+        completions: &mut CompletionQueue,
+    ) -> Result<(), Status> {
         let record: &[u8; 24] = self.record.as_slice().try_into().map_err(|_| Status::Version)?;
         let word = |at: usize| record[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
         let (region, value) = (word(0) as u32, (word(0) >> 32) as u32);
@@ -224,13 +228,13 @@ impl Endpoint {
             // No put leaves its region; a program may make room for so many bytes.
             of.view().place(offset, bytes).map_err(|_| Status::Transport)?;
             let (endpoint, region) = (self.id, RegionId(region));
-            told.push_back(Completion::Notified { endpoint, region, offset, bytes, value });
+            completions.push_back(Completion::Notified { endpoint, region, offset, bytes, value });
         }
         Ok(())
     }
 
-    fn take_answer(&mut self, told: &mut Told) -> Result<(), Status> {
-        let (Some(Unanswered::Message { tag, told: wanted }), [answer]) =
+    fn take_answer(&mut self, completions: &mut CompletionQueue) -> Result<(), Status> {
+        let (Some(Unanswered::Message { tag, reported: wanted }), [answer]) =
             (self.unanswered.pop_front(), &self.record[..])
         else {
             return Err(Status::Version);
@@ -242,13 +246,18 @@ impl Endpoint {
             _ => Status::NoBuffer,
         };
         if wanted || status != Status::Done {
-            told.push_back(self.done(tag, Operation::Send, (status, 0)));
+            completions.push_back(self.done(tag, Operation::Send, (status, 0)));
         }
-        self.complete_flushes(told);
+        self.complete_flushes(completions);
         Ok(())
     }
 
-    fn take_message(&mut self, now: Moment, regions: &Table<OwnRegion>, told: &mut Told) -> bool {
+    fn take_message(
+        &mut self,
+        now: Moment,
+        regions: &Table<OwnRegion>,
+        completions: &mut CompletionQueue,
+    ) -> bool {
         let since = *self.waits_since.get_or_insert(now);
         let Some((tag, into)) = self.receives.pop_front() else {
             if now.since(since) < NO_BUFFER_WAIT {
@@ -267,7 +276,7 @@ impl Endpoint {
             }
             _ => Status::Withdrawn,
         };
-        told.push_back(self.done(tag, Operation::Receive, (status, room as u64)));
+        completions.push_back(self.done(tag, Operation::Receive, (status, room as u64)));
         self.answer(match status {
             Status::Done => 0,
             Status::TooLong => 1,
@@ -291,7 +300,7 @@ impl Endpoint {
     }
 
     /// Ends it: all that waits is flushed, then `status` says why.
-    pub fn end(&mut self, status: Status, told: &mut Told) {
+    pub fn end(&mut self, status: Status, completions: &mut CompletionQueue) {
         let sends = self.unanswered.drain(..).map(|waiting| match waiting {
             Unanswered::Message { tag, .. } => (tag, Operation::Send),
             Unanswered::Flush { tag } => (tag, Operation::Flush),
@@ -299,9 +308,9 @@ impl Endpoint {
         let waiting: Vec<_> =
             sends.chain(self.receives.drain(..).map(|of| (of.0, Operation::Receive))).collect();
         for (tag, operation) in waiting {
-            told.push_back(self.done(tag, operation, (Status::Flushed, 0)));
+            completions.push_back(self.done(tag, operation, (Status::Flushed, 0)));
         }
-        told.push_back(Completion::Broken { endpoint: self.id, status });
+        completions.push_back(Completion::Broken { endpoint: self.id, status });
         match (status, self.end) {
             (Status::PeerGone, End::Owner) => self.slot.close_for_dead(),
             _ => self.slot.close(self.end),

@@ -103,7 +103,7 @@ impl Fabric for Shm {
         let of = self.endpoint(endpoint).map_err(|_| ImportError::NotConnected)?;
         let peer = Name::parse(&of.peer_name).map_err(|_| ImportError::NotConnected)?;
         let max = CAPABILITIES.regions_max;
-        let full = self.imports.next_id().is_none() || self.told.len() >= max as usize;
+        let full = self.imports.next_id().is_none() || self.completions.len() >= max as usize;
         let file = Directory::region(&peer, &name);
         let region = if full { None } else { Some(Imported::open(&self.directory, &file, key)) };
         let (id, status, bytes) = match region.ok_or(ImportError::TooMany { max })? {
@@ -114,7 +114,7 @@ impl Fabric for Shm {
             Err(status) => (self.imports.spend(), status, 0),
         };
         let remote = RemoteId(id.ok_or(ImportError::TooMany { max })?);
-        self.told.push_back(Completion::Imported { remote, status, bytes });
+        self.completions.push_back(Completion::Imported { remote, status, bytes });
         Ok(remote)
     }
 
@@ -130,7 +130,7 @@ impl Fabric for Shm {
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
         let of = self.endpoint(endpoint)?;
         let behind_messages = matches!(work, Work::Send { .. } | Work::Fence | Work::Flush);
-        if self.told.len() >= QUEUE_MAX || (of.is_fenced() && !behind_messages) {
+        if self.completions.len() >= QUEUE_MAX || (of.is_fenced() && !behind_messages) {
             return Err(PostError::Full);
         }
         let (wanted, ended) = match &work {
@@ -156,9 +156,9 @@ impl Fabric for Shm {
             Work::Flush => return self.flush(endpoint, tag),
         };
         match ended {
-            Ok(value) if wanted => self.tell(endpoint, tag, &work, (Status::Done, value)),
+            Ok(value) if wanted => self.report(endpoint, tag, &work, (Status::Done, value)),
             Ok(_) => {}
-            Err(status) => self.tell(endpoint, tag, &work, (status, 0)),
+            Err(status) => self.report(endpoint, tag, &work, (status, 0)),
         }
         Ok(())
     }
@@ -180,12 +180,12 @@ impl Fabric for Shm {
     }
 
     fn poll(&mut self, now: Moment) -> Option<Completion> {
-        if self.told.is_empty() {
+        if self.completions.is_empty() {
             self.accept();
             self.turns(now);
             self.look_at_lives(now);
         }
-        self.told.pop_front()
+        self.completions.pop_front()
     }
 
     fn deadline(&self) -> Option<Moment> {

@@ -36,7 +36,7 @@ pub use directory::{Flaw, NodeEntry, clean, list};
 pub use huge::HugePages;
 
 use directory::Directory;
-use endpoint::{Endpoint, Told};
+use endpoint::{CompletionQueue, Endpoint};
 use node::{Claimer, End, NodeFile, Phase, SLOTS};
 #[cfg(not(loom))]
 pub(crate) use region::private_memory;
@@ -205,7 +205,7 @@ pub struct Shm {
     exported: Vec<(Name, RegionId)>,
     endpoints: Table<Endpoint>,
     imports: Table<Import>,
-    told: Told,
+    completions: CompletionQueue,
     /// The endpoint whose turn is next.
     turn: usize,
     claims_seen: u64,
@@ -240,7 +240,7 @@ impl Shm {
             exported: Vec::new(),
             endpoints: Table::default(),
             imports: Table::default(),
-            told: VecDeque::new(),
+            completions: VecDeque::new(),
             turn: 0,
             claims_seen: 0,
             lives_seen: None,
@@ -311,7 +311,7 @@ impl Shm {
     ///
     /// Errors: [`AccessError::UnknownRegion`].
     pub fn release(&mut self, remote: RemoteId) -> Result<(), AccessError> {
-        self.told.retain(
+        self.completions.retain(
             |what| !matches!(what, Completion::Imported { remote: of, .. } if *of == remote),
         );
         self.imports.remove(remote.0).map(drop).ok_or(AccessError::UnknownRegion)
@@ -343,7 +343,7 @@ impl Shm {
     }
 
     fn is_due(&self) -> bool {
-        !self.told.is_empty()
+        !self.completions.is_empty()
             || self.own.claims() != self.claims_seen
             || self.endpoints.values().any(Endpoint::is_due)
     }
@@ -402,7 +402,7 @@ impl Shm {
             let named = (of.name.to_string(), of.reliability);
             let id = self.add_endpoint(|id| Endpoint::new(id, named, peer, (slot, End::Owner)));
             if let Some(endpoint) = id.and_then(|id| self.endpoints.get(id.0)) {
-                self.told.push_back(endpoint.connected());
+                self.completions.push_back(endpoint.connected());
                 endpoint.peer.ring();
             }
         }
@@ -415,10 +415,10 @@ impl Shm {
             // Whoever ends has another move to its place, whose turn comes with the next poll.
             let Some(id) = self.endpoints.id_at((self.turn + step) % count) else { continue };
             let Some(of) = self.endpoints.get_mut(id) else { continue };
-            if let Err(status) = of.turn(now, &self.regions, &mut self.told) {
+            if let Err(status) = of.turn(now, &self.regions, &mut self.completions) {
                 self.end(id, status);
             }
-            if !self.told.is_empty() {
+            if !self.completions.is_empty() {
                 self.turn = (self.turn + step + 1) % count;
                 return;
             }
@@ -444,10 +444,10 @@ impl Shm {
                 let mut turns_left = TURNS_FOR_DEAD;
                 while turns_left > 0
                     && of.is_due()
-                    && of.turn(now, &self.regions, &mut self.told).is_ok()
+                    && of.turn(now, &self.regions, &mut self.completions).is_ok()
                 {
                     turns_left -= 1;
-                    if self.told.len() >= QUEUE_MAX {
+                    if self.completions.len() >= QUEUE_MAX {
                         return;
                     }
                 }
@@ -476,7 +476,7 @@ impl Shm {
             for import in self.imports.ids().into_iter().filter(ended).collect::<Vec<_>>() {
                 self.imports.remove(import);
             }
-            of.end(status, &mut self.told);
+            of.end(status, &mut self.completions);
         }
     }
 }

@@ -171,7 +171,7 @@ impl NodeFile {
     ///
     /// Errors: the file system is full, or this process has no room for a mapping.
     #[cfg(not(all(test, loom)))]
-    pub fn slot(&self, place: Place) -> std::io::Result<Slot> {
+    pub fn slot(&self, place: SlotState) -> std::io::Result<Slot> {
         let start = HEAD_BYTES + place.number * SLOT_BYTES;
         make_room(&self.file, start, SLOT_BYTES)?;
         let start = libc::off_t::try_from(start).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
@@ -180,7 +180,7 @@ impl NodeFile {
     }
 
     #[cfg(all(test, loom))]
-    pub fn slot(&self, place: Place) -> std::io::Result<Slot> {
+    pub fn slot(&self, place: SlotState) -> std::io::Result<Slot> {
         Ok(Slot { place, map: Arc::clone(&self.slot) })
     }
 
@@ -226,10 +226,10 @@ impl NodeFile {
     }
 
     /// The places of slots in this phase.
-    pub fn places(&self, phase: Phase) -> impl Iterator<Item = Place> + '_ {
+    pub fn places(&self, phase: Phase) -> impl Iterator<Item = SlotState> + '_ {
         (0..SLOTS).filter_map(move |number| {
-            let (found, generation) = Place::state_of(&self.map, number);
-            let place = || Place { head: Arc::clone(&self.map), number, generation };
+            let (found, generation) = SlotState::state_of(&self.map, number);
+            let place = || SlotState { head: Arc::clone(&self.map), number, generation };
             (found == phase).then(place)
         })
     }
@@ -281,13 +281,13 @@ fn remove_dead(directory: &Directory, node: &Name) -> Result<(), ShmError> {
 
 /// One connection's place in a control file: the state of its slot.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct SlotState {
     head: Arc<SharedMap>,
     number: u64,
     generation: u64,
 }
 
-impl Place {
+impl SlotState {
     fn state_of(head: &SharedMap, number: u64) -> (Phase, u64) {
         // SYNC slot-state <- change
         let state = head.word(at::STATES + 8 * number).load(Ordering::Acquire);
@@ -306,7 +306,7 @@ impl Place {
 
     /// The phase, as long as the slot is still this connection's.
     pub fn phase(&self) -> Option<Phase> {
-        let (phase, generation) = Place::state_of(&self.head, self.number);
+        let (phase, generation) = SlotState::state_of(&self.head, self.number);
         (generation == self.generation).then_some(phase)
     }
 
@@ -346,7 +346,7 @@ impl Place {
 /// One connection's slot in a control file.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
-    place: Place,
+    place: SlotState,
     map: Arc<SharedMap>,
 }
 

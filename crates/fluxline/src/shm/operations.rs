@@ -56,7 +56,7 @@ impl Shm {
         }
     }
 
-    pub(super) fn tell(
+    pub(super) fn report(
         &mut self,
         endpoint: EndpointId,
         tag: u64,
@@ -64,7 +64,7 @@ impl Shm {
         how: (Status, u64),
     ) {
         if let Some(of) = self.endpoints.get(endpoint.0) {
-            self.told.push_back(of.done(tag, work.operation(), how));
+            self.completions.push_back(of.done(tag, work.operation(), how));
         }
     }
 
@@ -143,7 +143,7 @@ impl Shm {
         &mut self,
         endpoint: EndpointId,
         tag: u64,
-        (from, told): (&Local<'_>, bool),
+        (from, reported): (&Local<'_>, bool),
     ) -> Result<(), PostError> {
         let copied;
         let bytes: &[u8] = match *from {
@@ -164,7 +164,7 @@ impl Shm {
         if !of.has_room(bytes.len()) || of.unanswered() >= QUEUE_MAX {
             return Err(PostError::Full);
         }
-        of.send(bytes, tag, told);
+        of.send(bytes, tag, reported);
         Ok(())
     }
 }
@@ -178,7 +178,7 @@ impl Shm {
         if of.unanswered() >= QUEUE_MAX {
             return Err(PostError::Full);
         }
-        of.flush(tag, &mut self.told);
+        of.flush(tag, &mut self.completions);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ pub(super) const SLOTS_MAX: u32 = 1024;
 /// with how many there ever were.
 #[derive(Debug)]
 pub(super) struct Table<T> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<TableSlot<T>>,
     /// Slots to be used again.
     free: Vec<u32>,
     /// Slots with a value, in no order.
@@ -15,7 +15,7 @@ pub(super) struct Table<T> {
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct TableSlot<T> {
     /// Of its value, or of its next one.
     id: u32,
     value: Option<T>,
@@ -53,7 +53,7 @@ impl<T> Table<T> {
     pub fn insert(&mut self, value: T) -> Option<u32> {
         let id = self.next_id()?;
         if self.free.pop().is_none() {
-            self.slots.push(Slot { id, value: None, at: 0 });
+            self.slots.push(TableSlot { id, value: None, at: 0 });
         }
         let slot = &mut self.slots[(id % SLOTS_MAX) as usize];
         (slot.value, slot.at) = (Some(value), self.used.len());
@@ -65,7 +65,7 @@ impl<T> Table<T> {
     pub fn spend(&mut self) -> Option<u32> {
         let id = self.next_id()?;
         if self.free.pop().is_none() {
-            self.slots.push(Slot { id, value: None, at: 0 });
+            self.slots.push(TableSlot { id, value: None, at: 0 });
         }
         self.release(id);
         Some(id)

@@ -123,11 +123,11 @@ impl Batch {
             let first = self.room.as_ptr().add(index * self.message_bytes);
             std::slice::from_raw_parts(first, bytes)
         };
-        let mut told = Message::EMPTY;
+        let mut message = Message::EMPTY;
         let control = header.msg_hdr.msg_controllen.min(CONTROL_BYTES);
-        parse_control(&self.controls[index].0[..control], &mut told);
+        parse_control(&self.controls[index].0[..control], &mut message);
         let segment =
-            if told.segment_bytes == 0 { bytes.len() } else { told.segment_bytes as usize };
+            if message.segment_bytes == 0 { bytes.len() } else { message.segment_bytes as usize };
         (bytes, segment.max(1))
     }
 }

@@ -55,7 +55,7 @@ pub struct Driver {
 
 /// Descriptors of a card's rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ring {
+pub struct CardRing {
     /// Descriptors in use.
     pub now: u32,
     /// Descriptors possible.
@@ -117,16 +117,16 @@ pub fn driver(interface: &str) -> io::Result<Driver> {
 }
 
 /// Receive descriptors in use and possible.
-pub fn ring(interface: &str) -> io::Result<Ring> {
+pub fn ring(interface: &str) -> io::Result<CardRing> {
     // Command, four maxima (rx first), four values (rx first).
     let words = ask::<RING_WORDS>(interface, GRINGPARAM)?;
-    Ok(Ring { now: words[5], max: words[1] })
+    Ok(CardRing { now: words[5], max: words[1] })
 }
 
 /// Descriptors to send, in use and possible.
-pub fn transmit_ring(interface: &str) -> io::Result<Ring> {
+pub fn transmit_ring(interface: &str) -> io::Result<CardRing> {
     let words = ask::<RING_WORDS>(interface, GRINGPARAM)?;
-    Ok(Ring { now: words[8], max: words[4] })
+    Ok(CardRing { now: words[8], max: words[4] })
 }
 
 /// Sets the receive descriptors; the link may go down for a moment.
@@ -171,10 +171,10 @@ pub fn receive_checksum(interface: &str) -> io::Result<bool> {
 }
 
 /// Queues that receive, in use and possible.
-pub fn channels(interface: &str) -> io::Result<Ring> {
+pub fn channels(interface: &str) -> io::Result<CardRing> {
     // Command, four maxima and four values: rx, tx, other, combined.
     let words = ask::<CHANNEL_WORDS>(interface, GCHANNELS)?;
-    Ok(Ring { now: words[5].max(words[8]), max: words[1].max(words[4]) })
+    Ok(CardRing { now: words[5].max(words[8]), max: words[1].max(words[4]) })
 }
 
 /// The names of the offloads that are on, as `ethtool -k` of the kernel's own names has them.

@@ -18,7 +18,7 @@ const WORD: u64 = 8;
 
 /// Positions count all bytes ever; a producer's own begin at `base`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shown {
+struct Readable {
     base: u64,
     /// The reader may read up to here.
     end: u64,
@@ -36,7 +36,7 @@ pub(crate) struct LandingRing {
     head: AtomicU64,
     /// The key of the producer's region; 0: not told yet.
     credit_key: AtomicU64,
-    shown: Mutex<Shown>,
+    shown: Mutex<Readable>,
     /// The reader found what cannot be, and reads no further.
     broken: AtomicBool,
     /// The producer published what cannot be; what it had published before is read.
@@ -66,7 +66,7 @@ impl LandingRing {
         }))
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, Readable> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -117,7 +117,7 @@ impl LandingRing {
         }
         // What the reader has been shown and cannot read lies before the new beginning.
         let base = head.max(shown.end).next_multiple_of(self.size);
-        *shown = Shown { base, end: base };
+        *shown = Readable { base, end: base };
         self.tail.store(0, Ordering::Relaxed);
         self.credit_key.store(0, Ordering::Relaxed);
         self.head.store(base, Ordering::Relaxed);
@@ -249,7 +249,7 @@ impl RingReader {
             self.ring.map.read(0, right);
             return Some(&self.joined);
         }
-        // SAFETY: inside, for it does not wrap. These bytes are before `Shown::end` and behind
+        // SAFETY: inside, for it does not wrap. These bytes are before `Readable::end` and behind
         // `head`, which moves with `release` alone, from here and needs `self` mutably: until then
         // `write` refuses them. What was written before happened before (the lock; SYNC tail).
         Some(unsafe { self.ring.map.lend(at, first) })

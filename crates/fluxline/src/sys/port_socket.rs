@@ -35,7 +35,7 @@ impl WireAddress {
 
 /// One message: a datagram, or a train of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct OutgoingMessage {
     pub(crate) to: WireAddress,
     /// Where it begins in the bytes that hold all parts.
     pub(crate) start: usize,
@@ -48,7 +48,7 @@ impl Socket {
     /// Sends parts of `bytes` without waiting, at most [`BATCH_MESSAGES`] of them.
     ///
     /// Returns how many the kernel took; an error is about the first of them.
-    pub(crate) fn send_parts(&self, bytes: &[u8], parts: &[Part]) -> io::Result<usize> {
+    pub(crate) fn send_parts(&self, bytes: &[u8], parts: &[OutgoingMessage]) -> io::Result<usize> {
         let mut headers = empty_headers::<BATCH_MESSAGES>();
         let mut controls = [Control([0; CONTROL_BYTES]); BATCH_MESSAGES];
         let mut vectors = [const { EMPTY_VECTOR }; BATCH_MESSAGES];

@@ -91,7 +91,7 @@ pub(crate) struct Shape {
 
 /// A ring in a mapping.
 #[derive(Clone, Debug)]
-struct Ring {
+struct MappedRing {
     map: Arc<SharedMap>,
     /// Where the header is in the mapping \[byte\].
     start: u64,
@@ -99,11 +99,15 @@ struct Ring {
     size: u64,
 }
 
-impl Ring {
-    fn of(map: Arc<SharedMap>, start: u64, size: u64) -> Option<Ring> {
+impl MappedRing {
+    fn of(map: Arc<SharedMap>, start: u64, size: u64) -> Option<MappedRing> {
         let sound = size.is_power_of_two() && size >= SIZE_MIN && start.is_multiple_of(WORD);
         let all = usize::try_from(HEADER_BYTES.checked_add(size)?).ok()?;
-        (sound && map.is_writable() && map.holds(start, all)).then_some(Ring { map, start, size })
+        (sound && map.is_writable() && map.holds(start, all)).then_some(MappedRing {
+            map,
+            start,
+            size,
+        })
     }
 
     fn word(&self, place: u64) -> &AtomicU64 {

@@ -92,18 +92,18 @@ struct Shared {
     filled: Doorbell,
     /// Rung when slots were released or the consumer went.
     freed: Doorbell,
-    places: Box<[UnsafeCell<Place>]>,
+    queued: Box<[UnsafeCell<QueuedSlot>]>,
     memory: SlotMemory,
 }
 
 /// What the indices count: a filled slot, with what it holds.
 #[derive(Clone, Copy)]
-struct Place {
+struct QueuedSlot {
     slot: u32,
     meta: SlotMeta,
 }
 
-// SAFETY: the cells in `places` are accessed only by the side that owns the slot by the indices
+// SAFETY: the cells in `queued` are accessed only by the side that owns the slot by the indices
 // (see `Batch` and `Filled`); everything else is Sync by itself.
 unsafe impl Sync for Shared {}
 // SAFETY: nothing in it belongs to a thread.
@@ -111,7 +111,7 @@ unsafe impl Send for Shared {}
 
 impl Shared {
     fn slots(&self) -> usize {
-        self.places.len()
+        self.queued.len()
     }
 
     /// The place of an index; `slots` is a power of two.
@@ -123,7 +123,7 @@ impl Shared {
     fn slot_at(&self, index: usize) -> usize {
         // SAFETY: read by the consumer while it owns the place (SYNC slot-filled), and by the
         // producer after it came back (SYNC slot-freed); the producer alone writes, before filling.
-        self.places[self.place_of(index)].with(|cell| unsafe { (*cell).slot }) as usize
+        self.queued[self.place_of(index)].with(|cell| unsafe { (*cell).slot }) as usize
     }
 }
 
@@ -140,7 +140,7 @@ pub fn ring(config: &RingConfig) -> Result<(Producer, Consumer), RingError> {
         filled: Doorbell::new(),
         freed: Doorbell::new(),
         memory: SlotMemory::new(config)?,
-        places: empty_places(config)?,
+        queued: empty_places(config)?,
     });
     let producer = Producer {
         shared: Arc::clone(&shared),
@@ -153,13 +153,13 @@ pub fn ring(config: &RingConfig) -> Result<(Producer, Consumer), RingError> {
     Ok((producer, Consumer { shared, head: 0, tail_seen: 0 }))
 }
 
-fn empty_places(config: &RingConfig) -> Result<Box<[UnsafeCell<Place>]>, RingError> {
-    let mut places = Vec::new();
+fn empty_places(config: &RingConfig) -> Result<Box<[UnsafeCell<QueuedSlot>]>, RingError> {
+    let mut queued = Vec::new();
     let bytes = config.memory_bytes();
-    places.try_reserve_exact(config.slots).map_err(|_| RingError::Memory { bytes })?;
-    let empty = Place { slot: 0, meta: SlotMeta::EMPTY };
-    places.extend((0..config.slots).map(|_| UnsafeCell::new(empty)));
-    Ok(places.into_boxed_slice())
+    queued.try_reserve_exact(config.slots).map_err(|_| RingError::Memory { bytes })?;
+    let empty = QueuedSlot { slot: 0, meta: SlotMeta::EMPTY };
+    queued.extend((0..config.slots).map(|_| UnsafeCell::new(empty)));
+    Ok(queued.into_boxed_slice())
 }
 
 /// The producer asks for slots that came back once it has filled so much without asking \[byte\]:
@@ -332,9 +332,9 @@ impl Batch<'_> {
         let len = meta.len.min(u32::try_from(shared.memory.slot_bytes).unwrap_or(u32::MAX));
         let place = shared.place_of(self.producer.tail.wrapping_add(index));
         let slot = self.producer.free[self.producer.free.len() - 1 - index];
-        shared.places[place].with_mut(|cell| {
+        shared.queued[place].with_mut(|cell| {
             // SAFETY: `index < len` (asserted): the place is the producer's until SYNC slot-filled.
-            unsafe { *cell = Place { slot, meta: SlotMeta { len, ..meta } } };
+            unsafe { *cell = QueuedSlot { slot, meta: SlotMeta { len, ..meta } } };
         });
     }
 
@@ -458,7 +458,7 @@ impl<'a> Filled<'a> {
         let place = shared.place_of(self.consumer.head.wrapping_add(index));
         // SAFETY: `index < len`: the place was published (SYNC slot-filled) and not released, for
         // `release` needs the consumer mutably while `self` borrows it.
-        let Place { slot, meta } = shared.places[place].with(|cell| unsafe { *cell });
+        let QueuedSlot { slot, meta } = shared.queued[place].with(|cell| unsafe { *cell });
         let len = (meta.len as usize).min(shared.memory.slot_bytes);
         // SAFETY: as above; the memory is initialised and `len <= slot_bytes` long.
         let bytes =

@@ -55,10 +55,10 @@ pub(crate) enum Flag {
     DiscoverMtuV6,
     TrafficClassV4,
     TrafficClassV6,
-    TellTrafficClassV4,
-    TellTrafficClassV6,
-    TellDestinationV4,
-    TellDestinationV6,
+    ReportTrafficClassV4,
+    ReportTrafficClassV6,
+    ReportDestinationV4,
+    ReportDestinationV6,
     #[cfg(test)]
     NoChecksum,
 }
@@ -86,10 +86,10 @@ impl Flag {
             Flag::DiscoverMtuV6 => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
             Flag::TrafficClassV4 => (libc::IPPROTO_IP, libc::IP_TOS),
             Flag::TrafficClassV6 => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
-            Flag::TellTrafficClassV4 => (libc::IPPROTO_IP, libc::IP_RECVTOS),
-            Flag::TellTrafficClassV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
-            Flag::TellDestinationV4 => (libc::IPPROTO_IP, libc::IP_PKTINFO),
-            Flag::TellDestinationV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+            Flag::ReportTrafficClassV4 => (libc::IPPROTO_IP, libc::IP_RECVTOS),
+            Flag::ReportTrafficClassV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+            Flag::ReportDestinationV4 => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+            Flag::ReportDestinationV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
             #[cfg(test)]
             Flag::NoChecksum => (libc::SOL_SOCKET, libc::SO_NO_CHECK),
         }

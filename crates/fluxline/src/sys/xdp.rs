@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use libc::c_int;
 
-use super::xdp_ring::{Descriptor, Entries, Ring};
+use super::xdp_ring::{Descriptor, Entries, KernelRing};
 
 /// Kept free by the kernel before each received frame, or part of one \[byte\].
 /// Source: XDP_PACKET_HEADROOM of <linux/bpf.h>.
@@ -140,7 +140,7 @@ impl Drop for Umem {
 
 /// A slot for one frame; from [`Xdp::slot`], back by [`Xdp::submit`].
 #[derive(Debug)]
-pub(crate) struct Slot(u32);
+pub(crate) struct FrameSlot(u32);
 
 /// What became of a [`Xdp::kick`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -153,10 +153,10 @@ pub(crate) struct Kicked {
 
 /// An AF_XDP socket with its memory and rings.
 pub(crate) struct Xdp {
-    receive: Ring,
-    fill: Ring,
-    transmit: Ring,
-    completion: Ring,
+    receive: KernelRing,
+    fill: KernelRing,
+    transmit: KernelRing,
+    completion: KernelRing,
     layout: Layout,
     /// Descriptors at the front of the receive ring that make up the frame last handed out.
     shown: u32,
@@ -249,7 +249,7 @@ impl Xdp {
         loop {
             self.give_back();
             match self.show()? {
-                Shown::InPlace { offset, bytes } => {
+                ShownFrame::InPlace { offset, bytes } => {
                     debug_assert!(self.umem.holds(offset, bytes));
                     // SAFETY: `show` has checked that the bytes are in the part for receiving, in
                     // chunks that the kernel has filled and not been given back: that happens in
@@ -259,8 +259,8 @@ impl Xdp {
                     };
                     return Some(frame);
                 }
-                Shown::Gathered { bytes } => return Some(&self.gathered[..bytes]),
-                Shown::Nonsense => self.descriptors_bad += 1,
+                ShownFrame::Gathered { bytes } => return Some(&self.gathered[..bytes]),
+                ShownFrame::Nonsense => self.descriptors_bad += 1,
             }
         }
     }
@@ -288,7 +288,7 @@ impl Xdp {
     }
 
     /// Finds the next whole frame.
-    fn show(&mut self) -> Option<Shown> {
+    fn show(&mut self) -> Option<ShownFrame> {
         let mut filled = self.receive.filled();
         if filled == 0 {
             return None;
@@ -313,29 +313,29 @@ impl Xdp {
         }
         self.shown = parts;
         if bytes > self.gathered.len() {
-            return Some(Shown::Nonsense);
+            return Some(ShownFrame::Nonsense);
         }
         if in_one_piece {
             let inside = start <= self.layout.receive_bytes()
                 && bytes <= self.layout.receive_bytes() - start;
             return Some(if inside {
-                Shown::InPlace { offset: start, bytes }
+                ShownFrame::InPlace { offset: start, bytes }
             } else {
-                Shown::Nonsense
+                ShownFrame::Nonsense
             });
         }
         Some(self.gather(parts))
     }
 
     /// Copies the parts of a frame together.
-    fn gather(&mut self, parts: u32) -> Shown {
+    fn gather(&mut self, parts: u32) -> ShownFrame {
         let mut done = 0;
         for part in 0..parts {
             let Descriptor { address, bytes, .. } = self.receive.descriptor(part);
             let ((_, start), bytes) = (self.decode(address), bytes as usize);
             let end = self.layout.receive_bytes();
             if start > end || bytes > end - start || bytes > self.gathered.len() - done {
-                return Shown::Nonsense;
+                return ShownFrame::Nonsense;
             }
             let to = &mut self.gathered[done..done + bytes];
             // SAFETY: the bytes are in the part for receiving (just checked), of a chunk that the
@@ -348,7 +348,7 @@ impl Xdp {
             done += bytes;
         }
         self.frames_gathered += 1;
-        Shown::Gathered { bytes: done }
+        ShownFrame::Gathered { bytes: done }
     }
 
     /// Puts the chunks of the frame last shown into the fill ring.
@@ -380,15 +380,15 @@ impl Xdp {
     }
 
     /// A slot for a frame; `None` until frames have left.
-    pub(crate) fn slot(&mut self) -> Option<Slot> {
+    pub(crate) fn slot(&mut self) -> Option<FrameSlot> {
         if self.free_slots.is_empty() {
             self.reap();
         }
-        self.free_slots.pop().map(Slot)
+        self.free_slots.pop().map(FrameSlot)
     }
 
     /// The bytes of a slot, all of them.
-    pub(crate) fn slot_bytes(&mut self, slot: &Slot) -> &mut [u8] {
+    pub(crate) fn slot_bytes(&mut self, slot: &FrameSlot) -> &mut [u8] {
         let bytes = self.layout.slot_bytes;
         let offset = self.slot_offset(slot);
         assert!(self.umem.holds(offset, bytes), "slot {} of {:?}", slot.0, self.layout);
@@ -397,12 +397,12 @@ impl Xdp {
         unsafe { std::slice::from_raw_parts_mut(self.umem.base.as_ptr().add(offset), bytes) }
     }
 
-    fn slot_offset(&self, slot: &Slot) -> usize {
+    fn slot_offset(&self, slot: &FrameSlot) -> usize {
         self.layout.receive_bytes() + slot.0 as usize * self.layout.slot_bytes
     }
 
     /// Puts the first `bytes` of a slot into the transmit ring; they leave with [`Xdp::kick`].
-    pub(crate) fn submit(&mut self, slot: Slot, bytes: usize) {
+    pub(crate) fn submit(&mut self, slot: FrameSlot, bytes: usize) {
         assert!((1..=self.layout.slot_bytes).contains(&bytes), "{bytes} byte");
         let offset = self.slot_offset(&slot);
         let chunk = self.layout.chunk_bytes;
@@ -471,7 +471,7 @@ impl Xdp {
 }
 
 /// What [`Xdp::show`] found.
-enum Shown {
+enum ShownFrame {
     InPlace { offset: usize, bytes: usize },
     Gathered { bytes: usize },
     Nonsense,
@@ -536,7 +536,7 @@ fn register(socket: &OwnedFd, umem: &Umem, layout: &Layout) -> io::Result<()> {
 }
 
 /// Receive, fill, transmit and completion ring.
-fn rings(socket: &OwnedFd, layout: &Layout) -> io::Result<[Ring; 4]> {
+fn rings(socket: &OwnedFd, layout: &Layout) -> io::Result<[KernelRing; 4]> {
     let receive = layout.chunks;
     let transmit = (layout.slots * layout.parts_max()).next_power_of_two();
     let sizes = [
@@ -552,7 +552,7 @@ fn rings(socket: &OwnedFd, layout: &Layout) -> io::Result<[Ring; 4]> {
     let mut at: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
     fetch(socket, libc::XDP_MMAP_OFFSETS, &mut at)?;
     let map = |page: u64, offsets, entries, count| {
-        Ring::map(socket.as_fd(), page as libc::off_t, offsets, entries, count)
+        KernelRing::map(socket.as_fd(), page as libc::off_t, offsets, entries, count)
     };
     Ok([
         map(libc::XDP_PGOFF_RX_RING as u64, at.rx, Entries::Descriptors, receive)?,

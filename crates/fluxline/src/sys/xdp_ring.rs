@@ -40,18 +40,18 @@ impl Entries {
 
 /// One ring, seen from our side: we produce or consume.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct KernelRing {
     map: SharedMap,
     offsets: libc::xdp_ring_offset,
     entry_bytes: u64,
     count: u32,
-    /// Our index; published by [`Ring::publish`].
+    /// Our index; published by [`KernelRing::publish`].
     own: u32,
     /// The kernel's index when it was last looked at.
     seen: u32,
 }
 
-impl Ring {
+impl KernelRing {
     /// Maps a ring of `count` entries, a power of two.
     pub(crate) fn map(
         socket: BorrowedFd<'_>,
@@ -59,11 +59,11 @@ impl Ring {
         offsets: libc::xdp_ring_offset,
         entries: Entries,
         count: u32,
-    ) -> io::Result<Ring> {
+    ) -> io::Result<KernelRing> {
         let entry_bytes = entries.bytes();
         let bytes = (offsets.desc + u64::from(count) * entry_bytes) as usize;
         let map = SharedMap::of_file_at(socket, page_offset, bytes, true)?;
-        Ok(Ring { map, offsets, entry_bytes, count, own: 0, seen: 0 })
+        Ok(KernelRing { map, offsets, entry_bytes, count, own: 0, seen: 0 })
     }
 
     fn place(&self, index: u32) -> u64 {

@@ -438,12 +438,12 @@ fn set_for_family(socket: &Socket, config: &UdpPortConfig) -> io::Result<()> {
         socket.set(Flag::V6Only, 1)?;
     }
     socket.set(pick(Flag::DiscoverMtuV4, Flag::DiscoverMtuV6), MUST_NOT_BE_CUT)?;
-    socket.set(pick(Flag::TellTrafficClassV4, Flag::TellTrafficClassV6), 1)?;
+    socket.set(pick(Flag::ReportTrafficClassV4, Flag::ReportTrafficClassV6), 1)?;
     if config.ecn {
         socket.set(pick(Flag::TrafficClassV4, Flag::TrafficClassV6), ECN_CAPABLE)?;
     }
     if config.local.ip().is_unspecified() {
-        socket.set(pick(Flag::TellDestinationV4, Flag::TellDestinationV6), 1)?;
+        socket.set(pick(Flag::ReportDestinationV4, Flag::ReportDestinationV6), 1)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use super::frame::{
 use super::open::{self, Opened};
 use super::peers::{Own, Peers};
 use crate::clock;
-use crate::sys::xdp::{Kicked, Slot, Xdp, wait};
+use crate::sys::xdp::{FrameSlot, Kicked, Xdp, wait};
 
 /// Frames that one call of `receive` takes from each queue. Source: a batch of sockets is as long.
 const BATCH_FRAMES: usize = 64;
@@ -50,7 +50,7 @@ pub struct XdpPort {
 /// A frame whose payload is being written.
 #[derive(Debug)]
 struct Pending {
-    slot: Slot,
+    slot: FrameSlot,
     head_bytes: usize,
     bytes: usize,
 }

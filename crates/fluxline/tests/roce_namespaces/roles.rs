@@ -113,7 +113,7 @@ impl Owner {
         say("ready");
         let began = Instant::now();
         while began.elapsed() < PATIENCE * 2 {
-            while let Some(what) = self.node.told() {
+            while let Some(what) = self.node.next_completion() {
                 self.take(what);
             }
             self.node.wait(Duration::from_millis(10)).expect("a working socket");
@@ -203,7 +203,7 @@ fn reach(mut node: Box<RoceNode>) -> Result<Asker, Box<RoceNode>> {
 fn wait<T>(node: &mut RoceNode, wanted: impl Fn(&Completion) -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        while let Some(what) = node.told() {
+        while let Some(what) = node.next_completion() {
             if let Some(found) = wanted(&what) {
                 return found;
             }
@@ -289,7 +289,7 @@ fn post(node: &mut RoceNode, endpoint: EndpointId, work: Work<'_>) {
 fn nap(node: &mut RoceNode, time: Duration) {
     let began = Instant::now();
     loop {
-        while let Some(what) = node.told() {
+        while let Some(what) = node.next_completion() {
             assert!(!matches!(what, Completion::Broken { .. }), "{what:?}");
         }
         let left = time.saturating_sub(began.elapsed());
@@ -325,7 +325,7 @@ fn streams() {
             posted += 1;
         }
         let mut broken = None;
-        while let Some(what) = node.told() {
+        while let Some(what) = node.next_completion() {
             match what {
                 Completion::Done { tag, status, .. } => {
                     assert_eq!(tag, completed, "each once, in order");

@@ -66,9 +66,9 @@ impl Writer {
         let began = Instant::now();
         loop {
             match self.node.poll(clock::monotonic()) {
-                Some(told) => {
-                    assert!(!matches!(told, Completion::Broken { .. }), "{told:?}");
-                    if let Some(found) = wanted(&told) {
+                Some(completion) => {
+                    assert!(!matches!(completion, Completion::Broken { .. }), "{completion:?}");
+                    if let Some(found) = wanted(&completion) {
                         return found;
                     }
                 }
@@ -82,7 +82,7 @@ impl Writer {
         while self.node.post(self.endpoint, tag, work) == Err(PostError::Full) {
             self.node.wait(Duration::from_millis(1)).expect("a port");
         }
-        let (status, value) = self.wait(|told| match *told {
+        let (status, value) = self.wait(|completion| match *completion {
             Completion::Done { tag: of, status, value, .. } if of == tag => Some((status, value)),
             _ => None,
         });
@@ -92,7 +92,7 @@ impl Writer {
 
     fn import(&mut self) -> RemoteId {
         let asked = self.node.import(self.endpoint, name(), KEY).expect("connected");
-        let status = self.wait(|told| match *told {
+        let status = self.wait(|completion| match *completion {
             Completion::Imported { remote, status, .. } if remote == asked => Some(status),
             _ => None,
         });
@@ -106,7 +106,7 @@ pub(crate) fn write(own: IpAddr, peer: IpAddr) {
     let mut node = node(own);
     let endpoint = node.connect(&peer.to_string(), Reliability::Reliable).expect("there is a way");
     let mut writer = Writer { node, endpoint };
-    writer.wait(|told| matches!(told, Completion::Connected { .. }).then_some(()));
+    writer.wait(|completion| matches!(completion, Completion::Connected { .. }).then_some(()));
     let remote = writer.import();
     let to = |offset| Target { remote, offset };
     let pattern: Vec<u8> = (0..BYTES).map(|at| (at * 31 + (at >> 8)) as u8).collect();

@@ -7,7 +7,7 @@ use fluxline_core::fabric::{Completion, EndpointId, Fabric, Local, Operation, Wo
 use serde_json::Value;
 
 use super::near::{END, HELLO, MESSAGE_ANSWER, READY};
-use super::{Account, Ledger, MESSAGE_BYTES, Slice, WORD_BEFORE_END};
+use super::slice::{self, Account, Ledger, MESSAGE_BYTES, Slice, WORD_BEFORE_END};
 use crate::Error;
 use crate::role::{Role, Site, Step};
 
@@ -26,6 +26,13 @@ pub struct Witness {
     ledger: Ledger,
     scratch: Vec<u8>,
     expected: Vec<u8>,
+}
+
+/// The bytes of a put, in this end's arena.
+#[derive(Clone, Copy)]
+struct Put {
+    offset: u64,
+    bytes: u64,
 }
 
 impl Witness {
@@ -57,18 +64,18 @@ impl Witness {
     /// Returns true if the bytes read are those of that number.
     fn is_whole(&mut self, number: u64, from: usize) -> bool {
         let bytes = (self.scratch.len() - from) as u64;
-        super::fill(&mut self.expected, self.slice.seed, number, bytes);
+        slice::fill(&mut self.expected, self.slice.seed, number, bytes);
         let is_whole = self.scratch[from..] == self.expected[..];
         self.ledger.damaged += u64::from(!is_whole);
         is_whole
     }
 
-    fn put(&mut self, site: &Site, number: u32, at: (u64, u64)) -> Result<(), Error> {
-        self.scratch.resize(at.1 as usize, 0);
-        site.memory.read(at.0, &mut self.scratch)?;
+    fn put(&mut self, site: &Site, number: u32, put: Put) -> Result<(), Error> {
+        self.scratch.resize(put.bytes as usize, 0);
+        site.memory.read(put.offset, &mut self.scratch)?;
         let is_whole = self.is_whole(u64::from(number), 0);
         self.ledger.puts += 1;
-        self.ledger.put_bytes += at.1;
+        self.ledger.put_bytes += put.bytes;
         self.owed.push_back(number << 1 | u32::from(is_whole));
         Ok(())
     }
@@ -104,7 +111,7 @@ impl Witness {
         match *what {
             Completion::Notified { value, offset, bytes, .. } => match site.noticed(value) {
                 Some(HELLO) => self.prepare(site, fabric),
-                Some(number) => self.put(site, number, (offset, bytes)),
+                Some(number) => self.put(site, number, Put { offset, bytes }),
                 None => Ok(()),
             },
             Completion::Done { operation: Operation::Receive, value, .. } => {
@@ -147,7 +154,7 @@ impl Witness {
 
 impl Role for Witness {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        super::check_room(site)?;
+        slice::check_room(site)?;
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
@@ -163,7 +170,7 @@ impl Role for Witness {
     }
 
     fn outcome(&mut self) -> Value {
-        let resident_bytes = super::resident_bytes();
+        let resident_bytes = slice::resident_bytes();
         let account = Account { ledger: self.ledger, resident_bytes, ..Account::default() };
         serde_json::to_value(account).unwrap_or_default()
     }

@@ -7,7 +7,9 @@ use fluxline_core::fabric::{
 use fluxline_core::random::Draw;
 use serde_json::Value;
 
-use super::{Account, Ledger, MESSAGE_BYTES, PLACE_BYTES, PLACES, Slice, WORD_BEFORE_END};
+use super::slice::{
+    self, Account, Ledger, MESSAGE_BYTES, PLACE_BYTES, PLACES, Slice, WORD_BEFORE_END,
+};
 use crate::Error;
 use crate::role::{Role, Site, Step, Transfer};
 
@@ -145,7 +147,7 @@ impl Worker {
         let Some(place) = self.idle_place() else { return Ok(false) };
         let bytes = self.size(PLACE_BYTES);
         let offset = place as u64 * PLACE_BYTES;
-        super::fill(&mut self.scratch, self.slice.seed, self.begun, bytes);
+        slice::fill(&mut self.scratch, self.slice.seed, self.begun, bytes);
         site.memory.write(site.half_bytes + offset, &self.scratch)?;
         let from = match self.draw.chance(0.5) {
             true => Local::Region(site.outgoing(offset, bytes)),
@@ -196,7 +198,7 @@ impl Worker {
             return Ok(false);
         }
         let bytes = 8 + self.size(MESSAGE_BYTES - 8).min(MESSAGE_BYTES - 8);
-        super::fill(&mut self.scratch, self.slice.seed, self.begun, bytes - 8);
+        slice::fill(&mut self.scratch, self.slice.seed, self.begun, bytes - 8);
         let mut message = self.begun.to_le_bytes().to_vec();
         message.extend(&self.scratch);
         if !self.send(site, fabric, &message)? {
@@ -290,7 +292,7 @@ impl Worker {
         };
         self.scratch.resize(bytes as usize, 0);
         site.memory.read(place as u64 * PLACE_BYTES, &mut self.scratch)?;
-        super::fill(&mut self.expected, self.slice.seed, number, bytes);
+        slice::fill(&mut self.expected, self.slice.seed, number, bytes);
         if self.scratch != self.expected {
             return Err(self.damaged("what was got of put", number));
         }
@@ -318,7 +320,7 @@ impl Worker {
 
 impl Role for Worker {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        super::check_room(site)?;
+        slice::check_room(site)?;
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };
@@ -350,7 +352,7 @@ impl Role for Worker {
             ledger: self.ledger,
             got_bytes: self.got_bytes,
             operations: self.finished,
-            resident_bytes: super::resident_bytes(),
+            resident_bytes: slice::resident_bytes(),
         };
         serde_json::to_value(account).unwrap_or_default()
     }

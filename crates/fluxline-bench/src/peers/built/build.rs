@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::peers::contender::{NoNumber, Run};
 use crate::peers::program::{self, output};
-use crate::peers::{NoNumber, Run};
 
 /// The time limit of a compiler. Assumed: cargo fetches and builds some hundred crates at most.
 const LIMIT: Duration = Duration::from_secs(600);

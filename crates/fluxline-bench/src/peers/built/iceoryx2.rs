@@ -2,11 +2,13 @@
 
 use std::path::{Path as File, PathBuf};
 
+use crate::peers::contender::{
+    Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run,
+};
 use crate::peers::program::{command, output};
-use crate::peers::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
 
 use super::build::{Built, long, need};
-use super::{number, task};
+use super::output::{number, task};
 
 /// From the root of the source tree.
 const SOURCES: &str = "tools/peers/iceoryx2";

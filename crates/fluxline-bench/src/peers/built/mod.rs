@@ -7,10 +7,11 @@
 mod build;
 mod iceoryx2;
 mod mpi;
+mod output;
 mod scratch;
 mod zeromq;
 
-use super::{Cell, Contender, NoNumber, Number, Quantity};
+use super::contender::Contender;
 
 /// Lists them all.
 pub fn contenders() -> Vec<Box<dyn Contender>> {
@@ -19,35 +20,4 @@ pub fn contenders() -> Vec<Box<dyn Contender>> {
         Box::new(zeromq::Zeromq::default()),
         Box::new(iceoryx2::Iceoryx2::default()),
     ]
-}
-
-/// The argument of the programs of `tools/peers` that selects the task.
-fn task(cell: &Cell) -> &'static str {
-    if cell.quantity == Quantity::Trip { "trip" } else { "rate" }
-}
-
-/// Reads the first word that such a program prints: half a round trip \[ns\], or messages per
-/// second.
-fn number(cell: &Cell, text: &str) -> Result<Number, NoNumber> {
-    let found = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
-    let missing = || NoNumber::Failed("its program printed no number".to_owned());
-    let found = found.filter(|value| value.is_finite() && *value > 0.0).ok_or_else(missing)?;
-    Ok(cell.number(found))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::peers::Path;
-
-    #[test]
-    fn numbers_get_their_unit_and_garbage_is_none() {
-        let trip = Cell { quantity: Quantity::Trip, path: Path::Shm, bytes: 1000 };
-        assert_eq!(number(&trip, "250.0\n").expect("a number").value, 0.25);
-        let stream = Cell { quantity: Quantity::Stream, ..trip };
-        assert_eq!(number(&stream, "1000000 x").expect("a number").value, 8.0);
-        for text in ["", "x", "nan", "-1", "0", "inf"] {
-            assert!(number(&trip, text).is_err(), "{text}");
-        }
-    }
 }

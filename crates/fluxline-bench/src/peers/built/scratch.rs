@@ -4,7 +4,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::peers::NoNumber;
+use crate::peers::contender::NoNumber;
 
 /// A folder of this user alone, removed when dropped.
 pub struct Scratch(PathBuf);

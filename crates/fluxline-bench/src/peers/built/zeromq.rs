@@ -1,11 +1,13 @@
 //! ZeroMQ over a local socket: a program of `tools/peers`.
 
+use crate::peers::contender::{
+    Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run,
+};
 use crate::peers::program::{command, output, package_version};
-use crate::peers::{Cell, Contender, NoNumber, Number, Offer, Path, Presence, Quantity, Run};
 
 use super::build::{Built, Compilation, compile, need};
+use super::output::{number, task};
 use super::scratch::Scratch;
-use super::{number, task};
 
 const SOURCE: &str = include_str!("../../../../../tools/peers/zeromq.c");
 

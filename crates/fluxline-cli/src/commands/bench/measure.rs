@@ -4,35 +4,18 @@ use std::net::SocketAddr;
 
 use fluxline::pin;
 use fluxline_bench::environment::{Plan, Program};
-use fluxline_bench::kind::ExperimentKind;
 use fluxline_bench::real::{Link, Local, Near, NearConfig};
 use fluxline_bench::result::Report;
 use fluxline_bench::{Error, host, page, pingpong, run};
-use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
+use super::session::{self, Session, failure, kept};
 use super::{report, save, simulated};
 use crate::arguments::{BenchArguments, BenchLink};
 use crate::commands::print_json;
 use crate::failure::Failure;
-use crate::run::Stop;
 use crate::{progress, say, say_text};
-
-/// One call of the program: a link and its experiments.
-pub struct Session<'a> {
-    /// The link.
-    pub link: &'a BenchLink,
-    /// The command line.
-    pub arguments: &'a BenchArguments,
-    /// The extent of the run.
-    pub plan: Plan,
-    /// The experiments, in order.
-    pub kinds: Vec<&'static ExperimentKind>,
-    /// Set when the user interrupts.
-    pub stop: Stop,
-    /// Shows the progress.
-    pub bar: ProgressBar,
-}
+use fluxline_run::Stop;
 
 /// Measures.
 pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
@@ -43,7 +26,7 @@ pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Resu
     let session = Session { link, arguments, plan, kinds, stop, bar };
     let to_save = save::Place::of(link, arguments, &session.kinds)?;
     let near = host::describe(link.link.through().as_ref());
-    let mut report = super::begin(&link.url, &session.plan, json!({ "near": near }));
+    let mut report = session::begin(&link.url, &session.plan, json!({ "near": near }));
     report.environment["plan"] = json!(session.plan);
     let ended = session.run(&mut report);
     session.bar.finish_and_clear();
@@ -142,7 +125,7 @@ impl Session<'_> {
         let control = self.arguments.peer.or_else(|| self.link.link.control());
         let mut local = match control {
             Some(_) => None,
-            None => Some(Local::start(&self.stop.for_bench())?),
+            None => Some(Local::start(&fluxline_bench::Stop::on(self.stop.flag()))?),
         };
         let (control, key) = match (&local, control) {
             (Some(local), _) => (local.control, local.key.clone()),
@@ -172,7 +155,7 @@ impl Session<'_> {
             key,
             cores,
             progress: Box::new(progress::telling(&self.bar)),
-            stop: self.stop.for_bench(),
+            stop: fluxline_bench::Stop::on(self.stop.flag()),
             sender: sender(),
         })?;
         report.environment["far"] = near.far_environment().clone();
@@ -196,33 +179,11 @@ fn sender() -> Option<Program> {
     std::env::current_exe().ok().map(|path| Program { path, arguments })
 }
 
-/// Turns an error of the library into a sentence and an exit status.
-pub fn failure(error: &Error) -> Failure {
-    let sentence = error.to_string();
-    let sentence = sentence.trim_end_matches('.');
-    match error {
-        Error::NoPeer { .. } | Error::Refused(_) | Error::PeerFailed { .. } => {
-            Failure::link(format_args!("{sentence}."))
-        }
-        _ => Failure::failed(format_args!("{sentence}.")),
-    }
-}
-
 /// Nothing was measured, though both sides are there: the first experiment says why.
 fn nothing(report: &Report) -> Failure {
     let why = report.experiments.iter().map(|one| one.incomplete.as_str());
     let why = why.into_iter().find(|why| !why.is_empty()).unwrap_or("nothing was measured");
     Failure::failed(format_args!("{}.", why.trim_end_matches('.')))
-}
-
-/// Adds where the results measured before the failure are; an empty `place`: nowhere.
-pub fn kept(failure: Failure, place: &str) -> Failure {
-    if place.is_empty() {
-        return failure;
-    }
-    let sentence = failure.message.trim_end_matches('.');
-    let message = format!("{sentence}; earlier results are in {place}, marked incomplete.");
-    Failure { message, ..failure }
 }
 
 fn netpipe(report: &Report) -> Result<(), Failure> {

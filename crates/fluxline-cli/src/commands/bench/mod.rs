@@ -7,18 +7,16 @@ mod peers;
 mod report;
 mod save;
 mod serve;
+mod session;
 mod simulated;
 
-use fluxline_bench::environment::Plan;
-use fluxline_bench::result::Report;
-use fluxline_bench::timer::Timer;
-use fluxline_bench::{registry, run};
+use fluxline_bench::registry;
 use serde_json::{Value, json};
 
 use crate::arguments::{BenchArguments, BenchOf};
 use crate::failure::Failure;
-use crate::run::Stop;
-use crate::{say, version};
+use crate::say;
+use fluxline_run::Stop;
 
 /// Does what the arguments ask for.
 pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
@@ -43,14 +41,6 @@ pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         Some(BenchOf::Peers) => peers::peers(arguments, json),
         None => Err(Failure::failed("say which link to measure, for example shm://.")),
     }
-}
-
-/// A report about nothing yet, of this program and this clock.
-fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
-    let mut report = run::begin(link, plan, environment);
-    report.program = version::PROGRAM.to_owned();
-    report.environment["timer"] = json!(Timer::check());
-    report
 }
 
 fn list(json: bool) {

@@ -11,12 +11,12 @@ use fluxline_bench::{Error, host, page};
 use fluxline_doctor::Through;
 use serde_json::{Value, json};
 
-use super::{measure, report};
+use super::{report, session};
 use crate::arguments::BenchArguments;
 use crate::commands::print_json;
 use crate::failure::Failure;
-use crate::run::Stop;
 use crate::{progress, say};
+use fluxline_run::Stop;
 
 /// The default number of rounds. Ours and a peer can differ beyond the noise from four rounds on.
 /// Source: `statistics::rank_sum`.
@@ -76,14 +76,14 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     let plan = Plan { rounds, seed: arguments.seed, ..Plan::new(quick) };
     // Peers are measured over memory and over loopback; loopback has more limits.
     let near = host::describe(Some(&Through::Loopback));
-    let mut report = super::begin("peers", &plan, json!({ "near": near }));
+    let mut report = session::begin("peers", &plan, json!({ "near": near }));
     report.environment["peers"] = presences;
     let [here, there] = cores;
     let pinned =
         format!("Ours and peers pinned alike: core {here} sends and measures, {there} answers");
     report.environment["pinned"] = pinned.into();
     let bar = progress::bar(u64::from(rounds) * agenda.steps() as u64, json);
-    let bench_stop = stop.for_bench();
+    let bench_stop = fluxline_bench::Stop::on(stop.flag());
     let mut watch = host::busy::Watch::start();
     let ended = agenda.run(rounds, &Run::new(cores, quick, &bench_stop), |what| {
         watch.look();
@@ -155,7 +155,7 @@ fn finish(
     };
     let place = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
     if let Err(error) = ended {
-        return Err(measure::kept(measure::failure(&error), &place));
+        return Err(session::kept(session::failure(&error), &place));
     }
     if json {
         print_json(&report::document(&report)?);

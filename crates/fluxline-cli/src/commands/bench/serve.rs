@@ -8,8 +8,8 @@ use fluxline_bench::real::{KEY_VARIABLE, ServeError, Server};
 
 use crate::arguments::BenchArguments;
 use crate::failure::Failure;
-use crate::run::Stop;
 use crate::say;
+use fluxline_run::Stop;
 
 /// Serves until Ctrl-C, or one benchmark. The address is the last word of the first line: a near
 /// side that started this process reads it there.
@@ -36,7 +36,7 @@ pub fn serve(address: SocketAddr, arguments: &BenchArguments, stop: &Stop) -> Re
             say!("{how}");
         }
     };
-    server.serve(arguments.once, &stop.for_bench(), &report).map_err(failure)
+    server.serve(arguments.once, &fluxline_bench::Stop::on(stop.flag()), &report).map_err(failure)
 }
 
 /// Sends datagrams for the process that started this one.

@@ -2,7 +2,7 @@
 //!
 //! Nothing of the result depends on this machine: it repeats to the byte.
 
-use fluxline_bench::environment::{Clock, Plan, Simulated};
+use fluxline_bench::environment::{Clock, LastTurn, Plan, Simulated};
 use fluxline_bench::result::Report;
 use fluxline_bench::{Error, run};
 use fluxline_core::Moment;
@@ -10,7 +10,7 @@ use fluxline_core::fabric::Fabric;
 use fluxline_sim::cluster::Cluster;
 use serde_json::json;
 
-use super::measure::Session;
+use super::session::Session;
 use crate::inform;
 use crate::progress;
 
@@ -30,7 +30,7 @@ pub fn on_link(session: &Session<'_>, report: &mut Report) -> Result<(), Error> 
     report.environment["pinned"] = pinned.into();
     let fabrics: [Box<dyn Fabric>; 2] = [Box::new(cluster.node(0)), Box::new(cluster.node(1))];
     let mut environment = Simulated::open(url, fabrics, "1", clock(), HALF_BYTES)?
-        .stopped_by(session.stop.for_bench())
+        .stopped_by(fluxline_bench::Stop::on(session.stop.flag()))
         .reporting(Box::new(progress::telling(&session.bar)));
     let ended = run::run(&mut environment, &plan, &session.kinds, report);
     report.environment["fingerprint"] = cluster.fingerprint().to_string().into();
@@ -49,15 +49,15 @@ pub fn on_link(session: &Session<'_>, report: &mut Report) -> Result<(), Error> 
 fn clock() -> Clock {
     let mut now = Moment::default();
     let mut quiet_turns = 0;
-    Box::new(move |idle| {
-        match idle {
-            None => quiet_turns = 0,
-            Some(Some(next)) => {
+    Box::new(move |last| {
+        match last {
+            LastTurn::Worked => quiet_turns = 0,
+            LastTurn::Idle { until: Some(next) } => {
                 quiet_turns = 0;
                 // A deadline that has passed is looked at a nanosecond later, not for ever.
                 now = next.max(Moment::from_ns(now.as_ns() + 1));
             }
-            Some(None) => quiet_turns += 1,
+            LastTurn::Idle { until: None } => quiet_turns += 1,
         }
         (quiet_turns <= QUIET_TURNS_MAX).then_some(now)
     })

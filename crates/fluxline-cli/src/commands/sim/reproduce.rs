@@ -105,7 +105,7 @@ fn section(figure: &Figure) -> Section {
 }
 
 fn row(fact: &Fact) -> Vec<Cell> {
-    let (least, most) = fact.paper;
+    let (least, most) = (*fact.paper.start(), *fact.paper.end());
     let published = match most {
         most if least == most => format!("{least}"),
         most if most.is_infinite() => format!("≥ {least}"),
@@ -131,7 +131,7 @@ fn row(fact: &Fact) -> Vec<Cell> {
 fn document(figures: &[Figure]) -> serde_json::Value {
     let fact = |fact: &Fact| {
         json!({
-            "fact": fact.text, "published": [fact.paper.0, fact.paper.1], "x": fact.x,
+            "fact": fact.text, "published": [fact.paper.start(), fact.paper.end()], "x": fact.x,
             "model": fact.model,
             "deviation": fact.deviation, "holds": fact.holds, "calibrated": fact.calibrated,
             "is": match fact.kind { Kind::Number => "number", Kind::Shape => "shape" },

@@ -1,85 +1,91 @@
-//! What comes back to a requester, and what that says of the frames in flight.
+//! Acknowledgements and answers that come back to a requester.
 
 use super::super::frames::{Refused, Selective};
-use super::super::posted::{Act, Frame, State};
-use super::{NOT_READY_PAUSE, Requester, Telling};
+use super::super::posted::{FrameState, Request, RequestFrame};
+use super::in_flight::Extent;
+use super::{Arrived, CompletionQueue, NOT_READY_PAUSE, Requester};
 use crate::fabric::Status;
 use crate::roce::{NakCode, Psn};
 use crate::{Moment, Span};
 
 impl Requester {
-    /// The place of the frame with this PSN, if it has been sent and not forgotten.
-    fn place_of(&self, psn: Psn) -> Option<usize> {
-        let place = usize::try_from(psn.distance_from(self.first)).ok()?;
-        self.frames.get(place).filter(|frame| frame.tries > 0).map(|_| place)
+    fn arrived(&self, now: Moment) -> Arrived {
+        Arrived::new(now, self.timer.trip.smooth())
     }
 
-    /// An acknowledgement that names what is missing.
-    pub fn selective(&mut self, now: Moment, ack: &Selective<'_>, telling: &mut Telling) {
-        let ahead = ack.expected.distance_from(self.first);
+    /// Takes an acknowledgement that names the missing frames.
+    pub fn selective(
+        &mut self,
+        now: Moment,
+        ack: &Selective<'_>,
+        completions: &mut CompletionQueue,
+    ) {
+        let ahead = ack.expected.distance_from(self.in_flight.first());
         if ahead < 0 {
             return; // overtaken by a later one
         }
         let expected = ahead as usize;
-        if expected > self.frames.len() {
-            return; // acknowledges what was never sent
+        if expected > self.in_flight.len() {
+            return; // acknowledges frames that were never sent
         }
-        self.credit_bytes = ack.credit_bytes;
-        let mut arrived = Arrived::at(now);
-        for place in 0..expected {
-            self.arrive(place, &mut arrived);
+        self.budget.set_credit(ack.credit_bytes);
+        let mut arrived = self.arrived(now);
+        for index in 0..expected {
+            self.arrive(index, &mut arrived);
         }
         let bits = ack.held.iter().enumerate().flat_map(|(byte, &bits)| {
             (0..8).filter(move |bit| bits & 1 << bit != 0).map(move |bit| byte * 8 + bit)
         });
         for bit in bits {
-            self.hold(expected + 1 + bit, &mut arrived);
+            self.in_flight.hold(expected + 1 + bit, &mut arrived);
         }
-        // Less than before: overtaken by a later one.
-        let marked = (ack.marked.wrapping_sub(self.marked_seen) as i32).max(0) as u32;
-        self.marked_seen = self.marked_seen.wrapping_add(marked);
-        let holes = !ack.held.is_empty() || self.asked > 0;
-        self.after_arrivals(now, &arrived, u64::from(marked), holes);
-        if ack.answer == self.question
-            && let Some(asked_at) = self.asked_at.take()
-        {
-            self.trip.answered();
-            // Those of the same moment may have been sent behind the question.
-            let lost = self.mark_due(|frame| frame.sent < asked_at);
-            self.window.lost(lost);
+        let marked = self.budget.new_marks(ack.marked);
+        self.after_arrivals(&arrived, marked);
+        if !ack.held.is_empty() || self.in_flight.reads() > 0 {
+            self.find_lost();
         }
+        self.take_answered_question(ack.answer);
         if let Some(refused) = ack.refused {
             self.refused(now, expected, refused);
         }
-        let kept = self.frames.get(expected).is_some_and(|frame| frame.state == State::Held);
-        if kept && ack.refused != Some(Refused::NotReady) {
-            self.make_due(expected); // it was its turn, and it is not there any more
+        let held = self.in_flight.get(expected).is_some_and(|of| of.state == FrameState::Held);
+        if held && ack.refused != Some(Refused::NotReady) {
+            self.in_flight.make_due(expected); // it was its turn, and the peer lost it
         }
-        self.forget_arrived(now, telling);
+        self.forget_arrived(now, completions);
     }
 
-    /// An acknowledgement of the standard: all before and up to `psn` came.
-    pub fn acknowledged(&mut self, now: Moment, psn: Psn, telling: &mut Telling) {
-        let Some(last) = self.place_of(psn) else { return };
-        let mut arrived = Arrived::at(now);
-        for place in 0..=last {
-            self.arrive(place, &mut arrived);
+    fn take_answered_question(&mut self, number: u32) {
+        if let Some(asked_at) = self.timer.take_answer(number) {
+            self.timer.trip.answered();
+            // Those of the same moment may have been sent behind the question.
+            let lost = self.in_flight.mark_due(0, |frame| frame.sent < asked_at);
+            self.budget.lost(lost);
         }
-        self.after_arrivals(now, &arrived, 0, false);
-        self.forget_arrived(now, telling);
     }
 
-    /// A refusal of the standard, of the request `psn`. `Err`: the connection is over.
+    /// Takes an acknowledgement of the standard: all before and up to `psn` came.
+    pub fn acknowledged(&mut self, now: Moment, psn: Psn, completions: &mut CompletionQueue) {
+        let Some(last) = self.in_flight.index_of(psn) else { return };
+        let mut arrived = self.arrived(now);
+        for index in 0..=last {
+            self.arrive(index, &mut arrived);
+        }
+        self.after_arrivals(&arrived, 0);
+        self.forget_arrived(now, completions);
+    }
+
+    /// Takes a refusal of the standard, of the request `psn`. `Err`: the connection is over.
     pub fn nak(
         &mut self,
         now: Moment,
         psn: Psn,
         code: NakCode,
-        telling: &mut Telling,
+        completions: &mut CompletionQueue,
     ) -> Result<(), Status> {
-        self.acknowledged(now, psn.minus(1), telling);
-        if self.place_of(psn).is_none() {
-            return Ok(()); // late, or of nothing that was asked
+        self.acknowledged(now, psn.minus(1), completions);
+        if self.in_flight.index_of(psn).is_none() {
+            return Ok(()); // late, or about a frame that was never sent
         }
         match code {
             NakCode::PsnSequenceError => {
@@ -91,263 +97,174 @@ impl Requester {
         }
     }
 
-    /// The receiver had no buffer for `psn` and wants to be asked again later.
-    pub fn not_ready(&mut self, now: Moment, psn: Psn, pause: Span, telling: &mut Telling) {
-        self.acknowledged(now, psn.minus(1), telling);
+    /// Pauses: the receiver had no buffer for `psn` and wants the request again later.
+    pub fn not_ready(
+        &mut self,
+        now: Moment,
+        psn: Psn,
+        pause: Span,
+        completions: &mut CompletionQueue,
+    ) {
+        self.acknowledged(now, psn.minus(1), completions);
         self.go_back(psn);
-        self.pause_until = Some(now + pause);
-        self.stalled_since = None;
+        self.timer.pause(now + pause);
     }
 
-    /// The answer to a get. Of the wrong length: not taken, and asked again.
-    pub fn read_answered(&mut self, now: Moment, psn: Psn, bytes: &[u8], telling: &mut Telling) {
-        let Some(place) = self.place_of(psn) else { return };
-        let frame = self.frames[place];
-        let wanted = self.is_get(&frame) && frame.asks && frame.state != State::Arrived;
+    /// Takes the answer to a get. One of the wrong length is dropped, and the get is repeated.
+    pub fn read_answered(
+        &mut self,
+        now: Moment,
+        psn: Psn,
+        bytes: &[u8],
+        completions: &mut CompletionQueue,
+    ) {
+        let Some(index) = self.in_flight.index_of(psn) else { return };
+        let frame = *self.in_flight.frame(index);
+        let is_arrived = frame.state == FrameState::Arrived;
+        let wanted = self.is_get(&frame) && frame.awaits_answer && !is_arrived;
         if !wanted || bytes.len() != frame.bytes as usize {
             return;
         }
-        if self.first_get() != Some(place) {
-            if frame.state != State::Early {
+        if self.first_get() != Some(index) {
+            if frame.state != FrameState::Early {
                 self.early.push((psn, bytes.to_vec()));
-                self.land(place);
-                self.frames[place].state = State::Early;
+                self.in_flight.answered_early(index);
             }
             return;
         }
-        self.place_answer(now, place, bytes, telling);
+        self.write_answer(now, index, bytes, completions);
         while let Some(next) = self.first_get() {
-            let psn = self.first.plus(next as u32);
+            let psn = self.in_flight.psn(next);
             let Some(held) = self.early.iter().position(|(of, _)| *of == psn) else { return };
             let (_, bytes) = self.early.swap_remove(held);
-            self.place_answer(now, next, &bytes, telling);
+            self.write_answer(now, next, &bytes, completions);
         }
     }
 
-    fn is_get(&self, frame: &Frame) -> bool {
-        matches!(self.posted[(frame.of - self.base) as usize].act, Act::Get { .. })
+    fn is_get(&self, frame: &RequestFrame) -> bool {
+        matches!(self.queue.get(frame.of).request, Request::Get { .. })
     }
 
-    /// The place of the first get that waits for its answer.
+    /// Returns the index of the first get that waits for its answer.
     fn first_get(&self) -> Option<usize> {
-        self.frames.iter().position(|frame| frame.asks && self.is_get(frame))
+        self.in_flight.iter().position(|frame| frame.awaits_answer && self.is_get(frame))
     }
 
-    fn place_answer(&mut self, now: Moment, place: usize, bytes: &[u8], telling: &mut Telling) {
-        let frame = self.frames[place];
-        let posted = &self.posted[(frame.of - self.base) as usize];
-        let Act::Get { into: (memory, offset), .. } = &posted.act else { return };
+    fn write_answer(
+        &mut self,
+        now: Moment,
+        index: usize,
+        bytes: &[u8],
+        completions: &mut CompletionQueue,
+    ) {
+        let frame = *self.in_flight.frame(index);
+        let posted = self.queue.get(frame.of);
+        let Request::Get { into: (memory, offset), .. } = &posted.request else { return };
         // The memory was checked when the get was posted, and does not shrink.
         let _ = memory.write(offset + frame.at, bytes);
-        self.answered(now, place, telling);
+        self.answered(now, index, completions);
     }
 
-    /// The answer to an atomic.
-    pub fn atomic_answered(&mut self, now: Moment, psn: Psn, value: u64, telling: &mut Telling) {
-        let Some(place) = self.place_of(psn) else { return };
-        let frame = self.frames[place];
-        let posted = &mut self.posted[(frame.of - self.base) as usize];
-        let atomic = matches!(posted.act, Act::FetchAdd { .. } | Act::CompareSwap { .. });
-        if !atomic || !frame.asks || frame.state == State::Arrived {
+    /// Takes the answer to an atomic.
+    pub fn atomic_answered(
+        &mut self,
+        now: Moment,
+        psn: Psn,
+        value: u64,
+        completions: &mut CompletionQueue,
+    ) {
+        let Some(index) = self.in_flight.index_of(psn) else { return };
+        let frame = *self.in_flight.frame(index);
+        let posted = self.queue.get_mut(frame.of);
+        let is_atomic =
+            matches!(posted.request, Request::FetchAdd { .. } | Request::CompareSwap { .. });
+        if !is_atomic || !frame.awaits_answer || frame.state == FrameState::Arrived {
             return;
         }
         posted.value = value;
-        self.answered(now, place, telling);
+        self.answered(now, index, completions);
     }
 
-    fn answered(&mut self, now: Moment, place: usize, telling: &mut Telling) {
-        self.frames[place].asks = false;
-        let mut arrived = Arrived::at(now);
+    fn answered(&mut self, now: Moment, index: usize, completions: &mut CompletionQueue) {
+        self.in_flight.frame_mut(index).awaits_answer = false;
+        let mut arrived = self.arrived(now);
         if !self.selective {
             // The standard: an answer acknowledges all requests before it.
-            (0..place).for_each(|before| self.arrive(before, &mut arrived));
+            (0..index).for_each(|before| self.arrive(before, &mut arrived));
         }
-        self.arrive(place, &mut arrived);
-        self.after_arrivals(now, &arrived, 0, false);
-        self.forget_arrived(now, telling);
+        self.arrive(index, &mut arrived);
+        self.after_arrivals(&arrived, 0);
+        self.forget_arrived(now, completions);
     }
 
     /// The peer has done what the frame says.
-    fn arrive(&mut self, place: usize, arrived: &mut Arrived) {
-        let Some(frame) = self.frames.get(place) else { return };
-        if frame.state == State::Arrived || frame.tries == 0 || (frame.asks && !frame.empty) {
-            return;
-        }
-        let of = frame.of;
-        self.reached(place, arrived);
-        self.frames[place].state = State::Arrived;
-        self.posted[(of - self.base) as usize].frames_left -= 1;
-    }
-
-    /// The peer keeps the frame until what is missing before it has come.
-    fn hold(&mut self, place: usize, arrived: &mut Arrived) {
-        let Some(frame) = self.frames.get(place) else { return };
-        let out = matches!(frame.state, State::Flying | State::Due);
-        if out && frame.tries > 0 && (!frame.asks || frame.empty) {
-            self.reached(place, arrived);
-            self.frames[place].state = State::Held;
+    fn arrive(&mut self, index: usize, arrived: &mut Arrived) {
+        if let Some(number) = self.in_flight.arrive(index, arrived) {
+            self.queue.get_mut(number).frames_left -= 1;
         }
     }
 
-    /// The frame came through the network: what that says of it.
-    fn reached(&mut self, place: usize, arrived: &mut Arrived) {
-        let frame = self.frames[place];
-        self.land(place);
-        if matches!(frame.state, State::Held) {
-            return; // said before
-        }
-        arrived.frames += 1;
-        arrived.bytes += frame.cost;
-        match frame.tries {
-            1 if frame.state != State::Early => {
-                arrived.newest_once = arrived.newest_once.max(Some(frame.sent));
-            }
-            // Who knows which of them was answered, or what it waited for.
-            _ => arrived.ambiguous = true,
-        }
-        // Sent again, it may be the first that arrived: unless there was the time for a round trip.
-        let half_trip = Span::from_ns(self.trip.smooth().as_ns() / 2);
-        if frame.tries == 1 || arrived.now.since(frame.sent) >= half_trip {
-            self.newest_arrived = self.newest_arrived.max(frame.sent);
-        }
-    }
-
-    /// A frame is neither in flight nor due any more.
-    fn land(&mut self, place: usize) {
-        match self.frames[place].state {
-            State::Flying => self.flying_cost -= self.frames[place].cost,
-            State::Due => self.due -= 1,
-            State::Early | State::Held | State::Arrived => {}
-        }
-    }
-
-    fn after_arrivals(&mut self, now: Moment, arrived: &Arrived, marked: u64, holes: bool) {
-        // What was sent before a silence may have been answered before it.
-        let clear = |sent: &Moment| !arrived.ambiguous && *sent > self.silent_at;
+    /// Learns round trip and window from arrivals, `marked` of which met congestion.
+    fn after_arrivals(&mut self, arrived: &Arrived, marked: u64) {
+        // Frames sent before a silence may have been answered before it.
+        let clear = |sent: &Moment| !arrived.ambiguous && self.timer.was_sent_after_silence(*sent);
         if let Some(sent) = arrived.newest_once.filter(clear) {
-            self.trip.sample(now.since(sent));
+            self.timer.trip.sample(arrived.now.since(sent));
         }
         if arrived.frames > 0 {
-            self.trip.answered();
-            let counts = (arrived.frames, arrived.bytes, marked);
-            self.window.acknowledged((now, self.trip.smooth()), counts, self.limited);
-            self.limited = false;
-        }
-        if self.selective && holes {
-            self.find_lost();
+            self.timer.trip.answered();
+            self.budget.acknowledged(arrived, self.timer.trip.smooth(), marked);
         }
     }
 
-    /// What was sent well before something that arrived is lost. Source: RFC 8985 (RACK).
+    /// Makes frames due that later ones have overtaken.
     fn find_lost(&mut self) {
-        let before = self.newest_arrived - self.trip.reordering();
-        let lost = self.mark_due(|frame| frame.sent < before);
-        self.window.lost(lost);
+        let lost = self.in_flight.mark_overtaken(self.timer.trip.reordering());
+        self.budget.lost(lost);
     }
 
-    /// Frames in flight that `which` accepts are to be sent again; says how many.
-    pub(super) fn mark_due(&mut self, which: impl Fn(&Frame) -> bool) -> u64 {
-        self.mark_due_from(0, which)
-    }
-
-    fn mark_due_from(&mut self, from: usize, which: impl Fn(&Frame) -> bool) -> u64 {
-        let mut count = 0;
-        for (place, frame) in self.frames.iter_mut().enumerate().skip(from) {
-            if frame.state == State::Flying && which(frame) {
-                frame.state = State::Due;
-                self.flying_cost -= frame.cost;
-                self.due_from = self.due_from.min(place);
-                count += 1;
-            }
-        }
-        self.due += count;
-        count as u64
-    }
-
-    /// Everything from `psn` on is sent again.
+    /// Makes all frames from `psn` on due again.
     fn go_back(&mut self, psn: Psn) {
-        if let Some(from) = self.place_of(psn) {
-            self.mark_due_from(from, |_| true);
+        if let Some(from) = self.in_flight.index_of(psn) {
+            self.in_flight.mark_due(from, |_| true);
         }
     }
 
-    /// The peer refuses the frame at `place`, the first that it misses.
-    fn refused(&mut self, now: Moment, place: usize, refused: Refused) {
-        let Some(frame) = self.frames.get(place).copied() else { return };
+    /// Takes the peer's refusal of the frame at `index`, the first that it misses.
+    fn refused(&mut self, now: Moment, index: usize, refused: Refused) {
+        let Some(frame) = self.in_flight.get(index).copied() else { return };
         if frame.tries == 0 || frame.empty {
-            return; // told before; what takes its place is on its way
+            return; // refused before; the empty frame is on its way
         }
         let status = match refused {
             Refused::NotReady => {
-                self.pause_until = Some(now + NOT_READY_PAUSE);
-                self.stalled_since = None;
-                self.make_due(place);
+                self.timer.pause(now + NOT_READY_PAUSE);
+                self.in_flight.make_due(index);
                 return;
             }
             Refused::For(status) => status,
         };
-        let number = (frame.of - self.base) as usize;
-        let posted = &mut self.posted[number];
+        let posted = self.queue.get_mut(frame.of);
         posted.status = status;
         if status == Status::Withdrawn {
             self.withdrawn.extend(posted.remote);
         }
-        // The parts of a put or message stand or fall together; those of a get are on their own.
-        let alone = posted.asks();
-        if !alone && !posted.framed {
+        // A put or a message is refused as a whole; the parts of a get are independent.
+        if posted.needs_answer() {
+            self.in_flight.make_empty(index, Extent::Frame);
+            return;
+        }
+        if !posted.framed {
             posted.framed = true;
-            self.cutting = self.cutting.max(frame.of + 1);
+            self.queue.cut_through(frame.of);
         }
-        for at in place..self.frames.len() {
-            if self.frames[at].of != frame.of || (alone && at > place) {
-                break;
-            }
-            let part = &mut self.frames[at];
-            part.empty = true;
-            part.asks = false;
-        }
-        self.make_due(place);
+        self.in_flight.make_empty(index, Extent::Operation);
     }
 
-    pub(super) fn make_due(&mut self, place: usize) {
-        if matches!(self.frames[place].state, State::Flying | State::Held) {
-            self.land(place);
-            self.frames[place].state = State::Due;
-            self.due += 1;
+    fn forget_arrived(&mut self, now: Moment, completions: &mut CompletionQueue) {
+        if self.in_flight.pop_arrived() > 0 {
+            self.timer.progressed((self.in_flight.len() > 0).then_some(now));
+            self.complete(completions);
         }
-        self.due_from = self.due_from.min(place);
-    }
-
-    fn forget_arrived(&mut self, now: Moment, telling: &mut Telling) {
-        let mut came = 0;
-        while let Some(front) = self.frames.front().filter(|of| of.state == State::Arrived) {
-            self.asked -= usize::from(front.question);
-            self.frames.pop_front();
-            came += 1;
-        }
-        if came > 0 {
-            self.first = self.first.plus(came);
-            self.due_from = self.due_from.saturating_sub(came as usize);
-            self.stalled_since = (!self.frames.is_empty()).then_some(now);
-            self.complete(telling);
-        }
-    }
-}
-
-/// What one acknowledgement brought.
-#[derive(Default)]
-struct Arrived {
-    now: Moment,
-    frames: u64,
-    bytes: u64,
-    /// Some of them were sent more than once. Source: Karn's algorithm (SIGCOMM 1987).
-    ambiguous: bool,
-    /// The latest time of sending among those that were sent once.
-    newest_once: Option<Moment>,
-}
-
-impl Arrived {
-    fn at(now: Moment) -> Arrived {
-        Arrived { now, ..Arrived::default() }
     }
 }

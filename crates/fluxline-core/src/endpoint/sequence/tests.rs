@@ -38,7 +38,7 @@ fn lives(first: Option<u32>, lives: &[&[u32]]) -> (u64, ConnectionCounters) {
             let mark = mark(psn, life as u32, Span::from_ms(1000 * life as u64));
             let judged = observe(&mut sequence, &mark, &mut counters);
             good += u64::from(judged.held == Some(Fate::Good));
-            good += u64::from(!matches!(judged.place, Place::Duplicate | Place::Doubtful(_)));
+            good += u64::from(!matches!(judged.arrival, Arrival::Duplicate | Arrival::Doubtful(_)));
         }
     }
     good += u64::from(sequence.finish(&mut counters) == Some(Fate::Good));
@@ -181,8 +181,10 @@ fn random_lives_are_counted_so_that_the_sums_hold() {
                     let mark = mark(psn, life as u32, Span::from_ms(1000 * life));
                     let judged = observe(&mut sequence, &mark, &mut counters);
                     good += u64::from(judged.held == Some(Fate::Good));
-                    good +=
-                        u64::from(!matches!(judged.place, Place::Duplicate | Place::Doubtful(_)));
+                    good += u64::from(!matches!(
+                        judged.arrival,
+                        Arrival::Duplicate | Arrival::Doubtful(_)
+                    ));
                 }
             }
         }

@@ -35,12 +35,12 @@ fn turns(joined: &mut Joined) {
     }
 }
 
-fn tags(told: &[Completion]) -> alloc::vec::Vec<u64> {
+fn tags(completions: &[Completion]) -> alloc::vec::Vec<u64> {
     let tag = |what: &Completion| match *what {
         Completion::Done { tag, .. } => Some(tag),
         _ => None,
     };
-    told.iter().filter_map(tag).collect()
+    completions.iter().filter_map(tag).collect()
 }
 
 /// Work that tells nothing is done by the poster's polling alone, and not only its first piece.
@@ -67,8 +67,12 @@ pub fn a_flush_waits_for_messages(pair: Pair) {
     assert_eq!(tags(&joined.rest(Side::Left)), [], "neither before there is a buffer");
     give_buffer(&mut joined, 3);
     assert_eq!(joined.done(2), (Operation::Flush, Status::Done, 0));
-    let told = joined.rest(Side::Left);
-    assert_eq!(tags(&told), [1], "the message was told before the flush behind it: {told:?}");
+    let completions = joined.rest(Side::Left);
+    assert_eq!(
+        tags(&completions),
+        [1],
+        "the message was told before the flush behind it: {completions:?}"
+    );
 }
 
 /// What is posted behind a fence is not placed while a message before it waits for its buffer.
@@ -101,16 +105,16 @@ pub fn broken_is_told_after_all_that_was_flushed(pair: Pair) {
     }
     post(&mut joined, 3, Work::Flush);
     joined.pair.right.disconnect(joined.right).expect("connected");
-    let mut told = alloc::vec::Vec::new();
-    while !told.iter().any(|what| matches!(what, Completion::Broken { .. })) {
+    let mut completions = alloc::vec::Vec::new();
+    while !completions.iter().any(|what| matches!(what, Completion::Broken { .. })) {
         joined.turn();
-        told.extend(joined.rest(Side::Left));
+        completions.extend(joined.rest(Side::Left));
     }
     turns(&mut joined);
-    told.extend(joined.rest(Side::Left));
-    assert_eq!(tags(&told), [0, 1, 2, 3], "each once, in order: {told:?}");
+    completions.extend(joined.rest(Side::Left));
+    assert_eq!(tags(&completions), [0, 1, 2, 3], "each once, in order: {completions:?}");
     let status = Status::Disconnected;
-    assert_eq!(told.last(), Some(&Completion::Broken { endpoint: joined.left, status }));
+    assert_eq!(completions.last(), Some(&Completion::Broken { endpoint: joined.left, status }));
 }
 
 /// A buffer whose region was withdrawn takes no message, and both sides are told so.

@@ -88,13 +88,13 @@ pub fn a_notification_comes_after_its_bytes_and_says_where(pair: Pair) {
         let to = Target { remote, offset };
         let from = Local::Bytes(&data);
         post(&mut joined, 0, Work::Put { from, to, notify: Some(value), complete_at: None });
-        let told = joined.wait(Side::Right, |what| match *what {
+        let completions = joined.wait(Side::Right, |what| match *what {
             Completion::Notified { endpoint, region, offset, bytes, value } => {
                 Some((endpoint, region, offset, bytes, value))
             }
             _ => None,
         });
-        assert_eq!(told, (joined.right, region, offset, 10, value));
+        assert_eq!(completions, (joined.right, region, offset, 10, value));
         assert_eq!(joined.bytes(region, offset, 10), data);
     }
 }

@@ -52,7 +52,7 @@ pub struct Joined {
     pub left: EndpointId,
     /// Right's end.
     pub right: EndpointId,
-    told: [VecDeque<Completion>; 2],
+    completions: [VecDeque<Completion>; 2],
 }
 
 /// The key that laws export regions with.
@@ -72,7 +72,7 @@ impl Joined {
     #[must_use]
     pub fn new(pair: Pair) -> Joined {
         let (left, right) = (EndpointId(0), EndpointId(0));
-        let mut joined = Joined { pair, left, right, told: Default::default() };
+        let mut joined = Joined { pair, left, right, completions: Default::default() };
         joined.connect_again();
         joined
     }
@@ -102,31 +102,31 @@ impl Joined {
     pub fn turn(&mut self) -> Moment {
         let now = (self.pair.now)();
         while let Some(what) = self.pair.left.poll(now) {
-            self.told[0].push_back(what);
+            self.completions[0].push_back(what);
         }
         while let Some(what) = self.pair.right.poll(now) {
-            self.told[1].push_back(what);
+            self.completions[1].push_back(what);
         }
         now
     }
 
-    /// Waits until `side` is told what `wanted` accepts; all else stays for later.
+    /// Waits until `side` is completions what `wanted` accepts; all else stays for later.
     ///
     /// # Panics
     /// When it is not told in time.
     pub fn wait<T>(&mut self, side: Side, wanted: impl Fn(&Completion) -> Option<T>) -> T {
         let began = (self.pair.now)();
         loop {
-            let told = &mut self.told[side as usize];
-            if let Some(place) = told.iter().position(|what| wanted(what).is_some()) {
-                let what = told.remove(place);
+            let completions = &mut self.completions[side as usize];
+            if let Some(place) = completions.iter().position(|what| wanted(what).is_some()) {
+                let what = completions.remove(place);
                 return what.as_ref().and_then(&wanted).expect("it was accepted before");
             }
             let now = self.turn();
             assert!(
                 now.since(began) < PATIENCE,
                 "{side:?} was not told in time; it was told at last {:?}",
-                self.told[side as usize].iter().rev().take(5).collect::<Vec<_>>()
+                self.completions[side as usize].iter().rev().take(5).collect::<Vec<_>>()
             );
         }
     }
@@ -143,7 +143,7 @@ impl Joined {
 
     /// Everything told to `side` so far and not asked for.
     pub fn rest(&mut self, side: Side) -> Vec<Completion> {
-        self.told[side as usize].drain(..).collect()
+        self.completions[side as usize].drain(..).collect()
     }
 
     /// Makes and exports a region of right's.

@@ -109,8 +109,11 @@ impl Script {
                     self.joined.turn();
                 }
                 Err(other) => {
-                    let told = self.joined.rest(Side::Left);
-                    panic!("{work:?} is legal and was refused: {other}; told {:?}", told.last());
+                    let completions = self.joined.rest(Side::Left);
+                    panic!(
+                        "{work:?} is legal and was refused: {other}; told {:?}",
+                        completions.last()
+                    );
                 }
             }
         }

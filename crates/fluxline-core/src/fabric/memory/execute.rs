@@ -15,7 +15,7 @@ pub(super) struct Queued {
     pub tag: u64,
     act: Act,
     /// Whether anybody wants to know that it went well.
-    told: bool,
+    reported: bool,
 }
 
 enum Act {
@@ -64,7 +64,7 @@ impl Queued {
             Some(import) if import.endpoint == endpoint => Ok(target),
             _ => Err(PostError::NotImported),
         };
-        let (act, told) = match *work {
+        let (act, reported) = match *work {
             Work::Put { from, to, notify, complete_at } => {
                 let act = Act::Put { from: source(&from)?, to: remote(to)?, notify };
                 (act, complete_at.is_some())
@@ -82,7 +82,7 @@ impl Queued {
             }
             Work::Fence | Work::Flush => (Act::Flush, true),
         };
-        Ok(Queued { tag, act, told })
+        Ok(Queued { tag, act, reported })
     }
 
     pub fn operation(&self) -> Operation {
@@ -135,7 +135,7 @@ impl Shared {
             Ok(value) => (Status::Done, value),
             Err(status) => (status, 0),
         };
-        if queued.told || status != Status::Done {
+        if queued.reported || status != Status::Done {
             let (tag, operation) = (queued.tag, queued.operation());
             let done = Completion::Done { endpoint, tag, operation, status, value };
             self.nodes[node].inbox.push_back(done);

@@ -6,6 +6,7 @@
 //! description in the run folder. Batch by batch, so that memory is bounded by a batch whatever
 //! the run's size. A file gets its name when it is complete; until then it ends in `.part`.
 
+mod csv;
 mod npy;
 mod table;
 mod typed;

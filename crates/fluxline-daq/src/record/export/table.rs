@@ -4,16 +4,14 @@ use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::TimestampNanosecondType;
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
+use super::csv::CsvWriter;
 use super::npy::NpyWriter;
 use super::{Existing, ExportConfig, ExportError, ExportFormat, ExportedTable};
 use crate::record::folder::FolderError;
@@ -32,7 +30,7 @@ pub(super) struct Table {
 
 enum Sink {
     Parquet(Box<ArrowWriter<BufWriter<File>>>),
-    Csv(Box<arrow_csv::Writer<BufWriter<File>>>),
+    Csv(CsvWriter<BufWriter<File>>),
     Npy(NpyWriter),
 }
 
@@ -60,12 +58,8 @@ impl Table {
                 Sink::Parquet(Box::new(writer.map_err(|error| fault(&error))?))
             }
             ExportFormat::Csv => {
-                let mut writer =
-                    arrow_csv::WriterBuilder::new().with_header(true).build(BufWriter::new(opened));
-                // The head line is written with the first batch, be it empty.
-                let head = RecordBatch::new_empty(text_schema(&schema));
-                writer.write(&head).map_err(|error| fault(&error))?;
-                Sink::Csv(Box::new(writer))
+                let writer = CsvWriter::create(BufWriter::new(opened), &schema);
+                Sink::Csv(writer.map_err(|error| fault(&error))?)
             }
             ExportFormat::Npy => {
                 let (writer, without) =
@@ -91,9 +85,7 @@ impl Table {
                     }
                 })
                 .map_err(|error| error.to_string()),
-            Sink::Csv(writer) => as_text(batch)
-                .and_then(|batch| writer.write(&batch))
-                .map_err(|error| error.to_string()),
+            Sink::Csv(writer) => writer.write(batch).map_err(|error| error.to_string()),
             Sink::Npy(writer) => writer.write(batch).map_err(|error| error.to_string()),
         };
         written.map_err(|reason| table_fault(&self.file, &reason))
@@ -104,7 +96,7 @@ impl Table {
         let Table { file, part, rows, left_out, sink } = self;
         let finished = match sink {
             Sink::Parquet(writer) => writer.into_inner().map_err(|error| error.to_string()),
-            Sink::Csv(writer) => Ok(writer.into_inner()),
+            Sink::Csv(writer) => Ok(writer.finish()),
             Sink::Npy(writer) => writer.finish().map_err(|error| error.to_string()),
         };
         finished
@@ -122,27 +114,4 @@ impl Table {
 
 fn table_fault(file: &std::path::Path, error: &dyn Display) -> ExportError {
     ExportError::Table { file: file.to_path_buf(), reason: error.to_string() }
-}
-
-/// Times as text need an offset, since names of time zones need a data base.
-fn text_schema(schema: &Schema) -> SchemaRef {
-    let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Timestamp(unit, Some(_)) => {
-            let kind = DataType::Timestamp(*unit, Some("+00:00".into()));
-            Arc::new(field.as_ref().clone().with_data_type(kind))
-        }
-        _ => Arc::clone(field),
-    });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-fn as_text(batch: &RecordBatch) -> Result<RecordBatch, arrow_schema::ArrowError> {
-    let columns = batch.columns().iter().map(|column| match column.data_type() {
-        DataType::Timestamp(_, Some(_)) => {
-            let times = column.as_primitive::<TimestampNanosecondType>().clone();
-            Arc::new(times.with_timezone("+00:00")) as ArrayRef
-        }
-        _ => Arc::clone(column),
-    });
-    RecordBatch::try_new(text_schema(&batch.schema()), columns.collect())
 }

@@ -5,9 +5,9 @@ use fluxline_core::fabric::{
 };
 
 use super::{Driver, ENDPOINTS_MAX, Hands, Then};
+use crate::cluster::address::{AddressRange, MAIL_AT};
 use crate::cluster::endpoint::{Endpoint, Phase};
 use crate::cluster::message::{MAILBOX_BYTES, Message, SLOT_BYTES, SLOTS, Verdict};
-use crate::cluster::space::{MAIL_AT, Wide};
 use crate::sci::NodeId;
 
 /// Where a source's message with this number lies in a mailbox, as an address.
@@ -15,6 +15,17 @@ use crate::sci::NodeId;
 pub fn mail_offset(source: NodeId, number: u32) -> u64 {
     let slot = u64::from(number % SLOTS) * SLOT_BYTES as u64;
     MAIL_AT + u64::from(source.0) * MAILBOX_BYTES as u64 + slot
+}
+
+/// A receive buffer that the peer has written.
+#[derive(Clone, Copy, Debug)]
+struct Filled {
+    /// Bytes in the buffer.
+    bytes: u64,
+    /// Bytes of the message.
+    of: u64,
+    /// True: the buffer could not be written.
+    is_withdrawn: bool,
 }
 
 impl Driver {
@@ -62,7 +73,8 @@ impl Driver {
             }
             Message::Filled { endpoint, bytes, of, withdrawn } => {
                 if let Some(endpoint) = known(self, endpoint) {
-                    self.filled(hands, endpoint, (bytes, of), withdrawn);
+                    let filled = Filled { bytes, of, is_withdrawn: withdrawn };
+                    self.filled(hands, endpoint, filled);
                 }
             }
         }
@@ -77,7 +89,7 @@ impl Driver {
         let reliability = if reliable { Reliability::Reliable } else { Reliability::Unreliable };
         self.endpoints.push(Endpoint::new(Phase::Open, source, endpoint, reliability));
         let peer = self.name_of(source);
-        self.tell(Completion::Connected { endpoint: EndpointId(own), peer, reliability });
+        self.report(Completion::Connected { endpoint: EndpointId(own), peer, reliability });
         self.send(hands, source, Message::Accept { endpoint, own }, Then::Nothing);
     }
 
@@ -88,7 +100,7 @@ impl Driver {
             Some(end) => {
                 (end.phase, end.other) = (Phase::Open, own);
                 let (endpoint, reliability) = (EndpointId(endpoint), end.reliability);
-                self.tell(Completion::Connected { endpoint, peer, reliability });
+                self.report(Completion::Connected { endpoint, peer, reliability });
             }
             None => {
                 self.send(hands, source, Message::Disconnect { endpoint: own }, Then::Nothing);
@@ -106,7 +118,7 @@ impl Driver {
     ) {
         let end = &mut self.endpoints[endpoint.0 as usize];
         let (peer, other) = (end.peer, end.other);
-        let nowhere = Wide::default();
+        let nowhere = AddressRange::default();
         let (verdict, region) = match hands.space.exported(name) {
             None => (Verdict::NoSuchRegion, nowhere),
             Some(id) => {
@@ -115,7 +127,8 @@ impl Driver {
                 match grant.filter(|grant| grant.key == key).zip(found) {
                     None => (Verdict::WrongKey, nowhere),
                     Some((grant, region)) => {
-                        let place = Wide { offset: region.base, bytes: region.words.bytes() };
+                        let place =
+                            AddressRange { offset: region.base, bytes: region.words.bytes() };
                         hands.space.grant(peer, id);
                         end.granted.push(id);
                         (Verdict::Granted { rights: bits(grant.rights) }, place)
@@ -127,7 +140,13 @@ impl Driver {
         self.send(hands, peer, answer, Then::Nothing);
     }
 
-    fn import_decided(&mut self, endpoint: EndpointId, number: u32, verdict: Verdict, at: Wide) {
+    fn import_decided(
+        &mut self,
+        endpoint: EndpointId,
+        number: u32,
+        verdict: Verdict,
+        at: AddressRange,
+    ) {
         let remote = RemoteId(number);
         let import = self.imports.get_mut(number as usize);
         let Some(import) = import.filter(|import| import.endpoint == endpoint) else { return };
@@ -139,34 +158,35 @@ impl Driver {
             Verdict::NoSuchRegion => (Status::NoSuchRegion, 0),
             Verdict::WrongKey => (Status::WrongKey, 0),
         };
-        self.tell(Completion::Imported { remote, status, bytes });
+        self.report(Completion::Imported { remote, status, bytes });
     }
 
-    fn notified(&mut self, hands: &mut Hands<'_>, endpoint: EndpointId, place: Wide, value: u32) {
-        if let Some((region, offset)) = Driver::region_at(hands.space, place.offset) {
-            let bytes = place.bytes;
-            self.tell(Completion::Notified { endpoint, region, offset, bytes, value });
-        }
-    }
-
-    fn filled(
+    fn notified(
         &mut self,
         hands: &mut Hands<'_>,
         endpoint: EndpointId,
-        (bytes, of): (u64, u64),
-        withdrawn: bool,
+        place: AddressRange,
+        value: u32,
     ) {
+        if let Some((region, offset)) = Driver::region_at(hands.space, place.offset) {
+            let bytes = place.bytes;
+            self.report(Completion::Notified { endpoint, region, offset, bytes, value });
+        }
+    }
+
+    fn filled(&mut self, hands: &mut Hands<'_>, endpoint: EndpointId, filled: Filled) {
+        let Filled { bytes, of, is_withdrawn } = filled;
         let end = &mut self.endpoints[endpoint.0 as usize];
         let Some(receive) = end.receives.pop_front() else { return };
         hands.space.close_buffer(end.peer, receive.place);
-        let gone = withdrawn || hands.space.region(receive.into.region).is_err();
+        let gone = is_withdrawn || hands.space.region(receive.into.region).is_err();
         let (status, value) = match gone {
             true => (Status::Withdrawn, 0),
             false if of > bytes => (Status::TooLong, bytes),
             false => (Status::Done, bytes),
         };
         let (tag, operation) = (receive.tag, Operation::Receive);
-        self.tell(Completion::Done { endpoint, tag, operation, status, value });
+        self.report(Completion::Done { endpoint, tag, operation, status, value });
     }
 }
 

@@ -7,12 +7,13 @@ use fluxline_core::fabric::{Completion, EndpointId, Level, Reliability, Status};
 
 use super::{Driver, Hands, Purpose, Then};
 use crate::Duration;
+use crate::cluster::address::{AddressRange, RemoteAddress};
 use crate::cluster::endpoint::{Act, Queued, Running};
-use crate::cluster::interrupt::{Told, TriggerError};
+use crate::cluster::entry::Entry;
+use crate::cluster::interrupt::{InterruptReport, TriggerError};
 use crate::cluster::message::Message;
 use crate::cluster::mover::{Action, Failure, Moved};
 use crate::cluster::requester::Repeat;
-use crate::cluster::world::Entry;
 use crate::sci;
 
 /// A message for which no buffer came for so long completes as [`Status::NoBuffer`]. A choice,
@@ -41,10 +42,10 @@ impl Driver {
             match self.begin(hands, endpoint, &queued) {
                 Begun::Under(job) => {
                     let end = &mut self.endpoints[endpoint.0 as usize];
-                    end.running = Some(Running { queued, job, told: false });
+                    end.running = Some(Running { queued, job, reported: false });
                     return;
                 }
-                Begun::Ended(result) => self.told_or_kept(endpoint, &queued, result, false),
+                Begun::Ended(result) => self.reported_or_kept(endpoint, &queued, result, false),
                 Begun::Waits => {
                     let end = &mut self.endpoints[endpoint.0 as usize];
                     end.queue.push_front(queued);
@@ -82,7 +83,13 @@ impl Driver {
             }
         };
         let repeat = self.repeat(endpoint);
-        Begun::Under(self.submit(hands, Purpose::Work(endpoint), (peer, offset), action, repeat))
+        Begun::Under(self.submit(
+            hands,
+            Purpose::Work(endpoint),
+            RemoteAddress { node: peer, offset },
+            action,
+            repeat,
+        ))
     }
 
     fn repeat(&self, endpoint: EndpointId) -> Repeat {
@@ -111,7 +118,8 @@ impl Driver {
                 Begun::Under(0)
             }
             Ok(bytes) => {
-                let (to, action) = ((end.peer, buffer.offset), Action::Write(bytes));
+                let to = RemoteAddress { node: end.peer, offset: buffer.offset };
+                let action = Action::Write(bytes);
                 Begun::Under(self.submit(hands, Purpose::Work(endpoint), to, action, repeat))
             }
         }
@@ -144,7 +152,7 @@ impl Driver {
         &mut self,
         hands: &mut Hands<'_>,
         endpoint: EndpointId,
-        place: crate::cluster::space::Wide,
+        place: AddressRange,
         notify: Option<u32>,
     ) {
         let end = &self.endpoints[endpoint.0 as usize];
@@ -177,7 +185,7 @@ impl Driver {
                         Failure::Refused(_) => TriggerError::NoSuchInterrupt,
                         Failure::Lost => TriggerError::NoAnswer,
                     });
-                    self.triggered.push_back(Told::Triggered { trigger: job, result });
+                    self.triggered.push_back(InterruptReport::Triggered { trigger: job, result });
                 }
                 // A message that could not be written: its peer is about to be given up.
                 Some(Purpose::Message(..)) | None => {}
@@ -195,10 +203,10 @@ impl Driver {
         if !(reliable && is_put && running.queued.level == Some(Level::Copied)) {
             return;
         }
-        running.told = true;
+        running.reported = true;
         let (tag, operation) = (running.queued.tag, running.queued.operation());
         let status = Status::Done;
-        self.tell(Completion::Done { endpoint, tag, operation, status, value: 0 });
+        self.report(Completion::Done { endpoint, tag, operation, status, value: 0 });
     }
 
     fn work_ended(
@@ -258,29 +266,29 @@ impl Driver {
         let Some(end) = self.open(endpoint) else { return };
         let Some(running) = end.running.take() else { return };
         self.progress += 1;
-        self.told_or_kept(endpoint, &running.queued, result, running.told);
+        self.reported_or_kept(endpoint, &running.queued, result, running.reported);
         self.advance(hands, endpoint);
     }
 
     /// Tells how work ended if somebody wants to know; what fails after it was told as copied is
     /// kept for the next flush.
-    fn told_or_kept(
+    fn reported_or_kept(
         &mut self,
         endpoint: EndpointId,
         queued: &Queued,
         result: Result<u64, Status>,
-        told: bool,
+        reported: bool,
     ) {
         let (status, value) = match result {
             Ok(value) => (Status::Done, value),
             Err(status) => (status, 0),
         };
-        if told {
+        if reported {
             let end = &mut self.endpoints[endpoint.0 as usize];
             end.failed = end.failed.or(result.err());
         } else if queued.level.is_some() || status != Status::Done {
             let (tag, operation) = (queued.tag, queued.operation());
-            self.tell(Completion::Done { endpoint, tag, operation, status, value });
+            self.report(Completion::Done { endpoint, tag, operation, status, value });
         }
     }
 
@@ -293,7 +301,7 @@ impl Driver {
         }
         end.waits_since = None;
         if let Some(queued) = end.queue.pop_front() {
-            self.told_or_kept(endpoint, &queued, Err(Status::NoBuffer), false);
+            self.reported_or_kept(endpoint, &queued, Err(Status::NoBuffer), false);
         }
         self.advance(hands, endpoint);
     }

@@ -4,9 +4,9 @@
 //! the maximum at 64 B (figure 7). Read here as: figure 8 times one block; figure 7 a queue of
 //! blocks, whose set-up is paid once (an assumption of ours).
 
+use super::super::figure::{Axis, Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use super::super::pair::{BadStand, Pair};
 use super::super::wire::link_lc1;
-use super::super::{Axis, Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use crate::host::{Call, Descriptor, Direction, Level, Notice, preset};
 use crate::sci::NodeId;
 
@@ -66,16 +66,16 @@ pub fn figures() -> Result<Vec<Figure>, BadStand> {
     };
     let write = curve("", Direction::Write, rate(Direction::Write))?;
     let read = curve("", Direction::Read, rate(Direction::Read))?;
-    let at_64 = Fact::number("write at 64 B, part of the most", (0.5, 0.5), part(&write, 64));
+    let at_64 = Fact::number("write at 64 B, part of the most", 0.5..=0.5, part(&write, 64));
     let facts = vec![
         Fact::shape(
             "write at 256 B, part of the most: 0.95 or more",
-            (0.95, 1.0),
+            0.95..=1.0,
             part(&write, 256),
         ),
-        Fact::shape("read at 256 B, part of the most: 0.95 or more", (0.95, 1.0), part(&read, 256)),
+        Fact::shape("read at 256 B, part of the most: 0.95 or more", 0.95..=1.0, part(&read, 256)),
         at_64.calibrated(),
-        Fact::number("most of writes over most of reads", (3.5, 3.5), write.most() / read.most()),
+        Fact::number("most of writes over most of reads", 3.5..=3.5, write.most() / read.most()),
     ];
     let title = "Remote writes and reads, stand A";
     let (x, y) = (bytes_axis(), rate_axis());
@@ -89,11 +89,11 @@ fn figure_8() -> Result<Figure, BadStand> {
     let read = curve("", Direction::Read, time(Direction::Read))?;
     let (write_line, read_line) = (line(&write), line(&read));
     let facts = vec![
-        Fact::number("set-up of a write, us", (10.0, 10.0), write_line.0).calibrated(),
-        Fact::number("set-up of a read, us", (10.0, 10.0), read_line.0).calibrated(),
+        Fact::number("set-up of a write, us", 10.0..=10.0, write_line.0).calibrated(),
+        Fact::number("set-up of a read, us", 10.0..=10.0, read_line.0).calibrated(),
         Fact::shape(
             "slope of reads over slope of writes: above 1",
-            (1.0, f64::INFINITY),
+            1.0..=f64::INFINITY,
             read_line.1 / write_line.1,
         ),
     ];

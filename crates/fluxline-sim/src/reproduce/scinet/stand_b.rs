@@ -4,9 +4,9 @@
 //! stream waits for its own response before it can be written again, and n streams need n times 64
 //! B.
 
+use super::super::figure::{Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use super::super::pair::{BadStand, Pair};
 use super::super::wire::link_lc1;
-use super::super::{Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use crate::host::{Call, Outcome, preset};
 use crate::sci::{NodeId, Status};
 
@@ -128,18 +128,18 @@ fn figure_9(one: &Curve, checked: Curve) -> Figure {
     let from_64 = one.points.iter().filter(|point| point.0 >= 64.0 && point.0 % 64.0 == 0.0);
     let least = from_64.map(|point| point.1).fold(f64::INFINITY, f64::min);
     let facts = vec![
-        Fact::number("1 stream at 64 B, MB/s", (12.0, 12.0), one.at(64)).at(64).calibrated(),
+        Fact::number("1 stream at 64 B, MB/s", 12.0..=12.0, one.at(64)).at(64).calibrated(),
         Fact::shape(
             "1 stream, blocks of whole streams, least over most: flat, 0.9 or more",
-            (0.9, 1.0),
+            0.9..=1.0,
             least / one.most(),
         ),
-        Fact::number("1 stream checked, 64 KB, MB/s", (12.0, 12.0), checked.at(65_536))
+        Fact::number("1 stream checked, 64 KB, MB/s", 12.0..=12.0, checked.at(65_536))
             .at(65_536)
             .calibrated(),
         Fact::shape(
             "smallest block that has 99 % of it when checked, B: 64 KB or more",
-            (65_536.0, NO_END),
+            65_536.0..=NO_END,
             checked.first_at(0.99),
         ),
     ];
@@ -149,10 +149,10 @@ fn figure_9(one: &Curve, checked: Curve) -> Figure {
 
 fn figure_10(one: &Curve, checked: &Curve) -> Figure {
     let facts = vec![
-        Fact::number("1 stream, 4 B, us", (2.0, 3.0), one.at(4)).at(4),
-        Fact::number("1 stream, 16 B, us", (2.0, 3.0), one.at(16)).at(16),
-        Fact::number("1 stream checked, 4 B, us", (11.0, 12.0), checked.at(4)).at(4).calibrated(),
-        Fact::number("1 stream checked, 16 B, us", (11.0, 12.0), checked.at(16)).at(16),
+        Fact::number("1 stream, 4 B, us", 2.0..=3.0, one.at(4)).at(4),
+        Fact::number("1 stream, 16 B, us", 2.0..=3.0, one.at(16)).at(16),
+        Fact::number("1 stream checked, 4 B, us", 11.0..=12.0, checked.at(4)).at(4).calibrated(),
+        Fact::number("1 stream checked, 16 B, us", 11.0..=12.0, checked.at(16)).at(16),
     ];
     let title = "Time for a block, 1 stream, stand B";
     latency("scinet-10", title, vec![one.clone(), checked.clone()], facts)
@@ -162,13 +162,13 @@ fn figure_11(one: &Curve, two: Curve) -> Figure {
     let facts = vec![
         Fact::number(
             "most of 2 streams over most of 1: nearly linear",
-            (2.0, 2.0),
+            2.0..=2.0,
             two.most() / one.most(),
         ),
-        Fact::shape("smallest block with 97 % of the most, B", (128.0, 128.0), two.first_at(0.97)),
+        Fact::shape("smallest block with 97 % of the most, B", 128.0..=128.0, two.first_at(0.97)),
         Fact::shape(
             "160 B over 128 B: a peak stands at 128 B, below 0.95",
-            (0.0, 0.95),
+            0.0..=0.95,
             two.at(160) / two.at(128),
         ),
     ];
@@ -180,13 +180,13 @@ fn figure_12(one: &Curve, four: Curve) -> Figure {
         // Never more than 45 MB/s is published, too, which is 3.75 times 12 MB/s.
         Fact::number(
             "most of 4 streams over most of 1: nearly linear",
-            (3.75, 4.0),
+            3.75..=4.0,
             four.most() / one.most(),
         ),
-        Fact::shape("smallest block with 97 % of the most, B", (256.0, 256.0), four.first_at(0.97)),
+        Fact::shape("smallest block with 97 % of the most, B", 256.0..=256.0, four.first_at(0.97)),
         Fact::shape(
             "320 B over 256 B: a peak stands at 256 B, below 0.95",
-            (0.0, 0.95),
+            0.0..=0.95,
             four.at(320) / four.at(256),
         ),
     ];
@@ -195,15 +195,15 @@ fn figure_12(one: &Curve, four: Curve) -> Figure {
 
 fn figure_13(eight: Curve, four_most: f64) -> Figure {
     let facts = vec![
-        Fact::number("most, MB/s", (45.0, 45.0), eight.most()).calibrated(),
+        Fact::number("most, MB/s", 45.0..=45.0, eight.most()).calibrated(),
         Fact::shape(
             "most of 8 streams over most of 4: saturation, below 1.1",
-            (0.95, 1.1),
+            0.95..=1.1,
             eight.most() / four_most,
         ),
-        Fact::number("blocks of 512 B, MB/s", (34.0, 34.0), eight.at(512)).at(512),
-        Fact::number("blocks of 1024 B, MB/s", (34.0, 34.0), eight.at(1024)).at(1024).calibrated(),
-        Fact::number("blocks of 64 KB, MB/s", (34.0, 34.0), eight.at(65_536))
+        Fact::number("blocks of 512 B, MB/s", 34.0..=34.0, eight.at(512)).at(512),
+        Fact::number("blocks of 1024 B, MB/s", 34.0..=34.0, eight.at(1024)).at(1024).calibrated(),
+        Fact::number("blocks of 64 KB, MB/s", 34.0..=34.0, eight.at(65_536))
             .at(65_536)
             .calibrated(),
     ];
@@ -222,12 +222,12 @@ fn later_latency(
     let facts = vec![
         Fact::shape(
             "64 B from the store to the peer's poll, us: under 5",
-            (0.0, 5.0),
+            0.0..=5.0,
             end_to_end_us(streams, 64)?,
         ),
         Fact::shape(
             "4 B against 1 stream: the same, more streams do not help one block",
-            (0.95, 1.05),
+            0.95..=1.05,
             times.at(4) / one.at(4),
         ),
     ];

@@ -1,7 +1,8 @@
 //! The requester's side: which request an operation needs next, and what an answer means.
 
-use super::line::{Answer, CacheCommand, CacheId, CacheState, Line, Operation, Phase, Request};
-use super::memory::{MemoryCommand, MemoryState};
+use super::line::{CacheState, Line, Operation, Phase};
+use super::message::{Answer, CacheCommand, CacheId, Request};
+use super::message::{MemoryCommand, MemoryState};
 
 /// What an operation does next.
 #[derive(Clone, Debug, PartialEq, Eq)]

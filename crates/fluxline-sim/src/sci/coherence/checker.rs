@@ -9,8 +9,10 @@ use std::collections::VecDeque;
 use hashbrown::HashMap;
 
 use super::cache::Progress;
-use super::line::{Answer, CacheId, CacheState, Line, Operation, Request};
-use super::memory::{MemoryLine, MemoryState};
+use super::line::{CacheState, Line, Operation};
+use super::memory::MemoryLine;
+use super::message::MemoryState;
+use super::message::{Answer, CacheId, Request};
 use super::respond::Mistake;
 
 /// What a cache has on the way: it sends one request at a time.
@@ -151,7 +153,7 @@ impl Walk {
         let mut steps = Vec::new();
         while index != 0 {
             let (from, by) = &self.reached[index];
-            steps.push(self.worlds[*from].told(by));
+            steps.push(self.worlds[*from].described(by));
             index = *from;
         }
         steps.reverse();
@@ -160,7 +162,7 @@ impl Walk {
 
     fn broken(&self, index: usize, step: &Step, what: String) -> Broken {
         let mut trace = self.trace(index);
-        trace.push(self.worlds[index].told(step));
+        trace.push(self.worlds[index].described(step));
         Broken::Invariant { what, trace }
     }
 
@@ -197,7 +199,7 @@ impl World {
     }
 
     /// A step in words.
-    fn told(&self, step: &Step) -> String {
+    fn described(&self, step: &Step) -> String {
         match step {
             Step::Begin(cache, operation) => {
                 let state = self.lines[usize::from(*cache)].state;
@@ -353,7 +355,8 @@ fn permutations(taken: &mut Vec<CacheId>, count: CacheId, into: &mut Vec<Vec<Cac
 
 /// Other numbers for the caches, wherever they are named.
 mod rename {
-    use super::super::line::{Answer, CacheCommand, CacheId, Line, Phase, Request};
+    use super::super::line::{Line, Phase};
+    use super::super::message::{Answer, CacheCommand, CacheId, Request};
     use super::Message;
 
     pub fn line(line: &Line<u8>, new: impl Fn(CacheId) -> CacheId + Copy) -> Line<u8> {

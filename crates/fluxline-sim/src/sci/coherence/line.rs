@@ -1,9 +1,6 @@
 //! A cache's line: its state, its neighbours in the sharing list, and what it is in the middle of.
 
-use super::memory::MemoryCommand;
-
-/// The number of a cache.
-pub type CacheId = u8;
+use super::message::{CacheId, MemoryCommand};
 
 /// What a cache has of a line. Source of the names: U. Stern's Murphi model (`CT_*`, `CS_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,77 +105,6 @@ pub struct Line<D> {
     pub data: D,
     /// The operation in progress and its place; `None`: idle.
     pub doing: Option<(Operation<D>, Phase)>,
-}
-
-/// What a cache asks another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CacheCommand {
-    /// Become second; the data is not needed (cread00.PEND_VALID).
-    PendValid,
-    /// Become second and give the data (cread64.COPY_VALID).
-    CopyValid,
-    /// Take this as the next instead of me; `None`: become the last (PREV_VMID, PREV_VTAIL).
-    Previous(Option<CacheId>),
-    /// Take this as the one before instead of me (NEXT_VMID).
-    NextMid(CacheId),
-    /// Become head (NEXT_FHEAD, NEXT_DHEAD); whether the list is dirty.
-    NextHead {
-        /// Memory's copy is stale.
-        dirty: bool,
-    },
-    /// Become invalid and tell who is next (VALID_INVALID, FRESH_INVALID).
-    Invalidate {
-        /// Who is before the one that is asked.
-        before: CacheId,
-    },
-}
-
-/// A request under way.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Request<D> {
-    /// To memory; data comes with a write-back.
-    Memory {
-        /// What is asked.
-        command: MemoryCommand,
-        /// Who is to be head, where that is not the sender.
-        next: Option<CacheId>,
-        /// The written-back line.
-        data: Option<D>,
-    },
-    /// To another cache.
-    Cache {
-        /// Which.
-        to: CacheId,
-        /// What is asked.
-        command: CacheCommand,
-    },
-}
-
-/// An answer under way.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Answer<D> {
-    /// Refused: try again, or look again (cn).
-    pub nullified: bool,
-    /// The memory state that was found, in an answer of memory.
-    pub found: Option<super::MemoryState>,
-    /// The old head, or who was next.
-    pub other: Option<CacheId>,
-    /// The line.
-    pub data: Option<D>,
-}
-
-impl<D> Answer<D> {
-    /// The refusal.
-    #[must_use]
-    pub fn null() -> Answer<D> {
-        Answer { nullified: true, found: None, other: None, data: None }
-    }
-
-    /// Done, with nothing to tell.
-    #[must_use]
-    pub fn done() -> Answer<D> {
-        Answer { nullified: false, found: None, other: None, data: None }
-    }
 }
 
 impl CacheState {

@@ -2,44 +2,7 @@
 //!
 //! Source: `MemoryTagFreshUpdate` of U. Stern's Murphi model of the SCI coherence protocol, 1994.
 
-use super::line::{Answer, CacheId};
-
-/// What memory knows of a line. WASH belongs to the full set and is not modelled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MemoryState {
-    /// Nobody has a copy.
-    #[default]
-    Home,
-    /// There is a list; memory's copy is valid.
-    Fresh,
-    /// There is a list; memory's copy is stale.
-    Gone,
-}
-
-/// What is asked of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MemoryCommand {
-    /// The line, to be read.
-    CacheFresh,
-    /// The line, clean, of which memory is to count its copy as stale.
-    CacheClean,
-    /// The line, to be modified.
-    CacheDirty,
-    /// The head's place of a list that exists.
-    AttachToList,
-    /// The head's place of a list of which memory's copy is stale.
-    AttachToGone,
-    /// Memory's copy is going to be stale.
-    ListToGone,
-    /// The list ends.
-    ListToHome,
-    /// Memory's copy is valid again.
-    ListToFresh,
-    /// Another is head.
-    PassHead,
-    /// A fresh list is to be forgotten.
-    FreshToHome,
-}
+use super::message::{Answer, CacheId, MemoryCommand, MemoryState};
 
 /// Memory's line. `D`: its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

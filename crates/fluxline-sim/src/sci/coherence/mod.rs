@@ -14,8 +14,10 @@ pub mod cache;
 pub mod checker;
 pub mod line;
 pub mod memory;
+pub mod message;
 pub mod respond;
 pub mod system;
 
-pub use line::{CacheId, CacheState, Line, Operation};
-pub use memory::{MemoryCommand, MemoryLine, MemoryState};
+pub use line::{CacheState, Line, Operation};
+pub use memory::MemoryLine;
+pub use message::{CacheId, MemoryCommand, MemoryState};

@@ -4,7 +4,8 @@
 //! line that wants to leave has decided nothing until its predecessor has agreed, and does what
 //! that one asks meanwhile; after that it answers nobody until its successor knows.
 
-use super::line::{Answer, CacheCommand, CacheId, CacheState, Line, Phase};
+use super::line::{CacheState, Line, Phase};
+use super::message::{Answer, CacheCommand, CacheId};
 
 /// A deliberate mistake, for tests of the checker: it must find each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

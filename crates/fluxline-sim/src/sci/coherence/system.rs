@@ -9,8 +9,9 @@ use crate::sci::packet::HEADER_SYMBOLS;
 use crate::{Agenda, Clock, Duration, Entry, Fingerprint, Instant, Model, model};
 
 use super::cache::Progress;
-use super::line::{Answer, CacheId, CacheState, Line, Operation, Request};
+use super::line::{CacheState, Line, Operation};
 use super::memory::MemoryLine;
+use super::message::{Answer, CacheId, Request};
 use super::respond::Mistake;
 
 /// Bytes of a line.
@@ -321,7 +322,7 @@ impl<I: Interconnect> System<I> {
             }
             Request::Cache { to, command } => {
                 self.counters.cache_requests += 1;
-                let purges = matches!(command, super::line::CacheCommand::Invalidate { .. });
+                let purges = matches!(command, super::message::CacheCommand::Invalidate { .. });
                 self.counters.invalidations += u64::from(purges);
                 (Place::Cache(*to), symbols(false, true))
             }

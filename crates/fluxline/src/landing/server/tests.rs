@@ -221,12 +221,12 @@ impl Peer {
         };
         let ring = self.ring.expect("imported");
         let producer = FabricProducer::new(endpoint, ring, RING_BYTES, credit).expect("sound");
-        let told = match self.kind {
+        let reported = match self.kind {
             Kind::NoCredit => Ok(()),
             Kind::WrongCredit => producer.introduce(&mut self.node, Key(1)),
             _ => producer.introduce(&mut self.node, self.credit_key),
         };
-        if told.is_ok() {
+        if reported.is_ok() {
             self.producer = Some(producer);
             self.phase = Phase::Introduced;
         }
@@ -467,9 +467,9 @@ fn a_broken_ring_is_made_anew_and_what_was_published_before_is_kept() {
             assert_eq!(world.server.counters().rings_renewed, round, "{kind:?}");
             world.peers.clear();
         }
-        let told: Vec<RingEvent> = std::iter::from_fn(|| world.server.event()).collect();
+        let reported: Vec<RingEvent> = std::iter::from_fn(|| world.server.event()).collect();
         let nonsense = |of: &&RingEvent| matches!(of, RingEvent::Left { how: Leave::Nonsense, .. });
-        assert_eq!(told.iter().filter(nonsense).count(), 4, "{told:?}");
+        assert_eq!(reported.iter().filter(nonsense).count(), 4, "{reported:?}");
         world.check();
     }
 }

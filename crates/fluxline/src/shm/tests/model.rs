@@ -10,7 +10,7 @@ use fluxline_core::fabric::{Completion, EndpointId, Name, RegionId, Reliability,
 use loom::thread;
 
 use crate::shm::channel::{CHANNEL_BYTES, Receiver, Sender};
-use crate::shm::endpoint::{Endpoint, Told};
+use crate::shm::endpoint::{CompletionQueue, Endpoint};
 use crate::shm::node::{Claimer, End, NodeFile, Phase, Slot};
 use crate::shm::region::OwnRegion;
 use crate::shm::table::Table;
@@ -68,22 +68,22 @@ fn connection(owner: &NodeFile, claimer: &NodeFile) -> (Endpoint, Endpoint, Slot
     let slot = owner.claim(&who()).expect("free");
     assert!(slot.change(Phase::Claimed, Phase::Open));
     let mut far = endpoint(owner, &slot, End::Claimer);
-    far.turn(Moment::from_ns(0), &Table::default(), &mut Told::new()).expect("answered");
+    far.turn(Moment::from_ns(0), &Table::default(), &mut CompletionQueue::new()).expect("answered");
     (endpoint(claimer, &slot, End::Owner), far, slot)
 }
 
-/// What `of` is told until its peer has closed, asleep in between as `Shm::wait` is.
-fn told_until_closed(node: &NodeFile, of: &mut Endpoint) -> Told {
-    let mut told = Told::new();
+/// What `of` is completions until its peer has closed, asleep in between as `Shm::wait` is.
+fn completions_until_closed(node: &NodeFile, of: &mut Endpoint) -> CompletionQueue {
+    let mut completions = CompletionQueue::new();
     let mut regions = Table::default();
     regions.insert(OwnRegion::of_heap(8));
     loop {
         while !of.is_due() {
             node.sleep(LONG, || of.is_due());
         }
-        if let Err(status) = of.turn(Moment::from_ns(0), &regions, &mut told) {
+        if let Err(status) = of.turn(Moment::from_ns(0), &regions, &mut completions) {
             assert_eq!(status, Status::Disconnected);
-            return told;
+            return completions;
         }
     }
 }
@@ -95,13 +95,13 @@ fn loom_a_sleeping_node_is_woken_and_told_all_that_came_before_the_peer_closed()
         let (mut near, mut far, slot) = connection(&owner, &claimer);
         let writer = thread::spawn(move || {
             far.notify(0, (0, 8), 77);
-            far.end(Status::Done, &mut Told::new());
+            far.end(Status::Done, &mut CompletionQueue::new());
         });
-        let told = told_until_closed(&owner, &mut near);
+        let completions = completions_until_closed(&owner, &mut near);
         let (endpoint, region) = (EndpointId(0), RegionId(0));
         let notice = Completion::Notified { endpoint, region, offset: 0, bytes: 8, value: 77 };
-        assert_eq!(told, [notice]);
-        near.end(Status::Disconnected, &mut Told::new());
+        assert_eq!(completions, [notice]);
+        near.end(Status::Disconnected, &mut CompletionQueue::new());
         writer.join().expect("the writer");
         assert_eq!(slot.phase(), None, "the slot is free for others");
         assert_eq!(owner.places(Phase::Free).count(), 1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::claim::{Claim, ClaimFile};
 use super::pace::Pace;
-use super::{HEADER_BYTES, MAGIC, Record, Ring, SKIP, Shape, Side, WORD, at};
+use super::{HEADER_BYTES, MAGIC, MappedRing, Record, SKIP, Shape, Side, WORD, at};
 use crate::push::{Broken, NextError, PushCounters, PushOpenError};
 use crate::sys::futex::sleep_on;
 use crate::sys::map::SharedMap;
@@ -14,7 +14,7 @@ use crate::sys::shim::{Ordering, fence};
 /// The end that reads.
 #[derive(Debug)]
 pub(crate) struct Consumer {
-    ring: Ring,
+    ring: MappedRing,
     /// Behind the last record read.
     head: u64,
     /// What the producer has been told.
@@ -23,7 +23,7 @@ pub(crate) struct Consumer {
     broken: bool,
     /// The word of the producer that was found dead, and of the one whose end was told.
     died: Option<u64>,
-    told: Option<u64>,
+    producers_reported: Option<u64>,
     pace: Pace,
     counters: PushCounters,
     claim: Claim,
@@ -39,7 +39,7 @@ impl Consumer {
     ) -> Result<Consumer, PushOpenError> {
         let Shape { start, size, sleeps } = shape;
         let wrong = || PushOpenError::Size { bytes: size };
-        let ring = Ring::of(map, start, size).ok_or_else(wrong)?;
+        let ring = MappedRing::of(map, start, size).ok_or_else(wrong)?;
         let claim =
             Claim::take(file, Side::Consumer).map_err(|error| PushOpenError::host(&error))?;
         let claim = claim.ok_or(PushOpenError::NoRing)?;
@@ -56,7 +56,7 @@ impl Consumer {
             sleeps,
             broken: false,
             died: None,
-            told: None,
+            producers_reported: None,
             pace: Pace::new(),
             counters: PushCounters::default(),
             claim,
@@ -136,7 +136,7 @@ impl Consumer {
             }
         };
         if over {
-            self.told = Some(producers);
+            self.producers_reported = Some(producers);
         }
         over
     }
@@ -182,7 +182,9 @@ impl Consumer {
         fence(Ordering::SeqCst); // SYNC push-bell <-> ring_bell
         let producers = self.producers();
         let closed = producers != 0 && producers.is_multiple_of(2);
-        if self.broken || (self.head_word() == 0 && (!closed || self.told == Some(producers))) {
+        if self.broken
+            || (self.head_word() == 0 && (!closed || self.producers_reported == Some(producers)))
+        {
             sleep_on(bell, seen, timeout);
         }
         sleeping.store(0, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use fluxline_core::Moment;
 
 use super::claim::{Claim, ClaimFile};
 use super::pace::Pace;
-use super::{HEADER_BYTES, MAGIC, Record, Ring, SKIP, Side, WORD, at, is_position};
+use super::{HEADER_BYTES, MAGIC, MappedRing, Record, SKIP, Side, WORD, at, is_position};
 use crate::clock;
 use crate::push::{Broken, PushCounters, PushOpenError, PushRefused};
 use crate::sys::futex::wake;
@@ -22,7 +22,7 @@ const AHEAD_BYTES: u64 = 1024;
 /// The end that writes.
 #[derive(Debug)]
 pub(crate) struct Producer {
-    ring: Ring,
+    ring: MappedRing,
     /// Behind the last record written; a zero head is there once it is published.
     tail: u64,
     /// Position and head of the first record that is not published.
@@ -266,7 +266,7 @@ impl Producer {
 }
 
 /// The ring at `start` of the mapping, in at most `room` bytes.
-fn find(map: Arc<SharedMap>, start: u64, room: u64) -> Option<Ring> {
+fn find(map: Arc<SharedMap>, start: u64, room: u64) -> Option<MappedRing> {
     if !map.holds(start, HEADER_BYTES as usize)
         || map.word(start + at::MAGIC).load(Ordering::Acquire) != MAGIC
     {
@@ -274,7 +274,7 @@ fn find(map: Arc<SharedMap>, start: u64, room: u64) -> Option<Ring> {
     }
     let size = map.word(start + at::SIZE).load(Ordering::Relaxed);
     let fits = HEADER_BYTES.checked_add(size).is_some_and(|all| all <= room);
-    fits.then(|| Ring::of(map, start, size)).flatten()
+    fits.then(|| MappedRing::of(map, start, size)).flatten()
 }
 
 impl Drop for Producer {

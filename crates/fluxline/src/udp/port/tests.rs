@@ -1,7 +1,7 @@
 //! Lengths, order, trains, marks and drops of the UDP port, over loopback.
 
 use super::*;
-use crate::sys::{allocations, port_socket::Part, port_socket::WireAddress};
+use crate::sys::{allocations, port_socket::OutgoingMessage, port_socket::WireAddress};
 
 const NOW: Moment = Moment::from_ns(0);
 
@@ -113,8 +113,8 @@ fn order_holds_per_destination_when_lengths_and_destinations_are_mixed() {
 fn a_train_is_one_message_and_its_identifications_count_up() {
     let (mut a, mut b) = (port(), port());
     let to = b.local_address();
-    let told: Vec<u16> = (0..130).map(|number| put(&mut a, to, 100, number)).collect();
-    assert_eq!(told, (0..130).map(|number| number % 64).collect::<Vec<u16>>());
+    let accepted: Vec<u16> = (0..130).map(|number| put(&mut a, to, 100, number)).collect();
+    assert_eq!(accepted, (0..130).map(|number| number % 64).collect::<Vec<u16>>());
     a.flush(NOW);
     assert_eq!(a.counters().calls_sending, 1);
     let mut frames = 0;
@@ -179,7 +179,7 @@ fn a_congestion_mark_is_seen_on_its_frames_alone() {
         for mark in marks {
             plain.set(class, mark).unwrap();
             let to = WireAddress::new(b.local_address());
-            let part = Part { to, start: 0, len: 3, segment_bytes: 0 };
+            let part = OutgoingMessage { to, start: 0, len: 3, segment_bytes: 0 };
             assert_eq!(plain.send_parts(b"abc", &[part]).unwrap(), 1);
         }
         let seen: Vec<bool> = collect(&mut b, 5).iter().map(|frame| frame.congestion).collect();

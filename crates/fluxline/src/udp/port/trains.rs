@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use crate::sys::port_socket::{Part, WireAddress};
+use crate::sys::port_socket::{OutgoingMessage, WireAddress};
 use crate::sys::socket::{BATCH_MESSAGES, SEGMENTS_MAX};
 
 /// Frames that wait at most \[byte\]: four full trains, which a core's second cache still holds.
@@ -14,7 +14,7 @@ const ALIGN: usize = 64;
 /// Frames to one address that can leave as one message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Train {
-    pub(super) part: Part,
+    pub(super) part: OutgoingMessage,
     pub(super) frames: usize,
     to: SocketAddr,
     /// Length of its first frame \[byte\].
@@ -25,9 +25,9 @@ pub(super) struct Train {
 
 impl Train {
     /// Its first frame alone, as a message.
-    fn head(&self) -> Part {
+    fn head(&self) -> OutgoingMessage {
         let len = self.part.len.min(self.frame_bytes);
-        Part { len, segment_bytes: 0, ..self.part }
+        OutgoingMessage { len, segment_bytes: 0, ..self.part }
     }
 }
 
@@ -86,7 +86,8 @@ impl Trains {
             return None;
         }
         self.end = start + bytes;
-        let part = Part { to: WireAddress::new(to), start, len: bytes, segment_bytes: 0 };
+        let part =
+            OutgoingMessage { to: WireAddress::new(to), start, len: bytes, segment_bytes: 0 };
         self.trains.push(Train { part, frames: 1, to, frame_bytes: bytes, apart: false });
         Some((start..self.end, 0))
     }
@@ -128,8 +129,8 @@ impl Trains {
     }
 
     /// Gives `send` the bytes and the messages that are next; an error is about the first.
-    pub(super) fn next<T>(&self, send: impl FnOnce(&[u8], &[Part]) -> T) -> T {
-        let idle = Part {
+    pub(super) fn next<T>(&self, send: impl FnOnce(&[u8], &[OutgoingMessage]) -> T) -> T {
+        let idle = OutgoingMessage {
             to: WireAddress::new(SocketAddr::from(([0; 4], 0))),
             start: 0,
             len: 0,
@@ -271,7 +272,8 @@ mod tests {
         let mut left = Vec::new();
         while !trains.is_empty() {
             let count = trains.next(|bytes, parts| {
-                let shape = |part: &Part| (part.len, part.segment_bytes, bytes[part.start]);
+                let shape =
+                    |part: &OutgoingMessage| (part.len, part.segment_bytes, bytes[part.start]);
                 left.extend(parts.iter().map(shape));
                 parts.len()
             });

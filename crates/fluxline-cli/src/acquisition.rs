@@ -1,0 +1,143 @@
+//! An acquisition on the terminal: its plan, a line of counters while it runs, its table at the end.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use fluxline_daq::experiment::Experiment;
+use fluxline_run::{Acquisition, Monitor, Options, Plan, Report, Stats, Stop};
+use indicatif::{HumanBytes, HumanCount, ProgressBar};
+
+use crate::failure::Failure;
+use crate::output::escaped_line;
+use crate::{inform, progress};
+
+/// Period of drawing the line.
+const DRAW_PERIOD: Duration = Duration::from_millis(200);
+/// Period of looking for notes and for the end.
+const POLL_PERIOD: Duration = Duration::from_millis(10);
+
+/// Runs an experiment to its end; `quiet` shows notes alone.
+pub fn run(
+    experiment: Experiment,
+    folder: Option<PathBuf>,
+    quiet: bool,
+) -> Result<Report, Failure> {
+    let stop = Stop::on_signal();
+    let acquisition = fluxline_run::start_with(experiment, Options { folder, stop })?;
+    if !quiet {
+        announce(acquisition.plan());
+    }
+    let mut line = Line::new(quiet);
+    while !acquisition.is_finished() {
+        std::thread::sleep(POLL_PERIOD);
+        line.note(&acquisition.notes(line.noted));
+        line.draw(&acquisition);
+    }
+    line.bar.finish_and_clear();
+    let report = acquisition.wait()?;
+    line.note(&report.notes[line.noted..]);
+    Ok(report)
+}
+
+/// Prints the notes of `monitor` while `work` runs in a thread; `None`: it panicked.
+pub fn with_notes<T: Send>(monitor: &Monitor, work: impl FnOnce() -> T + Send) -> Option<T> {
+    let mut line = Line::new(true);
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(work);
+        while !thread.is_finished() {
+            std::thread::sleep(POLL_PERIOD);
+            line.note(&monitor.notes(line.noted));
+        }
+        line.note(&monitor.notes(line.noted));
+        thread.join().ok()
+    })
+}
+
+/// The line of counters on standard error, and the notes above it.
+struct Line {
+    bar: ProgressBar,
+    began: Instant,
+    drawn: Instant,
+    /// Time [s] and bytes at the last drawing.
+    before: (f64, u64),
+    /// Notes printed.
+    noted: usize,
+}
+
+impl Line {
+    fn new(quiet: bool) -> Line {
+        let (bar, began) = (progress::line(quiet), Instant::now());
+        Line { bar, began, drawn: began, before: (0.0, 0), noted: 0 }
+    }
+
+    fn note(&mut self, notes: &[String]) {
+        for note in notes {
+            self.bar.suspend(|| inform!("note: {}", escaped_line(note)));
+        }
+        self.noted += notes.len();
+    }
+
+    fn draw(&mut self, acquisition: &Acquisition) {
+        if self.drawn.elapsed() < DRAW_PERIOD {
+            return;
+        }
+        self.drawn = Instant::now();
+        let now = self.began.elapsed().as_secs_f64();
+        let Stats {
+            packets, bytes, rejected, lost, events, incomplete, ring_percent, sources, ..
+        } = acquisition.stats();
+        let (then, bytes_then) = self.before;
+        let rate = (bytes - bytes_then.min(bytes)) as f64 * 8e-9 / (now - then).max(1e-3);
+        self.before = (now, bytes);
+        let recorded = HumanBytes(acquisition.stats().recorded_bytes);
+        self.bar.set_message(format!(
+            "{} packets of {sources} sources, {rate:.2} Gb/s | lost {lost}, rejected {rejected} | \
+             {} events, {incomplete} incomplete | {recorded} on disk | ring {ring_percent} %",
+            HumanCount(packets),
+            HumanCount(events),
+        ));
+        self.bar.tick();
+    }
+}
+
+/// Prints addresses, folder and bounds of memory.
+fn announce(plan: &Plan) {
+    inform!("run      {}", plan.name);
+    for input in &plan.inputs {
+        let on = if input.listens.is_empty() { "" } else { " on " };
+        inform!("source   {}{on}{}", input.name, input.listens.join(", "));
+        if let Some(key) = input.drawn_key {
+            inform!("key      {key}, drawn for this run: give it to the producer");
+        }
+    }
+    match &plan.folder {
+        Some(folder) => inform!("folder   {}", folder.display()),
+        None => inform!("folder   none: events are counted, not recorded"),
+    }
+    let memory = &plan.memory;
+    inform!(
+        "memory   at most {}: rings {}, events {}, batches {}, the rest {}",
+        HumanBytes(memory.total()),
+        HumanBytes(memory.rings),
+        HumanBytes(memory.events),
+        HumanBytes(memory.batches),
+        HumanBytes(memory.rest)
+    );
+}
+
+/// Returns the report as a table for people.
+pub fn table(report: &Report) -> String {
+    let mut out = format!("{}\n", report.ledger.headline());
+    for source in &report.silent_sources {
+        let _ = writeln!(out, "{}, while others went on", source.words());
+    }
+    let _ = write!(out, "\n{}{}", report.ledger.table(), report.ledger.closing());
+    for note in &report.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    if let Some(folder) = &report.folder {
+        let _ = writeln!(out, "Next: fluxline inspect {}", folder.display());
+    }
+    out
+}

@@ -1,0 +1,38 @@
+//! `accept`: ends of received data that do not make a run need a look.
+
+use crate::ledger::{Fate, OUTCOMES};
+
+/// The word of `accept` for required sources that are silent.
+pub const SILENT: &str = "silent";
+/// The word for inputs that ended before the run did.
+pub const INPUT_FAULTS: &str = "input_faults";
+/// The word for senders and producers that vanished: their counter's name.
+pub const GONE: &str = "producers_gone";
+
+/// Returns whether `accept` has this name.
+#[must_use]
+pub fn accepts(accept: &[String], name: &str) -> bool {
+    accept.iter().any(|accepted| is_same(accepted, name))
+}
+
+/// Checks the names of `accept`; the error says which there are.
+pub fn check_accept(accept: &[String]) -> Result<(), String> {
+    let names: Vec<&str> = acceptable().collect();
+    match accept.iter().find(|name| !names.iter().any(|known| is_same(name, known))) {
+        None => Ok(()),
+        Some(name) => Err(format!(
+            "accept has \"{name}\", which is not the end of any received data; write one of {}.",
+            names.join(", ")
+        )),
+    }
+}
+
+fn acceptable() -> impl Iterator<Item = &'static str> {
+    let dropped = OUTCOMES.iter().filter(|row| row.fate == Fate::Dropped);
+    dropped.map(|row| row.name()).chain([SILENT, INPUT_FAULTS, GONE])
+}
+
+/// Counters are written with `_`, keys of experiments with `-`: either will do.
+fn is_same(written: &str, name: &str) -> bool {
+    written.replace('-', "_") == name
+}

@@ -1,0 +1,115 @@
+//! The experiment: what `experiment.toml` says, as read and as checked values.
+
+mod accept;
+mod check;
+mod file_list;
+mod framing;
+mod here;
+mod model;
+mod problem;
+mod roce;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use accept::{GONE, INPUT_FAULTS, SILENT, accepts, check_accept};
+pub use check::check_seconds;
+pub use file_list::FileList;
+pub use model::*;
+pub use problem::Problem;
+pub use roce::{PushRing, Roce, Sender, address};
+
+use std::path::Path;
+
+use fluxline_toml::TomlText as Text;
+
+use crate::formats;
+use crate::input_error::InputError;
+
+impl Experiment {
+    /// Reads an experiment file; a mistake names file, line and what to write.
+    pub fn load(path: &Path) -> Result<Experiment, InputError> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| InputError::new(format_args!("{name} cannot be read: {error}.")))?;
+        let mut experiment = Experiment::parse(&name.to_string(), &text)?;
+        experiment.resolve(path.parent().unwrap_or(Path::new("")));
+        Ok(experiment)
+    }
+
+    /// Reads an experiment file that is to be run by a process which may use these cores: they and
+    /// the parameters of the descriptions are checked too.
+    pub fn load_for(path: &Path, cores: &[usize]) -> Result<Experiment, InputError> {
+        let experiment = Experiment::load(path)?;
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let source = Text { file: &path.display().to_string(), text: &text };
+        experiment.check_here(cores).map_err(|problem| problem.locate(source))?;
+        Ok(experiment)
+    }
+
+    /// Makes the paths of input files relative to the experiment file's folder.
+    fn resolve(&mut self, folder: &Path) {
+        for source in &mut self.sources {
+            if formats::is_path(&source.format) {
+                source.format = folder.join(&source.format).display().to_string();
+            }
+            if let Some(pcap) = &mut source.pcap {
+                pcap.file.resolve(folder);
+            }
+            if let Some(raw) = &mut source.raw {
+                raw.file.resolve(folder);
+            }
+        }
+    }
+
+    /// Reads an experiment from text; `name` is what messages call it.
+    pub fn parse(name: &str, text: &str) -> Result<Experiment, InputError> {
+        let source = Text { file: name, text };
+        let experiment: Experiment =
+            toml::from_str(text).map_err(|error| source.toml_error(&error))?;
+        experiment.check().map_err(|problem| problem.locate(source))?;
+        Ok(experiment)
+    }
+
+    /// What serde cannot say: each source has one link, numbers are in range.
+    pub fn check(&self) -> Result<(), Problem> {
+        check_seconds("seconds", self.seconds).map_err(|text| Problem::at("seconds", text))?;
+        check_accept(&self.accept).map_err(|text| Problem::at("accept", text))?;
+        if self.sources.is_empty() {
+            let text = "there is no source; write a [[source]] table with a `format` and one of \
+                        `udp`, `shm`, `roce`, `pcap`, `raw`, `emulator`.";
+            return Err(Problem::at("", text));
+        }
+        for (number, source) in self.sources.iter().enumerate() {
+            let count = [
+                source.udp.is_some(),
+                source.shm.is_some(),
+                source.roce.is_some(),
+                source.pcap.is_some(),
+                source.raw.is_some(),
+                source.emulator.is_some(),
+            ]
+            .into_iter()
+            .filter(|there| *there)
+            .count();
+            let (name, table) = (&source.name, format!("source.{number}"));
+            if count != 1 {
+                let text = format!(
+                    "source `{name}` has {count} links; write exactly one of [source.udp], \
+                     [source.shm], [source.roce], [source.pcap], [source.raw], \
+                     [source.emulator]."
+                );
+                return Err(Problem::at(table, text));
+            }
+            if self.sources[..number].iter().any(|other| other.name == *name) {
+                let text = format!("two sources are named `{name}`; give each `name` once.");
+                return Err(Problem::at(format!("{table}.name"), text));
+            }
+            source.check().map_err(|problem| problem.below(&table))?;
+        }
+        self.check_ports()?;
+        self.events.check()?;
+        self.check_windows()?;
+        self.record.check()
+    }
+}

@@ -1,0 +1,517 @@
+//! The experiment file as written; docs/experiment.md is its manual.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::file_list::FileList;
+use super::roce::Roce;
+
+/// A whole experiment file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Experiment {
+    /// What the run is called in reports.
+    #[serde(default = "unnamed")]
+    pub name: String,
+    /// The folder that numbered run folders are made in.
+    #[serde(default = "runs")]
+    pub runs: PathBuf,
+    /// Stop after so many seconds; 0: when the sources end, or Ctrl-C.
+    #[serde(default)]
+    pub seconds: f64,
+    /// Run readout and builder on this core.
+    pub readout_core: Option<usize>,
+    /// Run the recorder on this core.
+    pub recorder_core: Option<usize>,
+    /// Most sources that the run tells apart; packets of further ones are refused and counted.
+    #[serde(default = "sources_max")]
+    pub sources_max: u32,
+    /// Ends of received data that do not make the exit status: names of counters, or `silent`.
+    #[serde(default)]
+    pub accept: Vec<String>,
+    /// Where packets come from.
+    #[serde(rename = "source")]
+    pub sources: Vec<Source>,
+    /// How packets become events.
+    #[serde(default)]
+    pub events: Events,
+    /// What is written.
+    #[serde(default)]
+    pub record: Record,
+}
+
+/// Where packets come from: one link, one description.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Source {
+    /// Its name in reports.
+    pub name: String,
+    /// A shipped description's name, or a TOML file relative to the experiment file's folder.
+    pub format: String,
+    /// Parameters of the description.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, u64>,
+    /// Slots of the push ring between this source and the readout; a power of two.
+    #[serde(default = "ring_slots")]
+    pub ring_slots: u32,
+    /// Run the source's thread on this core.
+    pub core: Option<usize>,
+    /// UDP sockets.
+    pub udp: Option<Udp>,
+    /// A push ring on shared memory, which another process writes.
+    pub shm: Option<SharedMemory>,
+    /// Memory that FPGAs or producers write over Ethernet (RoCEv2).
+    pub roce: Option<Roce>,
+    /// A pcap or pcapng file.
+    pub pcap: Option<Pcap>,
+    /// A file of raw payloads.
+    pub raw: Option<Raw>,
+    /// Emulated sensors.
+    pub emulator: Option<Emulator>,
+}
+
+impl Source {
+    /// Returns whether it is a capture that is replayed as it was recorded.
+    pub fn is_replayed(&self) -> bool {
+        let recorded = Speed::Word(SpeedWord::Recorded);
+        self.pcap.as_ref().is_some_and(|pcap| pcap.speed == recorded)
+    }
+
+    /// Returns whether its packets come from files.
+    pub fn is_file(&self) -> bool {
+        self.pcap.is_some() || self.raw.is_some()
+    }
+}
+
+/// A push ring on shared memory, which another process writes.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SharedMemory {
+    /// The node that this run is: `shm://GROUP/NODE`.
+    pub url: String,
+    /// Name of the ring's region.
+    #[serde(default = "ring_name")]
+    pub region: String,
+    /// What the producer must show; not stored with the run.
+    #[serde(skip_serializing)]
+    pub key: u64,
+    /// Size of the ring \[byte\]; a power of two.
+    #[serde(default = "ring_bytes")]
+    pub ring_bytes: u64,
+}
+
+/// UDP sockets.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Udp {
+    /// Addresses and ports to listen on.
+    pub listen: Vec<String>,
+    /// Multicast group to join on every socket.
+    pub multicast: Option<String>,
+    /// Interface of the multicast group: its name.
+    pub interface: Option<String>,
+    /// Socket receive buffer to ask for \[byte\].
+    #[serde(default = "receive_buffer_bytes")]
+    pub receive_buffer_bytes: usize,
+    /// Let the kernel join datagrams of one sender (UDP_GRO).
+    #[serde(default = "yes")]
+    pub gro: bool,
+    /// Largest datagram \[byte\]; slots without GRO are this size.
+    #[serde(default = "datagram_bytes_max")]
+    pub datagram_bytes_max: usize,
+    /// Busy-poll the network device for so long \[µs\]; 0: off.
+    #[serde(default)]
+    pub busy_poll_us: u32,
+    /// Rest so long between two calls, so that datagrams gather \[µs\]; 0: do not.
+    #[serde(default = "nap_us")]
+    pub nap_us: u32,
+    /// What happens when the push ring is full.
+    #[serde(default)]
+    pub on_ring_full: OnRingFull,
+}
+
+impl Default for Udp {
+    fn default() -> Udp {
+        Udp {
+            listen: Vec::new(),
+            multicast: None,
+            interface: None,
+            receive_buffer_bytes: receive_buffer_bytes(),
+            gro: yes(),
+            datagram_bytes_max: datagram_bytes_max(),
+            busy_poll_us: 0,
+            nap_us: nap_us(),
+            on_ring_full: OnRingFull::Wait,
+        }
+    }
+}
+
+/// What a receiver does when the push ring is full.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnRingFull {
+    /// Leave datagrams in the socket's buffer; the kernel counts what does not fit.
+    #[default]
+    Wait,
+    /// Read and count them, so that later ones are fresh.
+    Drop,
+}
+
+/// A capture file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Pcap {
+    /// The file; several are parts of one capture.
+    pub file: FileList,
+    /// Only datagrams to these UDP ports; empty: all.
+    #[serde(default)]
+    pub ports: Vec<u16>,
+    /// Whether datagrams with a wrong UDP check sum are dropped.
+    #[serde(default = "yes")]
+    pub check_sums: bool,
+    /// How fast.
+    #[serde(default)]
+    pub speed: Speed,
+}
+
+/// A file of raw payloads.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Raw {
+    /// The file; several are read one after the other, in the order of their names.
+    pub file: FileList,
+    /// The size of every payload \[byte\]; or `length-prefix`.
+    pub record_bytes: Option<u32>,
+    /// How each payload's length stands before it.
+    pub length_prefix: Option<LengthPrefix>,
+    /// How fast; `"recorded"` is not known here.
+    #[serde(default)]
+    pub speed: Speed,
+}
+
+/// How a raw payload's length stands before it.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum LengthPrefix {
+    /// 16 bits, little-endian.
+    U16Le,
+    /// 16 bits, big-endian.
+    U16Be,
+    /// 32 bits, little-endian.
+    U32Le,
+    /// 32 bits, big-endian.
+    U32Be,
+}
+
+/// How fast a file is read.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+#[serde(untagged)]
+pub enum Speed {
+    /// So many datagrams per second.
+    Rate(f64),
+    /// By a word.
+    Word(SpeedWord),
+}
+
+/// How fast a file is read, by a word.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpeedWord {
+    /// As fast as possible.
+    Full,
+    /// As it was recorded.
+    Recorded,
+}
+
+impl Default for Speed {
+    fn default() -> Speed {
+        Speed::Word(SpeedWord::Full)
+    }
+}
+
+/// Emulated sensors.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Emulator {
+    /// How many sources.
+    #[serde(default = "one")]
+    pub sources: u32,
+    /// The packet type; default: the first with a sequence or an event key.
+    pub packet: Option<String>,
+    /// Packets per second and source; 0: as fast as possible.
+    #[serde(default = "emulator_rate")]
+    pub rate: f64,
+    /// Packets per source; 0: no limit.
+    #[serde(default)]
+    pub packets: u64,
+    /// Payload of a packet \[byte\]; default: the description's.
+    pub payload_bytes: Option<u32>,
+    /// What payloads hold.
+    #[serde(default)]
+    pub pattern: Pattern,
+    /// Jitter as a share of the period.
+    #[serde(default)]
+    pub jitter: f64,
+    /// Seed of noise, jitter and faults; default: drawn, and written to run.json.
+    pub seed: Option<u64>,
+    /// Which way the packets go.
+    #[serde(default)]
+    pub link: EmulatorLink,
+    /// Most packets in one send call that the kernel cuts; 1: single datagrams, as an FPGA sends.
+    #[serde(default = "one")]
+    pub train: u32,
+    /// Most datagrams on the way to the run's own socket; 0: sensors do not wait.
+    #[serde(default)]
+    pub in_flight_max: u32,
+    /// Faults, by probability per packet.
+    #[serde(default)]
+    pub faults: Faults,
+}
+
+/// What emulated payloads hold.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// A ramp of 16-bit little-endian numbers that goes on from packet to packet.
+    #[default]
+    Counter,
+    /// Random bytes.
+    Noise,
+    /// Zeros.
+    Zero,
+}
+
+/// Which way emulated packets go.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum EmulatorLink {
+    /// Over real UDP sockets on loopback.
+    #[default]
+    Udp,
+    /// Straight into the push ring.
+    Direct,
+}
+
+/// Faults of emulated sensors, by probability per packet.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Faults {
+    /// Never sent.
+    pub drop: f64,
+    /// Sent twice.
+    pub duplicate: f64,
+    /// Sent later than its successors.
+    pub reorder: f64,
+    /// By how many packets at most; 0 stands for 4.
+    pub reorder_distance: u32,
+    /// One bit flipped.
+    pub corrupt: f64,
+    /// The source falls silent.
+    pub stall: f64,
+    /// For so long \[ms\].
+    pub stall_ms: u64,
+    /// The source's counters start again at zero.
+    pub restart: f64,
+}
+
+/// How packets become events.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Events {
+    /// The way; default: what the descriptions have.
+    pub build: Build,
+    /// How many sources an event of all sources needs: a number, or their labels.
+    pub require: Require,
+    /// How long a source may be silent before events go on without it \[ms\].
+    pub timeout_ms: u64,
+    /// How long events wait for a source that sends and lags behind the others \[ms\].
+    pub lag_max_ms: u64,
+    /// How long packets may come out of order \[ms\]; raised when they come later.
+    pub jitter_ms: u64,
+    /// What becomes of late fragments.
+    pub late: LateWord,
+    /// Width of a time window \[µs\], for `build = "window"`.
+    pub window_us: u64,
+    /// How long a time window stays open after its end \[µs\].
+    pub lateness_us: u64,
+    /// Which clock time windows use.
+    pub window_clock: WindowClock,
+    /// Most events under construction; 0: follows from `bytes-max`.
+    pub open_max: u32,
+    /// Most bytes under construction.
+    pub bytes_max: u64,
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events {
+            build: Build::Auto,
+            require: Require::Count(0),
+            timeout_ms: 500,
+            lag_max_ms: 10_000,
+            jitter_ms: 10,
+            late: LateWord::Record,
+            window_us: 1000,
+            lateness_us: 10_000,
+            window_clock: WindowClock::Arrival,
+            open_max: 0,
+            bytes_max: 256 << 20,
+        }
+    }
+}
+
+/// The way packets become events.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Build {
+    /// `source` when the description has a fragment index or range, `packet` otherwise.
+    #[default]
+    Auto,
+    /// Every packet is an event.
+    Packet,
+    /// Packets of one key are an event, over all sources.
+    Key,
+    /// Packets of one key and one source are an event.
+    Source,
+    /// Packets of one time window are an event.
+    Window,
+}
+
+/// Which sources an event needs.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+#[serde(untagged)]
+pub enum Require {
+    /// So many; 0: all that join.
+    Count(u32),
+    /// These, by label.
+    Labels(Vec<String>),
+}
+
+/// What becomes of late fragments: packets whose event was closed before they came.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum LateWord {
+    /// They are recorded as rows with status `late`.
+    #[default]
+    Record,
+    /// They are counted, and not recorded.
+    Drop,
+}
+
+/// Which clock time windows use.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowClock {
+    /// When packets arrived.
+    #[default]
+    Arrival,
+    /// When the sensors say that it was.
+    Sensor,
+}
+
+/// What is written.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Record {
+    /// Whether events are written at all.
+    pub enabled: bool,
+    /// A batch is written when it has so many bytes.
+    pub batch_bytes: u64,
+    /// Or when its first event is so old \[ms\].
+    pub batch_ms: u64,
+    /// Batches between readout and disk; bounds memory.
+    pub batches_max: u32,
+    /// A new file is begun after so many bytes.
+    pub file_bytes: u64,
+    /// When written bytes are forced to the disk.
+    pub sync: Sync,
+    /// Through the page cache, or past it.
+    pub write: WriteWord,
+}
+
+impl Default for Record {
+    fn default() -> Record {
+        Record {
+            enabled: true,
+            batch_bytes: 4 << 20,
+            batch_ms: 500,
+            batches_max: 4,
+            file_bytes: 1 << 30,
+            sync: Sync::Word(SyncWord::None),
+            write: WriteWord::Auto,
+        }
+    }
+}
+
+/// How written bytes go to the disk.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteWord {
+    /// The faster way, measured as the run goes on.
+    Auto,
+    /// Large batches past the page cache where the file system allows it.
+    Direct,
+    /// Through the page cache.
+    Buffered,
+}
+
+/// When written bytes are forced to the disk.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+#[serde(untagged)]
+pub enum Sync {
+    /// Every so many seconds.
+    Seconds(f64),
+    /// By a word.
+    Word(SyncWord),
+}
+
+/// When written bytes are forced to the disk, by a word.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncWord {
+    /// When the kernel likes; a crash of the program loses nothing, one of the machine may.
+    None,
+    /// After each batch.
+    Batch,
+}
+
+fn unnamed() -> String {
+    "run".into()
+}
+fn runs() -> PathBuf {
+    "runs".into()
+}
+fn sources_max() -> u32 {
+    4096
+}
+fn ring_slots() -> u32 {
+    1024
+}
+fn ring_name() -> String {
+    "ring".to_string()
+}
+
+fn ring_bytes() -> u64 {
+    4 << 20
+}
+
+fn receive_buffer_bytes() -> usize {
+    64 << 20
+}
+fn datagram_bytes_max() -> usize {
+    9216
+}
+fn nap_us() -> u32 {
+    50
+}
+fn yes() -> bool {
+    true
+}
+fn one() -> u32 {
+    1
+}
+fn emulator_rate() -> f64 {
+    1000.0
+}

@@ -1,0 +1,46 @@
+//! What is wrong with an experiment whose text is right, and with which key.
+
+use std::fmt;
+
+use fluxline_toml::{LoadError, Places, TomlText};
+
+/// A contradiction in an experiment: one sentence, and the key that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Keys and numbers of list items, with points between them: `source.0.udp.listen`.
+    path: String,
+    text: String,
+}
+
+impl Problem {
+    /// Returns a problem with the key at `path`.
+    pub fn at(path: impl Into<String>, text: impl Into<String>) -> Problem {
+        Problem { path: path.into(), text: text.into() }
+    }
+
+    /// Returns the same problem, whose path begins at `table`.
+    pub fn below(self, table: &str) -> Problem {
+        let path = match self.path.is_empty() {
+            true => table.to_string(),
+            false => format!("{table}.{}", self.path),
+        };
+        Problem { path, ..self }
+    }
+
+    /// Returns the error with the key's line and column in `source`.
+    pub fn locate(&self, source: TomlText<'_>) -> LoadError {
+        source.error(Places::of(source.text).value(&self.path), self.text.clone())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+impl From<String> for Problem {
+    fn from(text: String) -> Problem {
+        Problem::at("", text)
+    }
+}

@@ -1,0 +1,212 @@
+//! An acquisition: inputs, readout and recorder, each in its thread; its start and its end.
+//!
+//! Everything that can fail at the start fails before the run folder is made. At the end inputs
+//! stop first, then the readout drains their rings, then the recorder its queue: all received
+//! packets are in the files, and the ledger is closed over all of them.
+
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use fluxline::kernel::KernelSnapshot;
+use fluxline_core::Moment;
+use fluxline_daq::acquisition::Acquisition as Stages;
+use fluxline_daq::experiment::Experiment;
+use fluxline_daq::formats::{self, LoadedFormat};
+use fluxline_daq::readout::ReadoutLimits;
+use fluxline_daq::record::{Recorder, RunFolder};
+
+use crate::config;
+use crate::error::Error;
+use crate::host;
+use crate::limits;
+use crate::monitor::{Monitor, Stats};
+use crate::plan::{Memory, Plan, PlannedInput};
+use crate::readout::Readout;
+use crate::record::{self, Recorded};
+use crate::report::{Ended, Report};
+use crate::source::{self, InputEnd, OpenInput};
+use crate::stop::Stop;
+
+/// Options of a start beside the experiment.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The run's folder, which must not exist; `None`: the next number in the experiment's `runs`.
+    pub folder: Option<PathBuf>,
+    /// A request that ends the run too, as [`Acquisition::stop`] does: [`Stop::on_signal`].
+    pub stop: Stop,
+}
+
+/// An acquisition that runs. Dropped without [`wait`](Self::wait), it is asked to stop, and its
+/// threads come to their end by themselves; run.json then keeps saying `running`.
+pub struct Acquisition {
+    experiment: Experiment,
+    plan: Plan,
+    folder: Option<RunFolder>,
+    monitor: Monitor,
+    stop: StopOnDrop,
+    threads: Threads,
+    began: Moment,
+    host: KernelSnapshot,
+}
+
+struct Threads {
+    inputs: Vec<JoinHandle<InputEnd>>,
+    readout: JoinHandle<Stages>,
+    recorder: JoinHandle<Recorded>,
+}
+
+/// Stops an acquisition that nobody waits for.
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.now();
+    }
+}
+
+/// Starts an experiment, in the next folder of its `runs`.
+///
+/// Done when all links are open, the run folder is made and the threads run. Errors: [`Error`]; a
+/// link that cannot be opened leaves no run folder. Cost: a thread for each input, one for the
+/// readout, one for the recorder, and the memory that [`Acquisition::plan`] bounds.
+pub fn start(experiment: Experiment) -> Result<Acquisition, Error> {
+    start_with(experiment, Options::default())
+}
+
+/// Starts an experiment as [`start`] does, with a folder and a stop of the caller's.
+pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisition, Error> {
+    let resident = host::resident();
+    let loaded: Vec<LoadedFormat> = experiment
+        .sources
+        .iter()
+        .map(|source| formats::load(&source.format, &source.parameters))
+        .collect::<Result<_, _>>()?;
+    let pairs = experiment.sources.iter().zip(&loaded);
+    let inputs: Vec<OpenInput> =
+        pairs.map(|(source, format)| source::open(source, format)).collect::<Result<_, _>>()?;
+    let builder = config::builder_config(&experiment, &loaded)?;
+    let recorder = match experiment.record.enabled {
+        true => Some(config::open_recorder(&experiment, options.folder, &loaded)?),
+        false => None,
+    };
+    let folder = recorder.as_ref().map(|recorder| recorder.folder().clone());
+    let monitor = Monitor::default();
+    let traffic: Vec<_> = inputs.iter().map(|input| input.expected).collect();
+    let warnings = inputs.iter().flat_map(|input| {
+        input.warnings.iter().map(|warning| format!("source `{}`: {warning}", input.name))
+    });
+    let limits = limits::too_small(&experiment, &traffic, &builder);
+    warnings.chain(limits).for_each(|sentence| monitor.note(Some(sentence)));
+    let plan = Plan {
+        name: experiment.name.clone(),
+        inputs: inputs.iter().map(PlannedInput::of).collect(),
+        folder: folder.as_ref().map(|folder| folder.path().to_path_buf()),
+        memory: Memory::of(&experiment, &inputs, &builder, resident),
+    };
+    let descriptions = loaded.iter().map(|format| format.description.clone());
+    let names = experiment.sources.iter().map(|source| source.name.clone());
+    let limits =
+        ReadoutLimits { sources_max: experiment.sources_max as usize, ..ReadoutLimits::default() };
+    let stages = Stages::new(names.zip(descriptions).collect(), limits, builder);
+    let stop = options.stop.inner().after(experiment.seconds);
+    let host = KernelSnapshot::take();
+    let (began, threads) = spawn(
+        Parts { experiment: &experiment, loaded: &loaded, inputs, recorder, stages },
+        &stop,
+        &monitor,
+    );
+    let stop = StopOnDrop(stop);
+    Ok(Acquisition { experiment, plan, folder, monitor, stop, threads, began, host })
+}
+
+/// The open parts of an acquisition.
+struct Parts<'a> {
+    experiment: &'a Experiment,
+    loaded: &'a [LoadedFormat],
+    inputs: Vec<OpenInput>,
+    recorder: Option<Recorder>,
+    stages: Stages,
+}
+
+/// Starts the threads, the inputs' last; returns when they began.
+fn spawn(parts: Parts<'_>, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) {
+    let Parts { experiment, loaded, inputs, recorder, stages } = parts;
+    let bounds = config::batch_bounds(experiment);
+    let (queue, recorder) =
+        record::start(recorder, bounds, experiment.recorder_core, monitor.clone());
+    let (rings, feeds): (Vec<_>, Vec<_>) = inputs.into_iter().map(OpenInput::split).unzip();
+    let readout = Readout {
+        stages,
+        rings,
+        queue,
+        source_lines: config::source_lines(experiment, loaded),
+        clock: config::event_clock(experiment),
+        core: experiment.readout_core,
+        stop: stop.clone(),
+    };
+    let readout = readout.start(monitor.clone());
+    let began = fluxline::clock::now();
+    let inputs = feeds.into_iter().map(|feed| feed.start(stop.clone(), monitor.clone())).collect();
+    (began, Threads { inputs, readout, recorder })
+}
+
+impl Acquisition {
+    /// Returns addresses, folder and bounds of memory.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Returns the newest counters. Cost: a lock that the readout takes ten times a second.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.monitor.stats()
+    }
+
+    /// Returns the notes from number `first` on: problems that a user should see, each once.
+    #[must_use]
+    pub fn notes(&self, first: usize) -> Vec<String> {
+        self.monitor.notes(first)
+    }
+
+    /// Asks the inputs to stop; returns at once. Packets received so far are still recorded.
+    pub fn stop(&self) {
+        self.stop.0.now();
+    }
+
+    /// Returns whether all inputs have ended and their packets are read; [`Self::wait`] then only
+    /// waits for the recorder.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.threads.readout.is_finished()
+    }
+
+    /// Waits for the end: by [`Self::stop`], by the experiment's `seconds`, or of the sources.
+    ///
+    /// Done when all received packets are in the files and run.json has the ledger. A ledger that
+    /// does not close or a recording that stopped is in [`Report::verdict`], not an error here.
+    /// Errors: [`Error::Failed`] when a thread panicked; the run folder stays readable.
+    pub fn wait(self) -> Result<Report, Error> {
+        let Threads { inputs, readout, recorder } = self.threads;
+        let ended = Ended {
+            began: self.began,
+            inputs: inputs.into_iter().map(|input| input.join().unwrap_or_default()).collect(),
+            ended: fluxline::clock::now(),
+            stages: joined(readout, "readout")?,
+            recorded: joined(recorder, "recorder")?,
+            host: KernelSnapshot::take().since(&self.host),
+            notes: self.monitor.notes(0),
+            faults: self.monitor.faults(),
+        };
+        Ok(Report::close(&self.experiment, self.folder, &self.plan.memory, ended))
+    }
+}
+
+fn joined<T>(thread: JoinHandle<T>, name: &str) -> Result<T, Error> {
+    thread.join().map_err(|_| {
+        Error::failed(format_args!(
+            "the {name}'s thread ended by a defect of the program; the run is readable after \
+             `fluxline recover`."
+        ))
+    })
+}

@@ -1,0 +1,154 @@
+//! From the experiment file to the configuration of builder, batches and recorder.
+
+use std::path::{Path, PathBuf};
+
+use fluxline_core::Span;
+use fluxline_daq::builder::{BuilderConfig, Expectation, Late, Mode, Scope, WindowClock};
+use fluxline_daq::experiment::{
+    self, Build, Experiment, LateWord, Require, Source, SyncWord, WriteWord,
+};
+use fluxline_daq::formats::LoadedFormat;
+use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine, Sync, WriteMode};
+use fluxline_packet::Description;
+use fluxline_packet::layout::Fragment;
+
+use crate::error::Error;
+use crate::readout::EventClock;
+use crate::record::BatchBounds;
+use crate::report;
+
+/// Makes the run folder and a recorder for it.
+pub(crate) fn open_recorder(
+    experiment: &Experiment,
+    folder: Option<PathBuf>,
+    loaded: &[LoadedFormat],
+) -> Result<Recorder, Error> {
+    let folder = match folder {
+        Some(path) => {
+            make_parent(&path);
+            RunFolder::create(&path)?
+        }
+        None => RunFolder::create_next(&experiment.runs)?,
+    };
+    for format in loaded {
+        folder.write_format(format.description.name(), &format.text)?;
+    }
+    folder.write_run(&report::beginning(experiment))?;
+    let sync = match experiment.record.sync {
+        experiment::Sync::Word(SyncWord::None) => Sync::None,
+        experiment::Sync::Word(SyncWord::Batch) => Sync::Batch,
+        experiment::Sync::Seconds(seconds) => Sync::EverySeconds(seconds.ceil() as u32),
+    };
+    let write = match experiment.record.write {
+        WriteWord::Auto => WriteMode::Auto,
+        WriteWord::Direct => WriteMode::Direct,
+        WriteWord::Buffered => WriteMode::Buffered,
+    };
+    let config = RecorderConfig { file_bytes: experiment.record.file_bytes, sync, write };
+    let mut recorder = Recorder::open(folder, config);
+    recorder.name_run(&experiment.name);
+    recorder.measure_with(fluxline::clock::now);
+    Ok(recorder)
+}
+
+fn make_parent(folder: &Path) {
+    if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        let _ = std::fs::create_dir_all(parent); // the folder's own error has the better sentence
+    }
+}
+
+/// Returns whether a description's packets say which part of an event they are.
+fn has_parts(description: &Description) -> bool {
+    let types = description.packet_types();
+    types.iter().any(|packet| packet.event.is_some() && !matches!(packet.fragment, Fragment::Whole))
+}
+
+fn mode_of(experiment: &Experiment, loaded: &[LoadedFormat]) -> Result<Mode, Error> {
+    let events = &experiment.events;
+    let has_event = |format: &LoadedFormat| {
+        format.description.packet_types().iter().any(|packet| packet.event.is_some())
+    };
+    Ok(match events.build {
+        Build::Auto if loaded.iter().any(|format| has_parts(&format.description)) => {
+            Mode::Key(Scope::PerSource)
+        }
+        Build::Auto | Build::Packet => Mode::Packet,
+        Build::Key | Build::Source if !loaded.iter().any(has_event) => {
+            return Err(Error::input(
+                "[events] build needs an event key, and no description has one: write an `event` \
+                 role into the description, or build = \"packet\" or \"window\".",
+            ));
+        }
+        Build::Key => Mode::Key(Scope::Global),
+        Build::Source => Mode::Key(Scope::PerSource),
+        Build::Window => Mode::Window {
+            width: Span::from_ns(events.window_us.saturating_mul(1000)),
+            lateness: Span::from_ns(events.lateness_us.saturating_mul(1000)),
+            clock: match events.window_clock {
+                experiment::WindowClock::Arrival => WindowClock::Arrival,
+                experiment::WindowClock::Sensor => WindowClock::Sensor,
+            },
+        },
+    })
+}
+
+/// Returns the builder's configuration.
+pub(crate) fn builder_config(
+    experiment: &Experiment,
+    loaded: &[LoadedFormat],
+) -> Result<BuilderConfig, Error> {
+    let events = &experiment.events;
+    Ok(BuilderConfig {
+        mode: mode_of(experiment, loaded)?,
+        expectation: match &events.require {
+            Require::Count(0) => Expectation::Joined,
+            Require::Count(count) => Expectation::Count(*count),
+            Require::Labels(labels) => Expectation::Sources(labels.clone()),
+        },
+        late: match events.late {
+            LateWord::Record => Late::Record,
+            LateWord::Drop => Late::Drop,
+        },
+        time_out: Span::from_ms(events.timeout_ms),
+        lag_max: Span::from_ms(events.lag_max_ms),
+        lateness: Span::from_ms(events.jitter_ms),
+        settling: match experiment.sources.iter().all(Source::is_file) {
+            true => Span::ZERO, // files are read on demand: no source appears unexpectedly
+            false => BuilderConfig::default().settling,
+        },
+        events_open_max: events.open_max,
+        bytes_open_max: events.bytes_max,
+        batch_bytes: experiment.record.batch_bytes as usize,
+        batch_age: Span::from_ms(experiment.record.batch_ms),
+        ..BuilderConfig::default()
+    })
+}
+
+/// Returns the bounds of the batches between readout and recorder.
+pub(crate) fn batch_bounds(experiment: &Experiment) -> BatchBounds {
+    let record = &experiment.record;
+    BatchBounds { batches: record.batches_max, batch_bytes: record.batch_bytes }
+}
+
+/// Returns the clock that closes events: files alone run on the time in them.
+pub(crate) fn event_clock(experiment: &Experiment) -> EventClock {
+    match experiment.sources.iter().all(Source::is_file) {
+        true => EventClock::Data,
+        false => EventClock::Wall,
+    }
+}
+
+/// Returns for each input the line that its sources share in `sources.jsonl`.
+pub(crate) fn source_lines(experiment: &Experiment, loaded: &[LoadedFormat]) -> Vec<SourceLine> {
+    let pairs = experiment.sources.iter().zip(loaded);
+    pairs
+        .map(|(source, format)| SourceLine {
+            source: 0,
+            name: source.name.clone(),
+            format: format.description.name().to_string(),
+            parameters: source.parameters.clone(),
+            port: None,
+            details: serde_json::Map::from_iter([("input".into(), source.name.clone().into())]),
+        })
+        .collect()
+}

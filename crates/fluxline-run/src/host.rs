@@ -1,0 +1,36 @@
+//! This host, for run.json: name, processor, memory in use.
+
+use serde_json::{Value, json};
+
+/// Returns name, kernel, processor and number of cores.
+pub(crate) fn describe() -> Value {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_string();
+    let processor = read("/proc/cpuinfo")
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map(|rest| rest.trim_start_matches([' ', '\t', ':']).to_string());
+    json!({
+        "name": read("/proc/sys/kernel/hostname"),
+        "kernel": read("/proc/sys/kernel/osrelease"),
+        "processor": processor,
+        "cores": std::thread::available_parallelism().map_or(0, std::num::NonZero::get),
+    })
+}
+
+/// Returns the memory of this process \[byte\]; 0 where the kernel does not report it.
+pub(crate) fn resident() -> u64 {
+    status_bytes("VmRSS:")
+}
+
+/// Returns the largest memory of this process since it started \[byte\].
+pub(crate) fn resident_most() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+/// Source: Linux man-pages proc_pid_status(5): sizes in KiB.
+fn status_bytes(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kibibytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kibibytes.unwrap_or(0) * 1024
+}

@@ -1,0 +1,61 @@
+//! Runs an experiment on this machine: opens its links, starts its threads, closes its ledger.
+//!
+//! [`load`] reads an experiment file, [`start`] starts it, and the [`Acquisition`] that it returns
+//! is asked for counters, stopped and waited for. Nothing here prints or reads arguments, and a
+//! process may run several acquisitions at once. `examples/embed.rs` is a whole program.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), fluxline_run::Error> {
+//! let experiment = fluxline_run::load("boards.toml".as_ref())?;
+//! let acquisition = fluxline_run::start(experiment)?;
+//! std::thread::sleep(std::time::Duration::from_secs(10));
+//! println!("{} events so far", acquisition.stats().events);
+//! acquisition.stop();
+//! let report = acquisition.wait()?;
+//! println!("{:?}, {}", report.folder, report.ledger.headline());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The experiment file's types and checks are [`fluxline_daq::experiment`].
+#![forbid(unsafe_code)]
+
+mod acquisition;
+mod config;
+mod error;
+mod held;
+mod host;
+mod limits;
+mod monitor;
+mod plan;
+mod readout;
+mod record;
+mod report;
+mod ring;
+mod silence;
+mod source;
+mod stop;
+mod verdict;
+
+use std::path::Path;
+
+use fluxline_daq::experiment::Experiment;
+
+pub use acquisition::{Acquisition, Options, start, start_with};
+pub use error::Error;
+pub use monitor::{Monitor, Stats};
+pub use plan::{Memory, Plan, PlannedInput};
+pub use report::Report;
+pub use silence::SilentSource;
+pub use source::sensors::{Sensors, SensorsTruth};
+pub use source::sensors_roce::{RoceSensors, RoceSensorsConfig};
+pub use stop::Stop;
+pub use verdict::Verdict;
+
+/// Reads an experiment file that is to run in this process: the cores and the parameters of its
+/// descriptions are checked too.
+///
+/// Errors: [`Error::Input`], with the line in question.
+pub fn load(path: &Path) -> Result<Experiment, Error> {
+    Ok(Experiment::load_for(path, &fluxline::pin::process_cores())?)
+}

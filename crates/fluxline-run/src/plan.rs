@@ -1,0 +1,93 @@
+//! A started acquisition in numbers: addresses, folder, bounds of memory.
+
+use std::path::PathBuf;
+
+use fluxline_daq::builder::BuilderConfig;
+use fluxline_daq::experiment::Experiment;
+
+use crate::config::batch_bounds;
+use crate::host;
+use crate::source::OpenInput;
+
+/// Tables of sources and rejects, stacks of threads, and the allocator's reserve \[byte\].
+const REST_BYTES: u64 = 24 << 20;
+/// Buffer of a capture and IP datagrams whose fragments wait \[byte\].
+const CAPTURE_BYTES: u64 = 20 << 20;
+
+/// A started acquisition: its addresses, its folder, its bounds of memory.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The experiment's name.
+    pub name: String,
+    /// The inputs, in the order of the experiment.
+    pub inputs: Vec<PlannedInput>,
+    /// The run folder; `None` when nothing is recorded.
+    pub folder: Option<PathBuf>,
+    /// Bounds of memory.
+    pub memory: Memory,
+}
+
+/// An open input.
+#[derive(Clone, Debug)]
+pub struct PlannedInput {
+    /// The source's name in the experiment.
+    pub name: String,
+    /// Addresses or the URL that senders reach it by; empty for files and direct emulators.
+    pub listens: Vec<String>,
+    /// A key that was drawn for this run, for its producer alone; run.json does not have it.
+    pub drawn_key: Option<u64>,
+}
+
+impl PlannedInput {
+    pub(crate) fn of(input: &OpenInput) -> PlannedInput {
+        PlannedInput {
+            name: input.name.clone(),
+            listens: input.listens.clone(),
+            drawn_key: input.drawn_key,
+        }
+    }
+}
+
+/// Memory that the configuration bounds \[byte\].
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Push rings.
+    pub rings: u64,
+    /// Events under construction.
+    pub events: u64,
+    /// Batches between readout and disk.
+    pub batches: u64,
+    /// Buffers of files, tables, the threads' stacks.
+    pub rest: u64,
+    /// Memory of the process before the start.
+    before: u64,
+}
+
+impl Memory {
+    pub(crate) fn of(
+        experiment: &Experiment,
+        inputs: &[OpenInput],
+        builder: &BuilderConfig,
+        before: u64,
+    ) -> Memory {
+        let files = experiment.sources.iter().filter(|source| source.pcap.is_some()).count();
+        Memory {
+            rings: inputs.iter().map(|input| input.ring_bytes).sum(),
+            events: builder.memory_bytes_max(),
+            batches: batch_bounds(experiment).memory_bytes_max(),
+            rest: REST_BYTES + files as u64 * CAPTURE_BYTES,
+            before,
+        }
+    }
+
+    /// Returns the sum of the bounds.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.rings + self.events + self.batches + self.rest
+    }
+
+    /// Returns the growth of the process's memory since the start, at its largest.
+    pub(crate) fn most(&self) -> u64 {
+        host::resident_most().saturating_sub(self.before)
+    }
+}

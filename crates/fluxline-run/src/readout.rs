@@ -1,0 +1,328 @@
+//! The readout and the event builder as one stage: datagrams from all rings in, batches out.
+//!
+//! Live inputs have turns. Inputs that wait for their reader are read as one stream (`held.rs`).
+//! [`ReadoutStage::step`] takes a turn of each; the thread only repeats it and waits.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fluxline::{clock, pin};
+use fluxline_core::{Moment, Span};
+use fluxline_daq::acquisition::{Acquisition, NewSource};
+use fluxline_daq::event::EventBatch;
+use fluxline_daq::record::SourceLine;
+
+use crate::held::{Held, Step};
+use crate::monitor::{Monitor, Stats};
+use crate::record::RecordQueue;
+use crate::ring::{Arrival, InputRing, ReadSlots};
+use crate::stop::Stop;
+
+/// Slots taken from one ring before the next has its turn, and before they are given back.
+const SLOTS_PER_TURN: usize = 64;
+/// Packets taken of on-demand inputs before live ones have their turns.
+const PACKETS_PER_TURN: usize = 64;
+/// Packets of files after which time-outs are checked, whatever their times.
+const PACKETS_PER_TICK: u32 = 64;
+/// How long the readout sleeps when all rings are empty.
+const SLEEP: Duration = Duration::from_millis(1);
+/// Period of checking time-outs and publishing counters \[ns\].
+const TICK_NS: u64 = 2_000_000;
+/// Ticks between two publications of counters.
+const PUBLISH_TICKS: u64 = 50;
+
+/// The clock that closes events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventClock {
+    /// The wall clock: live sources.
+    Wall,
+    /// The time in the files, where all inputs are files: it makes a run repeatable.
+    Data,
+}
+
+/// The parts of a readout.
+pub(crate) struct Readout {
+    /// Readout and builder.
+    pub stages: Acquisition,
+    /// The rings, in the order of the inputs.
+    pub rings: Vec<InputRing>,
+    /// The way of batches to the recorder.
+    pub queue: RecordQueue,
+    /// For each input the part of its sources' lines that is the same.
+    pub source_lines: Vec<SourceLine>,
+    /// The clock that closes events.
+    pub clock: EventClock,
+    /// The core to run on.
+    pub core: Option<usize>,
+    /// The end of the run.
+    pub stop: Stop,
+}
+
+impl Readout {
+    /// Runs until all inputs have ended and their rings are empty; gives the stages back.
+    pub fn start(self, monitor: Monitor) -> JoinHandle<Acquisition> {
+        std::thread::spawn(move || {
+            if let Some(core) = self.core {
+                monitor.note(pin::pin_current_thread(core).err());
+            }
+            let mut stage = ReadoutStage::new(self, monitor);
+            loop {
+                match stage.step(clock::now()) {
+                    Progress::Worked => {}
+                    Progress::Idle(held) => stage.rest(held),
+                    Progress::Over => return stage.finish(clock::now()),
+                }
+            }
+        })
+    }
+}
+
+/// A live input.
+struct LiveInput {
+    number: u16,
+    ring: InputRing,
+    is_open: bool,
+}
+
+/// The result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// Packets were read; step again.
+    Worked,
+    /// All rings were empty; this is the state of the on-demand inputs.
+    Idle(Turn),
+    /// All inputs have ended and are read.
+    Over,
+}
+
+/// The result of a turn of the on-demand inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Packets were read, and there may be more.
+    Worked,
+    /// The ring of this lane is empty.
+    Waits(usize),
+    /// The next packet is due after so long.
+    Later(Span),
+    /// There is no more to read.
+    Over,
+}
+
+struct ReadoutStage {
+    acquisition: Acquisition,
+    queue: RecordQueue,
+    source_lines: Vec<SourceLine>,
+    clock: EventClock,
+    live_inputs: Vec<LiveInput>,
+    held: Held,
+    batch: EventBatch,
+    ticked: Moment,
+    ticks: u64,
+    packets_since_tick: u32,
+    ring_most: usize,
+    monitor: Monitor,
+}
+
+impl ReadoutStage {
+    fn new(readout: Readout, monitor: Monitor) -> ReadoutStage {
+        let Readout { stages, rings, queue, source_lines, clock, core: _, stop } = readout;
+        let mut acquisition = stages;
+        let (mut live_inputs, mut held) = (Vec::new(), Vec::new());
+        for (number, ring) in (0..).zip(rings) {
+            match ring {
+                InputRing::OnDemand(ring) => held.push((number, ring)),
+                ring => live_inputs.push(LiveInput { number, ring, is_open: true }),
+            }
+        }
+        for (input, ring) in &held {
+            // An input that waits is silent by the times of its own packets alone.
+            acquisition.note_backlog(*input, true);
+            if live_inputs.is_empty() {
+                acquisition.read_on_demand(*input, ring.times);
+            }
+        }
+        let held = Held::new(held, &acquisition, stop);
+        monitor.note(held.in_turns());
+        ReadoutStage {
+            held,
+            acquisition,
+            queue,
+            source_lines,
+            clock,
+            live_inputs,
+            batch: EventBatch::default(),
+            ticked: Moment::default(),
+            ticks: 0,
+            packets_since_tick: 0,
+            ring_most: 0,
+            monitor,
+        }
+    }
+
+    /// Takes a turn of each input, and closes the events whose time is over.
+    ///
+    /// One time holds for all rings: a packet from before it was read, or is known to be unread.
+    fn step(&mut self, now: Moment) -> Progress {
+        let mut worked = false;
+        for at in 0..self.live_inputs.len() {
+            if self.live_inputs[at].is_open {
+                let packets = self.turn(at, now);
+                let number = self.live_inputs[at].number;
+                self.acquisition.note_backlog(number, packets >= SLOTS_PER_TURN);
+                worked |= packets > 0;
+            }
+        }
+        let held = self.turn_held(now);
+        if self.clock == EventClock::Wall {
+            self.tick(now);
+        }
+        if worked || held == Turn::Worked {
+            return Progress::Worked;
+        }
+        match held == Turn::Over && self.live_inputs.iter().all(|input| !input.is_open) {
+            true => Progress::Over,
+            false => Progress::Idle(held),
+        }
+    }
+
+    /// Takes packets of one live ring, at most one turn's worth; returns the number of slots.
+    fn turn(&mut self, at: usize, now: Moment) -> usize {
+        let ReadoutStage { acquisition, live_inputs, .. } = self;
+        let LiveInput { number, ring, .. } = &mut live_inputs[at];
+        let take = |arrival: Arrival<'_>| match arrival {
+            Arrival::Whole(datagram) => acquisition.take(*number, now, &datagram),
+            Arrival::Truncated(bytes) => acquisition.take_truncated(*number, bytes),
+        };
+        let read = ring.read(SLOTS_PER_TURN, now, take).unwrap_or_else(|error| {
+            self.monitor.fault(error);
+            ReadSlots::default()
+        });
+        self.ring_most = self.ring_most.max(read.ring_percent);
+        read.count
+    }
+
+    /// Takes packets of the on-demand inputs, in their order, at most one turn's worth.
+    ///
+    /// Where all inputs are files, everything that is done depends on packets alone: time-outs and
+    /// batches too, so that the same files give the same bytes.
+    fn turn_held(&mut self, wall: Moment) -> Turn {
+        for _ in 0..PACKETS_PER_TURN {
+            let lane = match self.held.step(&mut self.acquisition) {
+                Step::Read(lane) => lane,
+                Step::Wait(lane) => return Turn::Waits(lane),
+                Step::Later(wait) => return Turn::Later(wait),
+                Step::Over => return Turn::Over,
+            };
+            let now = match self.clock {
+                EventClock::Wall => wall,
+                EventClock::Data => {
+                    let now = self.held.now();
+                    self.tick_in_files(now);
+                    now
+                }
+            };
+            if !self.acquisition.has_room(self.held.next_bytes(lane)) {
+                self.hand_on(); // open events leave room by themselves
+            }
+            self.held.read(lane, now, &mut self.acquisition);
+        }
+        Turn::Worked
+    }
+
+    /// As [`Self::tick`], in the time of files: it stands still where they have none, so that
+    /// packets count too.
+    fn tick_in_files(&mut self, now: Moment) {
+        self.packets_since_tick += 1;
+        if self.packets_since_tick >= PACKETS_PER_TICK || now.since(self.ticked).as_ns() >= TICK_NS
+        {
+            self.packets_since_tick = 0;
+            self.ticked = now;
+            self.ring_most = self.ring_most.max(self.held.fullest_percent());
+            self.look_at_time(now);
+        }
+    }
+
+    /// Looks at time-outs, hands a batch on when it is due, publishes numbers.
+    fn tick(&mut self, now: Moment) {
+        if now.since(self.ticked).as_ns() >= TICK_NS || self.acquisition.batch_is_due(now) {
+            self.ticked = now;
+            self.look_at_time(now);
+        }
+    }
+
+    fn look_at_time(&mut self, now: Moment) {
+        self.ticks += 1;
+        self.acquisition.poll(now);
+        self.acquisition.reports(now).for_each(|said| self.monitor.note(Some(said)));
+        if self.acquisition.batch_is_due(now) {
+            self.hand_on();
+        }
+        if self.ticks.is_multiple_of(PUBLISH_TICKS) {
+            self.publish();
+        }
+    }
+
+    fn hand_on(&mut self) {
+        let ReadoutStage { acquisition, queue, source_lines, .. } = self;
+        for NewSource { number, input, label } in acquisition.new_sources() {
+            let template = source_lines[usize::from(input)].clone();
+            queue.source(SourceLine { source: number, name: label, ..template });
+        }
+        let spare = std::mem::take(&mut self.batch);
+        let batch = acquisition.take_batch(spare);
+        if !batch.is_empty() {
+            self.batch = queue.exchange(batch);
+        }
+    }
+
+    /// Nothing came: sleeps at the only ring, or for a moment; notices live inputs that have ended.
+    fn rest(&mut self, held: Turn) {
+        let open = self.live_inputs.iter().filter(|input| input.is_open).count();
+        let alone = open == 1 && held == Turn::Over;
+        for input in self.live_inputs.iter_mut().filter(|input| input.is_open) {
+            input.is_open = input.ring.wait(if alone { SLEEP } else { Duration::ZERO });
+            if !input.is_open {
+                self.acquisition.end_input(input.number);
+            }
+        }
+        match held {
+            _ if alone => {}
+            Turn::Waits(lane) if open == 0 => self.held.wait(lane, SLEEP),
+            Turn::Later(wait) if open == 0 => {
+                std::thread::sleep(SLEEP.min(Duration::from_nanos(wait.as_ns())));
+            }
+            _ => std::thread::sleep(SLEEP / 4),
+        }
+    }
+
+    fn publish(&mut self) {
+        let acquisition = &self.acquisition;
+        let mut stats = Stats { ring_percent: self.ring_most as u64, ..Stats::default() };
+        self.ring_most = 0;
+        for source in acquisition.readout().sources() {
+            let counters = source.counters();
+            stats.packets += counters.parsed;
+            stats.bytes += counters.bytes_parsed;
+            stats.lost += counters.lost;
+            stats.sources += 1;
+        }
+        stats.rejected = acquisition.readout().rejected();
+        let events = acquisition.builder().counters();
+        stats.incomplete = events.events_incomplete + events.events_stopped;
+        stats.events = events.events_complete + stats.incomplete;
+        self.monitor.publish(stats);
+    }
+
+    /// Closes all events and hands the last batch on.
+    fn finish(mut self, wall: Moment) -> Acquisition {
+        let now = match self.clock {
+            EventClock::Wall => wall,
+            EventClock::Data => self.held.now(),
+        };
+        self.acquisition.finish(now);
+        self.acquisition.last_reports().for_each(|said| self.monitor.note(Some(said)));
+        self.hand_on();
+        self.publish();
+        self.acquisition
+    }
+}

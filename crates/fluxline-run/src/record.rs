@@ -1,0 +1,207 @@
+//! The recorder as a stage, its thread, and the batches that circulate between it and the readout.
+//!
+//! A fixed number of batches exists; the readout fills one, the recorder writes it and gives it
+//! back empty. A batch ends with a whole event, so it may be larger than asked: what is on the way
+//! is bounded in bytes too. So memory is bounded, and a slow disk makes the readout wait
+//! (docs/adr/0003). A disk that is full or broken does not: the recorder then takes batches and
+//! counts them as failed.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use fluxline::{clock, pin};
+use fluxline_core::Moment;
+use fluxline_daq::builder::with_growth;
+use fluxline_daq::event::EventBatch;
+use fluxline_daq::ledger::{BatchFate, Ledger};
+use fluxline_daq::record::{
+    DIRECT_MEMORY_BYTES, Recorder, RecorderCounts, RecorderState, SourceLine, WriteFault,
+};
+
+use crate::monitor::Monitor;
+
+/// An item for the recorder.
+enum Work {
+    /// A source that batches will name.
+    Source(SourceLine),
+    /// A batch to write.
+    Batch(EventBatch),
+}
+
+/// The readout's end: gives filled batches away, gets empty ones.
+pub(crate) struct RecordQueue {
+    work: SyncSender<Work>,
+    empty: Receiver<EventBatch>,
+    /// Batches that came back; the last is filled first, for its memory is still in the cache.
+    spare: Vec<EventBatch>,
+    /// Size of each batch on the way \[byte\], oldest first.
+    on_the_way: VecDeque<u64>,
+    /// Batches in `empty` that were never on the way.
+    unused: usize,
+    bounds: BatchBounds,
+}
+
+/// Bounds of the memory of batches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchBounds {
+    /// How many batches there are between readout and disk.
+    pub batches: u32,
+    /// How large a batch should be \[byte\].
+    pub batch_bytes: u64,
+}
+
+impl BatchBounds {
+    /// Batches on the way take so much at most, unless one alone is larger \[byte\].
+    fn on_the_way_bytes(self) -> u64 {
+        self.batch_bytes * u64::from(self.batches)
+    }
+
+    /// An empty batch keeps so much memory at most \[byte\].
+    fn empty_bytes(self) -> u64 {
+        with_growth(self.batch_bytes) + SLACK_BYTES
+    }
+
+    /// The most memory that batches, the columns of the one that is written and direct writes take
+    /// \[byte\], as long as no single event is larger than all batches together.
+    pub fn memory_bytes_max(self) -> u64 {
+        // Those on the way, the one that is filled, the one that the readout keeps; the columns.
+        let empty = self.empty_bytes() * u64::from(self.batches + 2);
+        let filled = with_growth(self.on_the_way_bytes());
+        empty + filled + self.empty_bytes() + DIRECT_MEMORY_BYTES as u64
+    }
+}
+
+/// What the steps of four growing vectors may add \[byte\].
+const SLACK_BYTES: u64 = 1 << 16;
+
+/// The recorder's result at the end of a run.
+pub(crate) struct Recorded {
+    /// Its share of the ledger: the fate of each source's packets.
+    pub ledger: Ledger,
+    /// All of them together.
+    pub counts: RecorderCounts,
+    /// The fault that stopped recording before the run ended.
+    pub fault: Option<WriteFault>,
+}
+
+/// Starts the recorder's thread; without a recorder, every packet counts as not to be recorded.
+pub(crate) fn start(
+    recorder: Option<Recorder>,
+    bounds: BatchBounds,
+    core: Option<usize>,
+    monitor: Monitor,
+) -> (RecordQueue, JoinHandle<Recorded>) {
+    let batches = bounds.batches as usize;
+    let (work, incoming) = sync_channel(batches + 64);
+    let (give_back, empty) = sync_channel(batches);
+    for _ in 0..batches {
+        let _ = give_back.send(EventBatch::default());
+    }
+    let thread = std::thread::spawn(move || {
+        if let Some(core) = core {
+            monitor.note(pin::pin_current_thread(core).err());
+        }
+        let mut stage = RecordStage { recorder, ledger: Ledger::default(), bounds, monitor };
+        for work in incoming {
+            if let Some(batch) = stage.step(work, clock::now()) {
+                let _ = give_back.send(batch);
+            }
+        }
+        stage.finish()
+    });
+    let (spare, on_the_way) = (Vec::with_capacity(batches), VecDeque::with_capacity(batches + 1));
+    (RecordQueue { work, empty, spare, on_the_way, unused: batches, bounds }, thread)
+}
+
+impl RecordQueue {
+    /// Hands `batch` over and puts an empty one in its place; waits while the recorder is behind.
+    pub fn exchange(&mut self, batch: EventBatch) -> EventBatch {
+        let cost = batch.cost();
+        while !self.on_the_way.is_empty()
+            && self.on_the_way.iter().sum::<u64>() + cost > self.bounds.on_the_way_bytes()
+        {
+            let Ok(empty) = self.empty.recv() else { break };
+            self.came_back(empty);
+        }
+        self.on_the_way.push_back(cost);
+        let _ = self.work.send(Work::Batch(batch));
+        while let Ok(empty) = self.empty.try_recv() {
+            self.came_back(empty);
+        }
+        if self.spare.is_empty()
+            && let Ok(empty) = self.empty.recv()
+        {
+            self.came_back(empty);
+        }
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Batches come back in the order in which they went; the first ones were never on the way.
+    fn came_back(&mut self, empty: EventBatch) {
+        match self.unused {
+            0 => drop(self.on_the_way.pop_front()),
+            _ => self.unused -= 1,
+        }
+        self.spare.push(empty);
+    }
+
+    /// Names a source before the first batch that has packets of it.
+    pub fn source(&self, line: SourceLine) {
+        let _ = self.work.send(Work::Source(line));
+    }
+}
+
+/// The recorder as a stage: lines of sources and batches in, empty batches out.
+struct RecordStage {
+    recorder: Option<Recorder>,
+    ledger: Ledger,
+    bounds: BatchBounds,
+    monitor: Monitor,
+}
+
+impl RecordStage {
+    /// Writes one item; returns the memory of a batch, empty.
+    fn step(&mut self, work: Work, now: Moment) -> Option<EventBatch> {
+        let mut batch = match (work, &mut self.recorder) {
+            (Work::Batch(batch), _) => batch,
+            (Work::Source(line), Some(recorder)) => {
+                self.monitor.note(recorder.write_source(&line).err());
+                return None;
+            }
+            (Work::Source(_), None) => return None,
+        };
+        let fate = self.write(&batch, now);
+        self.ledger.note_batch(&batch, fate);
+        batch.clear_to(self.bounds.empty_bytes());
+        Some(batch)
+    }
+
+    fn write(&mut self, batch: &EventBatch, now: Moment) -> BatchFate {
+        let Some(recorder) = &mut self.recorder else { return BatchFate::NotRecorded };
+        let was_recording = *recorder.state() == RecorderState::Recording;
+        let result = recorder.write(batch, now);
+        self.monitor.publish_recorded(recorder.counts());
+        match result {
+            Ok(()) => BatchFate::Recorded,
+            Err(fault) => {
+                self.monitor.note(was_recording.then_some(fault));
+                BatchFate::Failed
+            }
+        }
+    }
+
+    /// Completes the files.
+    fn finish(self) -> Recorded {
+        let RecordStage { recorder, ledger, .. } = self;
+        let Some(mut recorder) = recorder else {
+            return Recorded { ledger, counts: RecorderCounts::default(), fault: None };
+        };
+        let stopped = match recorder.state() {
+            RecorderState::Stopped { reason } => Some(reason.clone()),
+            _ => None,
+        };
+        let fault = stopped.or(recorder.finish().err());
+        Recorded { ledger, counts: recorder.counts(), fault }
+    }
+}

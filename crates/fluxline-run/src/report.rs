@@ -1,0 +1,254 @@
+//! The report of a run: its ledger, its verdict, and run.json.
+
+use std::path::PathBuf;
+
+use fluxline::kernel::KernelSnapshot;
+use fluxline::landing::RingKeeper;
+use fluxline_core::Moment;
+use fluxline_daq::acquisition::Acquisition;
+use fluxline_daq::experiment::Experiment;
+use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Outcome, Truth};
+use fluxline_daq::record::RunFolder;
+use serde_json::{Value, json};
+
+use crate::host;
+use crate::plan::Memory;
+use crate::record::Recorded;
+use crate::silence::{Silence, SilentSource};
+use crate::source::InputEnd;
+use crate::verdict::{Evidence, Verdict};
+
+/// Returns run.json as it is during the run, and stays after a crash.
+pub(crate) fn beginning(experiment: &Experiment) -> Value {
+    json!({
+        "state": "running",
+        "fluxline": env!("CARGO_PKG_VERSION"),
+        "began_ns": fluxline::clock::now().as_ns(),
+        "host": host::describe(),
+        "experiment": experiment,
+    })
+}
+
+/// The results of all threads.
+pub(crate) struct Ended {
+    pub began: Moment,
+    pub ended: Moment,
+    pub inputs: Vec<InputEnd>,
+    pub stages: Acquisition,
+    pub recorded: Recorded,
+    pub host: KernelSnapshot,
+    pub notes: Vec<String>,
+    pub faults: Vec<String>,
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Report {
+    /// The closed ledger.
+    pub ledger: Ledger,
+    /// The content of run.json.
+    pub document: Value,
+    /// The verdict on the run.
+    pub verdict: Verdict,
+    /// Sources that fell silent while others went on.
+    pub silent_sources: Vec<SilentSource>,
+    /// Problems that a user should see, each once.
+    pub notes: Vec<String>,
+    /// The run folder; `None` when nothing was recorded.
+    pub folder: Option<PathBuf>,
+}
+
+impl Report {
+    /// Closes the ledger and writes run.json; where that fails, the report says so.
+    pub(crate) fn close(
+        experiment: &Experiment,
+        folder: Option<RunFolder>,
+        memory: &Memory,
+        ended: Ended,
+    ) -> Report {
+        let ledger = ledger_of(experiment, &ended);
+        let silence = Silence::of(&ledger, |input| is_live(experiment, input));
+        let mut verdict = verdict_of(experiment, &ledger, &ended, &silence);
+        let mut document = beginning(experiment);
+        let state = match (&ended.recorded.fault, &folder) {
+            (Some(_), _) => "recording-stopped",
+            (None, Some(_)) => "finished",
+            (None, None) => "not-recorded",
+        };
+        document["state"] = state.into();
+        document["began_ns"] = ended.began.as_ns().into();
+        document["ended_ns"] = ended.ended.as_ns().into();
+        document["folder"] =
+            folder.as_ref().map(|folder| folder.path().display().to_string()).into();
+        put_verdict(&mut document, &verdict);
+        document["headline"] = ledger.headline().into();
+        document["received"] = ledger.received().into();
+        document["outcomes"] = ledger.outcomes().iter().map(outcome_document).collect();
+        document["silent_sources"] = silence.sources.iter().map(SilentSource::words).collect();
+        document["closes"] = ledger.closes().into();
+        document["laws"] = json!(ledger.check());
+        document["lost_places"] = json!(ledger.lost_places());
+        document["totals"] = totals(&ledger);
+        document["ledger"] = json!(ledger);
+        document["recorded"] = json!({
+            "events": ended.recorded.counts.written.events,
+            "packets": ended.recorded.counts.written.packets,
+            "bytes": ended.recorded.counts.written.bytes,
+            "batches": ended.recorded.counts.batches,
+            "files": ended.recorded.counts.files,
+            "file_bytes": ended.recorded.counts.file_bytes,
+            "direct_bytes": ended.recorded.counts.direct_bytes,
+            "fault": ended.recorded.fault.as_ref().map(ToString::to_string),
+        });
+        document["memory_bytes_max"] = memory.total().into();
+        document["memory_bytes_most"] = memory.most().into();
+        document["inputs"] = ended.inputs.iter().map(input_document).collect();
+        document["notes"] = ended.notes.clone().into();
+        if let Some(error) = folder.as_ref().and_then(|of| of.write_run(&document).err()) {
+            // The ledger is then only in what is printed: so print it.
+            document["state"] = "recording-stopped".into();
+            if matches!(verdict, Verdict::Complete | Verdict::LookNeeded(_)) {
+                verdict = Verdict::RecordingStopped(format!("{error}."));
+            }
+            put_verdict(&mut document, &verdict);
+        }
+        let (silent_sources, notes) = (silence.sources, ended.notes);
+        let folder = folder.map(|folder| folder.path().to_path_buf());
+        Report { ledger, document, verdict, silent_sources, notes, folder }
+    }
+}
+
+/// Puts status and sentence into the document.
+fn put_verdict(document: &mut Value, verdict: &Verdict) {
+    document["status"] = verdict.status().into();
+    document["sentence"] = verdict.sentence().into();
+}
+
+fn outcome_document(outcome: &Outcome) -> Value {
+    json!({
+        "counter": outcome.row.counter, "words": outcome.row.words,
+        "fate": outcome.row.fate, "count": outcome.count,
+    })
+}
+
+/// Returns whether an input's packets carry the time of the wall clock.
+fn is_live(experiment: &Experiment, input: u16) -> bool {
+    let source = experiment.sources.get(usize::from(input));
+    source.is_some_and(|source| source.pcap.is_none() && source.raw.is_none())
+}
+
+fn totals(ledger: &Ledger) -> Value {
+    let sources = ledger.source_totals();
+    let inputs = ledger.input_totals();
+    let mut totals = serde_json::Map::new();
+    let remote = ledger.remote_totals();
+    let rows = inputs.rows().chain(remote.rows()).chain(sources.rows());
+    for (row, value) in rows.chain(ledger.builder.rows()) {
+        totals.insert(row.name.to_string(), value.into());
+    }
+    Value::Object(totals)
+}
+
+fn input_document(end: &InputEnd) -> Value {
+    let rows = |rows: &mut dyn Iterator<Item = (&'static str, u64)>| -> Value {
+        Value::Object(rows.map(|(name, value)| (name.to_string(), value.into())).collect())
+    };
+    let truth = end.truth.as_ref().map(|truth| {
+        let sources: Vec<Value> = truth
+            .sources
+            .iter()
+            .map(|source| {
+                json!({
+                    "made": source.made, "sent": source.sent, "dropped": source.dropped,
+                    "duplicated": source.duplicated, "reordered": source.reordered,
+                    "corrupted": source.corrupted, "restarts": source.restarts,
+                    "dropped_sequences": source.dropped_sequences,
+                })
+            })
+            .collect();
+        json!({ "seed": truth.seed, "not_sent": truth.not_sent, "sources": sources })
+    });
+    json!({
+        "ring": rows(&mut end.ring.rows().map(|(row, value)| (row.name, value))),
+        "receiver": end.receiver.as_ref().map(|counters| {
+            rows(&mut counters.rows().map(|(row, value)| (row.name, value)))
+        }),
+        "capture": end.capture,
+        "connections": end.connections,
+        "emulated": truth,
+    })
+}
+
+fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
+    let acquisition = &ended.stages;
+    let mut ledger = ended.recorded.ledger.with(acquisition.readout(), acquisition.builder());
+    for (number, (source, end)) in experiment.sources.iter().zip(&ended.inputs).enumerate() {
+        let taken = acquisition.taken(number as u16);
+        let mut counters = end.counters.clone();
+        counters.rejected = taken.rejected;
+        counters.sources_refused = taken.refused;
+        counters.truncated += taken.truncated;
+        let mut remote = end.remote.clone();
+        let of_peers = source.roce.as_ref().is_some_and(|roce| roce.push.is_some());
+        if source.shm.is_some() || of_peers || source.is_replayed() {
+            // No thread of this program filled its ring, or it read ahead of what was due: what was
+            // taken is what came.
+            (counters.datagrams, counters.bytes) = (taken.datagrams, taken.bytes);
+        }
+        if source.roce.is_some() {
+            remote.records_taken = taken.datagrams;
+            remote.records += end.keeper.as_ref().map_or(0, RingKeeper::records);
+        }
+        remote.producers_gone += end.fate.producers_died();
+        remote.rings_broken += end.fate.broken();
+        ledger.inputs.push(InputEntry { name: source.name.clone(), counters, remote });
+    }
+    for (entry, row) in ledger.rejects.iter_mut().zip(acquisition.readout().rejects()) {
+        let rule = acquisition.rule_name(row.format, row.reject);
+        entry.reason = format!("{}: {rule}", entry.reason);
+    }
+    let drops = &ended.host.drops;
+    ledger.host = HostCounters {
+        // Cards and drivers count one packet under one of these names, as they like.
+        nic_dropped: drops.nic_dropped + drops.nic_missed + drops.nic_fifo,
+        softnet_dropped: drops.softnet_dropped,
+        udp_buffer_errors: drops.udp_buffer_full,
+    };
+    // Only when everything came from emulators is the whole truth known.
+    let truths: Vec<_> = ended.inputs.iter().filter_map(|end| end.truth.as_ref()).collect();
+    if truths.len() == ended.inputs.len() {
+        let sources = || truths.iter().flat_map(|truth| &truth.sources);
+        ledger.truth = Some(Truth {
+            sent: sources().map(|source| source.sent).sum(),
+            numbered: sources().map(|source| source.made).sum(),
+            dropped_elsewhere: truths.iter().map(|truth| truth.not_sent).sum(),
+        });
+    }
+    ledger
+}
+
+fn verdict_of(
+    experiment: &Experiment,
+    ledger: &Ledger,
+    ended: &Ended,
+    silence: &Silence,
+) -> Verdict {
+    if let Some(law) = ledger.check().into_iter().find(|law| !law.holds()) {
+        return Verdict::LedgerOpen(format!(
+            "the ledger does not close: \"{}\" is {} = {}; this is a defect of the program, \
+             please report it with run.json.",
+            law.name, law.left, law.right
+        ));
+    }
+    if let Some(fault) = &ended.recorded.fault {
+        return Verdict::RecordingStopped(format!("{fault}."));
+    }
+    let evidence = Evidence {
+        ledger,
+        accept: &experiment.accept,
+        faults: &ended.faults,
+        silence,
+        require: &experiment.events.require,
+    };
+    evidence.look().map_or(Verdict::Complete, Verdict::LookNeeded)
+}

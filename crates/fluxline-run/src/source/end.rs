@@ -1,0 +1,32 @@
+//! The result of an input's thread.
+
+use fluxline::landing::RingKeeper;
+use fluxline::ring::RingCounters;
+use fluxline::udp::ReceiverCounters;
+use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters};
+
+use super::sensors::SensorsTruth;
+use crate::ring::RingFate;
+
+/// The result of an input's thread.
+#[derive(Default)]
+pub(crate) struct InputEnd {
+    /// Its counters.
+    pub counters: InputCounters,
+    /// Counters of the frames that peers write into memory.
+    pub remote: RemoteWriteCounters,
+    /// A push ring that a producer on Ethernet filled: it counts on while the readout empties it.
+    pub keeper: Option<RingKeeper>,
+    /// The end of a ring on shared memory, known when the readout has emptied it.
+    pub fate: RingFate,
+    /// Each connection's own counters, where there are connections.
+    pub connections: Option<serde_json::Value>,
+    /// Its ring's counters.
+    pub ring: RingCounters,
+    /// The receiver's own counters, for a socket.
+    pub receiver: Option<ReceiverCounters>,
+    /// Frames of a capture by kind, for a capture.
+    pub capture: Option<serde_json::Value>,
+    /// The packets that emulated sensors really sent.
+    pub truth: Option<SensorsTruth>,
+}

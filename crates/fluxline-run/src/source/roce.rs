@@ -1,0 +1,267 @@
+//! Regions that simple senders (FPGAs) write over Ethernet, configured on both sides: RDMA WRITE
+//! ONLY with immediate, unreliable, each write a record in a slot of its sender's ring.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use fluxline::clock;
+use fluxline::landing::{SlotAnnouncer, landing_slots};
+use fluxline::roce::{RoceError, RoceNode, endpoint_config};
+use fluxline::udp::{UdpPort, UdpPortConfig, WhenEmpty};
+use fluxline_core::SenderAddress;
+use fluxline_core::endpoint::{EndpointConfig, StaticPeer, StaticRegion};
+use fluxline_core::fabric::{Completion, EndpointId, RegionId, Reliability, Rights};
+use fluxline_core::port::Port;
+use fluxline_core::roce::{Psn, QueuePair};
+use fluxline_daq::experiment::{self, Roce, Sender, Source};
+use fluxline_daq::ledger::RemoteWriteCounters;
+use serde_json::{Map, Value, json};
+
+use super::{Feed, InputEnd, OpenInput};
+use crate::error::Error;
+use crate::monitor::Monitor;
+use crate::ring::{InputRing, Landed, LandedLane};
+use crate::stop::Stop;
+
+/// How long an empty socket is listened to before it is asked whether the run is over.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a port rests between two looks, so that frames gather.
+const NAP: Duration = Duration::from_micros(50);
+/// A ring with fewer free slots is given to the readout first, unless it is shorter than twice
+/// that: as many as one poll of the node brings (8 batches of 64).
+const FREE_SLOTS: u64 = 512;
+/// A socket that is never empty is drained no longer than this.
+const DRAIN_MAX: Duration = Duration::from_millis(200);
+
+/// A node on the experiment's address, with a buffer as asked. Without GRO the kernel counts every
+/// frame that it drops.
+pub(super) fn bind(name: &str, roce: &Roce) -> Result<UdpPort, Error> {
+    let local = experiment::address(&roce.listen)
+        .map_err(|text| Error::input(format_args!("source `{name}`: listen = {text}")))?;
+    let config = UdpPortConfig {
+        receive_buffer_bytes: roce.receive_buffer_bytes,
+        gro: false,
+        when_empty: WhenEmpty::Nap(NAP),
+        ..UdpPortConfig::new(local)
+    };
+    UdpPort::bind(config).map_err(|error| Error::link(format_args!("source `{name}`: {error}.")))
+}
+
+/// The defaults of an endpoint of this run.
+pub(super) fn config_of(name: &str) -> Result<EndpointConfig, Error> {
+    let failed = |error: RoceError| Error::failed(format_args!("source `{name}`: {error}."));
+    endpoint_config(name).map_err(failed)
+}
+
+/// Static senders and their rings.
+struct RoceFeed {
+    name: String,
+    node: RoceNode,
+    lanes: Vec<Lane>,
+}
+
+/// One sender.
+struct Lane {
+    name: String,
+    endpoint: EndpointId,
+    region: RegionId,
+    announcer: SlotAnnouncer,
+    records: u64,
+    bytes: u64,
+}
+
+/// Binds the port and makes the senders' regions.
+pub(super) fn open(source: &Source, roce: &Roce) -> Result<OpenInput, Error> {
+    let name = source.name.clone();
+    let port = bind(&name, roce)?;
+    let (address, warning) = (port.local_address(), port.buffer().warning());
+    // Nobody may connect: no frame has the unspecified address as its sender.
+    let nobody = (IpAddr::V6(Ipv6Addr::UNSPECIFIED), 128);
+    let config = EndpointConfig { allowed: vec![nobody], ..config_of(&name)? };
+    let mut node = RoceNode::on(port, config);
+    let (mut lanes, mut landed) = (Vec::new(), Vec::new());
+    for sender in &roce.senders {
+        let wrong = |error: &dyn std::fmt::Display| {
+            let of = &sender.name;
+            Error::link(format_args!("source `{name}`: sender `{of}`: {error}."))
+        };
+        let (announcer, slots) =
+            landing_slots(roce.ring_bytes, roce.slot_bytes()).map_err(|error| wrong(&error))?;
+        let region = node.node().adopt(announcer.memory()).map_err(|error| wrong(&error))?;
+        let peer = static_peer(roce, sender, region)
+            .map_err(|text| Error::input(format_args!("source `{name}`: {text}")))?;
+        let endpoint =
+            node.node().add_static(&peer, clock::monotonic()).map_err(|error| wrong(&error))?;
+        landed.push(LandedLane { sender: SenderAddress::from(peer.address), slots });
+        let name = sender.name.clone();
+        lanes.push(Lane { name, endpoint, region, announcer, records: 0, bytes: 0 });
+    }
+    let ring = InputRing::Landed(Landed::new(landed, address.port()));
+    let ring_bytes = roce.ring_bytes * roce.senders.len().max(1) as u64;
+    let input = OpenInput::new(source, ring, ring_bytes, RoceFeed { name, node, lanes });
+    let warnings = warning.into_iter().collect();
+    Ok(OpenInput { listens: vec![format!("roce://{address}")], warnings, ..input })
+}
+
+impl Feed for RoceFeed {
+    /// Places what arrives until the run is over, then what the socket still holds.
+    fn run(mut self: Box<Self>, stop: &Stop, monitor: &Monitor) -> InputEnd {
+        let mut over: Option<Instant> = None;
+        loop {
+            if over.is_none() && stop.is_over() {
+                over = Some(Instant::now());
+            }
+            let taken = self.take();
+            let drained = taken == 0 && self.has_room();
+            if over.is_some_and(|since| drained || since.elapsed() > DRAIN_MAX) {
+                break;
+            }
+            if !drained {
+                // There is more, or the readout is behind: frames wait in the socket's buffer.
+                if taken == 0 {
+                    std::thread::sleep(NAP);
+                }
+            } else if let Err(error) = self.node.wait(LOOK) {
+                monitor.note(Some(format!("source `{}`: {error}", self.name)));
+                break;
+            }
+        }
+        self.announce_rest();
+        self.end(monitor)
+    }
+}
+
+impl RoceFeed {
+    /// Whether the next poll's frames find free slots.
+    fn has_room(&self) -> bool {
+        self.lanes.iter().all(|lane| {
+            let slots = lane.announcer.slots();
+            lane.announcer.free() >= FREE_SLOTS.min(slots.div_ceil(2))
+        })
+    }
+
+    /// Polls the node until nothing is left or the readout is behind; how many records came.
+    fn take(&mut self) -> u64 {
+        let mut taken = 0;
+        loop {
+            if self.node.node().waiting() == 0 {
+                // All that was written and told is announced.
+                self.lanes.iter_mut().for_each(|lane| lane.announcer.next_round());
+                if !self.has_room() {
+                    return taken;
+                }
+            }
+            match self.node.next_completion() {
+                Some(Completion::Notified { endpoint, region, offset, bytes, .. }) => {
+                    taken += self.announce(endpoint, (region, offset, bytes));
+                }
+                Some(_) => {}
+                None => return taken,
+            }
+        }
+    }
+
+    /// What was written before the end and not announced yet.
+    fn announce_rest(&mut self) {
+        self.node.node().settle(clock::monotonic());
+        while self.node.node().waiting() > 0 {
+            let completion = self.node.next_completion();
+            if let Some(Completion::Notified { endpoint, region, offset, bytes, .. }) = completion {
+                self.announce(endpoint, (region, offset, bytes));
+            }
+        }
+    }
+
+    fn announce(&mut self, endpoint: EndpointId, place: (RegionId, u64, u64)) -> u64 {
+        let (region, offset, bytes) = place;
+        // Endpoints are numbered as senders are, from the first.
+        let first = self.lanes.first().map_or(0, |lane| lane.endpoint.0);
+        let lane = self.lanes.get_mut(endpoint.0.wrapping_sub(first) as usize);
+        let Some(lane) = lane.filter(|lane| lane.endpoint == endpoint && lane.region == region)
+        else {
+            return 0;
+        };
+        let there = lane.announcer.announce(offset, bytes);
+        lane.records += u64::from(there);
+        lane.bytes += if there { bytes } else { 0 };
+        u64::from(there)
+    }
+
+    fn end(mut self, monitor: &Monitor) -> InputEnd {
+        let mut end = InputEnd { remote: self.counters(), ..InputEnd::default() };
+        end.counters.datagrams = end.remote.records;
+        end.counters.bytes = self.lanes.iter().map(|lane| lane.bytes).sum();
+        end.counters.socket_dropped = self.node.node().port().counters().frames_dropped;
+        let mut connections = Vec::new();
+        for lane in &self.lanes {
+            let endpoint = lane.endpoint;
+            let Some(counters) = self.node.node().connection_counters(endpoint) else { continue };
+            if counters.frames_received == 0 {
+                monitor.note(Some(format!(
+                    "source `{}`: no frame of sender `{}` came; compare address, queue-pair and \
+                     the sender's own configuration",
+                    self.name, lane.name
+                )));
+            }
+            let rows = counters.rows().map(|(row, value)| (row.name.to_string(), value.into()));
+            let rows = Value::Object(Map::from_iter(rows));
+            connections.push(json!({
+                "sender": lane.name, "records": lane.records,
+                "overrun": lane.announcer.overrun(), "counters": rows,
+            }));
+        }
+        end.connections = Some(connections.into());
+        end
+    }
+
+    fn counters(&mut self) -> RemoteWriteCounters {
+        let node = self.node.node();
+        let mut all = RemoteWriteCounters {
+            frames: node.port().counters().frames_received,
+            ..RemoteWriteCounters::default()
+        };
+        let of_node = node.counters();
+        all.frames_wrong_check = of_node.wrong_check;
+        all.frames_unknown_pair = of_node.unknown_pair;
+        all.frames_wrong_sender = of_node.wrong_sender;
+        all.frames_other = of_node.too_short + of_node.unknown_kind + of_node.not_allowed;
+        for lane in &self.lanes {
+            let (placed, overrun) = (lane.announcer.placed(), lane.announcer.overrun());
+            all.frames_placed += placed;
+            all.frames_unannounced += placed - lane.records;
+            all.frames_overrun += overrun;
+            all.records += lane.records;
+            let Some(counters) = self.node.node().connection_counters(lane.endpoint) else {
+                continue;
+            };
+            all.frames_duplicate += counters.frames_duplicate;
+            all.frames_out_of_bounds += counters.frames_refused - overrun;
+            all.frames_broken_off += counters.frames_out_of_message + counters.no_buffer;
+            all.frames_other += counters.frames_foreign;
+            all.frames_expected += counters.frames_expected;
+            all.frames_lost += counters.frames_lost;
+            all.frames_late += counters.frames_late;
+            all.sender_restarts += counters.restarts;
+        }
+        all
+    }
+}
+
+fn static_peer(roce: &Roce, sender: &Sender, region: RegionId) -> Result<StaticPeer, String> {
+    let address = experiment::address(&sender.address)?;
+    let pair = QueuePair::new(sender.queue_pair);
+    let rights = Rights::PUT;
+    Ok(StaticPeer {
+        name: sender.name.clone(),
+        address,
+        own_pair: pair,
+        // Nothing is sent to it.
+        peer_pair: pair,
+        reliability: Reliability::Unreliable,
+        peer_first: sender.first_psn.map(Psn::new),
+        own_first: Psn::new(0),
+        path_mtu: roce.path_mtu as usize,
+        regions: vec![StaticRegion { region, key: sender.key, base: sender.base, rights }],
+        remotes: Vec::new(),
+    })
+}

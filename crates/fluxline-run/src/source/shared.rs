@@ -1,0 +1,64 @@
+//! Shared memory as a source: another process pushes packets into a ring of this one.
+
+use std::time::Duration;
+
+use fluxline::shm::{Shm, ShmConfig};
+use fluxline::{clock, shm_names};
+use fluxline_core::fabric::{Completion, Fabric, Grant, Key, Name, Rights, Status};
+use fluxline_daq::experiment::{SharedMemory, Source};
+
+use super::{Feed, InputEnd, OpenInput};
+use crate::error::Error;
+use crate::monitor::Monitor;
+use crate::ring::{InputRing, Records, RingFate, SharedRing};
+use crate::stop::Stop;
+
+/// How often the connections are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A node whose ring is exported.
+struct SharedFeed {
+    name: String,
+    node: Shm,
+    fate: RingFate,
+    /// Ends the reading of the ring.
+    end: Stop,
+}
+
+/// Opens the node and exports its ring.
+pub(super) fn open(source: &Source, from: &SharedMemory) -> Result<OpenInput, Error> {
+    let name = source.name.clone();
+    let wrong =
+        |error: &dyn std::fmt::Display| Error::link(format_args!("source `{name}`: {error}."));
+    let (group, node) = shm_names(&from.url).map_err(|error| wrong(&error))?;
+    let region = Name::parse(&from.region).map_err(|error| wrong(&error))?;
+    let mut node = Shm::open(&group, &node, ShmConfig::default()).map_err(|error| wrong(&error))?;
+    let consumer = node.push_consumer(from.ring_bytes, true).map_err(|error| wrong(&error))?;
+    let grant = Grant { rights: Rights::PUT, key: Key(from.key) };
+    node.export(consumer.region(), region, grant).map_err(|error| wrong(&error))?;
+    let end = Stop::default();
+    let (ring, fate) = SharedRing::new(consumer);
+    let records = Records::new(ring, end.clone(), from.ring_bytes);
+    let ring = InputRing::Shared(Box::new(records));
+    let feed = SharedFeed { name, node, fate, end };
+    let listens = vec![from.url.clone()];
+    Ok(OpenInput { listens, ..OpenInput::new(source, ring, from.ring_bytes, feed) })
+}
+
+impl Feed for SharedFeed {
+    /// Accepts connections and notes how they end, until the run is over.
+    fn run(mut self: Box<Self>, stop: &Stop, monitor: &Monitor) -> InputEnd {
+        while !stop.is_over() {
+            while let Some(what) = self.node.poll(clock::now()) {
+                if let Completion::Broken { status, .. } = what
+                    && status != Status::Disconnected
+                {
+                    monitor.note(Some(format!("source `{}`: a producer: {status}", self.name)));
+                }
+            }
+            self.node.wait(LOOK);
+        }
+        self.end.now();
+        InputEnd { fate: self.fate, ..InputEnd::default() }
+    }
+}

@@ -1,0 +1,92 @@
+//! Holds emulated sensors back while too many of their datagrams are on the way to our receiver.
+//!
+//! A real sensor never waits, and an emulator by default does not either: what does not fit into
+//! the socket's buffer is lost, and counted. Where loss would say nothing (a demonstration on a
+//! busy machine whose kernel grants 208 KiB), a window keeps the emulator from outrunning the
+//! receiver.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Datagrams that do not arrive for so long are lost; the window then begins anew.
+const LOST_AFTER: Duration = Duration::from_millis(500);
+/// How long a full window is slept on.
+const NAP: Duration = Duration::from_micros(100);
+
+/// The sensors' side.
+#[derive(Debug)]
+pub(super) struct Window {
+    most: u64,
+    sent: u64,
+    arrived: Arrived,
+}
+
+/// The receiver's side.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrived(Arc<AtomicU64>);
+
+impl Arrived {
+    /// So many datagrams have arrived since the beginning.
+    pub fn set(&self, datagrams: u64) {
+        // The number alone is shared: nothing else is read after it.
+        self.0.store(datagrams, Ordering::Relaxed);
+    }
+}
+
+impl Window {
+    /// At most `most` datagrams on the way.
+    pub fn new(most: u32) -> Window {
+        Window { most: most.into(), sent: 0, arrived: Arrived::default() }
+    }
+
+    /// For the receiver.
+    pub fn arrived(&self) -> Arrived {
+        self.arrived.clone()
+    }
+
+    /// How many datagrams may be sent at once.
+    pub fn burst(&self) -> usize {
+        (self.most / 2).max(1) as usize
+    }
+
+    /// Waits until `more` datagrams fit, and counts them as sent.
+    pub fn make_room(&mut self, more: u64) {
+        let mut seen = self.arrived.0.load(Ordering::Relaxed);
+        let mut progress = Instant::now();
+        while self.sent + more > seen + self.most {
+            if progress.elapsed() > LOST_AFTER {
+                self.sent = seen;
+                break;
+            }
+            std::thread::sleep(NAP);
+            let now = self.arrived.0.load(Ordering::Relaxed);
+            if now != seen {
+                (seen, progress) = (now, Instant::now());
+            }
+        }
+        self.sent += more;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_window_waits_for_arrivals_and_not_for_what_is_lost() {
+        let mut window = Window::new(8);
+        let arrived = window.arrived();
+        window.make_room(8);
+        let receiver = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            arrived.set(4);
+        });
+        let began = Instant::now();
+        window.make_room(4);
+        assert!(began.elapsed() >= Duration::from_millis(50), "it waited for the receiver");
+        receiver.join().unwrap();
+        window.make_room(4); // nothing arrives any more: what was sent is lost
+        assert_eq!(window.sent, 8);
+    }
+}

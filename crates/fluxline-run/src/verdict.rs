@@ -1,0 +1,204 @@
+//! The verdict on a run: is every received packet in the files, and did every required source send
+//! to the end?
+//!
+//! Foreign broadcasts on a port are common, so the experiment may list the counters that it
+//! expects: `accept = ["rejected"]`. Accepted counters stay in the summary and no longer make the
+//! verdict.
+
+use fluxline_daq::experiment::{GONE, INPUT_FAULTS, Require, SILENT, accepts};
+use fluxline_daq::ledger::{Counted, Fate, Ledger, Outcome, listed};
+
+use crate::silence::{Silence, SilentSource};
+
+/// The verdict on a run that has ended; each one but the first has its reason in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every packet that this host received is in the files.
+    Complete,
+    /// The ledger does not close, which is a defect of the program.
+    LedgerOpen(String),
+    /// Recording stopped before the run ended.
+    RecordingStopped(String),
+    /// The run finished, but received packets are not in the files or a source fell silent.
+    LookNeeded(String),
+}
+
+impl Verdict {
+    /// Returns the reason, if there is one.
+    #[must_use]
+    pub fn sentence(&self) -> Option<&str> {
+        match self {
+            Verdict::Complete => None,
+            Verdict::LedgerOpen(sentence)
+            | Verdict::RecordingStopped(sentence)
+            | Verdict::LookNeeded(sentence) => Some(sentence),
+        }
+    }
+
+    /// Returns `status` of run.json; docs/exit-status.md has the table.
+    #[must_use]
+    pub fn status(&self) -> u8 {
+        match self {
+            Verdict::Complete => 0,
+            Verdict::LedgerOpen(_) => 4,
+            Verdict::RecordingStopped(_) => 5,
+            Verdict::LookNeeded(_) => 7,
+        }
+    }
+}
+
+/// The facts that a verdict rests on.
+pub(crate) struct Evidence<'a> {
+    /// The closed ledger.
+    pub ledger: &'a Ledger,
+    /// Ends of received data that the experiment expects.
+    pub accept: &'a [String],
+    /// Inputs that ended before the run did, a sentence each.
+    pub faults: &'a [String],
+    /// Sources that fell silent.
+    pub silence: &'a Silence,
+    /// Sources that the experiment requires.
+    pub require: &'a Require,
+}
+
+impl Evidence<'_> {
+    /// One sentence on all that needs a look; `None` when nothing does.
+    pub fn look(&self) -> Option<String> {
+        let mut reasons = Vec::new();
+        let dropped = self.dropped(Counted::Datagrams);
+        if !dropped.is_empty() {
+            let count: u64 = dropped.iter().map(|outcome| outcome.count).sum();
+            let received = self.ledger.received();
+            let each = listed(dropped.iter());
+            reasons.push(format!(
+                "{count} of {received} received datagrams {} not in the files ({each})",
+                if count == 1 { "is" } else { "are" }
+            ));
+        }
+        let frames = self.dropped(Counted::Frames);
+        if !frames.is_empty() {
+            let count: u64 = frames.iter().map(|outcome| outcome.count).sum();
+            reasons.push(format!("{count} frames gave no datagram ({})", listed(frames.iter())));
+        }
+        if !self.accepts(INPUT_FAULTS) {
+            reasons.extend(self.faults.iter().map(|fault| fault.trim_end_matches('.').to_owned()));
+        }
+        let gone = self.ledger.remote_totals().producers_gone;
+        if gone > 0 && !self.accepts(GONE) {
+            reasons.push(format!("senders or producers that vanished during the run: {gone}"));
+        }
+        if !self.accepts(SILENT) {
+            reasons.extend(self.absent_sources());
+        }
+        if reasons.is_empty() {
+            return None;
+        }
+        let advice = dropped.iter().chain(&frames).max_by_key(|outcome| outcome.count);
+        let advice = advice.map_or("", |outcome| outcome.remedy());
+        Some(match advice {
+            "" => format!("the run finished, but {}.", reasons.join("; ")),
+            advice => format!("the run finished, but {}. {advice}", reasons.join("; ")),
+        })
+    }
+
+    fn accepts(&self, name: &str) -> bool {
+        accepts(self.accept, name)
+    }
+
+    fn dropped(&self, of: Counted) -> Vec<Outcome> {
+        let mut outcomes = self.ledger.outcomes();
+        outcomes.retain(|outcome| {
+            let row = outcome.row;
+            row.fate == Fate::Dropped && row.of == of && !self.accepts(row.name())
+        });
+        outcomes
+    }
+
+    fn absent_sources(&self) -> Vec<String> {
+        let silent = &self.silence.sources;
+        match self.require {
+            Require::Count(count) => {
+                let living = self.silence.seen - silent.len().min(self.silence.seen);
+                let required = *count as usize;
+                if living >= required {
+                    return Vec::new();
+                }
+                let named = silent.iter().map(SilentSource::words).collect::<Vec<_>>().join(", ");
+                let named = if named.is_empty() { named } else { format!(" ({named})") };
+                vec![format!("{living} of {required} required sources sent to the end{named}")]
+            }
+            Require::Labels(labels) => labels
+                .iter()
+                .filter_map(|label| {
+                    let source = silent.iter().find(|source| source.label == *label);
+                    match source {
+                        Some(source) => Some(format!("required source {}", source.words())),
+                        None if self.silence.labels.contains(label) => None,
+                        None => Some(format!("required source {label} sent nothing")),
+                    }
+                })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fluxline_daq::experiment::check_accept;
+    use fluxline_daq::ledger::{InputCounters, InputEntry};
+
+    use super::*;
+
+    fn ledger(counters: InputCounters) -> Ledger {
+        let name = "port".to_owned();
+        let entry = InputEntry { name, counters, ..InputEntry::default() };
+        Ledger { inputs: vec![entry], ..Ledger::default() }
+    }
+
+    fn look(
+        ledger: &Ledger,
+        accept: &[&str],
+        silence: &Silence,
+        require: Require,
+    ) -> Option<String> {
+        let accept: Vec<String> = accept.iter().map(|name| (*name).to_owned()).collect();
+        check_accept(&accept).unwrap();
+        let (accept, faults) = (accept.as_slice(), &[]);
+        Evidence { ledger, accept, faults, silence, require: &require }.look()
+    }
+
+    #[test]
+    fn every_end_outside_the_files_needs_a_look_unless_it_is_accepted() {
+        let counters =
+            InputCounters { datagrams: 7, rejected: 4, socket_dropped: 2, ..Default::default() };
+        let ledger = ledger(counters);
+        let (silence, none) = (Silence::default(), Require::Count(0));
+        let said = look(&ledger, &[], &silence, none.clone()).unwrap();
+        assert!(said.contains("6 of 9 received datagrams are not in the files"), "{said}");
+        assert!(said.contains("(rejected 4, socket dropped 2)"), "{said}");
+        let said = look(&ledger, &["rejected"], &silence, none.clone()).unwrap();
+        assert!(said.contains("2 of 9 received"), "{said}");
+        assert_eq!(look(&ledger, &["rejected", "socket-dropped"], &silence, none), None);
+        assert!(check_accept(&["recorded".to_owned()]).unwrap_err().contains("rejected"));
+    }
+
+    #[test]
+    fn required_source_that_is_silent_or_never_came_needs_a_look() {
+        let ledger = Ledger::default();
+        let silence = Silence {
+            seen: 3,
+            labels: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            sources: vec![SilentSource { label: "b".to_owned(), silent_ms: 2500 }],
+        };
+        let said = look(&ledger, &[], &silence, Require::Count(3)).unwrap();
+        assert!(said.contains("2 of 3 required sources") && said.contains("b silent"), "{said}");
+        assert_eq!(look(&ledger, &["silent"], &silence, Require::Count(3)), None);
+        assert_eq!(look(&ledger, &[], &silence, Require::Count(2)), None);
+        let labels =
+            |names: &[&str]| Require::Labels(names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(look(&ledger, &[], &silence, labels(&["a", "c"])), None);
+        let said = look(&ledger, &[], &silence, labels(&["a", "b", "x"])).unwrap();
+        assert!(said.contains("required source b silent for the last 2.5 s"), "{said}");
+        assert!(said.contains("required source x sent nothing"), "{said}");
+    }
+}

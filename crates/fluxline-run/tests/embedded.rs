@@ -1,0 +1,128 @@
+//! Acquisitions within one process: two at once share nothing, and an error leaves nothing behind.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fluxline_daq::experiment::Experiment;
+use fluxline_daq::record::RunReader;
+use fluxline_run::{Acquisition, Error, Options, Report, Stop, Verdict};
+
+/// The longest wait for a running acquisition.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn boards(name: &str, runs: &Path, packets: u64) -> Experiment {
+    let text = format!(
+        "name = '{name}'\nruns = '{}'\n[[source]]\nname = 'boards'\nformat = 'counter'\n\
+         [source.emulator]\nsources = 4\nrate = 2000.0\npackets = {packets}\nin-flight-max = 64\n\
+         [events]\nbuild = 'key'\nrequire = 4\n",
+        runs.display()
+    );
+    Experiment::parse(name, &text).expect("a valid experiment")
+}
+
+fn wait_for_events(acquisition: &Acquisition, events: u64) {
+    let began = Instant::now();
+    while acquisition.stats().events < events {
+        assert!(began.elapsed() < PATIENCE, "{:?}", acquisition.stats());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn assert_complete(report: &Report, name: &str) {
+    assert_eq!(report.verdict, Verdict::Complete, "{name}");
+    assert!(report.ledger.closes(), "{name}");
+    assert_eq!(report.document["experiment"]["name"], name);
+    let totals = report.ledger.source_totals();
+    let truth = report.ledger.truth.as_ref().expect("emulators report the truth");
+    assert_eq!((totals.parsed, totals.lost), (truth.sent, 0), "{name}");
+    let mut reader = RunReader::open(report.folder.as_deref().expect("recorded")).expect("a run");
+    while reader.next_batch().expect("undamaged").is_some() {}
+    assert_eq!(reader.report().packets, totals.parsed, "{name}");
+    assert!(reader.report().unfinished_files.is_empty(), "{name}");
+}
+
+#[test]
+fn two_acquisitions_in_one_process_are_stopped_apart_and_both_close() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = fluxline_run::start(boards("first", folder.path(), 0)).expect("started");
+    let second = fluxline_run::start(boards("second", folder.path(), 0)).expect("started");
+    assert_ne!(first.plan().folder, second.plan().folder);
+    wait_for_events(&first, 500);
+    wait_for_events(&second, 500);
+    first.stop();
+    let first = first.wait().expect("ended");
+    let events = second.stats().events;
+    wait_for_events(&second, events + 500);
+    assert!(!second.is_finished(), "the other goes on");
+    second.stop();
+    assert_complete(&first, "first");
+    assert_complete(&second.wait().expect("ended"), "second");
+}
+
+#[test]
+fn one_request_of_the_caller_stops_several() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stop = Stop::default();
+    let start = |name| {
+        let options = Options { folder: Some(folder.path().join(name)), stop: stop.clone() };
+        fluxline_run::start_with(boards(name, folder.path(), 0), options).expect("started")
+    };
+    let both = ["one", "other"].map(start);
+    both.iter().for_each(|one| wait_for_events(one, 1));
+    stop.now();
+    for (acquisition, name) in both.into_iter().zip(["one", "other"]) {
+        let report = acquisition.wait().expect("ended");
+        assert_complete(&report, name);
+        assert_eq!(report.folder, Some(folder.path().join(name)));
+    }
+}
+
+#[test]
+fn an_acquisition_ends_with_its_sources() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = fluxline_run::start(boards("short", folder.path(), 300)).expect("started");
+    let report = report.wait().expect("ended");
+    assert_complete(&report, "short");
+    assert_eq!(report.ledger.source_totals().parsed, 4 * 300);
+}
+
+#[test]
+fn a_link_that_is_taken_is_an_error_without_a_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runs = folder.path().join("runs");
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let text = format!(
+        "runs = '{}'\n[[source]]\nname = 'a'\nformat = 'counter'\n[source.udp]\nlisten = ['{}']\n",
+        runs.display(),
+        socket.local_addr().expect("an address")
+    );
+    let experiment = Experiment::parse("taken", &text).expect("a valid experiment");
+    let error = fluxline_run::start(experiment).err().expect("the port is taken");
+    assert!(matches!(error, Error::Link(_)), "{error:?}");
+    assert!(error.to_string().starts_with("source `a`:"), "{error}");
+    assert!(!runs.exists());
+}
+
+#[test]
+fn an_acquisition_that_is_dropped_stops() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stop = Stop::default();
+    let options = Options { folder: None, stop: stop.clone() };
+    let acquisition =
+        fluxline_run::start_with(boards("dropped", folder.path(), 0), options).expect("started");
+    wait_for_events(&acquisition, 1);
+    let recorded = acquisition.plan().folder.clone().expect("recorded");
+    drop(acquisition);
+    assert!(!stop.is_over(), "the caller's request is its own");
+    let is_whole = || {
+        let mut reader = RunReader::open(&recorded).expect("a run");
+        while let Ok(Some(_)) = reader.next_batch() {}
+        let report = reader.report();
+        report.unfinished_files.is_empty() && report.events > 0
+    };
+    let began = Instant::now();
+    while !is_whole() {
+        assert!(began.elapsed() < PATIENCE, "its files get their end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
