@@ -5,12 +5,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::StaticRemote;
+use super::context::{CompletionQueue, Context};
 use super::counters::ConnectionCounters;
 use super::execute::Answer;
 use super::frames::{Setup, WINDOW, held_bytes_max};
 use super::regions::{Granted, Regions};
-use super::requester::{CompletionQueue, Requester, Terms};
-use super::responder::{Context, Responder, is_request};
+use super::requester::{Requester, Terms};
+use super::responder::{Responder, is_request};
 use super::wire::{Ends, Wire};
 use crate::fabric::{Completion, EndpointId, Key, Name, Operation, Reliability, RemoteId, Status};
 use crate::port::Port;

@@ -3,8 +3,8 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
+use super::context::Context;
 use super::requester::READS_MAX;
-use super::responder::Context;
 use crate::fabric::{Completion, EndpointId, Memory, Operation, RegionId, Rights, Slice, Status};
 use crate::roce::{AtomicEth, Body, Packet, Psn, Reth, SendPart, Syndrome, WritePart};
 use crate::{Moment, Span};

@@ -39,10 +39,15 @@
 //! ```
 
 mod connection;
+mod context;
 pub mod counters;
+mod endpoints;
 mod execute;
 mod frames;
+mod handshake;
+mod imports;
 mod node;
+mod node_core;
 mod numbered;
 mod page;
 mod posted;

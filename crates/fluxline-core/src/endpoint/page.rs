@@ -6,7 +6,10 @@ use alloc::sync::Arc;
 use core::net::{IpAddr, SocketAddr};
 
 use super::connection::{Connection, PendingImport, Start, transport_of};
-use super::node::{Core, EndpointState, Import, ImportState, Node, QUEUE_MAX};
+use super::endpoints::EndpointState;
+use super::imports::{Import, ImportState};
+use super::node::Node;
+use super::node_core::{Core, QUEUE_MAX};
 use super::posted::{PayloadSource, Posted, Report, Request, Shape};
 use super::regions::{Granted, check};
 use super::requester::Terms;
@@ -23,12 +26,22 @@ use crate::roce::{HEADER_BYTES_MAX, ICRC_BYTES, UDP_PORT};
 
 /// Path MTUs of the standard \[byte\].
 const PATH_MTUS: [usize; 5] = [256, 512, 1024, 2048, 4096];
-/// Completions that wait; with more, no work is taken.
-const COMPLETIONS_MAX: usize = 2048;
+/// Completions not yet polled. When this many wait, the node takes no more work.
+const POST_COMPLETIONS_MAX: usize = 2048;
+
+/// Work that was checked and can be queued.
+struct Prepared {
+    request: Request,
+    /// How much it moves \[byte\].
+    bytes: u64,
+    /// The import it uses.
+    remote: Option<RemoteId>,
+    complete_at: Option<Level>,
+}
 
 impl<P: Port> Fabric for Node<P> {
     fn capabilities(&self) -> &Capabilities {
-        &self.core.capabilities
+        &self.core.limits.capabilities
     }
 
     fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
@@ -59,8 +72,8 @@ impl<P: Port> Fabric for Node<P> {
         let expected = "write an address and, where it is not 4791, a port: 10.0.0.7:4791";
         let wrong = || ConnectError::Name { peer: peer.to_string(), expected };
         let address = address_of(peer).ok_or_else(wrong)?;
-        let max = self.core.capabilities.endpoints_max;
-        if self.core.living.len() >= max as usize {
+        let max = self.core.limits.capabilities.endpoints_max;
+        if self.core.endpoints.living().len() >= max as usize {
             return Err(ConnectError::TooMany { max });
         }
         let host = |reason: &str| ConnectError::Host {
@@ -85,24 +98,23 @@ impl<P: Port> Fabric for Node<P> {
         key: Key,
     ) -> Result<RemoteId, ImportError> {
         let core = &mut self.core;
-        let max = core.capabilities.regions_max;
-        let request = core.requests;
+        let max = core.limits.capabilities.regions_max;
         core.open(endpoint).ok_or(ImportError::NotConnected)?;
         if core.imports.len() >= max as usize {
             return Err(ImportError::TooMany { max });
         }
-        let remote = RemoteId(core.imports.add(Import::asked(endpoint)));
+        let remote = core.imports.add(Import::asked(endpoint));
+        let request = core.imports.next_request();
         let open = core.open(endpoint).ok_or(ImportError::NotConnected)?;
         if open.selective {
             open.asked.push_back(PendingImport { request, remote, name, key, sent: None });
         }
-        core.requests = request.wrapping_add(1);
         core.import_static(endpoint, remote, key);
         Ok(remote)
     }
 
     fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
-        let found = self.core.imports.get(remote.0);
+        let found = self.core.imports.get(remote);
         let found = found.filter(|import| import.state != ImportState::Asked);
         found.map(|_| None).ok_or(AccessError::UnknownRegion)
     }
@@ -150,11 +162,11 @@ fn address_of(peer: &str) -> Option<SocketAddr> {
 
 impl Core {
     fn room_for_region(&self, bytes: u64) -> Result<(), RegisterError> {
-        let max = self.capabilities.region_bytes_max;
+        let max = self.limits.capabilities.region_bytes_max;
         if bytes == 0 || bytes > max {
             return Err(RegisterError::Size { bytes, max });
         }
-        let max = self.capabilities.regions_max;
+        let max = self.limits.capabilities.regions_max;
         if self.regions.living() >= max {
             return Err(RegisterError::TooMany { max });
         }
@@ -163,21 +175,21 @@ impl Core {
 
     fn add_region(&mut self, memory: Arc<dyn Memory>) -> RegionId {
         // Zero stands for no key.
-        let key = (self.secrets.number() as u32).max(1);
+        let key = (self.handshake.secrets.number() as u32).max(1);
         self.regions.add(memory, key)
     }
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
         let completions = self.completions.len();
         let open = self.open(endpoint).ok_or(PostError::NotConnected)?;
-        if open.requester.queued() >= QUEUE_MAX || completions >= COMPLETIONS_MAX {
+        if open.requester.queued() >= QUEUE_MAX || completions >= POST_COMPLETIONS_MAX {
             return Err(PostError::Full);
         }
         if !open.requester.allows(work.operation()) {
             return Err(PostError::Unreliable);
         }
         let operation = work.operation();
-        let (request, bytes, remote, complete_at) = self.request(endpoint, &work)?;
+        let Prepared { request, bytes, remote, complete_at } = self.prepare(endpoint, &work)?;
         let done = |status| Completion::Done { endpoint, tag, operation, status, value: 0 };
         if remote.is_some_and(|remote| self.is_withdrawn(remote)) {
             self.completions.push_back(done(Status::Withdrawn));
@@ -208,62 +220,58 @@ impl Core {
         let posted =
             Posted { tag, request, report, remote, bytes, cut, framed, frames_left, status, value };
         let Core { endpoints, completions, .. } = self;
-        if let Some(EndpointState::Open(open)) = endpoints.get_mut(endpoint.0) {
+        if let Some(open) = endpoints.open_mut(endpoint) {
             open.requester.post(posted, completions);
         }
         Ok(())
     }
 
-    /// What work becomes: the act, how much it moves, the import it uses, and when it completes.
-    #[allow(clippy::type_complexity, reason = "the four parts of one `Posted`")]
-    fn request(
-        &mut self,
-        endpoint: EndpointId,
-        work: &Work<'_>,
-    ) -> Result<(Request, u64, Option<u32>, Option<Level>), PostError> {
-        let always = Some(Level::Placed);
+    /// Checks work and turns it into a request.
+    fn prepare(&mut self, endpoint: EndpointId, work: &Work<'_>) -> Result<Prepared, PostError> {
+        let complete_at = Some(Level::Placed);
+        let without_bytes = |request, remote| Prepared { request, bytes: 0, remote, complete_at };
         Ok(match *work {
             Work::Put { from, to, notify, complete_at } => {
                 let bytes = length(&from);
                 let (key, address) =
                     self.remote(endpoint, to, bytes, |rights: Rights| rights.put)?;
                 let from = self.source(endpoint, &from)?;
-                (Request::Put { from, key, address, notify }, bytes, Some(to.remote.0), complete_at)
+                let request = Request::Put { from, key, address, notify };
+                Prepared { request, bytes, remote: Some(to.remote), complete_at }
             }
             Work::Send { from, complete_at } => {
                 let bytes = length(&from);
                 let from = self.source(endpoint, &from)?;
-                (Request::Send { from }, bytes, None, complete_at)
+                Prepared { request: Request::Send { from }, bytes, remote: None, complete_at }
             }
             Work::Get { from, into } => {
                 let memory = self.regions.slice(into).map_err(PostError::Local)?;
                 let (key, address) =
                     self.remote(endpoint, from, into.bytes, |rights: Rights| rights.get)?;
-                let into_bytes = into.bytes;
-                self.fits(into_bytes)?;
+                self.fits(into.bytes)?;
                 let request = Request::Get { into: (memory, into.offset), key, address };
-                (request, into_bytes, Some(from.remote.0), always)
+                Prepared { request, bytes: into.bytes, remote: Some(from.remote), complete_at }
             }
             Work::FetchAdd { at, add } => {
                 let (key, address) = self.word(endpoint, at)?;
-                (Request::FetchAdd { key, address, add }, 0, Some(at.remote.0), always)
+                without_bytes(Request::FetchAdd { key, address, add }, Some(at.remote))
             }
             Work::CompareSwap { at, expected, desired } => {
                 let (key, address) = self.word(endpoint, at)?;
                 let request = Request::CompareSwap { key, address, expected, desired };
-                (request, 0, Some(at.remote.0), always)
+                without_bytes(request, Some(at.remote))
             }
-            Work::Fence => (Request::Fence, 0, None, always),
-            Work::Flush => (Request::Flush, 0, None, always),
+            Work::Fence => without_bytes(Request::Fence, None),
+            Work::Flush => without_bytes(Request::Flush, None),
         })
     }
 
     fn fits(&self, bytes: u64) -> Result<(), PostError> {
-        let max = self.capabilities.operation_bytes_max;
+        let max = self.limits.capabilities.operation_bytes_max;
         if bytes <= max { Ok(()) } else { Err(PostError::TooLong { bytes, max }) }
     }
 
-    fn is_withdrawn(&self, remote: u32) -> bool {
+    fn is_withdrawn(&self, remote: RemoteId) -> bool {
         self.imports.get(remote).is_some_and(|import| import.state == ImportState::Withdrawn)
     }
 
@@ -275,7 +283,7 @@ impl Core {
         bytes: u64,
         right: fn(Rights) -> bool,
     ) -> Result<(u32, u64), PostError> {
-        let import = self.imports.get(to.remote.0);
+        let import = self.imports.get(to.remote);
         let import = import.filter(|import| import.endpoint == endpoint);
         let import = import.filter(|import| import.state != ImportState::Asked);
         let import = import.ok_or(PostError::NotImported)?;
@@ -326,7 +334,7 @@ impl Core {
             let (key, base, bytes, rights) = (found.key, found.base, found.bytes, found.rights);
             Import { endpoint, key, base, bytes, rights, state: ImportState::Open }
         });
-        self.decide(remote, import);
+        self.imports.decide(remote, import);
         self.completions.push_back(Completion::Imported { remote, status, bytes });
     }
 }
@@ -364,7 +372,7 @@ impl<P: Port> Node<P> {
             return Err(StaticPeerError::PathMtu { bytes });
         }
         let frame_bytes = bytes + HEADER_BYTES_MAX + ICRC_BYTES;
-        let frame_bytes_max = self.core.frame_bytes;
+        let frame_bytes_max = self.core.limits.frame_bytes;
         if frame_bytes > frame_bytes_max {
             return Err(StaticPeerError::TooLong { bytes, frame_bytes_max });
         }
@@ -379,9 +387,9 @@ impl<P: Port> Node<P> {
         let local = self.port.local(address.ip());
         let ends = local.and_then(|local| Ends::new(local, address));
         let ends = ends.ok_or(StaticPeerError::Address { address })?;
-        let id = self.core.add_endpoint();
-        if !self.core.take_pair(peer.own_pair, id) {
-            self.core.forget(id);
+        let id = self.core.endpoints.add();
+        if !self.core.endpoints.take_pair(peer.own_pair, id) {
+            self.core.endpoints.remove(id);
             return Err(StaticPeerError::PairTaken { pair: peer.own_pair.get() });
         }
         let transport = transport_of(peer.reliability);
@@ -413,16 +421,14 @@ impl<P: Port> Node<P> {
         }));
         open.remotes.clone_from(&peer.remotes);
         self.core.completions.push_back(open.connected());
-        self.core.set(id, EndpointState::Open(Box::new(open)));
+        self.core.endpoints.set(id, EndpointState::Open(Box::new(open)));
         Ok(id)
     }
 
     /// Whether an operation of this kind can be posted to the endpoint.
     #[must_use]
     pub fn allows(&self, endpoint: EndpointId, operation: Operation) -> bool {
-        match self.core.endpoints.get(endpoint.0) {
-            Some(EndpointState::Open(open)) => open.requester.allows(operation),
-            _ => false,
-        }
+        let open = self.core.endpoints.open(endpoint);
+        open.is_some_and(|open| open.requester.allows(operation))
     }
 }

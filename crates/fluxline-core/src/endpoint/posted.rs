@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::Moment;
-use crate::fabric::{Memory, Operation, Status};
+use crate::fabric::{Memory, Operation, RemoteId, Status};
 use crate::roce::header::{AETH_BYTES, BTH_BYTES, IMMEDIATE_BYTES, RETH_BYTES};
 use crate::roce::{AtomicEth, Body, ICRC_BYTES, Reth, SendPart, Transport, WritePart};
 
@@ -59,7 +59,7 @@ pub(super) struct Posted {
     pub request: Request,
     pub report: Report,
     /// The import it uses, to be marked when it turns out to be withdrawn.
-    pub remote: Option<u32>,
+    pub remote: Option<RemoteId>,
     /// How much there is to move, and how much of it has been cut into frames \[byte\].
     pub bytes: u64,
     pub cut: u64,

@@ -4,11 +4,9 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use super::counters::ConnectionCounters;
+use super::context::Context;
 use super::execute::{ANSWERS_MAX, Answer, Check, Executor, Outcome};
 use super::frames::{Refused, Selective, WINDOW};
-use super::regions::{Granted, Regions};
-use super::requester::CompletionQueue;
 use super::sequence::{Arrival, Fate, Mark, Sequence};
 use crate::fabric::{EndpointId, Slice, Status};
 use crate::roce::header::BTH_BYTES;
@@ -44,15 +42,6 @@ pub(super) struct Responder {
     /// The last question of the peer's.
     asked: u32,
     marked: u32,
-}
-
-/// What is around a responder when a frame comes.
-pub(super) struct Context<'a> {
-    pub now: Moment,
-    pub regions: &'a Regions,
-    pub granted: &'a [Granted],
-    pub completions: &'a mut CompletionQueue,
-    pub counters: &'a mut ConnectionCounters,
 }
 
 impl Responder {

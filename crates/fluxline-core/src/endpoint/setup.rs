@@ -11,12 +11,15 @@
 //! Source of the cookie: RFC 9000, 8.1.2 (QUIC's Retry) and D. J. Bernstein's SYN cookies.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use core::mem;
 use core::net::{IpAddr, SocketAddr};
 
-use super::connection::{ASK_AGAIN, Connection, Start, transport_of};
+use super::connection::{Connection, Start, transport_of};
+use super::endpoints::EndpointState;
 use super::frames::{FRAME_BYTES_MIN, Offer, SETUP_PAIR, Setup, VERSION};
-use super::node::{Core, EndpointState, Import, ImportState};
+use super::handshake::{Calling, EPOCH_NS, Reply};
+use super::imports::{Import, ImportState};
+use super::node_core::Core;
 use super::posted::Shape;
 use super::requester::Terms;
 use super::wire::{Ends, Wire};
@@ -26,101 +29,11 @@ use crate::port::{Incoming, Port};
 use crate::roce::{Psn, QueuePair};
 use crate::text::printable;
 
-/// Cookies are good for one to two of these.
-const EPOCH_NS: u64 = 10_000_000_000;
 /// How often a frame size is tried before a smaller one is.
 const TRIES_EACH: u8 = 3;
-/// Replies kept for sending; what asks for more is as if lost.
-const REPLIES_MAX: usize = 256;
-/// Ended connections that are remembered; more are told from new ones only by their peers.
-const OVER_MAX: usize = 256;
-/// A goodbye is said again until it is answered, so often at most.
-const GOODBYES_MAX: u32 = 20;
 /// Frame sizes that are tried when a larger one does not arrive \[byte\]: those of MTU 9000, 4096
 /// (RoCE's), 1500 and IPv6's least, 1280, each less IPv6 and UDP.
 const FRAME_BYTES: [usize; 4] = [8952, 4140, 1452, 1232];
-
-/// An end that waits for an answer to its Hello.
-pub(super) struct Calling {
-    ends: Ends,
-    reliability: Reliability,
-    pair: QueuePair,
-    first: Psn,
-    nonce: u64,
-    cookie: u64,
-    frame_bytes: usize,
-    tries_of_size: u8,
-    attempt: u8,
-    sent: Option<Moment>,
-    since: Option<Moment>,
-}
-
-/// An end that says goodbye.
-pub(super) struct Leaving {
-    ends: Ends,
-    pairs: (QueuePair, QueuePair),
-    tries: u32,
-    sent: Option<Moment>,
-}
-
-/// What is sent back to a set-up frame.
-pub(super) enum Reply {
-    Retry { ends: Ends, nonce: u64, cookie: u64 },
-    Refuse { ends: Ends, nonce: u64, status: Status },
-    Accept { endpoint: EndpointId, attempt: u8, frame_bytes: usize },
-    Imported { endpoint: EndpointId, request: u32, found: Result<(u32, u64, Rights), Status> },
-    Farewell { ends: Ends, pair: QueuePair },
-}
-
-/// Connections that ended while cookies for them are still good: a Hello for one of them is late.
-#[derive(Default)]
-pub(super) struct Over(VecDeque<(u64, SocketAddr, u64)>);
-
-impl Over {
-    pub fn note(&mut self, now: Moment, peer: SocketAddr, nonce: u64) {
-        if self.0.len() >= OVER_MAX {
-            self.0.pop_front();
-        }
-        self.0.push_back((now.as_ns() / EPOCH_NS, peer, nonce));
-    }
-
-    fn has(&self, now: Moment, peer: SocketAddr, nonce: u64) -> bool {
-        let epoch = now.as_ns() / EPOCH_NS;
-        self.0.iter().any(|&(of, at, was)| of + 2 > epoch && (at, was) == (peer, nonce))
-    }
-}
-
-impl Leaving {
-    pub fn of(open: Connection) -> Option<Leaving> {
-        Some(Leaving { ends: open.ends, pairs: open.pairs, tries: 0, sent: None })
-    }
-
-    pub fn is_over(&self, now: Moment) -> bool {
-        self.tries >= GOODBYES_MAX && now >= self.deadline()
-    }
-
-    pub fn deadline(&self) -> Moment {
-        self.sent.map_or(Moment::default(), |sent| sent + ASK_AGAIN)
-    }
-
-    pub fn send<P: Port>(&mut self, now: Moment, port: &mut P) -> usize {
-        if now < self.deadline() || self.tries >= GOODBYES_MAX {
-            return 0;
-        }
-        let mut wire = Wire { port, ends: &self.ends, checked: true, to: self.pairs.1 };
-        if !wire.setup(&Setup::Goodbye { from: self.pairs.0 }, 0) {
-            return 0;
-        }
-        (self.sent, self.tries) = (Some(now), self.tries + 1);
-        1
-    }
-}
-
-impl Calling {
-    pub fn deadline(&self) -> Moment {
-        self.sent.map_or(Moment::default(), |sent| sent + ASK_AGAIN)
-    }
-}
 
 impl Core {
     /// Begins a connection to `peer`, from `local`. `None`: no queue pair is free.
@@ -130,25 +43,25 @@ impl Core {
         reliability: Reliability,
     ) -> Option<EndpointId> {
         let ends = Ends::new(local, peer)?;
-        let endpoint = self.add_endpoint();
+        let endpoint = self.endpoints.add();
         let Some(pair) = self.new_pair(endpoint) else {
-            self.forget(endpoint);
+            self.endpoints.remove(endpoint);
             return None;
         };
         let calling = Calling {
             ends,
             reliability,
             pair,
-            first: Psn::new(self.secrets.number() as u32),
-            nonce: self.secrets.number(),
+            first: Psn::new(self.handshake.secrets.number() as u32),
+            nonce: self.handshake.secrets.number(),
             cookie: 0,
-            frame_bytes: self.frame_bytes,
+            frame_bytes: self.limits.frame_bytes,
             tries_of_size: 0,
             attempt: 0,
             sent: None,
             since: None,
         };
-        self.set(endpoint, EndpointState::Calling(Box::new(calling)));
+        self.endpoints.set(endpoint, EndpointState::Calling(Box::new(calling)));
         Some(endpoint)
     }
 
@@ -163,7 +76,7 @@ impl Core {
             psn,
             frame_bytes: frame_bytes as u32,
             credit_bytes: self.credit_bytes(),
-            frame_cost: self.frame_cost as u32,
+            frame_cost: self.limits.frame_cost as u32,
             reliable: reliability == Reliability::Reliable,
             checked: self.config.checked,
             name,
@@ -172,7 +85,7 @@ impl Core {
 
     /// Sends the Hello when it is due.
     pub fn call<P: Port>(&mut self, now: Moment, endpoint: EndpointId, port: &mut P) -> usize {
-        let Some(EndpointState::Calling(calling)) = self.endpoints.get(endpoint.0) else {
+        let Some(EndpointState::Calling(calling)) = self.endpoints.state(endpoint) else {
             return 0;
         };
         if now < calling.deadline() {
@@ -189,7 +102,7 @@ impl Core {
         if !wire.setup(&hello, padded) {
             return 0;
         }
-        let Some(EndpointState::Calling(calling)) = self.endpoints.get_mut(endpoint.0) else {
+        let Some(EndpointState::Calling(calling)) = self.endpoints.state_mut(endpoint) else {
             return 0;
         };
         calling.attempt = attempt.min(u8::MAX - 1);
@@ -202,7 +115,7 @@ impl Core {
     /// Tries a smaller frame, or gives up.
     pub fn calling_on_time(&mut self, now: Moment, endpoint: EndpointId) {
         let death = self.config.death;
-        let Some(EndpointState::Calling(calling)) = self.endpoints.get_mut(endpoint.0) else {
+        let Some(EndpointState::Calling(calling)) = self.endpoints.state_mut(endpoint) else {
             return;
         };
         if calling.since.is_some_and(|since| now.since(since) > death) {
@@ -213,12 +126,12 @@ impl Core {
             calling.tries_of_size = 0;
             let smaller = FRAME_BYTES.into_iter().find(|&bytes| bytes < calling.frame_bytes);
             // Below the least, it is loss and not length: the largest has its turn again.
-            calling.frame_bytes = smaller.unwrap_or(self.frame_bytes);
+            calling.frame_bytes = smaller.unwrap_or(self.limits.frame_bytes);
         }
     }
 
     fn fail_call(&mut self, endpoint: EndpointId, status: Status) {
-        self.forget(endpoint);
+        self.endpoints.remove(endpoint);
         self.completions.push_back(Completion::Broken { endpoint, status });
     }
 
@@ -234,7 +147,11 @@ impl Core {
             Some(Setup::Hello { version, nonce, cookie, attempt, offer }) => {
                 if version != VERSION {
                     self.counters.refused += 1;
-                    self.push_reply(Reply::Refuse { ends, nonce, status: Status::Version });
+                    self.handshake.push_reply(Reply::Refuse {
+                        ends,
+                        nonce,
+                        status: Status::Version,
+                    });
                     return;
                 }
                 self.take_hello((now, frame.bytes.len()), ends, (nonce, cookie, attempt), &offer);
@@ -258,20 +175,15 @@ impl Core {
         }
     }
 
-    fn push_reply(&mut self, reply: Reply) {
-        if self.replies.len() < REPLIES_MAX {
-            self.replies.push(reply);
-        }
-    }
-
     fn calling(&mut self, nonce: u64, from: SocketAddr) -> Option<(EndpointId, &mut Calling)> {
-        let found = self.living.iter().copied().find(|of| match self.endpoints.get(of.0) {
-            Some(EndpointState::Calling(calling)) => {
-                calling.nonce == nonce && calling.ends.peer == from
-            }
-            _ => false,
-        })?;
-        match self.endpoints.get_mut(found.0) {
+        let found =
+            self.endpoints.living().iter().copied().find(|&of| match self.endpoints.state(of) {
+                Some(EndpointState::Calling(calling)) => {
+                    calling.nonce == nonce && calling.ends.peer == from
+                }
+                _ => false,
+            })?;
+        match self.endpoints.state_mut(found) {
             Some(EndpointState::Calling(calling)) => Some((found, calling)),
             _ => None,
         }
@@ -286,29 +198,33 @@ impl Core {
     ) {
         let epoch = now.as_ns() / EPOCH_NS;
         let expected = [epoch, epoch.saturating_sub(1)];
-        let good = expected.map(|epoch| self.secrets.cookie(ends.peer, nonce, epoch));
+        let good = expected.map(|epoch| self.handshake.secrets.cookie(ends.peer, nonce, epoch));
         if !good.contains(&cookie) {
             self.counters.cookies_sent += 1;
-            self.push_reply(Reply::Retry { ends, nonce, cookie: good[0] });
+            self.handshake.push_reply(Reply::Retry { ends, nonce, cookie: good[0] });
             return;
         }
         // As long as what has just come, which the sender padded to what it wants.
-        let frame_bytes = frame_bytes.min(self.frame_bytes).min(offer.frame_bytes as usize) & !3;
+        let frame_bytes =
+            frame_bytes.min(self.limits.frame_bytes).min(offer.frame_bytes as usize) & !3;
         if frame_bytes < FRAME_BYTES_MIN {
             self.counters.unknown_kind += 1;
             return;
         }
-        let known = self.living.iter().copied().find(|of| match self.endpoints.get(of.0) {
-            Some(EndpointState::Open(open)) => open.nonce == nonce && open.ends.peer == ends.peer,
-            _ => false,
-        });
-        if known.is_none() && self.over.has(now, ends.peer, nonce) {
-            self.push_reply(Reply::Refuse { ends, nonce, status: Status::Disconnected });
+        let known =
+            self.endpoints.living().iter().copied().find(|&of| match self.endpoints.state(of) {
+                Some(EndpointState::Open(open)) => {
+                    open.nonce == nonce && open.ends.peer == ends.peer
+                }
+                _ => false,
+            });
+        if known.is_none() && self.handshake.ended.has(now, ends.peer, nonce) {
+            self.handshake.push_reply(Reply::Refuse { ends, nonce, status: Status::Disconnected });
             return;
         }
         if known.is_none() && !self.has_room_for(ends.peer.ip()) {
             self.counters.refused += 1;
-            self.push_reply(Reply::Refuse { ends, nonce, status: Status::NoRoom });
+            self.handshake.push_reply(Reply::Refuse { ends, nonce, status: Status::NoRoom });
             return;
         }
         let accepted = known.or_else(|| self.accept(now, ends, nonce, offer, frame_bytes));
@@ -316,16 +232,16 @@ impl Core {
         if let Some(open) = self.open(endpoint) {
             open.shorten(frame_bytes);
         }
-        self.push_reply(Reply::Accept { endpoint, attempt, frame_bytes });
+        self.handshake.push_reply(Reply::Accept { endpoint, attempt, frame_bytes });
     }
 
     /// Whether a peer at this address may make one more connection.
     fn has_room_for(&self, address: IpAddr) -> bool {
-        let of_address = self.endpoints.iter().filter(|(_, slot)| match slot {
-            EndpointState::Open(open) => open.is_accepted && open.ends.peer.ip() == address,
-            _ => false,
-        });
-        self.living.len() < self.capabilities.endpoints_max as usize
+        let of_address = self
+            .endpoints
+            .connections()
+            .filter(|open| open.is_accepted && open.ends.peer.ip() == address);
+        self.endpoints.living().len() < self.limits.capabilities.endpoints_max as usize
             && of_address.count() < self.config.endpoints_per_address_max as usize
     }
 
@@ -337,12 +253,12 @@ impl Core {
         offer: &Offer<'_>,
         frame_bytes: usize,
     ) -> Option<EndpointId> {
-        let id = self.add_endpoint();
+        let id = self.endpoints.add();
         let Some(pair) = self.new_pair(id) else {
-            self.forget(id);
+            self.endpoints.remove(id);
             return None;
         };
-        let ours = (pair, Psn::new(self.secrets.number() as u32));
+        let ours = (pair, Psn::new(self.handshake.secrets.number() as u32));
         self.open_between(now, (id, ends, nonce), ours, offer, frame_bytes);
         if let Some(open) = self.open(id) {
             open.is_accepted = true;
@@ -361,9 +277,7 @@ impl Core {
             return;
         }
         let Some((id, _)) = self.calling(nonce, from) else { return };
-        let slot =
-            self.endpoints.get_mut(id.0).map(|of| core::mem::replace(of, EndpointState::Between));
-        let Some(EndpointState::Calling(calling)) = slot else { return };
+        let Some(EndpointState::Calling(calling)) = self.endpoints.take(id) else { return };
         let frame_bytes = calling.frame_bytes.min(offer.frame_bytes as usize);
         let ours = (calling.pair, calling.first);
         let took = calling.sent.filter(|_| attempt == calling.attempt).map(|at| now.since(at));
@@ -409,13 +323,11 @@ impl Core {
             now,
         });
         self.completions.push_back(connection.connected());
-        // There is less of the receive buffer for each of the others: they are told.
-        for slot in self.endpoints.values_mut() {
-            if let EndpointState::Open(open) = slot {
-                open.responder.acknowledge |= open.selective;
-            }
+        // Each of the others has less of the receive buffer now; an acknowledgement reports it.
+        for open in self.endpoints.connections_mut() {
+            open.responder.acknowledge |= open.selective;
         }
-        self.set(id, EndpointState::Open(Box::new(connection)));
+        self.endpoints.set(id, EndpointState::Open(Box::new(connection)));
     }
 
     // ---- frames to a queue pair ----
@@ -430,7 +342,7 @@ impl Core {
             Setup::Goodbye { from } => {
                 let Some(open) = self.open(endpoint) else { return };
                 if let Some(ends) = Ends::new(open.ends.local, open.ends.peer) {
-                    self.push_reply(Reply::Farewell { ends, pair: from });
+                    self.handshake.push_reply(Reply::Farewell { ends, pair: from });
                 }
                 self.end(endpoint, Status::Disconnected);
             }
@@ -439,18 +351,18 @@ impl Core {
     }
 
     fn take_import(&mut self, endpoint: EndpointId, request: u32, name: &str, key: Key) {
-        let max = self.capabilities.regions_max as usize;
+        let max = self.limits.capabilities.regions_max as usize;
         let now = self.now;
         let Some(address) = self.open(endpoint).map(|open| open.ends.peer.ip()) else { return };
-        if self.guesses.must_wait(address, now) {
+        if self.handshake.guesses.must_wait(address, now) {
             self.counters.keys_put_off += 1;
             return;
         }
         let found = self.regions.import(endpoint, name, key);
         match found {
-            Ok(_) => self.guesses.note_right(address),
+            Ok(_) => self.handshake.guesses.note_right(address),
             Err(Status::WrongKey) => {
-                self.guesses.note_wrong(address, now);
+                self.handshake.guesses.note_wrong(address, now);
                 self.counters.keys_wrong += 1;
             }
             Err(_) => {}
@@ -466,7 +378,7 @@ impl Core {
             }
             Ok((granted.key, export.bytes, granted.rights))
         });
-        self.push_reply(Reply::Imported { endpoint, request, found });
+        self.handshake.push_reply(Reply::Imported { endpoint, request, found });
     }
 
     fn take_imported(
@@ -481,7 +393,7 @@ impl Core {
         let remote = asked.remote;
         let state = ImportState::Open;
         let import = Import { endpoint, key, base: 0, bytes, rights, state };
-        self.decide(remote, (status == Status::Done).then_some(import));
+        self.imports.decide(remote, (status == Status::Done).then_some(import));
         self.completions.push_back(Completion::Imported { remote, status, bytes });
     }
 
@@ -490,21 +402,21 @@ impl Core {
         let Some(ends) = Ends::new(frame.to, frame.from) else { return };
         let bytes = ends.opened(frame, (true, u16::MAX));
         if let Some(Setup::Goodbye { from }) = bytes.and_then(Setup::parse) {
-            self.push_reply(Reply::Farewell { ends, pair: from });
+            self.handshake.push_reply(Reply::Farewell { ends, pair: from });
         }
     }
 
     /// Set-up frames for an end that says goodbye.
     pub fn take_leaving(&mut self, endpoint: EndpointId, frame: &Incoming<'_>) {
-        let Some(EndpointState::Leaving(leaving)) = self.endpoints.get(endpoint.0) else { return };
+        let Some(EndpointState::Leaving(leaving)) = self.endpoints.state(endpoint) else { return };
         if frame.from != leaving.ends.peer {
             return;
         }
         match leaving.ends.opened(frame, (true, u16::MAX)).and_then(Setup::parse) {
-            Some(Setup::Farewell) => self.forget(endpoint),
+            Some(Setup::Farewell) => self.endpoints.remove(endpoint),
             Some(Setup::Goodbye { from }) => {
                 if let Some(ends) = Ends::new(frame.to, frame.from) {
-                    self.push_reply(Reply::Farewell { ends, pair: from });
+                    self.handshake.push_reply(Reply::Farewell { ends, pair: from });
                 }
             }
             _ => {}
@@ -513,11 +425,11 @@ impl Core {
 
     /// Sends all replies; what finds no room is as if lost, and asked for again.
     pub fn reply<P: Port>(&mut self, now: Moment, port: &mut P) {
-        let mut replies = core::mem::take(&mut self.replies);
+        let mut replies = mem::take(&mut self.handshake.replies);
         for reply in replies.drain(..) {
             self.send_reply(now, port, reply);
         }
-        self.replies = replies;
+        self.handshake.replies = replies;
     }
 
     fn send_reply<P: Port>(&mut self, _now: Moment, port: &mut P, reply: Reply) {
@@ -536,11 +448,11 @@ impl Core {
                 wire.setup(&Setup::Farewell, 0);
             }
             Reply::Accept { endpoint, attempt, frame_bytes } => {
-                let Some(EndpointState::Open(open)) = self.endpoints.get(endpoint.0) else {
+                let Some(EndpointState::Open(open)) = self.endpoints.state(endpoint) else {
                     return;
                 };
                 let ours = (open.pairs.0, open.requester.begin());
-                let agreed = frame_bytes.min(self.frame_bytes);
+                let agreed = frame_bytes.min(self.limits.frame_bytes);
                 let name = own_name(&self.config.name);
                 let offer = self.offer(ours, (agreed, open.reliability), name);
                 let mut wire = Wire { port, ends: &open.ends, checked, to: SETUP_PAIR };
@@ -548,7 +460,7 @@ impl Core {
                 wire.setup(&accept, agreed);
             }
             Reply::Imported { endpoint, request, found } => {
-                let Some(EndpointState::Open(open)) = self.endpoints.get(endpoint.0) else {
+                let Some(EndpointState::Open(open)) = self.endpoints.state(endpoint) else {
                     return;
                 };
                 let mut wire = Wire { port, ends: &open.ends, checked, to: open.pairs.1 };

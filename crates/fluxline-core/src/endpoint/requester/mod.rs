@@ -12,18 +12,18 @@ mod in_flight;
 mod queue;
 mod timer;
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use self::budget::Budget;
 use self::in_flight::{Arrived, InFlight};
 use self::queue::SendQueue;
 use self::timer::RetryTimer;
+use super::context::CompletionQueue;
 use super::counters::ConnectionCounters;
 use super::frames::WINDOW;
 use super::posted::{FramePart, FrameState, Posted, Report, Request, RequestFrame, Shape, body};
 use super::wire::Wire;
-use crate::fabric::{Completion, EndpointId, Operation, Status};
+use crate::fabric::{Completion, EndpointId, Operation, RemoteId, Status};
 use crate::port::Port;
 use crate::roce::{Headers, ICRC_BYTES, Psn, Transport, pad_bytes};
 use crate::{Moment, Span};
@@ -37,9 +37,6 @@ const NOT_READY_PAUSE: Span = Span::from_ns(500_000);
 const ORDERED_FRAMES_MAX: usize = 1024;
 /// Every Nth of those requests an acknowledgement.
 const ACKNOWLEDGE_EACH: u32 = 32;
-
-/// Completions that the program has not polled yet.
-pub(super) type CompletionQueue = VecDeque<Completion>;
 
 pub(super) struct Requester {
     id: EndpointId,
@@ -55,7 +52,7 @@ pub(super) struct Requester {
     timer: RetryTimer,
     budget: Budget,
     /// Imports that the peer reported as withdrawn.
-    pub withdrawn: Vec<u32>,
+    pub withdrawn: Vec<RemoteId>,
 }
 
 /// The terms that both ends of a connection agreed on.

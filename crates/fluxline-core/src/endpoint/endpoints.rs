@@ -1,0 +1,180 @@
+//! The endpoints of a node: their states, and the queue pairs that lead to them.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::mem;
+
+use super::connection::Connection;
+use super::frames::SETUP_PAIR;
+use super::handshake::{Calling, Leaving};
+use super::numbered::Numbered;
+use crate::fabric::EndpointId;
+use crate::roce::QueuePair;
+
+/// Low bits of a queue pair's number that find its connection.
+const PAIR_BITS: u32 = 10;
+const PAIRS: usize = 1 << PAIR_BITS;
+/// Endpoints at most: a few fewer than queue pairs, of which 0 and 1 are never given away.
+pub(super) const ENDPOINTS_MAX: u32 = PAIRS as u32 - 2;
+
+/// The state of an endpoint.
+pub(super) enum EndpointState {
+    Calling(Box<Calling>),
+    Open(Box<Connection>),
+    Leaving(Box<Leaving>),
+    /// Between two of these.
+    Between,
+}
+
+/// A queue pair and its endpoint.
+#[derive(Clone, Copy)]
+struct PairEntry {
+    pair: QueuePair,
+    endpoint: EndpointId,
+}
+
+/// All endpoints of a node.
+pub(super) struct Endpoints {
+    states: Numbered<EndpointState>,
+    /// By the low bits of the queue pair.
+    pairs: Vec<Option<PairEntry>>,
+    /// Endpoints that are not over.
+    living: Vec<EndpointId>,
+    turn: usize,
+}
+
+impl Endpoints {
+    pub fn new() -> Endpoints {
+        Endpoints {
+            states: Numbered::default(),
+            pairs: alloc::vec![None; PAIRS],
+            living: Vec::new(),
+            turn: 0,
+        }
+    }
+
+    /// Returns all endpoints that are not over.
+    #[inline]
+    pub fn living(&self) -> &[EndpointId] {
+        &self.living
+    }
+
+    /// Returns memory slots in use, for tests of growth.
+    #[cfg(test)]
+    pub fn slots(&self) -> usize {
+        self.states.slots()
+    }
+
+    #[inline]
+    pub fn state(&self, endpoint: EndpointId) -> Option<&EndpointState> {
+        self.states.get(endpoint.0)
+    }
+
+    #[inline]
+    pub fn state_mut(&mut self, endpoint: EndpointId) -> Option<&mut EndpointState> {
+        self.states.get_mut(endpoint.0)
+    }
+
+    /// Returns the endpoint's connection, if it is open.
+    #[inline]
+    pub fn open(&self, endpoint: EndpointId) -> Option<&Connection> {
+        match self.states.get(endpoint.0) {
+            Some(EndpointState::Open(open)) => Some(open),
+            _ => None,
+        }
+    }
+
+    /// Returns the endpoint's connection, if it is open.
+    #[inline]
+    pub fn open_mut(&mut self, endpoint: EndpointId) -> Option<&mut Connection> {
+        match self.states.get_mut(endpoint.0) {
+            Some(EndpointState::Open(open)) => Some(open),
+            _ => None,
+        }
+    }
+
+    /// Returns all open connections.
+    pub fn connections(&self) -> impl Iterator<Item = &Connection> {
+        self.states.iter().filter_map(|(_, state)| match state {
+            EndpointState::Open(open) => Some(&**open),
+            _ => None,
+        })
+    }
+
+    /// Returns all open connections.
+    pub fn connections_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.states.values_mut().filter_map(|state| match state {
+            EndpointState::Open(open) => Some(&mut **open),
+            _ => None,
+        })
+    }
+
+    /// Returns the index in [`Endpoints::living`] of the endpoint that begins the next round of
+    /// sending, so that each has its turn.
+    pub fn next_turn(&mut self) -> usize {
+        self.turn = self.turn.wrapping_add(1);
+        self.turn
+    }
+
+    // ---- life ----
+
+    /// Adds an endpoint, whose state is [`Endpoints::set`] next.
+    pub fn add(&mut self) -> EndpointId {
+        let endpoint = EndpointId(self.states.add(EndpointState::Between));
+        self.living.push(endpoint);
+        endpoint
+    }
+
+    pub fn set(&mut self, endpoint: EndpointId, state: EndpointState) {
+        if let Some(of) = self.states.get_mut(endpoint.0) {
+            *of = state;
+        }
+    }
+
+    /// Takes the state out, to be replaced by [`Endpoints::set`].
+    pub fn take(&mut self, endpoint: EndpointId) -> Option<EndpointState> {
+        let state = self.states.get_mut(endpoint.0)?;
+        Some(mem::replace(state, EndpointState::Between))
+    }
+
+    /// Removes an endpoint that is over. Its number is never reused, its queue pair may be.
+    pub fn remove(&mut self, endpoint: EndpointId) {
+        self.states.remove(endpoint.0);
+        self.living.retain(|&of| of != endpoint);
+        for entry in &mut self.pairs {
+            if entry.is_some_and(|of| of.endpoint == endpoint) {
+                *entry = None;
+            }
+        }
+    }
+
+    // ---- queue pairs ----
+
+    /// Gives the endpoint a free queue pair made from `random`, so that nobody can guess it.
+    pub fn new_pair(&mut self, random: u32, endpoint: EndpointId) -> Option<QueuePair> {
+        let start = random as usize % PAIRS;
+        let index = (start..PAIRS)
+            .chain(0..start)
+            .find(|&index| index > SETUP_PAIR.get() as usize && self.pairs[index].is_none())?;
+        let pair = QueuePair::new((random & !(PAIRS as u32 - 1)) | index as u32);
+        self.pairs[index] = Some(PairEntry { pair, endpoint });
+        Some(pair)
+    }
+
+    /// Gives the endpoint this queue pair; `false`: it is taken.
+    pub fn take_pair(&mut self, pair: QueuePair, endpoint: EndpointId) -> bool {
+        let entry = &mut self.pairs[pair.get() as usize % PAIRS];
+        let is_free = entry.is_none() && pair != SETUP_PAIR && pair.get() != 0;
+        if is_free {
+            *entry = Some(PairEntry { pair, endpoint });
+        }
+        is_free
+    }
+
+    /// Returns the endpoint of a queue pair.
+    #[inline]
+    pub fn find(&self, pair: QueuePair) -> Option<EndpointId> {
+        let entry = self.pairs[pair.get() as usize % PAIRS]?;
+        (entry.pair == pair).then_some(entry.endpoint)
+    }
+}

@@ -1,0 +1,315 @@
+//! All of a node but its port: what frames and time do to its connections.
+
+use alloc::boxed::Box;
+use core::net::IpAddr;
+
+use super::EndpointConfig;
+use super::connection::Connection;
+use super::context::CompletionQueue;
+use super::counters::NodeCounters;
+use super::endpoints::{EndpointState, Endpoints};
+use super::frames::{Kind, SETUP_PAIR, Selective, Setup, destination_of, kind_of};
+use super::handshake::{Handshake, Leaving};
+use super::imports::Imports;
+use super::numbered::SLOTS_MAX;
+use super::regions::Regions;
+use super::responder::is_request;
+use crate::Moment;
+use crate::fabric::{Capabilities, EndpointId, Status};
+use crate::port::{Incoming, Port};
+use crate::roce::header::BTH_BYTES;
+use crate::roce::{ICRC_BYTES, Packet, QueuePair};
+
+/// Own regions at most, and imports at most.
+pub(super) const REGIONS_MAX: u32 = SLOTS_MAX as u32;
+/// Completions not yet polled. When this many wait, the node stops receiving.
+pub(super) const RECEIVE_COMPLETIONS_MAX: usize = 4096;
+/// Operations that wait in one endpoint, at most.
+pub(super) const QUEUE_MAX: usize = 1024;
+/// The share of the receive buffer that is given to requests; set-up and acknowledgements have the
+/// rest.
+const CREDIT_NUMERATOR: u64 = 3;
+const CREDIT_DENOMINATOR: u64 = 4;
+/// Frames that a connection may always have in flight.
+const CREDIT_FRAMES_MIN: u64 = 8;
+/// Trains are no longer than this, so that a socket that is not connected sends them.
+const IDENTIFICATION_MAX: u16 = 128;
+
+/// Limits of the port and of the configuration.
+pub(super) struct Limits {
+    pub capabilities: Capabilities,
+    pub frame_bytes: usize,
+    /// Receive buffer that a frame takes beside its bytes \[byte\].
+    pub frame_cost: usize,
+    pub receive_buffer_bytes: usize,
+}
+
+/// A node without its port.
+pub(super) struct Core {
+    pub config: EndpointConfig,
+    pub limits: Limits,
+    pub regions: Regions,
+    pub endpoints: Endpoints,
+    pub imports: Imports,
+    pub handshake: Handshake,
+    pub completions: CompletionQueue,
+    pub counters: NodeCounters,
+    /// Acknowledgements wait for the next poll, so that they share frames with posted work.
+    pub acknowledgements_wait: bool,
+    /// The time of the last poll.
+    pub now: Moment,
+}
+
+impl Core {
+    pub fn new(config: EndpointConfig, limits: Limits) -> Core {
+        Core {
+            handshake: Handshake::new(config.secret),
+            config,
+            limits,
+            regions: Regions::default(),
+            endpoints: Endpoints::new(),
+            imports: Imports::default(),
+            completions: CompletionQueue::new(),
+            counters: NodeCounters::default(),
+            acknowledgements_wait: false,
+            now: Moment::default(),
+        }
+    }
+
+    /// Returns the endpoint's connection, if it is open.
+    pub fn open(&mut self, endpoint: EndpointId) -> Option<&mut Connection> {
+        self.endpoints.open_mut(endpoint)
+    }
+
+    /// Returns a queue pair for the endpoint, if one is free.
+    pub fn new_pair(&mut self, endpoint: EndpointId) -> Option<QueuePair> {
+        self.endpoints.new_pair(self.handshake.secrets.number() as u32, endpoint)
+    }
+
+    /// Returns the bytes that a peer may have in flight to this node.
+    pub fn credit_bytes(&self) -> u64 {
+        let share = self.limits.receive_buffer_bytes as u64 / CREDIT_DENOMINATOR * CREDIT_NUMERATOR;
+        let least = (self.limits.frame_bytes + self.limits.frame_cost) as u64 * CREDIT_FRAMES_MIN;
+        (share / self.endpoints.living().len().max(1) as u64).max(least)
+    }
+
+    fn is_allowed(&self, address: IpAddr) -> bool {
+        let allowed = &self.config.allowed;
+        allowed.is_empty() || allowed.iter().any(|&(of, bits)| is_within(address, of, bits))
+    }
+
+    // ---- what arrives ----
+
+    pub fn take(&mut self, now: Moment, frame: &Incoming<'_>) {
+        let long_enough = frame.bytes.len() >= BTH_BYTES + ICRC_BYTES;
+        let Some(pair) = destination_of(frame.bytes).filter(|_| long_enough) else {
+            self.counters.too_short += 1;
+            return;
+        };
+        let kind = kind_of(frame.bytes);
+        if pair == SETUP_PAIR {
+            if !self.is_allowed(frame.from.ip()) {
+                self.counters.not_allowed += 1;
+            } else if kind == Some(Kind::Setup) {
+                self.take_setup(now, frame);
+            } else {
+                self.counters.unknown_kind += 1;
+            }
+            return;
+        }
+        let Some(endpoint) = self.endpoints.find(pair) else {
+            self.counters.unknown_pair += 1;
+            if kind == Some(Kind::Setup) && self.is_allowed(frame.from.ip()) {
+                self.take_stray(frame);
+            }
+            return;
+        };
+        match self.endpoints.state(endpoint) {
+            Some(EndpointState::Open(_)) => self.take_open(now, endpoint, kind, frame),
+            Some(EndpointState::Leaving(_)) if kind == Some(Kind::Setup) => {
+                self.take_leaving(endpoint, frame);
+            }
+            _ => {}
+        }
+    }
+
+    /// A frame of an open connection.
+    fn take_open(
+        &mut self,
+        now: Moment,
+        endpoint: EndpointId,
+        kind: Option<Kind>,
+        frame: &Incoming<'_>,
+    ) {
+        let Core { endpoints, regions, completions, counters, .. } = self;
+        let Some(open) = endpoints.open_mut(endpoint) else { return };
+        if frame.from != open.ends.peer {
+            counters.wrong_sender += 1;
+            return;
+        }
+        let checked = open.checked || kind == Some(Kind::Setup);
+        let identification_max = if open.selective { IDENTIFICATION_MAX } else { u16::MAX };
+        let Some(bytes) = open.ends.opened(frame, (checked, identification_max)) else {
+            counters.wrong_check += 1;
+            return;
+        };
+        let over = match kind {
+            // A static peer speaks the standard only.
+            Some(_) if !open.selective => {
+                open.counters.frames_foreign += 1;
+                return;
+            }
+            None => {
+                let Ok(packet) = Packet::parse(bytes) else {
+                    counters.unknown_kind += 1;
+                    return;
+                };
+                // A request must not find completions without bound; its sender repeats it.
+                if completions.len() >= RECEIVE_COMPLETIONS_MAX
+                    && is_request(&packet.headers().body)
+                {
+                    return;
+                }
+                open.take(now, &packet, (bytes, frame.congestion), regions, completions)
+            }
+            Some(Kind::Selective) => {
+                open.hear(now);
+                if let Some(ack) = Selective::parse(bytes).filter(|_| open.selective) {
+                    open.counters.acknowledgements_received += 1;
+                    open.responder.ask(ack.question);
+                    open.requester.selective(now, &ack, completions);
+                }
+                Ok(())
+            }
+            Some(Kind::Setup) => {
+                open.hear(now);
+                match Setup::parse(bytes) {
+                    Some(setup) => self.take_control(endpoint, &setup),
+                    None => self.counters.unknown_kind += 1,
+                }
+                return;
+            }
+        };
+        if let Err(status) = over {
+            self.end(endpoint, status);
+        } else {
+            self.note_withdrawn(endpoint);
+        }
+    }
+
+    /// Imports that a peer has withdrawn take no more work.
+    fn note_withdrawn(&mut self, endpoint: EndpointId) {
+        let Core { endpoints, imports, .. } = self;
+        let Some(open) = endpoints.open_mut(endpoint) else { return };
+        for remote in open.requester.withdrawn.drain(..) {
+            imports.mark_withdrawn(remote);
+        }
+    }
+
+    // ---- what time brings ----
+
+    pub fn on_time(&mut self, now: Moment) {
+        for index in (0..self.endpoints.living().len()).rev() {
+            let Some(&endpoint) = self.endpoints.living().get(index) else { continue };
+            let death = self.config.death;
+            let Core { endpoints, regions, completions, .. } = self;
+            match endpoints.state_mut(endpoint) {
+                Some(EndpointState::Open(open)) => {
+                    if let Err(status) = open.on_time(now, death, regions, completions) {
+                        self.end(endpoint, status);
+                    }
+                }
+                Some(EndpointState::Calling(_)) => self.calling_on_time(now, endpoint),
+                Some(EndpointState::Leaving(leaving)) => {
+                    if leaving.is_over(now) {
+                        self.endpoints.remove(endpoint);
+                    }
+                }
+                Some(EndpointState::Between) | None => {}
+            }
+        }
+    }
+
+    /// Gives each connection its turn; says how many frames were sent.
+    pub fn send<P: Port>(&mut self, now: Moment, port: &mut P) -> usize {
+        let credit = self.credit_bytes();
+        let (count, death) = (self.endpoints.living().len(), self.config.death);
+        let wait = self.acknowledgements_wait;
+        let mut sent = 0;
+        let turn = self.endpoints.next_turn();
+        for step in 0..count {
+            let endpoint = self.endpoints.living()[turn.wrapping_add(step) % count];
+            let Core { endpoints, completions, .. } = self;
+            sent += match endpoints.state_mut(endpoint) {
+                Some(EndpointState::Open(open)) => {
+                    open.send(now, (credit, death, wait), port, completions)
+                }
+                Some(EndpointState::Calling(_)) => self.call(now, endpoint, port),
+                Some(EndpointState::Leaving(leaving)) => leaving.send(now, port),
+                Some(EndpointState::Between) | None => 0,
+            };
+        }
+        sent
+    }
+
+    /// A connection is over: its work is flushed, its imports are gone.
+    pub fn end(&mut self, endpoint: EndpointId, status: Status) {
+        let Core { endpoints, completions, handshake, now, .. } = self;
+        let Some(open) = endpoints.open_mut(endpoint) else { return };
+        open.end(status, completions);
+        let peer_knows = matches!(status, Status::Disconnected | Status::PeerGone);
+        let leaving = match endpoints.take(endpoint) {
+            Some(EndpointState::Open(open)) if open.selective => {
+                handshake.ended.note(*now, open.ends.peer, open.nonce);
+                (!peer_knows).then(|| Leaving::of(*open))
+            }
+            _ => None,
+        };
+        self.imports.forget_endpoint(endpoint);
+        match leaving {
+            Some(leaving) => {
+                self.endpoints.set(endpoint, EndpointState::Leaving(Box::new(leaving)))
+            }
+            None => self.endpoints.remove(endpoint),
+        }
+    }
+
+    /// When there is something to do although nothing arrives.
+    pub fn deadline(&self, now: Moment) -> Option<Moment> {
+        let death = self.config.death;
+        let living = self.endpoints.living().iter();
+        let times = living.filter_map(|&of| match self.endpoints.state(of)? {
+            EndpointState::Open(open) => open.deadline(now, death),
+            EndpointState::Calling(calling) => Some(calling.deadline()),
+            EndpointState::Leaving(leaving) => Some(leaving.deadline()),
+            EndpointState::Between => None,
+        });
+        times.min()
+    }
+}
+
+/// Whether the first `bits` of two addresses are equal.
+fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
+    let differs = match (address.to_canonical(), network.to_canonical()) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => u128::from(one.to_bits() ^ other.to_bits()) << 96,
+        (IpAddr::V6(one), IpAddr::V6(other)) => one.to_bits() ^ other.to_bits(),
+        _ => return false,
+    };
+    differs.leading_zeros() >= u32::from(bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_takes_its_own_addresses_and_no_others() {
+        let within = |address: &str, network: &str, bits| {
+            is_within(address.parse().expect("address"), network.parse().expect("address"), bits)
+        };
+        assert!(within("10.0.0.7", "10.0.0.0", 24) && !within("10.0.1.7", "10.0.0.0", 24));
+        assert!(within("10.0.0.7", "10.0.0.7", 32) && !within("10.0.0.6", "10.0.0.7", 32));
+        assert!(within("1.2.3.4", "0.0.0.0", 0) && !within("1.2.3.4", "::", 0));
+        assert!(within("fe80::1", "fe80::", 64) && !within("fe81::1", "fe80::", 64));
+    }
+}
