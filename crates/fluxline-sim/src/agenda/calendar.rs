@@ -99,7 +99,7 @@ impl<E> Calendar<E> {
     ///
     /// Inline, so that a new entry goes from registers to its day. Passed on in memory it would be
     /// read as a whole where it was just written in parts, which waits until all writes before have
-    /// reached the cache (docs/simulation/sci.md, "Cost").
+    /// reached the cache (docs/simulation/sci-notebook.md, "Cost").
     #[inline(always)]
     pub fn push(&mut self, at: Instant, number: u64, entry: E) {
         self.tally.pushes += 1;
