@@ -4,15 +4,19 @@ use fluxline_core::fabric::Fabric;
 use fluxline_core::random::Draw;
 use fluxline_core::{Moment, Span};
 
-use super::{Cluster, Condition, InterruptError, Interrupts, Node, Told, TriggerError};
-use super::{Seat, Step};
+use super::{Cluster, Condition, InterruptError, InterruptReport, Interrupts, Node, TriggerError};
+use super::{Program, Step};
 
 /// Polls the node until its program is told something.
-fn next(cluster: &Cluster, node: &mut Node, interrupts: &mut Interrupts) -> (Moment, Told) {
+fn next(
+    cluster: &Cluster,
+    node: &mut Node,
+    interrupts: &mut Interrupts,
+) -> (Moment, InterruptReport) {
     let mut now = cluster.now();
     for _ in 0..1_000_000 {
         while node.poll(now).is_some() {}
-        if let Some(told) = interrupts.next_told() {
+        if let Some(told) = interrupts.next_report() {
             return (now, told);
         }
         now = node.deadline().map_or(now, |at| at.max(now + Span::from_ns(1)));
@@ -29,11 +33,11 @@ fn an_interrupt_reaches_the_other_program_after_the_operating_system_s_share() {
         there.create(5).expect("a number");
         let trigger = here.trigger(1, 5, condition).expect("it exists");
         let (at, told) = next(&cluster, &mut far, &mut there);
-        assert_eq!(told, Told::Raised { number: 5, triggers: 1 });
+        assert_eq!(told, InterruptReport::Raised { number: 5, triggers: 1 });
         // The default machine's interrupt takes 15 us; the packet and its buses some microseconds.
         assert!((15_000..30_000).contains(&at.as_ns()), "{at:?}");
         let (_, told) = next(&cluster, &mut far, &mut here);
-        assert_eq!(told, Told::Triggered { trigger, result: Ok(()) });
+        assert_eq!(told, InterruptReport::Triggered { trigger, result: Ok(()) });
         cluster.check_conservation().expect("all is accounted for");
     }
 }
@@ -46,7 +50,10 @@ fn what_does_not_exist_is_refused_in_words_and_a_dead_node_does_not_answer() {
     for condition in [Condition::Always, Condition::WhenNull] {
         let trigger = here.trigger(1, 9, condition).expect("sent");
         let (_, told) = next(&cluster, &mut near, &mut here);
-        assert_eq!(told, Told::Triggered { trigger, result: Err(TriggerError::NoSuchInterrupt) });
+        assert_eq!(
+            told,
+            InterruptReport::Triggered { trigger, result: Err(TriggerError::NoSuchInterrupt) }
+        );
     }
     assert_eq!(cluster.interrupts(1).counts().refused, 2);
     for node in [0, 3] {
@@ -57,7 +64,7 @@ fn what_does_not_exist_is_refused_in_words_and_a_dead_node_does_not_answer() {
     drop(far);
     let trigger = here.trigger(1, 9, Condition::Always).expect("sent");
     let (_, told) = next(&cluster, &mut near, &mut here);
-    assert_eq!(told, Told::Triggered { trigger, result: Err(TriggerError::NoAnswer) });
+    assert_eq!(told, InterruptReport::Triggered { trigger, result: Err(TriggerError::NoAnswer) });
 }
 
 /// A program that waits for an interrupt, and one that triggers it, driven: the first is looked at.
@@ -68,17 +75,17 @@ fn a_driven_program_wakes_when_it_is_interrupted() {
     let (mut here, mut there) = (cluster.interrupts(0), cluster.interrupts(1));
     there.create(1).expect("a number");
     here.trigger(1, 1, Condition::WhenNull).expect("sent");
-    let mut triggers = |_: &mut dyn Fabric, _| match here.next_told() {
+    let mut triggers = |_: &mut dyn Fabric, _| match here.next_report() {
         Some(_) => Step::Done,
         None => Step::Wait,
     };
-    let mut waits = |_: &mut dyn Fabric, _| match there.next_told() {
-        Some(Told::Raised { number: 1, .. }) => Step::Done,
+    let mut waits = |_: &mut dyn Fabric, _| match there.next_report() {
+        Some(InterruptReport::Raised { number: 1, .. }) => Step::Done,
         _ => Step::Wait,
     };
     let ended = cluster.drive(&mut [
-        Seat { fabric: &mut near, program: &mut triggers },
-        Seat { fabric: &mut far, program: &mut waits },
+        Program { fabric: &mut near, step: &mut triggers },
+        Program { fabric: &mut far, step: &mut waits },
     ]);
     assert!(ended.is_ok(), "{ended:?}");
 }
@@ -101,12 +108,12 @@ fn storm(url: &str, seed: u64) -> (u64, u64, u64, super::Cluster) {
                 near.trigger(2, number, condition).expect("it exists");
                 (sent[kind], open) = (sent[kind] + 1, open + 1);
             }
-            while let Some(end) = near.next_told() {
+            while let Some(end) = near.next_report() {
                 open -= 1;
-                sure += u64::from(matches!(end, Told::Triggered { result: Ok(()), .. }));
+                sure += u64::from(matches!(end, InterruptReport::Triggered { result: Ok(()), .. }));
             }
         }
-        while let Some(Told::Raised { triggers, .. }) = hands[2].next_told() {
+        while let Some(InterruptReport::Raised { triggers, .. }) = hands[2].next_report() {
             assert!(triggers > 0, "seed {seed}");
             told += triggers;
         }
@@ -115,7 +122,7 @@ fn storm(url: &str, seed: u64) -> (u64, u64, u64, super::Cluster) {
     }
     now = now + Span::from_ms(1);
     nodes.iter_mut().for_each(|node| while node.poll(now).is_some() {});
-    while let Some(Told::Raised { triggers, .. }) = hands[2].next_told() {
+    while let Some(InterruptReport::Raised { triggers, .. }) = hands[2].next_report() {
         told += triggers;
     }
     let counts = hands[2].counts();

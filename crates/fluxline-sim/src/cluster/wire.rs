@@ -23,47 +23,47 @@ pub enum Entry {
     Network(link::Entry),
 }
 
-/// What it tells.
+/// A report of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum WireReport {
     /// Something can be taken or sent at this node.
     Look {
-        /// Which.
+        /// The node.
         node: usize,
     },
     /// A send was taken.
     Done {
-        /// Whose.
+        /// The node.
         node: usize,
-        /// Which.
+        /// The send.
         send: u64,
     },
     /// A send was lost.
     Lost {
-        /// Whose.
+        /// The node.
         node: usize,
-        /// Which.
+        /// The send.
         send: u64,
     },
 }
 
-/// What became of an attempt to send.
+/// The result of an attempt to send.
 #[derive(Debug)]
 pub enum Sent {
     /// Under this number.
     As(u64),
     /// Come again later.
     Full,
-    /// Never.
+    /// The packet can never be sent.
     Lost,
 }
 
-/// Which queue of a node.
+/// A receive queue of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// Requests.
+    /// The queue of requests.
     Requests,
-    /// Responses.
+    /// The queue of responses.
     Responses,
 }
 
@@ -96,23 +96,23 @@ impl Wire {
     }
 
     /// The next thing to tell.
-    pub fn next_told(&mut self) -> Option<Told> {
+    pub fn next_report(&mut self) -> Option<WireReport> {
         match self {
             Wire::Plain(link) => link.next_report().map(|report| match report {
-                plain_link::Report::Received { node } => Told::Look { node },
-                plain_link::Report::Done { node, send } => Told::Done { node, send: send.0 },
-                plain_link::Report::Lost { node, send } => Told::Lost { node, send: send.0 },
+                plain_link::Report::Received { node } => WireReport::Look { node },
+                plain_link::Report::Done { node, send } => WireReport::Done { node, send: send.0 },
+                plain_link::Report::Lost { node, send } => WireReport::Lost { node, send: send.0 },
             }),
             Wire::Network(network) => loop {
                 return Some(match network.next_report()? {
                     Report::Received { node, .. } | Report::Space { node, .. } => {
-                        Told::Look { node: node.0 as usize }
+                        WireReport::Look { node: node.0 as usize }
                     }
                     Report::Done { node, send } => {
-                        Told::Done { node: node.0 as usize, send: send.0 }
+                        WireReport::Done { node: node.0 as usize, send: send.0 }
                     }
                     Report::Lost { node, send, .. } => {
-                        Told::Lost { node: node.0 as usize, send: send.0 }
+                        WireReport::Lost { node: node.0 as usize, send: send.0 }
                     }
                     // Nobody here sends events; what a switch dropped is noticed by time-out.
                     Report::Event { .. } | Report::Strobe { .. } | Report::Dropped { .. } => {
