@@ -62,7 +62,7 @@ pub enum ReadError {
     },
 }
 
-/// Why bytes are no report.
+/// A reason why bytes are not a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
     /// Not JSON, or of another shape.
@@ -71,7 +71,7 @@ pub enum ParseError {
     /// Of another release.
     #[error("version {found} of the report")]
     Schema {
-        /// What it has.
+        /// The version found.
         found: u64,
     },
 }

@@ -52,7 +52,7 @@ pub enum Command {
         fluxline emulate counter --roce --to udp://127.0.0.1:4791 --from 127.0.0.1:4800 --key 7 \
         --payload-bytes 992")]
     Emulate(EmulateArguments),
-    /// Say what in this host will lose packets, and the command that mends it
+    /// Find host settings that lose packets, and print the command that fixes each
     #[command(after_help = "Examples:\n  fluxline doctor\n  \
         fluxline doctor --for experiment.toml --rate 100000\n  \
         sudo fluxline doctor --for experiment.toml --apply\n  sudo fluxline doctor --undo")]
@@ -63,7 +63,7 @@ pub enum Command {
     /// Simulate a link and its nodes in virtual time
     #[command(subcommand)]
     Sim(crate::commands::sim::SimCommand),
-    /// Measure what a link reaches on this machine, beside what the machine can do at all
+    /// Measure a link on this machine, and the limits of the machine itself
     #[command(after_help = "Examples:\n  fluxline bench shm://\n  \
         fluxline bench shm:// --quick --json\n  fluxline bench peers --only ucx,iperf3 --rounds 5\n  \
         fluxline bench udp://10.0.0.7 --key KEY   (there: fluxline bench --serve 10.0.0.7:14791)\n  \
@@ -112,9 +112,8 @@ pub enum ShmCommand {
 /// `fluxline bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
-    /// The link: shm://, udp://ADDRESS[:PORT] of the other side, sim:sci?KEYS in virtual time, or
-    /// tcp://ADDRESS as a reference; or `peers`: other programs that are installed, and ours, in
-    /// turns on this host
+    /// The link: shm://, udp://ADDRESS[:PORT] of the far end, sim:sci?KEYS in virtual time, or
+    /// tcp://ADDRESS as a reference; or `peers`: installed programs and ours, in turns on this host
     #[arg(value_parser = bench_of)]
     #[arg(required_unless_present_any = ["serve", "compare", "list"])]
     pub link: Option<BenchOf>,
@@ -124,32 +123,32 @@ pub struct BenchArguments {
     /// Measure fewer sizes and fewer repetitions
     #[arg(long)]
     pub quick: bool,
-    /// Only these experiments, for example pingpong,load; or these peers, for example ucx,iperf3
+    /// Run only these experiments, for example pingpong,load; or these peers, for example ucx,iperf3
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub only: Vec<String>,
     /// List the experiments; or the peers, with the package that installs each
     #[arg(long)]
     pub list: bool,
-    /// The smallest and the largest message \[byte\]
+    /// The smallest and the largest message in bytes
     #[arg(long, value_parser = bench_sizes, value_name = "FIRST..LAST")]
     pub sizes: Option<[u64; 2]>,
-    /// Variation of the sizes, as NetPIPE -p \[byte\]; 0: none; default: 3, or 0 with --quick
+    /// Variation of the sizes in bytes, as NetPIPE -p; 0: none; default: 3, or 0 with --quick
     #[arg(long)]
     pub perturbation: Option<u64>,
-    /// Time of a trial in a loss-free search \[s\]; RFC 2544 asks for 60
+    /// Seconds of a trial in a loss-free search; RFC 2544 asks for 60
     #[arg(long, value_parser = bench_seconds, value_name = "SECONDS")]
     pub trial_seconds: Option<f64>,
-    /// Time of the experiment soak \[s\]; default: 10, or 1 with --quick
+    /// Seconds of the experiment soak; default: 10, or 1 with --quick
     #[arg(long, value_parser = bench_soak_seconds, value_name = "SECONDS")]
     pub seconds: Option<f64>,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Keep the crossover that the experiment stores finds, for programs that open the link;
-    /// default: the file fluxline/links.toml where the user's settings are
+    /// Save the crossover found by the experiment stores, for programs that open the link; default
+    /// file: fluxline/links.toml in the user's configuration directory
     #[arg(long, num_args = 0..=1, value_name = "FILE")]
     pub save: Option<Option<PathBuf>>,
-    /// The folder for report.html and report.json; default: the next number in `bench-reports`
+    /// The directory for report.html and report.json; default: the next number in `bench-reports`
     #[arg(long, value_name = "FOLDER")]
     pub report: Option<PathBuf>,
     /// Print results in another program's format instead
@@ -163,7 +162,7 @@ pub struct BenchArguments {
     #[arg(long, num_args = 0..=1, default_missing_value = BENCH_LOOPBACK)]
     #[arg(value_name = "ADDRESS:PORT", conflicts_with_all = ["link", "list"])]
     pub serve: Option<std::net::SocketAddr>,
-    /// With --serve: end after one benchmark
+    /// With --serve: exit after one benchmark
     #[arg(long, requires = "serve")]
     pub once: bool,
     /// The far end's key; with --serve: the key to ask for
@@ -250,38 +249,38 @@ fn bench_seconds(text: &str) -> Result<f64, String> {
 /// `fluxline doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
-    /// Say what each thing does to this experiment, and leave out what does not concern it
+    /// Show only checks that concern this experiment, with their effect on it
     #[arg(long = "for", value_name = "EXPERIMENT")]
     pub experiment: Option<PathBuf>,
-    /// Packets per second of each sender, where the experiment does not say
+    /// Packets per second of each sender, if the experiment gives none
     #[arg(long, requires = "experiment", value_name = "HZ")]
     pub rate: Option<f64>,
-    /// How many sensors send to each source, where the experiment does not say
+    /// Number of sensors that send to each source, if the experiment gives none
     #[arg(long, requires = "experiment")]
     pub senders: Option<u64>,
-    /// Payload of a packet \[byte\], where the experiment does not say
+    /// Payload of a packet in bytes, if the experiment gives none
     #[arg(long, requires = "experiment")]
     pub packet_bytes: Option<u64>,
-    /// Mend what can be mended, and write down what was there before; needs root
+    /// Fix what can be fixed, and record the old values; needs root
     #[arg(long, conflicts_with = "undo")]
     pub apply: bool,
-    /// Bring back what was there before --apply; needs root
+    /// Restore the values found before --apply; needs root
     #[arg(long, conflicts_with = "experiment")]
     pub undo: bool,
-    /// Only this check, by its name or its rule's; may be given more than once
+    /// Run only this check, named by itself or by its rule; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     pub only: Vec<String>,
-    /// Also bring back what somebody else has changed since
+    /// With --undo: also restore settings that somebody else has changed since
     #[arg(long, requires = "undo")]
     pub force: bool,
-    /// Where changes are written down [default: /var/lib/fluxline/doctor.state]
+    /// The file that records changes [default: /var/lib/fluxline/doctor.state]
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// Read a host's /proc and /sys below this folder, of a captured host, instead of this one's
+    /// Read the /proc and /sys of a captured host below this directory
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     pub root: PathBuf,
-    /// Copy what is read of this host into this folder, for somebody else's --root; it holds no
-    /// hardware addresses and no host name, but the firewall's rules where they can be read
+    /// Copy everything read from this host into this directory, for --root elsewhere: no hardware
+    /// addresses and no host name, but the firewall's rules if they can be read
     #[arg(long, value_name = "FOLDER")]
     #[arg(conflicts_with_all = ["experiment", "apply", "undo", "root"])]
     pub capture: Option<PathBuf>,

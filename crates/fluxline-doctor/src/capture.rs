@@ -66,7 +66,8 @@ fn write_all(seen: &BTreeMap<String, Seen>, folder: &Path) -> io::Result<usize> 
     Ok(written)
 }
 
-/// Whether it says something: not the names of folders whose files are kept, nor of processes.
+/// Returns true if it says something: not the names of folders whose files are kept, nor of
+/// processes.
 fn is_kept(path: &str, what: &Seen, seen: &BTreeMap<String, Seen>) -> bool {
     let is_process = path.strip_prefix("/proc/").is_some_and(|rest| {
         rest.starts_with(|first: char| first.is_ascii_digit()) && !rest.starts_with("self")

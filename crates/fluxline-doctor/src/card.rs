@@ -15,7 +15,7 @@ pub struct Card {
     pub mtu: u64,
     /// Its operational state is `up`, or unknown with a carrier (as of veth and tunnels).
     pub up: bool,
-    /// What the link says that it reaches \[Mb/s\].
+    /// The speed that the link reports \[Mb/s\].
     pub speed_mbits: Option<u64>,
     /// Both ways at once.
     pub full_duplex: Option<bool>,
@@ -35,7 +35,7 @@ pub struct Card {
     pub ring: Option<InUse>,
     /// Receive queues in use and possible.
     pub channels: Option<InUse>,
-    /// How long it gathers packets \[us\], and whether it adapts that itself.
+    /// The time that it gathers packets \[us\], and whether it adapts that itself.
     pub coalescing: Option<(u32, bool)>,
     /// The kernel joins packets of one sender.
     pub gro: Option<bool>,
@@ -50,7 +50,7 @@ pub struct Card {
 pub struct InUse {
     /// In use.
     pub now: u32,
-    /// Possible.
+    /// The largest possible value.
     pub max: u32,
 }
 
@@ -89,7 +89,7 @@ impl Card {
         }
     }
 
-    /// What the link reaches \[bit/s\].
+    /// Returns the speed of the link \[bit/s\].
     pub(super) fn speed_bits(&self) -> Option<u64> {
         self.speed_mbits.map(|mbits| mbits.saturating_mul(1_000_000))
     }
@@ -108,9 +108,9 @@ impl Card {
     }
 }
 
-/// Whether a driver's counter counts received packets that were lost. Drivers name them freely;
-/// assumed from the names of ixgbe, i40e, ice, mlx5, bnxt, ena, virtio_net: drop, miss, discard,
-/// no buffer, overflow.
+/// Returns true if a driver's counter counts received packets that were lost. Drivers name them
+/// freely; assumed from the names of ixgbe, i40e, ice, mlx5, bnxt, ena, virtio_net: drop, miss,
+/// discard, no buffer, overflow.
 fn is_drop(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let lost = ["drop", "miss", "discard", "no_buf", "nobuf", "out_of_buffer", "overflow"];

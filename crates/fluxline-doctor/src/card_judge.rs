@@ -16,7 +16,7 @@ const HEADS_BYTES: u64 = 28;
 /// Longest time that a card may gather packets \[us\]. Assumed: larger is more than a time stamp of
 /// arrival should be wrong by, and at 10 Gb/s some hundred frames.
 const COALESCING_US_MAX: u32 = 100;
-/// What to set it to \[us\]. Assumed: 20 000 interrupts per second at most.
+/// The recommended value \[us\]. Assumed: 20 000 interrupts per second at most.
 const COALESCING_US_WANTED: u32 = 50;
 /// Share of a link that may be planned for. Assumed: heads, gaps and bursts need the rest.
 const LINK_SHARE: f64 = 0.9;

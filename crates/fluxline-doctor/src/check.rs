@@ -3,7 +3,7 @@
 use super::rule::Rule;
 use super::setting::Action;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// As wanted, or nothing can be wanted.
@@ -31,19 +31,19 @@ impl Verdict {
 pub struct Check {
     /// The rule that it is of.
     pub rule: &'static Rule,
-    /// What was looked at: the rule's title, and the interface it is about.
+    /// The name: the rule's title, and the interface.
     pub name: String,
-    /// What was found, with unit.
+    /// The value found, with unit.
     pub found: String,
-    /// What is wanted, with unit.
+    /// The value wanted, with unit.
     pub wanted: String,
-    /// How it came out.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What it does to the experiment, one sentence; none without one, or where it does nothing.
+    /// The effect on the experiment in one sentence; `None` without an experiment or an effect.
     pub effect: Option<String>,
     /// The command that mends it; none where it is good or no command helps.
     pub remedy: Option<String>,
-    /// What `apply` does about it: the same as the command, or nothing where it needs a person.
+    /// The actions of `apply`: the same as the command, or none where a person must act.
     pub actions: Vec<Action>,
 }
 
@@ -91,7 +91,7 @@ impl Check {
         self
     }
 
-    /// What mends it, where it is not good: exactly what its commands say.
+    /// Adds the actions that fix a failed check, and their commands.
     pub(super) fn mend(mut self, actions: Vec<Action>) -> Check {
         if self.verdict != Verdict::Good && !actions.is_empty() {
             self.remedy = Some(commands(&actions));
@@ -100,7 +100,7 @@ impl Check {
         self
     }
 
-    /// What a person can do about it; nothing that `apply` does.
+    /// Adds advice to a person; `apply` ignores it.
     pub(super) fn advise(mut self, command: impl Into<String>) -> Check {
         if self.verdict != Verdict::Good && self.remedy.is_none() {
             self.remedy = Some(command.into());
@@ -108,7 +108,7 @@ impl Check {
         self
     }
 
-    /// Why it matters.
+    /// Returns the reason for the rule.
     #[must_use]
     pub fn why(&self) -> &'static str {
         self.rule.why

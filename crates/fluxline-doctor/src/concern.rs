@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::card::Card;
 use crate::load::{Load, Stream};
 
-/// Whether an experiment's packets may come through the interface `name`.
+/// Returns true if an experiment's packets may come through the interface `name`.
 pub(crate) fn concerns(cards: &BTreeMap<String, Card>, name: &str, load: Option<&Load>) -> bool {
     let Some(load) = load else { return true };
     load.card_streams().any(|stream| {
@@ -15,7 +15,7 @@ pub(crate) fn concerns(cards: &BTreeMap<String, Card>, name: &str, load: Option<
     })
 }
 
-/// Whether a stream's packets to the address `to` may come through the interface `name`.
+/// Returns true if a stream's packets to the address `to` may come through the interface `name`.
 pub(crate) fn carries(
     cards: &BTreeMap<String, Card>,
     name: &str,

@@ -24,7 +24,7 @@ pub struct HostFacts {
     pub sockets: Sockets,
     /// The interfaces but loopback, by name.
     pub cards: BTreeMap<String, Card>,
-    /// Who handles interrupts.
+    /// The cores that handle interrupts.
     pub interrupts: Interrupts,
     /// Drops since boot.
     pub losses: Losses,
@@ -32,7 +32,7 @@ pub struct HostFacts {
     pub processor: Processor,
     /// Shared memory, huge pages.
     pub memory: Memory,
-    /// What this process is allowed.
+    /// The limits of this process.
     pub limits: Limits,
     /// Rules and connection tracking.
     pub firewall: Firewall,
@@ -95,7 +95,7 @@ impl HostFacts {
         checks
     }
 
-    /// Whether the kernel's backlog has overflowed since boot.
+    /// Returns the state of the kernel's backlog since boot.
     fn backlog(&self) -> Backlog {
         let dropped = self.losses.softnet.iter().any(|core| core.dropped > 0);
         match self.sockets.squeezed > 0 || dropped {

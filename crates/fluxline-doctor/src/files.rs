@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub struct Files {
     root: PathBuf,
-    /// What was read, where that is wanted.
+    /// The record of reads, where one is wanted.
     record: Option<Arc<Mutex<BTreeMap<String, Seen>>>>,
 }
 
-/// What was read at a path.
+/// The result of reading a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// A file's text.
@@ -42,7 +42,7 @@ impl Files {
         Files { record: Some(Arc::default()), ..Files::this_host() }
     }
 
-    /// What was read, by its path.
+    /// Returns all reads by path.
     pub(super) fn seen(&self) -> BTreeMap<String, Seen> {
         let record = self.record.as_ref().map(|record| record.lock());
         record.map(|seen| seen.unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
@@ -62,19 +62,19 @@ impl Files {
         }
     }
 
-    /// Whether they are this host's, so that the kernel may be asked for what no file says.
+    /// Returns true if they are this host's, so that the kernel may be asked for what no file says.
     #[must_use]
     pub fn is_this_host(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// Where changes of this host are written down where no other file is named.
+    /// Returns the default state file of this host's changes.
     #[must_use]
     pub fn state_file(&self) -> PathBuf {
         self.path(super::STATE_FILE)
     }
 
-    /// Where a file is; `path` as on the host, with or without its first slash.
+    /// Returns the path of a file; `path` as on the host, with or without its first slash.
     pub(super) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }

@@ -57,9 +57,9 @@ pub(super) const RULES: &[&Rule] = &[&QUEUES, &AFFINITY, &RPS, &BALANCER];
 /// One interrupt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interrupt {
-    /// What it is called: `eth0-rx-3`, `virtio2-input.0`.
+    /// The name: `eth0-rx-3`, `virtio2-input.0`.
     pub name: String,
-    /// How often each core took it since boot.
+    /// The number of times that each core took it since boot.
     pub counts: Vec<u64>,
     /// Cores that may take it.
     pub allowed: Vec<usize>,
@@ -78,7 +78,7 @@ pub struct Interrupts {
     pub receivers: Vec<(String, Vec<usize>)>,
 }
 
-/// Whether the kernel's per-core backlog of packets was long enough since boot.
+/// The state of the kernel's per-core packet backlog since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backlog {
     /// Every packet found room and time.

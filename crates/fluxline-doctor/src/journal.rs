@@ -18,13 +18,13 @@ const HEAD: &str = "fluxline doctor state 1";
 /// Longest file that is read \[byte\]: some hundred thousand changes.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Why the state file cannot be used.
+/// A reason why the state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// It cannot be read or written.
     #[error("the state file {} cannot be used: {source}", .path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The system's answer.
         source: io::Error,
@@ -32,27 +32,27 @@ pub enum JournalError {
     /// Somebody else uses it.
     #[error("the state file {} is in use by another doctor; wait for its end", .path.display())]
     Busy {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
     /// It is no state file, or was changed by hand.
-    #[error("{}:{line}: this line is no doctor's; mend it, or remove the file", .path.display())]
+    #[error("{}:{line}: invalid line in the doctor's journal; fix or delete the file", .path.display())]
     Foreign {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Where, from 1.
+        /// The line, from 1.
         line: usize,
     },
 }
 
-/// What the file says of one setting.
+/// The record of one setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// Its value before the first change.
     pub old: String,
     /// Values that it was given, the last one last; more than one where the host rounded.
     pub ours: Vec<String>,
-    /// What came of the last change was not written down: a crash was between.
+    /// True if the result of the last change is unknown because of a crash.
     pub is_open: bool,
 }
 
@@ -229,7 +229,7 @@ impl Journal {
         Ok(())
     }
 
-    /// What is changed now, the last one first.
+    /// Returns the present changes, newest first.
     #[must_use]
     pub fn newest_first(&self) -> Vec<(Setting, Changed)> {
         let of = |setting: &Setting| Some((setting.clone(), self.changed.get(setting)?.clone()));

@@ -57,17 +57,17 @@ pub use through::{Coalescing, Driver, Passage, Through, interrupts_of};
 
 use fluxline::host;
 
-/// Where changes are written down where no other file is named.
+/// The default file of recorded changes.
 pub const STATE_FILE: &str = "/var/lib/fluxline/doctor.state";
 
 /// One line of [`document`]: plain text, for whoever keeps the host beside a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What was looked at.
+    /// The name of the check.
     pub name: String,
-    /// What was found, with unit.
+    /// The value found, with unit.
     pub found: String,
-    /// What is wanted, with unit.
+    /// The value wanted, with unit.
     pub wanted: String,
     /// `good`, `warn` or `bad`.
     pub verdict: &'static str,
@@ -108,7 +108,7 @@ pub fn boot_of(files: &Files) -> String {
     text.split_whitespace().collect()
 }
 
-/// Whether this process acts as root, which changes need.
+/// Returns true if this process acts as root, which changes need.
 #[must_use]
 pub fn is_root() -> bool {
     host::is_root()

@@ -65,7 +65,7 @@ static FILES: Rule = Rule {
 
 pub(super) const RULES: &[&Rule] = &[&CPU, &MEMORY, &CORES, &LOCKED, &FILES];
 
-/// What this process is allowed. A limit that is absent is none.
+/// The limits of this process. A limit that is absent is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Time on all cores per period, and the period \[us\].
@@ -74,7 +74,7 @@ pub struct Limits {
     pub throttled: u64,
     /// Memory \[byte\].
     pub memory_bytes: Option<u64>,
-    /// Cores.
+    /// The cores that it may use.
     pub cores: Vec<usize>,
     /// Locked memory \[byte\]; none: unlimited or not shown.
     pub locked_bytes: Option<u64>,

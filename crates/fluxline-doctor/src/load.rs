@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::text;
 
-/// How a stream's packets come.
+/// The path by which a stream's packets arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// UDP sockets.
@@ -22,9 +22,9 @@ pub enum Link {
 pub struct Stream {
     /// Its name in the experiment.
     pub name: String,
-    /// How its packets come.
+    /// The path by which its packets arrive.
     pub link: Link,
-    /// How many sensors send.
+    /// The number of sensors.
     pub senders: u64,
     /// Packets per second of one sender; none where the experiment does not say.
     pub rate_hz: Option<f64>,
@@ -47,10 +47,10 @@ pub struct Stream {
     pub busy_poll_us: u32,
 }
 
-/// What an experiment asks of a host.
+/// The load of an experiment on a host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
-    /// What the experiment is called.
+    /// The name of the experiment.
     pub name: String,
     /// Its sources.
     pub streams: Vec<Stream>,
@@ -58,18 +58,18 @@ pub struct Load {
     pub cores: Vec<usize>,
     /// Memory that it may come to use \[byte\].
     pub memory_bytes: u64,
-    /// What was assumed because nothing says it, one sentence each.
+    /// The assumptions for missing values, one sentence each.
     pub assumptions: Vec<String>,
 }
 
 impl Stream {
-    /// Whether it goes through the kernel's network stack.
+    /// Returns true if it goes through the kernel's network stack.
     #[must_use]
     pub fn uses_sockets(&self) -> bool {
         matches!(self.link, Link::Udp | Link::Roce)
     }
 
-    /// Whether it may come from another host.
+    /// Returns true if it may come from another host.
     #[must_use]
     pub fn uses_cards(&self) -> bool {
         let inside = !self.listen.is_empty() && self.listen.iter().all(|at| at.ip().is_loopback());
@@ -88,7 +88,8 @@ impl Stream {
         self.packets_per_second() * self.packet_bytes as f64
     }
 
-    /// How long the sockets' buffers of `granted` bytes each last while nobody reads \[s\].
+    /// Returns the time that the sockets' buffers of `granted` bytes each last while nobody reads
+    /// \[s\].
     #[must_use]
     pub fn lasts_seconds(&self, granted: u64) -> f64 {
         (granted as f64 * self.sockets.max(1) as f64) / self.bytes_per_second().max(1.0)
@@ -132,7 +133,7 @@ impl Load {
         self.card_streams().map(Stream::packets_per_second).sum()
     }
 
-    /// What comes while nobody looks for so long \[s\]: `712 packets of boards, 700 KiB`.
+    /// Describes the packets that arrive during a pause \[s\]: `712 packets of boards, 700 KiB`.
     pub(super) fn while_away(&self, seconds: f64) -> String {
         let bytes: f64 = self.socket_streams().map(Stream::bytes_per_second).sum();
         let packets = self.packets_per_second() * seconds;

@@ -10,7 +10,7 @@ use super::check::Check;
 use super::journal::{Journal, JournalError};
 use super::setting::{Action, Setting, Settings};
 
-/// What came of one change.
+/// The result of one change.
 #[derive(Debug)]
 pub enum Outcome {
     /// It has the wanted value now.
@@ -28,18 +28,18 @@ pub enum Outcome {
 /// One change that was tried.
 #[derive(Debug)]
 pub struct Step {
-    /// What.
+    /// The setting.
     pub setting: Setting,
     /// Its value before; empty where it cannot be read.
     pub old: String,
     /// The value wanted.
     pub new: String,
-    /// What came of it.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// What `apply` would do about these checks: each setting once. Where two checks want different
-/// numbers of one setting, the larger one is for both.
+/// Returns the changes of `apply` for these checks, each setting once. Where two checks want
+/// different numbers of one setting, the larger one is for both.
 #[must_use]
 pub fn plan<'a>(checks: impl IntoIterator<Item = &'a Check>) -> Vec<Action> {
     let mut plan: Vec<Action> = Vec::new();

@@ -26,7 +26,7 @@ pub(super) const RULES: &[&Rule] = &[&PATH_MTU];
 /// Routes to the sensors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
-    /// What the kernel knows of the way to each sensor \[byte\]; none: no route.
+    /// The kernel's MTU of the path to each sensor \[byte\]; `None`: no route.
     pub mtus: Vec<(IpAddr, Option<u32>)>,
 }
 

@@ -81,9 +81,9 @@ pub(super) const RULES: &[&Rule] = &[&GOVERNOR, &IDLE, &CLOCK, &SIBLINGS, &ISOLA
 pub struct IdleState {
     /// Its folder: `/sys/devices/system/cpu/cpu0/cpuidle/state3`.
     pub path: String,
-    /// What the driver calls it.
+    /// The driver's name of the state.
     pub name: String,
-    /// How long leaving it takes \[us\].
+    /// The time that leaving it takes \[us\].
     pub latency_us: u64,
     /// Somebody switched it off.
     pub disabled: bool,
@@ -92,7 +92,7 @@ pub struct IdleState {
 /// Cores, their clocks and their sleep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Processor {
-    /// How many cores have which frequency governor.
+    /// The number of cores per frequency governor.
     pub governors: BTreeMap<String, usize>,
     /// Files of the governors that are not `performance`.
     pub slow_governors: Vec<String>,

@@ -1,6 +1,6 @@
 //! One row of the doctor's table: each check of the program and each line of docs/doctor.md is one.
 
-/// What a rule is about; it does not concern an experiment without it.
+/// The subject of a rule; the rule does not concern an experiment without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Any experiment.
@@ -16,18 +16,18 @@ pub enum Needs {
 /// One thing that is looked at.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What `--only` calls it.
+    /// The name for `--only`.
     pub name: &'static str,
-    /// What the table calls it, without the interface or core it may be about.
+    /// The title in the table, without the interface or core.
     pub title: &'static str,
-    /// What it does to packets, one sentence.
+    /// The effect on packets, in one sentence.
     pub why: &'static str,
-    /// What is wanted, in words.
+    /// The wanted value, in words.
     pub limit: &'static str,
-    /// Where the limit is from.
+    /// The source of the limit.
     pub source: &'static str,
-    /// What mends it, in words.
+    /// The remedy, in words.
     pub remedy: &'static str,
-    /// Whom it concerns.
+    /// The experiments that it concerns.
     pub needs: Needs,
 }

@@ -16,16 +16,16 @@ pub enum Setting {
     File(String),
     /// Receive descriptors of an interface.
     Ring(String),
-    /// How long a card gathers packets before it interrupts \[us\].
+    /// The time that a card gathers packets before it interrupts \[us\].
     Coalescing(String),
-    /// Whether the kernel joins packets of one sender (GRO): 0 or 1.
+    /// Generic receive offload (GRO): 0 or 1.
     Gro(String),
 }
 
 /// A setting with the value that it shall have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// What is set.
+    /// The setting.
     pub setting: Setting,
     /// To what.
     pub value: String,

@@ -15,7 +15,7 @@ use super::text;
 const RMEM_MAX_WANTED: u64 = 64 << 20;
 /// Below this a burst of some milliseconds at 10 Gb/s is lost \[byte\].
 const RMEM_MAX_LEAST: u64 = 8 << 20;
-/// What Linux ships with \[byte\]; less was set by somebody.
+/// The default of Linux \[byte\]; a smaller value was set by somebody.
 const RMEM_DEFAULT_WANTED: u64 = 212_992;
 /// Packets that a core may queue before it drops; Linux ships with 1000.
 const BACKLOG_WANTED: u64 = 10_000;

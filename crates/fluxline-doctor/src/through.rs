@@ -13,7 +13,7 @@ use super::rule::Needs;
 use fluxline::host::ethtool;
 use fluxline::udp::interface_of;
 
-/// What a link goes through on this host.
+/// The hardware under a link on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Through {
     /// Anything: what concerns some link concerns this one.
@@ -27,7 +27,7 @@ pub enum Through {
 }
 
 impl Through {
-    /// What leads to `peer`, by the kernel's routes; `None`: no route. Nothing is sent.
+    /// Finds the path to `peer` by the kernel's routes; `None`: no route. Nothing is sent.
     #[must_use]
     pub fn toward(peer: IpAddr) -> Option<Through> {
         /// Any port: none is asked. Source: RFC 863, discard.
@@ -63,7 +63,7 @@ impl Through {
         facts.losses.kernel.interfaces.retain(|name, _| is_it(name));
     }
 
-    /// Whether a check is about something that it goes through.
+    /// Returns true if a check is about something that it goes through.
     pub(super) fn concerns(&self, check: &Check) -> bool {
         match (self, check.rule.needs) {
             (Through::Anything, _) | (_, Needs::Nothing) => true,
@@ -77,13 +77,13 @@ impl Through {
 /// An interface with all that a record of a measurement keeps of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passage {
-    /// What the doctor judges.
+    /// The card's settings that the doctor judges.
     pub card: Card,
-    /// Who drives it.
+    /// The driver.
     pub driver: Driver,
     /// Descriptors to send, in use and possible.
     pub transmit_ring: Option<InUse>,
-    /// How long it gathers, both ways.
+    /// The time that it gathers, both ways.
     pub coalescing: Option<Coalescing>,
     /// Offloads that are on, by the kernel's names for them.
     pub offloads: Vec<String>,
@@ -91,7 +91,7 @@ pub struct Passage {
     pub interrupts: BTreeMap<u64, Interrupt>,
 }
 
-/// Who drives an interface; empty: not told.
+/// The driver of an interface; empty: unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Driver {
     /// `ice`, `virtio_net`, `veth`.
@@ -100,20 +100,20 @@ pub struct Driver {
     pub version: String,
     /// Of the card.
     pub firmware: String,
-    /// Where on which bus it is.
+    /// The bus and the address on it.
     pub bus: String,
 }
 
-/// How long an interface gathers before it interrupts; zero: not at all.
+/// The time that an interface gathers before it interrupts; zero: not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coalescing {
-    /// What came \[us\].
+    /// The wait for received packets \[us\].
     pub receive_us: u32,
-    /// What came \[frame\].
+    /// The number of received packets \[frame\].
     pub receive_frames: u32,
-    /// What was sent \[us\].
+    /// The wait for sent packets \[us\].
     pub transmit_us: u32,
-    /// What was sent \[frame\].
+    /// The number of sent packets \[frame\].
     pub transmit_frames: u32,
     /// It adapts the receiving times itself.
     pub adaptive: bool,

@@ -251,7 +251,7 @@ fn came_to_the_interface() -> u64 {
     text.trim().parse().expect("a number")
 }
 
-/// Whether datagrams arrive now.
+/// Returns true if datagrams arrive now.
 fn arrives(socket: &UdpSocket) -> bool {
     let mut buffer = [0; 64];
     while socket.recv(&mut buffer).is_ok() {}

@@ -84,7 +84,7 @@ pub enum Scale {
     /// Equal steps.
     #[default]
     Linear,
-    /// Decades.
+    /// A logarithmic scale.
     Logarithmic,
 }
 

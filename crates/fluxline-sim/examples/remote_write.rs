@@ -15,7 +15,7 @@ use fluxline_core::fabric::{
     RemoteId, Rights, Target, Work,
 };
 use fluxline_core::{Moment, Span};
-use fluxline_sim::cluster::{Cluster, Seat, Step};
+use fluxline_sim::cluster::{Cluster, Program, Step};
 
 const KEY: Key = Key(0x5EED);
 const RECORD_BYTES: u64 = 1024;
@@ -130,11 +130,11 @@ fn simulated(url: &str) -> Result<(), Box<dyn Error>> {
         let mut writer = Writer::begin(node, "0", number)?;
         writers.push(move |fabric: &mut dyn Fabric, now| writer.step(fabric, now));
     }
-    let mut seats = vec![Seat { fabric: first, program: &mut owner }];
+    let mut programs = vec![Program { fabric: first, step: &mut owner }];
     for (fabric, program) in others.iter_mut().zip(&mut writers) {
-        seats.push(Seat { fabric, program });
+        programs.push(Program { fabric, step: program });
     }
-    let end = cluster.drive(&mut seats)?;
+    let end = cluster.drive(&mut programs)?;
     println!("{url}: done after {} ns; fingerprint {}", end.as_ns(), cluster.fingerprint());
     Ok(())
 }

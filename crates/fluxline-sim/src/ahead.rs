@@ -10,7 +10,7 @@ use crate::Agenda;
 /// Entries of a group. Assumed: about as many loads as a core can have under way (16 to 24).
 const GROUP: usize = 16;
 
-/// How near the turn of an entry is.
+/// The distance of an entry's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nearness {
     /// The group after the next: what the entry itself names should be read.

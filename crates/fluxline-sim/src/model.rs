@@ -5,9 +5,9 @@ use crate::{Agenda, Fingerprint, Instant};
 
 /// Something on the agenda. Called *entry*, because an *event* is what a detector measures.
 pub trait Entry {
-    /// Whom it concerns: the number of a node, link or host.
+    /// Returns the component that it concerns: the number of a node, link or host.
     fn component(&self) -> u32;
-    /// Which kind of entry it is; part of the fingerprint.
+    /// Returns the kind of the entry, which is part of the fingerprint.
     fn kind(&self) -> u8;
 }
 
@@ -16,7 +16,7 @@ pub trait Entry {
 /// A part of a larger model takes `&mut Agenda<A>` with `A: From<its entry>` in its own functions,
 /// so that the whole can be put together without cost.
 pub trait Model {
-    /// What it handles.
+    /// The entry that it handles.
     type Entry: Entry;
 
     /// Does what is due now ([`Agenda::now`]) and schedules what follows.

@@ -9,7 +9,7 @@ use crate::host::{self, preset};
 use crate::sci::{self, NodeId, Topology};
 use crate::{Duration, Instant};
 
-/// Why a URL could not be opened: one sentence.
+/// A reason why a URL could not be opened, in one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OpenError {
     /// It is of another link.
@@ -18,37 +18,37 @@ pub enum OpenError {
              sim:sci?nodes=8&model=lc2"
     )]
     Link {
-        /// What was given.
+        /// The given URL.
         url: String,
     },
     /// A key that does not exist, or no `key=value`.
     #[error("{part:?} is no part of a simulated link; its keys are {KEYS}, each as key=value")]
     Key {
-        /// What was given.
+        /// The given part.
         part: String,
     },
     /// A key that came before.
     #[error("{key} is given twice; say it once")]
     Twice {
-        /// Which.
+        /// The key.
         key: String,
     },
     /// A value that its key does not have.
     #[error("{key}={value} cannot be; write {expected}")]
     Value {
-        /// Which key.
+        /// The key.
         key: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What to write.
+        /// The accepted values.
         expected: &'static str,
     },
     /// The file of a dump exists, or cannot be made.
     #[error("dump={file} cannot be written: {problem}; name a file that does not exist yet")]
     Dump {
-        /// Which.
+        /// The file.
         file: String,
-        /// What the operating system says.
+        /// The message of the operating system.
         problem: String,
     },
     /// The parts do not fit.
@@ -109,7 +109,7 @@ impl Cluster {
     }
 }
 
-/// What a URL describes.
+/// Reads a URL into a configuration.
 pub fn config(url: &str) -> Result<Config, OpenError> {
     let keys = keys_of(url)?;
     let topology = keys.topology()?;

@@ -65,7 +65,7 @@ impl Duration {
         Duration { ps: us.saturating_mul(1_000_000) }
     }
 
-    /// Picoseconds.
+    /// Returns the value in picoseconds.
     #[must_use]
     pub const fn as_ps(self) -> u64 {
         self.ps
@@ -151,7 +151,7 @@ impl Clock {
         self.hertz
     }
 
-    /// When tick `tick` begins.
+    /// Returns the time at which tick `tick` begins.
     #[must_use]
     pub const fn at(self, tick: u64) -> Instant {
         Instant { ps: (tick as u128 * PS_PER_S / self.hertz as u128) as u64 }
@@ -164,7 +164,8 @@ impl Clock {
         (moment.ps as u128 * self.hertz as u128).div_ceil(PS_PER_S) as u64
     }
 
-    /// How long `ticks` ticks take from the start of the clock; elsewhere at most 1 ps differs.
+    /// Returns the time that `ticks` ticks take from the start of the clock; elsewhere at most 1 ps
+    /// differs.
     #[must_use]
     pub const fn span(self, ticks: u64) -> Duration {
         Duration { ps: self.at(ticks).as_ps() }

@@ -22,7 +22,7 @@ pub struct Trace<W: Write> {
     failure: Option<io::Error>,
 }
 
-/// How a trace ended.
+/// The end of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Records in the file.

@@ -21,7 +21,7 @@ const REGION_BYTES: u64 = 512;
 const OPERATIONS: u32 = 30;
 /// Virtual time of a look.
 const STEP: Span = Span::from_ns(20_000);
-/// When something breaks, in worlds in which something does: nobody is done by then.
+/// The time of a break, in worlds that have one: no program is done by then.
 const BREAKS_AT: Moment = Moment::from_ns(1_000_000);
 /// Virtual time after which a world counts as hung: far above what all repetitions take.
 const HUNG: Span = Span::from_ms(20_000);
@@ -42,7 +42,7 @@ fn name(text: &str) -> Name {
     Name::parse(text).expect("a legal name")
 }
 
-/// What an operation does to plain memory.
+/// The effect of an operation on plain memory.
 #[derive(Clone, Debug)]
 enum Effect {
     Put {
@@ -69,7 +69,7 @@ struct Line {
     model: Vec<u8>,
     left: u32,
     waiting: VecDeque<(u64, Effect)>,
-    /// Told as flushed: done, or not, or in part.
+    /// InterruptReport as flushed: done, or not, or in part.
     flushed: Vec<Effect>,
     broken: Option<Status>,
 }
@@ -107,7 +107,7 @@ struct World {
     next_tag: u64,
 }
 
-/// What a world came to.
+/// The counts of a world.
 #[derive(Default, Debug)]
 struct Tally {
     done: u64,
@@ -316,7 +316,7 @@ impl World {
         }
     }
 
-    /// Whether both ends agree on what is broken, and memory has what was told as done.
+    /// Checks that both ends agree on broken connections, and that memory has all completed writes.
     fn check(&self) -> Tally {
         let mut tally = Tally::default();
         self.cluster.check_conservation().expect("each packet is somewhere");

@@ -8,7 +8,7 @@ use fluxline_core::fabric::{
 };
 use fluxline_core::{Moment, Span};
 use fluxline_sim::Fingerprint;
-use fluxline_sim::cluster::{Cluster, Seat, Step};
+use fluxline_sim::cluster::{Cluster, Program, Step};
 
 fn seed() -> u64 {
     let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
@@ -208,9 +208,9 @@ fn programs_that_wait_for_what_nobody_does_are_named() {
         }
     };
     let [_, second, third] = &mut nodes[..] else { panic!("three nodes") };
-    let mut seats =
-        [Seat { fabric: second, program: &mut asks }, Seat { fabric: third, program: &mut waits }];
-    let stalled = cluster.drive(&mut seats).expect_err("one waits for ever");
+    let mut programs =
+        [Program { fabric: second, step: &mut asks }, Program { fabric: third, step: &mut waits }];
+    let stalled = cluster.drive(&mut programs).expect_err("one waits for ever");
     assert_eq!(stalled.waiting, [1]);
     assert!(stalled.at < Moment::from_ns(1_000_000_000), "{:?}", stalled.at);
     assert_eq!(connected, 1);
@@ -229,11 +229,11 @@ fn a_program_is_looked_at_when_it_asked_for_it_and_when_it_was_told_something() 
         }
     };
     let mut idle = |_: &mut dyn Fabric, _: Moment| Step::Done;
-    let mut seats = [
-        Seat { fabric: &mut first, program: &mut sleeps },
-        Seat { fabric: &mut second, program: &mut idle },
+    let mut programs = [
+        Program { fabric: &mut first, step: &mut sleeps },
+        Program { fabric: &mut second, step: &mut idle },
     ];
-    let end = cluster.drive(&mut seats).expect("both end");
+    let end = cluster.drive(&mut programs).expect("both end");
     assert_eq!(end, Moment::from_ns(1_000_000));
     assert_eq!(looks, [0, 1_000_000]);
 }

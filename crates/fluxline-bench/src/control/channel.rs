@@ -23,7 +23,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(10);
 /// One end of a control connection.
 pub struct Channel {
     stream: TcpStream,
-    /// What came and is no whole message yet.
+    /// Bytes that do not form a whole message yet.
     inbox: Vec<u8>,
     /// The longest message that is taken \[byte\].
     message_bytes_max: usize,
@@ -144,7 +144,8 @@ impl Channel {
         take_message(&mut self.inbox, self.message_bytes_max)
     }
 
-    /// Whether the peer has closed it; what it said before stays to be polled. Cost: a system call.
+    /// Returns true if the peer has closed it; what it said before stays to be polled. Cost: a
+    /// system call.
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0];
         match self.stream.peek(&mut byte) {
@@ -153,7 +154,7 @@ impl Channel {
         }
     }
 
-    /// Whether the peer closes it within `limit`, and says nothing more before.
+    /// Returns true if the peer closes it within `limit`, and says nothing more before.
     pub fn closes(&mut self, limit: Duration) -> bool {
         let began = Instant::now();
         while began.elapsed() < limit {

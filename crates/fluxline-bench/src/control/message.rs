@@ -12,7 +12,7 @@ use crate::result::SCHEMA;
 /// Of the other side's reason, so much is shown.
 const WHY_CHARS_MAX: usize = 1000;
 
-/// Who speaks; the first thing on a connection, in both directions. Its layout never changes.
+/// The greeting of both sides, first on a connection. Its layout never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Greeting {
     /// Version of the program.
@@ -24,7 +24,7 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// Ours.
+    /// Returns the greeting of this program.
     #[must_use]
     pub fn ours() -> Greeting {
         let program = env!("CARGO_PKG_VERSION").to_owned();
@@ -51,7 +51,7 @@ impl Greeting {
 }
 
 impl Message {
-    /// What a failure of the far side means here.
+    /// Converts a failure of the far side into an error of the near side.
     #[must_use]
     pub fn error(why: &str, leaves: bool) -> Error {
         let why = printable(why, WHY_CHARS_MAX);
@@ -65,9 +65,9 @@ impl Message {
 pub enum Message {
     /// Near: who is there, and the key.
     Hello {
-        /// Who.
+        /// The sender.
         greeting: Greeting,
-        /// What the far side was started with.
+        /// The far side's key.
         key: String,
         /// URL of the link that will be measured, so that the far side says what it goes through
         /// there; empty: not told.
@@ -76,7 +76,7 @@ pub enum Message {
     },
     /// Far: welcome.
     Welcome {
-        /// Who.
+        /// The sender.
         greeting: Greeting,
         /// Machine, kernel and settings of the far side.
         environment: Value,
@@ -104,7 +104,7 @@ pub enum Message {
     },
     /// Near: play the far end of a trial.
     Begin {
-        /// Which trial this is.
+        /// The number of the trial.
         number: u8,
         /// Its name in the registry.
         trial: String,
@@ -122,19 +122,19 @@ pub enum Message {
     Ready,
     /// Either: something that the two ends of a service talk about.
     Tell {
-        /// What.
+        /// The value.
         value: Value,
     },
     /// Far: its end is done.
     Finished {
-        /// What it measured.
+        /// The measurement.
         outcome: Value,
     },
     /// Far: it could not, and why.
     Failed {
         /// A sentence.
         why: String,
-        /// Whether it leaves now; else it waits for the next order.
+        /// True if it leaves now; else it waits for the next order.
         leaves: bool,
     },
 }

@@ -11,14 +11,14 @@ mod message;
 pub use channel::{Channel, MESSAGE_BYTES_MAX, take_message};
 pub use message::{Greeting, Message};
 
-/// Where `fluxline bench --serve` listens when nothing else is asked for. Chosen: free of any
-/// service that we know of, near to RoCEv2's 4791.
+/// The default port of `fluxline bench --serve`. Chosen: free of any service that we know of, near
+/// to RoCEv2's 4791.
 pub const PORT: u16 = 14_791;
 
 /// The version of the messages; two sides of different versions do not work together.
 pub const PROTOCOL: u32 = 1;
 
-/// Whether two keys are equal, in time that depends on their lengths only.
+/// Returns true if two keys are equal, in time that depends on their lengths only.
 #[must_use]
 pub fn is_key(shown: &str, own: &str) -> bool {
     let (shown, own) = (shown.as_bytes(), own.as_bytes());

@@ -160,7 +160,7 @@ impl ThreadTime {
         }
     }
 
-    /// Both.
+    /// Adds the user's and the system's share \[s\].
     #[must_use]
     pub fn sum_s(&self) -> f64 {
         self.user_s + self.system_s

@@ -4,7 +4,7 @@ use crate::result::{Axis, Point, Series, axis};
 
 use super::cpu::CoreLoad;
 
-/// What a sample is of.
+/// The label of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Label {
     label: String,

@@ -1,7 +1,7 @@
 //! Names the limit of a trial by rules over its counters, with the numbers that decide.
 
 use super::cpu::CoreLoad;
-use super::loss::{self, Place};
+use super::loss::{self, LossPlace};
 
 /// From here on a core counts as full \[share\]: ticks know a short trial's load to some 4 %.
 /// (assumed)
@@ -44,7 +44,7 @@ pub struct Evidence {
     /// The sender went as fast as it could, or did not keep the rate that was asked.
     pub sender_at_most: bool,
     /// The losses by place.
-    pub places: Vec<Place>,
+    pub places: Vec<LossPlace>,
     /// Payload and headers as a share of the interface's speed; `None`: it has none (lo, veth).
     pub link: Option<f64>,
 }
@@ -200,7 +200,8 @@ mod tests {
             own: core.user + core.system,
             card_cores: Vec::new(),
         };
-        let place = |&(name, datagrams): &(&str, u64)| Place { name: name.to_owned(), datagrams };
+        let place =
+            |&(name, datagrams): &(&str, u64)| LossPlace { name: name.to_owned(), datagrams };
         Evidence {
             sender: side(sender),
             receiver: side(receiver),
@@ -292,7 +293,7 @@ mod tests {
         let said = name(&crowded);
         assert!(said.starts_with("Other programs: they had 60 % of the sender's core 0"), "{said}");
         busy(&mut crowded.receiver);
-        crowded.places = vec![Place { name: "socket buffer".to_owned(), datagrams: 1 }];
+        crowded.places = vec![LossPlace { name: "socket buffer".to_owned(), datagrams: 1 }];
         let said = name(&crowded);
         assert!(said.starts_with("Other programs: they had 80 % of the receiver's"), "{said}");
         assert!(said.contains("lost at: socket buffer 100 %"), "{said}");
@@ -301,7 +302,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_said_and_not_guessed() {
         assert!(name(&Evidence::default()).starts_with("Not known"));
-        let places = vec![Place { name: "socket buffer".to_owned(), datagrams: 1 }];
+        let places = vec![LossPlace { name: "socket buffer".to_owned(), datagrams: 1 }];
         let lossy = Evidence { places, ..Evidence::default() };
         assert!(name(&lossy).contains("not known"), "{}", name(&lossy));
     }

@@ -22,7 +22,7 @@ pub struct Counted {
 
 /// Datagrams lost at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct LossPlace {
     /// Its name.
     pub name: String,
     /// The number lost there \[datagram\].
@@ -34,27 +34,27 @@ pub const UNKNOWN: &str = "unknown";
 
 /// The losses of a trial: they sum up to sent - arrived. Empty: nothing was lost.
 #[must_use]
-pub fn places(counted: &Counted) -> Vec<Place> {
+pub fn places(counted: &Counted) -> Vec<LossPlace> {
     let mut rest = counted.sent.saturating_sub(counted.arrived);
     let mut places = Vec::new();
     for (name, messages) in &counted.places {
         let datagrams = messages.saturating_mul(counted.train.max(1)).min(rest);
         if datagrams > 0 {
-            places.push(Place { name: name.clone(), datagrams });
+            places.push(LossPlace { name: name.clone(), datagrams });
             rest -= datagrams;
         }
     }
     if rest > 0 {
-        places.push(Place { name: UNKNOWN.to_owned(), datagrams: rest });
+        places.push(LossPlace { name: UNKNOWN.to_owned(), datagrams: rest });
     }
     places
 }
 
 /// `socket buffer 90 %, unknown 10 %`; empty when nothing was lost.
 #[must_use]
-pub fn sentence(places: &[Place]) -> String {
+pub fn sentence(places: &[LossPlace]) -> String {
     let lost: u64 = places.iter().map(|place| place.datagrams).sum();
-    let part = |place: &Place| {
+    let part = |place: &LossPlace| {
         let percent = 100.0 * place.datagrams as f64 / lost as f64;
         format!("{} {percent:.0} %", place.name)
     };
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_packet_that_two_counters_have_is_lost_once() {
         let found = places(&counted(100, 90, 1, &[("backlog", 10), ("interface lo", 10)]));
-        assert_eq!(found, [Place { name: "backlog".to_owned(), datagrams: 10 }]);
+        assert_eq!(found, [LossPlace { name: "backlog".to_owned(), datagrams: 10 }]);
     }
 
     #[test]

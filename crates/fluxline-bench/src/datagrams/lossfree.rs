@@ -287,7 +287,7 @@ mod tests {
 
     use super::*;
     use crate::datagrams::ends::InProcess;
-    use crate::datagrams::loss::Place;
+    use crate::datagrams::loss::LossPlace;
     use crate::datagrams::message::{Host, Received};
     use crate::datagrams::setting::{SINGLE, TRAINS};
     use crate::datagrams::transmit::Sent;
@@ -338,7 +338,7 @@ mod tests {
             let mut received = Received { seconds: 100.0, ..Received::default() };
             received.tally.unique = datagrams.min((limit * 100.0) as u64);
             let lost = datagrams - received.tally.unique;
-            let place = Place { name: "socket buffer".to_owned(), datagrams: lost };
+            let place = LossPlace { name: "socket buffer".to_owned(), datagrams: lost };
             Ok(Trial {
                 plan,
                 sent: vec![Sent { datagrams, seconds: 100.0, ..Sent::default() }],

@@ -60,7 +60,7 @@ pub const EXPERIMENTS: &[ExperimentKind] = &[
     },
 ];
 
-/// What the far side does for them.
+/// The services of the far side.
 pub const SERVICES: &[&Service] = &[&far::SERVICE];
 
 fn run_sweep(

@@ -46,7 +46,7 @@ impl Placed {
         if shared { words + "; two share a core, as there are too few." } else { words + "." }
     }
 
-    /// All.
+    /// Returns all placements.
     #[must_use]
     pub fn into_all(self) -> Vec<Placement> {
         self.0

@@ -9,7 +9,7 @@ use super::cpu::{CoreLoad, ThreadTime};
 use super::far::{DATAGRAM_BYTES_MAX, Responder};
 use super::host::{self, Reading};
 use super::limit::{self, Evidence, Side};
-use super::loss::{self, Counted, Place};
+use super::loss::{self, Counted, LossPlace};
 use super::message::{Answer, Path, ReceivePlan, Received, Request};
 use super::search::Verdict;
 use super::senders::{Senders, SentBy};
@@ -25,7 +25,7 @@ const INTERRUPTED: f64 = 0.1;
 /// 20 + 8. Source: IEEE 802.3, RFC 791, RFC 768.
 const OVERHEAD_BYTES: usize = 38 + 28;
 
-/// What is tried.
+/// The plan of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialPlan {
     /// The way.
@@ -34,7 +34,7 @@ pub struct TrialPlan {
     pub datagram_bytes: usize,
     /// Datagrams a second of all senders; `None`: as fast as it goes.
     pub rate: Option<f64>,
-    /// How long it sends.
+    /// The time that it sends.
     pub duration: Duration,
     /// The core of each sender.
     pub sender_cores: Vec<Option<usize>>,
@@ -44,24 +44,24 @@ pub struct TrialPlan {
     pub buffer_bytes: u32,
 }
 
-/// What came of it.
+/// The result of a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// What was tried.
+    /// The plan.
     pub plan: TrialPlan,
-    /// What the senders did, one each.
+    /// The result of each sender.
     pub sent: Vec<Sent>,
-    /// What the receiver counted.
+    /// The receiver's counts.
     pub received: Received,
     /// Losses by place: all that was sent and did not arrive.
-    pub places: Vec<Place>,
+    pub places: Vec<LossPlace>,
     /// The sending host's cores.
     pub near_cores: Vec<CoreLoad>,
     /// Those of them that took interrupts of the card that the datagrams left through.
     pub near_card_cores: Vec<usize>,
-    /// What limits it, in words.
+    /// The limit, in words.
     pub limit: String,
-    /// What is not as it was asked.
+    /// The differences from the plan.
     pub warnings: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ impl Trial {
         self.lost() as f64 / self.sent_datagrams().max(1) as f64
     }
 
-    /// Whether it was free of loss, and counts.
+    /// Judges the loss of the trial, and decides if the trial counts.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let kept = self.plan.rate.is_none_or(|rate| self.sent_rate() >= KEPT * rate);
@@ -267,7 +267,7 @@ pub fn run(
     Ok(trial)
 }
 
-/// Who takes first from what is lost: the socket, whose counter is its own.
+/// Assigns lost datagrams to counters, the socket's own counter first.
 fn counted(
     plan: &TrialPlan,
     sent: u64,

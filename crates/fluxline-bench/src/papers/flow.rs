@@ -188,7 +188,7 @@ impl Source {
         }
     }
 
-    fn check_room(&self, site: &Site) -> Result<(), Error> {
+    fn check_space(&self, site: &Site) -> Result<(), Error> {
         let max = site.half_bytes.min(site.capabilities.operation_bytes_max);
         if self.flow.bytes <= max {
             return Ok(());
@@ -202,7 +202,7 @@ impl Source {
 impl Role for Source {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         if self.began.is_none() {
-            self.check_room(site)?;
+            self.check_space(site)?;
         }
         let mut worked = false;
         for _ in 0..STEP_MAX {

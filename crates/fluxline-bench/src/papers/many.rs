@@ -48,9 +48,9 @@ struct Kind<'a> {
     crowd: &'a dyn Fn(u64) -> Crowd,
 }
 
-/// Whether the link takes more of them.
+/// The link's capacity for more of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum Capacity {
     Left,
     Full,
 }
@@ -96,7 +96,7 @@ impl Measured {
             for (index, size) in sizes.iter().enumerate() {
                 let (done, all) = (round * sizes.len() + index, plan.rounds as usize * sizes.len());
                 environment.progress(done, all, &format!("{size} {}s", kind.name));
-                if self.size(environment, plan, kind, *size)? == Room::Full {
+                if self.size(environment, plan, kind, *size)? == Capacity::Full {
                     break;
                 }
             }
@@ -110,7 +110,7 @@ impl Measured {
         plan: &Plan,
         kind: &Kind<'_>,
         size: u64,
-    ) -> Result<Room, Error> {
+    ) -> Result<Capacity, Error> {
         let puts = PUTS[usize::from(!plan.quick)];
         let crowd = Crowd { puts: puts.max(size * 4), ..(kind.crowd)(size) };
         let (crowded, far) = show::trial::<Crowded>(environment, &crowd::TRIAL, &crowd)?;
@@ -124,7 +124,7 @@ impl Measured {
         let us = crowded.setup_seconds * 1e6 / size as f64;
         self.setup_us.entry(size).or_default().push(us);
         self.rates.entry(size).or_default().push(crowd.puts as f64 / crowded.seconds / 1e6);
-        Ok(if is_full { Room::Full } else { Room::Left })
+        Ok(if is_full { Capacity::Full } else { Capacity::Left })
     }
 
     fn fill(&self, what: &str, limit: &str, into: &mut Experiment) {

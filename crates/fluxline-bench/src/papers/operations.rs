@@ -287,7 +287,7 @@ fn fill_degrees(by_degree: &BTreeMap<u64, Degree>, calls: &[Samples; 2], into: &
     }
 }
 
-/// What the rate of operations is taken of: label, kind, bytes, combined.
+/// The rates of operations: label, kind, bytes, combined.
 const RATES: &[(&str, Kind, u64, u64)] = &[
     ("puts of 8 B, each notified", Kind::Put, 8, 1),
     ("puts of 64 B, each notified", Kind::Put, 64, 1),

@@ -138,7 +138,7 @@ struct Damaging {
     inner: MemoryFabric,
     draw: Draw,
     chance: f64,
-    /// How often it did.
+    /// The number of times that it did.
     count: Rc<RefCell<u64>>,
 }
 

@@ -18,7 +18,7 @@ const SECONDS: &str = "1";
 /// Buffer asked for \[byte\], where the host allows so much: as ours asks for.
 const BUFFER_BYTES: u64 = 64 << 20;
 
-/// iperf3.
+/// The peer iperf3.
 pub struct Iperf3 {
     presence: Presence,
 }

@@ -13,7 +13,7 @@ const PROGRAM: Program = Program {
 /// The longest message of its UDP provider \[byte\]: 1500 of Ethernet less 20 and 8 of headers.
 const UDP_BYTES_MAX: u64 = 1472;
 
-/// fi_pingpong.
+/// The peer fi_pingpong.
 pub struct Libfabric {
     presence: Presence,
 }

@@ -11,7 +11,7 @@ const PROGRAM: Program = Program {
     install: "apt-get install netpipe-tcp",
 };
 
-/// NPtcp.
+/// The peer NPtcp.
 pub struct Netpipe {
     presence: Presence,
 }

@@ -16,7 +16,7 @@ const BYTES: std::ops::RangeInclusive<u64> = 14..=65_507;
 /// The time that it sends \[s\]: it takes whole seconds.
 const SECONDS: &str = "1";
 
-/// sockperf.
+/// The peer sockperf.
 pub struct Sockperf {
     presence: Presence,
 }

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Payload of its datagrams with its headers \[byte\]: as ours on an MTU of 9000.
 const PACKET_BYTES: &str = "8972";
 
-/// spead2_bench.
+/// The peer spead2_bench.
 pub struct Spead2 {
     presence: Presence,
 }

@@ -336,7 +336,7 @@ impl Exchange {
 impl Role for Exchange {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         if self.trial == 0 && self.received == 0 {
-            self.check_room(site)?;
+            self.check_space(site)?;
         }
         let mut worked = false;
         self.post_buffer(site, fabric)?;
@@ -384,7 +384,7 @@ impl Role for Exchange {
 }
 
 impl Exchange {
-    fn check_room(&self, site: &Site) -> Result<(), Error> {
+    fn check_space(&self, site: &Site) -> Result<(), Error> {
         let bytes = self.task.bytes;
         let message_max = site.capabilities.operation_bytes_max;
         if bytes > site.half_bytes || self.task.way == Way::Message && bytes > message_max {

@@ -27,16 +27,16 @@ const BUSY_NAP: Duration = Duration::from_millis(250);
 const ACCEPTS_MAX: usize = 256;
 /// A benchmark that orders nothing for so long is gone, and its connection has not noticed.
 const ORDER_LIMIT: Duration = Duration::from_secs(600);
-/// How much later than the link the control connection of a benchmark that leaves closes.
+/// The longest time from the link's end to the control connection's end.
 const LEAVE_LIMIT: Duration = Duration::from_secs(1);
 
-/// Why nothing is served.
+/// A reason why the far side cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address is not this host's, or taken.
     #[error("cannot listen on {address} ({source}); choose another address or port of this host")]
     Bind {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// The host's answer.
         source: std::io::Error,
@@ -65,7 +65,7 @@ impl Server {
         bind().map_err(|source| ServeError::Bind { address, source })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -146,7 +146,7 @@ fn nap<T>(thread: &ScopedJoinHandle<'_, T>) {
     }
 }
 
-/// Whether the next connection may be taken up although this one could not.
+/// Returns true if the next connection may be taken up although this one could not.
 fn is_passing(error: &std::io::Error) -> bool {
     let passing =
         [ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset, ErrorKind::Interrupted];
@@ -154,7 +154,7 @@ fn is_passing(error: &std::io::Error) -> bool {
     passing.contains(&error.kind()) || matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-/// What the link goes through here; where that is not known, it may be anything.
+/// Finds the hardware under the link on this host; an unknown path counts as any.
 fn through(link: &str, channel: &Channel) -> Through {
     let near = channel.stream().peer_addr().ok();
     let known = Link::parse(link).ok().zip(near);

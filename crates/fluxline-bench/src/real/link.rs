@@ -37,7 +37,7 @@ pub enum Link {
     Simulated,
 }
 
-/// Why a URL names no link that can be measured.
+/// A reason why a URL names no link that can be measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     /// No such scheme.
@@ -55,7 +55,7 @@ pub enum LinkError {
          host or network namespace, or udp://{address}"
     )]
     Loopback {
-        /// What was given.
+        /// The given address.
         address: IpAddr,
     },
     /// The address is none.
@@ -104,7 +104,7 @@ impl Link {
         }
     }
 
-    /// Whether nodes can be opened on it.
+    /// Returns true if nodes can be opened on it.
     #[must_use]
     pub fn has_fabric(&self) -> bool {
         !matches!(self, Link::Tcp { .. })
@@ -127,13 +127,14 @@ impl Link {
         }
     }
 
-    /// Where the other side serves, when nobody says otherwise; `None`: it is started here.
+    /// Returns the default address of the far side; `None`: it is started here.
     #[must_use]
     pub fn control(&self) -> Option<SocketAddr> {
         self.host().map(|host| SocketAddr::new(host, control::PORT))
     }
 
-    /// What it goes through on the near side's host; `None`: it is simulated. Nothing is sent.
+    /// Finds the hardware under the link on the near side's host; `None`: it is simulated. Nothing
+    /// is sent.
     #[must_use]
     pub fn through(&self) -> Option<Through> {
         match self.address() {
@@ -143,7 +144,7 @@ impl Link {
         }
     }
 
-    /// What it goes through on the far side's host, to which `near` is connected.
+    /// Finds the hardware under the link on the far side's host, to which `near` is connected.
     #[must_use]
     pub fn through_at_far(&self, near: IpAddr) -> Option<Through> {
         let Some(address) = self.address() else { return self.through() };

@@ -13,7 +13,7 @@ use crate::{Error, child};
 /// The far side as another process on this host, started for one benchmark; killed when dropped.
 pub struct Local {
     child: Child,
-    /// Where it serves.
+    /// The address on which it serves.
     pub control: SocketAddr,
     /// The key that it wants to be shown.
     pub key: String,
@@ -73,8 +73,8 @@ impl Local {
         Err(silent())
     }
 
-    /// How it failed, if it has. One that ended well has seen its benchmark leave: that is no
-    /// reason of anything.
+    /// Returns the failure of the process, if any. One that ended well has seen its benchmark
+    /// leave: that is no reason of anything.
     pub fn died(&mut self) -> Option<Error> {
         child::failed(&mut self.child).map(|how| Error::PeerGone { how })
     }

@@ -14,7 +14,7 @@ pub use near::{Near, NearConfig, Progress};
 
 use std::time::Duration;
 
-/// How long the other side may take for an answer that needs no measuring.
+/// The time that the other side may take for an answer that needs no measuring.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// How long an end may find nothing to do in the middle of a trial.
+/// The time that an end may find nothing to do in the middle of a trial.
 const STALL_LIMIT: Duration = Duration::from_secs(10);

@@ -18,21 +18,21 @@ use crate::role::{JoinConfig, Side, TrialKind};
 /// Half an arena \[byte\]: NetPIPE's largest message with its pools of 10 MB for a cold cache.
 /// Source: NetPIPE 3.7.1, MEMSIZE 10 000 000 and 16 KiB alignment.
 const HALF_BYTES: u64 = 12 << 20;
-/// How long a connection may take to come about.
+/// The time that a connection may take to come about.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// How long a service may go on after its near end is done.
+/// The time that a service may go on after its near end is done.
 const SERVICE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Told of progress: how much of how much is done, and what comes next.
 pub type Progress = Box<dyn FnMut(usize, usize, &str)>;
 
-/// How the far side is reached, and how the near one runs.
+/// The address of the far side, and the settings of the near side.
 pub struct NearConfig {
     /// The link.
     pub link: Link,
     /// Its URL, as it was given.
     pub url: String,
-    /// Where the far side serves.
+    /// The address of the far side.
     pub control: SocketAddr,
     /// The key that it wants to be shown.
     pub key: String,
@@ -40,9 +40,9 @@ pub struct NearConfig {
     pub cores: [Option<usize>; 2],
     /// Told of progress: how much of how much, and what comes next.
     pub progress: Progress,
-    /// When it is over.
+    /// Set when the user interrupts.
     pub stop: Stop,
-    /// How a process is started that sends datagrams; `None`: threads send.
+    /// The command of a process that sends datagrams; `None`: threads send.
     pub sender: Option<Program>,
 }
 

@@ -13,7 +13,7 @@ use fluxline_core::{Moment, Span};
 use crate::Error;
 use crate::control::{Channel, Greeting, Message, is_key};
 
-/// Who has connected and says nothing for so long is somebody else.
+/// The time in which a newcomer must show the key.
 const HELLO_LIMIT: Span = Span::from_ms(5000);
 /// Connections that are listened to; with more, the oldest of the address with most of them goes.
 const NEWCOMERS_MAX: usize = 64;
@@ -22,7 +22,7 @@ const PER_ADDRESS_MAX: usize = 8;
 /// The longest message of somebody who has not shown the key \[byte\].
 const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// Who has connected and not shown the key.
+/// The connections that have not shown the key.
 #[derive(Default)]
 pub(super) struct Newcomers {
     all: Vec<Newcomer>,
@@ -31,7 +31,7 @@ pub(super) struct Newcomers {
 }
 
 fluxline_core::counters! {
-    /// What became of connections that did not show the key.
+    /// The counts of connections that did not show the key.
     pub struct NewcomerCounters {
         keys_wrong [Sum "key"] "Wrong keys that were shown" => "";
         silent [Sum "connection"]
@@ -47,7 +47,7 @@ struct Newcomer {
     since: Moment,
 }
 
-/// Who has shown the key.
+/// A connection that has shown the key.
 pub(super) struct Known {
     pub channel: Channel,
     pub from: SocketAddr,
@@ -55,7 +55,7 @@ pub(super) struct Known {
     pub link: String,
 }
 
-/// What a newcomer has said.
+/// The message of a newcomer.
 enum Heard {
     Nothing,
     Key(Known),
@@ -65,7 +65,7 @@ enum Heard {
 }
 
 impl Newcomers {
-    /// What became of strangers so far.
+    /// Returns the counts of strangers.
     pub fn counters(&self) -> &NewcomerCounters {
         &self.counters
     }
@@ -113,7 +113,7 @@ impl Newcomers {
         None
     }
 
-    /// What the one at `place` has said; if it was anything, it is taken out.
+    /// Reads the message of the newcomer at `place`, and removes a newcomer that sent one.
     fn hear(&mut self, place: usize, key: &str, now: Moment) -> Heard {
         let newcomer = &mut self.all[place];
         let address = newcomer.from.ip();

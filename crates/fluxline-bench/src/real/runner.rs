@@ -25,11 +25,11 @@ pub struct Runner {
     site: Site,
 }
 
-/// What a runner looks at while nothing arrives.
+/// The checks of a runner while nothing arrives.
 pub struct Watch<'a> {
     channel: &'a mut Channel,
     stop: &'a Stop,
-    /// What the other side said in the meantime.
+    /// The message of the other side that arrived in the meantime.
     heard: Option<Message>,
     idle_since: Option<Moment>,
     steps: u32,
@@ -41,7 +41,7 @@ impl<'a> Watch<'a> {
         Watch { channel, stop, heard: None, idle_since: None, steps: 0 }
     }
 
-    /// What the other side has said.
+    /// Returns the message of the other side, if one arrived.
     pub fn heard(self) -> Option<Message> {
         self.heard
     }

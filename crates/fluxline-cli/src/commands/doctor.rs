@@ -1,4 +1,4 @@
-//! `fluxline doctor`: what in this host will lose packets, and what mends it.
+//! `fluxline doctor`: finds host settings that lose packets, and fixes them.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::{say, say_text};
 use fluxline_daq::experiment::Experiment;
 
-/// Prints the checks, worst first; or changes what they advise, or takes that back.
+/// Prints the checks, worst first; or applies their remedies, or undoes that.
 pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
     if arguments.table {
         say_text!("{}", fluxline_doctor::table());
@@ -23,7 +23,7 @@ pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
     }
     if !arguments.root.is_dir() {
         return Err(Failure::input(format_args!(
-            "--root {} is no folder.",
+            "--root {} is not a directory.",
             arguments.root.display()
         )));
     }
@@ -60,12 +60,14 @@ pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
 fn capture(folder: &Path, json: bool) -> Result<(), Failure> {
     let shown = folder.display();
     let files = fluxline_doctor::capture(folder).map_err(|error| {
-        Failure::input(format_args!("--capture {shown}: {error}; name a folder that is not there."))
+        Failure::input(format_args!(
+            "--capture {shown}: {error}; name a directory that does not exist."
+        ))
     })?;
     if json {
         super::print_json(&json!({ "folder": shown.to_string(), "files": files }));
     } else {
-        say!("{files} files of this host are in {shown}; look through them before you send them");
+        say!("{files} files of this host are in {shown}; check them before you send them");
         say!("judge them anywhere with: fluxline doctor --root {shown}");
     }
     Ok(())
@@ -92,7 +94,7 @@ fn check_names(names: &[String]) -> Result<(), Failure> {
         if !all.iter().any(|rule| *name == rule.name || name.starts_with(rule.title)) {
             let known: Vec<&str> = all.iter().map(|rule| rule.name).collect();
             return Err(Failure::input(format_args!(
-                "--only {name}: there is no such check; write one of {}.",
+                "--only {name}: unknown check; known checks are {}.",
                 known.join(", ")
             )));
         }

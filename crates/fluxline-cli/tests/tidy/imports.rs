@@ -143,7 +143,7 @@ fn graph(sources: &[Source]) -> Graph {
         let paths = paths[1].iter().filter_map(|path| source.absolute(path, &modules));
         let targets = paths.map(|path| defined_in(path, &exports, sources)).filter(|target| {
             let is_own_folder = *target == parent && folders.contains(&parent);
-            !target.is_empty() && target != own && !(is_own_folder && !source.is_folder)
+            (source.is_folder || !is_own_folder) && target != own && !target.is_empty()
         });
         graph.entry(own.clone()).or_default().extend(targets);
     }

@@ -10,7 +10,7 @@ use super::ruleset::{Applies, Chain, Decision, Ruleset};
 use crate::check::Verdict;
 use crate::load::Load;
 
-/// What the rules do to an experiment.
+/// The effects of the rules on an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Met {
     /// The worst of it.
@@ -23,7 +23,7 @@ pub(super) struct Met {
     pub(super) untracked: bool,
 }
 
-/// What becomes of datagrams to a port.
+/// The fate of datagrams to a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate<'a> {
     Passes,
@@ -134,7 +134,7 @@ fn is_untracked(chains: &[&Chain], port: u16) -> bool {
     })
 }
 
-/// Whether a chain of that family may meet the experiment's datagrams.
+/// Returns true if a chain of that family may meet the experiment's datagrams.
 fn concerns(family: &str, load: &Load) -> bool {
     let mut addresses = load.socket_streams().flat_map(|stream| &stream.listen).map(SocketAddr::ip);
     match family {

@@ -45,7 +45,7 @@ static RULESET: Rule = Rule {
 
 pub(super) const RULES: &[&Rule] = &[&RULESET, &TRACKING];
 
-/// Where a captured host has its rules: the output of `nft -j list ruleset`.
+/// The file of rules of a captured host: the output of `nft -j list ruleset`.
 pub(super) const RULES_FILE: &str = "/fluxline/nft.json";
 
 /// The rules of this host for that file; none where they are not shown.
@@ -60,14 +60,14 @@ pub struct Firewall {
     pub tracked: Option<(u64, u64)>,
     /// Rules of nf_tables; none: not known.
     pub rules: Option<Ruleset>,
-    /// Why the rules are not known, where they should be.
+    /// The reason why the rules could not be read.
     pub unread: Option<String>,
     /// Tables of the older iptables that are loaded.
     pub old_tables: Vec<String>,
 }
 
 impl Firewall {
-    /// How many rules of nf_tables there are; none: not known.
+    /// Returns the number of rules of nf_tables; none: not known.
     #[must_use]
     pub fn rule_count(&self) -> Option<u64> {
         self.rules.as_ref().map(Ruleset::count)

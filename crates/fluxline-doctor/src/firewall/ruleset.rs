@@ -88,13 +88,13 @@ impl Ruleset {
         Some(Ruleset { chains, count, uses_tracking: rules.iter().any(|rule| has_ct(rule)) })
     }
 
-    /// How many rules there are, on any path.
+    /// Returns the number of rules, on any path.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether a rule asks for the state of connections.
+    /// Returns true if a rule asks for the state of connections.
     #[must_use]
     pub fn uses_tracking(&self) -> bool {
         self.uses_tracking

@@ -163,7 +163,7 @@ mod colours {
 
     type Rgb = [f64; 3];
 
-    /// How eyes without one kind of cone see linear sRGB. Source: Machado, Oliveira, Fernandes,
+    /// Linear sRGB as seen by eyes without one kind of cone. Source: Machado, Oliveira, Fernandes,
     /// "A Physiologically-based Model for Simulation of Color Vision Deficiency" (2009), severity
     /// 1: protanopia and deuteranopia, after eyes with all three.
     const EYES: [[Rgb; 3]; 3] = [

@@ -26,7 +26,7 @@ const SHIFT_MAX: u32 = 50;
 /// twenty pushes and a push of each entry.
 const LOOK_EVERY: u64 = 4096;
 
-/// What happened since the last look.
+/// The counts since the last check.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     pushes: u64,
@@ -40,7 +40,7 @@ struct Tally {
     entries_opened: u64,
 }
 
-/// Which way the length of a day went last.
+/// The last change of the length of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Shorter,
@@ -56,7 +56,7 @@ pub struct Calendar<E> {
     late: BinaryHeap<Slot<E>>,
     /// Number of the open day.
     day: u64,
-    /// When the entry that was taken last was due.
+    /// The time at which the entry that was taken last was due.
     taken_at: Instant,
     /// The days after it; day d is at d modulo their number.
     days: Vec<Vec<Slot<E>>>,
@@ -99,15 +99,15 @@ impl<E> Calendar<E> {
     ///
     /// Inline, so that a new entry goes from registers to its day. Passed on in memory it would be
     /// read as a whole where it was just written in parts, which waits until all writes before have
-    /// reached the cache (docs/simulation/sci.md, "Cost").
+    /// reached the cache (docs/simulation/sci-notebook.md, "Cost").
     #[inline(always)]
     pub fn push(&mut self, at: Instant, number: u64, entry: E) {
         self.tally.pushes += 1;
         let day = at.as_ps() >> self.shift;
         let place = self.place_of(day);
         let is_ahead = day.wrapping_sub(self.day).wrapping_sub(1) < self.days.len() as u64 - 1;
-        let has_room = self.days[place].len() < self.days[place].capacity();
-        if is_ahead && has_room {
+        let has_space = self.days[place].len() < self.days[place].capacity();
+        if is_ahead && has_space {
             self.filled[place / 64] |= 1 << (place % 64);
             self.in_days += 1;
             self.days[place].push(Slot { at, number, entry });
@@ -146,12 +146,12 @@ impl<E> Calendar<E> {
         }
     }
 
-    /// What is left of the open day, earliest first, without what was pushed since it was opened.
+    /// Returns the rest of the open day, earliest first, without later pushes.
     pub fn opened(&self) -> impl ExactSizeIterator<Item = &Slot<E>> {
         self.open.iter().rev()
     }
 
-    /// When the earliest is due. Looks through one day where none is open.
+    /// Returns the time at which the earliest is due. Looks through one day where none is open.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         let ready = [self.open.last(), self.late.peek()];
@@ -170,13 +170,13 @@ impl<E> Calendar<E> {
         self.open.len() + self.late.len() + self.in_days + self.far.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where in the ring a day is.
+    /// Returns the index of a day in the ring.
     fn place_of(&self, day: u64) -> usize {
         day as usize & (self.days.len() - 1)
     }

@@ -28,7 +28,7 @@ impl<E> Heap<E> {
         self.slots.pop()
     }
 
-    /// When the earliest is due.
+    /// Returns the time at which the earliest is due.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         self.slots.peek().map(|slot| slot.at)
@@ -40,7 +40,7 @@ impl<E> Heap<E> {
         self.slots.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()

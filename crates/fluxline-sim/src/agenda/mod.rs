@@ -35,13 +35,13 @@ impl<E> Agenda<E> {
         self.queue.len()
     }
 
-    /// Whether nothing is going to happen.
+    /// Returns true if nothing is going to happen.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// When the next entry is due.
+    /// Returns the time at which the next entry is due.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         self.queue.next_at()

@@ -7,11 +7,11 @@ use crate::Instant;
 /// An entry, when it is due, and its number of scheduling, which no other entry has.
 #[derive(Debug)]
 pub struct Slot<E> {
-    /// When it is due.
+    /// The time at which it is due.
     pub at: Instant,
-    /// How many were scheduled before it.
+    /// The number of entries scheduled before it.
     pub number: u64,
-    /// What is to be done.
+    /// The work to do.
     pub entry: E,
 }
 

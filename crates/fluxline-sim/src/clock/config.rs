@@ -4,7 +4,7 @@ use super::follower::Discipline;
 use crate::Duration;
 use crate::sci::{self, Topology};
 
-/// Which delays of a strobe are taken into account, besides the measured delay of an idle way.
+/// The delays of a strobe that are corrected, besides the measured delay of an idle path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Correction {
     /// None: a strobe counts as sent when it should have been.
@@ -25,20 +25,20 @@ pub struct Config {
     pub period: Duration,
     /// Each node's drift is drawn evenly from within so much of the master's \[parts in 10^9\].
     pub drift_ppb_max: u32,
-    /// What each node's clock shows at the start is drawn evenly up to this.
+    /// The largest initial time of a node's clock; initial times are drawn evenly up to it.
     pub start_max: Duration,
     /// The clocks of nodes show whole multiples of this.
     pub tick: Duration,
-    /// Which delays are taken into account.
+    /// The delays that are corrected.
     pub correction: Correction,
-    /// What nodes make of strobes.
+    /// The reaction of nodes to strobes.
     pub discipline: Discipline,
     /// A node for which no strobe comes for so many periods says so; at least 2, because a fast
     /// clock counts a period before the next strobe is there.
     pub patience_periods: u32,
-    /// How often in a period the error of each node is taken.
+    /// The number of error samples of each node in a period.
     pub samples: u32,
-    /// Where drifts and starts come from.
+    /// The seed of drifts and initial times.
     pub seed: u64,
 }
 
@@ -63,7 +63,7 @@ impl Default for Config {
     }
 }
 
-/// What is wrong with a global clock: one sentence.
+/// An error of a global clock's configuration, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("global clock: {0}")]
 pub struct ConfigError(pub String);
@@ -72,7 +72,7 @@ pub struct ConfigError(pub String);
 const DRIFT_PPB_MAX: u32 = 1_000_000;
 
 impl Config {
-    /// Whether it can be on this network; says the first thing that is wrong.
+    /// Checks whether it can be on this network; says the first thing that is wrong.
     ///
     /// # Errors
     /// [`ConfigError`].

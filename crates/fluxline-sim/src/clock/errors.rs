@@ -16,7 +16,7 @@ impl Errors {
         self.largest_ps = self.largest_ps.max(ahead_ps.unsigned_abs());
     }
 
-    /// How many.
+    /// Returns the number of samples.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.moments.count()

@@ -2,7 +2,7 @@
 
 use super::local::{GlobalTime, LocalTime};
 
-/// What a node makes of strobes.
+/// The reaction of a node to strobes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discipline {
     /// It counts on from the last strobe at its own clock's rate. Its error grows until the next.
@@ -44,7 +44,7 @@ impl Follower {
         }
     }
 
-    /// Whether it follows as well as it can.
+    /// Returns true if it follows as well as it can.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         match self.discipline {

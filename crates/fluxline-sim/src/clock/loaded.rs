@@ -16,7 +16,7 @@ const WAITING_MAX: usize = 1024;
 /// Payload of a message \[byte\].
 const MESSAGE_BYTES: u32 = 64;
 
-/// What happens on such a ringlet.
+/// An entry of the agenda of a ringlet with clock and traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// In the network.
@@ -57,7 +57,7 @@ impl crate::Entry for Entry {
     }
 }
 
-/// Why there is nothing to measure: one sentence.
+/// A reason why there is nothing to measure, in one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LoadedError {
     /// The clock's.
@@ -188,20 +188,20 @@ impl Model for Loaded {
     }
 }
 
-/// What was measured of a global clock.
+/// The measurement of a global clock.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The error of each node; the master has none.
     pub nodes: Vec<Errors>,
-    /// What the clock counted, since the start.
+    /// The clock's counters, since the start.
     pub counters: Counters,
-    /// What it told.
+    /// The clock's reports.
     pub reports: Vec<Report>,
     /// Part of the time in which links carried something, in the mean of all, since the start.
     pub busy: f64,
     /// Equal when two runs did the same.
     pub fingerprint: Fingerprint,
-    /// What does not balance in the network: nothing should.
+    /// An imbalance of the network's counters; there should be none.
     pub unbalanced: Option<Unbalanced>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Duration, Instant};
 
-/// What a node's own clock shows. Another node's shows something else.
+/// The time shown by a node's own clock. Another node's shows something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LocalTime {
     /// \[ps\]
@@ -17,7 +17,7 @@ pub struct GlobalTime {
 }
 
 impl GlobalTime {
-    /// How much it is ahead of `now` \[ps\].
+    /// Returns the lead over `now` \[ps\].
     #[must_use]
     pub fn ahead_of(self, now: Instant) -> i128 {
         self.ps - i128::from(now.as_ps())
@@ -30,16 +30,16 @@ const BILLION: i128 = 1_000_000_000;
 /// A clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalClock {
-    /// What it showed at the start \[ps\].
+    /// The time shown at the start \[ps\].
     pub start_ps: u64,
-    /// How much too fast it runs \[parts in 10^9\]; above -10^9.
+    /// The drift \[parts in 10^9\], positive when too fast; above -10^9.
     pub drift_ppb: i64,
     /// It shows whole multiples of this \[ps\]; at least 1.
     pub tick_ps: u64,
 }
 
 impl LocalClock {
-    /// What it shows at `now`.
+    /// Returns the time shown at `now`.
     #[must_use]
     pub fn read(&self, now: Instant) -> LocalTime {
         let now_ps = i128::from(now.as_ps());
@@ -49,7 +49,7 @@ impl LocalClock {
         LocalTime { ps: exact_ps.div_euclid(tick_ps) * tick_ps }
     }
 
-    /// How long it takes to count so much.
+    /// Returns the time that it takes to count so much.
     #[must_use]
     pub fn takes(&self, counted: Duration) -> Duration {
         let rate = (BILLION + i128::from(self.drift_ppb)).max(1);

@@ -41,14 +41,14 @@ pub use follower::{Discipline, Fix, Follower};
 pub use loaded::{Entry as LoadedEntry, Loaded, LoadedError, Measured, measure};
 pub use local::{GlobalTime, LocalClock, LocalTime};
 
-/// What a global clock does at a moment.
+/// An entry of a global clock on the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// The master sends a strobe.
     Strobe,
     /// A node looks whether strobes still come.
     Watch {
-        /// Which.
+        /// The node.
         node: u32,
     },
     /// The error of every node is taken.
@@ -69,26 +69,26 @@ impl crate::Entry for Entry {
     }
 }
 
-/// What a global clock tells.
+/// A report of a global clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// No strobe came to a node for as long as it waits; at the master: none came back.
     Missing {
-        /// Where.
+        /// The node.
         node: u32,
         /// The last that came, if one did.
         last: Option<u64>,
     },
     /// Strobes come again.
     Back {
-        /// Where.
+        /// The node.
         node: u32,
-        /// How many did not come in between.
+        /// The number of strobes missing in between.
         skipped: u64,
     },
 }
 
-/// What a global clock counted.
+/// The counters of a global clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Strobes that the master handed to its ring port.
@@ -180,7 +180,7 @@ impl GlobalClock {
         }
     }
 
-    /// When strobe number `number` is handed to the master's ring port.
+    /// Returns the time at which strobe number `number` is handed to the master's ring port.
     fn planned(&self, number: u64) -> Instant {
         Instant::START + self.config.period.times(number)
     }
@@ -223,7 +223,7 @@ impl GlobalClock {
         agenda.schedule(self.planned(self.next), Entry::Strobe);
     }
 
-    /// Whether a send that ended, well or not, was a strobe.
+    /// Returns true if a send that ended, well or not, was a strobe.
     pub fn ended(&mut self, send: SendId) -> bool {
         self.open.remove(&send)
     }
@@ -254,8 +254,7 @@ impl GlobalClock {
         node.follower.set(Fix { local: node.clock.read(came), global });
     }
 
-    /// When a strobe's first symbol leaves if nothing holds it: the first symbol that begins after
-    /// the strobe was handed over.
+    /// Returns the start of an undelayed strobe: the first symbol after it was handed over.
     fn believed_start(&self, number: u64) -> u64 {
         let handed = self.planned(number);
         self.symbols.tick_from(Instant::from_ps(handed.as_ps() + 1))
@@ -321,8 +320,8 @@ impl GlobalClock {
         }
     }
 
-    /// What a node thinks the global time is; `None` before it was told, and for the master, which
-    /// need not be told.
+    /// Returns a node's estimate of the global time; `None` before its first strobe, and for the
+    /// master.
     #[must_use]
     pub fn time(&self, node: u32, now: Instant) -> Option<GlobalTime> {
         let node = self.nodes.get(node as usize)?;
@@ -338,8 +337,8 @@ impl GlobalClock {
         self.nodes[node as usize].clock
     }
 
-    /// How far a node was off since [`restart`](GlobalClock::restart): at regular moments, and just
-    /// before each strobe.
+    /// Returns a node's errors since [`restart`](GlobalClock::restart): at regular moments, and
+    /// just before each strobe.
     ///
     /// # Panics
     /// When there is no such node.
@@ -360,13 +359,13 @@ impl GlobalClock {
         self.round
     }
 
-    /// What was counted.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What happened, oldest first.
+    /// Returns the next report, oldest first.
     pub fn next_report(&mut self) -> Option<Report> {
         self.reports.pop_front()
     }

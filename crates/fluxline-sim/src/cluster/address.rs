@@ -2,15 +2,15 @@
 
 use crate::sci::NodeId;
 
-/// Where the first region lies: above the 4 GiB that a 32-bit bus addresses. A choice.
+/// The address of the first region: above the 4 GiB that a 32-bit bus addresses. A choice.
 pub const REGIONS_AT: u64 = 1 << 32;
 /// Regions begin at pages. Source: the smallest page of the cards' address translation.
 pub const PAGE_BYTES: u64 = 4096;
-/// Where the mailboxes lie, one page for each source. A choice.
+/// The address of the mailboxes, one page for each source. A choice.
 pub const MAIL_AT: u64 = 0xE000_0000_0000;
-/// Where the credits lie, one word for each source. A choice.
+/// The address of the credits, one word for each source. A choice.
 pub const CREDIT_AT: u64 = 0xE100_0000_0000;
-/// Where the interrupts lie. A choice.
+/// The address of the interrupts. A choice.
 pub const INTERRUPTS_AT: u64 = 0xE200_0000_0000;
 /// Control and status registers. Source: Numascale's firmware (top 2^28 of the 48 bits).
 pub const REGISTERS_AT: u64 = 0xFFFF_F000_0000;
@@ -20,9 +20,9 @@ pub const REGIONS_END: u64 = MAIL_AT;
 /// A range of a node's address space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressRange {
-    /// Where it begins \[byte\].
+    /// The first address \[byte\].
     pub offset: u64,
-    /// How long it is \[byte\].
+    /// The time that it is \[byte\].
     pub bytes: u64,
 }
 

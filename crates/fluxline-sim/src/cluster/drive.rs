@@ -7,7 +7,7 @@ use super::Cluster;
 use super::moments::{instant, moment};
 use crate::Duration;
 
-/// What a program that has been looked at wants next.
+/// The next wish of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing: it is done.
@@ -19,12 +19,12 @@ pub enum Step {
 }
 
 /// A program at its node.
-pub struct Seat<'a> {
+pub struct Program<'a> {
     /// The node.
     pub fabric: &'a mut dyn Fabric,
     /// The program: it polls the node and posts, and never waits. It may be called more often than
     /// it asked for.
-    pub program: &'a mut dyn FnMut(&mut dyn Fabric, Moment) -> Step,
+    pub step: &'a mut dyn FnMut(&mut dyn Fabric, Moment) -> Step,
 }
 
 /// Nothing will ever happen again, and some programs are not done.
@@ -34,9 +34,9 @@ pub struct Seat<'a> {
      nobody does", at.as_ns()
 )]
 pub struct Stalled {
-    /// When it was clear.
+    /// The time at which it was clear.
     pub at: Moment,
-    /// Which programs wait, by their place in the list.
+    /// The indices of the waiting programs.
     pub waiting: Vec<usize>,
 }
 
@@ -48,15 +48,15 @@ impl Cluster {
     /// Runs programs until all are done; says when that was.
     ///
     /// Errors: [`Stalled`], when none can go on: all wait, and nothing is on its way.
-    pub fn drive(&self, seats: &mut [Seat<'_>]) -> Result<Moment, Stalled> {
+    pub fn drive(&self, programs: &mut [Program<'_>]) -> Result<Moment, Stalled> {
         let mut now = self.now();
-        let mut wants = vec![Step::Wait; seats.len()];
+        let mut wants = vec![Step::Wait; programs.len()];
         let mut progress = 0;
         let mut since = instant(now);
         loop {
-            for (seat, want) in seats.iter_mut().zip(&mut wants) {
+            for (program, want) in programs.iter_mut().zip(&mut wants) {
                 if *want != Step::Done {
-                    *want = (seat.program)(seat.fabric, now);
+                    *want = (program.step)(program.fabric, now);
                 }
             }
             let waiting = || (0..).zip(&wants).filter(|of| *of.1 != Step::Done).map(|of| of.0);
@@ -70,9 +70,10 @@ impl Cluster {
             let until = until.min();
             loop {
                 let mut world = self.world.borrow_mut();
-                let (due, reports) = (world.agenda.next_at().map(moment), world.reports_after(now));
+                let (due, due_program) =
+                    (world.agenda.next_at().map(moment), world.next_due_after(now));
                 let quiet = instant(now).since(since) > QUIET && until.is_none();
-                let next = due.into_iter().chain(reports).chain(until).min();
+                let next = due.into_iter().chain(due_program).chain(until).min();
                 let Some(next) = next.filter(|_| !quiet) else {
                     return Err(Stalled { at: now, waiting: waiting().collect() });
                 };
@@ -83,7 +84,7 @@ impl Cluster {
                     (progress, since) = (done, instant(now));
                     break;
                 }
-                if reports.into_iter().chain(until).any(|at| at <= now) {
+                if due_program.into_iter().chain(until).any(|at| at <= now) {
                     break;
                 }
             }

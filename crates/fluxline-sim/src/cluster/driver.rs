@@ -34,13 +34,13 @@ pub const REGIONS_MAX: u32 = 4096;
 
 /// The parts of a node that its driver works with.
 pub struct Hands<'a> {
-    /// What others can reach.
+    /// The memory that others can reach.
     pub space: &'a mut NodeSpace,
     /// Moves bytes.
     pub mover: &'a mut Mover,
     /// With this.
     pub host: &'a mut Host,
-    /// When.
+    /// The time.
     pub agenda: &'a mut Agenda<Entry>,
 }
 
@@ -55,7 +55,7 @@ pub struct Driver {
     names: BTreeMap<NodeId, usize>,
     endpoints: Vec<Endpoint>,
     imports: Vec<Import>,
-    /// What is to be told, and when a program that polls sees it.
+    /// The completions, with the time at which a polling program sees each.
     inbox: VecDeque<(Instant, Completion)>,
     now: Instant,
     poll_notice: Duration,
@@ -65,7 +65,7 @@ pub struct Driver {
     gone: BTreeSet<NodeId>,
     /// Triggers that are over.
     triggered: VecDeque<InterruptReport>,
-    /// What was done for the program so far: told, or brought to its end in silence.
+    /// The number of work items completed for the program, silent ones included.
     progress: u64,
 }
 
@@ -79,7 +79,7 @@ struct Outbox {
     waiting: VecDeque<(Message, Then)>,
 }
 
-/// What is done when a message lies in the peer's mailbox.
+/// The step that follows when a message is in the peer's mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Nothing,
@@ -87,7 +87,7 @@ enum Then {
     End(EndpointId, Status),
 }
 
-/// Whom the end of a job concerns.
+/// The purpose of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Work(EndpointId),
@@ -126,9 +126,9 @@ impl Driver {
         self.inbox.pop_front().map(|of| of.1)
     }
 
-    /// When there is something to tell.
+    /// Returns the time at which there is something to tell.
     #[must_use]
-    pub fn reports_at(&self) -> Option<Instant> {
+    pub fn next_completion_at(&self) -> Option<Instant> {
         self.inbox.front().map(|of| of.0)
     }
 
@@ -137,13 +137,13 @@ impl Driver {
         self.now = now;
     }
 
-    /// How much was done for the program so far.
+    /// Returns the number of work items completed for the program.
     #[must_use]
     pub fn progress(&self) -> u64 {
         self.progress
     }
 
-    fn report(&mut self, what: Completion) {
+    fn complete(&mut self, what: Completion) {
         self.progress += 1;
         self.inbox.push_back((self.now + self.poll_notice, what));
     }
@@ -161,7 +161,7 @@ impl Driver {
         open.map(|end| end.peer).collect()
     }
 
-    /// Whether a node was given up.
+    /// Returns true if a node was given up.
     #[must_use]
     pub fn is_gone(&self, peer: NodeId) -> bool {
         self.gone.contains(&peer)
@@ -242,10 +242,10 @@ impl Driver {
         work: &Work<'_>,
     ) -> Result<(), PostError> {
         let end = self.open(endpoint).ok_or(PostError::NotConnected)?;
-        let (reliability, has_room) = (end.reliability, end.has_room());
+        let (reliability, has_space) = (end.reliability, end.has_space());
         if matches!(work, Work::Fence) {
             // Work is done in order, each piece after the one before is placed.
-            self.report(Completion::Done {
+            self.complete(Completion::Done {
                 endpoint,
                 tag,
                 operation: Operation::Fence,
@@ -256,7 +256,7 @@ impl Driver {
         }
         let check = Check { space: hands.space, imports: &self.imports, endpoint, reliability };
         let queued = check.take(tag, work)?;
-        if !has_room {
+        if !has_space {
             return Err(PostError::Full);
         }
         self.endpoints[endpoint.0 as usize].queue.push_back(queued);
@@ -305,9 +305,9 @@ impl Driver {
         end.buffers.clear();
         for (tag, operation) in flushed {
             let status = Status::Flushed;
-            self.report(Completion::Done { endpoint, tag, operation, status, value: 0 });
+            self.complete(Completion::Done { endpoint, tag, operation, status, value: 0 });
         }
-        self.report(Completion::Broken { endpoint, status });
+        self.complete(Completion::Broken { endpoint, status });
     }
 
     /// A node does not answer any more: its connections are broken, for good.
@@ -396,7 +396,7 @@ impl Driver {
         self.progress += 1;
     }
 
-    /// What a node is called.
+    /// Returns the name of a node.
     fn name_of(&self, node: NodeId) -> String {
         self.names.get(&node).map_or_else(String::new, ToString::to_string)
     }

@@ -17,7 +17,7 @@ pub const OPERATION_BYTES_MAX: u64 = 16 << 20;
 /// Operations in an endpoint's queue. A choice.
 pub const QUEUE_MAX: u32 = 64;
 
-/// How far a connection is.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The peer was asked.
@@ -31,13 +31,13 @@ pub enum Phase {
 /// An end. What is done is done in the order of posting, one piece of work after the other.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// How far it is.
+    /// The phase.
     pub phase: Phase,
     /// The other node.
     pub peer: NodeId,
     /// The other end.
     pub other: u32,
-    /// What it promises.
+    /// The reliability.
     pub reliability: Reliability,
     /// Work that has not begun.
     pub queue: VecDeque<Queued>,
@@ -71,9 +71,9 @@ pub struct Receive {
 pub struct Import {
     /// Over which connection.
     pub endpoint: EndpointId,
-    /// Where it lies at the peer, once that is known.
+    /// The address range at the peer, once it is known.
     pub region: Option<AddressRange>,
-    /// What may be done to it.
+    /// The rights to it.
     pub rights: Rights,
 }
 
@@ -82,24 +82,24 @@ pub struct Import {
 pub struct Queued {
     /// The caller's.
     pub tag: u64,
-    /// What.
+    /// The action.
     pub act: Act,
-    /// When it is told, if at all.
+    /// The level of its completion, if it is reported.
     pub level: Option<Level>,
 }
 
 /// Work under way.
 #[derive(Debug)]
 pub struct Running {
-    /// What was posted.
+    /// The queued work.
     pub queued: Queued,
-    /// Which job or message it waits for.
+    /// The job or message on which it waits.
     pub job: u64,
-    /// Whether it was told already, as copied.
-    pub reported: bool,
+    /// True if it was told already, as copied.
+    pub told: bool,
 }
 
-/// What is to be done, in terms of addresses.
+/// The action, in terms of addresses.
 #[derive(Debug)]
 pub enum Act {
     /// Writes, then notifies.
@@ -112,11 +112,11 @@ pub enum Act {
     CompareSwap { at: u64, expected: u64, desired: u64 },
     /// Sends a message.
     Send { from: Source },
-    /// Waits.
+    /// Waits until all earlier work is done.
     Flush,
 }
 
-/// Where bytes come from.
+/// The source of a put's bytes.
 #[derive(Debug)]
 pub enum Source {
     /// From here.
@@ -126,7 +126,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// How many they are.
+    /// Returns the number of they are.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -151,7 +151,7 @@ impl Source {
 }
 
 impl Queued {
-    /// Which operation it is.
+    /// Returns the operation.
     #[must_use]
     pub fn operation(&self) -> Operation {
         match self.act {
@@ -165,15 +165,15 @@ impl Queued {
     }
 }
 
-/// What work is held against when it is posted.
+/// The facts that posted work is checked against.
 pub struct Check<'a> {
     /// Own memory.
     pub space: &'a NodeSpace,
     /// Regions of peers.
     pub imports: &'a [Import],
-    /// Where it is posted.
+    /// The endpoint of the post.
     pub endpoint: EndpointId,
-    /// What that promises.
+    /// The reliability of the endpoint.
     pub reliability: Reliability,
 }
 
@@ -289,9 +289,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether another piece of work is taken.
+    /// Returns true if another piece of work is taken.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub fn has_space(&self) -> bool {
         self.queue.len() + usize::from(self.running.is_some()) < QUEUE_MAX as usize
     }
 }

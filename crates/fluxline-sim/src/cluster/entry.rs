@@ -5,10 +5,10 @@ use super::{plain_link, wire};
 use crate::sci::link;
 use crate::{Duration, host};
 
-/// How often a driver looks whether its peers are alive. Assumed.
+/// The interval at which a driver checks that its peers are alive. Assumed.
 pub const PROBE_EVERY: Duration = Duration::from_us(10_000);
 
-/// What is on the agenda of a cluster.
+/// An entry of a cluster's agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// The network's.
@@ -17,17 +17,17 @@ pub enum Entry {
     Host(host::Entry),
     /// Time-outs of a node's transactions.
     Timer {
-        /// Whose.
+        /// The node.
         node: u32,
     },
     /// A node looks whether its peers are alive.
     Probe {
-        /// Which.
+        /// The node.
         node: u32,
     },
     /// A message has waited for its buffer.
     NoBuffer {
-        /// Whose.
+        /// The node.
         node: u32,
         /// On which end.
         endpoint: u32,

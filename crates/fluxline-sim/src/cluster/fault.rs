@@ -5,13 +5,13 @@ use crate::Instant;
 /// Something that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// What.
+    /// The fault.
     pub what: Misfortune,
 }
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfortune {
     /// A machine crashes; its card passes packets on, and answers nothing.

@@ -20,40 +20,40 @@ use crate::sci::packet::Lock;
 pub const INTERRUPTS_MAX: u32 = 4096;
 /// Bytes of each: a register, and a word.
 const EACH_BYTES: u64 = 16;
-/// Where the word is.
+/// The offset of the word.
 const WORD_AT: u64 = 8;
 
-/// When a trigger raises an interrupt.
+/// The condition under which a trigger raises an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Unless one of the same number is on its way to the processor. When the answer to a trigger
     /// is lost it is repeated, and counts twice.
     Always,
-    /// When the program has taken all triggers of this kind that came before. Each counts once,
-    /// whatever is lost.
+    /// Only if the program has taken all earlier triggers of this kind. Each counts once, whatever
+    /// is lost.
     WhenNull,
 }
 
-/// What a program is told.
+/// A report to a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterruptReport {
     /// An interrupt of its own node.
     Raised {
-        /// Which.
+        /// The number.
         number: u32,
         /// Triggers that came since it was told last: at least 1.
         triggers: u64,
     },
     /// A trigger at another node is over.
     Triggered {
-        /// What [`trigger`](super::Interrupts::trigger) returned.
+        /// The number that [`trigger`](super::Interrupts::trigger) returned.
         trigger: u64,
-        /// Whether it arrived.
+        /// The result.
         result: Result<(), TriggerError>,
     },
 }
 
-/// Why a trigger came to nothing.
+/// A reason why a trigger failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TriggerError {
     /// The node has no interrupt of that number.
@@ -64,19 +64,19 @@ pub enum TriggerError {
     NoAnswer,
 }
 
-/// Why an interrupt cannot be used.
+/// A reason why an interrupt cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InterruptError {
     /// The number.
     #[error("interrupt {number} does not exist: numbers are 0 to {}", INTERRUPTS_MAX - 1)]
     Number {
-        /// Which.
+        /// The number.
         number: u32,
     },
     /// The node.
     #[error("node {node} cannot be interrupted: name another node, of 0 to {last}")]
     Node {
-        /// Which.
+        /// The node.
         node: usize,
         /// The last.
         last: usize,
@@ -84,12 +84,12 @@ pub enum InterruptError {
     /// It is there already.
     #[error("interrupt {number} was created before: use it, or remove it first")]
     Taken {
-        /// Which.
+        /// The number.
         number: u32,
     },
 }
 
-/// What happened to the triggers that came to a node. arrived = raised + coalesced.
+/// The counts of the triggers that arrived at a node. arrived = raised + coalesced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterruptCounts {
     /// Triggers that came.
@@ -110,9 +110,9 @@ struct Line {
     written: u64,
     /// Conditional ones: the word.
     word: u64,
-    /// Whether an interrupt is on its way to the processor.
+    /// True if an interrupt is on its way to the processor.
     is_signalled: bool,
-    /// Whether the program is about to be told.
+    /// True if the program is about to be told.
     is_waiting: bool,
 }
 
@@ -127,7 +127,7 @@ pub struct Lines {
     counts: InterruptCounts,
 }
 
-/// Where the register of an interrupt is, or its word.
+/// Returns the address of an interrupt's register, or of its word.
 pub fn offset_of(number: u32, condition: Condition) -> u64 {
     let register = INTERRUPTS_AT + u64::from(number) * EACH_BYTES;
     if condition == Condition::Always { register } else { register + WORD_AT }
@@ -164,7 +164,7 @@ impl Lines {
         self.lines.remove(&number).is_some()
     }
 
-    /// Whether an address is one of an interrupt.
+    /// Returns true if an address is one of an interrupt.
     pub fn holds(offset: u64) -> bool {
         at(offset).is_some()
     }
@@ -230,7 +230,7 @@ impl Lines {
         }
     }
 
-    /// What the program is told next: it takes all triggers that came.
+    /// Returns the next report, which takes all triggers that arrived.
     pub fn next_raised(&mut self) -> Option<InterruptReport> {
         let number = self.waiting.pop_front()?;
         let line = self.lines.get_mut(&number)?;
@@ -240,7 +240,7 @@ impl Lines {
         Some(InterruptReport::Raised { number, triggers })
     }
 
-    /// What happened.
+    /// Returns the counts.
     pub fn counts(&self) -> InterruptCounts {
         self.counts
     }

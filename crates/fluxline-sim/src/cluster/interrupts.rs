@@ -14,12 +14,12 @@ use super::world::World;
 /// a program again when it was interrupted.
 pub struct Interrupts {
     world: Rc<RefCell<World>>,
-    place: usize,
+    index: usize,
 }
 
 impl Interrupts {
-    pub(super) fn new(world: Rc<RefCell<World>>, place: usize) -> Interrupts {
-        Interrupts { world, place }
+    pub(super) fn new(world: Rc<RefCell<World>>, index: usize) -> Interrupts {
+        Interrupts { world, index }
     }
 
     /// Makes an interrupt that other nodes can trigger; `number` is below [`INTERRUPTS_MAX`].
@@ -28,14 +28,14 @@ impl Interrupts {
     /// [`InterruptError`]: the number is too large or taken.
     pub fn create(&mut self, number: u32) -> Result<(), InterruptError> {
         let mut world = self.world.borrow_mut();
-        world.act(self.place, |machine, _| machine.interrupts().create(number))
+        world.act(self.index, |machine, _| machine.interrupts().create(number))
     }
 
     /// Ends an interrupt: later triggers are refused, those not told are forgotten. Says whether
     /// there was one.
     pub fn remove(&mut self, number: u32) -> bool {
         let mut world = self.world.borrow_mut();
-        world.act(self.place, |machine, _| machine.interrupts().remove(number))
+        world.act(self.index, |machine, _| machine.interrupts().remove(number))
     }
 
     /// Triggers an interrupt of another node; returns the number by which [`InterruptReport::Triggered`] names
@@ -52,28 +52,28 @@ impl Interrupts {
     ) -> Result<u64, InterruptError> {
         let mut world = self.world.borrow_mut();
         let nodes = world.nodes();
-        if node >= nodes || node == self.place {
+        if node >= nodes || node == self.index {
             return Err(InterruptError::Node { node, last: nodes - 1 });
         }
         if number >= INTERRUPTS_MAX {
             return Err(InterruptError::Number { number });
         }
         let to = world.address(node);
-        Ok(world.act(self.place, |machine, agenda| {
+        Ok(world.act(self.index, |machine, agenda| {
             let (driver, mut hands) = machine.hands(agenda);
             driver.trigger(&mut hands, to, number, condition)
         }))
     }
 
-    /// What happened, oldest first: interrupts, then ends of triggers.
+    /// Returns the next report, oldest first: interrupts, then ends of triggers.
     pub fn next_report(&mut self) -> Option<InterruptReport> {
         let mut world = self.world.borrow_mut();
-        world.act(self.place, |machine, _| machine.next_interrupt())
+        world.act(self.index, |machine, _| machine.next_interrupt())
     }
 
-    /// What happened to the triggers that came here.
+    /// Returns the counts of the triggers that arrived here.
     #[must_use]
     pub fn counts(&self) -> InterruptCounts {
-        self.world.borrow().machine(self.place).interrupt_counts()
+        self.world.borrow().machine(self.index).interrupt_counts()
     }
 }

@@ -34,7 +34,7 @@ pub struct Machine {
     space: NodeSpace,
     requester: Requester,
     responder: Responder,
-    /// What its program is told, and what it asked for.
+    /// The driver: its program's requests and completions.
     pub driver: Driver,
     /// Requests for which no transaction id is free.
     waiting: VecDeque<(Ticket, Request)>,
@@ -48,7 +48,7 @@ pub struct Machine {
     next_request: host::RequestId,
     timer: Option<Instant>,
     probing: bool,
-    /// How many messages of each peer were read, as the peer was told.
+    /// The number of messages of each peer that were acknowledged to the peer.
     credited: BTreeMap<NodeId, u32>,
 }
 
@@ -75,7 +75,7 @@ enum Sending {
     Response,
 }
 
-/// What the adapter of a node did.
+/// The counts of a node's adapter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// As requester.
@@ -111,13 +111,13 @@ impl Machine {
         }
     }
 
-    /// What others can reach of it.
+    /// Returns the memory that others can reach.
     #[must_use]
     pub fn space(&self) -> &NodeSpace {
         &self.space
     }
 
-    /// What its adapter did.
+    /// Returns the counts of its adapter.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts { requester: self.requester.counts(), responder: self.responder.counts() }
@@ -143,12 +143,12 @@ impl Machine {
         (driver, Hands { space, mover, host, agenda })
     }
 
-    /// What others can interrupt it with.
+    /// Returns its interrupts.
     pub fn interrupts(&mut self) -> &mut Lines {
         &mut self.space.interrupts
     }
 
-    /// What happened to the triggers that came.
+    /// Returns the counts of the triggers that arrived.
     #[must_use]
     pub fn interrupt_counts(&self) -> InterruptCounts {
         self.space.interrupts.counts()
@@ -349,7 +349,7 @@ impl Machine {
 
     fn begin_requests(&mut self, agenda: &mut Agenda<Entry>) -> bool {
         let mut active = false;
-        while self.requester.has_room() {
+        while self.requester.has_space() {
             let Some((ticket, request)) = self.waiting.pop_front() else { break };
             active = true;
             if self.driver.is_gone(request.target) {
@@ -402,7 +402,7 @@ impl Machine {
                 self.over(ticket, outcome, agenda);
             }
         }
-        while self.host.has_room() {
+        while self.host.has_space() {
             let Some(packet) = wire.take(node, Queue::Requests, agenda) else { break };
             active = true;
             if !self.space.hears(packet.source) {

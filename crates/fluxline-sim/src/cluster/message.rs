@@ -44,10 +44,10 @@ pub enum Message {
     Filled { endpoint: u32, bytes: u64, of: u64, withdrawn: bool },
 }
 
-/// How an import was decided; with the rights of the region as bits: 1 put, 2 get, 4 atomic.
+/// The decision about an import, with the rights of the region as bits: 1 put, 2 get, 4 atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Granted.
+    /// The import is granted.
     Granted { rights: u8 },
     /// Nobody exports it.
     NoSuchRegion,

@@ -41,7 +41,7 @@ mod window;
 mod wire;
 mod world;
 
-pub use drive::{Seat, Stalled, Step};
+pub use drive::{Program, Stalled, Step};
 pub use endpoint::OPERATION_BYTES_MAX;
 pub use fault::{Fault, Misfortune};
 pub use interrupt::{
@@ -66,7 +66,7 @@ use entry::Entry;
 use wire::Wire;
 use world::World;
 
-/// What a cluster is made of.
+/// The configuration of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Nodes, of which there are at least 2.
@@ -74,19 +74,19 @@ pub struct Config {
     /// Each node's machine. Stores are always sent as writes, which are answered, also where the
     /// card could send moves: without an answer nobody knows whether bytes are in place.
     pub host: host::Config,
-    /// How the nodes are joined.
+    /// The link between the nodes.
     pub link: Link,
-    /// What is random on a plain link is drawn from it; a network has its own.
+    /// The seed of a plain link; a network has its own.
     pub seed: u64,
     /// Puts and gets of more than this go by the DMA engine \[byte\].
     pub crossover_bytes: u64,
     /// Of the transaction layer.
     pub times: requester::Times,
-    /// What goes wrong, and when.
+    /// The faults, with their times.
     pub faults: Vec<Fault>,
 }
 
-/// How the nodes are joined.
+/// The link between the nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Link {
     /// A fixed delay; each packet and each echo is lost with a chance.
@@ -100,7 +100,7 @@ pub enum Link {
     Network(sci::Config),
 }
 
-/// Why there is no such cluster: one sentence.
+/// A reason why a cluster cannot be built, in one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ClusterError {
     /// The network's.
@@ -112,15 +112,15 @@ pub enum ClusterError {
     /// Too few nodes, or more than the network has.
     #[error("a cluster has 2 to {most} nodes here, not {nodes}")]
     Nodes {
-        /// Asked.
+        /// The number requested.
         nodes: usize,
-        /// Possible.
+        /// The largest possible number.
         most: usize,
     },
     /// A fault of a node that does not exist.
     #[error("a fault names node {node}, but nodes are 0 to {last}")]
     Fault {
-        /// Which.
+        /// The node.
         node: usize,
         /// The last.
         last: usize,
@@ -165,30 +165,30 @@ impl Cluster {
         Ok(Cluster { world, crossover_bytes: config.crossover_bytes })
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.world.borrow().nodes()
     }
 
-    /// A node, by its place. Take each once: who drops it switches it off.
+    /// A node, by its index. Take each once: who drops it switches it off.
     ///
     /// # Panics
     /// When there are not so many.
     #[must_use]
-    pub fn node(&self, place: usize) -> Node {
-        assert!(place < self.nodes(), "node {place} of {}", self.nodes());
-        Node::new(Rc::clone(&self.world), place, node::capabilities(self.crossover_bytes))
+    pub fn node(&self, index: usize) -> Node {
+        assert!(index < self.nodes(), "node {index} of {}", self.nodes());
+        Node::new(Rc::clone(&self.world), index, node::capabilities(self.crossover_bytes))
     }
 
-    /// Remote interrupts of a node, by its place: what its program uses beside the node.
+    /// Remote interrupts of a node, by its index: what its program uses beside the node.
     ///
     /// # Panics
     /// When there are not so many.
     #[must_use]
-    pub fn interrupts(&self, place: usize) -> Interrupts {
-        assert!(place < self.nodes(), "node {place} of {}", self.nodes());
-        Interrupts::new(Rc::clone(&self.world), place)
+    pub fn interrupts(&self, index: usize) -> Interrupts {
+        assert!(index < self.nodes(), "node {index} of {}", self.nodes());
+        Interrupts::new(Rc::clone(&self.world), index)
     }
 
     /// Virtual time.
@@ -203,16 +203,17 @@ impl Cluster {
         self.world.borrow().fingerprint
     }
 
-    /// What the adapter of a node did.
+    /// Returns the counts of a node's adapter.
     ///
     /// # Panics
     /// When there are not so many nodes.
     #[must_use]
-    pub fn counts(&self, place: usize) -> Counts {
-        self.world.borrow().machine(place).counts()
+    pub fn counts(&self, index: usize) -> Counts {
+        self.world.borrow().machine(index).counts()
     }
 
-    /// Whether every packet of the network is in exactly one place: `sci::Network`'s own equations.
+    /// Checks whether every packet of the network is in exactly one place: `sci::Network`'s own
+    /// equations.
     pub fn check_conservation(&self) -> Result<(), sci::Unbalanced> {
         self.world.borrow().check_conservation()
     }

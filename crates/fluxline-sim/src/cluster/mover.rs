@@ -12,7 +12,7 @@ use crate::host::{Call, Descriptor, Direction, Host, Level, Notice, Outcome, Rep
 use crate::sci::packet::Lock;
 use crate::sci::{Command, NodeId, Status};
 
-/// What a job does with the other node's memory.
+/// The access of a job to the other node's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Writes these bytes.
@@ -30,17 +30,17 @@ pub enum Action {
 pub struct Job {
     /// The caller's number, below 2^31.
     pub number: u64,
-    /// Whose memory.
+    /// The node whose memory is accessed.
     pub to: NodeId,
-    /// Where in it.
+    /// The offset in it.
     pub offset: u64,
-    /// What.
+    /// The access.
     pub action: Action,
-    /// Whether what is lost is sent again.
+    /// The repetition of lost requests.
     pub repeat: Repeat,
 }
 
-/// Why a job failed.
+/// A reason why a job failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The other side said so.
@@ -49,19 +49,19 @@ pub enum Failure {
     Lost,
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moved {
     /// Its bytes are not needed any more.
     Copied {
-        /// Which.
+        /// The job.
         job: u64,
     },
     /// It is over; with what was read.
     Ended {
-        /// Which.
+        /// The job.
         job: u64,
-        /// How.
+        /// The result.
         result: Result<Vec<u8>, Failure>,
     },
 }
@@ -76,7 +76,7 @@ pub struct Mover {
 #[derive(Debug)]
 struct Open {
     job: Job,
-    /// What the DMA engine has brought.
+    /// The bytes that the DMA engine has read.
     brought: Vec<u8>,
     /// The worst end of a request for its bytes.
     failure: Option<Failure>,
@@ -138,7 +138,7 @@ impl Mover {
         }
     }
 
-    /// Whether a request of the host that is lost is sent again: as its job says.
+    /// Returns the repetition of a lost request of the host, as its job demands.
     #[must_use]
     pub fn repeat(&self, to: NodeId, offset: u64) -> Repeat {
         let found = self.jobs.values().find(|open| open.writes(to, offset));

@@ -21,23 +21,23 @@ use crate::Duration;
 
 /// The largest region \[byte\]: more would only wait for the machine that simulates. A choice.
 const REGION_BYTES_MAX: u64 = 1 << 40;
-/// How long until the death of a peer is known: the time between two looks, and that of a look
-/// that nobody answers (`Times::give_up`), with room for what waits before it.
+/// The longest time until the death of a peer is known: the interval of probes, and the time of an
+/// unanswered probe (`Times::give_up`), with room for other requests before it.
 const DEATH_NOTICED_WITHIN: Span = Span::from_ms(100);
 /// Processor time of a store through a window \[ps/byte\]. DERIVED: 80 MB/s, at which the bus of
 /// the measured machines takes stores.
 const WINDOW_PS_PER_BYTE: u64 = 12_500;
 
-/// A node of a simulated cluster. Its name is its place: `0`, `1`, and so on.
+/// A node of a simulated cluster. Its name is its index: `0`, `1`, and so on.
 pub struct Node {
     world: Rc<RefCell<World>>,
-    place: usize,
+    index: usize,
     capabilities: Capabilities,
     /// Bytes stored through windows since they were charged.
     through_windows: Arc<AtomicU64>,
 }
 
-/// What nodes on SCI can do.
+/// Returns the capabilities of nodes on SCI.
 pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
     Capabilities {
         link: "sim:sci",
@@ -55,8 +55,8 @@ pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
 }
 
 impl Node {
-    pub(super) fn new(world: Rc<RefCell<World>>, place: usize, capabilities: Capabilities) -> Node {
-        Node { world, place, capabilities, through_windows: Arc::default() }
+    pub(super) fn new(world: Rc<RefCell<World>>, index: usize, capabilities: Capabilities) -> Node {
+        Node { world, index, capabilities, through_windows: Arc::default() }
     }
 
     /// Virtual time.
@@ -72,7 +72,7 @@ impl Node {
     ) -> T {
         let stored = self.through_windows.swap(0, Ordering::Relaxed);
         let mut world = self.world.borrow_mut();
-        world.act(self.place, |machine, agenda| {
+        world.act(self.index, |machine, agenda| {
             if stored > 0 {
                 machine.compute(Duration::from_ps(WINDOW_PS_PER_BYTE).times(stored), agenda);
             }
@@ -86,7 +86,7 @@ impl Drop for Node {
     /// Whoever drops a node switches it off: its peers notice by its silence.
     fn drop(&mut self) {
         if let Ok(mut world) = self.world.try_borrow_mut() {
-            world.act(self.place, |machine, _| machine.die());
+            world.act(self.index, |machine, _| machine.die());
         }
     }
 }
@@ -136,7 +136,7 @@ impl Fabric for Node {
 
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
         let world = self.world.borrow();
-        let words = Arc::clone(&world.machine(self.place).space().region(region)?.words);
+        let words = Arc::clone(&world.machine(self.index).space().region(region)?.words);
         Ok(Arc::new(View { words, rights: Rights::ALL }))
     }
 
@@ -146,12 +146,12 @@ impl Fabric for Node {
         reliability: Reliability,
     ) -> Result<EndpointId, ConnectError> {
         let nodes = self.world.borrow().nodes();
-        let found = peer.parse::<usize>().ok().filter(|&place| place < nodes);
-        let Some(place) = found.filter(|&place| place != self.place) else {
+        let found = peer.parse::<usize>().ok().filter(|&index| index < nodes);
+        let Some(index) = found.filter(|&index| index != self.index) else {
             let expected = "write another node's number, counted from 0";
             return Err(ConnectError::Name { peer: peer.to_owned(), expected });
         };
-        let address = self.world.borrow().address(place);
+        let address = self.world.borrow().address(index);
         self.act(|driver, hands| {
             if driver.endpoints_open() >= ENDPOINTS_MAX as usize {
                 return Err(ConnectError::TooMany { max: ENDPOINTS_MAX });
@@ -175,7 +175,7 @@ impl Fabric for Node {
 
     fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
         let world = self.world.borrow();
-        let import = world.machine(self.place).driver.imported(remote);
+        let import = world.machine(self.index).driver.imported(remote);
         let (peer, offset, rights) = import.ok_or(AccessError::UnknownRegion)?;
         let words = world.words_at(peer, offset).ok_or(AccessError::UnknownRegion)?;
         let view = View { words, rights };
@@ -199,12 +199,12 @@ impl Fabric for Node {
     fn poll(&mut self, now: Moment) -> Option<Completion> {
         let mut world = self.world.borrow_mut();
         world.run_until(instant(now));
-        world.next_completion(self.place)
+        world.next_completion(self.index)
     }
 
     fn deadline(&self) -> Option<Moment> {
         let world = self.world.borrow();
-        let reported = world.machine(self.place).driver.reports_at();
-        reported.into_iter().chain(world.agenda.next_at()).min().map(moment)
+        let told = world.machine(self.index).driver.next_completion_at();
+        told.into_iter().chain(world.agenda.next_at()).min().map(moment)
     }
 }

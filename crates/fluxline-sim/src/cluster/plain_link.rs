@@ -11,7 +11,7 @@ use crate::{Agenda, Duration};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SendId(pub u64);
 
-/// What the link tells.
+/// A report of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// A packet has come: take it.
@@ -21,16 +21,16 @@ pub enum Report {
     },
     /// A send was echoed.
     Done {
-        /// Whose.
+        /// The node.
         node: usize,
-        /// Which.
+        /// The send.
         send: SendId,
     },
     /// A send or its echo was lost.
     Lost {
-        /// Whose.
+        /// The node.
         node: usize,
-        /// Which.
+        /// The send.
         send: SendId,
     },
 }

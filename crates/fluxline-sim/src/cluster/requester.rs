@@ -39,22 +39,22 @@ impl Default for Times {
     }
 }
 
-/// What is asked of another node.
+/// A request to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Whom.
+    /// The target.
     pub target: NodeId,
-    /// What.
+    /// The command.
     pub command: Command,
-    /// Where in its 48 bits of address.
+    /// The offset in its 48 bits of address.
     pub offset: u64,
     /// The bytes, where the command has some.
     pub data: Vec<u8>,
-    /// Whether it is sent again when it is lost.
+    /// The repetition after a loss.
     pub repeat: Repeat,
 }
 
-/// Whether what is lost is sent again.
+/// The repetition of lost requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
     /// Until it is answered or given up.
@@ -67,7 +67,7 @@ pub enum Repeat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// How a request ended: the responder's verdict with its data, or why there is none.
+/// The end of a request: the responder's verdict with its data, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Answered; a move: taken by the other node.
@@ -76,7 +76,7 @@ pub enum Outcome {
     NoAnswer,
 }
 
-/// What the layer did; each is one row of a node's counters.
+/// The counts of the layer; each is one row of a node's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequesterCounts {
     /// Requests taken.
@@ -106,7 +106,7 @@ struct Open {
 enum Wait {
     /// In the outbox, or on the ring without an echo.
     Echo,
-    /// Echoed.
+    /// The request was echoed.
     Answer(Instant),
     /// Lost; to be sent again then.
     Again(Instant),
@@ -120,7 +120,7 @@ pub struct Requester {
     open: Vec<Option<Open>>,
     free: VecDeque<u8>,
     resting: VecDeque<(Instant, u8)>,
-    /// How often an id carried a lock, modulo 8.
+    /// The number of times that an id carried a lock, modulo 8.
     locks: Vec<u8>,
     outbox: VecDeque<u8>,
     counts: RequesterCounts,
@@ -142,13 +142,13 @@ impl Requester {
         }
     }
 
-    /// Whether another request can begin: an id is free.
+    /// Returns true if another request can begin: an id is free.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub fn has_space(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// What it did.
+    /// Returns the counts.
     #[must_use]
     pub fn counts(&self) -> RequesterCounts {
         self.counts
@@ -272,7 +272,7 @@ impl Requester {
         (open.ticket, outcome)
     }
 
-    /// When [`Requester::expire`] has something to do.
+    /// Returns the next time at which [`Requester::expire`] has work.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let waits = self.open.iter().flatten().filter_map(|open| match open.wait {

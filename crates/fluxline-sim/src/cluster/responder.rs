@@ -15,7 +15,7 @@ const NUMBER_BITS: u64 = 7;
 /// Bytes of an aligned block that selected-byte commands stay within.
 const BLOCK_BYTES: u64 = 16;
 
-/// What requests reach: the 48 bits of address of one node.
+/// The target of requests: the 48 bits of address of one node.
 pub trait Space {
     /// Writes. Errors: what the response says.
     fn write(&mut self, source: NodeId, offset: u64, data: &[u8]) -> Result<(), Status>;
@@ -33,7 +33,7 @@ pub trait Space {
     ) -> Result<u64, Status>;
 }
 
-/// What a responder did.
+/// The counts of a responder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponderCounts {
     /// Requests that were done.
@@ -54,7 +54,7 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// What it did.
+    /// Returns the counts.
     #[must_use]
     pub fn counts(&self) -> ResponderCounts {
         self.counts
@@ -135,8 +135,8 @@ impl Responder {
     }
 }
 
-/// How many bytes a selected-byte read wants. On the wire its command says which is the last; here
-/// its data is this one number.
+/// Returns the number of bytes a selected-byte read wants. On the wire its command says which is
+/// the last; here its data is this one number.
 fn selected(request: &Packet) -> Option<u64> {
     request.data.first().map(|&bytes| u64::from(bytes))
 }

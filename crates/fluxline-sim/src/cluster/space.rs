@@ -23,13 +23,13 @@ use crate::sci::{NodeId, Status};
 /// An own region.
 #[derive(Debug)]
 pub struct Region {
-    /// Where it lies.
+    /// The first address.
     pub base: u64,
     /// Its memory.
     pub words: Arc<Words>,
     /// Under which name and on which terms.
     pub exported: Option<(Name, Grant)>,
-    /// Whether it was ended.
+    /// True if it was ended.
     pub withdrawn: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Region {
 pub struct NodeSpace {
     regions: Vec<Region>,
     bases: BTreeMap<u64, usize>,
-    /// How often a source imported a region, over standing connections.
+    /// The number of times that a source imported a region, over standing connections.
     imports: BTreeMap<(NodeId, u32), u32>,
     /// Receive buffers, and who may write them.
     buffers: Vec<(NodeId, AddressRange)>,
@@ -48,7 +48,7 @@ pub struct NodeSpace {
     rung: BTreeSet<NodeId>,
     /// Sources that are not answered any more.
     deaf: BTreeSet<NodeId>,
-    /// What others can interrupt the processor with.
+    /// The interrupts that others can raise.
     pub interrupts: Lines,
 }
 
@@ -94,14 +94,14 @@ impl NodeSpace {
         self.regions.iter().position(named).map(|number| RegionId(number as u32))
     }
 
-    /// Where a slice of an own region lies. Errors: it is not inside.
+    /// Returns the address range of a slice of an own region. Errors: it is not inside.
     pub fn place(&self, slice: Slice) -> Result<AddressRange, AccessError> {
         let region = self.region(slice.region)?;
         region.words.check(slice.offset, slice.bytes)?;
         Ok(AddressRange { offset: region.base + slice.offset, bytes: slice.bytes })
     }
 
-    /// Which own region, and where in it, an address is.
+    /// Finds the own region of an address, and the offset in it.
     #[must_use]
     pub fn find(&self, offset: u64) -> Option<(RegionId, u64)> {
         let (&base, &number) = self.bases.range(..=offset).next_back()?;
@@ -142,7 +142,7 @@ impl NodeSpace {
         self.deaf.insert(source);
     }
 
-    /// Whether a source is answered.
+    /// Returns true if a source is answered.
     #[must_use]
     pub fn hears(&self, source: NodeId) -> bool {
         !self.deaf.contains(&source)
@@ -158,7 +158,7 @@ impl NodeSpace {
         self.mail.entry(source).or_default()
     }
 
-    /// How many messages a peer has read, as it wrote here.
+    /// Returns the number of messages a peer has read, as it wrote here.
     #[must_use]
     pub fn credit(&self, source: NodeId) -> u32 {
         self.credits.get(&source).copied().unwrap_or(0)

@@ -233,10 +233,10 @@ fn no_more_than_64_requests_are_open_and_ids_come_back() {
     for ticket in 0..TRANSACTIONS as u64 {
         bench.ask(1, ticket, add(0, 1)).expect("an id is free");
     }
-    assert!(!bench.requesters[1].has_room());
+    assert!(!bench.requesters[1].has_space());
     assert_eq!(bench.ask(1, 99, add(0, 1)), Err(add(0, 1)), "it comes back");
     bench.run(Instant::NEVER);
-    assert!(bench.requesters[1].has_room() && bench.requesters[1].open() == 0);
+    assert!(bench.requesters[1].has_space() && bench.requesters[1].open() == 0);
     assert_eq!(bench.ended.len(), TRANSACTIONS);
 }
 
@@ -286,7 +286,7 @@ fn a_refusal_says_why_and_an_answer_to_nobody_is_counted() {
     assert_eq!(bench.requesters[1].counts().stray, 1);
 }
 
-/// What answers a request, as the responder would send it.
+/// Returns the answer to a request, as the responder would send it.
 fn answer_to(packet: &Packet) -> Packet {
     let mut responder = Responder::default();
     responder.handle(packet, &mut Words::default()).expect("it is answered")

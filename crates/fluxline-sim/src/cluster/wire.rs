@@ -23,47 +23,47 @@ pub enum Entry {
     Network(link::Entry),
 }
 
-/// What it tells.
+/// A report of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireReport {
     /// Something can be taken or sent at this node.
     Look {
-        /// Which.
+        /// The node.
         node: usize,
     },
     /// A send was taken.
     Done {
-        /// Whose.
+        /// The node.
         node: usize,
-        /// Which.
+        /// The send.
         send: u64,
     },
     /// A send was lost.
     Lost {
-        /// Whose.
+        /// The node.
         node: usize,
-        /// Which.
+        /// The send.
         send: u64,
     },
 }
 
-/// What became of an attempt to send.
+/// The result of an attempt to send.
 #[derive(Debug)]
 pub enum Sent {
     /// Under this number.
     As(u64),
     /// Come again later.
     Full,
-    /// Never.
+    /// The packet can never be sent.
     Lost,
 }
 
-/// Which queue of a node.
+/// A receive queue of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// Requests.
+    /// The queue of requests.
     Requests,
-    /// Responses.
+    /// The queue of responses.
     Responses,
 }
 

@@ -25,7 +25,7 @@ use crate::{Agenda, Fingerprint, Instant};
 
 /// The whole of a cluster.
 pub struct World {
-    /// What is going to happen.
+    /// The future entries.
     pub agenda: Agenda<Entry>,
     /// Equal when two runs did the same.
     pub fingerprint: Fingerprint,
@@ -33,7 +33,7 @@ pub struct World {
     machines: Vec<Machine>,
     /// Nodes for which something may follow from what has just happened.
     touched: BTreeSet<usize>,
-    /// Where the packets go that the network dumps.
+    /// The file of dumped packets.
     dump: Option<DumpFile>,
 }
 
@@ -57,7 +57,7 @@ impl World {
         &self.machines[node]
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.machines.len()
@@ -151,14 +151,15 @@ impl World {
         }
     }
 
-    /// When a program can be told something that it could not be told by `seen`.
+    /// Returns the time at which a program can be report something that it could not be report by
+    /// `seen`.
     #[must_use]
-    pub fn reports_after(&self, seen: Moment) -> Option<Moment> {
-        let reports = self.machines.iter().filter_map(|machine| machine.driver.reports_at());
-        reports.map(moment).filter(|&at| at > seen).min()
+    pub fn next_due_after(&self, seen: Moment) -> Option<Moment> {
+        let tells = self.machines.iter().filter_map(|machine| machine.driver.next_completion_at());
+        tells.map(moment).filter(|&at| at > seen).min()
     }
 
-    /// How much has been done for programs so far.
+    /// Returns the number of work items completed for programs.
     #[must_use]
     pub fn progress(&self) -> u64 {
         self.machines.iter().map(|machine| machine.driver.progress()).sum()
@@ -202,7 +203,7 @@ impl World {
         machine.space().region(region).ok().map(|region| Arc::clone(&region.words))
     }
 
-    /// Whether every packet of the network is in exactly one place.
+    /// Checks whether every packet of the network is in exactly one place.
     pub fn check_conservation(&self) -> Result<(), Unbalanced> {
         match &self.wire {
             Wire::Plain(_) => Ok(()),
@@ -224,7 +225,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// A dump is whole also when nobody ended it; that it could not be written is told only to who
+    /// A dump is whole also when nobody ended it; that it could not be written is report only to who
     /// ends it.
     fn drop(&mut self) {
         let _ = self.end_dump();

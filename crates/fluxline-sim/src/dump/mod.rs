@@ -48,7 +48,7 @@ pub struct Dump {
     is_full: bool,
 }
 
-/// How a dump ended.
+/// The end of a dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Packets in the file.
@@ -146,14 +146,14 @@ impl Dump {
         self.waiting.push(Reverse(Waiting { number: self.reported, packet }));
     }
 
-    /// What of the file has not been taken so far; it begins with the file's first byte, and
-    /// grows.
+    /// Takes the bytes of the file written since the last call; the first call begins with the
+    /// file's first byte.
     pub fn take_bytes(&mut self) -> Vec<u8> {
         self.taken += self.bytes.len() as u64;
         std::mem::take(&mut self.bytes)
     }
 
-    /// How many bytes [`Dump::take_bytes`] would give.
+    /// Returns the number of bytes [`Dump::take_bytes`] would give.
     #[must_use]
     pub fn untaken_bytes(&self) -> usize {
         self.bytes.len()
@@ -181,7 +181,7 @@ impl Dump {
         while self.waiting.peek().is_some_and(|Reverse(first)| first.packet.at <= now) {
             let Some(Reverse(Waiting { packet, .. })) = self.waiting.pop() else { return };
             self.last = packet.at;
-            self.is_full |= !self.has_room(&packet);
+            self.is_full |= !self.has_space(&packet);
             let counts = &mut self.interfaces[packet.interface as usize];
             if self.is_full {
                 counts.left_out += 1;
@@ -192,8 +192,8 @@ impl Dump {
         }
     }
 
-    /// Whether a packet fits, with the last records behind it.
-    fn has_room(&self, packet: &Packet) -> bool {
+    /// Returns true if a packet fits, with the last records behind it.
+    fn has_space(&self, packet: &Packet) -> bool {
         let end = self.interfaces.len() as u64 * pcapng::STATISTICS_BYTES_MAX;
         let before = self.taken + self.bytes.len() as u64;
         before + pcapng::packet_bytes(packet) + end <= self.limit_bytes

@@ -7,26 +7,26 @@ use crate::Instant;
 pub struct Interface<'a> {
     /// Short, and unique in the file.
     pub name: &'a str,
-    /// What it joins.
+    /// The ends that it joins.
     pub about: &'a str,
-    /// What its packets are, by the numbers of tcpdump.org.
+    /// The kind of its packets, by the numbers of tcpdump.org.
     pub link_type: u16,
     /// Its rate.
     pub bits_per_s: u64,
 }
 
-/// What is put on a link.
+/// A packet on a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// When its first byte is.
+    /// The time at which its first byte is.
     pub at: Instant,
     /// On which link: what [`Dump::interface`] returned.
     pub interface: u32,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// What cannot be seen in them; empty: nothing.
+    /// Facts that the bytes do not show; empty: none.
     pub comment: String,
-    /// Whether its check sum is wrong.
+    /// True if its check sum is wrong.
     pub is_damaged: bool,
 }
 
@@ -56,7 +56,7 @@ const PICOSECONDS: u8 = 12;
 const FLAG_OUTBOUND: u32 = 2;
 const FLAG_CRC_ERROR: u32 = 1 << 24;
 
-/// What one link carried.
+/// The totals of one link.
 pub struct Statistics {
     pub interface: u32,
     pub at: Instant,
@@ -115,14 +115,14 @@ pub fn packet(out: &mut Vec<u8>, packet: &Packet) {
     debug_assert_eq!(out.len() as u64 - before, packet_bytes(packet));
 }
 
-/// How long the block of a packet is \[byte\].
+/// Returns the time that the block of a packet is \[byte\].
 pub fn packet_bytes(packet: &Packet) -> u64 {
     let comment = packet.comment.len().next_multiple_of(4);
     let comment = if comment == 0 { 0 } else { 4 + comment };
     (12 + 20 + packet.bytes.len().next_multiple_of(4) + comment + 8 + 4) as u64
 }
 
-/// What a link carried.
+/// Writes the totals of a link.
 pub fn statistics(out: &mut Vec<u8>, statistics: &Statistics, comment: &str) {
     block(out, STATISTICS, |out| {
         word(out, statistics.interface);

@@ -9,7 +9,7 @@ use super::{Counters, Handle, Host, Incoming, Out, Outcome, Report, RequestId, S
 use crate::sci::{Command, NodeId, Status};
 use crate::{Duration, Instant};
 
-/// Whose request it is.
+/// The owner of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// A write stream's.
@@ -60,7 +60,7 @@ impl Card {
         }
     }
 
-    /// Whether nothing is under way in either direction.
+    /// Returns true if nothing is under way in either direction.
     pub(super) fn is_empty(&self) -> bool {
         self.sent.is_empty()
             && self.leaving.is_empty()
@@ -73,12 +73,12 @@ impl Card {
         self.serving.len() + self.open.len()
     }
 
-    /// What translating this address costs now.
+    /// Returns the present cost of translating this address.
     pub(super) fn translate(&mut self, to: NodeId, offset: u64) -> Duration {
         self.translations.look_up(to, offset)
     }
 
-    /// What the error counters say since they were read last, which clears them.
+    /// Returns the worst outcome since the last call, and clears the error counters.
     pub(super) fn take_worst(&mut self) -> Outcome {
         self.worst.take().unwrap_or(Outcome::Done(Status::Normal))
     }

@@ -24,7 +24,7 @@ struct Buffer {
     burst: Burst,
 }
 
-/// What the processor has stored and the card has not.
+/// The stores of the processor that the card has not taken.
 #[derive(Debug, Default)]
 pub(super) struct Posted {
     buffers: VecDeque<Buffer>,
@@ -41,12 +41,12 @@ pub(super) struct Posted {
 }
 
 impl Posted {
-    /// Whether a burst is on the bus.
+    /// Returns true if a burst is on the bus.
     pub(super) fn is_crossing(&self) -> bool {
         self.crossing.is_some()
     }
 
-    /// Whether no buffer holds anything.
+    /// Returns true if no buffer holds anything.
     pub(super) fn holds_nothing(&self) -> bool {
         self.buffers.is_empty() && self.bursts.is_empty()
     }

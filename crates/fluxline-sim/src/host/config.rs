@@ -13,7 +13,7 @@ pub struct Config {
     pub card: Card,
     /// The card's DMA engine.
     pub engine: Engine,
-    /// What drivers and the operating system cost.
+    /// The costs of drivers and operating system.
     pub software: Software,
 }
 
@@ -39,7 +39,7 @@ pub struct Cpu {
 pub struct Combining {
     /// Bytes of a buffer; a power of two, at most a stream.
     pub bytes: u32,
-    /// How many.
+    /// The number of buffers.
     pub buffers: u32,
     /// After so long without a store a buffer is written out.
     pub linger: Duration,
@@ -83,9 +83,9 @@ pub struct Card {
     pub claim: Duration,
     /// A gathering stream that gets nothing for so long is sent.
     pub gather_timeout: Duration,
-    /// How stores cross the network.
+    /// The packets that carry stores.
     pub posting: Posting,
-    /// Whether loads fetch a whole stream ahead.
+    /// True if loads fetch a whole stream ahead.
     pub prefetch: bool,
     /// From the bus to the link, in front of the serial part.
     pub out_latency: Duration,
@@ -99,7 +99,7 @@ pub struct Card {
     pub translation: Translation,
 }
 
-/// How stores cross the network.
+/// The packets that carry stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
     /// As writes: a stream is busy until the response.
@@ -117,14 +117,14 @@ pub struct Translation {
     pub entries: u32,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// What a miss costs.
+    /// The cost of a miss.
     pub miss: Duration,
 }
 
 /// A DMA engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Engine {
-    /// How it is told what to do.
+    /// The control of the engine.
     pub control: Control,
     /// Processor time for one kick: a descriptor into registers, or the start of a list.
     pub kick: Duration,
@@ -136,7 +136,7 @@ pub struct Engine {
     pub reads_outstanding: u32,
 }
 
-/// How an engine is told what to do.
+/// The control of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// The processor writes each descriptor into registers, of which there are so many sets.
@@ -151,7 +151,7 @@ pub enum Control {
     },
 }
 
-/// What drivers and the operating system cost the processor.
+/// The costs of drivers and operating system, in processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Software {
     /// From the program into the driver.
@@ -166,7 +166,7 @@ pub struct Software {
     pub check: Duration,
 }
 
-/// Why a configuration is none.
+/// A reason why a configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadConfig {
     /// A number that must not be 0.
@@ -175,9 +175,9 @@ pub enum BadConfig {
     /// A size that is no power of two or does not fit.
     #[error("host: {name} is {bytes} B; give a power of two from {least} to {most} B")]
     Size {
-        /// Which.
+        /// The name of the value.
         name: &'static str,
-        /// What it is \[byte\].
+        /// The value \[byte\].
         bytes: u32,
         /// Least \[byte\].
         least: u32,
@@ -190,7 +190,7 @@ pub enum BadConfig {
 }
 
 impl Config {
-    /// Whether a machine can be built of it.
+    /// Checks whether a machine can be built of it.
     ///
     /// # Errors
     /// [`BadConfig`]: the first thing that is wrong.

@@ -31,13 +31,13 @@ impl Processor {
 }
 
 impl Processor {
-    /// How long it has been busy without a rest.
+    /// Returns the time that it has been busy without a rest.
     pub(super) fn busy_since(&self, now: Instant) -> Duration {
         self.began.map_or(Duration::ZERO, |began| now.since(began))
     }
 }
 
-/// What the processor waits for.
+/// The reason why the processor waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Wait {
     /// Nothing: it is idle, or a slice runs.
@@ -57,7 +57,7 @@ enum Wait {
     Engine(u64),
 }
 
-/// What a task does next.
+/// The next step of a task.
 enum Next {
     Slice(Duration),
     Until(Instant),
@@ -71,15 +71,15 @@ enum Next {
 #[derive(Debug)]
 enum Task {
     Store { to: NodeId, offset: u64, data: Vec<u8>, done: usize, issued: Option<Burst> },
-    Load { to: NodeId, offset: u64, bytes: u32, got: Vec<u8>, stage: u8 },
-    Lock { to: NodeId, offset: u64, command: Command, data: Vec<u8>, stage: u8 },
-    Settle { stage: u8, goal: Goal },
+    Load { to: NodeId, offset: u64, bytes: u32, got: Vec<u8>, step: u8 },
+    Lock { to: NodeId, offset: u64, command: Command, data: Vec<u8>, step: u8 },
+    Settle { step: u8, goal: Goal },
     Dma(Box<Dma>),
-    Ring { to: NodeId, number: u64, stage: u8 },
+    Ring { to: NodeId, number: u64, step: u8 },
     Compute { left_ps: u64, slice_ps: u64 },
 }
 
-/// How far a flush goes.
+/// The extent of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goal {
     Flush,
@@ -92,13 +92,13 @@ struct Dma {
     left: VecDeque<Descriptor>,
     level: Level,
     notice: Notice,
-    stage: DmaStage,
+    step: DmaStep,
     call: u64,
 }
 
-/// Where the processor's part of a DMA call is.
+/// The step of the processor in a DMA call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DmaStage {
+enum DmaStep {
     /// Into the driver.
     Enter,
     /// Waiting for room in the engine's registers.
@@ -113,7 +113,7 @@ enum DmaStage {
     Look,
     /// Back from the driver.
     Return,
-    /// Done.
+    /// The call is over.
     End,
 }
 
@@ -128,19 +128,19 @@ impl From<Call> for Task {
                 Task::Store { to, offset, data, done: 0, issued: None }
             }
             Call::Load { to, offset, bytes } => {
-                Task::Load { to, offset, bytes, got: Vec::new(), stage: 0 }
+                Task::Load { to, offset, bytes, got: Vec::new(), step: 0 }
             }
             Call::Lock { to, offset, command, data } => {
-                Task::Lock { to, offset, command, data, stage: 0 }
+                Task::Lock { to, offset, command, data, step: 0 }
             }
-            Call::Flush => Task::Settle { stage: 0, goal: Goal::Flush },
-            Call::Barrier => Task::Settle { stage: 0, goal: Goal::Barrier },
-            Call::Check => Task::Settle { stage: 0, goal: Goal::Check },
+            Call::Flush => Task::Settle { step: 0, goal: Goal::Flush },
+            Call::Barrier => Task::Settle { step: 0, goal: Goal::Barrier },
+            Call::Check => Task::Settle { step: 0, goal: Goal::Check },
             Call::Dma { descriptors, level, notice } => {
                 let left = descriptors.into();
-                Task::Dma(Box::new(Dma { left, level, notice, stage: DmaStage::Enter, call: 0 }))
+                Task::Dma(Box::new(Dma { left, level, notice, step: DmaStep::Enter, call: 0 }))
             }
-            Call::RingInterrupt { to, number } => Task::Ring { to, number, stage: 0 },
+            Call::RingInterrupt { to, number } => Task::Ring { to, number, step: 0 },
             Call::Compute(work) => Task::Compute { left_ps: work.as_ps(), slice_ps: 0 },
         }
     }
@@ -244,15 +244,15 @@ impl Host {
             Task::Store { to, offset, data, done, issued } => {
                 self.do_store(*to, *offset, data, done, issued)
             }
-            Task::Load { to, offset, bytes, got, stage } => {
-                self.do_load(*to, *offset, *bytes, got, stage)
+            Task::Load { to, offset, bytes, got, step } => {
+                self.do_load(*to, *offset, *bytes, got, step)
             }
-            Task::Lock { to, offset, command, data, stage } => {
-                self.do_lock(*to, *offset, *command, data, stage)
+            Task::Lock { to, offset, command, data, step } => {
+                self.do_lock(*to, *offset, *command, data, step)
             }
-            Task::Settle { stage, goal } => self.do_settle(stage, *goal),
+            Task::Settle { step, goal } => self.do_settle(step, *goal),
             Task::Dma(dma) => self.do_dma(dma, tag),
-            Task::Ring { to, number, stage } => self.do_ring(*to, *number, stage),
+            Task::Ring { to, number, step } => self.do_ring(*to, *number, step),
             Task::Compute { left_ps, slice_ps } => self.do_compute(left_ps, slice_ps),
         }
     }
@@ -296,7 +296,7 @@ impl Host {
         offset: u64,
         bytes: u32,
         got: &mut Vec<u8>,
-        stage: &mut u8,
+        step: &mut u8,
     ) -> Next {
         let at = offset + got.len() as u64;
         let left = bytes - got.len() as u32;
@@ -304,8 +304,8 @@ impl Host {
         let prefetch = self.config.card.prefetch;
         let block = if prefetch { 64 } else { word };
         let here = left.min(block - (at % u64::from(block)) as u32);
-        *stage += 1;
-        match *stage {
+        *step += 1;
+        match *step {
             1 => Next::Slice(self.config.cpu.call),
             // A read does not pass posted writes on the bus.
             2 => Next::Wait(Wait::Drained),
@@ -333,7 +333,7 @@ impl Host {
                 let skip = if prefetch { (at % 64) as usize } else { 0 };
                 let from = data.into_iter().skip(skip).chain(std::iter::repeat(0));
                 got.extend(from.take(here as usize));
-                *stage = 2;
+                *step = 2;
                 Next::Until(self.bus.load(self.now, here.div_ceil(word), word))
             }
             _ => normal(),
@@ -346,10 +346,10 @@ impl Host {
         offset: u64,
         command: Command,
         data: &mut Vec<u8>,
-        stage: &mut u8,
+        step: &mut u8,
     ) -> Next {
-        *stage += 1;
-        match *stage {
+        *step += 1;
+        match *step {
             1 => Next::Slice(self.config.cpu.call),
             2 => Next::Wait(Wait::Drained),
             3 => Next::Until(self.bus.load(self.now, 1, self.config.cpu.word_bytes)),
@@ -367,9 +367,9 @@ impl Host {
         }
     }
 
-    fn do_settle(&mut self, stage: &mut u8, goal: Goal) -> Next {
-        *stage += 1;
-        match (*stage, goal) {
+    fn do_settle(&mut self, step: &mut u8, goal: Goal) -> Next {
+        *step += 1;
+        match (*step, goal) {
             (1, _) => {
                 self.combining_flush();
                 Next::Wait(Wait::Drained)
@@ -384,9 +384,9 @@ impl Host {
         }
     }
 
-    fn do_ring(&mut self, to: NodeId, number: u64, stage: &mut u8) -> Next {
-        *stage += 1;
-        match *stage {
+    fn do_ring(&mut self, to: NodeId, number: u64, step: &mut u8) -> Next {
+        *step += 1;
+        match *step {
             1 => Next::Slice(self.config.cpu.call + self.config.cpu.store_word),
             2 => Next::Wait(Wait::Drained),
             3 => Next::Until(self.bus.store(self.now, 4, Duration::ZERO)),
@@ -402,20 +402,20 @@ impl Host {
         let list = matches!(self.config.engine.control, Control::List { .. });
         let (kernel, spin) = (dma.level == Level::Kernel, dma.notice == Notice::Spin);
         loop {
-            let stage = dma.stage;
-            dma.stage = match stage {
-                DmaStage::Enter => DmaStage::Room,
-                DmaStage::Room if !dma.left.is_empty() => DmaStage::Kick,
-                DmaStage::Room if spin => DmaStage::Spin,
-                DmaStage::Room => DmaStage::Return,
-                DmaStage::Kick => DmaStage::Give,
-                DmaStage::Give => DmaStage::Room,
-                DmaStage::Spin => DmaStage::Look,
-                DmaStage::Look => DmaStage::Return,
-                DmaStage::Return | DmaStage::End => DmaStage::End,
+            let step = dma.step;
+            dma.step = match step {
+                DmaStep::Enter => DmaStep::Room,
+                DmaStep::Room if !dma.left.is_empty() => DmaStep::Kick,
+                DmaStep::Room if spin => DmaStep::Spin,
+                DmaStep::Room => DmaStep::Return,
+                DmaStep::Kick => DmaStep::Give,
+                DmaStep::Give => DmaStep::Room,
+                DmaStep::Spin => DmaStep::Look,
+                DmaStep::Look => DmaStep::Return,
+                DmaStep::Return | DmaStep::End => DmaStep::End,
             };
-            match stage {
-                DmaStage::Enter => {
+            match step {
+                DmaStep::Enter => {
                     dma.call = self.engine_open(tag, dma.notice, dma.left.len());
                     return Next::Slice(if kernel {
                         software.kernel_entry
@@ -423,23 +423,23 @@ impl Host {
                         Duration::ZERO
                     });
                 }
-                DmaStage::Room if dma.left.is_empty() => {}
-                DmaStage::Room => return Next::Wait(Wait::Registers),
-                DmaStage::Kick => return Next::Slice(kick),
-                DmaStage::Give => {
+                DmaStep::Room if dma.left.is_empty() => {}
+                DmaStep::Room => return Next::Wait(Wait::Registers),
+                DmaStep::Kick => return Next::Slice(kick),
+                DmaStep::Give => {
                     let count = if list { dma.left.len() } else { 1 };
                     for descriptor in dma.left.drain(..count) {
                         self.engine_give(dma.call, descriptor);
                     }
                 }
-                DmaStage::Spin => return Next::Wait(Wait::Engine(dma.call)),
-                DmaStage::Look => return Next::Slice(software.status_read),
-                DmaStage::Return if kernel => return Next::Slice(software.kernel_return),
-                DmaStage::Return => {}
-                DmaStage::End if spin => {
+                DmaStep::Spin => return Next::Wait(Wait::Engine(dma.call)),
+                DmaStep::Look => return Next::Slice(software.status_read),
+                DmaStep::Return if kernel => return Next::Slice(software.kernel_return),
+                DmaStep::Return => {}
+                DmaStep::End if spin => {
                     return Next::Done(self.engine_close(dma.call), Vec::new());
                 }
-                DmaStage::End => return Next::Handed,
+                DmaStep::End => return Next::Handed,
             }
         }
     }

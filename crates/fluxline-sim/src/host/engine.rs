@@ -42,7 +42,7 @@ struct Burst {
     bytes: u32,
     /// Packets that are not done.
     packets: u32,
-    /// What a read brought, on its way over the bus.
+    /// The bytes of a read, on their way over the bus.
     data: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Engine {
     calls: BTreeMap<u64, Call>,
     queue: VecDeque<(u64, Descriptor)>,
     active: BTreeMap<u64, Active>,
-    /// Which of them makes bursts.
+    /// The call that makes bursts now.
     current: Option<u64>,
     bursts: BTreeMap<u64, Burst>,
     /// Reads that the network has not answered.
@@ -66,13 +66,13 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Whether nothing of any call is left.
+    /// Returns true if nothing of any call is left.
     pub(super) fn is_empty(&self) -> bool {
         let nothing = self.active.is_empty() && self.bursts.is_empty() && self.asked == 0;
         self.calls.is_empty() && self.queue.is_empty() && nothing && !self.busy()
     }
 
-    /// Whether it has work.
+    /// Returns true if it has work.
     pub(super) fn busy(&self) -> bool {
         self.began.is_some()
     }
@@ -82,7 +82,7 @@ impl Engine {
         self.queue.len() + usize::from(self.current.is_some())
     }
 
-    /// Whether all descriptors of a call are done.
+    /// Returns true if all descriptors of a call are done.
     pub(super) fn is_done(&self, call: u64) -> bool {
         self.calls.get(&call).is_none_or(|call| call.left == 0)
     }

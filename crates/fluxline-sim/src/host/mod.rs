@@ -43,36 +43,36 @@ pub type RequestId = u64;
 /// The host's number of a read of its own memory.
 pub type FetchId = u64;
 
-/// What a program asks of its processor. Calls are done one after the other, in order.
+/// A call of a program to its processor. Calls are done one after the other, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Stores `data` into a mapped remote region. Completed when the processor is done with it: the
     /// bytes may still be in buffers (see [`Call::Flush`]).
     Store {
-        /// Whose memory.
+        /// The node whose memory is accessed.
         to: NodeId,
-        /// Where \[byte\].
+        /// The offset there \[byte\].
         offset: u64,
-        /// What.
+        /// The bytes.
         data: Vec<u8>,
     },
     /// Loads `bytes` from a mapped remote region; the processor waits for each word. A load does
     /// not wait for write streams: who must read what it stored puts a barrier before.
     Load {
-        /// Whose memory.
+        /// The node whose memory is accessed.
         to: NodeId,
-        /// Where \[byte\].
+        /// The offset there \[byte\].
         offset: u64,
-        /// How much \[byte\].
+        /// The length \[byte\].
         bytes: u32,
     },
     /// A lock transaction; completed with the old value, the processor waits.
     Lock {
-        /// Whose memory.
+        /// The node whose memory is accessed.
         to: NodeId,
-        /// Where \[byte\].
+        /// The offset there \[byte\].
         offset: u64,
-        /// Which, as the packet says it.
+        /// The command of the packet.
         command: Command,
         /// Its operands, as the packet carries them (at most 16 B).
         data: Vec<u8>,
@@ -88,16 +88,16 @@ pub enum Call {
     Dma {
         /// The transfers, done in order.
         descriptors: Vec<Descriptor>,
-        /// Who drives the engine's registers.
+        /// The software that drives the engine's registers.
         level: Level,
-        /// How the program learns of the end.
+        /// The notice of the end.
         notice: Notice,
     },
     /// Sends an interrupt (an event packet with a number) to another node.
     RingInterrupt {
-        /// Whom to interrupt.
+        /// The node to interrupt.
         to: NodeId,
-        /// Which interrupt: the packet's offset.
+        /// The number of the interrupt: the packet's offset.
         number: u64,
     },
     /// Computes for so long, longer while the DMA engine takes memory cycles away.
@@ -107,19 +107,19 @@ pub enum Call {
 /// One transfer of the DMA engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Which way the bytes go.
+    /// The direction of the bytes.
     pub direction: Direction,
     /// The other node.
     pub to: NodeId,
-    /// Where there \[byte\].
+    /// The offset there \[byte\].
     pub offset: u64,
-    /// Where in one's own memory \[byte\]: comes back in reports, means nothing to the host.
+    /// The address in own memory \[byte\]; it comes back in reports and means nothing to the host.
     pub address: u64,
-    /// How much \[byte\]; 0 completes without a packet.
+    /// The length \[byte\]; 0 completes without a packet.
     pub bytes: u32,
 }
 
-/// Which way a transfer goes.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From one's own memory to the other node.
@@ -128,7 +128,7 @@ pub enum Direction {
     Read,
 }
 
-/// Who drives the DMA engine.
+/// The software that drives the DMA engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// The program itself, through mapped registers.
@@ -137,7 +137,7 @@ pub enum Level {
     Kernel,
 }
 
-/// How a program learns that its DMA transfers are done.
+/// The notice that a program's DMA transfers are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The processor reads the engine's status until it is done; no later call starts before.
@@ -148,7 +148,7 @@ pub enum Notice {
     Word,
 }
 
-/// How a request or a call ended.
+/// The end of a request or a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Answered (a move: taken).
@@ -157,7 +157,7 @@ pub enum Outcome {
     Lost,
 }
 
-/// What the host wants sent. Everything in it is ready to go now.
+/// A packet that the host wants sent. Everything in it is ready to go now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Out {
     /// A request; the composer gives it a transaction and says how it ended by
@@ -167,7 +167,7 @@ pub enum Out {
         handle: Handle,
         /// To whom.
         to: NodeId,
-        /// What.
+        /// The command.
         command: Command,
         /// The lower 48 bits of the address.
         offset: u64,
@@ -180,9 +180,9 @@ pub enum Out {
     Response {
         /// The composer's number of the request.
         request: RequestId,
-        /// How it ended.
+        /// The status.
         status: Status,
-        /// What was read, or nothing.
+        /// The bytes read, if any.
         data: Vec<u8>,
     },
 }
@@ -192,7 +192,7 @@ pub enum Out {
 pub struct Incoming {
     /// The composer's number of it.
     pub request: RequestId,
-    /// What.
+    /// The command.
     pub command: Command,
     /// The lower 48 bits of the address.
     pub offset: u64,
@@ -202,16 +202,16 @@ pub struct Incoming {
     pub bytes: u32,
 }
 
-/// What happened, or what the composer must do with memory now.
+/// A report: an event, or an access to memory that the composer must do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// A call is done.
     Completed {
         /// The program's number of it.
         tag: Tag,
-        /// How it ended.
+        /// The outcome.
         outcome: Outcome,
-        /// What a load or a lock brought.
+        /// The bytes that a load or a lock returned.
         data: Vec<u8>,
     },
     /// The processor has nothing to do from now on.
@@ -224,26 +224,26 @@ pub enum Report {
     Fetch {
         /// The host's number of it.
         fetch: FetchId,
-        /// Where \[byte\], as in the descriptor.
+        /// The address \[byte\], as in the descriptor.
         address: u64,
-        /// How much \[byte\].
+        /// The length \[byte\].
         bytes: u32,
     },
     /// The DMA engine wrote memory: these bytes are there from now on.
     Placed {
-        /// Where \[byte\], as in the descriptor.
+        /// The address \[byte\], as in the descriptor.
         address: u64,
-        /// What.
+        /// The bytes.
         data: Vec<u8>,
     },
     /// A peer's interrupt has reached the program, after the operating system's share.
     Interrupted {
-        /// Which.
+        /// The number.
         number: u64,
     },
 }
 
-/// What a host has done so far.
+/// The counts of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Time in which the processor did calls \[ps\].
@@ -271,12 +271,12 @@ pub struct Counters {
 /// An entry of a host on the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Whose.
+    /// The host.
     pub host: u32,
     step: Step,
 }
 
-/// What is due. The numbers are of [`Host`]'s own tables.
+/// A step that is due. The numbers are of [`Host`]'s own tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The processor is done with its slice.
@@ -351,13 +351,13 @@ impl Host {
         })
     }
 
-    /// What it is made of.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What it has done so far.
+    /// Returns the counts.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = Counters { bus_busy_ps: self.bus.busy().as_ps(), ..self.counters };
@@ -377,7 +377,8 @@ impl Host {
         self.processor.calls()
     }
 
-    /// Whether nothing of it is under way: no call, no burst, no packet, no request it serves.
+    /// Returns true if nothing of it is under way: no call, no burst, no packet, no request it
+    /// serves.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.processor.calls() == 0
@@ -394,7 +395,7 @@ impl Host {
         self.outs.pop_front()
     }
 
-    /// What happened, in order; memory reports are answered before time goes on.
+    /// Returns the next report, in order; reports about memory are answered before time goes on.
     pub fn next_report(&mut self) -> Option<Report> {
         self.reports.pop_front()
     }
@@ -411,11 +412,11 @@ impl Host {
         self.at(agenda, |host| host.card_finished(handle, outcome, data));
     }
 
-    /// Whether the card has room for one more request from the network; otherwise the composer
-    /// leaves it in the link's receive queue, and asks again after [`Host::handle`] or
+    /// Returns true if the card has room for one more request from the network; otherwise the
+    /// composer leaves it in the link's receive queue, and asks again after [`Host::handle`] or
     /// [`Host::served`].
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub fn has_space(&self) -> bool {
         self.card.serving() < self.config.card.incoming_slots as usize
     }
 

@@ -11,7 +11,7 @@ use super::{Host, Step};
 use crate::sci::{Command, NodeId};
 use crate::{Duration, Instant};
 
-/// What the card says to a burst of stores.
+/// The card's answer to a burst of stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Into this stream; `claim`: it was bound to another block.
@@ -35,12 +35,12 @@ enum State {
 struct Stream {
     state: State,
     block: Option<(NodeId, u64)>,
-    /// Where its bytes begin.
+    /// The address of its first byte.
     offset: u64,
     data: Vec<u8>,
-    /// When it was bound or filled last, counted in uses.
+    /// The time of its last binding or filling, counted in uses.
     used: u64,
-    /// Which gathering this is.
+    /// The number of this gathering.
     generation: u64,
     touched: Instant,
 }
@@ -60,12 +60,12 @@ impl Streams {
         Streams { list, block_bytes: u64::from(card.stream_bytes), uses: 0, gathering: None }
     }
 
-    /// Whether nothing gathers and nothing is under way.
+    /// Returns true if nothing gathers and nothing is under way.
     pub(super) fn idle(&self) -> bool {
         self.list.iter().all(|stream| stream.state == State::Idle)
     }
 
-    /// What happens to a burst of stores at this address.
+    /// Decides about a burst of stores at this address.
     pub(super) fn verdict(&self, to: NodeId, offset: u64) -> Verdict {
         let block = (to, offset & !(self.block_bytes - 1));
         if let Some(stream) = self.gathering {

@@ -455,17 +455,17 @@ fn an_interrupt_reaches_the_peers_program() {
 fn a_full_card_has_no_room_until_a_request_is_served() {
     let mut bench = Bench::new(with(|config| config.card.incoming_slots = 2));
     for request in 0..2 {
-        assert!(bench.host.has_room());
+        assert!(bench.host.has_space());
         let (command, offset, data) = (Command::Write64, request * 64, vec![1; 64]);
         let incoming = Incoming { request, command, offset, data, bytes: 0 };
         bench.host.incoming(incoming, &mut bench.agenda);
     }
-    assert!(!bench.host.has_room());
+    assert!(!bench.host.has_space());
     bench.run();
     assert_eq!(bench.reports.len(), 2, "both reached memory");
-    assert!(!bench.host.has_room(), "the composer has not served them");
+    assert!(!bench.host.has_space(), "the composer has not served them");
     bench.host.served(0, Status::Normal, vec![], &mut bench.agenda);
-    assert!(bench.host.has_room());
+    assert!(bench.host.has_space());
 }
 
 #[test]

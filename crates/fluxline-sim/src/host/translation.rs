@@ -22,7 +22,8 @@ impl Translations {
         self.misses
     }
 
-    /// What it costs to translate this address now: nothing, or a miss. Linear in the entries.
+    /// Returns the present cost of translating this address: nothing, or a miss. Linear in the
+    /// entries.
     pub(super) fn look_up(&mut self, to: NodeId, offset: u64) -> Duration {
         let page = (to, offset / self.config.page_bytes);
         let known = self.pages.iter().position(|other| *other == page);

@@ -4,7 +4,7 @@ use super::error::NetworkError;
 use super::topology::{Dateline, Dimension, Topology, Ways, Wrap};
 use crate::Clock;
 
-/// How the place of a packet that leaves a buffer comes back to the sender.
+/// The unit in which free space is returned to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditUnit {
     /// At once, when its tail has left.
@@ -25,19 +25,19 @@ pub enum CreditUnit {
 pub struct NetworkConfig {
     /// The grid.
     pub dimensions: Vec<Dimension>,
-    /// How rings avoid deadlock.
+    /// The avoidance of deadlocks in rings.
     pub dateline: Dateline,
     /// The clock of all links and routers.
     pub clock: Clock,
-    /// What a link carries in a tick \[bytes\].
+    /// The rate of a link \[bytes per tick\].
     pub bytes_per_tick: u32,
     /// Virtual channels of each link.
     pub channels: u8,
     /// Buffer of each channel at its receiving end \[bytes\]; holds a whole packet at least.
     pub buffer_bytes: u32,
-    /// What of a message fits into a packet \[bytes\].
+    /// The largest payload of a packet \[bytes\].
     pub packet_bytes: u32,
-    /// What comes on top in each packet \[bytes\].
+    /// The header of each packet \[bytes\].
     pub header_bytes: u32,
     /// From a head's arrival until it can leave the router \[ticks\].
     pub router_ticks: u32,
@@ -45,7 +45,7 @@ pub struct NetworkConfig {
     pub wire_ticks: u32,
     /// From a place's becoming free until the sender may use it \[ticks\].
     pub credit_ticks: u32,
-    /// How the place of a packet comes back.
+    /// The unit in which free space is returned.
     pub credit_unit: CreditUnit,
     /// Packets that wait at a node before it refuses messages of an open loop.
     pub source_packets: u32,

@@ -41,7 +41,7 @@ impl fmt::Display for Deadlock {
 }
 
 impl Network {
-    /// Whether packets wait for each other in a circle, whatever else still moves. Takes time in
+    /// Finds packets that wait for each other in a circle, whatever else still moves. Takes time in
     /// proportion to the buffers times the longest chain of waiting ones.
     #[must_use]
     pub fn deadlock(&self) -> Option<Deadlock> {
@@ -66,7 +66,7 @@ impl Network {
         Some(Deadlock { cycle: self.cycle_from(first as u32), packets })
     }
 
-    /// Whether a buffer will get rid of its head, given those that will.
+    /// Returns true if a buffer will get rid of its head, given those that will.
     fn can_move(&self, buffer: u32, will_move: &[bool], is_coming: &[bool]) -> bool {
         let queue = &self.buffers[buffer as usize];
         if queue.head == NONE || self.outputs[self.output_of(queue) as usize].to == NONE {

@@ -9,7 +9,7 @@ use crate::{Agenda, Instant, Model};
 /// Packets of a message at most. Assumed: each is in memory from the moment it is handed over.
 const PACKETS_MAX: u32 = 1 << 16;
 
-/// What happens in a network under traffic.
+/// An entry of the agenda of a network under traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A node makes a message.
@@ -165,7 +165,7 @@ impl Experiment for Loaded {
 }
 
 impl Network {
-    /// How long each link between routers was occupied so far.
+    /// Returns the time that each link between routers was occupied so far.
     #[must_use]
     pub fn links(&self) -> Vec<LinkUse> {
         let outputs = self.outputs.iter().filter(|out| out.to != super::NONE);

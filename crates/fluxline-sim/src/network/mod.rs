@@ -38,7 +38,7 @@ use crate::dump::Dump;
 use crate::traffic::Message;
 use crate::{Agenda, Clock, Duration, Instant};
 
-/// What happens in a network.
+/// An entry of a network on the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// Heads arrive and outputs choose, all that do so at this tick.
@@ -81,9 +81,9 @@ impl crate::Entry for Entry {
 /// A message whose last byte came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Who sent it.
+    /// The sender.
     pub source: u32,
-    /// Who got it.
+    /// The receiver.
     pub to: u32,
     /// Its length.
     pub bytes: u32,
@@ -105,7 +105,7 @@ impl Ticks {
         Ticks { clock, period_ps: period_ps.then(|| second / clock.hertz()) }
     }
 
-    /// When a tick begins.
+    /// Returns the time at which a tick begins.
     fn at(&self, tick: u64) -> Instant {
         match self.period_ps {
             Some(period) => Instant::from_ps(tick.saturating_mul(period)),
@@ -138,7 +138,7 @@ pub struct Network {
     topology: Topology,
     /// Ports of a router.
     ports: u32,
-    /// Whether its state is larger than a near cache.
+    /// True if its state is larger than a near cache.
     is_large: bool,
     ticks: Ticks,
     /// Of a router's buffers the first `channels` belong to port 0, and so on.
@@ -212,7 +212,7 @@ impl Network {
         })
     }
 
-    /// What it was made from.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &NetworkConfig {
         &self.config

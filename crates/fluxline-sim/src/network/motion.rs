@@ -13,7 +13,7 @@ use crate::Agenda;
 /// once.
 const BLOCK: usize = 16;
 
-/// Where a head goes: its buffer, and the channel of the next link.
+/// The path of a head: its buffer, and the channel of the next link.
 type Way = (u32, u8);
 
 /// Takes the first packet on a way when it is there.

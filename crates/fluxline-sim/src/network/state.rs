@@ -30,7 +30,7 @@ pub struct Coming {
 /// A message, until its last packet is delivered.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
-    /// What was handed over.
+    /// The source.
     pub source: u32,
     /// Its target.
     pub to: u32,
@@ -38,7 +38,7 @@ pub struct Pending {
     pub bytes: u32,
     /// Packets that are not delivered yet; 0: this place is free.
     pub packets: u32,
-    /// When it was handed over.
+    /// The time at which it was handed over.
     pub at: crate::Instant,
 }
 
@@ -79,7 +79,7 @@ impl<T: Copy> Slab<T> {
         &mut self.places[place as usize]
     }
 
-    /// How many places are in use.
+    /// Returns the number of places are in use.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
@@ -89,7 +89,7 @@ impl<T: Copy> Slab<T> {
         self.places.iter()
     }
 
-    /// What it occupies \[bytes\].
+    /// Returns its size in memory \[bytes\].
     pub fn memory_bytes(&self) -> usize {
         self.places.capacity() * size_of::<T>() + self.free.capacity() * 4
     }
@@ -152,7 +152,7 @@ impl Buffer {
 pub struct Output {
     /// Until when its last packet occupies it.
     pub busy_until: u64,
-    /// When it is going to choose next; `NEVER`: nobody asked.
+    /// The tick of its next choice; `NEVER`: no packet asks for it.
     pub wake: u64,
     /// A bit for each of the router's buffers whose head asks for it.
     pub waiting: u64,

@@ -12,7 +12,7 @@ use crate::dump::{self, Dump, Interface, LINK_TYPE_NETWORK};
 /// First byte of the header, so that another layout can be told apart. A choice.
 const VERSION: u8 = 1;
 
-/// What listens to the links.
+/// The recorder of packets on links.
 #[derive(Clone, Debug)]
 pub(super) struct Tap {
     pub dump: Dump,

@@ -9,8 +9,8 @@ use super::*;
 use crate::traffic::{Arrivals, Message, Pattern, Plan, Size};
 use crate::{Fingerprint, Model, model};
 
-/// When a message's last byte came [tick], and which message it was: source, target, bytes, and
-/// when it was handed over [ps].
+/// The tick of a message's last byte, and the message: source, target, bytes, and hand-over time
+/// [ps].
 type Came = (u64, u32, u32, u32, u64);
 
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ struct Obvious<'a> {
     free: Vec<u32>,
     busy_until: Vec<u64>,
     turn: Vec<usize>,
-    /// What comes at a tick: a piece into a queue, space back, a piece to its node.
+    /// The arrivals of a tick: a piece into a queue, space back, a piece to its node.
     arrivals: Vec<(u64, usize, Piece)>,
     space: Vec<(u64, usize, u32)>,
     /// Bytes that fit into each buffer, and at which tick that changes: what a tick carries by

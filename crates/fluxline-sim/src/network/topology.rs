@@ -9,7 +9,7 @@ pub const DIMENSIONS_MAX: usize = 6;
 /// Routers at most. Assumed: numbers of links and channels stay below 2^32.
 const ROUTERS_MAX: u64 = 1 << 20;
 
-/// Whether the last router of a dimension is joined to the first.
+/// The link from the last router of a dimension to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrap {
     /// Joined: a ring, a torus.
@@ -32,13 +32,13 @@ pub enum Ways {
 pub struct Dimension {
     /// Routers along it, 2 to 65535.
     pub routers: u32,
-    /// Whether it closes.
+    /// The link from the last router to the first.
     pub wrap: Wrap,
-    /// Which links it has.
+    /// The links.
     pub ways: Ways,
 }
 
-/// Whether packets that cross the end of a ring have channels of their own.
+/// The rule for packets that cross the end of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dateline {
     /// They have, which needs two channels: no deadlock.
@@ -52,14 +52,14 @@ pub enum Dateline {
 pub struct Route {
     /// The port: 2d up and 2d+1 down in dimension d; the last one is the node's own.
     pub port: u8,
-    /// Which channels of the link.
+    /// The channels of the link.
     pub class: Class,
 }
 
 /// Channels that a packet may use on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// All.
+    /// All channels.
     Any,
     /// The lower half: it will still cross the dateline of this ring.
     Before,
@@ -132,7 +132,7 @@ impl Topology {
         2 * self.dimensions.len() as u32
     }
 
-    /// Which router a port leads to; [`NONE`] where there is none.
+    /// Returns the router behind a port; [`NONE`] where there is none.
     #[must_use]
     pub fn neighbour(&self, router: u32, port: u32) -> u32 {
         let Some(dimension) = self.dimensions.get(port as usize / 2) else { return NONE };

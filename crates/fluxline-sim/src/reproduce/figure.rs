@@ -8,24 +8,24 @@ pub const TOLERANCE: f64 = 0.10;
 /// An axis of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
-    /// What is on it.
+    /// The quantity.
     pub label: &'static str,
     /// In which unit.
     pub unit: &'static str,
-    /// Whether it is logarithmic.
+    /// True if it is logarithmic.
     pub log: bool,
 }
 
 /// A line of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// What it is of.
+    /// The name.
     pub name: String,
     /// (x, y), by x.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What kind of statement a fact is.
+/// The kind of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number: held within [`TOLERANCE`] of the paper's range.
@@ -37,22 +37,21 @@ pub enum Kind {
 /// Something the paper says, and what the model says to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// What is stated, with its unit.
+    /// The statement, with its unit.
     pub text: &'static str,
     /// The paper's number: least and most.
     pub paper: RangeInclusive<f64>,
     /// The model's number.
     pub model: f64,
-    /// How far the model is outside the paper's range, as a fraction of the nearer end.
+    /// The deviation from the paper's range, as a fraction of the nearer end.
     pub deviation: f64,
-    /// What kind of statement it is.
+    /// The kind of statement.
     pub kind: Kind,
-    /// Whether the model does the same.
+    /// True if the model does the same.
     pub holds: bool,
-    /// Whether a constant was chosen from it.
+    /// True if a constant was chosen from it.
     pub calibrated: bool,
-    /// Where on the figure's horizontal axis the paper's number stands, in the vertical axis's
-    /// unit; `None`: it is not a point of the figure.
+    /// The fact's place on the figure's horizontal axis, if the fact is a point of the figure.
     pub x: Option<f64>,
 }
 
@@ -61,7 +60,7 @@ pub struct Fact {
 pub struct Figure {
     /// A short name: `scinet-7`.
     pub id: &'static str,
-    /// What it shows.
+    /// The title.
     pub title: &'static str,
     /// The horizontal axis.
     pub x: Axis,
@@ -69,7 +68,7 @@ pub struct Figure {
     pub y: Axis,
     /// Its lines.
     pub curves: Vec<Curve>,
-    /// What the paper says about it.
+    /// The paper's statements about it.
     pub facts: Vec<Fact>,
 }
 
@@ -105,7 +104,7 @@ impl Fact {
     }
 }
 
-/// How far `model` is outside a range, as a fraction of the nearer end; inside: 0.
+/// Returns the deviation from a range, as a fraction of the nearer end; inside: 0.
 fn deviation(paper: &RangeInclusive<f64>, model: f64) -> f64 {
     let near = model.clamp(*paper.start(), *paper.end());
     if near == 0.0 { model } else { (model - near) / near }

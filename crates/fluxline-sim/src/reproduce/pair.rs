@@ -10,7 +10,7 @@ use crate::sci::packet::Packet;
 use crate::sci::{self, Command, Status};
 use crate::{Agenda, Fingerprint, Instant};
 
-/// Why a test stand cannot be built.
+/// A reason why a test stand cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BadStand {
     /// A machine.
@@ -24,7 +24,7 @@ pub enum BadStand {
 /// Memory of each machine that its peer can reach \[byte\].
 const MEMORY_BYTES: usize = 1 << 18;
 
-/// What is on the agenda of two machines.
+/// An entry of the agenda of two machines.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry {
     /// A machine's own.
@@ -77,15 +77,15 @@ pub struct Pair {
     memories: [Vec<u8>; 2],
     wire: Wire,
     agenda: Agenda<Entry>,
-    /// When calls were completed, and how.
+    /// The completed calls: time and outcome.
     completed: BTreeMap<Tag, (Instant, Outcome)>,
     loaded: BTreeMap<Tag, Vec<u8>>,
     next_tag: Tag,
-    /// When a machine's memory was written last, by its peer or its DMA engine.
+    /// The time of the last write to each machine's memory, by its peer or its DMA engine.
     written_at: [Instant; 2],
     written_bytes: [u64; 2],
     interrupted_at: [Option<Instant>; 2],
-    /// How many of the next requests of machine 0 are lost.
+    /// The number of next requests of machine 0 that are lost.
     to_lose: u32,
     fingerprint: Fingerprint,
 }
@@ -129,19 +129,19 @@ impl Pair {
         &mut self.memories[machine]
     }
 
-    /// When a machine's memory was written last.
+    /// Returns the time at which a machine's memory was written last.
     #[must_use]
     pub fn written_at(&self, machine: usize) -> Instant {
         self.written_at[machine]
     }
 
-    /// How many bytes were written into a machine's memory.
+    /// Returns the number of bytes were written into a machine's memory.
     #[must_use]
     pub fn written_bytes(&self, machine: usize) -> u64 {
         self.written_bytes[machine]
     }
 
-    /// When a machine's program was interrupted last.
+    /// Returns the time at which a machine's program was interrupted last.
     #[must_use]
     pub fn interrupted_at(&self, machine: usize) -> Option<Instant> {
         self.interrupted_at[machine]
@@ -180,7 +180,7 @@ impl Pair {
         self.completed.get(&tag).copied().unwrap_or((self.now(), Outcome::Lost))
     }
 
-    /// What a completed load brought.
+    /// Returns the bytes of a completed load.
     #[must_use]
     pub fn loaded(&self, tag: Tag) -> &[u8] {
         self.loaded.get(&tag).map_or(&[], Vec::as_slice)
@@ -219,7 +219,7 @@ impl Pair {
                     any = true;
                 }
             }
-            let room = [self.hosts[0].has_room(), self.hosts[1].has_room()];
+            let room = [self.hosts[0].has_space(), self.hosts[1].has_space()];
             if let Some(arrival) = self.wire.take(room, &mut self.agenda) {
                 self.arrive(arrival);
                 any = true;

@@ -16,7 +16,7 @@ const CROSSING_STEP: u32 = 8;
 /// Up to this \[byte\].
 const CROSSING_MAX: u32 = 2048;
 
-/// How a message is sent.
+/// A way of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The processor's stores, then a flush of its write-combining buffers.
@@ -218,7 +218,7 @@ fn cpu_left() -> Result<Figure, BadStand> {
     Ok(Figure { id: "trams-cpu", title, x, y, curves, facts })
 }
 
-/// How much slower a computation is that runs wholly beside a DMA \[percent of the speed\].
+/// Returns the slowdown of a computation beside a DMA \[percent of the speed\].
 fn slow_down_percent() -> Result<f64, BadStand> {
     let mut pair = Pair::new(&preset::trams(), link_lc2())?;
     submit(&mut pair, Way::UserDma, 65_536, Notice::Word);

@@ -15,13 +15,13 @@ use closed::{Closed, Plan};
 pub struct Row {
     /// A short name: `V7`.
     pub id: &'static str,
-    /// What is stated, with its unit.
+    /// The statement, with its unit.
     pub text: &'static str,
     /// Least and most that was expected.
     pub expected: RangeInclusive<f64>,
-    /// What the model does.
+    /// The model's value.
     pub got: f64,
-    /// Whether that is as expected.
+    /// True if that is as expected.
     pub held: bool,
 }
 

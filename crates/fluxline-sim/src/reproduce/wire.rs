@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::sci::{self, Command, Network, NodeId, NodeIndex, Packet, SendId};
 use crate::{Agenda, Duration, Instant};
 
-/// Which ring joins the machines.
+/// The ring between the machines.
 #[derive(Clone, Debug)]
 pub enum Link {
     /// The ring of [`sci::Network`], with all its rules.
@@ -37,7 +37,7 @@ pub fn link_lc2() -> Link {
     Link::Ring(Box::new(sci::Config::lc2(2)))
 }
 
-/// What has come to a machine.
+/// A packet that has arrived at a machine.
 #[derive(Debug)]
 pub(super) enum Arrival {
     /// A request of the other machine, under a number of its own.
@@ -81,14 +81,14 @@ enum Line {
 /// A packet in the ring, until its echo.
 #[derive(Clone, Copy, Debug)]
 struct Send {
-    /// Who asked, and under which transaction.
+    /// The machine that asked, and its transaction.
     asker: usize,
     transaction: u8,
     /// The echo ends it.
     is_move: bool,
 }
 
-/// What the wire has on the agenda.
+/// An entry of the wire on the agenda.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry {
     /// The ring's own.
@@ -260,7 +260,7 @@ impl Wire {
         }
     }
 
-    /// What has come, requests only to machines with room.
+    /// Takes an arrived packet; requests go only to machines with space.
     pub(super) fn take<A: From<Entry> + From<sci::Entry>>(
         &mut self,
         room: [bool; 2],

@@ -4,7 +4,7 @@ use fluxline_toml::LoadError;
 
 use super::{Kind, PatternName, Scenario};
 
-/// Why a scenario is refused: one sentence, what, where and what to write.
+/// A reason why a scenario is rejected, in one sentence: what, where and what to write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);

@@ -17,21 +17,21 @@ pub use network::{Kind, NetworkPart};
 pub use page::page;
 pub use run::{Measured, Saturated};
 
-/// What a scenario file says.
+/// The content of a scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
     /// The heading of the report.
     pub title: String,
-    /// Where all that is random comes from.
+    /// The seed of all random choices.
     pub seed: u64,
     /// The nodes and links.
     pub network: NetworkPart,
-    /// Who sends what to whom, and when.
+    /// The traffic: senders, receivers and times.
     pub traffic: TrafficPart,
-    /// What is measured.
+    /// The measurement.
     pub run: RunPart,
-    /// What goes wrong.
+    /// The faults.
     pub faults: FaultsPart,
 }
 
@@ -48,7 +48,7 @@ impl Default for Scenario {
     }
 }
 
-/// Who sends to whom.
+/// The pattern of receivers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PatternName {
@@ -69,7 +69,7 @@ pub enum PatternName {
     EventBuilding,
 }
 
-/// How a message crosses SCI.
+/// The SCI command that carries a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandName {
@@ -91,7 +91,7 @@ pub enum OrderName {
     Together,
 }
 
-/// How messages follow each other.
+/// The arrival of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
@@ -102,11 +102,11 @@ pub enum Arrivals {
     Periodic,
 }
 
-/// Who sends what to whom, and when.
+/// The traffic: senders, receivers and times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TrafficPart {
-    /// Who sends to whom.
+    /// The pattern of receivers.
     pub pattern: PatternName,
     /// Of an open loop: how messages follow each other.
     pub arrivals: Arrivals,
@@ -122,9 +122,9 @@ pub struct TrafficPart {
     pub hot: u32,
     /// Share of messages that goes to the hot receiver.
     pub share: f64,
-    /// How many times the others' load the hot sender offers.
+    /// The number of times the others' load the hot sender offers.
     pub factor: f64,
-    /// How far the neighbour is.
+    /// The distance to the receiver.
     pub distance: u32,
     /// Nodes that build events: the last ones.
     pub builders: u32,
@@ -157,11 +157,11 @@ impl Default for TrafficPart {
 pub struct Size {
     /// Payload \[byte\].
     pub bytes: u32,
-    /// How often, against the others.
+    /// The load relative to the other nodes.
     pub weight: u32,
 }
 
-/// What is measured.
+/// The measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RunPart {
@@ -189,7 +189,7 @@ impl Default for RunPart {
     }
 }
 
-/// What goes wrong.
+/// The faults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FaultsPart {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of network.
+/// The kind of network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -22,13 +22,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether its links are SCI's.
+    /// Returns true if its links are SCI's.
     #[must_use]
     pub fn is_sci(self) -> bool {
         matches!(self, Kind::SciRing | Kind::SciTorus | Kind::SciSwitch)
     }
 
-    /// Whether `side` and `dimensions` say its size, and not `nodes`.
+    /// Returns true if `side` and `dimensions` say its size, and not `nodes`.
     #[must_use]
     pub fn is_grid(self) -> bool {
         matches!(self, Kind::SciTorus | Kind::Mesh | Kind::Torus)
@@ -50,7 +50,7 @@ pub enum Preset {
     Lc3,
 }
 
-/// How an SCI node goes on after a busy echo.
+/// The retry of an SCI node after a busy echo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RetryName {
@@ -65,7 +65,7 @@ pub enum RetryName {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NetworkPart {
-    /// What kind.
+    /// The kind.
     pub kind: Kind,
     /// Nodes of a ring; of a switch: on each ringlet.
     pub nodes: u32,

@@ -18,13 +18,13 @@ pub(super) const SOURCE_MESSAGES: u32 = 1024;
 const LATENCY_FACTOR: f64 = 3.0;
 /// Load that counts as none in the search for saturation, as a share of a link.
 const LIGHT_LOAD: f64 = 0.01;
-/// How exactly the load of saturation is found, as a share of a link.
+/// The resolution of the saturation load, as a share of a link.
 const RESOLUTION: f64 = 0.005;
 
 /// One measured point.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What was measured.
+    /// The measurement.
     pub outcome: Outcome,
     /// Messages that the network gave up, since the start; their senders know.
     pub lost: u64,
@@ -40,7 +40,7 @@ pub struct Saturated {
 }
 
 impl Scenario {
-    /// What a link carries \[bytes/s\]: what loads are shares of.
+    /// Returns the rate of a link \[bytes/s\], of which loads are shares.
     #[must_use]
     pub fn link_bytes_per_s(&self) -> f64 {
         match self.network.kind.is_sci() {

@@ -112,7 +112,7 @@ fn clock(bytes_per_s: f64) -> Clock {
     Clock::from_hertz((bytes_per_s / 2.0).max(1.0) as u64)
 }
 
-/// What happens in an SCI network under traffic.
+/// An entry of the agenda of an SCI network under traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     /// A node makes a message.

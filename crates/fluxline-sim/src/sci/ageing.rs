@@ -3,7 +3,7 @@
 //! Reconstruction (BACKGROUND-M): whoever is refused gets the label of the generation that is being
 //! gathered; while one generation is served, newcomers are gathered in the other.
 
-/// What a producer says with a try.
+/// The phase of a producer's try.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// First try: wants a label when refused.
@@ -26,7 +26,7 @@ impl Phase {
     }
 }
 
-/// What a consumer says.
+/// The answer of a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The packet has its place.
@@ -99,7 +99,7 @@ impl Ageing {
         }
     }
 
-    /// Whether a generation is being served: then the rounds count.
+    /// Returns true if a generation is being served: then the rounds count.
     pub fn is_serving(&self) -> bool {
         matches!(self.state, State::ServeA | State::ServeB)
     }

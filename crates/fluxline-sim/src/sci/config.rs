@@ -3,7 +3,7 @@
 use super::NodeId;
 use crate::Clock;
 
-/// How the nodes are joined.
+/// The arrangement of nodes and ringlets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// One ringlet through `nodes` nodes, in the order of their indices.
@@ -20,7 +20,7 @@ pub enum Topology {
     /// `ports` ringlets of `per_ringlet` nodes, each joined by a switch that has one port on every
     /// ringlet. The switch is the last node; it takes no packets for itself.
     Switch {
-        /// Ringlets.
+        /// The number of ringlets.
         ports: u32,
         /// Nodes on each, the switch's port not counted.
         per_ringlet: u32,
@@ -56,7 +56,7 @@ impl Topology {
     }
 }
 
-/// How a producer goes on after a busy echo.
+/// The retry of a producer after a busy echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// Again after a delay \[symbols\]; chance decides who gets the space: some may starve.
@@ -69,12 +69,12 @@ pub enum Retry {
     Aged,
 }
 
-/// What makes packets go wrong.
+/// The faults of links.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
     /// Probability that a bit is wrong after a link; 0 to 0.01.
     pub bit_error_rate: f64,
-    /// What the errors are drawn from.
+    /// The seed of the errors.
     pub seed: u64,
 }
 
@@ -90,7 +90,7 @@ pub struct Bus {
 /// All of it. [`Config::ring`] and the presets fill in what need not be said.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// How the nodes are joined.
+    /// The arrangement of nodes and ringlets.
     pub topology: Topology,
     /// Address of each node, by index: as many as the topology has nodes, no two alike.
     pub addresses: Vec<NodeId>,
@@ -102,7 +102,7 @@ pub struct Config {
     pub cable_symbols: u32,
     /// Longest packet that the bypass FIFO can take \[symbols\]; longer ones are refused.
     pub bypass_symbols: u32,
-    /// Whether go bits hold back nodes (bandwidth allocation).
+    /// True if go bits hold back nodes (bandwidth allocation).
     pub flow_control: bool,
     /// After a busy echo.
     pub retry: Retry,
@@ -125,7 +125,7 @@ pub struct Config {
     pub faults: Faults,
 }
 
-/// What is wrong with a configuration: one sentence.
+/// An error of a configuration, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(pub String);
@@ -134,7 +134,7 @@ pub struct ConfigError(pub String);
 pub const RESERVED_IDS: u16 = 0xFFF0;
 
 impl Config {
-    /// Whether the parts fit together; says the first thing that is wrong.
+    /// Checks whether the parts fit together; says the first thing that is wrong.
     pub fn check(&self) -> Result<(), ConfigError> {
         let fail = |text: String| Err(ConfigError(text));
         let (sizes, what): (Vec<u32>, &str) = match &self.topology {

@@ -7,7 +7,7 @@ use super::port::What;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{law}: {left} on one side, {right} on the other")]
 pub struct Unbalanced {
-    /// Which.
+    /// The law.
     pub law: &'static str,
     /// Its left side.
     pub left: u64,
@@ -15,7 +15,7 @@ pub struct Unbalanced {
     pub right: u64,
 }
 
-/// What is under way on all links, or stands in a port as an echo that will be put out.
+/// The packets on all links, and the echoes that ports will still send.
 #[derive(Default)]
 struct Flying {
     sends: u64,

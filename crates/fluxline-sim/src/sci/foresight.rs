@@ -14,13 +14,13 @@ impl Rings {
         if idle != port.own_idle {
             port.own_idle = idle;
             let before = port.own_end + 1;
-            self.report(at, before, idle, now);
+            self.announce(at, before, idle, now);
         }
     }
 
     /// Says what is now known of the idles before the packet that goes out at `before`, all of them
     /// in ticks after `now` and not yet seen by anybody, to all whom it concerns.
-    pub(super) fn report(&mut self, at: u32, before: u64, run: Go, now: u64) {
+    pub(super) fn announce(&mut self, at: u32, before: u64, run: Go, now: u64) {
         let port = &self.ports[at as usize];
         if port.cut || !self.flow_control {
             return;
@@ -37,7 +37,7 @@ impl Rings {
         self.plan(next, now);
     }
 
-    /// What comes at a port after `now` is found to be `arrives`: what its output makes of that.
+    /// Applies the arrival `arrives` at a port after `now` to the forecast of its output.
     fn come_later(&mut self, at: u32, arrives: Go, now: u64) -> Go {
         let port = &mut self.ports[at as usize];
         port.in_rise = arrives;

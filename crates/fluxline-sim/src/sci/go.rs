@@ -38,13 +38,13 @@ impl Go {
         self.map(|rise| rise.saturating_add(hop))
     }
 
-    /// What is left when the run ends before `tick`.
+    /// Returns the rest of the run before `tick`.
     pub fn until(self, tick: u64) -> Go {
         self.map(|rise| if rise < tick { rise } else { NEVER })
     }
 }
 
-/// Which go bits a node clears while it empties its bypass FIFO.
+/// The go bits that a node clears while it empties its bypass FIFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clears {
     /// The low bit: it sent as one of the fair.

@@ -22,12 +22,12 @@ pub struct Send {
     pub lane: usize,
     pub symbols: u32,
     pub is_event: bool,
-    /// What nodes that it passes take note of.
+    /// The number of a strobe, which the nodes on its path note.
     pub strobe: Option<u64>,
     /// Of a strobe on its way: how long it waited, first here, then in bypass FIFOs \[symbols\].
     pub delayed: u64,
     pub waited: u64,
-    /// Whether it came from another ringlet: then its end is not reported to a sender.
+    /// True if it came from another ringlet: then its end is not reported to a sender.
     pub passing: bool,
     pub phase: Phase,
     /// Earliest start; [`NEVER`] while it is on the ringlet.
@@ -36,13 +36,13 @@ pub struct Send {
     pub started: u64,
     /// Circulations that ended since.
     pub age: u32,
-    /// How often it was started.
+    /// The number of times that it was started.
     pub attempts: u32,
     /// Refused, and the allocation toggle waits at its port until it is tried again.
     pub owed: bool,
     /// Its end is known, or was told already (an event that is still on its way).
     pub ended: bool,
-    /// How it failed, when its end is near.
+    /// The failure, near the end of the send.
     pub loss: Option<Loss>,
 }
 
@@ -128,8 +128,8 @@ impl<T> Pool<T> {
 }
 
 impl Lane {
-    /// Whether a send waits for its first start or, refused, for the next one: while all are on
-    /// their way, [`first`](Lane::first) finds none.
+    /// Returns true if a send waits for its first start or, refused, for the next one: while all
+    /// are on their way, [`first`](Lane::first) finds none.
     pub fn may_start(&self, sends: &Pool<Send>) -> bool {
         let refused = |&handle| sends.get(handle).is_some_and(|send| send.ready != NEVER);
         !self.unsent.is_empty() || self.unacknowledged.iter().any(refused)

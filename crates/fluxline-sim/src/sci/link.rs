@@ -18,7 +18,7 @@ pub struct NodeIndex(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SendId(pub u64);
 
-/// Which packets go first.
+/// The priority of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// Fair among all: what the Dolphin cards used (BACKGROUND-L).
@@ -31,13 +31,13 @@ pub enum Priority {
 /// A packet that was not taken, given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What was to be sent.
+    /// The packet.
     pub packet: Packet,
-    /// Why not.
+    /// The reason.
     pub why: Refusal,
 }
 
-/// Why a packet was not taken.
+/// A reason why a packet was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Come again after [`Report::Space`].
@@ -51,7 +51,7 @@ pub enum Refusal {
     Dead,
 }
 
-/// Why a send will never be done.
+/// A reason why a send will never be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Loss {
     /// No node took it: the scrubber turned it into a "none" echo.
@@ -67,15 +67,15 @@ pub enum Loss {
 /// A clock strobe at a node that it passes, or at its sender when it has come round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Who sent it.
+    /// The sender.
     pub source: NodeId,
-    /// What it carries: the offset of its packet.
+    /// The number that it carries: the offset of its packet.
     pub number: u64,
-    /// When its first symbol came here \[symbols since the start\].
+    /// The tick at which its first symbol came here \[symbols since the start\].
     pub arrived: u64,
-    /// How long it waited at its sender from when it could have started first \[symbols\].
+    /// The time that it waited at its sender from when it could have started first \[symbols\].
     pub delayed: u64,
-    /// How long it waited in bypass FIFOs before it came here \[symbols\].
+    /// The time that it waited in bypass FIFOs before it came here \[symbols\].
     pub waited: u64,
 }
 
@@ -87,40 +87,40 @@ pub enum Report {
     /// [`take_request`]: super::Network::take_request
     /// [`take_response`]: super::Network::take_response
     Received {
-        /// Where.
+        /// The node.
         node: NodeIndex,
         /// In which of the two queues.
         response: bool,
     },
     /// An event packet came: no queue holds it.
     Event {
-        /// Where.
+        /// The node.
         node: NodeIndex,
-        /// What came.
+        /// The packet.
         packet: Packet,
     },
     /// A clock strobe passed a node, or is back at its sender. Told when its last symbol is in.
     Strobe {
-        /// Where.
+        /// The node.
         node: NodeIndex,
-        /// When, and after which delays.
+        /// The time, and the delays before it.
         passage: Passage,
     },
     /// The echo says that the packet was accepted: by its target, or by the switch on the way.
     /// An event packet is done when its last symbol has left.
     Done {
-        /// Who sent it.
+        /// The sender.
         node: NodeIndex,
-        /// What [`send`](super::Network::send) returned.
+        /// The number that [`send`](super::Network::send) returned.
         send: SendId,
     },
     /// A send failed: the sender hears of it here, once.
     Lost {
-        /// Who sent it.
+        /// The sender.
         node: NodeIndex,
-        /// What [`send`](super::Network::send) returned.
+        /// The number that [`send`](super::Network::send) returned.
         send: SendId,
-        /// How.
+        /// The reason.
         why: Loss,
     },
     /// A switch could not pass a packet on that it had accepted. The sender is not told by the
@@ -128,23 +128,23 @@ pub enum Report {
     Dropped {
         /// The node that gave up.
         at: NodeIndex,
-        /// Who had sent it.
+        /// The sender.
         source: NodeId,
         /// To whom.
         target: NodeId,
-        /// How.
+        /// The reason.
         why: Loss,
     },
     /// A send queue that was full has space again.
     Space {
-        /// Whose.
+        /// The node.
         node: NodeIndex,
-        /// Which of the two.
+        /// True: the queue of responses.
         response: bool,
     },
 }
 
-/// What the network does at a moment. Opaque: hand it back to
+/// An entry of the network on the agenda. Opaque: hand it back to
 /// [`handle`](super::Network::handle).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -175,7 +175,7 @@ pub(super) enum Kind {
 }
 
 impl Entry {
-    /// What a kind is called in traces.
+    /// Returns the name of a kind in traces.
     #[must_use]
     pub fn kind_name(kind: u8) -> &'static str {
         let kinds = [

@@ -28,7 +28,7 @@ pub struct Network {
     next_id: u64,
 }
 
-/// What is left of a send at its end.
+/// The record of a send at its end.
 struct End {
     id: SendId,
     lane: usize,
@@ -74,7 +74,7 @@ impl Network {
         self.routes.node(address.0).map(NodeIndex)
     }
 
-    /// What the network is made of.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
@@ -290,7 +290,7 @@ impl Network {
         }
     }
 
-    /// What happened, oldest first. Ask until `None` after `handle`, `send` and `take_*`.
+    /// Returns the next report, oldest first. Ask until `None` after `handle`, `send` and `take_*`.
     pub fn next_report(&mut self) -> Option<Report> {
         self.reports.pop_front()
     }
@@ -340,13 +340,13 @@ impl Network {
         self.config.topology.ports_of(node.0)
     }
 
-    /// What was counted at a ring port.
+    /// Returns the counters of a ring port.
     #[must_use]
     pub fn counters(&self, port: u32) -> Counters {
         self.rings.ports[port as usize].counters
     }
 
-    /// What was counted at all ring ports together.
+    /// Returns the sum of all ring ports' counters.
     #[must_use]
     pub fn total(&self) -> Counters {
         let mut total = Counters::default();

@@ -7,7 +7,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u16);
 
-/// What a send packet asks or answers.
+/// The command of a send packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Read 1 to 16 bytes inside an aligned block of 16; answered by `Response16`.
@@ -56,10 +56,10 @@ pub enum Command {
     Response256,
 }
 
-/// What a lock does with the word it finds; the old value is the answer.
+/// The operation of a lock on the word that it finds; the old value is the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lock {
-    /// Adds.
+    /// Adds to the word.
     FetchAdd,
     /// Replaces when it is what was expected.
     CompareSwap,
@@ -71,10 +71,10 @@ pub enum Lock {
     WrapAdd,
 }
 
-/// How a request ended at its responder. Source of the names: S. Stern's Murphi model.
+/// The responder's status of a request. Source of the names: S. Stern's Murphi model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Done.
+    /// The request was done.
     #[default]
     Normal,
     /// No such address, or no right to it.
@@ -90,17 +90,17 @@ pub enum Status {
 /// A send packet. Echoes are made by the link layer and not seen above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Who takes it.
+    /// The receiver.
     pub target: NodeId,
-    /// Who sent it.
+    /// The sender.
     pub source: NodeId,
-    /// What it asks or answers.
+    /// The command.
     pub command: Command,
     /// The source's number of the transaction, 6 bits, for requests and responses apart.
     pub transaction: u8,
     /// The lower 48 bits of the address; in a response 0.
     pub offset: u64,
-    /// How a response says it ended.
+    /// The status, in a response.
     pub status: Status,
     /// The bytes: as many as the command has (selected-byte commands: those selected).
     pub data: Vec<u8>,
@@ -139,7 +139,7 @@ impl Command {
         HEADER_SYMBOLS + self.data_bytes() / 2
     }
 
-    /// Whether this is an event: neither echoed nor refused.
+    /// Returns true if this is an event: neither echoed nor refused.
     #[must_use]
     pub const fn is_event(self) -> bool {
         matches!(
@@ -152,7 +152,7 @@ impl Command {
         )
     }
 
-    /// Whether this answers a request.
+    /// Returns true if this answers a request.
     #[must_use]
     pub const fn is_response(self) -> bool {
         matches!(
@@ -161,7 +161,7 @@ impl Command {
         )
     }
 
-    /// What answers it; `None`: nothing, it is done with its echo or at once.
+    /// Returns the answering command; `None`: the packet is done with its echo or at once.
     #[must_use]
     pub const fn response(self) -> Option<Command> {
         match self {

@@ -9,7 +9,7 @@ use super::go::{Clears, Go, NEVER};
 use super::lane::{LANES, Lane, Pool, Send};
 use super::link::Passage;
 
-/// What travels on a link, by the tick at which it reaches the port behind.
+/// An item on a link, by the tick at which it reaches the next port.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
     /// First symbol of a packet; the idle that carries a toggle.
@@ -32,9 +32,9 @@ pub enum What {
 /// One transmission: from the start of a send until its echo, which takes its place, is consumed.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
-    /// Who takes it off this ringlet; `NOBODY`: no port does.
+    /// The port that takes it off this ringlet; `NOBODY`: none does.
     pub target: u32,
-    /// Who put the send on.
+    /// The port that sent it.
     pub source: u32,
     pub symbols: u32,
     pub send: u32,
@@ -57,7 +57,7 @@ pub struct Flight {
 // Two to a cache line: every hop reads its flight.
 const _: () = assert!(std::mem::size_of::<Option<Flight>>() == 32);
 
-/// What an echo says.
+/// The verdict of an echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Echo {
     Accepted,
@@ -82,7 +82,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Whether a packet whose head comes at `tick` finds a slot.
+    /// Returns true if a packet whose head comes at `tick` finds a slot.
     pub fn has_space(&self, tick: u64, slots: u32) -> bool {
         let late = if self.freed_at >= tick { self.freed } else { 0 };
         self.held + late < slots
@@ -150,7 +150,7 @@ pub struct Port {
     pub own_end: u64,
     /// First go idle that came since the last own start.
     pub saved: Go,
-    /// What the ports behind know of the idle at `own_end`, while the port owes it.
+    /// The next ports' knowledge of the idle at `own_end`, while the port owes it.
     pub own_idle: Go,
     /// Those of passing come first.
     pub counters: Counters,
@@ -249,7 +249,7 @@ impl Port {
         self.own_idle
     }
 
-    /// What is known of the idle behind the own packet when others wait behind that.
+    /// Returns the known go bits of the idle behind the own packet when others wait behind that.
     pub fn idle_behind_own(&self, clears: Clears) -> Go {
         let at = self.own_end;
         let saved = self.saved.map(|open| if open <= at { at } else { NEVER });

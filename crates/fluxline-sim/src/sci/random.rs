@@ -45,7 +45,7 @@ impl Errors {
         }
     }
 
-    /// Whether a packet of so many symbols is hit on one link.
+    /// Returns true if a packet of so many symbols is hit on one link.
     pub fn hit(&mut self, symbols: u32) -> bool {
         if self.rate <= 0.0 {
             return false;

@@ -43,7 +43,7 @@ pub struct Carried {
     pub echo: Option<Echo>,
 }
 
-/// What is sent, and where to; `target`: a node that does not exist is nobody.
+/// An offered packet and its receiver; a `target` that does not exist never takes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Offered {
     pub id: u64,
@@ -218,7 +218,7 @@ impl Reference {
         symbol
     }
 
-    /// What the parser makes of a symbol: packets for this node become idles, and an echo.
+    /// Parses a symbol: packets for this node become idles, and an echo.
     fn parse(&mut self, node: usize, came: Symbol) -> (Symbol, bool) {
         let made = Symbol::Idle { low: false, high: false, toggle: false };
         match came {
@@ -510,7 +510,7 @@ fn echo_of(packet: Carried, echo: Echo) -> Carried {
     Carried { source, target, length: 4, strobe: false, old: false, echo: Some(echo), ..packet }
 }
 
-/// What the scrubber makes of a packet that it sees again.
+/// Returns the scrubber's replacement for a packet that it sees again.
 fn stale(packet: Carried) -> Option<Carried> {
     let is_send = packet.echo.is_none() && !packet.event;
     is_send.then(|| echo_of(packet, Echo::None))

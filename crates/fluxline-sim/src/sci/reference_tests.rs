@@ -155,7 +155,7 @@ fn offered(offer: &Offer) -> Offered {
     }
 }
 
-/// Where engine and model part, if they do.
+/// Finds the first difference between engine and model, if any.
 fn part(config: &Config, offers: &[Offer], service: u64) -> Option<String> {
     let fast = engine(config, offers, service);
     let slow = reference(config, offers, service, fast.last + 10);
@@ -180,7 +180,7 @@ fn agree(seed: u64, config: &Config, offers: &[Offer], service: u64) {
     }
 }
 
-/// What a scenario has besides requests and responses of low priority.
+/// The extras of a scenario, besides requests and responses of low priority.
 #[derive(Clone, Copy, Debug, Default)]
 struct Also {
     high: bool,
@@ -280,7 +280,7 @@ fn so_it_does_with_two_priorities() {
     }
 }
 
-/// What is drawn from a seed, but all send to node 0, which ages.
+/// Draws a scenario from a seed in which all send to node 0, which ages.
 fn hot_scenario(seed: u64, high: bool) -> (Config, Vec<Offer>, u64) {
     let (mut config, mut offers, service) =
         scenario(seed, Also { high, busy: true, ..Also::default() });
@@ -382,7 +382,7 @@ fn so_it_does_with_events_and_strobes() {
     }
 }
 
-/// What nobody takes goes round until the scrubber takes it off.
+/// A packet without a receiver goes round until the scrubber takes it off.
 #[test]
 fn so_it_does_with_packets_to_nobody() {
     for seed in 4000..4300 {

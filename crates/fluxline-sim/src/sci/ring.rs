@@ -50,26 +50,26 @@ pub(super) struct Ringlet {
     /// Age at which a send is looked after \[symbols\].
     pub patience: u64,
     pub dead: bool,
-    /// Whether an entry is made that will look for old sends.
+    /// True if an entry is made that will look for old sends.
     pub watched: bool,
-    /// When the circulation toggle left the scrubber.
+    /// The tick at which the circulation toggle left the scrubber.
     pub toggled_at: Option<u64>,
-    /// When the scrubber will put one out.
+    /// The tick at which the scrubber will put one out.
     pub toggle_at: u64,
-    /// Whether a packet came to the scrubber since the toggle came last.
+    /// True if a packet came to the scrubber since the toggle came last.
     pub alive: bool,
     /// Circulations with neither a packet nor a low go idle, in a row.
     pub silent: u32,
     /// Receive queues that serve a generation.
     pub ageing: u32,
-    /// How many of them began in tick `begun_at`: they count from the next tick on.
+    /// The number of them that began in tick `begun_at`: they count from the next tick on.
     pub begun: u32,
     pub begun_at: u64,
     pub allocating: bool,
     pub allocation_at: u64,
 }
 
-/// What happened on a ringlet, for tests: tick, port, what, send.
+/// The history of a ringlet, for tests: tick, port, event, send.
 #[cfg(test)]
 pub(super) type Trace = Vec<(u64, u32, char, u64)>;
 
@@ -219,7 +219,7 @@ impl Rings {
         port.free_at = out + symbols;
         self.put(at, tick, out, handle);
         if ended != known {
-            self.report(at, out, ended, tick);
+            self.announce(at, out, ended, tick);
         }
         self.settle_own_idle(at, tick);
     }
@@ -349,7 +349,7 @@ impl Rings {
         }
         self.put(at, tick, tick, flight);
         if known.until(tick) != known {
-            self.report(at, tick, known.until(tick), tick);
+            self.announce(at, tick, known.until(tick), tick);
         }
         if is_event {
             self.schedule(tick + symbols, handle, Kind::Ended);
@@ -495,8 +495,8 @@ impl Rings {
         self.strip(at, tick, rise);
     }
 
-    /// What comes from `tick` on becomes idles without go bits, until those behind it (`rise`) or
-    /// the echo come.
+    /// Turns arrivals from `tick` on into idles without go bits, until those behind it (`rise`) or
+    /// the echo arrive.
     fn strip(&mut self, at: u32, tick: u64, rise: Go) {
         let port = &mut self.ports[at as usize];
         port.in_rise = rise;

@@ -175,8 +175,8 @@ impl Rings {
         self.schedule(tick + 1, scrubber, Kind::Wake);
     }
 
-    /// Whether the allocation toggle ends at the scrubber: no receive queue served a generation
-    /// before this tick. For one that begins in this tick, another toggle is put out.
+    /// Returns true if the allocation toggle ends at the scrubber: no receive queue served a
+    /// generation before this tick. For one that begins in this tick, another toggle is put out.
     fn ends_rounds(&mut self, at: u32, tick: u64) -> bool {
         let ringlet = &mut self.ringlets[self.ports[at as usize].ring as usize];
         let begun = if ringlet.begun_at == tick { ringlet.begun } else { 0 };

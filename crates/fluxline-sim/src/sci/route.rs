@@ -38,7 +38,7 @@ impl Routes {
         }
     }
 
-    /// Where a node's packets go that nobody takes: its first port.
+    /// Returns a node's first port, which sends packets without a receiver.
     pub fn first_port(&self, node: u32) -> u32 {
         match &self.topology {
             Topology::Torus { sizes } => node * sizes.len() as u32,

@@ -14,14 +14,14 @@ use super::wire::{self, Crc, EchoHead, Flow};
 use super::{Config, NodeId, Packet};
 use crate::dump::{self, Dump, Interface, LINK_TYPE_SCI};
 
-/// What listens to the links.
+/// The recorder of packets on links.
 #[derive(Debug)]
 pub(super) struct Tap {
     pub dump: Dump,
     ticks: Ticks,
     /// Address of each ring port's node.
     addresses: Vec<NodeId>,
-    /// What is on its way, by its flight.
+    /// The packets on their way, by flight.
     images: Vec<Option<Image>>,
 }
 
@@ -123,7 +123,7 @@ impl Tap {
     }
 }
 
-/// What cannot be seen in the bytes.
+/// Describes the facts that the bytes do not show.
 fn comment(image: &Image, flight: &Flight, crc: Crc, is_cut: bool) -> String {
     let mut text = String::new();
     let of = if flight.echo.is_some() { "echo of send" } else { "send" };

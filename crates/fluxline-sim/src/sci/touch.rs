@@ -30,7 +30,7 @@ impl Network {
         black_box(words ^ port.counters.symbols_in);
     }
 
-    /// What comes next to a port, and the link behind it.
+    /// Touches the next item of a port, and the link behind it.
     fn touch_link(&self, at: u32) {
         let Some(port) = self.rings.ports.get(at as usize) else { return };
         if let Some(item) = port.input.front()

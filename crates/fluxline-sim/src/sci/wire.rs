@@ -19,10 +19,11 @@ const ECHO: u16 = 1 << 8;
 /// In an echo, instead of eh and cmd: bsy 1, res 1, tid 6.
 const BUSY: u16 = 1 << 7;
 const RESPONSE: u16 = 1 << 6;
-/// What the CRC takes as 0, because it changes on the way: mpr, spr, phase, old. BACKGROUND-M.
+/// The bits that the CRC takes as 0, because they change on the way: mpr, spr, phase, old.
+/// BACKGROUND-M.
 const FLOW_CONTROL: u16 = 0xFE00;
 
-/// What a send's bytes are made from besides the packet.
+/// The flow-control bits of a send.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     pub is_high: bool,
@@ -39,12 +40,12 @@ impl Flow {
     }
 }
 
-/// What an echo's bytes are made from.
+/// The head of an echo.
 #[derive(Clone, Copy, Debug)]
 pub struct EchoHead {
     /// The source of the send.
     pub target: NodeId,
-    /// Who makes the echo.
+    /// The node that makes the echo.
     pub source: NodeId,
     pub says: Echo,
     pub is_response: bool,
@@ -52,7 +53,7 @@ pub struct EchoHead {
     pub flow: Flow,
 }
 
-/// How a CRC stands in a packet.
+/// The state of a packet's CRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crc {
     Right,

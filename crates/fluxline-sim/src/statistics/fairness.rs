@@ -1,6 +1,6 @@
 //! Whether all get their share.
 
-/// How evenly something is spread over nodes.
+/// The fairness of a quantity over nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fairness {
     /// The least share.

@@ -21,7 +21,7 @@ impl Moments {
         self.squares += before * (value - self.mean);
     }
 
-    /// How many values.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count

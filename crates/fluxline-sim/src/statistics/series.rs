@@ -80,8 +80,8 @@ impl Series {
         self.total
     }
 
-    /// How many of the first values belong to the start (MSER): leaving them out makes the
-    /// standard error of the rest's mean smallest. `None` when that leaves out more than half:
+    /// Returns the number of first values that belong to the start (MSER): leaving them out makes
+    /// the standard error of the rest's mean smallest. `None` when that leaves out more than half:
     /// the start is not over, or there are fewer than ten batches.
     #[must_use]
     pub fn start(&self) -> Option<u64> {

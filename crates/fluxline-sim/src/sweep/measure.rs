@@ -5,10 +5,10 @@ use crate::{Agenda, Duration, Fingerprint, Instant, Model, model};
 
 /// A model that can be measured.
 pub trait Experiment: Model {
-    /// Where it notes what was offered and delivered.
+    /// Returns the observer of offered and delivered messages.
     fn observer(&mut self) -> &mut Observer;
 
-    /// How long each link was occupied since the start, always in the same order.
+    /// Returns the time that each link was occupied since the start, always in the same order.
     fn links(&self) -> Vec<LinkUse>;
 
     /// Packets times links since the start.
@@ -21,7 +21,7 @@ pub trait Experiment: Model {
     fn check(&self, now: Instant) -> Result<(), String>;
 }
 
-/// How long a measurement takes, in virtual time.
+/// The time that a measurement takes, in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// After this time it is looked for the first time whether the start is over, then each time
@@ -39,7 +39,7 @@ pub struct Limits {
 pub struct MeasureError {
     /// The moment of the check that failed.
     pub at: Instant,
-    /// What it found.
+    /// The problem found.
     pub problem: String,
 }
 
@@ -124,7 +124,7 @@ fn utilisation(before: &[LinkUse], after: &[LinkUse], measured: Duration) -> Vec
     before.iter().zip(after).map(of).collect()
 }
 
-/// What the observer knows of a measured time.
+/// Summarizes the observer's notes of a measured time.
 fn of_observer(observer: &Observer, measured: Duration) -> Outcome {
     let seconds = measured.as_ps().max(1) as f64 / 1e12;
     let nodes = observer.accepted_bytes.len().max(1) as f64;

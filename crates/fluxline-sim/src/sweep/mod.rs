@@ -21,14 +21,14 @@ pub use observer::{Detail, Observer};
 pub use outcome::{LinkUse, LinkUtilisation, Outcome, WarmUp};
 pub use saturation::{Criterion, Saturation, saturation};
 
-/// How far a sweep is.
+/// The progress of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Points that are done.
     pub done: usize,
     /// Points in all.
     pub points: usize,
-    /// Which one was done last.
+    /// The index of the last point.
     pub last: usize,
 }
 

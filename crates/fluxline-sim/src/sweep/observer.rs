@@ -3,7 +3,7 @@
 use crate::Duration;
 use crate::statistics::{Histogram, Series};
 
-/// How much is noted.
+/// The amount of detail that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Everything that an outcome has.
@@ -68,9 +68,9 @@ impl Observer {
         self.messages
     }
 
-    /// Whether the start is over: leaving out less than half of the latencies makes the mean of the
-    /// rest surest, and at most a tenth of what was offered is still under way (MSER alone is
-    /// content with latencies that grow slowly for ever).
+    /// Returns true if the start is over: leaving out less than half of the latencies makes the
+    /// mean of the rest surest, and at most a tenth of what was offered is still under way (MSER
+    /// alone is content with latencies that grow slowly for ever).
     pub(super) fn has_settled(&self) -> bool {
         let done = self.accepted_bytes.iter().sum::<u64>() + self.refused_bytes;
         self.series.start().is_some() && done >= self.offered_bytes - self.offered_bytes / 10

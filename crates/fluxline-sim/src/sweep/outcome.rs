@@ -3,12 +3,12 @@
 use crate::statistics::{Estimate, Fairness, Histogram};
 use crate::{Duration, Fingerprint};
 
-/// How long a link was occupied.
+/// The time that a link was occupied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkUse {
     /// The node or router that it comes from.
     pub from: u32,
-    /// Where it leads to.
+    /// The node at its end.
     pub to: u32,
     /// Time that it carried something.
     pub busy: Duration,
@@ -19,13 +19,13 @@ pub struct LinkUse {
 pub struct LinkUtilisation {
     /// The node or router that it comes from.
     pub from: u32,
-    /// Where it leads to.
+    /// The node at its end.
     pub to: u32,
     /// 0 to 1.
     pub utilisation: f64,
 }
 
-/// How the warm-up ended.
+/// The end of the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WarmUp {
     /// The latencies had settled: MSER-5 leaves out less than half of what was seen, and at most a
@@ -63,11 +63,11 @@ pub struct Outcome {
     pub histogram: Histogram,
     /// Each link.
     pub links: Vec<LinkUtilisation>,
-    /// What was left out at the start.
+    /// The length of the warm-up, which is left out.
     pub warm_up: Duration,
-    /// How that ended.
+    /// The end of the warm-up.
     pub warm_up_end: WarmUp,
-    /// What was measured.
+    /// The measured time.
     pub measured: Duration,
     /// Agenda entries, warm-up included.
     pub entries: u64,
@@ -78,7 +78,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// How evenly the nodes were delivered to.
+    /// Returns the fairness of deliveries over nodes.
     #[must_use]
     pub fn fairness(&self) -> Fairness {
         Fairness::of(&self.per_node_bytes_per_s)

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::Outcome;
 
-/// When a point counts as saturated: one of the two is enough.
+/// The criterion of saturation: one of the two is enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Criterion {
     /// The accepted load is below this part of the offered one. The usual choice is 0.95.
@@ -20,7 +20,7 @@ impl Criterion {
         Criterion { accepted_min: 0.95, latency_max_ns: factor * zero_load_ns }
     }
 
-    /// Whether a point is saturated.
+    /// Returns true if a point is saturated.
     #[must_use]
     pub fn is_met(&self, outcome: &Outcome) -> bool {
         outcome.accepted_bytes_per_s < self.accepted_min * outcome.offered_bytes_per_s

@@ -14,7 +14,7 @@ pub use size::Size;
 
 use crate::Instant;
 
-/// When a node sends.
+/// The arrival of a node's messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
     /// Open loop, exponential times between messages.
@@ -34,29 +34,29 @@ pub enum Arrivals {
     },
 }
 
-/// What all nodes do.
+/// The plan of all nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Nodes, numbered from 0.
     pub nodes: u32,
     /// To whom.
     pub pattern: Pattern,
-    /// When.
+    /// The time.
     pub arrivals: Arrivals,
-    /// How much at once.
+    /// The size of a message.
     pub size: Size,
-    /// What every random choice comes from.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
 /// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// When it is handed to the network.
+    /// The time at which it is handed to the network.
     pub at: Instant,
-    /// Who sends it.
+    /// The sender.
     pub source: u32,
-    /// Who gets it; never the source.
+    /// The receiver; never the source.
     pub to: u32,
     /// Its length.
     pub bytes: u32,
@@ -74,7 +74,7 @@ struct Source {
     draw: Draw,
     /// Messages made.
     count: u64,
-    /// When the next message of an open loop is due \[ps\]; a fraction is carried on.
+    /// The due time of the next message of an open loop \[ps\]; a fraction is carried on.
     due_ps: f64,
     /// Messages of a closed loop under way.
     pending: u32,

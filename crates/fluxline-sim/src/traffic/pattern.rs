@@ -21,7 +21,7 @@ pub enum Pattern {
     Uniform,
     /// The node `distance` further, around the end.
     Neighbour {
-        /// How far; not a multiple of the number of nodes.
+        /// The distance; not a multiple of the number of nodes.
         distance: u32,
     },
     /// One node gets a share of all messages of the others; the rest is uniform.
@@ -35,7 +35,7 @@ pub enum Pattern {
     HotSender {
         /// The node.
         node: u32,
-        /// How many times the others' load; above 0.
+        /// The number of times the others' load; above 0.
         factor: f64,
     },
     /// Node i to node n-1-i, which for powers of two inverts every bit. A middle node is silent.
@@ -45,9 +45,9 @@ pub enum Pattern {
     /// The last `builders` nodes build events, all others are sources: each event goes to one
     /// builder, in turn, which gets one fragment from every source.
     EventBuilding {
-        /// How many builders; at least 1, and at least one source is left.
+        /// The number of builders; at least 1, and at least one source is left.
         builders: u32,
-        /// Who sends first.
+        /// The order of senders.
         order: BuildOrder,
     },
 }
@@ -83,7 +83,7 @@ impl Pattern {
         }
     }
 
-    /// How much a node sends, as a multiple of the plan's load; 0 for a silent node.
+    /// Returns a node's load as a multiple of the plan's load; 0 for a silent node.
     #[must_use]
     pub fn weight(&self, source: u32, nodes: u32) -> f64 {
         let is_silent = match *self {

@@ -11,7 +11,7 @@ use fluxline_sim::sci::{
 };
 use fluxline_sim::{Agenda, Fingerprint, Instant};
 
-/// Whom a source sends to.
+/// The receivers of a source.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// Any node but itself, each as likely.
@@ -49,7 +49,7 @@ pub struct Load {
     pub agenda: Agenda<Due>,
     sources: Vec<Source>,
     waiting: Vec<VecDeque<u64>>,
-    /// When what a node has in the network was offered, by send number.
+    /// The offer times of a node's packets in the network, by send number.
     offered_at: std::collections::BTreeMap<u64, u64>,
     random: u64,
     command: Command,

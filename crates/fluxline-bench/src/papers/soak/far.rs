@@ -154,7 +154,7 @@ impl Witness {
 
 impl Role for Witness {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        slice::check_room(site)?;
+        slice::check_space(site)?;
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use self::slice::{Account, Ledger, PLACES, Slice};
+use self::slice::{Account, Ledger, SLOTS, Slice};
 use super::show::{self, Samples, series};
 use crate::Error;
 use crate::environment::{Environment, Plan};
@@ -179,7 +179,7 @@ pub fn run(
         false => format!(" Shorter than {JUDGED_SECONDS} s: memory is shown, not judged."),
     };
     into.limit =
-        format!("{} operations, {PLACES} at a time, each compared.{memory}", course.operations);
+        format!("{} operations, {SLOTS} at a time, each compared.{memory}", course.operations);
     ended.and_then(|()| course.check_growth())
 }
 

@@ -8,7 +8,7 @@ use fluxline_core::random::Draw;
 use serde_json::Value;
 
 use super::slice::{
-    self, Account, Ledger, MESSAGE_BYTES, PLACE_BYTES, PLACES, Slice, WORD_BEFORE_END,
+    self, Account, Ledger, MESSAGE_BYTES, SLOT_BYTES, SLOTS, Slice, WORD_BEFORE_END,
 };
 use crate::Error;
 use crate::role::{Role, Site, Step, Transfer};
@@ -24,9 +24,9 @@ pub const END: u64 = u64::MAX;
 /// Completions handled, and operations begun, in one step at most.
 const STEP_MAX: u32 = 16;
 
-/// A place in the peer's arena.
+/// A slot in the peer's arena.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Slot {
     /// Number and size of the put whose content lies there.
     content: Option<(u64, u64)>,
     /// A put waits for its answer, or a get for its bytes.
@@ -46,7 +46,7 @@ enum Kind {
 pub struct Worker {
     slice: Slice,
     draw: Draw,
-    places: [Place; PLACES as usize],
+    slots: [Slot; SLOTS as usize],
     /// The operation that was drawn and could not begin yet.
     next: Option<Kind>,
     begun: u64,
@@ -72,7 +72,7 @@ impl Worker {
         Worker {
             slice,
             draw: Draw::new(slice.seed),
-            places: [Place::default(); PLACES as usize],
+            slots: [Slot::default(); SLOTS as usize],
             next: None,
             begun: 0,
             finished: 0,
@@ -136,17 +136,17 @@ impl Worker {
         Ok(worked)
     }
 
-    fn idle_place(&mut self) -> Option<usize> {
-        let first = self.draw.below(PLACES) as usize;
-        let all = (0..PLACES as usize).map(|step| (first + step) % PLACES as usize);
-        let places = &self.places;
-        all.into_iter().find(|place| !places[*place].is_busy)
+    fn idle_slot(&mut self) -> Option<usize> {
+        let first = self.draw.below(SLOTS) as usize;
+        let all = (0..SLOTS as usize).map(|step| (first + step) % SLOTS as usize);
+        let slots = &self.slots;
+        all.into_iter().find(|slot| !slots[*slot].is_busy)
     }
 
     fn put(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
-        let Some(place) = self.idle_place() else { return Ok(false) };
-        let bytes = self.size(PLACE_BYTES);
-        let offset = place as u64 * PLACE_BYTES;
+        let Some(slot) = self.idle_slot() else { return Ok(false) };
+        let bytes = self.size(SLOT_BYTES);
+        let offset = slot as u64 * SLOT_BYTES;
         slice::fill(&mut self.scratch, self.slice.seed, self.begun, bytes);
         site.memory.write(site.half_bytes + offset, &self.scratch)?;
         let from = match self.draw.chance(0.5) {
@@ -158,24 +158,24 @@ impl Worker {
         if !site.post(fabric, 0, work)? {
             return Ok(false);
         }
-        self.places[place] = Place { content: Some((self.begun, bytes)), is_busy: true };
+        self.slots[slot] = Slot { content: Some((self.begun, bytes)), is_busy: true };
         self.ledger.puts += 1;
         self.ledger.put_bytes += bytes;
         Ok(true)
     }
 
     fn get(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
-        let Some(place) = self.idle_place() else { return Ok(false) };
-        let Some((_, bytes)) = self.places[place].content else {
+        let Some(slot) = self.idle_slot() else { return Ok(false) };
+        let Some((_, bytes)) = self.slots[slot].content else {
             // Nothing lies there yet: then something is put.
             return self.put(site, fabric);
         };
-        let offset = place as u64 * PLACE_BYTES;
+        let offset = slot as u64 * SLOT_BYTES;
         let work = Work::Get { from: site.there(offset), into: site.incoming(offset, bytes) };
-        if !site.post(fabric, place as u64, work)? {
+        if !site.post(fabric, slot as u64, work)? {
             return Ok(false);
         }
-        self.places[place].is_busy = true;
+        self.slots[slot].is_busy = true;
         Ok(true)
     }
 
@@ -271,12 +271,12 @@ impl Worker {
             return Ok(());
         }
         let is_its =
-            |place: &&mut Place| place.is_busy && place.content.is_some_and(|(of, _)| of == number);
-        let Some(place) = self.places.iter_mut().find(is_its) else {
+            |slot: &&mut Slot| slot.is_busy && slot.content.is_some_and(|(of, _)| of == number);
+        let Some(slot) = self.slots.iter_mut().find(is_its) else {
             let what = format!("an answer to put {number}, which is not under way");
             return Err(Error::Defect { what });
         };
-        place.is_busy = false;
+        slot.is_busy = false;
         Ok(())
     }
 
@@ -285,18 +285,18 @@ impl Worker {
         Error::Defect { what: format!("{what} {number} of the slice of seed {seed} came changed") }
     }
 
-    fn got(&mut self, site: &Site, place: usize) -> Result<(), Error> {
-        let content = self.places.get(place).and_then(|place| place.content);
+    fn got(&mut self, site: &Site, slot: usize) -> Result<(), Error> {
+        let content = self.slots.get(slot).and_then(|slot| slot.content);
         let Some((number, bytes)) = content else {
             return Err(Error::Defect { what: "a get that nobody asked for".to_owned() });
         };
         self.scratch.resize(bytes as usize, 0);
-        site.memory.read(place as u64 * PLACE_BYTES, &mut self.scratch)?;
+        site.memory.read(slot as u64 * SLOT_BYTES, &mut self.scratch)?;
         slice::fill(&mut self.expected, self.slice.seed, number, bytes);
         if self.scratch != self.expected {
             return Err(self.damaged("what was got of put", number));
         }
-        self.places[place].is_busy = false;
+        self.slots[slot].is_busy = false;
         self.got_bytes += bytes;
         self.finished += 1;
         Ok(())
@@ -320,7 +320,7 @@ impl Worker {
 
 impl Role for Worker {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        slice::check_room(site)?;
+        slice::check_space(site)?;
         let mut worked = false;
         for _ in 0..STEP_MAX {
             let Some(what) = site.poll(fabric, now)? else { break };

@@ -6,8 +6,8 @@ use crate::Error;
 use crate::role::Site;
 
 /// Places for puts and gets in an arena's half, and how large each is \[byte\].
-pub const PLACES: u64 = 8;
-pub const PLACE_BYTES: u64 = 64 << 10;
+pub const SLOTS: u64 = 8;
+pub const SLOT_BYTES: u64 = 64 << 10;
 /// The distance of the word for atomics from the end of the half \[byte\].
 pub const WORD_BEFORE_END: u64 = 8;
 /// The longest message \[byte\].
@@ -85,8 +85,8 @@ pub fn fill(into: &mut Vec<u8>, seed: u64, number: u64, bytes: u64) {
 }
 
 /// Errors: the arena is too small for the places, the answers and the word.
-pub fn check_room(site: &Site) -> Result<(), Error> {
-    if site.half_bytes < PLACES * PLACE_BYTES + MESSAGE_BYTES {
+pub fn check_space(site: &Site) -> Result<(), Error> {
+    if site.half_bytes < SLOTS * SLOT_BYTES + MESSAGE_BYTES {
         let (link, what) = (site.capabilities.link.to_owned(), "a soak".to_owned());
         return Err(Error::Unsuitable { what, link });
     }

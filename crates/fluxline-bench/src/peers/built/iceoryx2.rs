@@ -14,7 +14,7 @@ use super::output::{number, task};
 const SOURCES: &str = "tools/peers/iceoryx2";
 const TARGET: &str = "target/peers";
 
-/// iceoryx2.
+/// The peer iceoryx2.
 #[derive(Default)]
 pub struct Iceoryx2 {
     built: Built,

@@ -11,7 +11,7 @@ use super::scratch::Scratch;
 
 const SOURCE: &str = include_str!("../../../../../tools/peers/mpi.c");
 
-/// OpenMPI.
+/// The peer OpenMPI.
 #[derive(Default)]
 pub struct Mpi {
     built: Built,

@@ -11,7 +11,7 @@ use super::scratch::Scratch;
 
 const SOURCE: &str = include_str!("../../../../../tools/peers/zeromq.c");
 
-/// ZeroMQ.
+/// The peer ZeroMQ.
 #[derive(Default)]
 pub struct Zeromq {
     built: Built,

@@ -17,14 +17,14 @@ use crate::failure::Failure;
 use crate::{progress, say, say_text};
 use fluxline_run::Stop;
 
-/// Measures.
+/// Runs the experiments, prints their results and writes the report.
 pub fn measure(link: &BenchLink, arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     let quiet = json || arguments.format.is_some();
     let kinds = run::choose(&arguments.only, &link.link)
         .map_err(|error| Failure::failed(format_args!("{error}.")))?;
     let (plan, stop, bar) = (plan(arguments), Stop::on_signal(), progress::bar(0, quiet));
     let session = Session { link, arguments, plan, kinds, stop, bar };
-    let to_save = save::Place::of(link, arguments, &session.kinds)?;
+    let to_save = save::CrossoverFile::of(link, arguments, &session.kinds)?;
     let near = host::describe(link.link.through().as_ref());
     let mut report = session::begin(&link.url, &session.plan, json!({ "near": near }));
     report.environment["plan"] = json!(session.plan);

@@ -13,20 +13,20 @@ use crate::arguments::{BenchArguments, BenchLink};
 use crate::failure::Failure;
 
 /// The file that keeps the crossover, and its content.
-pub struct Place {
+pub struct CrossoverFile {
     path: PathBuf,
     link: &'static str,
     measured: Measured,
 }
 
-impl Place {
+impl CrossoverFile {
     /// Reads the file of `--save`; `None`: the option is absent. It runs before any measurement, so
     /// that an unreadable file or a link without a crossover is reported at once.
     pub fn of(
         link: &BenchLink,
         arguments: &BenchArguments,
         entries: &[&ExperimentKind],
-    ) -> Result<Option<Place>, Failure> {
+    ) -> Result<Option<CrossoverFile>, Failure> {
         let scheme = link.link.scheme();
         if scheme == "shm" {
             Measured::load().map_err(|error| input(&error))?;
@@ -46,7 +46,7 @@ impl Place {
         let path = given.clone().or_else(measured::default_path);
         let path = path.ok_or_else(|| input(&MeasuredError::NoPlace))?;
         let measured = Measured::read(&path).map_err(|error| input(&error))?;
-        Ok(Some(Place { path, link: scheme, measured }))
+        Ok(Some(CrossoverFile { path, link: scheme, measured }))
     }
 
     /// Keeps the crossover of the report. Returns a sentence about it.

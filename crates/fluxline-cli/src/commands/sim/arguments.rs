@@ -8,7 +8,7 @@ use fluxline_sim::dump::LIMIT_BYTES;
 /// `fluxline sim`.
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
-    /// Simulate what a scenario file says
+    /// Simulate a scenario file
     #[command(
         after_help = "Examples:\n  fluxline sim run scenarios/sci-ring.toml --report ring\n  \
         fluxline sim run scenarios/torus.toml --quick --json\n  \
@@ -16,10 +16,10 @@ pub enum SimCommand {
         fluxline sim run scenarios/sci-ring.toml --quick --dump ring.pcapng"
     )]
     Run(SimRunArguments),
-    /// Run published experiments on models of their machines, and compare
+    /// Repeat published experiments on models of their machines, and compare the results
     #[command(subcommand)]
     Reproduce(ReproduceCommand),
-    /// Show the networks that scenarios can name, with their speeds and delays
+    /// List the networks that scenarios can name, with their speeds and delays
     #[command(after_help = "Example: fluxline sim presets")]
     Presets,
     /// Print the manual's page of the scenario file
@@ -32,32 +32,32 @@ pub enum SimCommand {
 pub struct SimRunArguments {
     /// The scenario
     pub scenario: PathBuf,
-    /// A first look: a tenth of the virtual time, at most 4 loads
+    /// Simulate a tenth of the virtual time, and at most 4 loads
     #[arg(long)]
     pub quick: bool,
     /// Override the scenario's seed
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Points that are simulated at a time; default: one a core. Results do not depend on it
+    /// Number of points simulated at a time, which does not change results; default: one per core
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Write report.html, results.json and tables as Parquet into this folder
+    /// Write report.html, results.json and Parquet tables into this directory
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
-    /// Write what happens at the first load into this file, for Perfetto or Chrome's tracing page
+    /// Write a trace of the first load into this file, for Perfetto or Chrome's tracing page
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// How much of it: from the start, in virtual time \[us\]
+    /// Length of the trace in microseconds of virtual time from the start
     #[arg(long, requires = "trace", default_value_t = 20.0, value_name = "US")]
     pub trace_us: f64,
-    /// Write the packets on all links at the first load into this new file, for Wireshark; into a
-    /// folder: at each load
+    /// Write the packets on all links at the first load into this new file, for Wireshark; with a
+    /// directory: one file per load
     #[arg(long, value_name = "FILE_OR_DIR")]
     pub dump: Option<PathBuf>,
-    /// How much of them: from the start, in virtual time \[us\]
+    /// Length of the dump in microseconds of virtual time from the start
     #[arg(long, requires = "dump", default_value_t = 100.0, value_name = "US")]
     pub dump_us: f64,
-    /// The largest dump \[byte\]; packets beyond it are counted
+    /// Largest size of a dump in bytes; packets beyond it are counted
     #[arg(long, requires = "dump", default_value_t = LIMIT_BYTES, value_name = "BYTES",
           value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     pub dump_limit: u64,
@@ -66,7 +66,7 @@ pub struct SimRunArguments {
 /// `fluxline sim reproduce`.
 #[derive(Debug, Subcommand)]
 pub enum ReproduceCommand {
-    /// SCINET's figures and Trams' comparison, on SCI cards of the nineties
+    /// SCINET's figures and Trams' comparison, on SCI cards of the 1990s
     #[command(after_help = "Example: fluxline sim reproduce sci --report sci.html")]
     Sci(ReproduceArguments),
 }

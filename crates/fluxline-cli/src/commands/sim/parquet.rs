@@ -15,11 +15,11 @@ use crate::failure::Failure;
 pub enum Column {
     /// Numbers with a fraction; NaN is written as missing.
     Float(Vec<f64>),
-    /// Counts.
+    /// A column of counts.
     Count(Vec<u64>),
     /// Numbers of nodes or points.
     Index(Vec<u32>),
-    /// Names.
+    /// A column of names.
     Text(Vec<String>),
 }
 

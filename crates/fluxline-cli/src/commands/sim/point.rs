@@ -7,13 +7,13 @@ use serde::Serialize;
 pub struct Results {
     /// The points, in the order of their loads; a closed loop has one.
     pub points: Vec<Point>,
-    /// Where the network saturates, when that was asked for.
+    /// The saturation of the network, where it was requested.
     pub saturation: Option<Saturation>,
     /// One hash of all that happened in all points.
     pub fingerprint: String,
 }
 
-/// Where the network saturates.
+/// The saturation of the network.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Saturation {
     /// Highest load that was still accepted, as a share of what a link carries.
@@ -39,13 +39,13 @@ pub struct Point {
     pub lost: u64,
     /// Payload delivered of each node \[MB/s\].
     pub nodes_mb_s: Vec<f64>,
-    /// How evenly (Jain's index: 1 is evenly).
+    /// Jain's fairness index; 1 is even.
     pub jain: f64,
     /// Virtual time that was cut off at the start \[us\].
     pub warm_up_us: f64,
     /// Virtual time that was measured \[us\].
     pub measured_us: f64,
-    /// Whether latency still rose at the end: there is no steady state.
+    /// True if latency still rose at the end: there is no steady state.
     pub is_rising: bool,
     /// Share of its time that each link was busy, by place.
     pub links: Vec<LinkGrid>,
@@ -62,7 +62,7 @@ pub struct Point {
 /// Latency \[us\].
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Latency {
-    /// Mean.
+    /// The mean.
     pub mean: f64,
     /// Half of the mean's interval of 95 % confidence; `None`: too few messages.
     pub half_width: Option<f64>,
@@ -79,7 +79,7 @@ pub struct Latency {
 /// Links of one kind in a grid.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkGrid {
-    /// Which links.
+    /// The title: the links shown.
     pub title: String,
     /// Name of each row, and for each column how busy the link is; NaN where there is none.
     pub rows: Vec<(String, Vec<f64>)>,

@@ -10,7 +10,7 @@ use crate::cluster::endpoint::{Endpoint, Phase};
 use crate::cluster::message::{MAILBOX_BYTES, Message, SLOT_BYTES, SLOTS, Verdict};
 use crate::sci::NodeId;
 
-/// Where a source's message with this number lies in a mailbox, as an address.
+/// Returns the address of a source's message with this number in a mailbox.
 #[must_use]
 pub fn mail_offset(source: NodeId, number: u32) -> u64 {
     let slot = u64::from(number % SLOTS) * SLOT_BYTES as u64;
@@ -89,7 +89,7 @@ impl Driver {
         let reliability = if reliable { Reliability::Reliable } else { Reliability::Unreliable };
         self.endpoints.push(Endpoint::new(Phase::Open, source, endpoint, reliability));
         let peer = self.name_of(source);
-        self.report(Completion::Connected { endpoint: EndpointId(own), peer, reliability });
+        self.complete(Completion::Connected { endpoint: EndpointId(own), peer, reliability });
         self.send(hands, source, Message::Accept { endpoint, own }, Then::Nothing);
     }
 
@@ -100,7 +100,7 @@ impl Driver {
             Some(end) => {
                 (end.phase, end.other) = (Phase::Open, own);
                 let (endpoint, reliability) = (EndpointId(endpoint), end.reliability);
-                self.report(Completion::Connected { endpoint, peer, reliability });
+                self.complete(Completion::Connected { endpoint, peer, reliability });
             }
             None => {
                 self.send(hands, source, Message::Disconnect { endpoint: own }, Then::Nothing);
@@ -158,7 +158,7 @@ impl Driver {
             Verdict::NoSuchRegion => (Status::NoSuchRegion, 0),
             Verdict::WrongKey => (Status::WrongKey, 0),
         };
-        self.report(Completion::Imported { remote, status, bytes });
+        self.complete(Completion::Imported { remote, status, bytes });
     }
 
     fn notified(
@@ -170,7 +170,7 @@ impl Driver {
     ) {
         if let Some((region, offset)) = Driver::region_at(hands.space, place.offset) {
             let bytes = place.bytes;
-            self.report(Completion::Notified { endpoint, region, offset, bytes, value });
+            self.complete(Completion::Notified { endpoint, region, offset, bytes, value });
         }
     }
 
@@ -186,7 +186,7 @@ impl Driver {
             false => (Status::Done, bytes),
         };
         let (tag, operation) = (receive.tag, Operation::Receive);
-        self.report(Completion::Done { endpoint, tag, operation, status, value });
+        self.complete(Completion::Done { endpoint, tag, operation, status, value });
     }
 }
 

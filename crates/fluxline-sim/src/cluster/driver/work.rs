@@ -20,7 +20,7 @@ use crate::sci;
 /// the same as on other links.
 pub const NO_BUFFER_WAIT: Duration = Duration::from_us(10_000);
 
-/// What beginning a piece of work led to.
+/// The result of beginning a piece of work.
 enum Begun {
     /// A job, or a message, that will end.
     Under(u64),
@@ -45,7 +45,7 @@ impl Driver {
                     end.running = Some(Running { queued, job, reported: false });
                     return;
                 }
-                Begun::Ended(result) => self.reported_or_kept(endpoint, &queued, result, false),
+                Begun::Ended(result) => self.complete_or_keep(endpoint, &queued, result, false),
                 Begun::Waits => {
                     let end = &mut self.endpoints[endpoint.0 as usize];
                     end.queue.push_front(queued);
@@ -206,7 +206,7 @@ impl Driver {
         running.reported = true;
         let (tag, operation) = (running.queued.tag, running.queued.operation());
         let status = Status::Done;
-        self.report(Completion::Done { endpoint, tag, operation, status, value: 0 });
+        self.complete(Completion::Done { endpoint, tag, operation, status, value: 0 });
     }
 
     fn work_ended(
@@ -266,13 +266,13 @@ impl Driver {
         let Some(end) = self.open(endpoint) else { return };
         let Some(running) = end.running.take() else { return };
         self.progress += 1;
-        self.reported_or_kept(endpoint, &running.queued, result, running.reported);
+        self.complete_or_keep(endpoint, &running.queued, result, running.told);
         self.advance(hands, endpoint);
     }
 
     /// Tells how work ended if somebody wants to know; what fails after it was told as copied is
     /// kept for the next flush.
-    fn reported_or_kept(
+    fn complete_or_keep(
         &mut self,
         endpoint: EndpointId,
         queued: &Queued,
@@ -288,7 +288,7 @@ impl Driver {
             end.failed = end.failed.or(result.err());
         } else if queued.level.is_some() || status != Status::Done {
             let (tag, operation) = (queued.tag, queued.operation());
-            self.report(Completion::Done { endpoint, tag, operation, status, value });
+            self.complete(Completion::Done { endpoint, tag, operation, status, value });
         }
     }
 
@@ -301,7 +301,7 @@ impl Driver {
         }
         end.waits_since = None;
         if let Some(queued) = end.queue.pop_front() {
-            self.reported_or_kept(endpoint, &queued, Err(Status::NoBuffer), false);
+            self.complete_or_keep(endpoint, &queued, Err(Status::NoBuffer), false);
         }
         self.advance(hands, endpoint);
     }

@@ -7,9 +7,9 @@ use fluxline_core::random::Draw;
 use crate::sci::{Command, Config, ConfigError, Entry, Network, NodeIndex, Packet, Report, Status};
 use crate::{Agenda, Clock};
 
-/// What the nodes do.
+/// The plan of all nodes.
 pub struct Plan {
-    /// What they send.
+    /// The command of their packets.
     pub command: Command,
     /// To whom, by node; the nodes after the last are silent.
     pub targets: Vec<Vec<u32>>,

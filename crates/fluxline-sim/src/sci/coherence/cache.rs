@@ -4,7 +4,7 @@ use super::line::{CacheState, Line, Operation, Phase};
 use super::message::{Answer, CacheCommand, CacheId, Request};
 use super::message::{MemoryCommand, MemoryState};
 
-/// What an operation does next.
+/// The next step of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress<D> {
     /// Sends this and waits for its answer.
@@ -17,7 +17,7 @@ pub enum Progress<D> {
     Done {
         /// The operation.
         operation: Operation<D>,
-        /// What the line holds now, where the cache has it.
+        /// The present data of the line, where the cache has it.
         value: Option<D>,
     },
 }

@@ -15,7 +15,7 @@ use super::message::MemoryState;
 use super::message::{Answer, CacheId, Request};
 use super::respond::Mistake;
 
-/// What a cache has on the way: it sends one request at a time.
+/// A packet of a cache on its way; a cache sends one request at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Message {
     #[default]
@@ -30,14 +30,14 @@ struct World {
     memory: MemoryLine<u8>,
     lines: Vec<Line<u8>>,
     messages: Vec<Message>,
-    /// What the last completed store wrote.
+    /// The data of the last completed store.
     current: u8,
 }
 
-/// How much is walked through.
+/// The bounds of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Caches.
+    /// The number of caches.
     pub caches: u8,
     /// Different values that are stored.
     pub values: u8,
@@ -47,7 +47,7 @@ pub struct Bounds {
     pub mistake: Mistake,
 }
 
-/// What the walk found.
+/// The result of a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// States, counted once for all numberings of the caches.
@@ -58,13 +58,13 @@ pub struct Found {
     pub quiet: usize,
 }
 
-/// Why the walk ended before its end.
+/// A reason why a walk ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// An invariant does not hold.
     #[error("{what}, after:\n{}", trace.join("\n"))]
     Invariant {
-        /// Which.
+        /// The broken property.
         what: String,
         /// The steps that lead there, shortest.
         trace: Vec<String>,
@@ -104,7 +104,7 @@ pub fn explore(bounds: &Bounds) -> Result<Found, Broken> {
 
 struct Walk {
     worlds: Vec<World>,
-    /// How each but the first was reached first: from which, by what.
+    /// The predecessor of each state but the first, and the step between them.
     reached: Vec<(usize, Step)>,
     /// All numberings of the caches.
     orders: Vec<Vec<CacheId>>,
@@ -153,7 +153,7 @@ impl Walk {
         let mut steps = Vec::new();
         while index != 0 {
             let (from, by) = &self.reached[index];
-            steps.push(self.worlds[*from].described(by));
+            steps.push(self.worlds[*from].describe(by));
             index = *from;
         }
         steps.reverse();
@@ -162,7 +162,7 @@ impl Walk {
 
     fn broken(&self, index: usize, step: &Step, what: String) -> Broken {
         let mut trace = self.trace(index);
-        trace.push(self.worlds[index].described(step));
+        trace.push(self.worlds[index].describe(step));
         Broken::Invariant { what, trace }
     }
 
@@ -199,7 +199,7 @@ impl World {
     }
 
     /// A step in words.
-    fn described(&self, step: &Step) -> String {
+    fn describe(&self, step: &Step) -> String {
         match step {
             Step::Begin(cache, operation) => {
                 let state = self.lines[usize::from(*cache)].state;

@@ -2,10 +2,10 @@
 
 use super::message::{CacheId, MemoryCommand};
 
-/// What a cache has of a line. Source of the names: U. Stern's Murphi model (`CT_*`, `CS_*`).
+/// A cache's state of a line. Source of the names: U. Stern's Murphi model (`CT_*`, `CS_*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CacheState {
-    /// Nothing.
+    /// The cache has no copy.
     #[default]
     Invalid,
     /// The only copy; memory has the same.
@@ -22,7 +22,7 @@ pub enum CacheState {
     TailValid,
 }
 
-/// What a processor asks of its cache.
+/// An operation of a processor on its cache.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation<D> {
     /// Read the line.
@@ -54,9 +54,9 @@ pub enum Phase {
     Attaching {
         /// The old head.
         to: CacheId,
-        /// Whether its data is needed: memory's is stale.
+        /// True if its data is needed: memory's is stale.
         copy: bool,
-        /// What memory was asked for.
+        /// The command to memory.
         command: MemoryCommand,
     },
     /// Asking the predecessor to forget this cache. Nothing is decided yet: whatever a predecessor
@@ -68,7 +68,7 @@ pub enum Phase {
     /// No request under way: `by` has forgotten this cache, but those that were between the two are
     /// still leaving, and are going to say that `by` is the predecessor.
     Left {
-        /// Who has forgotten this cache.
+        /// The cache that has forgotten this one.
         by: CacheId,
     },
     /// Telling the successor who its predecessor is now.
@@ -83,9 +83,9 @@ pub enum Phase {
     Returning,
     /// Invalidating the list, one copy at a time.
     Purging {
-        /// Who is being invalidated.
+        /// The cache that is being invalidated.
         target: CacheId,
-        /// Who that one's predecessor is.
+        /// The predecessor of that cache.
         before: CacheId,
     },
     /// No request under way: memory has a newer head, which is going to ask to be attached.
@@ -95,7 +95,7 @@ pub enum Phase {
 /// A cache's line. `D`: its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Line<D> {
-    /// What the cache has.
+    /// The cache's state.
     pub state: CacheState,
     /// The next in the list, away from memory.
     pub forward: Option<CacheId>,
@@ -108,14 +108,14 @@ pub struct Line<D> {
 }
 
 impl CacheState {
-    /// Whether it is the first of its list.
+    /// Returns true if it is the first of its list.
     #[must_use]
     pub const fn is_head(self) -> bool {
         use CacheState::{HeadDirty, HeadFresh, OnlyDirty, OnlyFresh};
         matches!(self, OnlyFresh | OnlyDirty | HeadFresh | HeadDirty)
     }
 
-    /// Whether it is the head of a list of which memory's copy is stale.
+    /// Returns true if it is the head of a list of which memory's copy is stale.
     #[must_use]
     pub const fn is_dirty(self) -> bool {
         matches!(self, CacheState::OnlyDirty | CacheState::HeadDirty)

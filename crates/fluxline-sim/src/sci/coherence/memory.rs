@@ -7,7 +7,7 @@ use super::message::{Answer, CacheId, MemoryCommand, MemoryState};
 /// Memory's line. `D`: its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryLine<D> {
-    /// What it knows.
+    /// The state.
     pub state: MemoryState,
     /// The head of the list, where there is one.
     pub head: Option<CacheId>,
@@ -20,20 +20,20 @@ pub struct MemoryLine<D> {
 pub struct Update {
     /// The new state.
     pub state: MemoryState,
-    /// Whether the requester (or whom it names) is head now.
+    /// True if the requester (or whom it names) is head now.
     pub new_head: bool,
-    /// What is answered.
+    /// The answer.
     pub answer: Gives,
 }
 
-/// What memory answers.
+/// The answer of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gives {
     /// The line.
     Data,
     /// Status and the old head.
     Nothing,
-    /// Refused.
+    /// The command is refused.
     Null,
 }
 

@@ -3,7 +3,7 @@
 /// The number of a cache.
 pub type CacheId = u8;
 
-/// What memory knows of a line. WASH belongs to the full set and is not modelled.
+/// The state of a line in memory. WASH belongs to the full set and is not modelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryState {
     /// Nobody has a copy.
@@ -15,7 +15,7 @@ pub enum MemoryState {
     Gone,
 }
 
-/// What is asked of memory.
+/// A command to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryCommand {
     /// The line, to be read.
@@ -40,7 +40,7 @@ pub enum MemoryCommand {
     FreshToHome,
 }
 
-/// What a cache asks another.
+/// A command to another cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CacheCommand {
     /// Become second; the data is not needed (cread00.PEND_VALID).
@@ -58,7 +58,7 @@ pub enum CacheCommand {
     },
     /// Become invalid and tell who is next (VALID_INVALID, FRESH_INVALID).
     Invalidate {
-        /// Who is before the one that is asked.
+        /// The predecessor of the target.
         before: CacheId,
     },
 }
@@ -68,18 +68,18 @@ pub enum CacheCommand {
 pub enum Request<D> {
     /// To memory; data comes with a write-back.
     Memory {
-        /// What is asked.
+        /// The command.
         command: MemoryCommand,
-        /// Who is to be head, where that is not the sender.
+        /// The next head, where it is not the sender.
         next: Option<CacheId>,
         /// The written-back line.
         data: Option<D>,
     },
     /// To another cache.
     Cache {
-        /// Which.
+        /// The target.
         to: CacheId,
-        /// What is asked.
+        /// The command.
         command: CacheCommand,
     },
 }

@@ -19,7 +19,7 @@ pub enum Mistake {
     AttachDuringPurge,
     /// A head that has named its successor to memory still lets that one leave.
     LeaveDuringPass,
-    /// Who asks to leave is not compared with the successor.
+    /// A cache that leaves is not compared with the successor.
     AnyoneMayLeave,
     /// An invalidated line is not compared with its predecessor.
     AnyoneMayInvalidate,

@@ -34,7 +34,7 @@ impl Default for LineData {
 
 /// A place that packets go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Station {
     /// A cache, at the node of its number.
     Cache(CacheId),
     /// The memory of a line, at the node that has it.
@@ -44,10 +44,10 @@ pub enum Place {
     },
 }
 
-/// How long packets take.
+/// The time that packets take.
 pub trait Interconnect {
-    /// How long a packet of `symbols` symbols is under way.
-    fn delay(&mut self, from: Place, to: Place, symbols: u32) -> Duration;
+    /// Returns the time that a packet of `symbols` symbols is under way.
+    fn delay(&mut self, from: Station, to: Station, symbols: u32) -> Duration;
 }
 
 /// The same delay for each packet.
@@ -55,7 +55,7 @@ pub trait Interconnect {
 pub struct FixedDelay(pub Duration);
 
 impl Interconnect for FixedDelay {
-    fn delay(&mut self, _from: Place, _to: Place, _symbols: u32) -> Duration {
+    fn delay(&mut self, _from: Station, _to: Station, _symbols: u32) -> Duration {
         self.0
     }
 }
@@ -73,35 +73,35 @@ pub struct IdleRing {
 }
 
 impl Interconnect for IdleRing {
-    fn delay(&mut self, from: Place, to: Place, symbols: u32) -> Duration {
+    fn delay(&mut self, from: Station, to: Station, symbols: u32) -> Duration {
         let nodes = u32::from(self.nodes);
         let node = |place| match place {
-            Place::Cache(cache) => u32::from(cache) % nodes,
-            Place::Memory { line } => line % nodes,
+            Station::Cache(cache) => u32::from(cache) % nodes,
+            Station::Memory { line } => line % nodes,
         };
         let links = (node(to) + nodes - node(from)) % nodes;
         self.clock.span(u64::from(links * self.hop_symbols + symbols))
     }
 }
 
-/// What an operation cost.
+/// The cost of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// Whose.
+    /// The cache.
     pub cache: CacheId,
     /// On which line.
     pub line: u32,
-    /// What.
+    /// The operation.
     pub operation: Operation<LineData>,
     /// The line afterwards, where the cache has it.
     pub value: Option<LineData>,
-    /// When it began.
+    /// The time at which it began.
     pub began: Instant,
-    /// When it was done.
+    /// The time at which it was done.
     pub ended: Instant,
 }
 
-/// How many packets there were.
+/// The number of packets there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Operations that needed no packet.
@@ -118,7 +118,7 @@ pub struct Counters {
     pub nullified: u64,
 }
 
-/// Why an operation was not begun.
+/// A reason why an operation was not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BeginError {
     /// No such cache or line.
@@ -144,20 +144,20 @@ pub enum BeginError {
 pub enum Arrival {
     /// Of a request.
     Request {
-        /// Who asks.
+        /// The requester.
         from: CacheId,
         /// About which line.
         line: u32,
-        /// What.
+        /// The request.
         request: Request<LineData>,
     },
     /// Of an answer.
     Answer {
-        /// Who asked.
+        /// The requester.
         to: CacheId,
         /// About which line.
         line: u32,
-        /// What is answered.
+        /// The answer.
         answer: Answer<LineData>,
     },
 }
@@ -181,7 +181,7 @@ impl Entry for Arrival {
 /// Caches and memories that share lines.
 pub struct System<I> {
     interconnect: I,
-    /// How long who is asked takes to answer.
+    /// The time that who is asked takes to answer.
     service: Duration,
     caches: usize,
     memory: Vec<MemoryLine<LineData>>,
@@ -255,7 +255,7 @@ impl<I: Interconnect> System<I> {
         }
     }
 
-    /// What a cache has of a line.
+    /// Returns a cache's state of a line.
     #[must_use]
     pub fn state(&self, cache: CacheId, line: u32) -> CacheState {
         self.lines[self.place(cache, line)].state
@@ -276,7 +276,7 @@ impl<I: Interconnect> System<I> {
         list
     }
 
-    /// How many packets there were.
+    /// Returns the number of packets there were.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
@@ -318,23 +318,23 @@ impl<I: Interconnect> System<I> {
         let (to, symbols) = match &request {
             Request::Memory { data, .. } => {
                 self.counters.memory_requests += 1;
-                (Place::Memory { line }, symbols(data.is_some(), false))
+                (Station::Memory { line }, symbols(data.is_some(), false))
             }
             Request::Cache { to, command } => {
                 self.counters.cache_requests += 1;
                 let purges = matches!(command, super::message::CacheCommand::Invalidate { .. });
                 self.counters.invalidations += u64::from(purges);
-                (Place::Cache(*to), symbols(false, true))
+                (Station::Cache(*to), symbols(false, true))
             }
         };
-        let delay = self.interconnect.delay(Place::Cache(from), to, symbols) + self.service;
+        let delay = self.interconnect.delay(Station::Cache(from), to, symbols) + self.service;
         let delay = delay + self.pause(from, line);
         agenda.schedule_after(delay, Arrival::Request { from, line, request });
     }
 
-    /// How long to wait before a request that was refused is sent again. Where all delays are
-    /// equal, caches that try again at once can refuse each other for ever: the checker shows that
-    /// quiet can be reached, not that every schedule reaches it.
+    /// Returns the time that to wait before a request that was refused is sent again. Where all
+    /// delays are equal, caches that try again at once can refuse each other for ever: the checker
+    /// shows that quiet can be reached, not that every schedule reaches it.
     fn pause(&mut self, cache: CacheId, line: u32) -> Duration {
         let refused = self.refused[self.place(cache, line)].min(PAUSE_DOUBLINGS);
         if refused == 0 {
@@ -353,19 +353,19 @@ impl<I: Interconnect> System<I> {
         let (at, answer) = match request {
             Request::Memory { command, next, data } => {
                 let answer = self.memory[line as usize].ask(from, command, next, data);
-                (Place::Memory { line }, answer)
+                (Station::Memory { line }, answer)
             }
             Request::Cache { to, command } => {
                 let place = self.place(to, line);
                 let answer = self.lines[place].respond(from, command, Mistake::None);
                 let progress = self.lines[place].resume(to);
                 self.apply(to, line, progress, agenda);
-                (Place::Cache(to), answer)
+                (Station::Cache(to), answer)
             }
         };
         self.counters.nullified += u64::from(answer.nullified);
         let symbols = symbols(answer.data.is_some(), false);
-        let delay = self.interconnect.delay(at, Place::Cache(from), symbols);
+        let delay = self.interconnect.delay(at, Station::Cache(from), symbols);
         agenda.schedule_after(delay, Arrival::Answer { to: from, line, answer });
     }
 }
