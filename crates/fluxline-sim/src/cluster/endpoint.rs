@@ -96,7 +96,7 @@ pub struct Running {
     /// The job or message on which it waits.
     pub job: u64,
     /// True if it was told already, as copied.
-    pub told: bool,
+    pub reported: bool,
 }
 
 /// The action, in terms of addresses.
