@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use fluxline_daq::experiment::{Build, Events, LateWord, Require, WindowClock};
+use fluxline_daq::builder::{Expectation, Late, WindowClock};
+use fluxline_daq::experiment::{Build, Events};
 
 use crate::failure::Failure;
 use crate::words::{Word, words};
@@ -27,8 +28,8 @@ pub struct EventArguments {
     #[arg(long, value_name = "MS")]
     pub jitter_ms: Option<u64>,
     /// What becomes of packets whose event was closed before they came
-    #[arg(long, value_parser = words::<LateWord>(LATE))]
-    pub late: Option<LateWord>,
+    #[arg(long, value_parser = words::<Late>(LATE))]
+    pub late: Option<Late>,
     /// Width of a time window \[µs\], with --events window
     #[arg(long, value_name = "US")]
     pub window_us: Option<u64>,
@@ -72,9 +73,9 @@ impl EventArguments {
         if !self.require.is_empty() {
             events.require = match &self.require[..] {
                 [one] if one.parse::<u32>().is_ok() => {
-                    Require::Count(one.parse().unwrap_or_default())
+                    Expectation::of_count(one.parse().unwrap_or_default())
                 }
-                labels => Require::Labels(labels.to_vec()),
+                labels => Expectation::Sources(labels.to_vec()),
             };
         }
         replace(&mut events.window_clock, self.window_clock);
@@ -127,7 +128,8 @@ mod tests {
     use clap::Parser;
 
     use super::EventArguments;
-    use fluxline_daq::experiment::{Build, Events, Require};
+    use fluxline_daq::builder::Expectation;
+    use fluxline_daq::experiment::{Build, Events};
 
     #[derive(Parser)]
     struct Line {
@@ -156,9 +158,9 @@ mod tests {
     #[test]
     fn a_number_counts_sources_and_words_name_them() {
         let events = applied(&["--events", "key", "--require", "4"]).expect("applied");
-        assert_eq!((events.build, events.require), (Build::Key, Require::Count(4)));
+        assert_eq!((events.build, events.require), (Build::Key, Expectation::Count(4)));
         let events = applied(&["--events", "key", "--require", "a,b=1"]).expect("applied");
-        assert_eq!(events.require, Require::Labels(vec!["a".into(), "b=1".into()]));
+        assert_eq!(events.require, Expectation::Sources(vec!["a".into(), "b=1".into()]));
         let events = applied(&["--timeout-ms", "7", "--bytes-max", "9"]).expect("applied");
         assert_eq!((events.timeout_ms, events.bytes_max), (7, 9));
     }

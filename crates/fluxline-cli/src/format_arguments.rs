@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use fluxline_daq::experiment::LengthPrefix;
+use fluxline_daq::capture::raw::LengthPrefix;
 
 use crate::failure::Failure;
 use crate::words::{Word, words};
@@ -81,7 +81,8 @@ pub struct PacketFileArguments {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub record_bytes: Option<u32>,
     /// How the length stands before each payload of the raw file
-    #[arg(long, requires = "raw", group = "framing", value_parser = words::<LengthPrefix>(LENGTH_PREFIXES))]
+    #[arg(long, requires = "raw", group = "framing")]
+    #[arg(value_parser = words::<LengthPrefix>(LENGTH_PREFIXES))]
     pub length_prefix: Option<LengthPrefix>,
 }
 

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
-use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, Sync, WriteMode};
+use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SyncPolicy, WriteMode};
 use median::median;
 
 const TRIALS: usize = 15;
@@ -80,7 +80,7 @@ fn compare(directory: &Path, payload_bytes: usize, total_bytes: usize) {
 fn record(directory: &Path, batch: &EventBatch, batches: usize, write: WriteMode) -> (f64, u64) {
     let run = RunFolder::create_next(&directory.join("fluxline-bench")).expect("a run folder");
     let path = run.path().to_path_buf();
-    let config = RecorderConfig { file_bytes: 1 << 40, sync: Sync::None, write };
+    let config = RecorderConfig { file_bytes: 1 << 40, sync: SyncPolicy::None, write };
     let begin = Instant::now();
     let mut recorder = Recorder::open(run, config);
     for _ in 0..batches {

@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use fluxline_daq::capture::CaptureReader;
-use fluxline_daq::capture::raw::{Framing, RawReader};
+use fluxline_daq::capture::raw::{Framing, LengthPrefix, RawReader};
 
 /// Any bytes as a capture, and as a file of raw payloads.
 pub fn capture_input(bytes: &[u8]) {
@@ -19,7 +19,11 @@ pub fn capture_input(bytes: &[u8]) {
         assert_eq!(kinds, c.frames + c.reassembled, "{c:?}");
         assert!(c.fragments_left + c.fragments_conflicting + c.reassembled <= c.ip_fragments);
     }
-    for framing in [Framing::Fixed { bytes: 7 }, Framing::U16Be, Framing::U32Le] {
+    for framing in [
+        Framing::Fixed { bytes: 7 },
+        Framing::Prefixed(LengthPrefix::U16Be),
+        Framing::Prefixed(LengthPrefix::U32Le),
+    ] {
         let mut reader = RawReader::new(Path::new("fuzz"), Cursor::new(bytes.to_vec()), framing);
         while let Ok(Some(_)) = reader.next() {}
     }

@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use fluxline_core::Span;
-use fluxline_daq::builder::{BuilderConfig, Expectation, Late, Mode, Scope, WindowClock};
-use fluxline_daq::experiment::{
-    self, Build, Experiment, LateWord, Require, Source, SyncWord, WriteWord,
-};
+use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
+use fluxline_daq::experiment::{Build, Experiment, Source};
 use fluxline_daq::formats::LoadedFormat;
-use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine, Sync, WriteMode};
+use fluxline_daq::record::{Recorder, RecorderConfig, RunFolder, SourceLine};
 use fluxline_packet::Description;
 use fluxline_packet::layout::Fragment;
 
@@ -34,17 +32,9 @@ pub(crate) fn open_recorder(
         folder.write_format(format.description.name(), &format.text)?;
     }
     folder.write_run(&report::beginning(experiment))?;
-    let sync = match experiment.record.sync {
-        experiment::Sync::Word(SyncWord::None) => Sync::None,
-        experiment::Sync::Word(SyncWord::Batch) => Sync::Batch,
-        experiment::Sync::Seconds(seconds) => Sync::EverySeconds(seconds.ceil() as u32),
-    };
-    let write = match experiment.record.write {
-        WriteWord::Auto => WriteMode::Auto,
-        WriteWord::Direct => WriteMode::Direct,
-        WriteWord::Buffered => WriteMode::Buffered,
-    };
-    let config = RecorderConfig { file_bytes: experiment.record.file_bytes, sync, write };
+    let record = &experiment.record;
+    let config =
+        RecorderConfig { file_bytes: record.file_bytes, sync: record.sync, write: record.write };
     let mut recorder = Recorder::open(folder, config);
     recorder.name_run(&experiment.name);
     recorder.measure_with(fluxline::clock::now);
@@ -84,10 +74,7 @@ fn mode_of(experiment: &Experiment, loaded: &[LoadedFormat]) -> Result<Mode, Err
         Build::Window => Mode::Window {
             width: Span::from_ns(events.window_us.saturating_mul(1000)),
             lateness: Span::from_ns(events.lateness_us.saturating_mul(1000)),
-            clock: match events.window_clock {
-                experiment::WindowClock::Arrival => WindowClock::Arrival,
-                experiment::WindowClock::Sensor => WindowClock::Sensor,
-            },
+            clock: events.window_clock,
         },
     })
 }
@@ -100,15 +87,8 @@ pub(crate) fn builder_config(
     let events = &experiment.events;
     Ok(BuilderConfig {
         mode: mode_of(experiment, loaded)?,
-        expectation: match &events.require {
-            Require::Count(0) => Expectation::Joined,
-            Require::Count(count) => Expectation::Count(*count),
-            Require::Labels(labels) => Expectation::Sources(labels.clone()),
-        },
-        late: match events.late {
-            LateWord::Record => Late::Record,
-            LateWord::Drop => Late::Drop,
-        },
+        expectation: events.require.clone(),
+        late: events.late,
         time_out: Span::from_ms(events.timeout_ms),
         lag_max: Span::from_ms(events.lag_max_ms),
         lateness: Span::from_ms(events.jitter_ms),

@@ -5,7 +5,8 @@
 //! expects: `accept = ["rejected"]`. Accepted counters stay in the summary and no longer make the
 //! verdict.
 
-use fluxline_daq::experiment::{GONE, INPUT_FAULTS, Require, SILENT, accepts};
+use fluxline_daq::builder::Expectation;
+use fluxline_daq::experiment::{GONE, INPUT_FAULTS, SILENT, accepts};
 use fluxline_daq::ledger::{Counted, Fate, Ledger, Outcome, listed};
 
 use crate::silence::{Silence, SilentSource};
@@ -58,7 +59,7 @@ pub(crate) struct Evidence<'a> {
     /// Sources that fell silent.
     pub silence: &'a Silence,
     /// Sources that the experiment requires.
-    pub require: &'a Require,
+    pub require: &'a Expectation,
 }
 
 impl Evidence<'_> {
@@ -117,7 +118,8 @@ impl Evidence<'_> {
     fn absent_sources(&self) -> Vec<String> {
         let silent = &self.silence.sources;
         match self.require {
-            Require::Count(count) => {
+            Expectation::Joined => Vec::new(),
+            Expectation::Count(count) => {
                 let living = self.silence.seen - silent.len().min(self.silence.seen);
                 let required = *count as usize;
                 if living >= required {
@@ -127,7 +129,7 @@ impl Evidence<'_> {
                 let named = if named.is_empty() { named } else { format!(" ({named})") };
                 vec![format!("{living} of {required} required sources sent to the end{named}")]
             }
-            Require::Labels(labels) => labels
+            Expectation::Sources(labels) => labels
                 .iter()
                 .filter_map(|label| {
                     let source = silent.iter().find(|source| source.label == *label);
@@ -159,7 +161,7 @@ mod tests {
         ledger: &Ledger,
         accept: &[&str],
         silence: &Silence,
-        require: Require,
+        require: Expectation,
     ) -> Option<String> {
         let accept: Vec<String> = accept.iter().map(|name| (*name).to_owned()).collect();
         check_accept(&accept).unwrap();
@@ -172,7 +174,7 @@ mod tests {
         let counters =
             InputCounters { datagrams: 7, rejected: 4, socket_dropped: 2, ..Default::default() };
         let ledger = ledger(counters);
-        let (silence, none) = (Silence::default(), Require::Count(0));
+        let (silence, none) = (Silence::default(), Expectation::Joined);
         let said = look(&ledger, &[], &silence, none.clone()).unwrap();
         assert!(said.contains("6 of 9 received datagrams are not in the files"), "{said}");
         assert!(said.contains("(rejected 4, socket dropped 2)"), "{said}");
@@ -190,12 +192,13 @@ mod tests {
             labels: ["a", "b", "c"].map(str::to_owned).to_vec(),
             sources: vec![SilentSource { label: "b".to_owned(), silent_ms: 2500 }],
         };
-        let said = look(&ledger, &[], &silence, Require::Count(3)).unwrap();
+        let said = look(&ledger, &[], &silence, Expectation::Count(3)).unwrap();
         assert!(said.contains("2 of 3 required sources") && said.contains("b silent"), "{said}");
-        assert_eq!(look(&ledger, &["silent"], &silence, Require::Count(3)), None);
-        assert_eq!(look(&ledger, &[], &silence, Require::Count(2)), None);
-        let labels =
-            |names: &[&str]| Require::Labels(names.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(look(&ledger, &["silent"], &silence, Expectation::Count(3)), None);
+        assert_eq!(look(&ledger, &[], &silence, Expectation::Count(2)), None);
+        let labels = |names: &[&str]| {
+            Expectation::Sources(names.iter().map(|name| (*name).to_owned()).collect())
+        };
         assert_eq!(look(&ledger, &[], &silence, labels(&["a", "c"])), None);
         let said = look(&ledger, &[], &silence, labels(&["a", "b", "x"])).unwrap();
         assert!(said.contains("required source b silent for the last 2.5 s"), "{said}");

@@ -3,7 +3,8 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use fluxline_daq::emulator::roce::WriterTruth;
-use fluxline_daq::experiment::{self, Emulator, EmulatorLink, Faults, Pattern};
+use fluxline_daq::emulator::{Faults, Pattern};
+use fluxline_daq::experiment::{self, Emulator, EmulatorLink};
 use fluxline_daq::formats::{self, LoadedFormat};
 use fluxline_run::{Monitor, RoceSensors, RoceSensorsConfig, Sensors, SensorsTruth, Stop};
 use serde_json::{Value, json};

@@ -1,12 +1,11 @@
 //! A file of packets for `fluxline format check` and `format new`: a capture, or raw payloads.
 
 use fluxline_core::Datagram;
-use fluxline_daq::capture::raw::{Framing, RawReader};
+use fluxline_daq::capture::raw::{Framing, LengthPrefix, RawReader};
 use fluxline_daq::capture::{CaptureCounters, CaptureError, CaptureReader, CheckSums};
 
 use crate::failure::Failure;
 use crate::format_arguments::PacketFileArguments;
-use fluxline_daq::experiment::LengthPrefix;
 
 /// An open file of packets.
 pub struct PacketFile {
@@ -25,7 +24,7 @@ impl PacketFile {
         if let Some(file) = &arguments.raw {
             let prefix = arguments.length_prefix.unwrap_or(LengthPrefix::U16Le);
             let fixed = arguments.record_bytes.map(|bytes| Framing::Fixed { bytes });
-            let framing = fixed.unwrap_or_else(|| prefix.framing());
+            let framing = fixed.unwrap_or(Framing::Prefixed(prefix));
             let reader = RawReader::open(file, framing).map_err(Failure::input)?;
             let reader = Reader::Raw(Box::new(reader));
             return Ok(PacketFile { name: file.display().to_string(), reader });

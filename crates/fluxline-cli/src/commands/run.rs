@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use fluxline_daq::capture::replay::Speed;
 use fluxline_daq::experiment::{
-    self, Events, Experiment, FileList, Pcap, Record, Source, Speed, Udp, check_accept,
+    self, Events, Experiment, FileList, Pcap, Record, Source, Udp, check_accept,
 };
 use fluxline_daq::formats;
 use fluxline_run::Report;

@@ -1,6 +1,7 @@
 //! What the event builder is told: how packets join, when events close, how much may be open.
 
 use fluxline_core::Span;
+use serde::{Deserialize, Serialize};
 
 use super::growth::with_growth;
 
@@ -117,8 +118,9 @@ pub enum Scope {
     PerSource,
 }
 
-/// By whose clock windows are cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The clock that cuts windows.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
 pub enum WindowClock {
     /// When packets arrived.
     Arrival,
@@ -137,13 +139,25 @@ pub enum Expectation {
     Joined,
 }
 
-/// What becomes of packets that come after their event was closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The fate of late fragments: packets whose event was closed before they came.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
 pub enum Late {
     /// They are recorded in rows of their own, with the event's key and generation.
     Record,
     /// They are dropped and counted.
     Drop,
+}
+
+impl Expectation {
+    /// Returns the expectation of a number of sources; 0 stands for all that join.
+    #[must_use]
+    pub fn of_count(sources: u32) -> Expectation {
+        match sources {
+            0 => Expectation::Joined,
+            sources => Expectation::Count(sources),
+        }
+    }
 }
 
 /// Where the builder put a packet.

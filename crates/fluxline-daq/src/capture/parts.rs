@@ -95,7 +95,7 @@ fn number_at_start(text: &str) -> Option<Digits<'_>> {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::super::raw::{Framing, RawReader};
+    use super::super::raw::{Framing, LengthPrefix, RawReader};
     use super::super::{CaptureError, CaptureReader};
     use super::{by_first_frame, by_name};
 
@@ -195,8 +195,12 @@ mod tests {
         std::fs::write(&files[0], [1, 0, 10]).expect("written");
         std::fs::write(&files[1], [1, 0, 11, 9, 0, 1]).expect("written");
         std::fs::write(&files[3], [1, 0, 13]).expect("written");
-        let mut reader =
-            RawReader::open_parts(&files[0], files[1..].to_vec(), Framing::U16Le).expect("a file");
+        let mut reader = RawReader::open_parts(
+            &files[0],
+            files[1..].to_vec(),
+            Framing::Prefixed(LengthPrefix::U16Le),
+        )
+        .expect("a file");
         let (mut payloads, mut gone) = (Vec::new(), 0);
         loop {
             match reader.next() {

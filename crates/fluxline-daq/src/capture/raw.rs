@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use fluxline_core::{Datagram, Moment, SenderAddress};
+use serde::{Deserialize, Serialize};
 
 use super::{CaptureError, parts};
 
@@ -16,7 +17,15 @@ pub enum Framing {
         /// That size \[byte\].
         bytes: u32,
     },
-    /// Its length stands before each payload: 16 bits, little-endian.
+    /// Its length stands before each payload.
+    Prefixed(LengthPrefix),
+}
+
+/// The length before each raw payload.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum LengthPrefix {
+    /// 16 bits, little-endian.
     U16Le,
     /// 16 bits, big-endian.
     U16Be,
@@ -144,10 +153,13 @@ impl RawReader {
 
     fn length(&mut self) -> Result<Option<usize>, CaptureError> {
         let mut prefix = [0; 4];
-        let bytes = match self.framing {
+        let framing = match self.framing {
             Framing::Fixed { bytes } => return Ok(Some(bytes as usize)),
-            Framing::U16Le | Framing::U16Be => &mut prefix[..2],
-            Framing::U32Le | Framing::U32Be => &mut prefix[..4],
+            Framing::Prefixed(framing) => framing,
+        };
+        let bytes = match framing {
+            LengthPrefix::U16Le | LengthPrefix::U16Be => &mut prefix[..2],
+            LengthPrefix::U32Le | LengthPrefix::U32Be => &mut prefix[..4],
         };
         let got = self.fill(bytes)?;
         if got < bytes.len() {
@@ -155,11 +167,11 @@ impl RawReader {
             return Ok(None);
         }
         let [a, b, c, d] = prefix;
-        Ok(Some(match self.framing {
-            Framing::U16Le => u16::from_le_bytes([a, b]).into(),
-            Framing::U16Be => u16::from_be_bytes([a, b]).into(),
-            Framing::U32Le => u32::from_le_bytes([a, b, c, d]) as usize,
-            _ => u32::from_be_bytes([a, b, c, d]) as usize,
+        Ok(Some(match framing {
+            LengthPrefix::U16Le => u16::from_le_bytes([a, b]).into(),
+            LengthPrefix::U16Be => u16::from_be_bytes([a, b]).into(),
+            LengthPrefix::U32Le => u32::from_le_bytes([a, b, c, d]) as usize,
+            LengthPrefix::U32Be => u32::from_be_bytes([a, b, c, d]) as usize,
         }))
     }
 

@@ -3,13 +3,14 @@
 use fluxline_core::{Moment, Span};
 
 /// How fast a file is replayed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Speed {
     /// With the gaps between datagrams as they were recorded.
     Recorded,
     /// So many datagrams per second; not above 0: as fast as possible.
     Rate(f64),
     /// As fast as possible.
+    #[default]
     Full,
 }
 

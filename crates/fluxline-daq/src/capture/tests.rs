@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fluxline_core::{Moment, Span};
 use proptest::prelude::*;
 
-use super::raw::{Framing, RawReader};
+use super::raw::{Framing, LengthPrefix, RawReader};
 use super::replay::{Pace, Speed};
 use super::writer::CaptureWriter;
 use super::{CaptureCounters, CaptureReader, CheckSums};
@@ -313,9 +313,19 @@ fn raw_files_are_taken_apart_by_size_and_by_length() {
         read(b"aabbc", Framing::Fixed { bytes: 2 }),
         (vec![b"aa".to_vec(), b"bb".to_vec()], true)
     );
-    assert_eq!(read(b"\0\x01x\0\0", Framing::U16Be), (vec![b"x".to_vec(), vec![]], false));
-    assert_eq!(read(b"\x01\0\0\0x\x05\0\0\0yy", Framing::U32Le), (vec![b"x".to_vec()], true));
-    let mut reader = RawReader::new(Path::new("raw"), Cursor::new(vec![0xFF; 8]), Framing::U32Be);
+    assert_eq!(
+        read(b"\0\x01x\0\0", Framing::Prefixed(LengthPrefix::U16Be)),
+        (vec![b"x".to_vec(), vec![]], false)
+    );
+    assert_eq!(
+        read(b"\x01\0\0\0x\x05\0\0\0yy", Framing::Prefixed(LengthPrefix::U32Le)),
+        (vec![b"x".to_vec()], true)
+    );
+    let mut reader = RawReader::new(
+        Path::new("raw"),
+        Cursor::new(vec![0xFF; 8]),
+        Framing::Prefixed(LengthPrefix::U32Be),
+    );
     let error = reader.next().expect_err("refused").to_string();
     assert!(error.contains("check the framing"), "{error}");
 }

@@ -19,6 +19,7 @@ use std::ops::Range;
 
 use fluxline_core::{Moment, Span};
 use fluxline_packet::Description;
+use serde::{Deserialize, Serialize};
 
 pub use source::SourceTruth;
 use source::{EmulatedSource, Made};
@@ -49,10 +50,12 @@ pub struct EmulatorConfig {
     pub faults: Faults,
 }
 
-/// What payloads hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Content of payloads.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// A ramp of 16-bit little-endian numbers that goes on from packet to packet.
+    #[default]
     Counter,
     /// Random bytes.
     Noise,
@@ -60,8 +63,9 @@ pub enum Pattern {
     Zero,
 }
 
-/// What goes wrong, by probability per packet.
-#[derive(Clone, Copy, Debug, Default)]
+/// Faults, by probability per packet.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Faults {
     /// It is never sent.
     pub drop: f64,
@@ -69,18 +73,31 @@ pub struct Faults {
     pub duplicate: f64,
     /// It is sent after some of its successors.
     pub reorder: f64,
-    /// After at most so many.
+    /// After at most so many; 0 stands for 4.
     pub reorder_distance: u32,
     /// One bit of it is flipped.
     pub corrupt: f64,
     /// Its source falls silent first.
     pub stall: f64,
-    /// For so long.
-    pub stall_time: Span,
+    /// For so long \[ms\].
+    pub stall_ms: u64,
     /// Its source restarts first, with all counters at zero.
     /// A receiver takes numbers within its window behind the newest for duplicates, and so sees no
     /// restart after few packets.
     pub restart: f64,
+}
+
+/// The reorder distance where none is given.
+const REORDER_DISTANCE: u32 = 4;
+
+impl Faults {
+    /// Returns the largest number of packets by which one is late.
+    pub(crate) fn distance(&self) -> u32 {
+        match self.reorder_distance {
+            0 => REORDER_DISTANCE,
+            distance => distance,
+        }
+    }
 }
 
 /// Why packets of a description cannot be made.

@@ -159,7 +159,7 @@ impl EmulatedSource {
             self.truth.corrupted += 1;
         }
         if self.happens(faults.reorder) {
-            let distance = u64::from(faults.reorder_distance.max(1));
+            let distance = u64::from(faults.distance());
             let successors = 1 + (self.random.next_u64() % distance) as u32;
             self.held.push((successors, sequence, packet));
             return;
@@ -211,7 +211,7 @@ impl EmulatedSource {
     fn advance(&mut self, config: &EmulatorConfig) {
         let faults = &config.faults;
         if self.happens(faults.stall) {
-            self.due_ns += faults.stall_time.as_ns() as f64;
+            self.due_ns += Span::from_ms(faults.stall_ms).as_ns() as f64;
         }
         if config.rate > 0.0 {
             let period = 1e9 / config.rate;

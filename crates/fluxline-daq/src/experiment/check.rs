@@ -3,10 +3,10 @@
 use std::fmt::Display;
 
 use super::problem::Problem;
-use super::{
-    Build, Emulator, Events, Experiment, Raw, Record, Require, Source, Speed, SpeedWord, Sync,
-    WindowClock,
-};
+use super::{Build, Emulator, Events, Experiment, Raw, Record, Source};
+use crate::builder::{Expectation, WindowClock};
+use crate::capture::replay::Speed;
+use crate::record::SyncPolicy;
 
 impl Source {
     pub(super) fn check(&self) -> Result<(), Problem> {
@@ -88,7 +88,7 @@ impl Raw {
         if self.record_bytes.is_some_and(|bytes| !(1..=65_535).contains(&bytes)) {
             return wrong("record-bytes", "record-bytes must be 1 to 65535.");
         }
-        if self.speed == Speed::Word(SpeedWord::Recorded) {
+        if self.speed == Speed::Recorded {
             return wrong("speed", "a raw file has no times; write speed = \"full\" or a rate.");
         }
         check_speed(name, self.speed)
@@ -138,7 +138,7 @@ impl Events {
             let text = "[events] bytes-max must be at least 1.";
             return Err(Problem::at("events.bytes-max", text));
         }
-        if matches!(&self.require, Require::Labels(labels) if labels.is_empty()) {
+        if matches!(&self.require, Expectation::Sources(labels) if labels.is_empty()) {
             let text = "[events] require = [] asks for no source; write labels or a number.";
             return Err(Problem::at("events.require", text));
         }
@@ -177,7 +177,7 @@ impl Record {
             return Err(Problem::at("record.batches-max", text));
         }
         match self.sync {
-            Sync::Seconds(seconds) if !(seconds > 0.0 && seconds.is_finite()) => {
+            SyncPolicy::EverySeconds(seconds) if !(seconds > 0.0 && seconds.is_finite()) => {
                 let text = format!(
                     "[record] sync = {seconds}; write \"none\", \"batch\" or seconds above 0."
                 );

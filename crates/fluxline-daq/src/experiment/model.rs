@@ -7,6 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::file_list::FileList;
 use super::roce::Roce;
+use crate::builder::{Expectation, Late, WindowClock};
+use crate::capture::raw::LengthPrefix;
+use crate::capture::replay::Speed;
+use crate::emulator::{Faults, Pattern};
+use crate::record::{SyncPolicy, WriteMode};
 
 /// A whole experiment file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -75,8 +80,7 @@ pub struct Source {
 impl Source {
     /// Returns whether it is a capture that is replayed as it was recorded.
     pub fn is_replayed(&self) -> bool {
-        let recorded = Speed::Word(SpeedWord::Recorded);
-        self.pcap.as_ref().is_some_and(|pcap| pcap.speed == recorded)
+        self.pcap.as_ref().is_some_and(|pcap| pcap.speed == Speed::Recorded)
     }
 
     /// Returns whether its packets come from files.
@@ -191,46 +195,6 @@ pub struct Raw {
     pub speed: Speed,
 }
 
-/// How a raw payload's length stands before it.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum LengthPrefix {
-    /// 16 bits, little-endian.
-    U16Le,
-    /// 16 bits, big-endian.
-    U16Be,
-    /// 32 bits, little-endian.
-    U32Le,
-    /// 32 bits, big-endian.
-    U32Be,
-}
-
-/// How fast a file is read.
-#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
-#[serde(untagged)]
-pub enum Speed {
-    /// So many datagrams per second.
-    Rate(f64),
-    /// By a word.
-    Word(SpeedWord),
-}
-
-/// How fast a file is read, by a word.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum SpeedWord {
-    /// As fast as possible.
-    Full,
-    /// As it was recorded.
-    Recorded,
-}
-
-impl Default for Speed {
-    fn default() -> Speed {
-        Speed::Word(SpeedWord::Full)
-    }
-}
-
 /// Emulated sensors.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -270,19 +234,6 @@ pub struct Emulator {
     pub faults: Faults,
 }
 
-/// What emulated payloads hold.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pattern {
-    /// A ramp of 16-bit little-endian numbers that goes on from packet to packet.
-    #[default]
-    Counter,
-    /// Random bytes.
-    Noise,
-    /// Zeros.
-    Zero,
-}
-
 /// Which way emulated packets go.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
@@ -294,28 +245,6 @@ pub enum EmulatorLink {
     Direct,
 }
 
-/// Faults of emulated sensors, by probability per packet.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Faults {
-    /// Never sent.
-    pub drop: f64,
-    /// Sent twice.
-    pub duplicate: f64,
-    /// Sent later than its successors.
-    pub reorder: f64,
-    /// By how many packets at most; 0 stands for 4.
-    pub reorder_distance: u32,
-    /// One bit flipped.
-    pub corrupt: f64,
-    /// The source falls silent.
-    pub stall: f64,
-    /// For so long \[ms\].
-    pub stall_ms: u64,
-    /// The source's counters start again at zero.
-    pub restart: f64,
-}
-
 /// How packets become events.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -323,7 +252,7 @@ pub struct Events {
     /// The way; default: what the descriptions have.
     pub build: Build,
     /// How many sources an event of all sources needs: a number, or their labels.
-    pub require: Require,
+    pub require: Expectation,
     /// How long a source may be silent before events go on without it \[ms\].
     pub timeout_ms: u64,
     /// How long events wait for a source that sends and lags behind the others \[ms\].
@@ -331,7 +260,7 @@ pub struct Events {
     /// How long packets may come out of order \[ms\]; raised when they come later.
     pub jitter_ms: u64,
     /// What becomes of late fragments.
-    pub late: LateWord,
+    pub late: Late,
     /// Width of a time window \[µs\], for `build = "window"`.
     pub window_us: u64,
     /// How long a time window stays open after its end \[µs\].
@@ -348,11 +277,11 @@ impl Default for Events {
     fn default() -> Events {
         Events {
             build: Build::Auto,
-            require: Require::Count(0),
+            require: Expectation::Joined,
             timeout_ms: 500,
             lag_max_ms: 10_000,
             jitter_ms: 10,
-            late: LateWord::Record,
+            late: Late::Record,
             window_us: 1000,
             lateness_us: 10_000,
             window_clock: WindowClock::Arrival,
@@ -379,38 +308,6 @@ pub enum Build {
     Window,
 }
 
-/// Which sources an event needs.
-#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
-#[serde(untagged)]
-pub enum Require {
-    /// So many; 0: all that join.
-    Count(u32),
-    /// These, by label.
-    Labels(Vec<String>),
-}
-
-/// What becomes of late fragments: packets whose event was closed before they came.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum LateWord {
-    /// They are recorded as rows with status `late`.
-    #[default]
-    Record,
-    /// They are counted, and not recorded.
-    Drop,
-}
-
-/// Which clock time windows use.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum WindowClock {
-    /// When packets arrived.
-    #[default]
-    Arrival,
-    /// When the sensors say that it was.
-    Sensor,
-}
-
 /// What is written.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -426,9 +323,9 @@ pub struct Record {
     /// A new file is begun after so many bytes.
     pub file_bytes: u64,
     /// When written bytes are forced to the disk.
-    pub sync: Sync,
+    pub sync: SyncPolicy,
     /// Through the page cache, or past it.
-    pub write: WriteWord,
+    pub write: WriteMode,
 }
 
 impl Default for Record {
@@ -439,42 +336,10 @@ impl Default for Record {
             batch_ms: 500,
             batches_max: 4,
             file_bytes: 1 << 30,
-            sync: Sync::Word(SyncWord::None),
-            write: WriteWord::Auto,
+            sync: SyncPolicy::None,
+            write: WriteMode::Auto,
         }
     }
-}
-
-/// How written bytes go to the disk.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum WriteWord {
-    /// The faster way, measured as the run goes on.
-    Auto,
-    /// Large batches past the page cache where the file system allows it.
-    Direct,
-    /// Through the page cache.
-    Buffered,
-}
-
-/// When written bytes are forced to the disk.
-#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
-#[serde(untagged)]
-pub enum Sync {
-    /// Every so many seconds.
-    Seconds(f64),
-    /// By a word.
-    Word(SyncWord),
-}
-
-/// When written bytes are forced to the disk, by a word.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum SyncWord {
-    /// When the kernel likes; a crash of the program loses nothing, one of the machine may.
-    None,
-    /// After each batch.
-    Batch,
 }
 
 fn unnamed() -> String {

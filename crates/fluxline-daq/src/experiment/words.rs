@@ -1,10 +1,13 @@
-//! Values that are a number or a word: read with messages that say both.
+//! Values that are a number or a word, and a number or a list: messages name both.
 
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 
-use super::{Require, Speed, SpeedWord, Sync, SyncWord};
+use crate::builder::Expectation;
+use crate::capture::replay::Speed;
+use crate::record::SyncPolicy;
 
 /// Reads a number or one of some words.
 struct NumberOrWord<T: 'static> {
@@ -46,54 +49,81 @@ impl<'de> Deserialize<'de> for Speed {
         from.deserialize_any(NumberOrWord {
             expected: "datagrams per second, \"full\" or \"recorded\"",
             number: Speed::Rate,
-            words: &[
-                ("full", Speed::Word(SpeedWord::Full)),
-                ("recorded", Speed::Word(SpeedWord::Recorded)),
-            ],
+            words: &[("full", Speed::Full), ("recorded", Speed::Recorded)],
         })
     }
 }
 
-impl<'de> Deserialize<'de> for Sync {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Sync, D::Error> {
+impl<'de> Deserialize<'de> for SyncPolicy {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SyncPolicy, D::Error> {
         from.deserialize_any(NumberOrWord {
             expected: "seconds, \"none\" or \"batch\"",
-            number: Sync::Seconds,
-            words: &[("none", Sync::Word(SyncWord::None)), ("batch", Sync::Word(SyncWord::Batch))],
+            number: SyncPolicy::EverySeconds,
+            words: &[("none", SyncPolicy::None), ("batch", SyncPolicy::Batch)],
         })
     }
 }
 
-struct RequireVisitor;
+impl Serialize for Speed {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Speed::Rate(rate) => to.serialize_f64(*rate),
+            Speed::Full => to.serialize_str("full"),
+            Speed::Recorded => to.serialize_str("recorded"),
+        }
+    }
+}
 
-impl<'de> Visitor<'de> for RequireVisitor {
-    type Value = Require;
+impl Serialize for SyncPolicy {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            SyncPolicy::EverySeconds(seconds) => to.serialize_f64(*seconds),
+            SyncPolicy::None => to.serialize_str("none"),
+            SyncPolicy::Batch => to.serialize_str("batch"),
+        }
+    }
+}
+
+impl Serialize for Expectation {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Expectation::Joined => to.serialize_u32(0),
+            Expectation::Count(count) => to.serialize_u32(*count),
+            Expectation::Sources(labels) => labels.serialize(to),
+        }
+    }
+}
+
+struct ExpectationVisitor;
+
+impl<'de> Visitor<'de> for ExpectationVisitor {
+    type Value = Expectation;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a number of sources, or a list of their labels, like [\"a\", \"b\"]")
     }
 
-    fn visit_i64<E: de::Error>(self, count: i64) -> Result<Require, E> {
+    fn visit_i64<E: de::Error>(self, count: i64) -> Result<Expectation, E> {
         let wrong = |_| E::invalid_value(de::Unexpected::Signed(count), &self);
-        u32::try_from(count).map_err(wrong).map(Require::Count)
+        u32::try_from(count).map_err(wrong).map(Expectation::of_count)
     }
 
-    fn visit_u64<E: de::Error>(self, count: u64) -> Result<Require, E> {
+    fn visit_u64<E: de::Error>(self, count: u64) -> Result<Expectation, E> {
         let wrong = |_| E::invalid_value(de::Unexpected::Unsigned(count), &self);
-        u32::try_from(count).map_err(wrong).map(Require::Count)
+        u32::try_from(count).map_err(wrong).map(Expectation::of_count)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Require, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Expectation, A::Error> {
         let mut labels = Vec::new();
         while let Some(label) = list.next_element()? {
             labels.push(label);
         }
-        Ok(Require::Labels(labels))
+        Ok(Expectation::Sources(labels))
     }
 }
 
-impl<'de> Deserialize<'de> for Require {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Require, D::Error> {
-        from.deserialize_any(RequireVisitor)
+impl<'de> Deserialize<'de> for Expectation {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Expectation, D::Error> {
+        from.deserialize_any(ExpectationVisitor)
     }
 }

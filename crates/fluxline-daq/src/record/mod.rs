@@ -38,4 +38,4 @@ pub use join::{Join, JoinReport, JoinedReader};
 pub use reader::{Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail, Unreadable};
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
 pub use ways::WriteMode;
-pub use writer::{Recorder, RecorderConfig, RecorderCounts, RecorderState, Sync, WriteFault};
+pub use writer::{Recorder, RecorderConfig, RecorderCounts, RecorderState, SyncPolicy, WriteFault};

@@ -6,9 +6,11 @@
 //! the caller gives: this crate owns none.
 
 use fluxline_core::Moment;
+use serde::{Deserialize, Serialize};
 
 /// How recorded bytes go to the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
 pub enum WriteMode {
     /// The faster way, measured as the run goes on. Needs a clock
     /// ([`super::Recorder::measure_with`]), else as `Buffered`.

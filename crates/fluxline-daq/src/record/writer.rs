@@ -28,25 +28,25 @@ use super::ways::{Ways, WriteMode};
 pub(super) const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 
 /// When recorded bytes are forced to the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SyncPolicy {
     /// When the operating system wants to: a crash of the program loses nothing, a power cut may
     /// cost what came in the last half minute.
     None,
     /// Before `write` returns: a power cut loses no batch that was reported as written.
     Batch,
-    /// After every span of so many seconds, with the first batch that comes then.
-    EverySeconds(u32),
+    /// After every span of so many seconds, rounded up, with the first batch that comes then.
+    EverySeconds(f64),
 }
 
 /// How to record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecorderConfig {
     /// A new file is begun before one would grow beyond this \[byte\]; one batch may exceed it
     /// alone.
     pub file_bytes: u64,
     /// When recorded bytes are forced to the disk.
-    pub sync: Sync,
+    pub sync: SyncPolicy,
     /// Through the page cache, or past it.
     pub write: WriteMode,
 }
@@ -54,7 +54,11 @@ pub struct RecorderConfig {
 impl Default for RecorderConfig {
     /// Files of 1 GiB, forced to the disk every 5 s.
     fn default() -> RecorderConfig {
-        RecorderConfig { file_bytes: 1 << 30, sync: Sync::EverySeconds(5), write: WriteMode::Auto }
+        RecorderConfig {
+            file_bytes: 1 << 30,
+            sync: SyncPolicy::EverySeconds(5.0),
+            write: WriteMode::Auto,
+        }
     }
 }
 
@@ -256,7 +260,7 @@ impl Recorder {
         self.ways.measure_with(clock);
     }
 
-    /// Notes a source. Done when it is handed to the operating system, and with [`Sync::Batch`]
+    /// Notes a source. Done when it is handed to the operating system, and with [`SyncPolicy::Batch`]
     /// when it is on the disk. Call it before the first batch that names the source.
     ///
     /// Errors: as [`Recorder::write`]; a fault stops recording.
@@ -264,7 +268,7 @@ impl Recorder {
         self.check_state()?;
         let path = self.folder.path().join(SOURCES_FILE);
         let line = serde_json::to_string(source);
-        let force = self.config.sync != Sync::None;
+        let force = self.config.sync != SyncPolicy::None;
         let written = line.map_err(io::Error::from).and_then(|line| {
             let file = match &mut self.sources {
                 Some(file) => file,
@@ -303,7 +307,7 @@ impl Recorder {
 
     /// Completes the files; safe to call twice.
     ///
-    /// Done when the end mark is written, and on the disk unless the choice is [`Sync::None`].
+    /// Done when the end mark is written, and on the disk unless the choice is [`SyncPolicy::None`].
     /// Errors: as [`Recorder::write`]; after an earlier fault, that fault.
     pub fn finish(&mut self) -> Result<(), WriteFault> {
         match &self.state {
@@ -379,7 +383,7 @@ impl Recorder {
         self.counts.written.add(amount);
         self.counts.batches += 1;
         self.counts.file_bytes += bytes;
-        if self.config.sync == Sync::Batch { self.force() } else { Ok(()) }
+        if self.config.sync == SyncPolicy::Batch { self.force() } else { Ok(()) }
     }
 
     fn begin_file(&mut self) -> Result<(), WriteFault> {
@@ -406,7 +410,7 @@ impl Recorder {
         self.counts.files += 1;
         self.counts.file_bytes += file.bytes;
         self.file = Some(file);
-        if self.config.sync == Sync::None {
+        if self.config.sync == SyncPolicy::None {
             return Ok(());
         }
         let folder = self.folder.path();
@@ -421,7 +425,7 @@ impl Recorder {
             return Err(self.stop(fault));
         }
         self.counts.file_bytes += END_OF_STREAM.len() as u64;
-        if self.config.sync != Sync::None {
+        if self.config.sync != SyncPolicy::None {
             self.force()?;
         }
         self.file = None;
@@ -429,8 +433,8 @@ impl Recorder {
     }
 
     fn force_when_due(&mut self, now: Moment) -> Result<(), WriteFault> {
-        let Sync::EverySeconds(seconds) = self.config.sync else { return Ok(()) };
-        let span = Span::from_ms(u64::from(seconds) * 1000);
+        let SyncPolicy::EverySeconds(seconds) = self.config.sync else { return Ok(()) };
+        let span = Span::from_ms(u64::from(seconds.ceil() as u32) * 1000);
         let last = *self.forced.get_or_insert(now);
         if now.since(last) < span {
             return Ok(());

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use fluxline_core::Moment;
-use fluxline_daq::record::{Recorder, RecorderConfig, RecorderState, RunFolder, Sync, WriteFault};
+use fluxline_daq::record::{
+    Recorder, RecorderConfig, RecorderState, RunFolder, SyncPolicy, WriteFault,
+};
 
 use crate::samples::{event_files, files_of, read_all, small_batches};
 
@@ -100,7 +102,7 @@ fn a_folder_that_is_gone_is_a_sentence() {
 
 #[test]
 fn each_choice_of_durability_records_the_same() {
-    for sync in [Sync::None, Sync::Batch, Sync::EverySeconds(1)] {
+    for sync in [SyncPolicy::None, SyncPolicy::Batch, SyncPolicy::EverySeconds(1.0)] {
         let dir = tempfile::tempdir().unwrap();
         let folder = RunFolder::create_next(dir.path()).unwrap();
         let run = folder.path().to_path_buf();

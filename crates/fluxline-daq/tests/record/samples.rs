@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use fluxline_core::Moment;
 use fluxline_daq::event::{EventBatch, EventRow, EventStatus, PacketRow};
-use fluxline_daq::record::{ReadReport, Recorder, RecorderConfig, RunFolder, RunReader, Sync};
+use fluxline_daq::record::{
+    ReadReport, Recorder, RecorderConfig, RunFolder, RunReader, SyncPolicy,
+};
 use proptest::prelude::*;
 
 /// A small configuration: nothing forced, files of this size.
 pub fn files_of(file_bytes: u64) -> RecorderConfig {
-    RecorderConfig { file_bytes, sync: Sync::None, ..RecorderConfig::default() }
+    RecorderConfig { file_bytes, sync: SyncPolicy::None, ..RecorderConfig::default() }
 }
 
 /// Records batches into a new run below `dir`.

@@ -12,7 +12,7 @@ use fluxline_core::{Datagram, Moment, Span};
 use fluxline_daq::capture::raw::RawReader;
 use fluxline_daq::capture::replay::{Pace, Speed};
 use fluxline_daq::capture::{CaptureError, CaptureReader, parts};
-use fluxline_daq::experiment::{self, Source, SpeedWord};
+use fluxline_daq::experiment::Source;
 use fluxline_daq::merge::Times;
 
 use super::push::push;
@@ -28,7 +28,7 @@ const SLEEP_MAX: Duration = Duration::from_millis(20);
 /// The open files of one source.
 struct FileSource {
     reader: Reader,
-    speed: experiment::Speed,
+    speed: Speed,
 }
 
 /// Files that fill a ring.
@@ -89,16 +89,16 @@ impl FileSource {
     /// Returns how fast it is replayed by the clock that all inputs share.
     fn replay(&self) -> Replay {
         match self.speed {
-            experiment::Speed::Word(SpeedWord::Recorded) => Replay::Recorded,
-            experiment::Speed::Word(SpeedWord::Full) | experiment::Speed::Rate(_) => Replay::AtOnce,
+            Speed::Recorded => Replay::Recorded,
+            Speed::Full | Speed::Rate(_) => Replay::AtOnce,
         }
     }
 
     /// Returns the pace of its own thread; `None`: as fast as it can.
     fn pace(&self) -> Option<Pace> {
         match self.speed {
-            experiment::Speed::Rate(rate) => Some(Pace::new(Speed::Rate(rate))),
-            experiment::Speed::Word(_) => None,
+            Speed::Rate(_) => Some(Pace::new(self.speed)),
+            Speed::Full | Speed::Recorded => None,
         }
     }
 }

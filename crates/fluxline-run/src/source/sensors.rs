@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use fluxline::clock;
 use fluxline::ring::Producer;
 use fluxline::udp::{SenderConfig, UdpSender};
-use fluxline_core::{Datagram, SenderAddress, Span};
+use fluxline_core::{Datagram, SenderAddress};
 use fluxline_daq::capture::writer::CaptureWriter;
 use fluxline_daq::emulator::{self, EmulatorConfig, SourceTruth};
-use fluxline_daq::experiment::{Emulator, Pattern, Source};
+use fluxline_daq::experiment::{Emulator, Source};
 use fluxline_daq::formats::LoadedFormat;
 use fluxline_daq::ledger::InputCounters;
 use fluxline_daq::merge::Times;
@@ -66,35 +66,17 @@ pub struct SensorsTruth {
 impl Sensors {
     /// Makes the sensors; a seed is drawn where the experiment gives none.
     pub fn new(name: &str, from: &Emulator, format: &LoadedFormat) -> Result<Sensors, Error> {
-        let faults = &from.faults;
         let config = EmulatorConfig {
             sources: from.sources,
             packet: from.packet.clone(),
             payload_bytes: from.payload_bytes,
-            pattern: match from.pattern {
-                Pattern::Counter => emulator::Pattern::Counter,
-                Pattern::Noise => emulator::Pattern::Noise,
-                Pattern::Zero => emulator::Pattern::Zero,
-            },
+            pattern: from.pattern,
             rate: from.rate,
             jitter: from.jitter,
             packets: from.packets,
             seed: from.seed.unwrap_or_else(|| clock::now().as_ns()),
             epoch_start: clock::now(),
-            faults: emulator::Faults {
-                drop: faults.drop,
-                duplicate: faults.duplicate,
-                reorder: faults.reorder,
-                reorder_distance: if faults.reorder_distance == 0 {
-                    4
-                } else {
-                    faults.reorder_distance
-                },
-                corrupt: faults.corrupt,
-                stall: faults.stall,
-                stall_time: Span::from_ms(faults.stall_ms),
-                restart: faults.restart,
-            },
+            faults: from.faults,
         };
         let emulator = emulator::Emulator::new(&format.description, config)
             .map_err(|error| Error::input(format_args!("source `{name}`: {error}")))?;
