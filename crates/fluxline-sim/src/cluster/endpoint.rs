@@ -51,7 +51,7 @@ pub struct Endpoint {
     pub granted: Vec<RegionId>,
     /// Since when the first of the queue has been waiting for a buffer.
     pub waits_since: Option<Instant>,
-    /// A failure of work that was told as copied: the next flush tells it.
+    /// A failure of work that was reported as copied: the next flush reports it.
     pub failed: Option<Status>,
 }
 
@@ -95,7 +95,7 @@ pub struct Running {
     pub queued: Queued,
     /// The job or message on which it waits.
     pub job: u64,
-    /// True if it was told already, as copied.
+    /// True if it was reported already, as copied.
     pub reported: bool,
 }
 

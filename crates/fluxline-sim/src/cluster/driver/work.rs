@@ -266,7 +266,7 @@ impl Driver {
         let Some(end) = self.open(endpoint) else { return };
         let Some(running) = end.running.take() else { return };
         self.progress += 1;
-        self.complete_or_keep(endpoint, &running.queued, result, running.told);
+        self.complete_or_keep(endpoint, &running.queued, result, running.reported);
         self.advance(hands, endpoint);
     }
 
