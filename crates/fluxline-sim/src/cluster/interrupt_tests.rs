@@ -7,7 +7,7 @@ use fluxline_core::{Moment, Span};
 use super::{Cluster, Condition, InterruptError, InterruptReport, Interrupts, Node, TriggerError};
 use super::{Program, Step};
 
-/// Polls the node until its program is told something.
+/// Polls the node until its program has a report.
 fn next(
     cluster: &Cluster,
     node: &mut Node,
@@ -16,12 +16,12 @@ fn next(
     let mut now = cluster.now();
     for _ in 0..1_000_000 {
         while node.poll(now).is_some() {}
-        if let Some(told) = interrupts.next_report() {
-            return (now, told);
+        if let Some(report) = interrupts.next_report() {
+            return (now, report);
         }
         now = node.deadline().map_or(now, |at| at.max(now + Span::from_ns(1)));
     }
-    panic!("nothing is told");
+    panic!("no report came");
 }
 
 #[test]
@@ -32,12 +32,12 @@ fn an_interrupt_reaches_the_other_program_after_the_operating_system_s_share() {
         let (mut here, mut there) = (cluster.interrupts(0), cluster.interrupts(1));
         there.create(5).expect("a number");
         let trigger = here.trigger(1, 5, condition).expect("it exists");
-        let (at, told) = next(&cluster, &mut far, &mut there);
-        assert_eq!(told, InterruptReport::Raised { number: 5, triggers: 1 });
+        let (at, report) = next(&cluster, &mut far, &mut there);
+        assert_eq!(report, InterruptReport::Raised { number: 5, triggers: 1 });
         // The default machine's interrupt takes 15 us; the packet and its buses some microseconds.
         assert!((15_000..30_000).contains(&at.as_ns()), "{at:?}");
-        let (_, told) = next(&cluster, &mut far, &mut here);
-        assert_eq!(told, InterruptReport::Triggered { trigger, result: Ok(()) });
+        let (_, report) = next(&cluster, &mut far, &mut here);
+        assert_eq!(report, InterruptReport::Triggered { trigger, result: Ok(()) });
         cluster.check_conservation().expect("all is accounted for");
     }
 }
@@ -49,9 +49,9 @@ fn what_does_not_exist_is_refused_in_words_and_a_dead_node_does_not_answer() {
     let mut here = cluster.interrupts(0);
     for condition in [Condition::Always, Condition::WhenNull] {
         let trigger = here.trigger(1, 9, condition).expect("sent");
-        let (_, told) = next(&cluster, &mut near, &mut here);
+        let (_, report) = next(&cluster, &mut near, &mut here);
         assert_eq!(
-            told,
+            report,
             InterruptReport::Triggered { trigger, result: Err(TriggerError::NoSuchInterrupt) }
         );
     }
@@ -63,8 +63,8 @@ fn what_does_not_exist_is_refused_in_words_and_a_dead_node_does_not_answer() {
     assert!(here.trigger(1, 1 << 20, Condition::Always).is_err());
     drop(far);
     let trigger = here.trigger(1, 9, Condition::Always).expect("sent");
-    let (_, told) = next(&cluster, &mut near, &mut here);
-    assert_eq!(told, InterruptReport::Triggered { trigger, result: Err(TriggerError::NoAnswer) });
+    let (_, report) = next(&cluster, &mut near, &mut here);
+    assert_eq!(report, InterruptReport::Triggered { trigger, result: Err(TriggerError::NoAnswer) });
 }
 
 /// A program that waits for an interrupt, and one that triggers it, driven: the first is looked at.
@@ -123,7 +123,7 @@ fn storm(url: &str, seed: u64) -> (u64, u64, u64, super::Cluster) {
     now = now + Span::from_ms(1);
     nodes.iter_mut().for_each(|node| while node.poll(now).is_some() {});
     while let Some(InterruptReport::Raised { triggers, .. }) = hands[2].next_report() {
-        told += triggers;
+        reported += triggers;
     }
     let counts = hands[2].counts();
     assert_eq!(counts.arrived, counts.raised + counts.coalesced, "seed {seed}");
