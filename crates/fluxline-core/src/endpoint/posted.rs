@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::Moment;
 use crate::fabric::{Memory, Operation, RemoteId, Status};
 use crate::roce::header::{AETH_BYTES, BTH_BYTES, IMMEDIATE_BYTES, RETH_BYTES};
-use crate::roce::{AtomicEth, Body, ICRC_BYTES, Reth, SendPart, Transport, WritePart};
+use crate::roce::{AtomicEth, Body, ICRC_BYTES, Psn, Reth, SendPart, Transport, WritePart};
 
 /// Where bytes to be sent are.
 pub(super) enum PayloadSource {
@@ -145,6 +145,16 @@ pub(super) struct Shape {
     /// A payload: the path MTU of the standard, or no limit of its own \[byte\].
     pub payload_bytes: usize,
     pub transport: Transport,
+}
+
+/// The terms that both ends of a connection agreed on.
+pub(super) struct Terms {
+    pub shape: Shape,
+    pub selective: bool,
+    pub first: Psn,
+    pub credit_bytes: u64,
+    pub frame_cost: u64,
+    pub bytes_per_s: u64,
 }
 
 impl Shape {

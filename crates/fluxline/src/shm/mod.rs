@@ -43,7 +43,7 @@ pub(crate) use region::private_memory;
 use region::{Imported, OwnRegion};
 use table::{SLOTS_MAX, Table};
 
-use crate::push::{PushConsumer, PushOpenError, PushProducer};
+use crate::push::{PushConsumer, PushOpenError, PushProducer, reason};
 use crate::sys::push;
 
 /// Version of what is in the files; other versions are refused.
@@ -171,17 +171,6 @@ impl ShmError {
 /// Whether this process lacks descriptors or memory, which others of its user may have.
 fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
-}
-
-/// The host's answer, with what mends it.
-pub(crate) fn reason(error: &io::Error) -> String {
-    let mend = match error.raw_os_error() {
-        Some(libc::ENOSPC) => "; free some of it (`fluxline shm clean`) or mount it larger",
-        Some(libc::EMFILE) => "; allow more open files (`ulimit -n`)",
-        Some(libc::ENOMEM) => "; choose a smaller region or free memory",
-        _ => "",
-    };
-    format!("{error}{mend}")
 }
 
 /// A peer's region as this node uses it.

@@ -14,10 +14,10 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::time::Duration;
 
-use super::shim::{Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell};
-use crate::ring::{
+use super::ring_parts::{
     Doorbell, PushError, RingConfig, RingCounters, RingError, SlotMeta, SlotView, Waited,
 };
+use super::shim::{Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell};
 
 /// Base alignment and the step of the first touch \[byte\]. Source: x86-64 and AArch64 base pages.
 const PAGE_BYTES: usize = 4_096;
