@@ -31,7 +31,7 @@ const POST_COMPLETIONS_MAX: usize = 2048;
 /// Work that was checked and can be queued.
 struct Prepared {
     request: Request,
-    /// How much it moves \[byte\].
+    /// Bytes that it moves.
     bytes: u64,
     /// The import it uses.
     remote: Option<RemoteId>,
@@ -424,7 +424,7 @@ impl<P: Port> Node<P> {
         Ok(id)
     }
 
-    /// Whether an operation of this kind can be posted to the endpoint.
+    /// Returns true when an operation of this kind can be posted to the endpoint.
     #[must_use]
     pub fn allows(&self, endpoint: EndpointId, operation: Operation) -> bool {
         let open = self.core.endpoints.open(endpoint);
