@@ -20,7 +20,7 @@ const LINE_BYTES: usize = 64;
 pub struct RingConfig {
     /// Slots; a power of two.
     pub slots: usize,
-    /// What one slot holds at most \[byte\]; [`SLOT_BYTES_ANY`] where UDP_GRO is on.
+    /// Size of one slot \[byte\]; [`SLOT_BYTES_ANY`] where UDP_GRO is on.
     pub slot_bytes: usize,
 }
 
@@ -55,13 +55,13 @@ impl RingConfig {
 /// Largest slot \[byte\]: 256 MiB, far above any datagram, far below where sizes could wrap.
 const SLOT_BYTES_MAX: usize = 256 << 20;
 
-/// Why a ring was not made.
+/// The reason why a ring was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
     /// The configuration's: indices are masked.
     #[error("a ring of {slots} slots: the number must be a power of two, for example {next}")]
     SlotsNotPowerOfTwo {
-        /// What was asked.
+        /// The slots that was asked for.
         slots: usize,
         /// The next power of two.
         next: usize,
@@ -69,7 +69,7 @@ pub enum RingError {
     /// The configuration's: no or a senseless slot size.
     #[error("a ring slot of {slot_bytes} byte: choose 1 to {max} byte")]
     SlotBytes {
-        /// What was asked \[byte\].
+        /// The slot size that was asked for \[byte\].
         slot_bytes: usize,
         /// The largest allowed \[byte\].
         max: usize,
@@ -77,12 +77,12 @@ pub enum RingError {
     /// The host's: no memory.
     #[error("the ring needs {bytes} byte of memory, more than there is: ask for fewer slots")]
     Memory {
-        /// What was asked of the allocator \[byte\].
+        /// Bytes asked of the allocator.
         bytes: u64,
     },
 }
 
-/// Why a payload was not pushed; it stays the caller's.
+/// The reason why a payload was not pushed; it stays the caller's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
     /// Passing: no slot is free; retry after `wait_for_space`.
@@ -101,7 +101,7 @@ pub enum PushError {
     ConsumerGone,
 }
 
-/// What a wait ended with.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// There is a slot.
@@ -112,20 +112,20 @@ pub enum Waited {
     Closed,
 }
 
-/// What is known of a slot's bytes.
+/// The meta data of a slot's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotMeta {
     /// Bytes in the slot \[byte\].
     pub len: u32,
     /// Zero: one datagram. Else a train: datagrams of this size \[byte\], the last may be shorter.
     pub segment_bytes: u32,
-    /// Who sent it.
+    /// The sender.
     pub sender: SenderAddress,
     /// The UDP port it was sent to; 0 where there is none.
     pub port: u16,
     /// The slot was too small: the end of the last datagram is missing.
     pub truncated: bool,
-    /// When it arrived.
+    /// Time of arrival.
     pub time: Moment,
 }
 
@@ -155,7 +155,7 @@ impl SlotMeta {
 pub struct SlotView<'a> {
     /// The bytes: one datagram or a train.
     pub bytes: &'a [u8],
-    /// What is known of them.
+    /// Their meta data.
     pub meta: SlotMeta,
 }
 
@@ -195,7 +195,7 @@ impl<'a> Iterator for Datagrams<'a> {
 }
 
 fluxline_core::counters! {
-    /// What a ring's producer counts.
+    /// Counters of a ring's producer.
     pub struct RingCounters {
         slots_filled [Sum "slot"] "Slots published to the reader" => "";
         slots_high_water [Maximum "slot"] "Most slots waiting for the reader at one time"
