@@ -86,7 +86,7 @@ impl Pattern<'_> {
     }
 }
 
-/// Whether a name fits a pattern: `*` stands for any characters, `?` for one. As in shells, a name
+/// Returns whether a name fits a pattern: `*` stands for any characters, `?` for one. As in shells, a name
 /// that begins with a dot fits only a pattern that does.
 fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
