@@ -229,8 +229,8 @@ impl ReadoutStage {
         Turn::Worked
     }
 
-    /// Does the same as [`Self::tick`] in the time of files: it stands still where they have none, so that
-    /// packets count too.
+    /// Does the same as [`Self::tick`] in the time of files: it stands still where they have none,
+    /// so that packets count too.
     fn tick_in_files(&mut self, now: Moment) {
         self.packets_since_tick += 1;
         if self.packets_since_tick >= PACKETS_PER_TICK || now.since(self.ticked).as_ns() >= TICK_NS

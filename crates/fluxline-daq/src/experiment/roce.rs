@@ -69,8 +69,8 @@ pub struct PushRing {
     /// Name of the ring's region.
     #[serde(default = "region")]
     pub region: String,
-    /// The key that the producer must show; not stored with the run. Default: a random one, which the run
-    /// prints.
+    /// The key that the producer must show; not stored with the run. Default: a random one, which
+    /// the run prints.
     #[serde(skip_serializing)]
     pub key: Option<u64>,
 }
