@@ -81,7 +81,7 @@ pub enum Error {
     #[error("{0}")]
     Input(String),
     /// The link refused.
-    #[error("the link refused: {0}")]
+    #[error("the link rejected the operation: {0}")]
     Refused(String),
     /// The host refused.
     #[error("{what}: {source}")]

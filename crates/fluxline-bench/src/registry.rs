@@ -35,6 +35,6 @@ pub fn service(name: &str) -> Option<&'static Service> {
 /// Makes one end of a trial. Errors: no such trial, parameters that make no sense.
 pub fn role(name: &str, parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let found = TRIALS.iter().copied().flatten().find(|trial| trial.name == name);
-    let found = found.ok_or_else(|| Error::Input(format!("there is no trial {name:?}")))?;
+    let found = found.ok_or_else(|| Error::Input(format!("unknown trial {name:?}")))?;
     (found.make)(parameters, side)
 }

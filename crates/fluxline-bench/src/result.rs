@@ -188,7 +188,7 @@ pub struct Series {
     pub label: String,
     /// The quantity on the horizontal axis: `message`.
     pub x_label: String,
-    /// `B`.
+    /// Its unit: `B`.
     pub x_unit: String,
     /// The quantity on the vertical axis: `latency`.
     pub y_label: String,
@@ -373,9 +373,9 @@ impl Placement {
 /// The numbers of one contender in one cell, one for each round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contest {
-    /// `half round trip`.
+    /// The quantity: `half round trip`.
     pub quantity: String,
-    /// `shm`.
+    /// The path: `shm`.
     pub path: String,
     /// Size of a message, or a datagram's payload \[byte\].
     pub bytes: u64,

@@ -27,8 +27,7 @@ pub fn choose(only: &[String], link: &Link) -> Result<Vec<&'static ExperimentKin
         let found = registry::experiments().find(|entry| entry.name == *name);
         let Some(entry) = found else {
             let names: Vec<&str> = registry::experiments().map(|entry| entry.name).collect();
-            let problem =
-                format!("there is no experiment {name:?}; there are {}", names.join(", "));
+            let problem = format!("unknown experiment {name:?}; known are {}", names.join(", "));
             return Err(Error::Input(problem));
         };
         if !fits(&entry) {

@@ -1,4 +1,4 @@
-//! An acquisition on the terminal: its plan, a line of counters while it runs, its table at the end.
+//! An acquisition on the terminal: its plan, a line of counters while it runs, the final table.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/doc_comments.rs"]
+mod doc_comments;
 #[path = "tidy/imports.rs"]
 mod imports;
 

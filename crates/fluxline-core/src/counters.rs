@@ -3,7 +3,7 @@
 //! The row makes the field, the documentation page, the export and the legend; nothing about a
 //! counter is written twice.
 
-/// How the values of one counter, from several places, become one.
+/// The rule by which several values of one counter become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
     /// Values add up.
@@ -12,18 +12,18 @@ pub enum Merge {
     Maximum,
 }
 
-/// What is known of a counter apart from its value.
+/// A counter's description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The counter's name, the same in code, files, docs and export.
     pub name: &'static str,
     /// The unit, in words: `packet`, `byte`, `event`.
     pub unit: &'static str,
-    /// How values merge.
+    /// The rule for merging.
     pub merge: Merge,
-    /// What it counts, one sentence.
+    /// The counted thing, in one sentence.
     pub help: &'static str,
-    /// What to do when it is not zero; empty where nothing is to be done.
+    /// The remedy when it is not zero; empty where none is needed.
     pub remedy: &'static str,
 }
 

@@ -69,10 +69,10 @@ impl fmt::Debug for SenderAddress {
 pub struct Datagram<'a> {
     /// The UDP payload.
     pub bytes: &'a [u8],
-    /// Who sent it.
+    /// The sender's address.
     pub sender: SenderAddress,
     /// The UDP port it was sent to; 0 where there is none.
     pub port: u16,
-    /// When it arrived: the kernel's or the capture's time stamp where there is one.
+    /// Time of arrival: the kernel's or the capture's time stamp where there is one.
     pub time: Moment,
 }

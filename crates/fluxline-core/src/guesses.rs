@@ -19,7 +19,7 @@ const FORGOTTEN_AFTER: Span = Span::from_ms(30_000);
 /// Addresses that are remembered; with more, the one that may be asked soonest is forgotten.
 const ADDRESSES_MAX: usize = 64;
 
-/// Who has shown wrong keys, and until when nothing of theirs is looked at.
+/// Addresses that showed wrong keys, and the time until which their keys are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Guesses {
     known: Vec<Guesser>,
@@ -41,7 +41,7 @@ fn host(address: IpAddr) -> IpAddr {
 }
 
 impl Guesses {
-    /// Whether a key from this address is not looked at now.
+    /// Returns true when keys from this address are ignored now.
     #[must_use]
     pub fn must_wait(&self, address: IpAddr, now: Moment) -> bool {
         let address = host(address);

@@ -67,7 +67,7 @@ impl Span {
         Span { ns: ms.saturating_mul(1_000_000) }
     }
 
-    /// Nanoseconds.
+    /// Returns the nanoseconds.
     #[must_use]
     pub const fn as_ns(self) -> u64 {
         self.ns

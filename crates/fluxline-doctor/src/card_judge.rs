@@ -25,7 +25,7 @@ static MTU: Rule = Rule {
     name: "mtu",
     title: "MTU",
     why: "A frame longer than the MTU is dropped by the card; small frames cost more CPU.",
-    limit: "9000 byte where boards send jumbo frames, else 1500",
+    limit: "9000 bytes where boards send jumbo frames, else 1500",
     source: "RFC 894; ESnet fasterdata",
     remedy: "`ip link set … mtu` (switches and boards must agree)",
     needs: Needs::Cards,
@@ -33,9 +33,9 @@ static MTU: Rule = Rule {
 static SPEED: Rule = Rule {
     name: "link-speed",
     title: "link",
-    why: "What does not fit on the wire is lost in the switch, and nobody here counts it.",
+    why: "Packets beyond the rate are lost in the switch, and this host does not count them.",
     limit: "full duplex; with an experiment: its rate in 90 % of the speed",
-    source: "assumed: heads, gaps and bursts need the rest",
+    source: "assumed: headers, gaps and bursts need the rest",
     remedy: "cable, optics, switch port; `ethtool` shows what was agreed",
     needs: Needs::Cards,
 };
@@ -51,7 +51,7 @@ static RING: Rule = Rule {
 static COALESCING: Rule = Rule {
     name: "coalescing",
     title: "interrupt coalescing",
-    why: "The card gathers packets for so long before anybody learns of them: latency.",
+    why: "The card gathers packets for this time before it interrupts: latency.",
     limit: "at most 100 us, or adaptive",
     source: "assumed; ethtool(8) -C",
     remedy: "ethtool -C",
@@ -60,7 +60,7 @@ static COALESCING: Rule = Rule {
 static GRO: Rule = Rule {
     name: "gro",
     title: "GRO",
-    why: "Without it each datagram walks through the kernel alone; trains cost much less CPU.",
+    why: "Without it each datagram passes the kernel alone; trains cost much less CPU time.",
     limit: "on",
     source: "docs/benchmarks.md; networking/segmentation-offloads.rst",
     remedy: "ethtool -K",

@@ -20,7 +20,7 @@ const GROUPS_MAX: usize = 32;
 static CPU: Rule = Rule {
     name: "cpu-quota",
     title: "container's CPU quota",
-    why: "When it is used up the whole container stands still until the next period.",
+    why: "When it is used up, the whole container stops until the next period.",
     limit: "none",
     source: "cgroup-v2.rst, cpu.max; scheduler/sched-bwc.rst",
     remedy: "start the container without a quota (docker: no --cpus)",
@@ -30,7 +30,7 @@ static MEMORY: Rule = Rule {
     name: "memory-limit",
     title: "container's memory limit",
     why: "Beyond it the kernel kills a program of the container; sockets' buffers count.",
-    limit: "what the experiment may come to use",
+    limit: "the most memory that the experiment may use",
     source: "cgroup-v2.rst, memory.max",
     remedy: "a larger limit (docker: --memory), or smaller rings and batches",
     needs: Needs::Nothing,
@@ -47,8 +47,8 @@ static CORES: Rule = Rule {
 static LOCKED: Rule = Rule {
     name: "memlock",
     title: "locked memory allowed",
-    why: "Past-the-kernel links (AF_XDP) and huge rings lock memory, and fail without it.",
-    limit: "at least 16777216 byte, or unlimited",
+    why: "AF_XDP links and large rings lock memory, and fail without it.",
+    limit: "at least 16777216 bytes, or unlimited",
     source: "getrlimit(2), RLIMIT_MEMLOCK; one AF_XDP ring of 4096 frames",
     remedy: "ulimit -l, limits.conf, LimitMEMLOCK= of systemd",
     needs: Needs::Nothing,
@@ -56,7 +56,7 @@ static LOCKED: Rule = Rule {
 static FILES: Rule = Rule {
     name: "open-files",
     title: "open files allowed",
-    why: "Each socket and file is one; when they are used up a run does not start.",
+    why: "Each socket and file takes one; without a free one a run does not start.",
     limit: "the experiment's sockets and 64 more",
     source: "getrlimit(2), RLIMIT_NOFILE",
     remedy: "ulimit -n, LimitNOFILE= of systemd",

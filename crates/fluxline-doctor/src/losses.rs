@@ -23,7 +23,7 @@ const RMEM_MAX_WANTED: u64 = 64 << 20;
 static SOFTNET: Rule = Rule {
     name: "softnet-drops",
     title: "softnet drops since boot",
-    why: "Packets that a core's backlog had no room for; no socket counter shows them.",
+    why: "Packets beyond a core's backlog; no socket counter shows them.",
     limit: "0",
     source: "/proc/net/softnet_stat, second column",
     remedy: "sysctl net.core.netdev_max_backlog",
@@ -32,7 +32,7 @@ static SOFTNET: Rule = Rule {
 static BUFFER_ERRORS: Rule = Rule {
     name: "udp-buffer-errors",
     title: "UDP receive buffer errors since boot",
-    why: "Datagrams that some program's socket buffer had no room for.",
+    why: "Datagrams beyond some program's socket buffer.",
     limit: "0",
     source: "/proc/net/snmp, Udp RcvbufErrors",
     remedy: "sysctl net.core.rmem_max, a faster reader",
@@ -41,16 +41,16 @@ static BUFFER_ERRORS: Rule = Rule {
 static CHECKSUMS: Rule = Rule {
     name: "udp-checksums",
     title: "UDP checksum errors since boot",
-    why: "Datagrams that came damaged, or whose sender computes the checksum wrongly.",
+    why: "Datagrams that arrived damaged, or whose sender computes wrong checksums.",
     limit: "0",
     source: "/proc/net/snmp, Udp InCsumErrors",
-    remedy: "mend the sender, or let it send checksum 0 (IPv4)",
+    remedy: "fix the sender, or let it send checksum 0 (IPv4)",
     needs: Needs::Sockets,
 };
 static REASSEMBLY: Rule = Rule {
     name: "reassembly-errors",
     title: "IP reassembly failures since boot",
-    why: "Datagrams of which a piece was lost: one lost piece loses them whole.",
+    why: "Fragmented datagrams that lost a fragment: one lost fragment loses the datagram.",
     limit: "0",
     source: "/proc/net/snmp, Ip ReasmFails",
     remedy: "datagrams no longer than the MTU",

@@ -15,7 +15,7 @@ const HUGE_FROM_BYTES: u64 = 32 << 20;
 static SHARED: Rule = Rule {
     name: "dev-shm",
     title: "room in /dev/shm",
-    why: "Shared memory lies there; a program that touches a page beyond its room is killed.",
+    why: "It holds shared memory; a program that touches a page beyond its size is killed.",
     limit: "the experiment's shared rings",
     source: "Linux Documentation/filesystems/tmpfs.rst",
     remedy: "mount -o remount,size=",
@@ -33,7 +33,7 @@ static HUGE: Rule = Rule {
 static TRANSPARENT: Rule = Rule {
     name: "transparent-huge-pages",
     title: "transparent huge pages",
-    why: "`always` lets the kernel stop a program while it puts a huge page together.",
+    why: "`always` lets the kernel stop a program while it assembles a huge page.",
     limit: "madvise (or never)",
     source: "Linux Documentation/admin-guide/mm/transhuge.rst",
     remedy: "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -42,7 +42,7 @@ static TRANSPARENT: Rule = Rule {
 static BALANCING: Rule = Rule {
     name: "numa-balancing",
     title: "kernel.numa_balancing",
-    why: "It takes pages away to see who uses them: each costs a fault in the reader.",
+    why: "It unmaps pages to see who uses them: each page costs the reader a fault.",
     limit: "0 where threads are pinned",
     source: "Linux Documentation/admin-guide/sysctl/kernel.rst",
     remedy: "sysctl",
@@ -52,7 +52,7 @@ static FREE: Rule = Rule {
     name: "memory",
     title: "memory available",
     why: "Without memory the kernel first makes room, or kills a program.",
-    limit: "what the experiment may come to use",
+    limit: "the most memory that the experiment may use",
     source: "proc_meminfo(5), MemAvailable",
     remedy: "smaller rings and batches, or more memory",
     needs: Needs::Nothing,

@@ -14,8 +14,8 @@ const HEADS_BYTES: u64 = 28;
 static PATH_MTU: Rule = Rule {
     name: "path-mtu",
     title: "path MTU",
-    why: "What is longer is cut into pieces, or dropped in silence on the way.",
-    limit: "the experiment's packets with their heads",
+    why: "Longer packets are fragmented, or dropped silently on the way.",
+    limit: "the experiment's packets with their headers",
     source: "RFC 1191; what this host has learnt (IP_MTU), the way back may differ",
     remedy: "`tracepath` names the narrow place; shorter packets",
     needs: Needs::Cards,

@@ -22,7 +22,7 @@ const SLOW_CLOCK_SECONDS: f64 = 1e-6;
 static GOVERNOR: Rule = Rule {
     name: "governor",
     title: "CPU governor",
-    why: "A core that first has to speed up is late for the beginning of a burst.",
+    why: "A core that must speed up first is late for the start of a burst.",
     limit: "performance on all cores",
     source: "Linux Documentation/admin-guide/pm/cpufreq.rst; ESnet fasterdata",
     remedy: "scaling_governor",
@@ -31,7 +31,7 @@ static GOVERNOR: Rule = Rule {
 static IDLE: Rule = Rule {
     name: "idle-states",
     title: "idle states",
-    why: "A core in a deep sleep needs so long until it takes the first packet.",
+    why: "A core in deep sleep takes the first packet only after this time.",
     limit: "none enabled that takes more than 50 us to leave",
     source: "Linux Documentation/admin-guide/pm/cpuidle.rst; the limit is assumed",
     remedy: "cpuidle/state…/disable (costs power)",
@@ -40,7 +40,7 @@ static IDLE: Rule = Rule {
 static CLOCK: Rule = Rule {
     name: "clocksource",
     title: "clock source",
-    why: "Packets get time stamps; a slow clock costs a microsecond each, in the kernel.",
+    why: "The kernel stamps packets with the time; a slow clock costs a microsecond each.",
     limit: "tsc, or the hypervisor's or ARM's that need no system call",
     source: "Linux Documentation/timers/timekeeping.rst",
     remedy: "current_clocksource",
@@ -49,7 +49,7 @@ static CLOCK: Rule = Rule {
 static SIBLINGS: Rule = Rule {
     name: "smt",
     title: "SMT siblings",
-    why: "Two threads of one core share it: a pinned reader has half when its sibling works.",
+    why: "Two threads share a core: a pinned reader gets half of it when its sibling works.",
     limit: "pinned threads on different physical cores",
     source: "Linux Documentation/ABI/stable/sysfs-devices-system-cpu, thread_siblings_list",
     remedy: "other core numbers in the experiment",
@@ -67,10 +67,10 @@ static ISOLATION: Rule = Rule {
 static STEAL: Rule = Rule {
     name: "steal",
     title: "time stolen by the hypervisor",
-    why: "While another guest has the core, nobody here takes packets.",
+    why: "While another guest has the core, this host takes no packets.",
     limit: "at most 1 % since boot",
     source: "proc_stat(5), steal; the limit is assumed",
-    remedy: "cores of its own for this guest (at the hypervisor)",
+    remedy: "dedicated cores for this guest (at the hypervisor)",
     needs: Needs::Nothing,
 };
 

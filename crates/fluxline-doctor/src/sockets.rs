@@ -20,7 +20,7 @@ const RMEM_DEFAULT_WANTED: u64 = 212_992;
 /// Packets that a core may queue before it drops; Linux ships with 1000.
 const BACKLOG_WANTED: u64 = 10_000;
 /// Packets of one round of a core's receive work; Linux ships with 300. Source: kernel.rs, column
-/// time_squeeze; the number is four times what Linux ships with (assumed).
+/// time_squeeze; the number is four times the default of Linux (assumed).
 const BUDGET_WANTED: u64 = 1_200;
 /// A buffer that lasts so long bridges what a busy host does to a reader \[s\]. DERIVED: 64 MiB at
 /// 10 Gb/s.
@@ -30,14 +30,14 @@ const LASTS_WANTED_SECONDS: f64 = 0.05;
 const LASTS_LEAST_SECONDS: f64 = 0.005;
 /// Page that the `*_mem` values count in \[byte\]. Assumed: x86 and most of ARM.
 const PAGE_BYTES: u64 = 4096;
-/// Memory wanted for pieces of IP packets \[byte\]. Source: what Linux ships with, ip-sysctl.rst.
+/// Memory wanted for pieces of IP packets \[byte\]. Source: the default of Linux, ip-sysctl.rst.
 const FRAGMENTS_WANTED: u64 = 4 << 20;
 
 static RMEM_MAX: Rule = Rule {
     name: "rmem-max",
     title: "net.core.rmem_max",
     why: "The largest receive buffer of a program; a burst beyond it is lost.",
-    limit: "at least 67108864 byte; with an experiment: 50 ms of its packets",
+    limit: "at least 67108864 bytes; with an experiment: 50 ms of its packets",
     source: "ESnet fasterdata, host tuning; 64 MiB hold 50 ms of 10 Gb/s",
     remedy: "sysctl",
     needs: Needs::Sockets,
@@ -45,16 +45,16 @@ static RMEM_MAX: Rule = Rule {
 static RMEM_DEFAULT: Rule = Rule {
     name: "rmem-default",
     title: "net.core.rmem_default",
-    why: "The buffer of programs that do not ask; fluxline asks for its own.",
-    limit: "at least 212992 byte",
-    source: "what Linux ships with",
+    why: "The buffer of programs that set none; fluxline sets its own.",
+    limit: "at least 212992 bytes",
+    source: "the default of Linux",
     remedy: "sysctl",
     needs: Needs::Sockets,
 };
 static BACKLOG: Rule = Rule {
     name: "backlog",
     title: "net.core.netdev_max_backlog",
-    why: "A core's queue before UDP (loopback, veth, RPS); what does not fit is lost.",
+    why: "A core's queue before UDP (loopback, veth, RPS); packets beyond it are lost.",
     limit: "at least 10000 packets",
     source: "Linux Documentation/networking/scaling.rst; ESnet fasterdata",
     remedy: "sysctl",
@@ -65,7 +65,7 @@ static BUDGET: Rule = Rule {
     title: "net.core.netdev_budget",
     why: "A core that runs out of budget leaves packets in the card's ring until its next round.",
     limit: "1200 packets where cores were squeezed since boot",
-    source: "sysctl/net.rst: raise it while time_squeeze grows; four times what Linux ships with",
+    source: "sysctl/net.rst: raise it while time_squeeze grows; four times the default of Linux",
     remedy: "sysctl",
     needs: Needs::Cards,
 };
@@ -73,7 +73,7 @@ static UDP_MEMORY: Rule = Rule {
     name: "udp-mem",
     title: "net.ipv4.udp_mem",
     why: "Memory of all UDP sockets together; beyond it every socket drops.",
-    limit: "room for the buffers that the experiment asks for",
+    limit: "the buffers that the experiment sets",
     source: "networking/ip-sysctl.rst; udp(7)",
     remedy: "sysctl",
     needs: Needs::Sockets,
@@ -81,9 +81,9 @@ static UDP_MEMORY: Rule = Rule {
 static FRAGMENTS: Rule = Rule {
     name: "ip-fragments",
     title: "net.ipv4.ipfrag_high_thresh",
-    why: "Memory for pieces of IP packets longer than the MTU; beyond it they are dropped.",
-    limit: "at least 4194304 byte",
-    source: "what Linux ships with (ip-sysctl.rst)",
+    why: "Memory for IP fragments; beyond it they are dropped.",
+    limit: "at least 4194304 bytes",
+    source: "the default of Linux (ip-sysctl.rst)",
     remedy: "sysctl; better: datagrams no longer than the MTU",
     needs: Needs::Cards,
 };

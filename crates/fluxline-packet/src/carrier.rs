@@ -3,9 +3,6 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::Description;
-use super::wireshark::dissector_on;
-
 /// What the packets of a description stand in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
@@ -37,10 +34,4 @@ impl Carrier {
             }
         }
     }
-}
-
-/// The Lua source of a dissector, registered for UDP port `udp_port`; see [`dissector_on`].
-#[must_use]
-pub fn dissector(description: &Description, udp_port: u16) -> String {
-    dissector_on(description, &[Carrier::UdpPort(udp_port)])
 }

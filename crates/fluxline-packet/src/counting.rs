@@ -13,9 +13,9 @@ use super::expression::{Binary, Expr};
 use super::interval::Range;
 use super::layout::{Event, Fragment, Sequence, SourceTerm, Spill, Timestamp};
 use super::model;
-use super::reach::{WordBits, bits_over, ones_over, possible_bits};
+use super::reach::{WordBits, possible_bits};
 use super::roles::Roles;
-use super::word::mask;
+use super::word::{bits_over, mask, ones_over};
 use fluxline_toml::LoadError;
 
 type Span = core::ops::Range<usize>;

@@ -15,8 +15,7 @@ use super::layout::{
     ValueKind,
 };
 use super::model::{self, BitRange, FieldType};
-use super::resolve::resolve;
-use super::scope::{Context, LayoutKind, Names, Written, title};
+use super::scope::{Context, LayoutKind, Names, Resolve, Written, title};
 use fluxline_toml::LoadError;
 
 /// Most fields (bit fields, list fields and computed values included) of one file.
@@ -28,13 +27,14 @@ pub const NAME_BYTES_MAX: usize = 60;
 /// Names that mean something else in expressions or in `source`.
 const RESERVED: [&str; 7] = ["size", "port", "address", "packet", "min", "max", "gray"];
 
-/// Checks the shape of the fields and numbers their values.
+/// Checks the shape of the fields and numbers their values; `resolve` is for items of lists.
 pub(crate) fn declare(
     context: &mut Context<'_>,
     written: &Written<'_>,
+    resolve: Resolve,
 ) -> Result<(Layout, Names), LoadError> {
     let names = Names { part: written.part, known: BTreeMap::new() };
-    let mut declare = Declare { context, written, layout: Layout::default(), names };
+    let mut declare = Declare { context, written, resolve, layout: Layout::default(), names };
     for (index, field) in written.fields.iter().enumerate() {
         declare.field(index, field)?;
     }
@@ -54,6 +54,7 @@ pub(crate) fn declare(
 struct Declare<'a, 'b> {
     context: &'a mut Context<'b>,
     written: &'a Written<'a>,
+    resolve: Resolve,
     layout: Layout,
     names: Names,
 }
@@ -328,7 +329,7 @@ impl Declare<'_, '_> {
             select: None,
             size: (0, 0),
         };
-        let resolved = resolve(self.context, &item)?;
+        let resolved = (self.resolve)(self.context, &item)?;
         let item_bytes = resolved.layout.min_bytes;
         if item_bytes == 0 {
             let message = format!("{title}: a list item has no fields; give it `fields`");

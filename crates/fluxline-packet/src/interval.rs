@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::String;
 
 use super::expression::{Binary, Expr};
-use super::reach::ones_over;
+use super::word::ones_over;
 
 /// Smallest and largest value.
 pub(crate) type Range = (u64, u64);

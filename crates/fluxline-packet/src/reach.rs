@@ -7,17 +7,7 @@
 use super::expression::{Binary, Expr};
 use super::interval::Range;
 use super::layout::{Layout, Origin};
-use super::word::mask;
-
-/// All ones, as wide as `value`.
-pub(crate) fn ones_over(value: u64) -> u64 {
-    u64::MAX.checked_shr(value.leading_zeros()).unwrap_or(0)
-}
-
-/// The number of bits that hold `value`.
-pub(crate) fn bits_over(value: u64) -> u32 {
-    64 - value.leading_zeros()
-}
+use super::word::{mask, ones_over};
 
 /// The bits that `expression` can set; `range` yields the range of any of its parts.
 pub(crate) fn possible_bits(

@@ -13,27 +13,18 @@ use toml::Spanned;
 
 use super::declare::declare;
 use super::expression::{Expr, constant_of};
-use super::interval::{Range, ValueRanges};
+use super::interval::ValueRanges;
 use super::layout::{ItemKind, Layout, Origin, Stage};
-use super::scope::{Context, Names, PACKET_BYTES_MAX, Written, title};
+use super::scope::{Context, Names, PACKET_BYTES_MAX, Resolved, Written, title};
 use super::{model, walk};
 use fluxline_toml::LoadError;
-
-/// A layout with what is known when all of it has been read.
-pub(crate) struct Resolved {
-    pub layout: Layout,
-    pub select: Option<Expr>,
-    pub names: Names,
-    /// Range of `size` after the header.
-    pub size: Range,
-}
 
 /// Resolves the fields of one part.
 pub(crate) fn resolve(
     context: &mut Context<'_>,
     written: &Written<'_>,
 ) -> Result<Resolved, LoadError> {
-    let (mut layout, names) = declare(context, written)?;
+    let (mut layout, names) = declare(context, written, resolve)?;
     fill_expressions(context, written, &names, &mut layout)?;
     let select = match written.select {
         Some(select) => {

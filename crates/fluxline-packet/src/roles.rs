@@ -22,8 +22,8 @@ use super::layout::{
     Timestamp,
 };
 use super::model;
-use super::resolve::{Resolved, fold, resolve};
-use super::scope::{Context, LayoutKind, PACKET_BYTES_MAX, Written};
+use super::resolve::{fold, resolve};
+use super::scope::{Context, LayoutKind, PACKET_BYTES_MAX, Resolved, Written};
 use super::time_unit;
 use fluxline_toml::LoadError;
 

@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::expression::{Expr, parse};
 use super::interval::Range;
+use super::layout::Layout;
 use super::model;
 use fluxline_toml::nearest;
 use fluxline_toml::{LoadError, TomlText};
@@ -66,6 +67,18 @@ pub(crate) enum LayoutKind {
     Record,
     ListItem,
 }
+
+/// A checked layout and its names.
+pub(crate) struct Resolved {
+    pub layout: Layout,
+    pub select: Option<Expr>,
+    pub names: Names,
+    /// Range of `size` after the header.
+    pub size: Range,
+}
+
+/// Resolves the fields of one part; lists call it for their items.
+pub(crate) type Resolve = fn(&mut Context<'_>, &Written<'_>) -> Result<Resolved, LoadError>;
 
 /// The fields of one part, as written.
 pub(crate) struct Written<'a> {

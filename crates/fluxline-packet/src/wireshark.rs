@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use super::Description;
-pub use super::carrier::{Carrier, dissector};
+pub use super::carrier::Carrier;
 use super::diagram::{bits, rules_text};
 use super::expression::Expr;
 use super::layout::{
@@ -26,6 +26,12 @@ use super::word::mask;
 const SHOWN_MAX: u32 = 64;
 /// How the function of a record ends when there is no room for a field.
 const LEAVE_RECORD: &str = "return nil";
+
+/// The Lua source of a dissector, registered for UDP port `udp_port`; see [`dissector_on`].
+#[must_use]
+pub fn dissector(description: &Description, udp_port: u16) -> String {
+    dissector_on(description, &[Carrier::UdpPort(udp_port)])
+}
 
 /// The Lua source of a dissector.
 ///

@@ -52,6 +52,16 @@ pub fn sign_extend(bits: u64, width_bits: u32) -> i64 {
     (bits << unused).cast_signed() >> unused
 }
 
+/// Returns all ones, as wide as `value`.
+pub(crate) fn ones_over(value: u64) -> u64 {
+    u64::MAX.checked_shr(value.leading_zeros()).unwrap_or(0)
+}
+
+/// Returns the number of bits that hold `value`.
+pub(crate) fn bits_over(value: u64) -> u32 {
+    64 - value.leading_zeros()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{extract, insert, read_word, sign_extend, write_word};

@@ -15,7 +15,7 @@ use fluxline_daq::merge::{Lane, Merge, Times};
 use crate::ring::{Head, OnDemandRing, Replay};
 use crate::stop::Stop;
 
-/// What can be done next.
+/// The next thing to do.
 pub(crate) enum Step {
     /// The next packet of this lane can be read.
     Read(usize),

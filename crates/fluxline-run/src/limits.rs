@@ -8,7 +8,7 @@ use fluxline_daq::experiment::Experiment;
 /// quarters of the events.
 const BYTES_SHARE: f64 = 0.5;
 const EVENTS_SHARE: f64 = 0.75;
-/// What a packet's row takes beside its bytes, roughly \[byte\].
+/// Size of a packet's row beside its bytes, roughly \[byte\].
 const ROW_BYTES: f64 = 96.0;
 
 /// The configured traffic of an input.
@@ -16,7 +16,7 @@ const ROW_BYTES: f64 = 96.0;
 pub(crate) struct ExpectedTraffic {
     /// Packets of one of its sources in a second.
     pub source_hz: f64,
-    /// How many sources it has.
+    /// Number of its sources.
     pub sources: u32,
     /// Size of a packet \[byte\].
     pub packet_bytes: usize,

@@ -24,7 +24,7 @@ const SLOTS_PER_TURN: usize = 64;
 const PACKETS_PER_TURN: usize = 64;
 /// Packets of files after which time-outs are checked, whatever their times.
 const PACKETS_PER_TICK: u32 = 64;
-/// How long the readout sleeps when all rings are empty.
+/// Pause of the readout when all rings are empty.
 const SLEEP: Duration = Duration::from_millis(1);
 /// Period of checking time-outs and publishing counters \[ns\].
 const TICK_NS: u64 = 2_000_000;
@@ -229,8 +229,8 @@ impl ReadoutStage {
         Turn::Worked
     }
 
-    /// As [`Self::tick`], in the time of files: it stands still where they have none, so that
-    /// packets count too.
+    /// Does the same as [`Self::tick`] in the time of files: it stands still where they have none,
+    /// so that packets count too.
     fn tick_in_files(&mut self, now: Moment) {
         self.packets_since_tick += 1;
         if self.packets_since_tick >= PACKETS_PER_TICK || now.since(self.ticked).as_ns() >= TICK_NS
@@ -275,7 +275,7 @@ impl ReadoutStage {
         }
     }
 
-    /// Nothing came: sleeps at the only ring, or for a moment; notices live inputs that have ended.
+    /// Sleeps at the only ring, or for a moment; notices live inputs that have ended.
     fn rest(&mut self, held: Turn) {
         let open = self.live_inputs.iter().filter(|input| input.is_open).count();
         let alone = open == 1 && held == Turn::Over;

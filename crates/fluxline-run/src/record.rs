@@ -45,9 +45,9 @@ pub(crate) struct RecordQueue {
 /// Bounds of the memory of batches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchBounds {
-    /// How many batches there are between readout and disk.
+    /// Number of batches between readout and disk.
     pub batches: u32,
-    /// How large a batch should be \[byte\].
+    /// Intended size of a batch \[byte\].
     pub batch_bytes: u64,
 }
 
@@ -72,7 +72,7 @@ impl BatchBounds {
     }
 }
 
-/// What the steps of four growing vectors may add \[byte\].
+/// Growth of four vectors by one step each \[byte\].
 const SLACK_BYTES: u64 = 1 << 16;
 
 /// The recorder's result at the end of a run.

@@ -23,7 +23,7 @@ use fluxline_daq::merge::Times;
 
 use crate::stop::Stop;
 
-/// How long empty slots that a peer writes are left alone.
+/// Pause at empty slots that a peer writes.
 const NAP: Duration = Duration::from_micros(100);
 /// Slots of an on-demand ring that are read before they go back to the thread that fills them.
 const SLOTS_PER_RELEASE: usize = 64;
@@ -94,6 +94,7 @@ impl InputRing {
     }
 }
 
+#[inline]
 fn read_slots(ring: &mut Consumer, most: usize, mut take: impl FnMut(Arrival<'_>)) -> usize {
     let mut slots = 0;
     for slot in ring.peek().take(most) {
@@ -105,6 +106,7 @@ fn read_slots(ring: &mut Consumer, most: usize, mut take: impl FnMut(Arrival<'_>
 }
 
 /// Hands the packets of a slot to `take`; of a truncated slot the last one is incomplete.
+#[inline]
 fn take_slot(slot: &SlotView<'_>, take: &mut impl FnMut(Arrival<'_>)) {
     let mut left = slot.meta.datagram_count();
     for datagram in slot.datagrams() {
@@ -121,20 +123,20 @@ pub(crate) struct OnDemandRing {
     ring: Consumer,
     /// Slots read and not yet given back.
     read: usize,
-    /// Whether packets have times of capture.
+    /// Presence of capture times in its packets.
     pub times: Times,
-    /// How fast the input is replayed.
+    /// Speed of the replay.
     pub replay: Replay,
     /// The input's name, which settles the order where nothing else does.
     pub name: String,
 }
 
-/// How fast an input that waits for its reader is replayed.
+/// Speed of the replay of an input that waits for its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Replay {
-    /// As fast as its thread reads it.
+    /// At the speed of its own thread.
     AtOnce,
-    /// As it was recorded, by the clock that all such inputs share.
+    /// With the recorded gaps, by the clock that all such inputs share.
     Recorded,
 }
 

@@ -22,19 +22,19 @@ pub enum OpenError {
         url: String,
     },
     /// A key that does not exist, or no `key=value`.
-    #[error("{part:?} is no part of a simulated link; its keys are {KEYS}, each as key=value")]
+    #[error("unknown part {part:?} of a simulated link; its keys are {KEYS}, each as key=value")]
     Key {
         /// The given part.
         part: String,
     },
     /// A key that came before.
-    #[error("{key} is given twice; say it once")]
+    #[error("{key} is given twice; give it once")]
     Twice {
         /// The key.
         key: String,
     },
     /// A value that its key does not have.
-    #[error("{key}={value} cannot be; write {expected}")]
+    #[error("{key}={value} is invalid; write {expected}")]
     Value {
         /// The key.
         key: &'static str,
@@ -52,7 +52,7 @@ pub enum OpenError {
         problem: String,
     },
     /// The parts do not fit.
-    #[error("the simulated link cannot be: {0}")]
+    #[error("the simulated link is invalid: {0}")]
     Cluster(#[from] ClusterError),
 }
 

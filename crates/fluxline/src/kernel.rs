@@ -88,7 +88,7 @@ impl KernelSnapshot {
         snapshot
     }
 
-    /// What was counted since `earlier`. A counter that went back (an interface was taken away)
+    /// Returns the counts since `earlier`. A counter that went back (an interface was taken away)
     /// counts as nothing; an interface that is new counts from zero.
     #[must_use]
     pub fn since(&self, earlier: &KernelSnapshot) -> KernelSnapshot {

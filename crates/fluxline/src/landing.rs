@@ -62,7 +62,7 @@ impl SlotAnnouncer {
         (slots.count() as u64).saturating_sub(slots.unread())
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     #[must_use]
     pub fn slots(&self) -> u64 {
         self.0.slots().count() as u64
@@ -91,7 +91,7 @@ impl SlotReader {
         self.0.next()
     }
 
-    /// Whether nothing more can come.
+    /// Returns true when nothing more can come.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.is_over()
@@ -121,7 +121,8 @@ impl RingKeeper {
         Arc::clone(&self.0) as Arc<dyn Memory>
     }
 
-    /// What was read, as the producer counts: to be put into its credit word.
+    /// Returns the position up to which records were read: the value for the producer's credit
+    /// word.
     #[must_use]
     pub fn head(&self) -> u64 {
         self.0.head()
@@ -139,7 +140,7 @@ impl RingKeeper {
         self.0.credit_key()
     }
 
-    /// Whether the producer wrote what cannot be. The reader stands there until
+    /// Returns true when the producer wrote an invalid record. The reader stops there until
     /// [`RingKeeper::restart`].
     #[must_use]
     pub fn is_broken(&self) -> bool {

@@ -22,7 +22,7 @@ const KEY: &str = "crossover_bytes";
 /// Longer files are not ours \[byte\]. Chosen: a thousand links.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// What was measured, by link.
+/// Measurements by link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     /// Name of the link as in its capabilities, and the size up to which stores through a window
@@ -30,7 +30,7 @@ pub struct Measured {
     pub crossover_bytes: Vec<(String, u64)>,
 }
 
-/// Why a file of measurements is not used.
+/// The reason why a file of measurements is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasuredError {
     /// It holds something else.
@@ -42,9 +42,9 @@ pub enum MeasuredError {
     Line {
         /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         what: String,
     },
     /// The host refused.
@@ -60,7 +60,7 @@ pub enum MeasuredError {
     NoPlace,
 }
 
-/// Where the file of this user is; `None`: the environment does not say where settings are.
+/// Returns the path of this user's file; `None`: the environment names no folder for settings.
 #[must_use]
 pub fn default_path() -> Option<PathBuf> {
     let absolute = |name: &str| {
@@ -99,7 +99,7 @@ impl Measured {
         })
     }
 
-    /// What a text says. Errors: the line, and what is wrong with it.
+    /// Parses a text. Errors: the line and the problem.
     pub fn parse(text: &str) -> Result<Measured, (usize, String)> {
         let mut measured = Measured::default();
         let mut link: Option<String> = None;

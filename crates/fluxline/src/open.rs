@@ -13,10 +13,10 @@ use crate::xdp::{XdpConfig, XdpError, XdpPort};
 
 use crate::shm::{Shm, ShmConfig, ShmError};
 
-/// How long a node on shared memory looks before it sleeps: some wake-ups' worth.
+/// Time for which a node on shared memory polls before it sleeps: that of some wake-ups.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// Why a URL could not be opened.
+/// The reason why a URL could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Its link is not one of those that there are.
@@ -25,19 +25,19 @@ pub enum OpenError {
          xdp://INTERFACE:PORT"
     )]
     Link {
-        /// What was given.
+        /// The URL that was given.
         url: String,
     },
     /// It lacks a part.
     #[error("{url:?} lacks a part; write shm://GROUP/NODE, for example shm://lab/builder")]
     Shape {
-        /// What was given.
+        /// The URL that was given.
         url: String,
     },
     /// Its address is none.
     #[error("{url:?} has no address; write one of this host's, for example udp://10.0.0.7:4791")]
     Address {
-        /// What was given.
+        /// The URL that was given.
         url: String,
     },
     /// Its address is on no interface that frames could be taken from.
@@ -46,7 +46,7 @@ pub enum OpenError {
          those that there are, and udp:// works on any"
     )]
     Interface {
-        /// What was given.
+        /// The URL that was given.
         url: String,
     },
     /// The socket refused.
@@ -61,7 +61,7 @@ pub enum OpenError {
     /// Shared memory refused.
     #[error(transparent)]
     Shm(#[from] ShmError),
-    /// What was measured of this machine's links cannot be read.
+    /// The measurements of this machine's links cannot be read.
     #[error(transparent)]
     Measured(#[from] MeasuredError),
 }

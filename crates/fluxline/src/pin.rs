@@ -2,21 +2,21 @@
 
 use crate::sys::host;
 
-/// Why a thread was not pinned.
+/// The reason why a thread was not pinned.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
     /// The configuration's: this process may not use that core.
     #[error("core {core} is not available to this process: choose one of {allowed:?}")]
     NotAllowed {
-        /// What was asked.
+        /// The core that was asked for.
         core: usize,
-        /// What the host allows.
+        /// The cores that the host allows.
         allowed: Vec<usize>,
     },
     /// The host's.
     #[error("the host refused to pin the thread to core {core}: {source}")]
     System {
-        /// What was asked.
+        /// The core that was asked for.
         core: usize,
         /// The kernel's answer.
         source: std::io::Error,

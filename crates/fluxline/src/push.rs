@@ -52,7 +52,7 @@ use crate::sys::push as raw;
 pub use crate::sys::push::Record;
 
 fluxline_core::counters! {
-    /// What one side of a push ring counts. Law, when all is read: both sides' `records` are equal.
+    /// Counters of one side of a push ring. Law, when all is read: both sides' `records` are equal.
     pub struct PushCounters {
         records [Sum "record"] "Records pushed or read" => "";
         bytes [Sum "byte"] "Their bytes, without the ring's own words" => "";
@@ -75,19 +75,19 @@ fluxline_core::counters! {
 )]
 pub struct Broken;
 
-/// Why there is no next record.
+/// The reason why there is no next record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NextError {
     /// The last producer has closed, or its process has died, and all that it published is read.
     /// Another producer may attach: then there are records again.
     #[error("the push ring's producer has gone")]
     Gone,
-    /// Final.
+    /// No record will ever pass again.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
 
-/// Why a record was not pushed; it stays the caller's.
+/// The reason why a record was not pushed; it stays the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushRefused {
     /// Passing: the consumer has not read yet. All records so far are published.
@@ -104,12 +104,12 @@ pub enum PushRefused {
     /// Final: the consumer has closed, or its process has died.
     #[error("the push ring's consumer has gone")]
     ConsumerGone,
-    /// Final.
+    /// No record will ever pass again.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
 
-/// Why a ring could not be made or attached.
+/// The reason why a ring could not be made or attached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushOpenError {
     /// The caller's.
@@ -139,7 +139,7 @@ pub enum PushOpenError {
     /// Final: the consumer has closed, or its process has died.
     #[error("the push ring's consumer has gone; connect to it again once it runs")]
     ConsumerGone,
-    /// Final.
+    /// No record will ever pass again.
     #[error(transparent)]
     Broken(#[from] Broken),
     /// The host's.
@@ -152,8 +152,19 @@ pub enum PushOpenError {
 
 impl PushOpenError {
     pub(crate) fn host(error: &std::io::Error) -> PushOpenError {
-        PushOpenError::Host { reason: crate::shm::reason(error) }
+        PushOpenError::Host { reason: reason(error) }
     }
+}
+
+/// Returns the host's error, and the remedy where it is known.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let mend = match error.raw_os_error() {
+        Some(libc::ENOSPC) => "; free some of it (`fluxline shm clean`) or mount it larger",
+        Some(libc::EMFILE) => "; allow more open files (`ulimit -n`)",
+        Some(libc::ENOMEM) => "; choose a smaller region or free memory",
+        _ => "",
+    };
+    format!("{error}{mend}")
 }
 
 /// The side that writes; a ring has one at a time. Dropped, it publishes what is left.
@@ -209,14 +220,14 @@ impl PushProducer {
         self.0.record_bytes_max()
     }
 
-    /// Why each push is refused from now on; `None`: nothing is known against pushing. A dead
+    /// Returns why each push is refused from now on; `None`: pushing may work. A dead
     /// consumer is noticed by pushing and publishing.
     #[must_use]
     pub fn ended(&self) -> Option<PushRefused> {
         self.0.ended()
     }
 
-    /// What this side has counted.
+    /// Returns the counters of this side.
     #[must_use]
     pub fn counters(&self) -> &PushCounters {
         self.0.counters()
@@ -263,7 +274,7 @@ impl PushConsumer {
         self.raw.wait(timeout);
     }
 
-    /// What this side has counted.
+    /// Returns the counters of this side.
     #[must_use]
     pub fn counters(&self) -> &PushCounters {
         self.raw.counters()

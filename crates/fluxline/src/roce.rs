@@ -118,7 +118,7 @@ impl Waiting for EthernetPort {
     }
 }
 
-/// Why a node could not be opened.
+/// The reason why a node could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum RoceError {
     /// The socket.
@@ -297,7 +297,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether two nodes connect over frames of that length within virtual seconds.
+    /// Returns true when two nodes connect over frames of that length within virtual seconds.
     fn connects(frame_bytes: usize) -> bool {
         let network = Network::new();
         let ends = [1, 2].map(|last| SocketAddr::new([10, 0, 0, last].into(), 4791));

@@ -162,7 +162,7 @@ impl Processes {
                 Ok((index, Some(line))) => {
                     let word = serde_json::from_str(&line).map_err(|_| {
                         let start: String = line.trim_end().chars().take(40).collect();
-                        self.failed(index, &format!("{start:?} is no word of a sender"))
+                        self.failed(index, &format!("unknown word {start:?} from a sender"))
                     })?;
                     words[index] = Some(match (take(&word), word) {
                         (Some(taken), _) => taken,

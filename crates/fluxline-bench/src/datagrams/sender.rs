@@ -63,7 +63,7 @@ fn read<T: serde::de::DeserializeOwned>(input: &mut impl BufRead) -> Result<T, S
 fn say(output: &mut impl Write, word: &Word) -> Result<(), String> {
     let text = serde_json::to_string(word).map_err(|error| error.to_string())?;
     let said = writeln!(output, "{text}").and_then(|()| output.flush());
-    said.map_err(|error| format!("nobody hears what was sent: {error}"))
+    said.map_err(|error| format!("the result could not be reported: {error}"))
 }
 
 /// Sleeps, then looks at the clock again and again, until the moment is there.

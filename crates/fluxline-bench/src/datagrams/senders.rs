@@ -168,7 +168,7 @@ mod tests {
             ("kill -KILL $$", "killed by signal 9"),
             ("echo '{\"failed\":\"no route\"}'; cat > /dev/null", "no route"),
             ("echo nonsense; cat > /dev/null", "nonsense"),
-            ("head -c 3000000 /dev/zero; cat > /dev/null", "is no word of a sender"),
+            ("head -c 3000000 /dev/zero; cat > /dev/null", "unknown word"),
             ("echo '\"ready\"'; exit 4", "exit status: 4"),
             ("echo '\"ready\"'; echo '\"ready\"'; cat > /dev/null", "out of turn"),
         ] {

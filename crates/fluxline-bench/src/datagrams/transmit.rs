@@ -105,7 +105,7 @@ impl Sender<'_> {
         if !(STAMP_BYTES..=DATAGRAM_BYTES_MAX as usize).contains(&bytes) {
             return Err(format!("datagrams of {bytes} byte cannot be sent, or not stamped"));
         }
-        let core = plan.cores.get(index).ok_or_else(|| format!("there is no sender {index}"))?;
+        let core = plan.cores.get(index).ok_or_else(|| format!("unknown sender {index}"))?;
         let sender = u32::try_from(index).unwrap_or(u32::MAX);
         let stamp = Stamp { trial: plan.trial, sender, number: 0 };
         Ok(Sender { plan, link: open(plan, *core)?, stamp })

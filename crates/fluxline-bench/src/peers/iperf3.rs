@@ -90,9 +90,9 @@ impl Contender for Iperf3 {
                 "a system call for each datagram, both ends; its buffer is at most what the host \
                  gives anybody; trials of a second",
             ),
-            (Quantity::Stream, Path::Tcp) => {
-                Offer::equal("a stream written in pieces of this size; nobody waits for a message")
-            }
+            (Quantity::Stream, Path::Tcp) => Offer::equal(
+                "a stream written in pieces of this size, without waiting for messages",
+            ),
             _ => None,
         }
     }

@@ -73,10 +73,10 @@ impl Contender for Ours {
         let is_exchange = matches!(cell.quantity, Quantity::Trip | Quantity::Stream);
         match (self.kind, cell.path) {
             (Kind::Put, Path::Shm) if is_exchange => {
-                Offer::equal("p50 of trips; put at its place, and its owner told")
+                Offer::equal("p50 of trips; put in place, with a notification")
             }
             (Kind::Put, Path::Udp) if is_exchange => {
-                Offer::equal("p50 of trips; RoCEv2: put, told, checked, acknowledged, sent again")
+                Offer::equal("p50 of trips; RoCEv2: put, notified, checked, acknowledged, repeated")
             }
             (Kind::Tcp, Path::Tcp) if is_exchange => Offer::equal(
                 "p50 of trips; no link of Fluxline's, but the machine's TCP as we see it",

@@ -51,7 +51,7 @@ impl Contender for Ring {
             (Path::Shm, Quantity::Trip) if self.batch == 1 => None,
             (Path::Shm, _) if self.batch == 1 && cell.bytes > BATCHED_BYTES_MAX => None,
             (Path::Shm, Quantity::Trip | Quantity::Stream) if self.reading == Reading::All => {
-                Offer::unequal("reads every byte that arrives, as nobody else: not equal work")
+                Offer::unequal("reads every byte that arrives, unlike the others: not equal work")
             }
             (Path::Shm, Quantity::Stream) if self.batch == 1 => Offer::equal("whole run"),
             (Path::Shm, Quantity::Trip) => Offer::equal("p50; read in place"),

@@ -30,7 +30,7 @@ pub fn contenders() -> Vec<Box<dyn Contender>> {
     let (tag, put) = (["tag_lat", "tag_bw"], ["ucp_put_lat", "ucp_put_bw"]);
     let copied = "p50 of trips, mean of streams; copied into the receiver's buffer, where ours is \
                   put at its place";
-    let silent = "the receiver is not told of a put: not equal work";
+    let silent = "the receiver gets no notification of a put: not equal work";
     let on_tcp = "p50 of trips, mean of streams; messages with tags, where ours is bare TCP";
     let way = |name, tests, transports, path, note, is_equal| -> Box<dyn Contender> {
         let (presence, offer) = (presence.clone(), Offer { note, is_equal });

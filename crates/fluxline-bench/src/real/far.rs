@@ -244,7 +244,7 @@ impl Session {
             }
             Message::Call { service, parameters } => {
                 let found = registry::service(&service);
-                let unknown = || Error::Input(format!("there is no service {service:?}"));
+                let unknown = || Error::Input(format!("unknown service {service:?}"));
                 let found = found.ok_or_else(unknown)?;
                 self.channel.send(&Message::Ready)?;
                 let mut conversation =
@@ -254,7 +254,7 @@ impl Session {
             }
             // What the near end of a service said when the far end had already finished.
             Message::Tell { .. } => Ok(()),
-            _ => Err(Error::Garbled { what: "an answer that nobody asked for".to_owned() }),
+            _ => Err(Error::Garbled { what: "an answer without a question".to_owned() }),
         }
     }
 

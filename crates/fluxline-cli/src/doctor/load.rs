@@ -40,7 +40,7 @@ pub fn load_of(experiment: &Experiment, arguments: &DoctorArguments) -> Result<L
 fn check(arguments: &DoctorArguments) -> Result<(), Failure> {
     if let Some(rate) = arguments.rate.filter(|rate| !(*rate > 0.0 && *rate <= RATE_MAX_HZ)) {
         return Err(Failure::input(format_args!(
-            "--rate {rate} is no rate; write packets per second, above 0 and up to 1e9."
+            "--rate {rate} is out of range; write packets per second, above 0 and up to 1e9."
         )));
     }
     for (flag, value) in [("senders", arguments.senders), ("packet-bytes", arguments.packet_bytes)]

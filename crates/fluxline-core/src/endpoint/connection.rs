@@ -9,8 +9,9 @@ use super::context::{CompletionQueue, Context};
 use super::counters::ConnectionCounters;
 use super::execute::Answer;
 use super::frames::{Setup, WINDOW, held_bytes_max};
+use super::posted::Terms;
 use super::regions::{Granted, Regions};
-use super::requester::{Requester, Terms};
+use super::requester::Requester;
 use super::responder::{Responder, is_request};
 use super::wire::{Ends, Wire};
 use crate::fabric::{Completion, EndpointId, Key, Name, Operation, Reliability, RemoteId, Status};
@@ -22,7 +23,7 @@ use crate::{Moment, Span};
 
 /// Frames that a connection sends before the next one has its turn.
 const QUANTUM: usize = 64;
-/// How long a question of set-up is left unanswered before it is asked again.
+/// The wait for the answer to a set-up request before it is repeated.
 pub(super) const ASK_AGAIN: Span = Span::from_ms(20);
 
 /// A peer that was not asked so often, at different times, is not gone.
@@ -47,9 +48,9 @@ pub(super) struct Connection {
     pub checked: bool,
     /// Between Fluxline ends; else the standard and nothing more.
     pub selective: bool,
-    /// What whoever connected chose to be told from others by.
+    /// The connecting end's random number, which tells this connection from others.
     pub nonce: u64,
-    /// Whether the peer has made the connection.
+    /// The peer made the connection.
     pub is_accepted: bool,
     pub requester: Requester,
     pub responder: Responder,
@@ -58,20 +59,20 @@ pub(super) struct Connection {
     /// A static peer's regions.
     pub remotes: Vec<StaticRemote>,
     pub counters: ConnectionCounters,
-    /// When the peer was last heard, and last asked whether it lives.
+    /// The last time that a frame of the peer came.
     heard: Moment,
-    /// When this side last looked at the time.
+    /// The last time that this side looked at the clock.
     looked: Moment,
-    /// How often the peer was asked since it was heard.
+    /// Questions to the peer since it was heard.
     unanswered: u32,
     /// The last question among these.
     counted_at: Moment,
-    /// Whether it has used the connection: it knows then how long frames are.
+    /// The peer has used the connection, so that it knows the length of frames.
     settled: bool,
     probed: Option<Moment>,
 }
 
-/// How a connection begins.
+/// The beginning of a connection.
 pub(super) struct Start {
     pub id: EndpointId,
     pub peer_name: String,
@@ -128,7 +129,7 @@ impl Connection {
         Completion::Connected { endpoint, peer, reliability: self.reliability }
     }
 
-    /// Whether the peer was asked whether it lives, and has not answered yet.
+    /// Returns true when the peer has not answered the last question.
     fn is_silent(&self) -> bool {
         self.probed.is_some_and(|probed| probed > self.heard)
     }
@@ -214,7 +215,7 @@ impl Connection {
         responder.settle(&mut Context { now, regions, granted, completions, counters });
     }
 
-    /// What time brings. `Err`: the connection is over.
+    /// Does what is due by time. `Err`: the connection is over.
     pub fn on_time(
         &mut self,
         now: Moment,
@@ -241,7 +242,7 @@ impl Connection {
         self.requester.on_time(now, death).map_err(|_| dead)
     }
 
-    /// When `on_time` or `send` has something to do although nothing arrives.
+    /// Returns when `on_time` or `send` has work although no frame arrives.
     pub fn deadline(&self, now: Moment, death: Span) -> Option<Moment> {
         let alive = self.selective.then(|| self.probe_at(death));
         let asked = self.asked.front().and_then(|of| of.sent).map(|sent| sent + ASK_AGAIN);

@@ -1,7 +1,7 @@
 //! What a connection and a node count.
 
 crate::counters! {
-    /// What one connection has seen.
+    /// Counters of one connection.
     pub struct ConnectionCounters {
         frames_sent [Sum "frame"] "Request frames sent, repeated ones too" => "";
         payload_sent [Sum "byte"] "Payload in them" => "";
@@ -36,7 +36,7 @@ crate::counters! {
 }
 
 crate::counters! {
-    /// What a node dropped, because it was for none of its connections or not right.
+    /// Frames that a node dropped: invalid ones, and those for none of its connections.
     pub struct NodeCounters {
         too_short [Sum "frame"] "Frames too short for a header and its check" => "";
         wrong_check [Sum "frame"] "Frames whose invariant CRC was wrong"

@@ -16,7 +16,7 @@ pub(super) const ANSWERS_MAX: usize = 4 * READS_MAX;
 /// Reads of up to this are copied when it is their turn: more than any frame has \[byte\].
 const COPIED_BYTES_MAX: usize = 1 << 16;
 
-/// What is sent back besides acknowledgements.
+/// An answer that is sent besides acknowledgements.
 pub(super) enum Answer {
     /// Bytes that were asked for, those from `at` on.
     Read { psn: Psn, from: ReadData, at: u64 },
@@ -62,7 +62,7 @@ enum KeptAnswer {
     Bytes(ReadData),
 }
 
-/// What became of the request that was expected.
+/// The outcome of the request that was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// Done; so many PSNs on is the next.
@@ -74,7 +74,7 @@ pub(super) enum Outcome {
     Refused(Status),
 }
 
-/// Whether a frame of an unreliable peer can be done.
+/// The verdict on a frame of an unreliable peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
     Fits,
@@ -109,7 +109,7 @@ pub(super) struct Executor {
     /// Parts of an operation whose beginning was refused are passed over; strict peers do not send
     /// them.
     lenient: bool,
-    /// How much of an answer goes into one frame \[byte\].
+    /// Bytes of an answer in one frame, at most.
     pub payload_bytes: usize,
     pub receives: VecDeque<(u64, Slice)>,
     writing: Option<Writing>,
@@ -324,12 +324,12 @@ impl Executor {
         context.completions.push_back(Completion::Done { endpoint, tag, operation, status, value });
     }
 
-    /// Whether a message that waits for a buffer can be looked at again.
+    /// Returns true when a message that waits for a buffer can be tried again.
     pub fn may_go_on(&self, now: Moment) -> bool {
         !self.receives.is_empty() || self.waits_until().is_none_or(|until| until <= now)
     }
 
-    /// When a message that waits for a buffer is refused.
+    /// Returns the time at which a message that waits for a buffer is refused.
     pub fn waits_until(&self) -> Option<Moment> {
         self.waits_since.map(|since| since + NO_BUFFER_WAIT)
     }
@@ -443,7 +443,7 @@ impl Executor {
 
     // ---- unreliable ----
 
-    /// Whether a frame of an unreliable peer can be done: key, rights, bounds, lengths, and for a
+    /// Checks a frame of an unreliable peer: key, rights, bounds, lengths, and for a
     /// part of an operation its other parts. Changes nothing.
     pub fn check(&self, psn: Psn, packet: &Packet<'_>, context: &Context<'_>) -> Check {
         let bytes = packet.payload().len() as u64;

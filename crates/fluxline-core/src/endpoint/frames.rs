@@ -17,7 +17,7 @@ const SETUP: u8 = 0xC0;
 const SELECTIVE: u8 = 0xC1;
 /// The queue pair that set-up is addressed to, the general service interface's.
 pub(super) const SETUP_PAIR: QueuePair = QueuePair::new(1);
-/// How far ahead of the first missing one a PSN may be.
+/// Distance of a PSN from the first missing one, at most.
 pub(super) const WINDOW: u32 = 8192;
 /// The longest control frame that is not padded \[byte\].
 pub(super) const CONTROL_BYTES_MAX: usize = BTH_BYTES + 32 + WINDOW as usize / 8 + 4;
@@ -27,18 +27,18 @@ pub(super) const FRAME_BYTES_MIN: usize = 128;
 /// An acknowledgement without the map of what is held, with its ICRC \[byte\].
 const SELECTIVE_BYTES: usize = BTH_BYTES + 24 + 4;
 
-/// How much of that map fits into a frame \[byte\].
+/// Returns the bytes of that map that fit into a frame.
 pub(super) fn held_bytes_max(frame_bytes: usize) -> usize {
     (frame_bytes.saturating_sub(SELECTIVE_BYTES) & !3).min(WINDOW as usize / 8)
 }
 
-/// What one end offers the other.
+/// An offer of one end to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer<'a> {
     pub queue_pair: QueuePair,
     pub psn: Psn,
     pub frame_bytes: u32,
-    /// What may be in flight to it \[byte\].
+    /// Credit: bytes that may be in flight to it.
     pub credit_bytes: u64,
     pub frame_cost: u32,
     pub reliable: bool,
@@ -86,7 +86,7 @@ pub(super) enum Setup<'a> {
     Goodbye {
         from: QueuePair,
     },
-    /// Understood.
+    /// The answer to a goodbye.
     Farewell,
 }
 
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Which of our own kinds a frame is.
+/// The kind of a frame that is no packet of the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Setup,

@@ -73,12 +73,12 @@ use crate::roce::{Psn, QueuePair};
 
 pub use node::Node;
 
-/// What makes the memory of regions; `None`: there is not so much.
+/// Allocates the memory of a region. The error is a sentence for the user.
 pub type Allocate = Box<dyn Fn(u64) -> Result<Arc<dyn Memory>, String> + Send>;
 
-/// How a node behaves.
+/// The configuration of a node.
 pub struct EndpointConfig {
-    /// What peers are told that it is called.
+    /// The name that peers see.
     pub name: String,
     /// Random, new with each start, and known to nobody else: queue pairs, keys and cookies are
     /// made of it. With one that was used before, late frames of then may be taken for new ones.
@@ -93,13 +93,13 @@ pub struct EndpointConfig {
     /// A peer that was not heard for so long, although asked, is gone; and work that came no
     /// further for so long breaks its connection.
     pub death: Span,
-    /// Who may connect: addresses and the length of their common prefix \[bit\]. Empty: everybody.
+    /// Networks that may connect: an address and its prefix length \[bit\]. Empty: all.
     pub allowed: Vec<(IpAddr, u8)>,
     /// Connections at most, 1 to 1022.
     pub endpoints_max: u32,
     /// Of these, connections that peers of one address have made, at most.
     pub endpoints_per_address_max: u32,
-    /// What makes the memory of regions.
+    /// Allocates the memory of regions.
     pub allocate: Allocate,
 }
 
@@ -129,15 +129,15 @@ impl EndpointConfig {
 /// A peer that is configured on both sides and speaks the standard only: an FPGA, an RDMA card.
 #[derive(Clone, Debug)]
 pub struct StaticPeer {
-    /// What it is called in completions.
+    /// Its name in completions.
     pub name: String,
-    /// Where it is.
+    /// Its address.
     pub address: SocketAddr,
-    /// What its frames are addressed to here. The low 10 bits must not be those of another one.
+    /// The queue pair that its frames are addressed to. Its low 10 bits must be unique here.
     pub own_pair: QueuePair,
-    /// What ours are addressed to there.
+    /// The queue pair that our frames are addressed to.
     pub peer_pair: QueuePair,
-    /// What the connection promises.
+    /// The promise of the connection.
     pub reliability: Reliability,
     /// Its first PSN; `None`: whatever comes first (unreliable connections only).
     pub peer_first: Option<Psn>,
@@ -154,20 +154,20 @@ pub struct StaticPeer {
 /// An own region as a static peer names it.
 #[derive(Clone, Copy, Debug)]
 pub struct StaticRegion {
-    /// Which.
+    /// The own region.
     pub region: RegionId,
     /// The R_Key in the peer's packets.
     pub key: u32,
     /// The address of the region's first byte in the peer's packets.
     pub base: u64,
-    /// What it may do.
+    /// The peer's rights.
     pub rights: Rights,
 }
 
 /// A static peer's region.
 #[derive(Clone, Debug)]
 pub struct StaticRemote {
-    /// What it is imported as.
+    /// The name for importing it.
     pub name: String,
     /// The R_Key for its packets.
     pub key: u32,
@@ -175,17 +175,17 @@ pub struct StaticRemote {
     pub base: u64,
     /// Its size \[byte\].
     pub bytes: u64,
-    /// What we may do.
+    /// Our rights.
     pub rights: Rights,
 }
 
-/// What is wrong with a static peer.
+/// The reason why a static peer was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StaticPeerError {
     /// No such path MTU.
     #[error("a path MTU of {bytes} byte does not exist; write 256, 512, 1024, 2048 or 4096")]
     PathMtu {
-        /// What was given.
+        /// The path MTU that was given \[byte\].
         bytes: usize,
     },
     /// The port takes less.
@@ -194,9 +194,9 @@ pub enum StaticPeerError {
          one, or raise the interface's MTU"
     )]
     TooLong {
-        /// What was given.
+        /// The path MTU that was given \[byte\].
         bytes: usize,
-        /// What the port takes.
+        /// The longest frame of the port \[byte\].
         frame_bytes_max: usize,
     },
     /// Another connection has it.

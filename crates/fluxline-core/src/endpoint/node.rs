@@ -60,13 +60,13 @@ impl<P: Port> Node<P> {
         self.core.completions.len()
     }
 
-    /// What was dropped before it reached a connection.
+    /// Returns the counters of frames that reached no connection.
     #[must_use]
     pub fn counters(&self) -> &NodeCounters {
         &self.core.counters
     }
 
-    /// What a connection has seen; `None`: it is not open.
+    /// Returns the counters of a connection; `None`: it is not open.
     #[must_use]
     pub fn connection_counters(&self, endpoint: EndpointId) -> Option<&ConnectionCounters> {
         self.core.endpoints.open(endpoint).map(|open| &open.counters)

@@ -274,7 +274,7 @@ impl Core {
         }
     }
 
-    /// When there is something to do although nothing arrives.
+    /// Returns when there is work although no frame arrives.
     pub fn deadline(&self, now: Moment) -> Option<Moment> {
         let death = self.config.death;
         let living = self.endpoints.living().iter();
@@ -288,7 +288,7 @@ impl Core {
     }
 }
 
-/// Whether the first `bits` of two addresses are equal.
+/// Returns true when the first `bits` of two addresses are equal.
 fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     let differs = match (address.to_canonical(), network.to_canonical()) {
         (IpAddr::V4(one), IpAddr::V4(other)) => u128::from(one.to_bits() ^ other.to_bits()) << 96,

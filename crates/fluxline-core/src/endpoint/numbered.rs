@@ -40,7 +40,7 @@ fn index_of(number: u32) -> usize {
 }
 
 impl<T> Numbered<T> {
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -110,7 +110,7 @@ impl<T> Numbered<T> {
         }
     }
 
-    /// How many values there is memory for.
+    /// Returns the number of slots in memory.
     #[cfg(test)]
     pub fn slots(&self) -> usize {
         self.slots.len()

@@ -10,9 +10,8 @@ use super::endpoints::EndpointState;
 use super::imports::{Import, ImportState};
 use super::node::Node;
 use super::node_core::{Core, QUEUE_MAX};
-use super::posted::{PayloadSource, Posted, Report, Request, Shape};
+use super::posted::{PayloadSource, Posted, Report, Request, Shape, Terms};
 use super::regions::{Granted, check};
-use super::requester::Terms;
 use super::wire::Ends;
 use super::{StaticPeer, StaticPeerError};
 use crate::Moment;
@@ -32,7 +31,7 @@ const POST_COMPLETIONS_MAX: usize = 2048;
 /// Work that was checked and can be queued.
 struct Prepared {
     request: Request,
-    /// How much it moves \[byte\].
+    /// Bytes that it moves.
     bytes: u64,
     /// The import it uses.
     remote: Option<RemoteId>,
@@ -425,7 +424,7 @@ impl<P: Port> Node<P> {
         Ok(id)
     }
 
-    /// Whether an operation of this kind can be posted to the endpoint.
+    /// Returns true when an operation of this kind can be posted to the endpoint.
     #[must_use]
     pub fn allows(&self, endpoint: EndpointId, operation: Operation) -> bool {
         let open = self.core.endpoints.open(endpoint);

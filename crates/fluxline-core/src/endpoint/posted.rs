@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use crate::Moment;
 use crate::fabric::{Memory, Operation, RemoteId, Status};
 use crate::roce::header::{AETH_BYTES, BTH_BYTES, IMMEDIATE_BYTES, RETH_BYTES};
-use crate::roce::{AtomicEth, Body, ICRC_BYTES, Reth, SendPart, Transport, WritePart};
+use crate::roce::{AtomicEth, Body, ICRC_BYTES, Psn, Reth, SendPart, Transport, WritePart};
 
-/// Where bytes to be sent are.
+/// The bytes of a put or a message.
 pub(super) enum PayloadSource {
     Bytes(Vec<u8>),
     Memory(Arc<dyn Memory>, u64),
@@ -31,7 +31,7 @@ impl PayloadSource {
     }
 }
 
-/// What posted work does at the peer.
+/// The request that posted work makes of the peer.
 pub(super) enum Request {
     Put { from: PayloadSource, key: u32, address: u64, notify: Option<u32> },
     Send { from: PayloadSource },
@@ -42,12 +42,12 @@ pub(super) enum Request {
     Flush,
 }
 
-/// When the program is told.
+/// The time at which the program gets a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// When it fails.
+    /// Only a failure is reported.
     Failure,
-    /// When it is done, or fails.
+    /// The end is reported, good or bad.
     End,
     /// It has been told.
     Already,
@@ -60,10 +60,11 @@ pub(super) struct Posted {
     pub report: Report,
     /// The import it uses, to be marked when it turns out to be withdrawn.
     pub remote: Option<RemoteId>,
-    /// How much there is to move, and how much of it has been cut into frames \[byte\].
+    /// Bytes to move.
     pub bytes: u64,
+    /// Bytes that are cut into frames.
     pub cut: u64,
-    /// Whether all its frames were made.
+    /// All its frames were cut.
     pub framed: bool,
     /// Frames that have not arrived.
     pub frames_left: u32,
@@ -93,7 +94,7 @@ impl Posted {
     }
 }
 
-/// Which part of its operation a frame is.
+/// The part of its operation that a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FramePart {
     First,
@@ -120,7 +121,7 @@ pub(super) enum FrameState {
 pub(super) struct RequestFrame {
     /// The operation's number.
     pub of: u64,
-    /// Which bytes of it.
+    /// Offset of its first byte in the operation.
     pub at: u64,
     pub bytes: u32,
     pub part: FramePart,
@@ -133,11 +134,11 @@ pub(super) struct RequestFrame {
     pub awaits_answer: bool,
     pub tries: u32,
     pub sent: Moment,
-    /// What it occupies of the peer's receive buffer \[byte\].
+    /// Bytes of the peer's receive buffer that it occupies.
     pub cost: u64,
 }
 
-/// How long frames and their payloads may be.
+/// The longest frames and payloads of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// A frame with all headers \[byte\].
@@ -147,6 +148,16 @@ pub(super) struct Shape {
     pub transport: Transport,
 }
 
+/// The terms that both ends of a connection agreed on.
+pub(super) struct Terms {
+    pub shape: Shape,
+    pub selective: bool,
+    pub first: Psn,
+    pub credit_bytes: u64,
+    pub frame_cost: u64,
+    pub bytes_per_s: u64,
+}
+
 impl Shape {
     /// The payload that fits after extended headers of `extended_bytes`; a multiple of 4.
     fn payload(&self, extended_bytes: usize) -> u64 {
@@ -154,7 +165,7 @@ impl Shape {
         (self.frame_bytes.saturating_sub(headers) & !3).min(self.payload_bytes) as u64
     }
 
-    /// How much of an answer goes into one frame \[byte\].
+    /// Returns the bytes of an answer that fit one frame.
     pub fn answer_bytes(&self) -> usize {
         self.payload(AETH_BYTES) as usize
     }
@@ -187,7 +198,7 @@ impl Shape {
     }
 }
 
-/// What a frame says.
+/// Returns the headers that are specific to a frame's operation.
 pub(super) fn body(transport: Transport, posted: &Posted, frame: &RequestFrame) -> Body {
     if frame.empty {
         let nothing = Reth { address: 0, key: 0, bytes: 0 };

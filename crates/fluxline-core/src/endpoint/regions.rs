@@ -11,15 +11,15 @@ use crate::fabric::{
 pub(super) struct OwnRegion {
     pub memory: Arc<dyn Memory>,
     exported: Option<(Name, Grant)>,
-    /// What peers name it by in packets (R_Key); random.
+    /// The R_Key by which packets name it; random.
     key: u32,
     admission: Admission,
 }
 
-/// Who may import a region.
+/// The peers that may import a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Admission {
-    /// Whoever shows the key.
+    /// All that show the key.
     Everybody,
     /// The first connection that shows the key, and then nobody else.
     One(Option<EndpointId>),
@@ -31,7 +31,7 @@ pub(super) struct Regions {
     all: Numbered<OwnRegion>,
 }
 
-/// What a connection has imported: the protection domain is the connection.
+/// A region that a connection has imported; the connection is the protection domain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
     /// The R_Key.
@@ -49,14 +49,14 @@ pub(super) struct GrantedRange<'a> {
     pub offset: u64,
 }
 
-/// What a peer is told of a region that it may import.
+/// The answer to a peer that may import a region.
 pub(super) struct Export {
     pub granted: Granted,
     pub bytes: u64,
 }
 
 impl Regions {
-    /// How many there are.
+    /// Returns the number of regions.
     pub fn living(&self) -> u32 {
         self.all.len() as u32
     }
@@ -129,7 +129,7 @@ impl Regions {
         }
     }
 
-    /// What the peer at `endpoint` gets that shows this key.
+    /// Grants the region to the peer at `endpoint`, if it shows the right key.
     pub fn import(&mut self, endpoint: EndpointId, name: &str, key: Key) -> Result<Export, Status> {
         let (region, own, grant) = self.named(name).ok_or(Status::NoSuchRegion)?;
         if grant.key != key {
@@ -168,7 +168,7 @@ impl Regions {
     }
 }
 
-/// Whether bytes are inside, computed so that nothing overflows.
+/// Checks that bytes are inside a region; nothing overflows.
 pub(super) fn check(region_bytes: u64, offset: u64, bytes: u64) -> Result<(), AccessError> {
     if offset <= region_bytes && bytes <= region_bytes - offset {
         Ok(())

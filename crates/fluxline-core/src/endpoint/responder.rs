@@ -17,12 +17,12 @@ use crate::{Moment, Span};
 
 /// Frames that wait for an earlier one take no more than this \[byte\]; more are as if lost.
 const HELD_BYTES_MAX: usize = 16 << 20;
-/// What a peer that asked before there was a buffer is told to wait.
+/// The pause that a peer is asked for when its message finds no buffer.
 const NOT_READY_PAUSE: Span = Span::from_ms(1);
 
 pub(super) struct Responder {
     transport: Transport,
-    /// Whether what is ahead is kept and told, or dropped and asked for again.
+    /// Frames beyond a missing one are kept and acknowledged; else they are dropped and repeated.
     selective: bool,
     /// The next PSN, counted without wrapping from the first.
     expected: u64,
@@ -291,7 +291,7 @@ impl Responder {
         }
     }
 
-    /// What is told to a Fluxline peer; `bits` becomes the map of what is held.
+    /// Returns the acknowledgement for a Fluxline peer; `bits` becomes the map of held frames.
     pub fn selective<'a>(&self, credit_bytes: u64, bits: &'a mut [u8]) -> Selective<'a> {
         let mut used = 0;
         for &number in self.held.keys() {
@@ -313,7 +313,7 @@ impl Responder {
         }
     }
 
-    /// What is told to others: all before what is expected came.
+    /// Returns the acknowledgement of the standard: all before the expected frame came.
     pub fn standard(&self) -> (Psn, Aeth) {
         let credits = CreditCode::at_most(self.executor.buffers() as u32);
         let syndrome = Syndrome::Ack(credits);
@@ -330,7 +330,7 @@ impl Responder {
     }
 }
 
-/// Whether a packet is a request, for the responder.
+/// Returns true when a packet is a request, for the responder.
 pub(super) fn is_request(body: &Body) -> bool {
     matches!(
         body,

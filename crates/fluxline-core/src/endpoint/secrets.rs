@@ -12,7 +12,7 @@ pub(super) struct Secrets {
     drawn: u64,
 }
 
-/// What a hash is for, so that no two uses have the same input.
+/// Tags of the uses of the hash, so that no two uses have the same input.
 const NUMBER: u64 = 1;
 const COOKIE: u64 = 2;
 
@@ -30,7 +30,7 @@ impl Secrets {
         hash.finish()
     }
 
-    /// What proves, within an epoch, that `peer` receives what is sent to its address.
+    /// Returns the cookie that proves, within an epoch, that `peer` receives at its address.
     pub fn cookie(&self, peer: SocketAddr, nonce: u64, epoch: u64) -> u64 {
         let mut hash = SipHasher24::new_with_key(&self.key);
         hash.write_u64(COOKIE);

@@ -25,12 +25,12 @@ const AHEAD_MAX: i32 = 1 << 16;
 /// A confirmed jump ahead up to this is loss; a larger one is a restart. Chosen: a quarter of all
 /// PSNs, 3.5 s of 1 KiB frames at 10 Gb/s.
 const LOSS_MAX: i32 = 1 << 22;
-/// How far behind its neighbour a frame of a new numbering may come.
+/// Distance by which a frame of a new numbering may come behind its neighbour.
 const BEHIND_MAX: i32 = 64;
 /// A duplicate that the network makes comes sooner than this after its original.
 const SILENCE: Span = Span::from_ms(10);
 
-/// What a frame is known by.
+/// The identity of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub psn: Psn,
@@ -39,7 +39,7 @@ pub(super) struct Mark {
     pub now: Moment,
 }
 
-/// What a PSN is to those before.
+/// The relation of a PSN to those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// So many after the newest.
@@ -54,7 +54,7 @@ pub(super) enum Arrival {
     Doubtful(Doubt),
 }
 
-/// Why a frame is doubtful.
+/// The reason why a frame is doubtful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doubt {
     /// Its number is far from all that came.
@@ -65,7 +65,7 @@ pub(super) enum Doubt {
     Silent,
 }
 
-/// What becomes of the frame that was kept aside.
+/// The fate of the frame that was kept aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It belongs to the old numbering and is too old to tell from a duplicate: to be dropped.
@@ -74,7 +74,7 @@ pub(super) enum Fate {
     Good,
 }
 
-/// What a frame is, and what that means for the frame that was kept aside.
+/// The judgement of a frame, and of the frame that was kept aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Judgement {
     pub held: Option<Fate>,
@@ -84,20 +84,20 @@ pub(super) struct Judgement {
 /// The newest PSN, and which of the [`WINDOW`] before it came.
 pub(super) struct Sequence {
     newest: Option<Psn>,
-    /// How many PSNs from the first to the newest, up to the window.
+    /// PSNs from the first to the newest, up to the window.
     span: u32,
     /// Bit n of the ring: PSN n modulo the window came.
     came: [u64; WORDS],
     restarts: Option<Box<Restarts>>,
 }
 
-/// What tells a restart from duplicates.
+/// The evidence that tells a restart from duplicates.
 struct Restarts {
     /// Content of the frames that came, by PSN modulo the window.
     prints: Box<[u32]>,
-    /// Where the first numbering began; a restarted sender begins there again.
+    /// The first PSN of the first numbering; a restarted sender begins there again.
     origin: Option<Psn>,
-    /// Whether frames from before the first may come: its number was not known.
+    /// Frames from before the first may come: its number was not known.
     is_first_open: bool,
     newest_at: Moment,
     doubtful: Option<(Mark, Doubt)>,
@@ -127,7 +127,7 @@ impl Sequence {
         }
     }
 
-    /// What a frame is. Changes nothing: who has found the frame right calls [`Sequence::take`].
+    /// Judges a frame. Changes nothing; [`Sequence::take`] follows when the frame is valid.
     pub fn judge(&self, mark: &Mark) -> Judgement {
         let arrival = self.arrival(mark);
         let doubtful = self.restarts.as_ref().and_then(|of| of.doubtful);
@@ -186,7 +186,7 @@ impl Sequence {
         }
     }
 
-    /// Whether a frame confirms that the doubtful one begins a new numbering.
+    /// Returns true when a frame confirms that the doubtful one begins a new numbering.
     fn confirms(&self, (held, doubt): (Mark, Doubt), mark: &Mark, arrival: Arrival) -> bool {
         let ahead = mark.psn.distance_from(held.psn);
         let fits = match arrival {
@@ -200,7 +200,8 @@ impl Sequence {
         fits && (-BEHIND_MAX..=AHEAD_MAX).contains(&ahead)
     }
 
-    /// How far a doubtful number is ahead of the newest, if that is a loss; `None`: the sender
+    /// Returns how far a doubtful number is ahead of the newest, if that is a loss; `None`: the
+    /// sender
     /// restarted.
     fn loss_before(&self, held: Psn) -> Option<u32> {
         let origin = self.restarts.as_ref().and_then(|of| of.origin);

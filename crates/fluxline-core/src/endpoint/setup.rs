@@ -20,8 +20,7 @@ use super::frames::{FRAME_BYTES_MIN, Offer, SETUP_PAIR, Setup, VERSION};
 use super::handshake::{Calling, EPOCH_NS, Reply};
 use super::imports::{Import, ImportState};
 use super::node_core::Core;
-use super::posted::Shape;
-use super::requester::Terms;
+use super::posted::{Shape, Terms};
 use super::wire::{Ends, Wire};
 use crate::Moment;
 use crate::fabric::{Completion, EndpointId, Key, NAME_BYTES_MAX, Reliability, Rights, Status};
@@ -29,7 +28,7 @@ use crate::port::{Incoming, Port};
 use crate::roce::{Psn, QueuePair};
 use crate::text::printable;
 
-/// How often a frame size is tried before a smaller one is.
+/// Tries of a frame size before a smaller one is tried.
 const TRIES_EACH: u8 = 3;
 /// Frame sizes that are tried when a larger one does not arrive \[byte\]: those of MTU 9000, 4096
 /// (RoCE's), 1500 and IPv6's least, 1280, each less IPv6 and UDP.
@@ -235,7 +234,7 @@ impl Core {
         self.handshake.push_reply(Reply::Accept { endpoint, attempt, frame_bytes });
     }
 
-    /// Whether a peer at this address may make one more connection.
+    /// Returns true when a peer at this address may make one more connection.
     fn has_room_for(&self, address: IpAddr) -> bool {
         let of_address = self
             .endpoints

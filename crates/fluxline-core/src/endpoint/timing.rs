@@ -46,7 +46,7 @@ impl RoundTrip {
         self.smooth.unwrap_or(TIMEOUT_FIRST)
     }
 
-    /// How long until silence means loss; doubles with each time that it did.
+    /// Returns the time after which silence means loss; it doubles each time.
     pub fn timeout(&self) -> Span {
         let base = match self.smooth {
             None => TIMEOUT_FIRST.as_ns(),
@@ -64,14 +64,14 @@ impl RoundTrip {
         self.backoff = 0;
     }
 
-    /// How much later than its successors a frame may be before it counts as lost.
+    /// Returns the delay behind its successors after which a frame counts as lost.
     /// Source: RFC 8985 (RACK), a quarter of the shortest round trip.
     pub fn reordering(&self) -> Span {
         Span::from_ns(self.shortest.as_ns() / 4)
     }
 }
 
-/// What may be in flight, as the network bears it \[byte\].
+/// The congestion window: bytes that the network bears in flight.
 ///
 /// Marked frames: DCTCP (Alizadeh et al., SIGCOMM 2010): the window shrinks by half the share of
 /// marked frames. Lost frames, which on a lossy path say nothing about congestion: as BBR version
@@ -99,7 +99,7 @@ pub(super) struct Acknowledged {
     pub round_trip: Span,
     pub frames: u64,
     pub bytes: u64,
-    /// How many of them met congestion.
+    /// Frames of them that met congestion.
     pub marked: u64,
     /// The window held the sender back.
     pub limited: bool,
@@ -190,13 +190,13 @@ impl Window {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
     bytes_per_s: u64,
-    /// When what was sent so far has been sent at that rate, and what is left of a nanosecond
+    /// The time at which all bytes so far are sent at that rate, and the rest of a nanosecond
     /// \[1/`bytes_per_s` ns\].
     free_at: Moment,
     rest: u64,
 }
 
-/// What may be sent at once after a pause. Source: 1 ms of 1 Gb/s, less than any switch buffers.
+/// The burst after a pause. Source: 1 ms of 1 Gb/s, less than any switch buffers.
 const BURST: Span = Span::from_ns(100_000);
 
 impl Pacer {
@@ -204,7 +204,7 @@ impl Pacer {
         Pacer { bytes_per_s, free_at: Moment::default(), rest: 0 }
     }
 
-    /// When the next frame may leave; `None`: now.
+    /// Returns when the next frame may leave; `None`: now.
     pub fn waits_until(&self, now: Moment) -> Option<Moment> {
         (self.bytes_per_s > 0 && self.free_at > now + BURST).then_some(self.free_at - BURST)
     }

@@ -14,7 +14,7 @@ pub(super) struct Ends {
     back: IcrcContext,
 }
 
-/// What comes over a wire that is checked by others, where both ends agreed to leave it out.
+/// The check sum on a wire that is checked by others, where both ends agreed to leave it out.
 const UNCHECKED: [u8; ICRC_BYTES] = [0; ICRC_BYTES];
 
 impl Ends {
@@ -50,7 +50,7 @@ impl Ends {
     }
 }
 
-/// Where frames of one connection go.
+/// The way of one connection's frames.
 pub(super) struct Wire<'a, P> {
     pub port: &'a mut P,
     pub ends: &'a Ends,

@@ -17,7 +17,7 @@ use super::work::{Completion, EndpointId, Operation, Status, Work};
 pub struct Counter {
     /// The connection to its owner.
     pub endpoint: EndpointId,
-    /// Where it is; a multiple of 8.
+    /// Its place; a multiple of 8.
     pub at: Target,
 }
 
@@ -29,7 +29,8 @@ impl Counter {
         fabric.post(self.endpoint, tag, Work::FetchAdd { at: self.at, add })
     }
 
-    /// What a completion says of this counter's operation `tag`: what it was, or why not.
+    /// Returns the old value, if the completion ends this counter's operation `tag`; or the
+    /// failure.
     #[must_use]
     pub fn answer(self, tag: u64, completion: &Completion) -> Option<Result<u64, Status>> {
         match *completion {
@@ -47,7 +48,7 @@ impl Counter {
     }
 }
 
-/// What a party of a barrier is doing.
+/// The phase of a party of a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Between two barriers.
@@ -68,7 +69,7 @@ pub struct Barrier {
     counter: Counter,
     tag: u64,
     parties: u64,
-    /// How often this party has passed.
+    /// The number of times that this party has passed.
     passed: u64,
     phase: Phase,
     seen: u64,
@@ -90,7 +91,7 @@ impl Barrier {
         Ok(())
     }
 
-    /// Whether all have arrived; if so, the barrier is ready for the next round. Else it looks
+    /// Returns true when all have arrived: the barrier is ready for the next round. Else it looks
     /// again, when its last look has been answered.
     pub fn poll(&mut self, fabric: &mut dyn Fabric) -> Result<bool, PostError> {
         if let Phase::Waiting { asked } = self.phase {

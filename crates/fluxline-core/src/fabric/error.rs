@@ -2,7 +2,7 @@
 
 use super::region::Name;
 
-/// Why a region could not be made.
+/// The reason why a region could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
     /// The caller's.
@@ -16,7 +16,7 @@ pub enum RegisterError {
     /// The caller's: too many.
     #[error("{max} regions exist already; withdraw one first")]
     TooMany {
-        /// Possible.
+        /// The most that is possible.
         max: u32,
     },
     /// The host's.
@@ -29,7 +29,7 @@ pub enum RegisterError {
     },
 }
 
-/// Why a region could not be exported.
+/// The reason why a region could not be exported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
     /// The caller's: no such region, or withdrawn.
@@ -57,7 +57,7 @@ pub enum ExportError {
     },
 }
 
-/// Why memory could not be accessed.
+/// The reason why memory could not be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// The caller's: no such region, withdrawn, or not imported (yet).
@@ -68,7 +68,7 @@ pub enum AccessError {
     OutOfRegion {
         /// From \[byte\].
         offset: u64,
-        /// How many \[byte\].
+        /// The length of the access \[byte\].
         bytes: u64,
         /// The region's size \[byte\].
         region_bytes: u64,
@@ -76,7 +76,7 @@ pub enum AccessError {
     /// The caller's: words are at multiples of 8.
     #[error("a word of 8 byte at {offset} is not aligned; offsets of words are multiples of 8")]
     Unaligned {
-        /// Where \[byte\].
+        /// The offset of the access \[byte\].
         offset: u64,
     },
     /// The owner's: the right was not granted.
@@ -87,40 +87,40 @@ pub enum AccessError {
     PushRing,
 }
 
-/// Why a connection could not be begun.
+/// The reason why a connection could not be begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The caller's.
     #[error("{peer:?} is not a node that this link can reach: {expected}")]
     Name {
-        /// What was given.
+        /// The name that was given.
         peer: alloc::string::String,
-        /// What to write.
+        /// The syntax of a valid name.
         expected: &'static str,
     },
     /// The caller's: too many.
     #[error("{max} endpoints exist already; disconnect one first")]
     TooMany {
-        /// Possible.
+        /// The most that is possible.
         max: u32,
     },
     /// The link has no such promise.
     #[error("this link has no {reliability} connections")]
     Reliability {
-        /// Which was asked for.
+        /// The reliability that was asked for.
         reliability: &'static str,
     },
     /// The host's.
     #[error("connecting to {peer} failed: {reason}")]
     Host {
-        /// Whom.
+        /// The peer.
         peer: alloc::string::String,
         /// The host's answer.
         reason: alloc::string::String,
     },
 }
 
-/// Why an import could not be begun.
+/// The reason why an import could not be begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     /// The caller's: no such endpoint, or not connected (any more).
@@ -129,12 +129,12 @@ pub enum ImportError {
     /// The caller's: too many.
     #[error("{max} regions are imported already")]
     TooMany {
-        /// Possible.
+        /// The most that is possible.
         max: u32,
     },
 }
 
-/// Why work was not taken. The arguments are still the caller's.
+/// The reason why work was not taken. The arguments stay the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// Passing: the queue is full; poll, then try again.

@@ -36,7 +36,7 @@ use crate::{Moment, Span};
 /// after a million at one place). What is done in which order, and who notices a failure:
 /// docs/model.md.
 pub trait Fabric {
-    /// What this link can do; does not change.
+    /// Returns what this link can do; it never changes.
     fn capabilities(&self) -> &Capabilities;
 
     // ---- memory of this node ----
@@ -104,7 +104,7 @@ pub trait Fabric {
     /// Drives the link: what has to be sent, timed out or accepted is done in here.
     fn poll(&mut self, now: Moment) -> Option<Completion>;
 
-    /// When `poll` has something to do although nothing arrives; `None`: never.
+    /// Returns when `poll` has work although nothing arrives; `None`: never.
     fn deadline(&self) -> Option<Moment>;
 }
 
@@ -122,7 +122,8 @@ pub trait Memory: Send + Sync {
     /// Copies `from` to `offset`. Errors: [`AccessError::OutOfRegion`], [`AccessError::Rights`].
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError>;
 
-    /// Whether a write of so many bytes at `offset` can be taken, now or later: a memory may have
+    /// Returns true when a write of `bytes` at `offset` is possible, now or later: a memory may
+    /// have
     /// bounds of its own within the region. Changes nothing.
     fn admits(&self, offset: u64, bytes: u64) -> bool {
         offset <= self.bytes() && bytes <= self.bytes() - offset
@@ -143,7 +144,7 @@ pub trait Memory: Send + Sync {
     fn compare_swap(&self, offset: u64, expected: u64, desired: u64) -> Result<u64, AccessError>;
 }
 
-/// What a link can do, so that programs adapt instead of guessing.
+/// The capabilities of a link, so that programs adapt instead of guessing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// The link's name, for reports: `shm`, `udp`, `sim:sci`.
@@ -158,15 +159,15 @@ pub struct Capabilities {
     pub endpoints_max: u32,
     /// Operations that one endpoint takes before some complete.
     pub queue_max: u32,
-    /// Whether [`Fabric::window`] maps peers' regions.
+    /// [`Fabric::window`] maps peers' regions.
     pub windows: bool,
-    /// Whether atomics are done by the link itself and hold against the owner's own atomics.
+    /// Atomics of peers are atomic with respect to the owner's own atomics.
     pub atomics: bool,
-    /// Whether operations on a reliable endpoint are placed in the order of posting.
+    /// Operations on a reliable endpoint are placed in the order of posting.
     pub ordered: bool,
     /// Transfers of up to this size go better through a window, longer ones by put \[byte\]; 0:
     /// always by put. Measured, not guessed.
     pub crossover_bytes: u64,
-    /// How long after a peer's death its endpoints are known to be broken, at most.
+    /// The longest time from a peer's death to the report of its broken endpoints.
     pub death_noticed_within: Span,
 }

@@ -20,14 +20,14 @@ pub const HEADER_BYTES: u64 = 64;
 /// The word of the consumer's region in which a producer puts the key of its own region, so that
 /// the consumer can import it. A producer that can write it has shown the ring's key before.
 pub const CREDIT_KEY_OFFSET: u64 = 8;
-/// What the producer's region is called, for a consumer that imports it by itself.
+/// The name of the producer's region, for a consumer that imports it by itself.
 pub const CREDIT_NAME: &str = "credit";
 /// Bytes of the producer's region.
 pub const CREDIT_BYTES: u64 = 8;
 const WORD: u64 = 8;
 
 crate::counters! {
-    /// What one side of a push ring over a fabric counts.
+    /// Counters of one side of a push ring over a fabric.
     pub struct FabricPushCounters {
         records [Sum "record"] "Records pushed or read" => "";
         bytes [Sum "byte"] "Their bytes, without the ring's own words" => "";
@@ -37,7 +37,7 @@ crate::counters! {
     }
 }
 
-/// Why a record was not pushed; it stays the caller's.
+/// The reason why a record was not pushed; it stays the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FabricPushError {
     /// Passing: the consumer has not read yet. All records so far are published.
@@ -181,7 +181,7 @@ impl FabricProducer {
         fabric.post(self.endpoint, 0, Work::Put { from, to, notify: None, complete_at: None })
     }
 
-    /// What this side has counted.
+    /// Returns the counters of this side.
     #[must_use]
     pub fn counters(&self) -> &FabricPushCounters {
         &self.counters
@@ -286,7 +286,7 @@ impl FabricConsumer {
         Ok(())
     }
 
-    /// What this side has counted.
+    /// Returns the counters of this side.
     #[must_use]
     pub fn counters(&self) -> &FabricPushCounters {
         &self.counters

@@ -11,14 +11,14 @@ pub const NAME_BYTES_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
-/// What is wrong with a name.
+/// The reason why a name was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{name:?} is not a name: write 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' or '.', not \
      beginning with a dot"
 )]
 pub struct NameError {
-    /// What was given, cut to a readable length.
+    /// The name that was given, cut to a readable length.
     pub name: String,
 }
 
@@ -57,7 +57,7 @@ pub struct RegionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RemoteId(pub u32);
 
-/// What whoever imports a region must show. Compared in time that does not depend on it.
+/// The key that an importer of a region must show. Comparing takes constant time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub u64);
 
@@ -68,7 +68,7 @@ impl core::fmt::Debug for Key {
     }
 }
 
-/// What peers may do to a region.
+/// The rights of peers to a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
     /// Write it: put, put with notify, stores through a window.
@@ -80,7 +80,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Everything.
+    /// All rights.
     pub const ALL: Rights = Rights { put: true, get: true, atomic: true };
     /// Writing only: what a sensor needs.
     pub const PUT: Rights = Rights { put: true, get: false, atomic: false };
@@ -89,28 +89,28 @@ impl Rights {
 /// On which terms a region is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// What peers may do.
+    /// The rights of peers.
     pub rights: Rights,
-    /// What they must show.
+    /// The key that they must show.
     pub key: Key,
 }
 
 /// A piece of an own region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Which region.
+    /// The region.
     pub region: RegionId,
-    /// Where it begins \[byte\].
+    /// Offset of its first byte.
     pub offset: u64,
-    /// How long it is \[byte\].
+    /// Length \[byte\].
     pub bytes: u64,
 }
 
 /// A place in a peer's region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Which region.
+    /// The region.
     pub remote: RemoteId,
-    /// Where in it \[byte\].
+    /// Offset in the region \[byte\].
     pub offset: u64,
 }

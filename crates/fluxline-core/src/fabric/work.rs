@@ -8,7 +8,7 @@ use super::region::{RegionId, RemoteId, Slice, Target};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndpointId(pub u32);
 
-/// What a connection promises.
+/// The promise of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reliability {
     /// Loss is counted, order not promised, and nothing is repeated.
@@ -18,7 +18,7 @@ pub enum Reliability {
     Reliable,
 }
 
-/// How far an operation must have come before it completes. VIA fixed this per connection; it is
+/// The progress after which an operation completes. VIA fixed this per connection; it is
 /// chosen per operation here, as EXTOLL does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -28,7 +28,7 @@ pub enum Level {
     Placed,
 }
 
-/// Where the bytes of a put or a message come from.
+/// The source of the bytes of a put or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local<'a> {
     /// Any memory: taken before `post` returns.
@@ -44,45 +44,45 @@ pub enum Work<'a> {
     /// Writes into the peer's region; with `notify`, the owner then gets this value, after the
     /// bytes are in place.
     Put {
-        /// What.
+        /// The bytes.
         from: Local<'a>,
-        /// Where to.
+        /// The destination at the peer.
         to: Target,
         /// Value of the [`Completion::Notified`] that the owner gets.
         notify: Option<u32>,
-        /// When it completes.
+        /// The level at which it completes; `None`: only a failure is reported.
         complete_at: Option<Level>,
     },
     /// Reads from the peer's region into an own one; completes when the bytes are there.
     Get {
-        /// Where from.
+        /// The source at the peer.
         from: Target,
-        /// Where to; its length is how much.
+        /// The own destination, which also gives the length.
         into: Slice,
     },
     /// Adds to an aligned 64-bit word (little-endian) of the peer's region; completes with what it
     /// was.
     FetchAdd {
-        /// Which word.
+        /// The word.
         at: Target,
-        /// How much, modulo 2^64.
+        /// The addend, modulo 2^64.
         add: u64,
     },
     /// Replaces an aligned 64-bit word of the peer's region if it is `expected`; completes with
     /// what it was.
     CompareSwap {
-        /// Which word.
+        /// The word.
         at: Target,
-        /// What it must be.
+        /// The value that the word must have.
         expected: u64,
-        /// What it becomes then.
+        /// The value that it gets then.
         desired: u64,
     },
     /// Sends a message into the buffer that the peer posted next.
     Send {
-        /// What.
+        /// The bytes.
         from: Local<'a>,
-        /// When it completes.
+        /// The level at which it completes; `None`: only a failure is reported.
         complete_at: Option<Level>,
     },
     /// Later work on this endpoint begins after all earlier work is placed. Completes at once.
@@ -91,7 +91,7 @@ pub enum Work<'a> {
     Flush,
 }
 
-/// Which operation completed.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// [`Work::Put`].
@@ -113,7 +113,7 @@ pub enum Operation {
 }
 
 impl Work<'_> {
-    /// Which operation it is.
+    /// Returns the kind of operation.
     #[must_use]
     pub fn operation(&self) -> Operation {
         match self {
@@ -128,7 +128,7 @@ impl Work<'_> {
     }
 }
 
-/// How an operation, a connection or an import ended.
+/// The end of an operation, a connection or an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Status {
     /// As asked.
@@ -185,38 +185,39 @@ pub enum Status {
 }
 
 impl Status {
-    /// Whether all is well.
+    /// Returns true when the status is [`Status::Done`].
     #[must_use]
     pub fn is_done(self) -> bool {
         self == Status::Done
     }
 }
 
-/// What [`super::Fabric::poll`] tells.
+/// A completion: the report of [`super::Fabric::poll`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Completion {
     /// Posted work is done, or failed.
     Done {
-        /// Where it was posted.
+        /// The endpoint that it was posted to.
         endpoint: EndpointId,
         /// The caller's tag.
         tag: u64,
-        /// What it was.
+        /// The kind of operation.
         operation: Operation,
-        /// How it ended.
+        /// The result.
         status: Status,
-        /// What the word was, for atomics; how many bytes, for a receive; else 0.
+        /// The old value of the word, for atomics; the length of the message, for a receive; else
+        /// 0.
         value: u64,
     },
     /// A peer's put with `notify` is in place.
     Notified {
-        /// Who.
+        /// The endpoint of the writer.
         endpoint: EndpointId,
-        /// Which own region.
+        /// The own region that was written.
         region: RegionId,
-        /// Where it begins \[byte\].
+        /// Offset of the first byte that was written.
         offset: u64,
-        /// How much \[byte\].
+        /// Length \[byte\].
         bytes: u64,
         /// The peer's value.
         value: u32,
@@ -227,21 +228,21 @@ pub enum Completion {
         endpoint: EndpointId,
         /// The peer's name.
         peer: String,
-        /// What it promises.
+        /// The promise of the connection.
         reliability: Reliability,
     },
     /// A connection is over, or did not come about; all its work has completed before this.
     Broken {
-        /// Which.
+        /// The endpoint.
         endpoint: EndpointId,
-        /// Why.
+        /// The reason.
         status: Status,
     },
     /// An import is decided.
     Imported {
-        /// Which.
+        /// The import.
         remote: RemoteId,
-        /// Whether it may be used.
+        /// [`Status::Done`] when it may be used, else the reason.
         status: Status,
         /// The region's size \[byte\]; 0 on failure.
         bytes: u64,

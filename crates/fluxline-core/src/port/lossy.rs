@@ -14,7 +14,7 @@ use crate::{Moment, Span};
 /// Frames held back at most; more are dropped, and counted as such.
 const HELD_MAX: usize = 1 << 16;
 
-/// What befalls frames; probabilities are per frame and independent. All zero: nothing.
+/// Faults of a network; probabilities are per frame and independent. All zero: no faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
     /// Probability that it is lost.
@@ -25,13 +25,13 @@ pub struct Faults {
     pub reorder: f64,
     /// Probability that one of its bits is turned.
     pub corrupt: f64,
-    /// How long every frame takes.
+    /// The delay of every frame.
     pub delay: Span,
-    /// How much longer a frame that is reordered takes, at most.
+    /// The additional delay of a reordered frame, at most.
     pub reorder_delay: Span,
     /// Bottleneck \[byte/s\]; 0: none.
     pub rate: u64,
-    /// What the bottleneck's queue holds before it drops \[byte\]; 0: any amount.
+    /// Capacity of the bottleneck's queue \[byte\]; 0: unlimited.
     pub queue_bytes: u64,
     /// Above how much in its queue the bottleneck marks frames \[byte\]; 0: never.
     pub mark_bytes: u64,
@@ -39,7 +39,7 @@ pub struct Faults {
     pub cut: Option<(Moment, Moment)>,
 }
 
-/// What has befallen frames.
+/// Frames by the fault that they met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounters {
     /// Lost by probability, by the cut, or because too many were held.
@@ -50,7 +50,7 @@ pub struct FaultCounters {
     pub duplicated: u64,
     /// Held back.
     pub reordered: u64,
-    /// Damaged.
+    /// Frames that were damaged.
     pub corrupted: u64,
     /// Marked by the bottleneck.
     pub marked: u64,
@@ -77,7 +77,7 @@ struct Link {
     /// By when they are due; equal times keep their order.
     held: BTreeMap<(Moment, u64), Held>,
     arrivals: u64,
-    /// When the bottleneck has sent all that it holds.
+    /// The time at which the bottleneck has sent all that it holds.
     busy_until: Moment,
     counters: FaultCounters,
     spare: Vec<Vec<u8>>,
@@ -104,7 +104,7 @@ impl<P: Port> Lossy<P> {
         self.link.faults = faults;
     }
 
-    /// What has befallen frames so far.
+    /// Returns the counts of faults so far.
     #[must_use]
     pub fn faults(&self) -> FaultCounters {
         self.link.counters
@@ -133,7 +133,7 @@ impl Link {
         }
     }
 
-    /// When the frame leaves the bottleneck, and whether marked; `None`: its queue was full.
+    /// Returns when the frame leaves the bottleneck, and the mark; `None`: the queue was full.
     fn pass_bottleneck(&mut self, now: Moment, frame: &Incoming<'_>) -> Option<(Moment, bool)> {
         let Faults { rate, queue_bytes, mark_bytes, .. } = self.faults;
         if rate == 0 {

@@ -16,7 +16,7 @@ use crate::Moment;
 ///
 /// No call blocks.
 pub trait Port {
-    /// What this port can do; does not change.
+    /// Returns what this port can do; it never changes.
     fn limits(&self) -> &PortLimits;
 
     /// The address from which frames to `peer` are sent. `None`: there is no way to it.
@@ -35,27 +35,27 @@ pub trait Port {
     /// Gives frames that have arrived to `take`, a bounded batch of them; says how many.
     fn receive(&mut self, now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize;
 
-    /// When `flush` or `receive` has something to do although nothing arrives: frames that are
+    /// Returns when `flush` or `receive` has work although nothing arrives: frames that are
     /// delayed on purpose. `None`: never.
     fn deadline(&self) -> Option<Moment> {
         None
     }
 
-    /// What has passed, and what was lost as far as this side knows.
+    /// Returns the frames that passed, and those lost as far as this side knows.
     fn counters(&self) -> PortCounters;
 }
 
-/// What a port can do.
+/// The limits of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortLimits {
     /// The port's name, for reports: `udp`, `xdp`, `memory`.
     pub port: &'static str,
     /// The largest frame: the interface's MTU without the headers of IP and UDP \[byte\].
     pub frame_bytes_max: usize,
-    /// What a peer may have sent and this side not have received before some is dropped, with
+    /// Receive buffer: bytes that may wait before frames are dropped, with
     /// what the port spends on each frame counted in ([`PortLimits::frame_cost`]) \[byte\].
     pub receive_buffer_bytes: usize,
-    /// What a frame occupies of `receive_buffer_bytes` besides its own bytes \[byte\].
+    /// Bytes of `receive_buffer_bytes` that a frame occupies besides its own.
     pub frame_cost: usize,
     /// The most frames to one address that are best sent together; 1: no gain from more.
     pub train_frames: usize,
@@ -77,15 +77,15 @@ pub struct Incoming<'a> {
     pub from: SocketAddr,
     /// The address that it was sent to.
     pub to: SocketAddr,
-    /// What is in it.
+    /// The bytes.
     pub bytes: &'a [u8],
     /// The identification of its IPv4 header, where the port sees it.
     pub identification: Option<u16>,
-    /// Whether a switch on its way marked it: congestion experienced (RFC 3168).
+    /// A switch on its way marked it: congestion experienced (RFC 3168).
     pub congestion: bool,
 }
 
-/// What a port has seen.
+/// Counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Frames handed to the link.

@@ -33,7 +33,7 @@ struct Shared {
     spare: Vec<Vec<u8>>,
 }
 
-/// What joins the ports.
+/// A network in memory: it joins ports.
 #[derive(Clone, Default)]
 pub struct Network {
     shared: Rc<RefCell<Shared>>,

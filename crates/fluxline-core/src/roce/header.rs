@@ -19,7 +19,7 @@ pub const ATOMIC_ETH_BYTES: usize = 28;
 pub const ATOMIC_ACK_ETH_BYTES: usize = 8;
 /// Immediate data \[byte\].
 pub const IMMEDIATE_BYTES: usize = 4;
-/// What follows the base header of a congestion notification \[byte\]. Source: Annex A17.
+/// Zeros after the base header of a congestion notification \[byte\]. Source: Annex A17.
 pub const CNP_ZERO_BYTES: usize = 16;
 /// The partition that every port is a full member of. Source: IBTA volume 1, 10.9.1.
 pub const PARTITION_DEFAULT: u16 = 0xFFFF;
@@ -30,13 +30,13 @@ const VERSION: u8 = 0;
 /// not looked at, as the specification asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bth {
-    /// What kind of packet it is.
+    /// The kind of packet.
     pub opcode: Opcode,
     /// The receiver's program is to be woken when the message is complete.
     pub solicited_event: bool,
     /// The path's migration state (MigReq).
     pub migration_request: bool,
-    /// How many zeros end the payload, 0 to 3 \[byte\]; higher bits are cut off.
+    /// Zeros at the end of the payload, 0 to 3 \[byte\]; higher bits are cut off.
     pub pad_bytes: u8,
     /// The partition (P_Key).
     pub partition: u16,
@@ -44,7 +44,7 @@ pub struct Bth {
     pub forward_congestion: bool,
     /// BECN: packets the other way met congestion.
     pub backward_congestion: bool,
-    /// Who it is for.
+    /// The receiver's queue pair.
     pub destination: QueuePair,
     /// The sender wants an acknowledgement.
     pub acknowledge_request: bool,
@@ -117,11 +117,11 @@ fn from_24([high, middle, low]: [u8; 3]) -> u32 {
 /// RDMA extended header: which bytes of the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reth {
-    /// Where they begin \[byte\].
+    /// The address of the first byte.
     pub address: u64,
-    /// What must be shown for them (R_Key).
+    /// The key of the region (R_Key).
     pub key: u32,
-    /// How many, of the whole message \[byte\].
+    /// The length of the whole message \[byte\].
     pub bytes: u32,
 }
 
@@ -146,9 +146,9 @@ impl Reth {
 /// Atomic extended header: which word of the peer's memory, and what with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicEth {
-    /// Where the word is \[byte\], a multiple of 8.
+    /// The address of the word, a multiple of 8.
     pub address: u64,
-    /// What must be shown for it (R_Key).
+    /// The key of the region (R_Key).
     pub key: u32,
     /// CmpSwap: what it becomes. FetchAdd: what is added.
     pub swap_or_add: u64,
@@ -194,7 +194,7 @@ pub struct AtomicAckEth {
 /// Acknowledge extended header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aeth {
-    /// What is told.
+    /// The acknowledgement or refusal.
     pub syndrome: Syndrome,
     /// The responder's count of messages.
     pub msn: Msn,
@@ -218,14 +218,14 @@ impl Aeth {
     }
 }
 
-/// What a responder tells. Source: IBTA volume 1, 9.7.5.2.1 (AETH syndrome field).
+/// The answer of a responder. Source: IBTA volume 1, 9.7.5.2.1 (AETH syndrome field).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syndrome {
     /// All up to this PSN came; so many more messages may be sent.
     Ack(CreditCode),
     /// Receiver not ready: to be sent again, no sooner than this.
     RnrNak(RnrTimer),
-    /// Refused.
+    /// The request was refused.
     Nak(NakCode),
 }
 
@@ -263,7 +263,7 @@ impl Syndrome {
     }
 }
 
-/// Why a request was refused. Source: IBTA volume 1, 9.7.5.2.1 (NAK codes).
+/// The reason why a request was refused. Source: IBTA volume 1, 9.7.5.2.1 (NAK codes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum NakCode {
@@ -292,7 +292,7 @@ impl NakCode {
     }
 }
 
-/// How many more messages a responder has buffers for, in 5 bits.
+/// The messages that a responder has buffers for, in 5 bits.
 ///
 /// Source: IBTA volume 1, 9.7.7.2 (end-to-end flow control credits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,7 +316,7 @@ impl CreditCode {
         CreditCode(above as u8 - 1)
     }
 
-    /// How many messages; `None`: credits are not counted.
+    /// Returns the number of messages; `None`: credits are not counted.
     #[must_use]
     pub fn credits(self) -> Option<u32> {
         CREDITS.get(usize::from(self.0)).map(|&credits| u32::from(credits))
@@ -329,7 +329,7 @@ impl CreditCode {
     }
 }
 
-/// How long to wait before a message is sent again to a receiver that was not ready, in 5 bits.
+/// The wait before a message is repeated to a receiver that was not ready, in 5 bits.
 ///
 /// Source: IBTA volume 1, 9.7.5.2.8 (RNR NAK timer field).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ const AFTER_IDENTIFICATION_BYTES: usize =
 const DONT_FRAGMENT: u8 = 0x40;
 const PROTOCOL_UDP: u8 = 17;
 
-/// What a field of 16 bits in the head adds to the CRC's state after the UDP header.
+/// The addition of a 16-bit field in the head to the CRC's state after the UDP header.
 struct Field {
     high: [u32; 256],
     low: [u32; 256],
@@ -69,7 +69,7 @@ pub struct TwoFamilies {
     pub to: SocketAddr,
 }
 
-/// What the ICRC said.
+/// The result of checking an ICRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The packet is as it was sent.
@@ -153,7 +153,7 @@ impl IcrcContext {
         hasher.finalize()
     }
 
-    /// Whether the ICRC at the end of a UDP payload is right.
+    /// Checks the ICRC at the end of a UDP payload.
     ///
     /// A receiver on a UDP socket does not see the IPv4 identification, so any that explains the
     /// ICRC is taken, and told: of 65,536 random errors one is not noticed. Whoever knows the
@@ -176,7 +176,7 @@ impl IcrcContext {
     }
 }
 
-/// Which identification makes this difference to the ICRC of an IPv4 packet.
+/// Returns the identification that makes this difference to the ICRC of an IPv4 packet.
 ///
 /// The CRC is linear: an identification `i(x)` with `n` bytes after it adds `i(x) x^(8n+32)` modulo
 /// the polynomial. Undoing the power leaves the identification, or something of a higher degree.

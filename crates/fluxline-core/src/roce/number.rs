@@ -43,7 +43,8 @@ macro_rules! circular {
                 $name::new(self.0.wrapping_sub(count))
             }
 
-            /// How far this is after `earlier`, -2^23 to 2^23 - 1; negative when it is before it.
+            /// Returns the distance from `earlier`, -2^23 to 2^23 - 1; negative when it is before
+            /// it.
             #[must_use]
             pub const fn distance_from(self, earlier: $name) -> i32 {
                 distance(self.0, earlier.0)
@@ -56,7 +57,7 @@ macro_rules! circular {
                 self.distance_from(other).cmp(&0)
             }
 
-            /// Whether this comes before `other`, by distance.
+            /// Returns true when this comes before `other`, by distance.
             #[must_use]
             pub const fn is_before(self, other: $name) -> bool {
                 self.distance_from(other) < 0

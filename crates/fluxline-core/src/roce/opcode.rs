@@ -8,7 +8,7 @@ use super::header::{
     RETH_BYTES,
 };
 
-/// Which promise the connection makes.
+/// The promise of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// RC: acknowledged and repeated.
@@ -17,7 +17,7 @@ pub enum Transport {
     Unreliable,
 }
 
-/// What a packet is a part of.
+/// The operation that a packet is a part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpcodeOperation {
     /// A message into the buffer that the peer posted next.
@@ -28,7 +28,7 @@ pub enum OpcodeOperation {
     ReadRequest,
     /// The bytes that were asked for.
     ReadResponse,
-    /// What came, or why it was refused.
+    /// An acknowledgement or a refusal.
     Acknowledge,
     /// The same, with the word as it was before an atomic operation.
     AtomicAcknowledge,
@@ -40,7 +40,7 @@ pub enum OpcodeOperation {
     CongestionNotification,
 }
 
-/// Where in its message a packet stands.
+/// The position of a packet in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Position {
     /// More follow.
@@ -54,13 +54,13 @@ pub enum Position {
 }
 
 impl Position {
-    /// Whether a message begins with this packet.
+    /// Returns true when a message begins with this packet.
     #[must_use]
     pub const fn begins(self) -> bool {
         matches!(self, Position::First | Position::Only)
     }
 
-    /// Whether a message ends with this packet.
+    /// Returns true when a message ends with this packet.
     #[must_use]
     pub const fn ends(self) -> bool {
         matches!(self, Position::Last | Position::Only)
@@ -70,7 +70,7 @@ impl Position {
 /// The extended headers between the base header and the payload, in the order of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extended {
-    /// None.
+    /// No extended header.
     Nothing,
     /// Immediate data.
     Immediate,
@@ -105,7 +105,7 @@ impl Extended {
     }
 }
 
-/// What one opcode means.
+/// The meaning of one opcode.
 struct Row {
     name: &'static str,
     transport: Transport,
@@ -207,43 +207,43 @@ impl Opcode {
         self as u8
     }
 
-    /// What people call it.
+    /// Returns its usual name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Which kind of connection it belongs to.
+    /// Returns the kind of connection that it belongs to.
     #[must_use]
     pub const fn transport(self) -> Transport {
         self.row().transport
     }
 
-    /// What it is a part of.
+    /// Returns the operation that it is a part of.
     #[must_use]
     pub const fn operation(self) -> OpcodeOperation {
         self.row().operation
     }
 
-    /// Where in its message it stands.
+    /// Returns its position in its message.
     #[must_use]
     pub const fn position(self) -> Position {
         self.row().position
     }
 
-    /// Which extended headers follow the base header.
+    /// Returns the extended headers that follow the base header.
     #[must_use]
     pub const fn extended(self) -> Extended {
         self.row().extended
     }
 
-    /// Whether immediate data is among them.
+    /// Returns true when immediate data is among them.
     #[must_use]
     pub const fn has_immediate(self) -> bool {
         matches!(self.extended(), Extended::Immediate | Extended::RethImmediate)
     }
 
-    /// Whether a payload may follow the headers.
+    /// Returns true when a payload may follow the headers.
     #[must_use]
     pub const fn allows_payload(self) -> bool {
         self.row().payload

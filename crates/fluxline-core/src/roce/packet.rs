@@ -7,15 +7,15 @@ use super::header::{
 use super::number::{Psn, QueuePair};
 use super::opcode::{Opcode, OpcodeOperation, Position, Transport};
 
-/// Why bytes are not a packet.
+/// The reason why bytes are not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The headers do not fit in.
     #[error("{bytes} byte are too few for the headers, which take {needed} byte")]
     TooShort {
-        /// What is there \[byte\].
+        /// The length of the bytes.
         bytes: usize,
-        /// What the headers take, as far as they could be read \[byte\].
+        /// The length of the headers, as far as they could be read \[byte\].
         needed: usize,
     },
     /// The base header is of another version.
@@ -41,13 +41,13 @@ pub enum ParseError {
     PadTooLong {
         /// The pad count \[byte\].
         pad: usize,
-        /// What follows the headers \[byte\].
+        /// The bytes after the headers.
         bytes: usize,
     },
     /// Payload and padding are not a multiple of 4.
     #[error("{bytes} byte follow the headers, which is not a multiple of 4")]
     Unaligned {
-        /// What follows the headers \[byte\].
+        /// The bytes after the headers.
         bytes: usize,
     },
     /// This kind has no payload.
@@ -55,7 +55,7 @@ pub enum ParseError {
     Payload {
         /// The kind.
         opcode: Opcode,
-        /// What follows the headers \[byte\].
+        /// The bytes after the headers.
         bytes: usize,
     },
 }
@@ -66,11 +66,11 @@ pub enum ParseError {
 pub struct PayloadError {
     /// The kind.
     pub opcode: Opcode,
-    /// What was given \[byte\].
+    /// The length that was given \[byte\].
     pub bytes: usize,
 }
 
-/// Which part of a message a SEND is; the number is immediate data.
+/// The part of a message that a SEND is; the number is immediate data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendPart {
     /// More follow.
@@ -83,7 +83,7 @@ pub enum SendPart {
     Only(Option<u32>),
 }
 
-/// Which part of an RDMA WRITE; the number is immediate data.
+/// The part of an RDMA WRITE; the number is immediate data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePart {
     /// More follow.
@@ -96,7 +96,7 @@ pub enum WritePart {
     Only(Reth, Option<u32>),
 }
 
-/// Which part of the answer to an RDMA READ.
+/// The part of the answer to an RDMA READ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadPart {
     /// More follow.
@@ -109,7 +109,7 @@ pub enum ReadPart {
     Only(Aeth),
 }
 
-/// What a packet says besides its base header; with it, the opcode is known.
+/// The content of a packet besides its base header; it determines the opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A message.
@@ -232,7 +232,7 @@ impl Body {
     }
 }
 
-/// What is left to be read of a packet.
+/// The unread rest of a packet.
 struct Reader<'a> {
     whole_bytes: usize,
     rest: &'a [u8],
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
 /// All headers of a packet. Made by [`Headers::new`], then changed at will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// Who it is for.
+    /// The receiver's queue pair.
     pub destination: QueuePair,
     /// Its sequence number.
     pub psn: Psn,
@@ -289,7 +289,7 @@ pub struct Headers {
     pub backward_congestion: bool,
     /// The partition (P_Key).
     pub partition: u16,
-    /// What it says.
+    /// The content.
     pub body: Body,
 }
 
@@ -408,7 +408,7 @@ impl Writer<'_> {
     }
 }
 
-/// How many zeros follow a payload, so that the packet is a multiple of 4 \[byte\].
+/// Returns the zeros after a payload that make the packet a multiple of 4 \[byte\].
 #[must_use]
 #[inline]
 pub const fn pad_bytes(payload_bytes: usize) -> usize {

@@ -38,7 +38,7 @@ const fn times_power(by: u32) -> [[u32; BYTE_VALUES]; 4] {
     tables
 }
 
-/// What a byte adds to the state of the CRC when `after` more bytes have followed it: the CRC is
+/// The addition of a byte to the state of the CRC when `after` more bytes followed: the CRC is
 /// linear, so what differs between two heads can be added to the state of one.
 pub(super) const fn contributions(after: usize) -> [u32; BYTE_VALUES] {
     let mut table = [0; BYTE_VALUES];

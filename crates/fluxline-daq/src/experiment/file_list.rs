@@ -86,8 +86,8 @@ impl Pattern<'_> {
     }
 }
 
-/// Whether a name fits a pattern: `*` stands for any characters, `?` for one. As in shells, a name
-/// that begins with a dot fits only a pattern that does.
+/// Returns whether a name fits a pattern: `*` stands for any characters, `?` for one. As in shells,
+/// a name that begins with a dot fits only a pattern that does.
 fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;

@@ -71,7 +71,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// What serde cannot say: each source has one link, numbers are in range.
+    /// Checks the rules beyond the syntax: each source has one link, numbers are in range.
     pub fn check(&self) -> Result<(), Problem> {
         check_seconds("seconds", self.seconds).map_err(|text| Problem::at("seconds", text))?;
         check_accept(&self.accept).map_err(|text| Problem::at("accept", text))?;

@@ -17,7 +17,7 @@ use crate::record::{SyncPolicy, WriteMode};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Experiment {
-    /// What the run is called in reports.
+    /// The name of the run in reports.
     #[serde(default = "unnamed")]
     pub name: String,
     /// The folder that numbered run folders are made in.
@@ -39,10 +39,10 @@ pub struct Experiment {
     /// Where packets come from.
     #[serde(rename = "source")]
     pub sources: Vec<Source>,
-    /// How packets become events.
+    /// Rules that make events of packets.
     #[serde(default)]
     pub events: Events,
-    /// What is written.
+    /// The recorded files.
     #[serde(default)]
     pub record: Record,
 }
@@ -98,7 +98,7 @@ pub struct SharedMemory {
     /// Name of the ring's region.
     #[serde(default = "ring_name")]
     pub region: String,
-    /// What the producer must show; not stored with the run.
+    /// The key that the producer must show; not stored with the run.
     #[serde(skip_serializing)]
     pub key: u64,
     /// Size of the ring \[byte\]; a power of two.
@@ -131,7 +131,7 @@ pub struct Udp {
     /// Rest so long between two calls, so that datagrams gather \[µs\]; 0: do not.
     #[serde(default = "nap_us")]
     pub nap_us: u32,
-    /// What happens when the push ring is full.
+    /// Behaviour when the push ring is full.
     #[serde(default)]
     pub on_ring_full: OnRingFull,
 }
@@ -152,7 +152,7 @@ impl Default for Udp {
     }
 }
 
-/// What a receiver does when the push ring is full.
+/// Behaviour of a receiver when the push ring is full.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnRingFull {
@@ -172,10 +172,10 @@ pub struct Pcap {
     /// Only datagrams to these UDP ports; empty: all.
     #[serde(default)]
     pub ports: Vec<u16>,
-    /// Whether datagrams with a wrong UDP check sum are dropped.
+    /// Drop datagrams with a wrong UDP check sum.
     #[serde(default = "yes")]
     pub check_sums: bool,
-    /// How fast.
+    /// Speed of reading.
     #[serde(default)]
     pub speed: Speed,
 }
@@ -188,9 +188,9 @@ pub struct Raw {
     pub file: FileList,
     /// The size of every payload \[byte\]; or `length-prefix`.
     pub record_bytes: Option<u32>,
-    /// How each payload's length stands before it.
+    /// The form of the length before each payload.
     pub length_prefix: Option<LengthPrefix>,
-    /// How fast; `"recorded"` is not known here.
+    /// Speed of reading; `"recorded"` is not allowed here.
     #[serde(default)]
     pub speed: Speed,
 }
@@ -199,7 +199,7 @@ pub struct Raw {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Emulator {
-    /// How many sources.
+    /// Number of sources.
     #[serde(default = "one")]
     pub sources: u32,
     /// The packet type; default: the first with a sequence or an event key.
@@ -212,7 +212,7 @@ pub struct Emulator {
     pub packets: u64,
     /// Payload of a packet \[byte\]; default: the description's.
     pub payload_bytes: Option<u32>,
-    /// What payloads hold.
+    /// Content of payloads.
     #[serde(default)]
     pub pattern: Pattern,
     /// Jitter as a share of the period.
@@ -220,7 +220,7 @@ pub struct Emulator {
     pub jitter: f64,
     /// Seed of noise, jitter and faults; default: drawn, and written to run.json.
     pub seed: Option<u64>,
-    /// Which way the packets go.
+    /// The way of the packets.
     #[serde(default)]
     pub link: EmulatorLink,
     /// Most packets in one send call that the kernel cuts; 1: single datagrams, as an FPGA sends.
@@ -234,7 +234,7 @@ pub struct Emulator {
     pub faults: Faults,
 }
 
-/// Which way emulated packets go.
+/// The way of emulated packets.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmulatorLink {
@@ -245,27 +245,27 @@ pub enum EmulatorLink {
     Direct,
 }
 
-/// How packets become events.
+/// Rules that make events of packets.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Events {
     /// The way; default: what the descriptions have.
     pub build: Build,
-    /// How many sources an event of all sources needs: a number, or their labels.
+    /// Sources that an event of all sources needs: their number, or their labels.
     pub require: Expectation,
-    /// How long a source may be silent before events go on without it \[ms\].
+    /// Longest silence of a source before events close without it \[ms\].
     pub timeout_ms: u64,
-    /// How long events wait for a source that sends and lags behind the others \[ms\].
+    /// Longest wait of events for a source that sends and lags behind the others \[ms\].
     pub lag_max_ms: u64,
-    /// How long packets may come out of order \[ms\]; raised when they come later.
+    /// Longest time by which packets come out of order \[ms\]; raised when they come later.
     pub jitter_ms: u64,
-    /// What becomes of late fragments.
+    /// The fate of late fragments.
     pub late: Late,
     /// Width of a time window \[µs\], for `build = "window"`.
     pub window_us: u64,
-    /// How long a time window stays open after its end \[µs\].
+    /// Time that a window stays open after its end \[µs\].
     pub lateness_us: u64,
-    /// Which clock time windows use.
+    /// The clock of time windows.
     pub window_clock: WindowClock,
     /// Most events under construction; 0: follows from `bytes-max`.
     pub open_max: u32,
@@ -308,11 +308,11 @@ pub enum Build {
     Window,
 }
 
-/// What is written.
+/// The recorded files.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Record {
-    /// Whether events are written at all.
+    /// Write events.
     pub enabled: bool,
     /// A batch is written when it has so many bytes.
     pub batch_bytes: u64,

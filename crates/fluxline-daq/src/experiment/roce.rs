@@ -46,7 +46,7 @@ pub struct Roce {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sender {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: String,
     /// Its address and port.
     pub address: String,
@@ -69,8 +69,8 @@ pub struct PushRing {
     /// Name of the ring's region.
     #[serde(default = "region")]
     pub region: String,
-    /// What the producer must show; not stored with the run. Default: a random one, which the run
-    /// prints.
+    /// The key that the producer must show; not stored with the run. Default: a random one, which
+    /// the run prints.
     #[serde(skip_serializing)]
     pub key: Option<u64>,
 }

@@ -64,7 +64,7 @@ batches-max = 4
 const FOREIGN: [&str; 8] =
     ["untagged", "variant", "struct ", "a sequence", "serde", "invalid type", "u64", "expected u"];
 
-/// What a hurried or a hostile hand puts in the place of a word.
+/// Replacements of a word, as by a hurried or a hostile hand.
 const WORDS: [&str; 24] = [
     "0",
     "-1",

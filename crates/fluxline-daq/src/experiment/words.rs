@@ -11,7 +11,7 @@ use crate::record::SyncPolicy;
 
 /// Reads a number or one of some words.
 struct NumberOrWord<T: 'static> {
-    /// What may stand there.
+    /// The allowed values, for messages.
     expected: &'static str,
     number: fn(f64) -> T,
     words: &'static [(&'static str, T)],

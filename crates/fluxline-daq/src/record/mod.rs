@@ -25,6 +25,7 @@ pub mod recover;
 mod regular;
 mod scan;
 pub mod schema;
+mod storage;
 mod ways;
 pub mod writer;
 
@@ -37,5 +38,6 @@ pub use integrity::{Integrity, RunEnd};
 pub use join::{Join, JoinReport, JoinedReader};
 pub use reader::{Damage, ReadError, ReadReport, RecordedBatch, RunReader, Tail, Unreadable};
 pub use recover::{Cut, RecoverError, RecoverReport, recover};
+pub use storage::{Disk, Storage};
 pub use ways::WriteMode;
 pub use writer::{Recorder, RecorderConfig, RecorderCounts, RecorderState, SyncPolicy, WriteFault};

@@ -6,9 +6,8 @@
 //! full, the torn end is cut off, recording stops with a reason that stays, and every event after
 //! that is counted as failed; the readout goes on.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, IoSlice, Write};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 
 use crc_fast::{CrcAlgorithm, Digest};
@@ -17,12 +16,12 @@ use fluxline_core::{Moment, Span};
 use crate::event::EventBatch;
 
 use super::columns::{Columns, Piece, RowFault, for_each_piece};
-use super::file::{MessageFile, Stage};
-use super::folder::{RunFolder, SOURCES_FILE, SourceLine, event_file_name, sync_folder};
+use super::folder::{RunFolder, SOURCES_FILE, SourceLine, event_file_name};
 use super::message::{END_OF_STREAM, MessageEncoder};
 use super::recover::lock;
 use super::schema::file_schema;
-use super::ways::{Ways, WriteMode};
+use super::storage::{Disk, Storage};
+use super::ways::WriteMode;
 
 /// The longest buffer in one message \[byte\]. Source: Arrow's 32-bit offsets.
 pub(super) const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
@@ -193,7 +192,7 @@ impl Amount {
 
 /// Writes a run's events.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct Recorder<S = Disk> {
     /// Tells a recovery that the run goes on.
     _lock: Option<File>,
     folder: RunFolder,
@@ -203,19 +202,16 @@ pub struct Recorder {
     state: RecorderState,
     counts: RecorderCounts,
     file: Option<EventFile>,
-    sources: Option<File>,
     next_file: u32,
     next_batch: u64,
     forced: Option<Moment>,
     columns: Columns,
     messages: MessageEncoder,
-    stage: Stage,
-    ways: Ways,
+    storage: S,
 }
 
 #[derive(Debug)]
 struct EventFile {
-    file: MessageFile,
     path: PathBuf,
     /// Up to the last complete message.
     bytes: u64,
@@ -229,6 +225,19 @@ impl Recorder {
     /// Takes the recording of a new run. Files are begun when there is something to write.
     #[must_use]
     pub fn open(folder: RunFolder, config: RecorderConfig) -> Recorder {
+        Recorder::open_on(folder, config, Disk::new(config.write))
+    }
+
+    /// Gives a clock to measure with: [`WriteMode::Auto`] then finds the faster way to the disk.
+    pub fn measure_with(&mut self, clock: fn() -> Moment) {
+        self.storage.measure_with(clock);
+    }
+}
+
+impl<S: Storage> Recorder<S> {
+    /// Takes the recording of a new run, as [`Recorder::open`] does, on another storage.
+    #[must_use]
+    pub fn open_on(folder: RunFolder, config: RecorderConfig, storage: S) -> Recorder<S> {
         Recorder {
             // The folder was made for this run: nobody else can hold its lock.
             _lock: lock(&folder).ok().flatten(),
@@ -238,14 +247,12 @@ impl Recorder {
             state: RecorderState::Recording,
             counts: RecorderCounts::default(),
             file: None,
-            sources: None,
             next_file: 0,
             next_batch: 0,
             forced: None,
             columns: Columns::default(),
             messages: MessageEncoder::default(),
-            stage: Stage::default(),
-            ways: Ways::new(config.write),
+            storage,
         }
     }
 
@@ -255,13 +262,8 @@ impl Recorder {
         name.clone_into(&mut self.name);
     }
 
-    /// Gives a clock to measure with: [`WriteMode::Auto`] then finds the faster way to the disk.
-    pub fn measure_with(&mut self, clock: fn() -> Moment) {
-        self.ways.measure_with(clock);
-    }
-
-    /// Notes a source. Done when it is handed to the operating system, and with [`SyncPolicy::Batch`]
-    /// when it is on the disk. Call it before the first batch that names the source.
+    /// Notes a source. Done when it is handed to the operating system, and on the disk unless the
+    /// choice is [`SyncPolicy::None`]. Call it before the first batch that names the source.
     ///
     /// Errors: as [`Recorder::write`]; a fault stops recording.
     pub fn write_source(&mut self, source: &SourceLine) -> Result<(), WriteFault> {
@@ -270,16 +272,8 @@ impl Recorder {
         let line = serde_json::to_string(source);
         let force = self.config.sync != SyncPolicy::None;
         let written = line.map_err(io::Error::from).and_then(|line| {
-            let file = match &mut self.sources {
-                Some(file) => file,
-                none => none.insert(OpenOptions::new().append(true).create(true).open(&path)?),
-            };
-            let before = file.metadata()?.len();
-            file.write_all(format!("{line}\n").as_bytes()).inspect_err(|_| {
-                // If the cut fails as well, readers leave out a line that has no end.
-                let _ = file.set_len(before);
-            })?;
-            if force { file.sync_data() } else { Ok(()) }
+            self.storage.append_line(&path, &line)?;
+            if force { self.storage.sync_lines() } else { Ok(()) }
         });
         written.map_err(|error| self.stop(disk_fault(&path, &error)))
     }
@@ -307,7 +301,8 @@ impl Recorder {
 
     /// Completes the files; safe to call twice.
     ///
-    /// Done when the end mark is written, and on the disk unless the choice is [`SyncPolicy::None`].
+    /// Done when the end mark is written, and on the disk unless the choice is
+    /// [`SyncPolicy::None`].
     /// Errors: as [`Recorder::write`]; after an earlier fault, that fault.
     pub fn finish(&mut self) -> Result<(), WriteFault> {
         match &self.state {
@@ -372,7 +367,7 @@ impl Recorder {
             IoSlice::new(piece.bytes),
             IoSlice::new(padding),
         ];
-        match file.append(parts, (&mut self.stage, &mut self.ways)) {
+        match file.append(parts, &mut self.storage) {
             Ok(direct) => self.counts.direct_bytes += direct,
             Err(fault) => return Err(self.stop(fault)),
         }
@@ -390,19 +385,13 @@ impl Recorder {
         let path = self.folder.path().join(event_file_name(self.next_file));
         let formats = self.folder.formats().unwrap_or_default();
         let schema = file_schema(&self.name, &formats);
-        let opened = MessageFile::create(&path, self.ways.may_go_past_cache());
-        let begun = opened.map_err(|error| disk_fault(&path, &error)).and_then(|file| {
+        let created = self.storage.create(&path);
+        let begun = created.map_err(|error| disk_fault(&path, &error)).and_then(|()| {
             let path = path.clone();
-            let mut file = EventFile {
-                file,
-                path,
-                bytes: 0,
-                forced_bytes: 0,
-                batches: 0,
-                held: Amount::default(),
-            };
+            let mut file =
+                EventFile { path, bytes: 0, forced_bytes: 0, batches: 0, held: Amount::default() };
             let schema = MessageEncoder::default().schema(&schema).to_vec();
-            file.append(&mut [IoSlice::new(&schema)], (&mut self.stage, &mut self.ways))?;
+            file.append(&mut [IoSlice::new(&schema)], &mut self.storage)?;
             Ok(file)
         });
         let file = begun.map_err(|fault| self.stop(fault))?;
@@ -414,14 +403,13 @@ impl Recorder {
             return Ok(());
         }
         let folder = self.folder.path();
-        sync_folder(folder).map_err(|error| disk_fault(folder, &error)).map_err(|f| self.stop(f))
+        let synced = self.storage.sync_folder(folder);
+        synced.map_err(|error| disk_fault(folder, &error)).map_err(|fault| self.stop(fault))
     }
 
     fn close_file(&mut self) -> Result<(), WriteFault> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        if let Err(fault) =
-            file.append(&mut [IoSlice::new(&END_OF_STREAM)], (&mut self.stage, &mut self.ways))
-        {
+        if let Err(fault) = file.append(&mut [IoSlice::new(&END_OF_STREAM)], &mut self.storage) {
             return Err(self.stop(fault));
         }
         self.counts.file_bytes += END_OF_STREAM.len() as u64;
@@ -429,6 +417,7 @@ impl Recorder {
             self.force()?;
         }
         self.file = None;
+        self.storage.close();
         Ok(())
     }
 
@@ -445,7 +434,7 @@ impl Recorder {
 
     fn force(&mut self) -> Result<(), WriteFault> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        match file.file.file().sync_data() {
+        match self.storage.sync() {
             Ok(()) => {
                 file.forced_bytes = file.bytes;
                 Ok(())
@@ -471,6 +460,7 @@ impl Recorder {
             self.counts.file_bytes -= file.bytes;
         }
         self.file = None;
+        self.storage.close();
         self.state = RecorderState::Stopped { reason: fault.clone() };
         fault
     }
@@ -481,16 +471,15 @@ impl EventFile {
     fn append(
         &mut self,
         parts: &mut [IoSlice<'_>],
-        memory: (&mut Stage, &mut Ways),
+        storage: &mut impl Storage,
     ) -> Result<u64, WriteFault> {
         let message: usize = parts.iter().map(|part| part.len()).sum();
-        let written = self.file.append(self.bytes, parts, memory);
-        let links = self.file.file().metadata().map(|metadata| metadata.nlink());
-        if matches!(links, Ok(0)) {
+        let written = storage.append(self.bytes, parts);
+        if storage.is_removed() {
             return Err(WriteFault::Removed { file: self.path.clone() });
         }
         if written.is_err() {
-            self.cut();
+            self.cut(storage);
         }
         let direct = written.map_err(|error| disk_fault(&self.path, &error))?;
         self.bytes += message as u64;
@@ -498,12 +487,11 @@ impl EventFile {
     }
 
     /// Cuts what was written of an incomplete message. If that fails too, readers see a torn tail.
-    fn cut(&mut self) {
-        if self.bytes == 0 {
-            let _ = fs::remove_file(&self.path);
-        } else {
-            let _ = self.file.file().set_len(self.bytes);
-        }
+    fn cut(&mut self, storage: &mut impl Storage) {
+        let _ = match self.bytes {
+            0 => storage.remove(&self.path),
+            bytes => storage.cut(bytes),
+        };
     }
 }
 

@@ -1,46 +1,86 @@
-//! The disk is full, or the file is taken away.
+//! The disk is full or does not confirm, or the file is taken away.
 
 use std::fs;
+use std::io::{self, ErrorKind, IoSlice};
 use std::path::Path;
-use std::process::Command;
 
 use fluxline_core::Moment;
 use fluxline_daq::record::{
-    Recorder, RecorderConfig, RecorderState, RunFolder, SyncPolicy, WriteFault,
+    Disk, Recorder, RecorderConfig, RecorderState, RunFolder, Storage, SyncPolicy, WriteFault,
+    WriteMode,
 };
 
 use crate::samples::{event_files, files_of, read_all, small_batches};
 
-/// A disk of 1 MiB, for as long as it lives; none without the right to mount one.
-struct TinyDisk<'a>(&'a Path);
-
-impl TinyDisk<'_> {
-    fn mount(path: &Path) -> Option<TinyDisk<'_>> {
-        let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-            .arg(path)
-            .output();
-        if mount.is_ok_and(|output| output.status.success()) {
-            return Some(TinyDisk(path));
-        }
-        println!("skipped: no right to mount a small disk here");
-        None
-    }
+/// A disk that fills, and then takes only the beginning of a message.
+#[derive(Debug)]
+struct SmallDisk {
+    disk: Disk,
+    /// Free space \[byte\].
+    left: usize,
+    /// Whether it confirms written bytes.
+    confirms: bool,
 }
 
-impl Drop for TinyDisk<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0).status();
+impl Storage for SmallDisk {
+    fn create(&mut self, path: &Path) -> io::Result<()> {
+        self.disk.create(path)
+    }
+
+    fn append(&mut self, end: u64, parts: &mut [IoSlice<'_>]) -> io::Result<u64> {
+        let message: Vec<u8> = parts.iter().flat_map(|part| part.to_vec()).collect();
+        let fits = message.len().min(self.left);
+        self.left -= fits;
+        let written = self.disk.append(end, &mut [IoSlice::new(&message[..fits])])?;
+        match fits == message.len() {
+            true => Ok(written),
+            false => Err(ErrorKind::StorageFull.into()),
+        }
+    }
+
+    fn is_removed(&self) -> bool {
+        self.disk.is_removed()
+    }
+
+    fn cut(&mut self, bytes: u64) -> io::Result<()> {
+        self.disk.cut(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        match self.confirms {
+            true => self.disk.sync(),
+            false => Err(io::Error::other("input/output error")),
+        }
+    }
+
+    fn close(&mut self) {
+        self.disk.close();
+    }
+
+    fn remove(&mut self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn append_line(&mut self, path: &Path, line: &str) -> io::Result<()> {
+        self.disk.append_line(path, line)
+    }
+
+    fn sync_lines(&mut self) -> io::Result<()> {
+        self.disk.sync_lines()
+    }
+
+    fn sync_folder(&mut self, path: &Path) -> io::Result<()> {
+        self.disk.sync_folder(path)
     }
 }
 
 #[test]
 fn a_disk_that_fills_stops_recording_and_keeps_what_was_written() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(disk) = TinyDisk::mount(dir.path()) else { return };
-    let folder = RunFolder::create_next(&disk.0.join("runs")).unwrap();
+    let folder = RunFolder::create_next(dir.path()).unwrap();
     let run = folder.path().to_path_buf();
-    let mut recorder = Recorder::open(folder, files_of(200_000));
+    let disk = SmallDisk { disk: Disk::new(WriteMode::Auto), left: 1_000_000, confirms: true };
+    let mut recorder = Recorder::open_on(folder, files_of(200_000), disk);
     let mut batch = small_batches(1).remove(0);
     let grown = 30_001 - batch.packets[0].bytes;
     batch.packets[0].bytes += grown;
@@ -63,6 +103,25 @@ fn a_disk_that_fills_stops_recording_and_keeps_what_was_written() {
     assert_eq!(found.len(), written);
     assert!(found.iter().all(|(_, read)| *read == batch));
     assert!(report.tails.is_empty(), "the torn end is cut: {:?}", report.tails);
+}
+
+#[test]
+fn a_disk_that_does_not_confirm_stops_recording_and_says_how_much_may_be_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = RunFolder::create_next(dir.path()).unwrap();
+    let run = folder.path().to_path_buf();
+    let disk = SmallDisk { disk: Disk::new(WriteMode::Auto), left: 1_000_000, confirms: false };
+    let config = RecorderConfig { sync: SyncPolicy::Batch, ..RecorderConfig::default() };
+    let mut recorder = Recorder::open_on(folder, config, disk);
+    let batch = small_batches(1).remove(0);
+    let fault = recorder.write(&batch, Moment::from_ns(0)).unwrap_err();
+    let written = fs::metadata(&event_files(&run)[0]).unwrap().len();
+    assert!(
+        matches!(&fault, WriteFault::NotConfirmed { bytes, .. } if *bytes == written),
+        "{fault}"
+    );
+    assert_eq!(recorder.counts().written.events, batch.events.len() as u64);
+    assert_eq!(recorder.write(&batch, Moment::from_ns(0)), Err(fault));
 }
 
 #[test]

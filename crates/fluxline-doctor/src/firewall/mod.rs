@@ -36,7 +36,7 @@ static TRACKING: Rule = Rule {
 static RULESET: Rule = Rule {
     name: "firewall",
     title: "firewall rules",
-    why: "A rule that drops a sensor's port drops it in silence; many rules cost time per packet.",
+    why: "A rule that drops a sensor's port is silent; many rules cost time per packet.",
     limit: "at most 50 (assumed), and none that drops the experiment's ports",
     source: "nft(8), iptables(8)",
     remedy: "`nft list ruleset` shows them",

@@ -23,9 +23,9 @@ use crate::monitor::Monitor;
 use crate::ring::{InputRing, Landed, LandedLane};
 use crate::stop::Stop;
 
-/// How long an empty socket is listened to before it is asked whether the run is over.
+/// Longest wait at an empty socket before the thread asks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a port rests between two looks, so that frames gather.
+/// Pause of a port between two looks, so that frames gather.
 const NAP: Duration = Duration::from_micros(50);
 /// A ring with fewer free slots is given to the readout first, unless it is shorter than twice
 /// that: as many as one poll of the node brings (8 batches of 64).
@@ -132,7 +132,7 @@ impl Feed for RoceFeed {
 }
 
 impl RoceFeed {
-    /// Whether the next poll's frames find free slots.
+    /// Returns whether the next poll's frames find free slots.
     fn has_room(&self) -> bool {
         self.lanes.iter().all(|lane| {
             let slots = lane.announcer.slots();
@@ -161,7 +161,7 @@ impl RoceFeed {
         }
     }
 
-    /// What was written before the end and not announced yet.
+    /// Announces the records that were written before the end.
     fn announce_rest(&mut self) {
         self.node.node().settle(clock::monotonic());
         while self.node.node().waiting() > 0 {

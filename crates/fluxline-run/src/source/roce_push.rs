@@ -18,9 +18,9 @@ use crate::monitor::Monitor;
 use crate::ring::{InputRing, Records};
 use crate::stop::Stop;
 
-/// How long an idle connection is left alone.
+/// Pause at an idle connection.
 const LOOK: Duration = Duration::from_millis(20);
-/// And one whose records are being read: its producer may wait for room.
+/// Pause at a connection whose records are being read: its producer may wait for room.
 const NAP: Duration = Duration::from_micros(100);
 /// Connections at a time: one producer, and some that have not shown the key yet.
 const CONNECTIONS_MAX: u32 = 32;

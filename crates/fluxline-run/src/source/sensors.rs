@@ -53,11 +53,11 @@ struct Outlet {
     filled: usize,
 }
 
-/// What the sensors really sent: the truth that a ledger can be held against.
+/// The packets that the sensors really sent: the truth that a ledger is compared with.
 pub struct SensorsTruth {
     /// Per sensor.
     pub sources: Vec<SourceTruth>,
-    /// Datagrams that the kernel did not take.
+    /// Datagrams that the kernel rejected.
     pub not_sent: u64,
     /// The seed that makes the same again.
     pub seed: u64,
@@ -84,12 +84,12 @@ impl Sensors {
         Ok(Sensors { emulator, outlets: Vec::new(), train: from.train > 1, window })
     }
 
-    /// How many sensors there are.
+    /// Returns the number of sensors.
     pub(super) fn sources(&self) -> u32 {
         self.emulator.sources()
     }
 
-    /// What makes the packets, without sockets.
+    /// Returns the maker of packets, without sockets.
     pub(super) fn into_emulator(self) -> emulator::Emulator {
         self.emulator
     }
@@ -112,7 +112,7 @@ impl Sensors {
         Ok(())
     }
 
-    /// What the receiver of these sensors must be told, where they are held back.
+    /// Returns the receiver's side of the window, where the sensors have one.
     pub(super) fn arrived(&self) -> Option<Arrived> {
         self.window.as_ref().map(Window::arrived)
     }
@@ -191,7 +191,7 @@ impl Sensors {
         }
     }
 
-    /// The size of a packet \[byte\].
+    /// Returns the size of a packet \[byte\].
     pub fn packet_bytes(&self) -> usize {
         self.emulator.packet_bytes()
     }

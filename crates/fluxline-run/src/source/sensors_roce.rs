@@ -14,7 +14,7 @@ use super::sensors::{BATCH_DATAGRAMS, GATHER, Sensors, SensorsTruth, sleep_until
 use crate::error::Error;
 use crate::stop::Stop;
 
-/// How long a full send buffer is waited for at a time.
+/// Longest wait for a full send buffer at a time.
 const WAIT: Duration = Duration::from_millis(5);
 /// Sensors at most: each has a port and a queue pair of its own.
 const SENSORS_MAX: u32 = 256;

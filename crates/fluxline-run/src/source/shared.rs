@@ -13,7 +13,7 @@ use crate::monitor::Monitor;
 use crate::ring::{InputRing, Records, RingFate, SharedRing};
 use crate::stop::Stop;
 
-/// How often the connections are looked at.
+/// Period of looking at the connections.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A node whose ring is exported.

@@ -15,9 +15,9 @@ use crate::monitor::Monitor;
 use crate::ring::InputRing;
 use crate::stop::Stop;
 
-/// How long a receiver waits for a datagram before it asks whether the run is over.
+/// Longest wait for a datagram before a receiver asks whether the run is over.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
-/// How long it waits for a full ring or an empty socket when the run is over.
+/// Longest wait for a full ring or an empty socket when the run is over.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(1);
 /// A socket that stays empty this long after its emulator stopped is drained.
 const DRAINED_AFTER: Duration = Duration::from_millis(200);

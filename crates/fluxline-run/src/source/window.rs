@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Datagrams that do not arrive for so long are lost; the window then begins anew.
 const LOST_AFTER: Duration = Duration::from_millis(500);
-/// How long a full window is slept on.
+/// Pause at a full window.
 const NAP: Duration = Duration::from_micros(100);
 
 /// The sensors' side.
@@ -27,7 +27,7 @@ pub(super) struct Window {
 pub(super) struct Arrived(Arc<AtomicU64>);
 
 impl Arrived {
-    /// So many datagrams have arrived since the beginning.
+    /// Sets the number of datagrams that have arrived since the beginning.
     pub fn set(&self, datagrams: u64) {
         // The number alone is shared: nothing else is read after it.
         self.0.store(datagrams, Ordering::Relaxed);
@@ -35,17 +35,17 @@ impl Arrived {
 }
 
 impl Window {
-    /// At most `most` datagrams on the way.
+    /// Returns a window of at most `most` datagrams on the way.
     pub fn new(most: u32) -> Window {
         Window { most: most.into(), sent: 0, arrived: Arrived::default() }
     }
 
-    /// For the receiver.
+    /// Returns the receiver's side.
     pub fn arrived(&self) -> Arrived {
         self.arrived.clone()
     }
 
-    /// How many datagrams may be sent at once.
+    /// Returns the number of datagrams that may be sent at once.
     pub fn burst(&self) -> usize {
         (self.most / 2).max(1) as usize
     }

@@ -97,7 +97,7 @@ impl Config {
         }
         if self.drift_ppb_max > DRIFT_PPB_MAX {
             let ppm = self.drift_ppb_max / 1000;
-            return fail(format!("a drift of {ppm} ppm is no clock: give at most 1000 ppm"));
+            return fail(format!("a drift of {ppm} ppm is too large: give at most 1000 ppm"));
         }
         for (name, value, least) in [
             ("the tick of a clock [ps]", self.tick.as_ps(), 1),

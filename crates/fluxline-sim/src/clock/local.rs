@@ -1,18 +1,18 @@
-//! A node's own clock, as it was built: it began at some number and runs a little too fast or slow.
+//! A node's own clock: it starts at some number and runs a little too fast or too slow.
 
 use crate::{Duration, Instant};
 
 /// The time shown by a node's own clock. Another node's shows something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LocalTime {
-    /// \[ps\]
+    /// The time \[ps\].
     pub ps: i128,
 }
 
-/// The time of the whole ringlet: what the master's clock shows, which is the simulation's time.
+/// The time of the whole ringlet: the time of the master's clock, which is the simulation's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GlobalTime {
-    /// \[ps\]
+    /// The time \[ps\].
     pub ps: i128,
 }
 

@@ -196,7 +196,7 @@ fn a_clock_that_cannot_be_is_refused_in_one_sentence() {
         (Config { master: 8, ..good }, ring(), "the master is node 8; nodes are 0 to 7"),
         (good, torus, "one ringlet"),
         (Config { period: Duration::from_ps(80_000), ..good }, ring(), "is too short"),
-        (Config { drift_ppb_max: 2_000_000, ..good }, ring(), "a drift of 2000 ppm is no clock"),
+        (Config { drift_ppb_max: 2_000_000, ..good }, ring(), "a drift of 2000 ppm is too large"),
         (Config { samples: 0, ..good }, ring(), "samples is 0: give at least 1"),
         (Config { tick: Duration::ZERO, ..good }, ring(), "the tick of a clock [ps] is 0"),
         (Config { patience_periods: 1, ..good }, ring(), "patience_periods is 1: give at least 2"),

@@ -60,7 +60,7 @@ pub enum TriggerError {
     #[error("the node has no such interrupt: create it there first")]
     NoSuchInterrupt,
     /// The node did not answer.
-    #[error("the node does not answer: it may have been interrupted or not")]
+    #[error("the node does not answer: the interrupt may or may not have arrived")]
     NoAnswer,
 }
 

@@ -19,8 +19,7 @@ use crate::{Agenda, Instant};
 
 use fluxline_core::fabric::EndpointId;
 
-/// A peer is told how many of its messages were read when so many more were: a quarter of the
-/// mailbox.
+/// Messages read between two acknowledgements to their sender: a quarter of the mailbox.
 const CREDIT_EVERY: u32 = 8;
 
 /// A node.
@@ -36,18 +35,39 @@ pub struct Machine {
     responder: Responder,
     /// The driver: its program's requests and completions.
     pub driver: Driver,
+    outgoing: Outgoing,
+    served: Served,
+    watch: Watch,
+}
+
+/// The packets that a node sends.
+#[derive(Debug, Default)]
+struct Outgoing {
     /// Requests for which no transaction id is free.
     waiting: VecDeque<(Ticket, Request)>,
-    tickets: BTreeMap<Ticket, Asked>,
+    /// Requests that are not over.
+    asked: BTreeMap<Ticket, Asked>,
     next_ticket: u64,
+    /// Packets in the send queue, by the wire's number.
     sends: BTreeMap<u64, Sending>,
-    /// Responses that the send queue has no room for.
+    /// Responses that wait for space in the send queue.
     responses: VecDeque<Packet>,
-    /// Requests that the host serves.
-    serving: BTreeMap<host::RequestId, Packet>,
-    next_request: host::RequestId,
+    /// The time of the next time-out on the agenda.
     timer: Option<Instant>,
-    probing: bool,
+}
+
+/// The requests that a node's host serves.
+#[derive(Debug, Default)]
+struct Served {
+    packets: BTreeMap<host::RequestId, Packet>,
+    next_request: host::RequestId,
+}
+
+/// The attention of a node to its peers.
+#[derive(Debug, Default)]
+struct Watch {
+    /// True if a probe is on the agenda.
+    is_probing: bool,
     /// The number of messages of each peer that were acknowledged to the peer.
     credited: BTreeMap<NodeId, u32>,
 }
@@ -98,16 +118,9 @@ impl Machine {
             responder: Responder::default(),
             driver: Driver::new(number, ids, host.config().cpu.poll_notice),
             host,
-            waiting: VecDeque::new(),
-            tickets: BTreeMap::new(),
-            next_ticket: 0,
-            sends: BTreeMap::new(),
-            responses: VecDeque::new(),
-            serving: BTreeMap::new(),
-            next_request: 0,
-            timer: None,
-            probing: false,
-            credited: BTreeMap::new(),
+            outgoing: Outgoing::default(),
+            served: Served::default(),
+            watch: Watch::default(),
         }
     }
 
@@ -126,14 +139,14 @@ impl Machine {
     /// Requests that are not over.
     #[must_use]
     pub fn transactions_open(&self) -> usize {
-        self.requester.open() + self.waiting.len()
+        self.requester.open() + self.outgoing.waiting.len()
     }
 
     /// The node's processor and adapter stop: it takes packets, and answers none.
     pub fn die(&mut self) {
         self.alive = false;
-        self.waiting.clear();
-        self.responses.clear();
+        self.outgoing.waiting.clear();
+        self.outgoing.responses.clear();
     }
 
     /// The driver with the parts it works with.
@@ -181,7 +194,7 @@ impl Machine {
 
     /// A transaction may have timed out.
     pub fn timer(&mut self, agenda: &mut Agenda<Entry>) {
-        self.timer = None;
+        self.outgoing.timer = None;
         if self.alive {
             for (ticket, outcome) in self.requester.expire(agenda.now()) {
                 self.over(ticket, outcome, agenda);
@@ -191,7 +204,7 @@ impl Machine {
 
     /// Asks each peer for a register: whoever is dead will not answer.
     pub fn probe(&mut self) {
-        self.probing = false;
+        self.watch.is_probing = false;
         if !self.alive {
             return;
         }
@@ -208,16 +221,16 @@ impl Machine {
     }
 
     fn ask(&mut self, owner: Owner, request: Request) {
-        self.next_ticket += 1;
-        let ticket = Ticket(self.next_ticket);
+        self.outgoing.next_ticket += 1;
+        let ticket = Ticket(self.outgoing.next_ticket);
         let Request { target, offset, repeat, .. } = request;
-        self.tickets.insert(ticket, Asked { owner, target, offset, repeat });
-        self.waiting.push_back((ticket, request));
+        self.outgoing.asked.insert(ticket, Asked { owner, target, offset, repeat });
+        self.outgoing.waiting.push_back((ticket, request));
     }
 
     /// The network has taken a send.
     pub fn send_done(&mut self, send: u64, agenda: &mut Agenda<Entry>) {
-        if let Some(Sending::Request(id)) = self.sends.remove(&send)
+        if let Some(Sending::Request(id)) = self.outgoing.sends.remove(&send)
             && let Some((ticket, outcome)) = self.requester.echoed(agenda.now(), id)
         {
             self.over(ticket, outcome, agenda);
@@ -226,7 +239,7 @@ impl Machine {
 
     /// The network has lost a send. Nothing is done about responses: whoever asked asks again.
     pub fn send_lost(&mut self, send: u64, agenda: &mut Agenda<Entry>) {
-        if let Some(Sending::Request(id)) = self.sends.remove(&send)
+        if let Some(Sending::Request(id)) = self.outgoing.sends.remove(&send)
             && let Some((ticket, outcome)) = self.requester.lost(agenda.now(), id)
         {
             self.over(ticket, outcome, agenda);
@@ -235,7 +248,7 @@ impl Machine {
 
     /// A request is over.
     fn over(&mut self, ticket: Ticket, outcome: requester::Outcome, agenda: &mut Agenda<Entry>) {
-        let Some(asked) = self.tickets.remove(&ticket) else { return };
+        let Some(asked) = self.outgoing.asked.remove(&ticket) else { return };
         let (ended, data) = match outcome {
             requester::Outcome::Answered(status, data) => (Outcome::Done(status), data),
             requester::Outcome::NoAnswer => (Outcome::Lost, Vec::new()),
@@ -321,7 +334,7 @@ impl Machine {
     /// The bus has carried a request of another node: it is done on memory.
     fn serve(&mut self, incoming: Incoming, agenda: &mut Agenda<Entry>) {
         let request = incoming.request;
-        let Some(packet) = self.serving.get(&request) else { return };
+        let Some(packet) = self.served.packets.get(&request) else { return };
         let answer = self.responder.handle(packet, &mut self.space);
         while let Some(number) = self.space.interrupts.next_signal() {
             self.host.interrupt(u64::from(number), agenda);
@@ -334,9 +347,9 @@ impl Machine {
     }
 
     fn respond(&mut self, request: host::RequestId, status: Status, data: Vec<u8>) {
-        let Some(packet) = self.serving.remove(&request) else { return };
+        let Some(packet) = self.served.packets.remove(&request) else { return };
         let Some(command) = packet.command.response() else { return };
-        self.responses.push_back(Packet {
+        self.outgoing.responses.push_back(Packet {
             target: packet.source,
             source: self.id,
             command,
@@ -350,12 +363,12 @@ impl Machine {
     fn begin_requests(&mut self, agenda: &mut Agenda<Entry>) -> bool {
         let mut active = false;
         while self.requester.has_space() {
-            let Some((ticket, request)) = self.waiting.pop_front() else { break };
+            let Some((ticket, request)) = self.outgoing.waiting.pop_front() else { break };
             active = true;
             if self.driver.is_gone(request.target) {
                 self.over(ticket, requester::Outcome::NoAnswer, agenda);
             } else if let Err(request) = self.requester.begin(agenda.now(), ticket, request) {
-                self.waiting.push_front((ticket, request));
+                self.outgoing.waiting.push_front((ticket, request));
             }
         }
         active
@@ -363,13 +376,13 @@ impl Machine {
 
     fn send_packets(&mut self, wire: &mut Wire, agenda: &mut Agenda<Entry>) -> bool {
         let (node, mut active) = (self.number as usize, false);
-        while let Some(packet) = self.responses.pop_front() {
+        while let Some(packet) = self.outgoing.responses.pop_front() {
             match wire.send(node, packet.clone(), agenda) {
                 Sent::As(send) => {
-                    active |= self.sends.insert(send, Sending::Response).is_none();
+                    active |= self.outgoing.sends.insert(send, Sending::Response).is_none();
                 }
                 Sent::Full => {
-                    self.responses.push_front(packet);
+                    self.outgoing.responses.push_front(packet);
                     break;
                 }
                 Sent::Lost => {}
@@ -378,7 +391,7 @@ impl Machine {
         while let Some((id, packet)) = self.requester.next_packet() {
             match wire.send(node, packet, agenda) {
                 Sent::As(send) => {
-                    active |= self.sends.insert(send, Sending::Request(id)).is_none();
+                    active |= self.outgoing.sends.insert(send, Sending::Request(id)).is_none();
                 }
                 Sent::Full => {
                     self.requester.put_back(id);
@@ -408,8 +421,8 @@ impl Machine {
             if !self.space.hears(packet.source) {
                 continue;
             }
-            self.next_request += 1;
-            let request = self.next_request;
+            self.served.next_request += 1;
+            let request = self.served.next_request;
             let selected = packet.command == Command::ReadSelected;
             let bytes = packet.data.first().copied().map_or(0, u32::from);
             let incoming = Incoming {
@@ -419,7 +432,7 @@ impl Machine {
                 data: if selected { Vec::new() } else { packet.data.clone() },
                 bytes: if selected { bytes } else { 0 },
             };
-            self.serving.insert(request, packet);
+            self.served.packets.insert(request, packet);
             self.host.incoming(incoming, agenda);
         }
         active
@@ -449,7 +462,7 @@ impl Machine {
 
     fn credit(&mut self, source: NodeId) {
         let read = self.space.mailbox(source).read();
-        let reported = self.credited.entry(source).or_default();
+        let reported = self.watch.credited.entry(source).or_default();
         if read.wrapping_sub(*reported) < CREDIT_EVERY {
             return;
         }
@@ -468,12 +481,12 @@ impl Machine {
     fn arm(&mut self, agenda: &mut Agenda<Entry>) {
         let node = self.number;
         let due = self.requester.deadline();
-        if let Some(at) = due.filter(|&at| self.timer.is_none_or(|armed| at < armed)) {
-            self.timer = Some(at);
+        if let Some(at) = due.filter(|&at| self.outgoing.timer.is_none_or(|armed| at < armed)) {
+            self.outgoing.timer = Some(at);
             agenda.schedule(at, Entry::Timer { node });
         }
-        if !self.probing && !self.driver.peers().is_empty() {
-            self.probing = true;
+        if !self.watch.is_probing && !self.driver.peers().is_empty() {
+            self.watch.is_probing = true;
             agenda.schedule_after(PROBE_EVERY, Entry::Probe { node });
         }
     }

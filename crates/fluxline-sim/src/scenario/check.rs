@@ -106,7 +106,11 @@ impl Scenario {
         within("traffic.factor", part.factor, 1e-3, 1e3)?;
         require(
             !u64::from(part.distance).is_multiple_of(nodes),
-            format_args!("`traffic.distance` is {}, a way back to the sender.", part.distance),
+            format_args!(
+                "`traffic.distance` is {}, which leads back to the sender; write a number that is \
+                 not a multiple of the nodes.",
+                part.distance
+            ),
         )?;
         require(
             part.builders >= 1 && u64::from(part.builders) < nodes,
@@ -118,7 +122,9 @@ impl Scenario {
         let run = &self.run;
         require(
             !run.loads.is_empty() || run.saturation,
-            format_args!("nothing is to be run; write `loads = [0.1]` or `saturation = true`."),
+            format_args!(
+                "the scenario runs nothing; write `loads = [0.1]` or `saturation = true`."
+            ),
         )?;
         require(
             run.loads.len() <= LOADS_MAX,
@@ -159,7 +165,7 @@ impl Scenario {
         }
         require(
             (faults.dead_nodes.len() as u64) + 1 < nodes,
-            format_args!("with so many `faults.dead-nodes` nobody is left to talk to."),
+            format_args!("`faults.dead-nodes` leaves fewer than two living nodes; name fewer."),
         )
     }
 

@@ -8,14 +8,14 @@ pub(super) type Row = (&'static str, &'static str, &'static str, &'static str);
 /// All keys, in the order of the page. A test compares them with what the file takes.
 pub(super) const ROWS: &[Row] = &[
     ("", "title", "\"\"", "heading of the report; empty: the file's name"),
-    ("", "seed", "1", "where all that is random comes from; `--seed` overrides it"),
+    ("", "seed", "1", "seed of all random choices; `--seed` overrides it"),
     (
         "network",
         "kind",
         "\"sci-ring\"",
         "`sci-ring`, `sci-torus`, `sci-switch`; of generic routers `ring`, `mesh`, `torus`",
     ),
-    ("network", "nodes", "8", "nodes of a ring; of a switch: on each ringlet"),
+    ("network", "nodes", "8", "nodes of a ring; for a switch: nodes of each ringlet"),
     ("network", "ports", "4", "ringlets of a switch"),
     ("network", "side", "8", "nodes along each dimension of a mesh or torus"),
     ("network", "dimensions", "2", "dimensions of a mesh or torus"),
@@ -23,15 +23,15 @@ pub(super) const ROWS: &[Row] = &[
         "network",
         "preset",
         "\"lc2\"",
-        "SCI: which cards, `standard`, `lc1`, `lc2`, `lc3`; `fluxline sim presets` shows them",
+        "SCI cards: `standard`, `lc1`, `lc2`, `lc3`; listed by `fluxline sim presets`",
     ),
-    ("network", "link-mb-s", "", "SCI: what a link carries [MB/s]"),
+    ("network", "link-mb-s", "", "SCI: rate of a link [MB/s]"),
     ("network", "pass-symbols", "", "SCI: from a node's input to its output [2 B symbols]"),
     ("network", "cable-symbols", "", "SCI: length of a cable [2 B symbols]"),
-    ("network", "flow-control", "true", "SCI: whether go bits share out the bandwidth"),
+    ("network", "flow-control", "true", "SCI: go bits share the bandwidth"),
     ("network", "retry", "\"aged\"", "SCI: after a busy echo, `aged` (fair) or `plain`"),
     ("network", "send-queue", "", "SCI: packets that wait in a node"),
-    ("network", "unacknowledged", "", "SCI: packets of a node without an echo yet"),
+    ("network", "unacknowledged", "", "SCI: packets of a node that wait for their echo"),
     ("network", "receive-queue", "", "SCI: packets that a node holds for its host"),
     (
         "network",
@@ -39,13 +39,13 @@ pub(super) const ROWS: &[Row] = &[
         "400.0",
         "SCI torus and switch: bus between a node's ringlets and its host [MB/s]",
     ),
-    ("network", "link-bytes-per-ns", "16", "routers: what a link carries [B/ns]"),
-    ("network", "router-ns", "5", "routers: from a head's arrival until it can leave [ns]"),
+    ("network", "link-bytes-per-ns", "16", "routers: rate of a link [B/ns]"),
+    ("network", "router-ns", "5", "routers: delay of a packet's head [ns]"),
     ("network", "wire-ns", "1", "routers: time on a link [ns]"),
     ("network", "virtual-channels", "2", "routers: virtual channels of a link; rings need 2"),
     ("network", "buffer-bytes", "128", "routers: buffer of each virtual channel [B]"),
-    ("network", "packet-bytes", "64", "routers: what of a message fits into a packet [B]"),
-    ("network", "header-bytes", "0", "routers: what comes on top in each packet [B]"),
+    ("network", "packet-bytes", "64", "routers: largest payload of a packet [B]"),
+    ("network", "header-bytes", "0", "routers: header of each packet [B]"),
     (
         "traffic",
         "pattern",
@@ -53,12 +53,12 @@ pub(super) const ROWS: &[Row] = &[
         "`uniform`, `neighbour`, `hot-receiver`, `hot-sender`, `bit-complement`, `transpose`, \
          `event-building`",
     ),
-    ("traffic", "arrivals", "\"poisson\"", "of an open loop: `poisson` or `periodic`"),
+    ("traffic", "arrivals", "\"poisson\"", "open loop: `poisson` or `periodic`"),
     (
         "traffic",
         "window",
         "0",
-        "messages of a node under way at a time (closed loop, each load is ignored); 0: open loop",
+        "closed loop: messages of a node in flight, loads are ignored; 0: open loop",
     ),
     ("traffic", "bytes", "64", "payload of a message [B]; SCI: at most 256"),
     (
@@ -74,30 +74,35 @@ pub(super) const ROWS: &[Row] = &[
         "SCI: `move` (done with its echo) or `write` (answered by its target)",
     ),
     ("traffic", "hot", "0", "the hot node of `hot-receiver` and `hot-sender`"),
-    ("traffic", "share", "1.0", "share of all messages that goes to the hot receiver"),
-    ("traffic", "factor", "4.0", "how many times the others' load the hot sender offers"),
-    ("traffic", "distance", "1", "how far the neighbour is"),
-    ("traffic", "builders", "1", "of `event-building`: the last so many nodes build events"),
+    ("traffic", "share", "1.0", "share of all messages to the hot receiver"),
+    ("traffic", "factor", "4.0", "load of the hot sender relative to the others"),
+    ("traffic", "distance", "1", "distance to the neighbour"),
+    ("traffic", "builders", "1", "`event-building`: number of builders, which are the last nodes"),
     (
         "traffic",
         "order",
         "\"shifted\"",
-        "of `event-building`: `shifted` (each source begins with another event) or `together`",
+        "`event-building`: `shifted` (each source begins with another event) or `together`",
     ),
     (
         "run",
         "loads",
         "[0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3]",
-        "offered payload of each node as shares of what a link carries, rising",
+        "offered payloads of each node as shares of a link's rate, rising",
     ),
-    ("run", "saturation", "false", "also look for the load at which the network saturates"),
+    ("run", "saturation", "false", "also search for the load at which the network saturates"),
     (
         "run",
         "warm-up-us",
         "20.0",
-        "virtual time after which it is first asked whether latencies have settled [us]",
+        "virtual time until the first check that latencies have settled [us]",
     ),
-    ("run", "warm-up-max-us", "320.0", "virtual time after which it is measured anyhow [us]"),
+    (
+        "run",
+        "warm-up-max-us",
+        "320.0",
+        "virtual time after which the measurement starts in any case [us]",
+    ),
     ("run", "duration-us", "200.0", "virtual time of the measurement [us]"),
     ("faults", "bit-error-rate", "0.0", "SCI: probability that a bit is wrong after a link"),
     ("faults", "dead-nodes", "[]", "SCI: nodes that are dead from the start"),
@@ -108,9 +113,9 @@ pub(super) const ROWS: &[Row] = &[
 pub fn page() -> String {
     let mut out = String::from(
         "# The scenario file\n\n\
-         `fluxline sim run FILE` simulates what a TOML file says. Every key has a default, so that \
-         an empty file is a ring of 8 nodes; an unknown key is refused with its line. Examples: \
-         `scenarios/`. This page is made by `fluxline sim keys`.\n",
+         `fluxline sim run FILE` simulates a TOML file. Every key has a default, so an empty file \
+         is a ring of\n8 nodes. An unknown key is an error that names its line. The directory \
+         `scenarios` has examples. The\ncommand `fluxline sim keys` prints this page.\n",
     );
     let mut part = None;
     for (of, key, default, help) in ROWS {

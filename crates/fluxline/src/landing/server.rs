@@ -27,13 +27,13 @@ use fluxline_core::{Moment, Span};
 
 use super::RingKeeper;
 
-/// Who has not shown the key for so long, or not told that of its own region, is disconnected.
+/// Time to show the key, and to send that of the own region, before a peer is disconnected.
 const HALF_OPEN_MAX: Span = Span::from_ms(5000);
 /// Events that wait to be taken; with more, the oldest are dropped.
 const EVENTS_MAX: usize = 256;
 
 fluxline_core::counters! {
-    /// What became of connections to a push ring.
+    /// Connections to a push ring, by their outcome.
     pub struct RingServerCounters {
         producers [Sum "producer"] "Producers that showed the key" => "";
         producers_gone [Sum "producer"] "Producers that vanished, or were disconnected" => "";
@@ -42,7 +42,7 @@ fluxline_core::counters! {
     }
 }
 
-/// What happened to the ring's producer.
+/// An event of the ring's producer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RingEvent {
     /// It has shown the key.
@@ -54,7 +54,7 @@ pub enum RingEvent {
     Left {
         /// Its name, printable.
         producer: String,
-        /// How.
+        /// The way in which it left.
         how: Leave,
     },
     /// All that it had published was read, or the server stopped.
@@ -66,20 +66,20 @@ pub enum RingEvent {
     },
 }
 
-/// What a producer has left.
+/// The remains of a producer that left.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadUp {
     /// Its name, printable.
     pub producer: String,
-    /// How its connection ended.
+    /// The end of its connection.
     pub how: Leave,
     /// Its records that were read.
     pub records: u64,
-    /// What its connection had seen, where this side ended it.
+    /// The counters of its connection, where this side ended it.
     pub counters: Option<ConnectionCounters>,
 }
 
-/// How a producer's connection ended.
+/// The end of a producer's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
     /// It said goodbye.
@@ -99,7 +99,7 @@ pub enum Leave {
 }
 
 impl Leave {
-    /// Whether the producer ended the connection as it should.
+    /// Returns true when the producer ended the connection in order.
     #[must_use]
     pub fn is_orderly(self) -> bool {
         matches!(self, Leave::Disconnected | Leave::Stopped)
@@ -136,14 +136,14 @@ impl fmt::Display for Leave {
     }
 }
 
-/// When [`RingServer::turn`] is to be called again.
+/// The time at which [`RingServer::turn`] is to be called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// At once: there is something to send.
     Again,
     /// Soon: a producer may wait for what is being read.
     Soon,
-    /// When the node has something to receive.
+    /// Once the node has received something.
     Idle,
 }
 
@@ -155,7 +155,7 @@ struct Stranger {
     since: Moment,
 }
 
-/// How far the producer's region is known.
+/// The progress of importing the producer's region.
 #[derive(Clone, Copy)]
 enum Credit {
     Unknown,
@@ -200,7 +200,7 @@ pub struct RingServer {
     counters: RingServerCounters,
 }
 
-/// What a ring is exported as.
+/// The name and key under which a ring is exported.
 #[derive(Clone, Debug)]
 pub struct RingExport {
     /// The name that a producer imports it by.
@@ -211,7 +211,7 @@ pub struct RingExport {
     pub size: u64,
 }
 
-/// Why a ring could not be exported.
+/// The reason why a ring could not be exported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingExportError {
     /// The region.
@@ -252,12 +252,12 @@ impl RingServer {
         })
     }
 
-    /// What happened, the oldest first.
+    /// Returns the oldest event, if there is one.
     pub fn event(&mut self) -> Option<RingEvent> {
         self.events.pop_front()
     }
 
-    /// What this server has counted.
+    /// Returns the counters of this server.
     #[must_use]
     pub fn counters(&self) -> &RingServerCounters {
         &self.counters
@@ -390,7 +390,7 @@ impl RingServer {
         }
     }
 
-    /// Whoever has imported the ring has shown the key.
+    /// Admits the peer that has imported the ring: it has shown the key.
     fn admit<P: Port>(&mut self, node: &mut Node<P>, now: Moment) {
         let State::Open = self.state else { return };
         let Some(endpoint) = node.importer(self.region) else { return };

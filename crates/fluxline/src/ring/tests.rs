@@ -1,5 +1,9 @@
 //! The ring against a deque, over threads, and in loom's model.
 
+use std::time::Duration;
+
+use fluxline_core::Moment;
+
 use super::*;
 
 fn small(slots: usize, slot_bytes: usize) -> (Producer, Consumer) {

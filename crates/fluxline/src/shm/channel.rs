@@ -17,7 +17,7 @@ pub(super) const RING_BYTES: u64 = if cfg!(loom) { 48 } else { (32 << 10) - 512 
 pub(super) const CHANNEL_BYTES: u64 = RING + RING_BYTES;
 /// The longest record \[byte\].
 pub(super) const RECORD_BYTES_MAX: usize = 8 << 10;
-/// Where the parts of a channel are \[byte\].
+/// Offsets of the parts of a channel \[byte\].
 const TAIL: u64 = 0;
 const HEAD: u64 = if cfg!(loom) { 8 } else { 128 };
 const RING: u64 = 2 * HEAD;
@@ -27,7 +27,7 @@ const WORD: u64 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Corrupt;
 
-/// Where a channel is.
+/// The memory of a channel.
 #[derive(Clone, Debug)]
 struct RingMemory {
     map: Arc<SharedMap>,
@@ -70,7 +70,7 @@ impl Sender {
         Sender { place: RingMemory { map: Arc::clone(map), start }, tail: 0 }
     }
 
-    /// Whether a record of so many bytes has room now.
+    /// Returns true when a record of `bytes` has room now.
     pub fn has_room(&self, bytes: usize) -> bool {
         // SYNC record-taken <- take
         let head = self.place.map.word(self.place.start + HEAD).load(Ordering::Acquire);
@@ -106,7 +106,7 @@ impl Receiver {
         Receiver { place: RingMemory { map: Arc::clone(map), start }, head: 0 }
     }
 
-    /// Whether there is a record.
+    /// Returns true when there is a record.
     pub fn has_record(&self) -> bool {
         self.place.map.word(self.place.start + TAIL).load(Ordering::Relaxed) != self.head
     }

@@ -25,7 +25,7 @@ use crate::sys::shared::{effective_user, unnamed_file};
 const NODE_SUFFIX: &str = ".node";
 const REGION_SUFFIX: &str = ".region";
 const SEPARATOR: char = '~';
-/// What a file's blocks are counted in. Source: stat(2).
+/// The unit of a file's blocks \[byte\]. Source: stat(2).
 const BLOCK_BYTES: u64 = 512;
 
 /// The directory of one group, and the one that it is in.
@@ -45,7 +45,7 @@ pub struct NodeEntry {
     pub group: String,
     /// Its name.
     pub node: String,
-    /// Whether its process lives.
+    /// Its process lives.
     pub alive: bool,
     /// Its exported regions: name and size of the file \[byte\].
     pub regions: Vec<(String, u64)>,
@@ -53,14 +53,14 @@ pub struct NodeEntry {
     pub bytes: u64,
 }
 
-/// Why a file or directory is not this user's alone.
+/// The reason why a file or directory is not this user's alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// A symbolic link.
     Link,
     /// A directory where a file should be, a file where a directory should be, or neither.
     Kind {
-        /// What should be there.
+        /// The expected kind.
         expected: &'static str,
     },
     /// Another user's.
@@ -236,7 +236,7 @@ fn check_dir(dir: &Dir, path: &Path) -> Result<(), ShmError> {
     }
 }
 
-/// Why something opened is not this user's alone.
+/// Returns the reason why an open file is not this user's alone.
 fn foreign(metadata: &Metadata) -> Option<Flaw> {
     let (user, mode) = (metadata.uid(), metadata.mode() & 0o777);
     match user == effective_user() {
@@ -245,7 +245,7 @@ fn foreign(metadata: &Metadata) -> Option<Flaw> {
     }
 }
 
-/// Why something could not be opened: its kind, where that is why.
+/// Returns the error of opening a file: its kind, where that is the reason.
 fn not_opened(path: &Path, error: &io::Error) -> ShmError {
     let kind = fs::symlink_metadata(path).map(|metadata| metadata.file_type());
     let flaw = match (error.raw_os_error(), kind) {
@@ -282,7 +282,7 @@ fn groups(base: Option<&Path>) -> Result<Vec<Result<Directory, ShmError>>, ShmEr
     Ok(opened.filter(is_group).collect())
 }
 
-/// What nodes exist, living and dead, of all groups below `base` (default: this user's).
+/// Returns all nodes, living and dead, of all groups below `base` (default: this user's).
 ///
 /// Errors: [`ShmError`]. Cost: a few system calls per file.
 pub fn list(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
@@ -324,7 +324,7 @@ pub fn clean(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
     refused.map_or(Ok(removed), Err)
 }
 
-/// Whether a process holds the control file: it lives.
+/// Returns true when a process holds the control file: it lives.
 pub(super) fn is_held(file: &File) -> bool {
     match file.try_lock_shared() {
         Ok(()) => {

@@ -24,10 +24,10 @@ mod kind {
     pub const ANSWER: u8 = 3;
 }
 
-/// What is told to the program.
+/// Completions that the program has not polled yet.
 pub(super) type CompletionQueue = VecDeque<Completion>;
 
-/// What waits for the peer's answers.
+/// Work that waits for the peer's answer.
 enum Unanswered {
     Message { tag: u64, reported: bool },
     Flush { tag: u64 },
@@ -42,7 +42,7 @@ pub(super) struct Endpoint {
     pub peer: NodeFile,
     slot: Slot,
     end: End,
-    /// Whether the owner has answered.
+    /// The owner has answered.
     pub open: bool,
     sender: Sender,
     receiver: Receiver,
@@ -50,7 +50,7 @@ pub(super) struct Endpoint {
     pub receives: VecDeque<(u64, Slice)>,
     /// Messages that the peer has not answered, and the flushes among them.
     unanswered: VecDeque<Unanswered>,
-    /// How many of `unanswered`, counted from the front, came before the last fence.
+    /// The number of `unanswered`, from the front, that came before the last fence.
     fenced: usize,
     /// Since when the first message has been waiting for a buffer.
     waits_since: Option<Moment>,
@@ -83,7 +83,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether a record of so many bytes has room, with one answer of each message kept free.
+    /// Returns true when a record of `bytes` has room, with one answer of each message kept free.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.sender.has_room(bytes + 16 * RECORDS_PER_TURN)
     }
@@ -117,12 +117,12 @@ impl Endpoint {
         self.fenced = self.unanswered.len();
     }
 
-    /// Whether work must wait for messages that were sent before a fence.
+    /// Returns true when work must wait for messages that were sent before a fence.
     pub fn is_fenced(&self) -> bool {
         self.fenced > 0
     }
 
-    /// How many messages and flushes wait for an answer.
+    /// Returns how many messages and flushes wait for an answer.
     pub fn unanswered(&self) -> usize {
         self.unanswered.len()
     }
@@ -161,7 +161,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Whether `turn` has something to do.
+    /// Returns true when `turn` has something to do.
     pub fn is_due(&self) -> bool {
         let answered = !self.open && self.slot.phase() != Some(Phase::Claimed);
         let held = self.waits_since.is_some() && self.receives.is_empty();

@@ -10,7 +10,7 @@ const HUGE_PAGE_BYTES: u64 = 2 << 20;
 const ROWS: [&str; 4] =
     ["ShmemPmdMapped:", "FilePmdMapped:", "Shared_Hugetlb:", "Private_Hugetlb:"];
 
-/// How much of a region is on huge pages; its text says what mends a lack.
+/// The share of a region on huge pages; its text names the remedy for a lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HugePages {
     /// On huge pages \[byte\].
@@ -25,7 +25,7 @@ impl HugePages {
         HugePages { granted_bytes: huge_bytes(&text, map.address()), all_bytes }
     }
 
-    /// Whether all is on huge pages but what does not fill one.
+    /// Returns true when every full huge page of the region is one.
     #[must_use]
     pub fn are_granted(&self) -> bool {
         self.granted_bytes > 0 && self.granted_bytes + HUGE_PAGE_BYTES > self.all_bytes

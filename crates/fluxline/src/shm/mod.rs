@@ -43,12 +43,12 @@ pub(crate) use region::private_memory;
 use region::{Imported, OwnRegion};
 use table::{SLOTS_MAX, Table};
 
-use crate::push::{PushConsumer, PushOpenError, PushProducer};
+use crate::push::{PushConsumer, PushOpenError, PushProducer, reason};
 use crate::sys::push;
 
 /// Version of what is in the files; other versions are refused.
 const LAYOUT: u64 = 3;
-/// How often the peers' lives are looked at.
+/// Period of checking that the peers live.
 const LIFE_PERIOD: Span = Span::from_ms(50);
 /// A claim that is not completed for so long was left by a process that died over it.
 const CLAIM_PERIODS_MAX: u32 = 100;
@@ -73,13 +73,13 @@ const CAPABILITIES: Capabilities = Capabilities {
 
 const _: () = assert!(cfg!(loom) || SLOTS_MAX as u64 == SLOTS, "as many can connect as be kept");
 
-/// How a node waits, and where its group is.
+/// The configuration of a node: its group's folder, and the way of waiting.
 #[derive(Clone, Debug)]
 pub struct ShmConfig {
     /// The directory of all groups; default: `/dev/shm/fluxline-UID`. Must be of a file system in
     /// memory for speed, and may be any that can be mapped.
     pub base: Option<PathBuf>,
-    /// How long [`Shm::wait`] looks again and again before it sleeps: zero for least CPU time,
+    /// Time for which [`Shm::wait`] polls before it sleeps: zero for least CPU time,
     /// tens of microseconds for latency close to polling.
     pub spin: Duration,
     /// Asks for huge pages for regions and push rings of 2 MiB or more: fewer misses of the address
@@ -105,7 +105,7 @@ impl Default for ShmConfig {
     }
 }
 
-/// Why a node could not be opened.
+/// The reason why a node could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ShmError {
     /// A living process has that name.
@@ -120,29 +120,29 @@ pub enum ShmError {
     /// Somebody else's file or directory is where ours should be, or something else is.
     #[error("{} {flaw}; remove it, or ask its owner to", .path.display())]
     NotOurs {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it is not used.
+        /// The reason why it is not used.
         flaw: Flaw,
     },
     /// There is no such node.
     #[error("{} is not there; start its process first, or look with `fluxline shm list`",
         .path.display())]
     NotThere {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
     },
     /// It was made by another version.
     #[error("{} has another layout than this program's; bring both to the same release",
         .path.display())]
     Version {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
     },
     /// This process has no descriptor or no memory left.
     #[error("{}: {reason}", .path.display())]
     NoResources {
-        /// What for.
+        /// The file or folder.
         path: PathBuf,
         /// The host's answer, with what mends it.
         reason: String,
@@ -150,7 +150,7 @@ pub enum ShmError {
     /// The host refused.
     #[error("{}: {reason}", .path.display())]
     Host {
-        /// What for.
+        /// The file or folder.
         path: PathBuf,
         /// Its answer, with what mends it where that is known.
         reason: String,
@@ -168,20 +168,9 @@ impl ShmError {
     }
 }
 
-/// Whether this process lacks descriptors or memory, which others of its user may have.
+/// Returns true when this process lacks descriptors or memory, which others of its user may have.
 fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
-}
-
-/// The host's answer, with what mends it.
-pub(crate) fn reason(error: &io::Error) -> String {
-    let mend = match error.raw_os_error() {
-        Some(libc::ENOSPC) => "; free some of it (`fluxline shm clean`) or mount it larger",
-        Some(libc::EMFILE) => "; allow more open files (`ulimit -n`)",
-        Some(libc::ENOMEM) => "; choose a smaller region or free memory",
-        _ => "",
-    };
-    format!("{error}{mend}")
 }
 
 /// A peer's region as this node uses it.
@@ -210,7 +199,7 @@ pub struct Shm {
     turn: usize,
     claims_seen: u64,
     lives_seen: Option<Moment>,
-    /// How often each slot was found in the middle of a claim.
+    /// Times that each slot was found in the middle of a claim.
     unfinished_claims: Vec<u32>,
 }
 
@@ -334,7 +323,7 @@ impl Shm {
         push::Producer::attach(Arc::clone(&view.map), place, file).map(PushProducer)
     }
 
-    /// How much of an own region is on huge pages. Cost: reads `/proc/self/smaps`.
+    /// Returns the share of an own region on huge pages. Cost: reads `/proc/self/smaps`.
     ///
     /// Errors: [`AccessError::UnknownRegion`].
     pub fn huge_pages(&self, region: RegionId) -> Result<HugePages, AccessError> {

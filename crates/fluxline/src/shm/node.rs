@@ -36,7 +36,7 @@ const SLOT_HEADER_BYTES: u64 = if cfg!(loom) { 264 } else { 512 };
 const FILE_BYTES: u64 = HEAD_BYTES + SLOTS * SLOT_BYTES;
 const _: () = assert!(cfg!(loom) || SLOT_BYTES == HEAD_BYTES, "slots can be mapped alone");
 const _: () = assert!(at::STATES + 8 * SLOTS <= HEAD_BYTES, "the states fit the head");
-/// How often a name is tried for while others come and go.
+/// Tries for a name while others come and go.
 const TRIES: u32 = 20;
 
 /// Words of the file's head \[byte\], those that are written often on lines of their own.
@@ -52,7 +52,7 @@ mod at {
 
 /// Words of a slot's head \[byte\].
 mod in_slot {
-    /// Which control file its claimer's is: its name may be another process's by now.
+    /// The identity of its claimer's control file: another process may have the name by now.
     pub const CLAIMER_FILE: u64 = 0;
     pub const RELIABLE: u64 = 8;
     pub const NAME_BYTES: u64 = 16;
@@ -60,29 +60,29 @@ mod in_slot {
     pub const CLOSED: [u64; 2] = [128, 256];
 }
 
-/// Which end of a slot one is.
+/// The end of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Who has claimed it.
+    /// The node that claimed it.
     Claimer,
-    /// Whose file it is in.
+    /// The node in whose file it is.
     Owner,
 }
 
-/// What a slot's state word says.
+/// The phase in a slot's state word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Free,
     Claiming,
     Claimed,
     Open,
-    /// What no node of this version writes.
+    /// A value that no node of this version writes.
     Invalid,
 }
 
 const PHASES: [Phase; 4] = [Phase::Free, Phase::Claiming, Phase::Claimed, Phase::Open];
 
-/// Who has claimed a slot, as the slot says.
+/// The node that claimed a slot, as the slot says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Claimer {
     pub name: Name,
@@ -184,22 +184,22 @@ impl NodeFile {
         Ok(Slot { place, map: Arc::clone(&self.slot) })
     }
 
-    /// Whether its process lives. Cost: a system call or two.
+    /// Returns true when its process lives. Cost: a system call or two.
     pub fn is_alive(&self) -> bool {
         is_held(&self.file)
     }
 
-    /// Which file it is, among all that exist now.
+    /// Returns the inode, which is unique among all files that exist now.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Whether both are one file as it was opened once.
+    /// Returns true when both are the same open file.
     pub fn is_same(&self, other: &NodeFile) -> bool {
         Arc::ptr_eq(&self.file, &other.file)
     }
 
-    /// How many claims there ever were: when it changes, slots are worth looking at.
+    /// Returns the number of claims ever: when it changes, a slot may be new.
     pub fn claims(&self) -> u64 {
         self.map.word(at::CLAIMS).load(Ordering::Acquire) // SYNC claimed <- claim
     }
@@ -351,7 +351,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// What another connection left goes.
+    /// Clears the previous connection's data.
     fn clear(&self) {
         for place in (0..SLOT_BYTES).step_by(8) {
             self.map.word(place).store(0, Ordering::Relaxed);
@@ -378,7 +378,7 @@ impl Slot {
         self.map.write(in_slot::NAME, text);
     }
 
-    /// Who claimed it; `None`: no name.
+    /// Returns the node that claimed it; `None`: the slot has no valid name.
     pub fn claimer(&self) -> Option<Claimer> {
         let bytes = self.map.word(in_slot::NAME_BYTES).load(Ordering::Relaxed);
         let mut text = vec![0; usize::try_from(bytes).ok().filter(|&b| b <= NAME_BYTES_MAX)?];
@@ -403,7 +403,7 @@ impl Slot {
         }
     }
 
-    /// Whether `end` has closed.
+    /// Returns true when `end` has closed.
     pub fn is_closed(&self, end: End) -> bool {
         // SYNC closed <- close
         self.map.word(in_slot::CLOSED[end as usize]).load(Ordering::Acquire) != 0

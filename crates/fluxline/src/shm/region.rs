@@ -109,7 +109,7 @@ pub(super) struct View {
     pub map: Arc<SharedMap>,
     pub bytes: u64,
     pub rights: Rights,
-    /// What is said to an access without its right.
+    /// The error of an access without its right.
     refusal: AccessError,
 }
 
@@ -124,7 +124,7 @@ pub(super) struct Imported {
     file: FileId,
 }
 
-/// Which file a name stood for: device and inode.
+/// The identity of a file: device and inode.
 type FileId = (u64, u64);
 
 fn id_of(file: &File) -> std::io::Result<FileId> {
@@ -179,7 +179,7 @@ impl Imported {
         Ok(same.then_some(file))
     }
 
-    /// Whether its owner has ended it, or died: then nobody reads what is written.
+    /// Returns true when its owner has ended it, or died: nobody reads new bytes.
     pub fn is_withdrawn(&self) -> bool {
         self.view.map.word(at::WITHDRAWN).load(Ordering::Acquire) != 0 // SYNC withdrawn <- withdraw
     }
@@ -196,7 +196,7 @@ pub(crate) fn private_memory(bytes: u64) -> std::io::Result<Arc<dyn Memory>> {
 }
 
 impl View {
-    /// Where the bytes are in the mapping.
+    /// Returns the offset of the bytes in the mapping.
     pub fn place(&self, offset: u64, bytes: u64) -> Result<u64, AccessError> {
         if offset <= self.bytes && bytes <= self.bytes - offset {
             return Ok(HEADER_BYTES + offset);
@@ -204,7 +204,7 @@ impl View {
         Err(AccessError::OutOfRegion { offset, bytes, region_bytes: self.bytes })
     }
 
-    /// Where the aligned word is in the mapping.
+    /// Returns the offset of the aligned word in the mapping.
     pub fn word_place(&self, offset: u64) -> Result<u64, AccessError> {
         let place = self.place(offset, 8)?;
         if offset.is_multiple_of(8) { Ok(place) } else { Err(AccessError::Unaligned { offset }) }

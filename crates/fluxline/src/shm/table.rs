@@ -19,7 +19,7 @@ struct TableSlot<T> {
     /// Of its value, or of its next one.
     id: u32,
     value: Option<T>,
-    /// Where it is in `used`.
+    /// Its index in `used`.
     at: usize,
 }
 
@@ -30,12 +30,12 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.used.len()
     }
 
-    /// How many slots there are: as many as there were values at a time.
+    /// Returns the number of slots: the most values that ever were at one time.
     #[cfg(test)]
     pub fn slots(&self) -> usize {
         self.slots.len()

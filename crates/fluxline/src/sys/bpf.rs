@@ -155,7 +155,7 @@ pub(crate) fn attach(program: &OwnedFd, interface: u32, flags: u32) -> io::Resul
     unsafe { call(LINK_CREATE, &mut attributes) }.map(owned)
 }
 
-/// What the program says of a frame: an `XDP_…` action.
+/// Returns the program's verdict on a frame: an `XDP_…` action.
 #[cfg(test)]
 pub(crate) fn test_run(program: &OwnedFd, frame: &[u8]) -> io::Result<u32> {
     #[repr(C)]

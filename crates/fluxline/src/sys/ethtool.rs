@@ -62,7 +62,7 @@ pub struct CardRing {
     pub max: u32,
 }
 
-/// How long a card gathers before it interrupts.
+/// The time for which a card gathers packets before it interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coalescing {
     /// Longest delay of a receive interrupt \[us\].
@@ -136,7 +136,7 @@ pub fn set_ring(interface: &str, descriptors: u32) -> io::Result<()> {
     call(interface, &mut words)
 }
 
-/// How long packets are gathered before an interrupt.
+/// Returns the time for which packets are gathered before an interrupt.
 pub fn coalescing(interface: &str) -> io::Result<Coalescing> {
     let words = ask::<COALESCE_WORDS>(interface, GCOALESCE)?;
     Ok(Coalescing {
@@ -155,7 +155,7 @@ pub fn set_coalescing(interface: &str, us: u32) -> io::Result<()> {
     call(interface, &mut words)
 }
 
-/// Whether GRO is on.
+/// Returns true when GRO is on.
 pub fn gro(interface: &str) -> io::Result<bool> {
     Ok(ask::<VALUE_WORDS>(interface, GGRO)?[1] != 0)
 }
@@ -165,7 +165,7 @@ pub fn set_gro(interface: &str, on: bool) -> io::Result<()> {
     call(interface, &mut [SGRO, u32::from(on)])
 }
 
-/// Whether the card checks the checksums of what it receives.
+/// Returns true when the card checks the checksums of what it receives.
 pub fn receive_checksum(interface: &str) -> io::Result<bool> {
     Ok(ask::<VALUE_WORDS>(interface, GRXCSUM)?[1] != 0)
 }
@@ -229,7 +229,7 @@ fn strings(interface: &str, set: u32, (count, most): (usize, usize)) -> io::Resu
     Ok(words[3..].chunks_exact(STRING_BYTES / 4).map(name_of).take(count).collect())
 }
 
-/// How many strings a set has.
+/// Returns the number of strings of a set.
 fn count_of(interface: &str, set: u32) -> io::Result<usize> {
     // Command, reserved, a mask of 64 bits (asked and answered), one number per bit.
     let mut words = [GSSET_INFO, 0, 0, 0, 0];

@@ -89,7 +89,7 @@ pub(crate) fn index_of_address_v4(address: Ipv4Addr) -> Option<u32> {
     found.filter(|&index| index != 0)
 }
 
-/// Whether this process acts as root.
+/// Returns true when this process acts as root.
 #[cfg(not(loom))]
 pub fn is_root() -> bool {
     // SAFETY: no pointers, never fails.
@@ -108,7 +108,7 @@ pub fn free_bytes(path: &CStr) -> io::Result<u64> {
     }
 }
 
-/// What the kernel knows of the way to `peer`: the longest packet that passes whole \[byte\];
+/// Returns the longest packet that reaches `peer` whole, as far as the kernel knows \[byte\];
 /// `None` without a route. Nothing is sent.
 #[cfg(not(loom))]
 pub fn path_mtu(peer: IpAddr) -> Option<u32> {

@@ -69,7 +69,7 @@ impl Slots {
         &self.tickets[(number & (self.tickets.len() as u64 - 1)) as usize]
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub(crate) fn count(&self) -> usize {
         self.states.len()
     }
@@ -228,7 +228,7 @@ impl Reader {
         }
     }
 
-    /// Whether the other side has ended and all is read.
+    /// Returns true when the other side has ended and all is read.
     pub(crate) fn is_over(&self) -> bool {
         // SYNC closed <- drop
         self.slots.closed.load(Ordering::Acquire) && self.slots.unread() == 0

@@ -32,7 +32,7 @@ pub(crate) struct LandingRing {
     size: u64,
     /// As the producer counts.
     tail: AtomicU64,
-    /// What was read.
+    /// The position up to which bytes were read.
     head: AtomicU64,
     /// The key of the producer's region; 0: not told yet.
     credit_key: AtomicU64,
@@ -70,7 +70,7 @@ impl LandingRing {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was read, as the producer counts: what it is told as credit.
+    /// Returns the position up to which bytes were read: the producer's credit.
     pub(crate) fn head(&self) -> u64 {
         self.head.load(Ordering::Relaxed).saturating_sub(self.shown().base)
     }
@@ -140,7 +140,7 @@ impl LandingRing {
         Ok(())
     }
 
-    /// Whether a put to here would overwrite bytes that the reader may have.
+    /// Returns true when a put to here would overwrite bytes that the reader may have.
     fn is_lent(&self, at: u64, bytes: u64, end: u64) -> bool {
         // SYNC room-back <- release
         let head = self.head.load(Ordering::Acquire);

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// What a lock of one byte at `at` is to the kernel.
+/// Returns the kernel's description of a lock of one byte at `at`.
 fn byte(kind: libc::c_int, at: u64) -> io::Result<libc::flock> {
     // SAFETY: a structure of numbers, for which zero is a value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
@@ -46,7 +46,7 @@ pub(crate) fn unlock(file: &File, at: u64) -> io::Result<()> {
     call(file, libc::F_OFD_SETLK, &mut byte(libc::F_UNLCK, at)?)
 }
 
-/// Whether another open file has a byte locked; takes no lock itself.
+/// Returns true when another open file has a byte locked; takes no lock itself.
 pub(crate) fn is_locked(file: &File, at: u64) -> io::Result<bool> {
     let mut found = byte(libc::F_WRLCK, at)?;
     call(file, libc::F_OFD_GETLK, &mut found)?;

@@ -87,23 +87,23 @@ impl SharedMap {
         SharedMap { base, bytes: bytes as usize, writable: true }
     }
 
-    /// Where it is in this process's address space.
+    /// Returns its address in this process.
     pub(crate) fn address(&self) -> usize {
         self.base.as_ptr().addr()
     }
 
-    /// Whether it may be written.
+    /// Returns true when it may be written.
     pub(crate) fn is_writable(&self) -> bool {
         self.writable
     }
 
-    /// Whether `bytes` at `offset` are inside.
+    /// Returns true when `bytes` at `offset` are inside.
     pub(crate) fn holds(&self, offset: u64, bytes: usize) -> bool {
         usize::try_from(offset)
             .is_ok_and(|offset| offset <= self.bytes && bytes <= self.bytes - offset)
     }
 
-    /// Where `bytes` at `offset` are. Valid for as long as `self` lives.
+    /// Returns the address of `bytes` at `offset`. Valid for as long as `self` lives.
     ///
     /// # Panics
     /// When they are not inside: callers check first, this is the net below.

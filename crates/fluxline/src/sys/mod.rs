@@ -28,6 +28,7 @@ pub(crate) mod netlink;
 pub(crate) mod port_socket;
 pub(crate) mod push;
 pub(crate) mod ring;
+pub(crate) mod ring_parts;
 pub(crate) mod shared;
 pub(crate) mod shim;
 pub(crate) mod socket;

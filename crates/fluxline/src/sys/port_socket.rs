@@ -37,7 +37,7 @@ impl WireAddress {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutgoingMessage {
     pub(crate) to: WireAddress,
-    /// Where it begins in the bytes that hold all parts.
+    /// Its offset in the bytes of all messages.
     pub(crate) start: usize,
     pub(crate) len: usize,
     /// Length of a train's datagrams, of which the last may be shorter; 0: one datagram.

@@ -50,9 +50,9 @@ const POSITION_MAX: u64 = 1 << 63;
 mod at {
     pub const MAGIC: u64 = 0;
     pub const SIZE: u64 = 8;
-    /// Whether the consumer may sleep; it never changes.
+    /// True when the consumer may sleep; it never changes.
     pub const SLEEPS: u64 = 16;
-    /// How many producers have begun and ended: odd while there is one.
+    /// Beginnings and ends of producers: odd while there is one.
     pub const PRODUCERS: u64 = 128;
     /// The producer's process, for messages alone.
     pub const PROCESS: u64 = 136;
@@ -78,14 +78,14 @@ impl Side {
     }
 }
 
-/// Where a ring is in a mapping, and how its consumer waits.
+/// The place of a ring in a mapping, and its consumer's way of waiting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Where its header begins \[byte\].
+    /// Offset of its header \[byte\].
     pub start: u64,
     /// Of the ring, without its header \[byte\].
     pub size: u64,
-    /// Whether the consumer may sleep.
+    /// The consumer may sleep.
     pub sleeps: bool,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Shape {
 #[derive(Clone, Debug)]
 struct MappedRing {
     map: Arc<SharedMap>,
-    /// Where the header is in the mapping \[byte\].
+    /// Offset of the header in the mapping \[byte\].
     start: u64,
     /// Of the ring, a power of two \[byte\].
     size: u64,
@@ -114,7 +114,7 @@ impl MappedRing {
         self.map.word(self.start + place)
     }
 
-    /// Where position `position`, a multiple of a word, is in the mapping; at least a word is
+    /// Returns the offset in the mapping of `position`, a multiple of a word; at least a word is
     /// there, at most up to the ring's end.
     #[inline]
     fn place(&self, position: u64) -> u64 {
@@ -131,7 +131,7 @@ impl MappedRing {
         unsafe { self.map.word_unchecked(self.place(position)) }
     }
 
-    /// How many bytes there are from a position to the ring's end.
+    /// Returns the bytes from a position to the ring's end.
     fn to_end(&self, position: u64) -> u64 {
         self.size - (position & (self.size - 1))
     }
@@ -141,7 +141,7 @@ impl MappedRing {
         self.size / 4 - WORD
     }
 
-    /// What a record at `position` takes, by its head, which is neither zero nor [`SKIP`]; `None`:
+    /// Returns the bytes of a record at `position`, by its head, neither zero nor [`SKIP`]; `None`:
     /// no producer writes such a head there.
     #[inline]
     fn record(&self, position: u64, head: u64) -> Option<u64> {
@@ -172,7 +172,7 @@ impl MappedRing {
     }
 }
 
-/// Whether a word of the other process can be a position.
+/// Returns true when a word of the other process can be a position.
 fn is_position(word: u64) -> bool {
     word.is_multiple_of(WORD) && word < POSITION_MAX
 }

@@ -14,10 +14,10 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::time::Duration;
 
-use super::shim::{Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell};
-use crate::ring::{
+use super::ring_parts::{
     Doorbell, PushError, RingConfig, RingCounters, RingError, SlotMeta, SlotView, Waited,
 };
+use super::shim::{Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell};
 
 /// Base alignment and the step of the first touch \[byte\]. Source: x86-64 and AArch64 base pages.
 const PAGE_BYTES: usize = 4_096;
@@ -80,7 +80,7 @@ impl Drop for SlotMemory {
     }
 }
 
-/// What both sides see.
+/// The state that both sides share.
 struct Shared {
     /// Slots ever filled; written by the producer.
     tail: Padded<AtomicUsize>,
@@ -96,7 +96,7 @@ struct Shared {
     memory: SlotMemory,
 }
 
-/// What the indices count: a filled slot, with what it holds.
+/// An entry that the indices count: a filled slot and its meta data.
 #[derive(Clone, Copy)]
 struct QueuedSlot {
     slot: u32,
@@ -173,7 +173,7 @@ pub struct Producer {
     head_seen: usize,
     /// Slots that the producer owns; the one that came back last is at the end.
     free: Vec<u32>,
-    /// How many places may be filled by the copy before the consumer's index is looked at.
+    /// Slots that may be filled by the copy before the consumer's index is read.
     hot_slots: usize,
     counters: RingCounters,
 }
@@ -254,7 +254,7 @@ impl Producer {
         self.shared.memory.slot_bytes
     }
 
-    /// What this side has counted so far.
+    /// Returns the counters of this side.
     #[must_use]
     pub fn counters(&self) -> &RingCounters {
         &self.counters
@@ -303,7 +303,7 @@ impl Batch<'_> {
         self.len == 0
     }
 
-    /// What one slot holds \[byte\].
+    /// Returns the size of one slot \[byte\].
     #[must_use]
     pub fn slot_bytes(&self) -> usize {
         self.producer.slot_bytes()

@@ -96,7 +96,7 @@ impl Flag {
     }
 }
 
-/// What went along with one received message.
+/// Meta data of one received message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     /// Bytes of the message as sent; more than the buffer holds when it was cut \[byte\].
@@ -154,7 +154,7 @@ impl Arena {
         }
     }
 
-    /// What went along with message `index` of the last call.
+    /// Returns the meta data of message `index` of the last call.
     pub(crate) fn message(&self, index: usize) -> Message {
         let lens = self.lens[index];
         let mut message = Message {
@@ -225,7 +225,7 @@ impl Socket {
         Ok(u32_at(&value, (MEMINFO_WORDS - 1) * 4))
     }
 
-    /// What waits in the receive buffer, as the kernel accounts it \[byte\].
+    /// Returns the bytes in the receive buffer, as the kernel accounts them.
     #[cfg(test)]
     pub(crate) fn buffered(&self) -> u32 {
         let mut value = [0; MEMINFO_WORDS * 4];
@@ -387,7 +387,7 @@ impl Socket {
     }
 }
 
-/// What to wait for.
+/// The event to wait for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
     Readable,

@@ -35,7 +35,7 @@ const BUSY_POLL_BUDGET: c_int = 64;
 /// Calls of one [`Xdp::kick`], so that a link that refuses all cannot hold the caller.
 const CALLS_MAX: u32 = 1024;
 
-/// How the memory of a socket is divided.
+/// The division of a socket's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Chunks for receiving; a power of two.
@@ -52,7 +52,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Whether chunks begin at addresses that are no multiples of their length.
+    /// Returns true when chunks begin at addresses that are no multiples of their length.
     fn is_unaligned(&self) -> bool {
         self.stride_bytes != self.chunk_bytes
     }
@@ -73,7 +73,7 @@ impl Layout {
     }
 }
 
-/// Where to bind, and how.
+/// The interface, queue and mode to bind to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding {
     pub(crate) interface: u32,
@@ -82,7 +82,7 @@ pub(crate) struct Binding {
     pub(crate) flags: u16,
 }
 
-/// What the kernel refused.
+/// The refusal of the kernel.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) step: Step,
@@ -142,7 +142,7 @@ impl Drop for Umem {
 #[derive(Debug)]
 pub(crate) struct FrameSlot(u32);
 
-/// What became of a [`Xdp::kick`].
+/// The result of a [`Xdp::kick`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kicked {
     /// System calls.
@@ -220,7 +220,7 @@ impl Xdp {
         self.descriptor.as_raw_fd()
     }
 
-    /// Whether the device reads and writes our memory itself.
+    /// Returns true when the device reads and writes our memory itself.
     pub(crate) fn is_zero_copy(&self) -> bool {
         let mut options = libc::xdp_options { flags: 0 };
         fetch(&self.descriptor, libc::XDP_OPTIONS, &mut options).is_ok()
@@ -368,7 +368,7 @@ impl Xdp {
         self.shown = 0;
     }
 
-    /// Where a chunk begins, and where its data is.
+    /// Returns the offsets of a chunk and of its data.
     fn decode(&self, address: u64) -> (usize, usize) {
         if self.layout.is_unaligned() {
             let chunk = (address & ((1 << OFFSET_SHIFT) - 1)) as usize;
@@ -470,7 +470,7 @@ impl Xdp {
     }
 }
 
-/// What [`Xdp::show`] found.
+/// A frame that [`Xdp::show`] found.
 enum ShownFrame {
     InPlace { offset: usize, bytes: usize },
     Gathered { bytes: usize },

@@ -23,7 +23,7 @@ pub(crate) struct Descriptor {
 const DESCRIPTOR_BYTES: u64 = 16;
 const _: () = assert!(size_of::<libc::xdp_desc>() == DESCRIPTOR_BYTES as usize);
 
-/// What the entries of a ring are.
+/// The kind of a ring's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entries {
     /// Addresses of chunks: the fill and completion rings.
@@ -142,7 +142,7 @@ impl KernelRing {
         self.map.half_word(self.offsets.consumer).store(self.own, Release);
     }
 
-    /// Whether the kernel wants a system call before it looks at this ring.
+    /// Returns true when the kernel wants a system call before it looks at this ring.
     pub(crate) fn needs_wakeup(&self) -> bool {
         self.map.half_word(self.offsets.flags).load(Acquire) & libc::XDP_RING_NEED_WAKEUP != 0
     }

@@ -15,7 +15,7 @@ pub struct Multicast {
     pub interface: Option<String>,
 }
 
-/// Why a socket was not opened.
+/// The reason why a socket was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// The configuration's: nothing to listen on.
@@ -24,9 +24,9 @@ pub enum BindError {
     /// The configuration's: several sockets of one receiver must fit one poll.
     #[error("{asked} addresses to listen on, at most {max}: use several receivers")]
     TooManyAddresses {
-        /// What was asked.
+        /// The number that was asked for.
         asked: usize,
-        /// What is possible.
+        /// The most that is possible.
         max: usize,
     },
     /// Another program's: it has the port.
@@ -36,7 +36,7 @@ pub enum BindError {
         port = address.port()
     )]
     PortInUse {
-        /// What was asked.
+        /// The address that was asked for.
         address: SocketAddr,
     },
     /// The configuration's: no interface has that address.
@@ -45,7 +45,7 @@ pub enum BindError {
          0.0.0.0 or [::] stand for all"
     )]
     AddressNotHere {
-        /// What was asked.
+        /// The address that was asked for.
         address: SocketAddr,
     },
     /// The host's: not allowed.
@@ -54,25 +54,25 @@ pub enum BindError {
          `setcap cap_net_bind_service+ep` on the program; choose a higher one"
     )]
     NoPermission {
-        /// What was asked.
+        /// The address that was asked for.
         address: SocketAddr,
     },
     /// The configuration's: no such interface.
     #[error("no interface with the name or address {interface}: `ip address` lists them")]
     NoSuchInterface {
-        /// What was asked.
+        /// The interface that was asked for.
         interface: String,
     },
     /// The configuration's: not a group.
     #[error("{group} is not a multicast group: IPv4 groups are 224.0.0.0/4, IPv6 groups ff00::/8")]
     NotMulticast {
-        /// What was asked.
+        /// The group that was asked for.
         group: IpAddr,
     },
     /// The configuration's: no socket of the group's family.
     #[error("group {group} needs a socket of its family: add {hint} to what is listened on")]
     NoSocketForGroup {
-        /// What was asked.
+        /// The group that was asked for.
         group: IpAddr,
         /// An address to listen on.
         hint: &'static str,
@@ -80,7 +80,7 @@ pub enum BindError {
     /// The host's: it refused the group.
     #[error("the host did not join group {group}: {source}; name an interface with multicast")]
     Join {
-        /// What was asked.
+        /// The group that was asked for.
         group: IpAddr,
         /// The kernel's answer.
         source: io::Error,
@@ -88,7 +88,7 @@ pub enum BindError {
     /// The host's: anything else.
     #[error("the host refused to {action} for {address}: {source}")]
     System {
-        /// What was tried.
+        /// The action that was tried.
         action: &'static str,
         /// For which address.
         address: SocketAddr,

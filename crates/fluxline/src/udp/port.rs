@@ -46,10 +46,10 @@ const MUST_NOT_BE_CUT: i32 = libc::IP_PMTUDISC_PROBE;
 /// ECN-capable transport, ECT(0), and congestion experienced. Source: RFC 3168, 5.
 const ECN_CAPABLE: i32 = 0b10;
 const ECN_MASK: u8 = 0b11;
-/// How long a device whose queue was full is given before the next try.
+/// The pause after the queue of a device was full.
 const QUEUE_FULL_PAUSE: Duration = Duration::from_micros(50);
 
-/// How to open a port.
+/// The configuration of a port.
 #[derive(Clone, Debug)]
 pub struct UdpPortConfig {
     /// Address and port to receive on and send from. An IPv6 port is for IPv6 alone.
@@ -70,9 +70,9 @@ pub struct UdpPortConfig {
     pub ecn: bool,
     /// MTU to take \[byte\]; absent, the interface's.
     pub mtu: Option<u32>,
-    /// How long [`UdpPort::wait`] looks again and again before it does what `when_empty` says.
+    /// Time for which [`UdpPort::wait`] polls before it does as `when_empty` says.
     pub spin: Duration,
-    /// What [`UdpPort::wait`] does while nothing arrives.
+    /// The behaviour of [`UdpPort::wait`] while nothing arrives.
     pub when_empty: WhenEmpty,
 }
 
@@ -183,7 +183,7 @@ impl UdpPort {
         self.buffer
     }
 
-    /// Whether equal frames leave as trains; `false` also after the device refused one.
+    /// Returns true when equal frames leave as trains; `false` also after the device refused one.
     ///
     /// The frames of the train that was refused leave one by one, with identification 0 each.
     #[must_use]
@@ -191,7 +191,8 @@ impl UdpPort {
         self.trains.segmentation()
     }
 
-    /// Whether frames wait for room in the kernel; [`UdpPort::wait`] returns when there is some.
+    /// Returns true when frames wait for room in the kernel; [`UdpPort::wait`] returns when there
+    /// is some.
     #[must_use]
     pub fn pending(&self) -> bool {
         !self.trains.is_empty()
@@ -262,7 +263,7 @@ impl UdpPort {
         self.queue_full = false;
     }
 
-    /// What to do about the first train: keep it (`false`), take it apart, or drop it.
+    /// Decides about the first train: keeps it (`false`), takes it apart, or drops it.
     fn goes_on(&mut self, error: &io::Error) -> bool {
         match error.raw_os_error() {
             Some(libc::EINTR) => true,
@@ -284,7 +285,7 @@ impl UdpPort {
         }
     }
 
-    /// What message `index` was sent to.
+    /// Returns the address that a message was sent to.
     fn destination(local: SocketAddr, message: &Message) -> SocketAddr {
         let Some((ip, interface)) = message.destination else { return local };
         match ip {
@@ -394,7 +395,7 @@ impl Port for UdpPort {
     }
 }
 
-/// What the kernel accounts for a frame besides its bytes, at worst \[byte\].
+/// Returns the bytes that the kernel accounts for a frame besides its own, at worst.
 ///
 /// Over loopback a frame lies in a block of the next power of two above its length and 374, with
 /// 256 for its descriptor; from 16 KiB on it costs 832. Measured on Linux 6.18 for all lengths,

@@ -20,7 +20,7 @@ use crate::sys::socket::{self, Arena, BATCH_MESSAGES, Flag, Message, Socket, Unt
 /// Sockets of one receiver at most: they are looked at in turn.
 const SOCKETS_MAX: usize = 64;
 
-/// What a receiver does while nothing arrives.
+/// The behaviour of a receiver while nothing arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenEmpty {
     /// Sleep until something comes, then nap that long so that a batch gathers. The default,
@@ -32,7 +32,7 @@ pub enum WhenEmpty {
     Spin,
 }
 
-/// What a receiver does when the ring has no free slot.
+/// The behaviour of a receiver when the ring has no free slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
     /// Leave packets in the socket's buffer until the reader has caught up.
@@ -41,7 +41,7 @@ pub enum WhenFull {
     Drop,
 }
 
-/// How to receive.
+/// The configuration of a receiver.
 #[derive(Clone, Debug)]
 pub struct ReceiverConfig {
     /// Addresses to listen on; `[::]:port` listens for IPv6 and IPv4 unless `v6_only`.
@@ -61,9 +61,9 @@ pub struct ReceiverConfig {
     pub reuse_port: bool,
     /// Busy polling in the driver \[us\] (SO_BUSY_POLL); 0 is off.
     pub busy_poll_us: u32,
-    /// What to do while nothing arrives.
+    /// The behaviour while nothing arrives.
     pub when_empty: WhenEmpty,
-    /// What to do when the ring is full.
+    /// The behaviour when the ring is full.
     pub when_full: WhenFull,
 }
 
@@ -88,7 +88,7 @@ impl ReceiverConfig {
     }
 }
 
-/// What was asked of the kernel and what it gave.
+/// The buffer that the kernel was asked for, and the one that it gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferReport {
     /// Receive buffer asked for \[byte\].
@@ -111,7 +111,7 @@ impl BufferReport {
     }
 }
 
-/// What one call of [`UdpReceiver::receive_into`] did.
+/// The result of one call of [`UdpReceiver::receive_into`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// So many slots were filled and published.
@@ -124,7 +124,7 @@ pub enum Received {
     ReaderGone,
 }
 
-/// Why receiving stopped.
+/// The reason why receiving stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// The configuration's: trains would be cut.
@@ -147,7 +147,7 @@ pub enum ReceiveError {
 }
 
 fluxline_core::counters! {
-    /// What a UDP receiver counts. Law: `datagrams` = those in slots + `ring_full`.
+    /// Counters of a UDP receiver. Law: `datagrams` = those in slots + `ring_full`.
     pub struct ReceiverCounters {
         datagrams [Sum "datagram"] "Datagrams fetched from the sockets" => "";
         bytes [Sum "byte"] "UDP payload fetched from the sockets" => "";
@@ -198,7 +198,7 @@ impl DropCount {
 /// One or several UDP sockets whose packets go into one ring.
 pub struct UdpReceiver {
     ports: Vec<Port>,
-    /// Where the next sweep begins, so that a busy socket does not starve the others.
+    /// Index of the socket that the next sweep begins with, so that a busy one starves no other.
     turn: usize,
     arena: Arena,
     config: ReceiverConfig,
@@ -446,14 +446,15 @@ impl UdpReceiver {
         self.ports.iter_mut().for_each(|port| port.drained = false);
     }
 
-    /// Whether each socket was found empty since [`UdpReceiver::begin_drain`], or gave a datagram
+    /// Returns true when each socket was empty since [`UdpReceiver::begin_drain`], or gave a
+    /// datagram
     /// that the kernel received after its moment, as senders that never pause make it do.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.drain_since.is_some() && self.ports.iter().all(|port| port.drained)
     }
 
-    /// What was counted so far, after asking each socket for its drops up to now.
+    /// Returns the counters, after asking each socket for its drops up to now.
     ///
     /// Packets tell the drops before them; those after the last packet only this call knows.
     /// Cost: one system call per socket.
@@ -484,7 +485,7 @@ impl UdpReceiver {
     }
 }
 
-/// What a message says about its slot, apart from where and when.
+/// Returns a slot's meta data from a message, except port and time.
 fn slot_meta(message: &Message, slot_bytes: usize) -> SlotMeta {
     let len = message.sent_bytes.min(slot_bytes);
     SlotMeta {

@@ -17,13 +17,13 @@ use crate::sys::socket::{self, BATCH_MESSAGES, Flag, SEGMENTS_MAX, Socket, Until
 /// UDP payload of one datagram or train at most \[byte\]: 65535 (RFC 791) − 20 − 8.
 const PAYLOAD_BYTES_MAX: usize = 65_507;
 const _: () = assert!(PAYLOAD_BYTES_MAX == 65_535 - 20 - 8);
-/// How long a full device queue is given before the next try; it drains in less at 1 Gb/s.
+/// The pause after a device queue was full; it drains in less at 1 Gb/s.
 const QUEUE_FULL_PAUSE: Duration = Duration::from_micros(50);
 
-/// How to send.
+/// The configuration of a sender.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
-    /// Where to.
+    /// The destination.
     pub destination: SocketAddr,
     /// Address and port to send from; the kernel chooses where absent.
     pub local: Option<SocketAddr>,
@@ -37,7 +37,7 @@ pub struct SenderConfig {
     pub multicast_interface: Option<String>,
     /// Routers that multicast may pass, and one.
     pub multicast_hops: u8,
-    /// How long `send` waits for a full buffer before it returns what it could send.
+    /// Time for which `send` waits for a full buffer before it returns.
     pub patience: Duration,
 }
 
@@ -58,14 +58,14 @@ impl SenderConfig {
     }
 }
 
-/// How far [`UdpSender::send`] came.
+/// The result of [`UdpSender::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendOutcome {
     /// The kernel took the first so many of the datagrams given, and none after them.
     pub accepted: usize,
 }
 
-/// Why sending stopped.
+/// The reason why sending stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The caller's: no network carries it.
@@ -76,7 +76,7 @@ pub enum SendError {
     TooLong {
         /// Its length \[byte\].
         bytes: usize,
-        /// Where to.
+        /// The destination.
         destination: SocketAddr,
         /// The datagrams before it that the kernel took.
         accepted: usize,
@@ -84,7 +84,7 @@ pub enum SendError {
     /// The host's.
     #[error("sending to {destination} failed: {source}")]
     System {
-        /// Where to.
+        /// The destination.
         destination: SocketAddr,
         /// The kernel's answer.
         source: io::Error,
@@ -104,7 +104,7 @@ impl SendError {
 }
 
 fluxline_core::counters! {
-    /// What a UDP sender counts.
+    /// Counters of a UDP sender.
     pub struct SenderCounters {
         datagrams [Sum "datagram"] "Datagrams that the kernel took" => "";
         bytes [Sum "byte"] "UDP payload that the kernel took" => "";
@@ -278,7 +278,7 @@ impl UdpSender {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> &SenderCounters {
         &self.counters
@@ -355,7 +355,7 @@ fn plan<'a, 'b>(
     count
 }
 
-/// How many datagrams the train has that begins with the first.
+/// Returns the length of the train that begins with the first datagram.
 fn train_len(datagrams: &[&[u8]]) -> usize {
     let Some(size) = datagrams.first().map(|first| first.len()) else { return 0 };
     if size == 0 {
@@ -375,7 +375,7 @@ pub struct Pacer {
     /// Time of one datagram \[ps\]; 0 is no limit.
     period_ps: u128,
     burst: usize,
-    /// When the next datagram is due \[ps\].
+    /// The time at which the next datagram is due \[ps\].
     due_ps: u128,
 }
 

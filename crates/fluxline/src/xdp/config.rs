@@ -3,21 +3,21 @@
 use std::io;
 use std::net::IpAddr;
 
-/// What to open. `XdpConfig::new("eth0")` is a good start.
+/// The configuration of a port. `XdpConfig::new("eth0")` is a good start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XdpConfig {
     /// The interface's name.
     pub interface: String,
-    /// Which of its receive queues; frames of the others go to the kernel.
+    /// Its receive queues to use; frames of the others go to the kernel.
     pub queues: Queues,
     /// The UDP port: of the datagrams that are taken from the kernel, and that we send from.
     pub port: u16,
-    /// Which addresses of the interface; empty: all but link-local IPv6. Addresses that it is
+    /// Addresses of the interface; empty: all but link-local IPv6. Addresses that it is
     /// given later do not count.
     pub addresses: Vec<IpAddr>,
-    /// Where in the kernel frames are picked.
+    /// The place in the kernel where frames are picked.
     pub mode: Mode,
-    /// Whether the device may use our memory itself.
+    /// Use of our memory by the device itself.
     pub zero_copy: ZeroCopy,
     /// Size of one buffer, 2048 or 4096 \[byte\], of which 256 are the kernel's; a longer frame
     /// takes several. `None`: 2048 if a frame fits, else 4096.
@@ -28,9 +28,9 @@ pub struct XdpConfig {
     pub send_frames: u32,
     /// Checksums of the UDP datagrams that we send over IPv4; over IPv6 there always is one.
     pub send_checksums: SendChecksums,
-    /// What to do with datagrams whose UDP checksum the sender has not finished.
+    /// The treatment of datagrams whose UDP checksum the sender has not finished.
     pub unfinished_checksums: UnfinishedChecksums,
-    /// Whether what we send is marked as able to react to congestion (ECT(0), RFC 3168).
+    /// Sent frames are marked as able to react to congestion (ECT(0), RFC 3168).
     pub congestion_marks: bool,
     /// Lets receiving poll the device for that long instead of waiting for interrupts \[us\];
     /// 0: no.
@@ -68,7 +68,7 @@ pub enum Queues {
     All,
 }
 
-/// Where in the kernel frames are picked.
+/// The place in the kernel where frames are picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// In the driver, before the kernel makes anything of them: fast, but not all drivers can.
@@ -79,10 +79,10 @@ pub enum Mode {
     Best,
 }
 
-/// Whether the device may use our memory itself.
+/// Use of our memory by the device itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZeroCopy {
-    /// Where the driver can; otherwise the kernel copies.
+    /// Used if the driver can; otherwise the kernel copies.
     WherePossible,
     /// The kernel copies.
     Never,
@@ -97,7 +97,7 @@ pub enum SendChecksums {
     Omit,
 }
 
-/// What to do with UDP checksums that are only the sum over the pseudo header.
+/// The treatment of UDP checksums that are only the sum over the pseudo header.
 ///
 /// A kernel leaves them for the card to finish; frames that never meet one, from the same host,
 /// have them when they arrive. A damaged frame looks like this once in 65 536.
@@ -109,14 +109,14 @@ pub enum UnfinishedChecksums {
     Refuse,
 }
 
-/// What the interface granted.
+/// The features that the interface granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// Where frames are picked: [`Mode::Driver`] or [`Mode::Generic`].
+    /// The place where frames are picked: [`Mode::Driver`] or [`Mode::Generic`].
     pub mode: Mode,
-    /// Whether the device uses our memory itself, in all queues.
+    /// The device uses our memory itself, in all queues.
     pub zero_copy: bool,
-    /// Whether frames longer than a buffer come in several.
+    /// Frames longer than a buffer come in several.
     pub multi_buffer: bool,
     /// Queues that are open.
     pub queues: u32,
@@ -124,32 +124,33 @@ pub struct Granted {
     pub buffer_bytes: usize,
 }
 
-/// Why the interface was not opened. A UDP socket does the same work slower, without what this
+/// The reason why the interface was not opened. A UDP socket does the same work slower, without
+/// what this
 /// needs.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpError {
     /// The configuration's.
     #[error("no interface {interface}: `ip link` lists them")]
     NoSuchInterface {
-        /// What was asked.
+        /// The interface that was asked for.
         interface: String,
     },
     /// The configuration's: nothing to pass by.
     #[error("{interface} is no Ethernet interface: use a UDP socket on it")]
     NotEthernet {
-        /// What was asked.
+        /// The interface that was asked for.
         interface: String,
     },
     /// The host's.
     #[error("{interface} is down: `ip link set {interface} up`")]
     Down {
-        /// What was asked.
+        /// The interface that was asked for.
         interface: String,
     },
     /// The configuration's: no address, or one that is not the interface's.
     #[error("{interface} has no address {wanted}: `ip address` shows those it has")]
     NoAddress {
-        /// What was asked.
+        /// The interface that was asked for.
         interface: String,
         /// The address, or which kind.
         wanted: String,
@@ -159,9 +160,9 @@ pub enum XdpError {
     OutOfRange {
         /// The field of [`XdpConfig`].
         key: &'static str,
-        /// What was asked.
+        /// The value that was asked for.
         value: usize,
-        /// What is possible.
+        /// The possible values.
         range: &'static str,
     },
     /// The host's: rights are missing.
@@ -171,7 +172,7 @@ pub enum XdpError {
          a UDP socket needs none of these"
     )]
     NoPermission {
-        /// What was tried.
+        /// The action that was tried.
         action: &'static str,
     },
     /// The host's: memory cannot be locked.
@@ -180,13 +181,13 @@ pub enum XdpError {
          cap_ipc_lock, or ask for fewer buffers"
     )]
     LockedMemory {
-        /// What is needed \[byte\].
+        /// Bytes that are needed.
         bytes: usize,
     },
     /// The host's: a kernel without it.
     #[error("this kernel cannot {action} ({source}): Linux 5.9 with CONFIG_XDP_SOCKETS can")]
     Kernel {
-        /// What was tried.
+        /// The action that was tried.
         action: &'static str,
         /// The kernel's answer.
         source: io::Error,
@@ -200,9 +201,9 @@ pub enum XdpError {
     /// The configuration's.
     #[error("{interface} has no receive queue {queue}: `ethtool -l {interface}` shows how many")]
     NoSuchQueue {
-        /// What was asked.
+        /// The interface that was asked for.
         interface: String,
-        /// What was asked.
+        /// The queue that was asked for.
         queue: u32,
     },
     /// The driver's: it cannot do what was asked.
@@ -211,9 +212,9 @@ pub enum XdpError {
          3498, take another mode, or a UDP socket"
     )]
     Unsupported {
-        /// What was asked.
+        /// The interface that was asked for.
         interface: String,
-        /// What was asked.
+        /// The mode that was asked for.
         mode: Mode,
         /// The interface's.
         mtu: usize,
@@ -223,9 +224,9 @@ pub enum XdpError {
     /// The host's: anything else.
     #[error("the host refused to {action} on {interface}: {source}")]
     System {
-        /// What was tried.
+        /// The action that was tried.
         action: &'static str,
-        /// What was asked.
+        /// The interface that was asked for.
         interface: String,
         /// The kernel's answer.
         source: io::Error,

@@ -33,7 +33,7 @@ const HOPS: u8 = 64;
 const ABLE: u8 = 2;
 const EXPERIENCED: u8 = 3;
 
-/// Why a frame was not taken.
+/// The reason why a frame was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Malformed {
     /// Shorter than its headers, or than its headers say.
@@ -54,7 +54,7 @@ pub(super) struct Parsed {
     pub(super) congestion: bool,
 }
 
-/// What to do with UDP checksums that a sender on this host left unfinished.
+/// The treatment of UDP checksums that a sender on this host left unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unfinished {
     Accept,
@@ -207,14 +207,14 @@ fn sum(bytes: &[u8]) -> u16 {
     u16::from_be(fold(total + u64::from(u32::from_ne_bytes(last))))
 }
 
-/// What the headers of all frames to one peer have in common.
+/// The common headers of all frames to one peer.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     bytes: [u8; HEAD_BYTES_MAX],
     len: usize,
 }
 
-/// Who sends to whom.
+/// The addresses of both ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub(super) source_mac: Mac,
@@ -224,7 +224,7 @@ pub(super) struct Ends {
     pub(super) source_port: u16,
 }
 
-/// Whether datagrams say that their sender reacts to congestion marks.
+/// The announcement in datagrams that their sender reacts to congestion marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marking {
     Able,

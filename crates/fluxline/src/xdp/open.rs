@@ -22,10 +22,10 @@ const QUEUES_MAX: u32 = 64;
 /// Buffers and frames of a queue: a ring's entries are counted in 32 bits, its memory is locked.
 const COUNT_MAX: u32 = 1 << 16;
 
-/// How long a queue may still be another's after that was closed. Measured: some 20 ms.
+/// Time for which a queue may stay taken after its socket was closed. Measured: some 20 ms.
 const QUEUE_PATIENCE: Duration = Duration::from_millis(500);
 
-/// What is open.
+/// The parts of an open interface.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) netlink: Netlink,
@@ -111,7 +111,7 @@ fn check(config: &XdpConfig) -> Result<(), XdpError> {
     Ok(())
 }
 
-/// What the interface is.
+/// Surveys the interface.
 fn survey<'a>(config: &'a XdpConfig, netlink: &Netlink) -> Result<Opening<'a>, XdpError> {
     let name = || config.interface.clone();
     let index = host::interface_index(&config.interface)
@@ -165,7 +165,7 @@ impl Opening<'_> {
         self.config.interface.clone()
     }
 
-    /// Whether the longest frame does not fit a buffer.
+    /// Returns true when the longest frame does not fit a buffer.
     fn needs_fragments(&self) -> bool {
         self.frame_bytes > self.buffer_bytes - HEADROOM_BYTES
     }

@@ -19,7 +19,7 @@ const RESOLVE_EVERY: Span = Span::from_ms(1);
 /// Between two requests to resolve one that does not answer, and two looks at one that did.
 const REFRESH_EVERY: Span = Span::from_ms(1_000);
 
-/// What the frames of all peers have in common.
+/// The common headers of the frames to all peers.
 #[derive(Clone, Debug)]
 pub(super) struct Own {
     pub(super) interface: u32,
@@ -38,7 +38,7 @@ struct Peer {
     head: Option<Head>,
     /// Somebody sent to it since it was last looked at.
     used: bool,
-    /// When the kernel was last told that it is in use.
+    /// The last time that the kernel was notified of its use.
     asked: Moment,
 }
 
@@ -164,7 +164,8 @@ impl Peers {
     }
 }
 
-/// Whether `every` has passed since `last`; a clock that was set back must not stop anything.
+/// Returns true when `every` has passed since `last`; a clock that was set back must not stop
+/// anything.
 fn is_due(last: Moment, now: Moment, every: Span) -> bool {
     now < last || now.since(last) >= every
 }

@@ -39,7 +39,7 @@ pub struct XdpPort {
     busy_poll: bool,
     /// The frame last asked for.
     pending: Option<Pending>,
-    /// Where frames go that cannot be sent.
+    /// Memory for frames that cannot be sent.
     nowhere: Box<[u8]>,
     counters: PortCounters,
     frames_damaged: u64,
@@ -55,7 +55,7 @@ struct Pending {
     bytes: usize,
 }
 
-/// What became of frames, in more detail than [`PortCounters`].
+/// Counts of frames, in more detail than [`PortCounters`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpStatistics {
     /// Dropped by the kernel: no free buffer of ours, or the frame did not fit.
@@ -110,13 +110,13 @@ impl XdpPort {
         })
     }
 
-    /// What the interface granted.
+    /// Returns the features that the interface granted.
     #[must_use]
     pub fn granted(&self) -> Granted {
         self.granted
     }
 
-    /// What became of frames, in detail. Cost: a system call per queue.
+    /// Returns detailed counts of frames. Cost: a system call per queue.
     #[must_use]
     pub fn statistics(&self) -> XdpStatistics {
         let mut sum = XdpStatistics {

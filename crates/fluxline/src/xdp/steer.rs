@@ -244,7 +244,8 @@ fn v6(program: &mut Assembler, at: i16, addresses: &[IpAddr], port: u16) {
 pub(super) mod tests_only {
     use super::*;
 
-    /// What the program says of frames, with an empty map and that action instead of a socket.
+    /// Returns the program's verdicts on frames, with an empty map and that action instead of a
+    /// socket.
     pub(in crate::xdp) fn verdicts(
         addresses: &[IpAddr],
         port: u16,

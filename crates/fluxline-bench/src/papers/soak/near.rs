@@ -288,7 +288,7 @@ impl Worker {
     fn got(&mut self, site: &Site, slot: usize) -> Result<(), Error> {
         let content = self.slots.get(slot).and_then(|slot| slot.content);
         let Some((number, bytes)) = content else {
-            return Err(Error::Defect { what: "a get that nobody asked for".to_owned() });
+            return Err(Error::Defect { what: "an unexpected get".to_owned() });
         };
         self.scratch.resize(bytes as usize, 0);
         site.memory.read(slot as u64 * SLOT_BYTES, &mut self.scratch)?;
@@ -304,7 +304,7 @@ impl Worker {
 
     fn added(&mut self, before: u64) -> Result<(), Error> {
         let Some(add) = self.adding.take() else {
-            return Err(Error::Defect { what: "an addition that nobody asked for".to_owned() });
+            return Err(Error::Defect { what: "an unexpected addition".to_owned() });
         };
         if before != self.ledger.added {
             let (seed, expected) = (self.slice.seed, self.ledger.added);

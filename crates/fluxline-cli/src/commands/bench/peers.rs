@@ -109,7 +109,7 @@ fn choose(only: &[String]) -> Result<(Vec<Box<dyn Contender>>, Value), Failure> 
         if !names.contains(name.as_str()) {
             let there: Vec<&str> = names.iter().copied().filter(|one| *one != OURS).collect();
             let there = there.join(", ");
-            return Err(Failure::failed(format!("there is no peer {name:?}; there are {there}.")));
+            return Err(Failure::failed(format!("unknown peer {name:?}; known are {there}.")));
         }
         let of_peer = all.iter().find(|one| one.peer() == name);
         if let Some(Presence::Absent(why)) = of_peer.map(|one| one.presence()) {

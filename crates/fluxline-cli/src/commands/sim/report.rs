@@ -111,7 +111,7 @@ fn verdict(scenario: &Scenario, results: &Results) -> String {
     }
     let lost: u64 = results.points.iter().map(|point| point.lost).sum();
     if lost > 0 {
-        said.push(format!("{lost} messages were given up, and their senders told."));
+        said.push(format!("{lost} messages were given up and reported to their senders."));
     }
     said.join(" ")
 }

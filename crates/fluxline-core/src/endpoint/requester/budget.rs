@@ -1,7 +1,8 @@
 //! The sending budget: the peer's credit, the congestion window and the configured rate.
 
+use super::super::posted::Terms;
 use super::super::timing::{Acknowledged, Pacer, Window};
-use super::{Arrived, Terms};
+use super::in_flight::Arrived;
 use crate::{Moment, Span};
 
 /// Receive buffer that a frame takes beside its payload, at least \[byte\].

@@ -265,7 +265,7 @@ impl InFlight {
     }
 }
 
-/// How much a refusal takes with it.
+/// The frames that a refusal takes with it.
 pub(super) enum Extent {
     /// The frame alone.
     Frame,

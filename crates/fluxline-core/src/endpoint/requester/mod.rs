@@ -21,7 +21,9 @@ use self::timer::RetryTimer;
 use super::context::CompletionQueue;
 use super::counters::ConnectionCounters;
 use super::frames::WINDOW;
-use super::posted::{FramePart, FrameState, Posted, Report, Request, RequestFrame, Shape, body};
+use super::posted::{
+    FramePart, FrameState, Posted, Report, Request, RequestFrame, Shape, Terms, body,
+};
 use super::wire::Wire;
 use crate::fabric::{Completion, EndpointId, Operation, RemoteId, Status};
 use crate::port::Port;
@@ -53,16 +55,6 @@ pub(super) struct Requester {
     budget: Budget,
     /// Imports that the peer reported as withdrawn.
     pub withdrawn: Vec<RemoteId>,
-}
-
-/// The terms that both ends of a connection agreed on.
-pub(super) struct Terms {
-    pub shape: Shape,
-    pub selective: bool,
-    pub first: Psn,
-    pub credit_bytes: u64,
-    pub frame_cost: u64,
-    pub bytes_per_s: u64,
 }
 
 impl Requester {

@@ -4,7 +4,7 @@
 use super::super::timing::RoundTrip;
 use crate::{Moment, Span};
 
-/// What a requester waits for, and since when.
+/// The waits of a requester.
 pub(super) struct RetryTimer {
     pub trip: RoundTrip,
     /// The last time that silence counted as loss.
@@ -19,7 +19,7 @@ pub(super) struct RetryTimer {
 #[derive(Default)]
 struct Question {
     number: u32,
-    /// When it was asked, while it is unanswered.
+    /// The time of asking, while it is unanswered.
     asked_at: Option<Moment>,
     is_due: bool,
 }

@@ -75,7 +75,7 @@ pub fn a_flush_waits_for_messages(pair: Pair) {
     );
 }
 
-/// What is posted behind a fence is not placed while a message before it waits for its buffer.
+/// Work behind a fence is not placed while a message before it waits for its buffer.
 pub fn a_fence_holds_work_back_behind_messages(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (region, remote) = joined.shared("samples", 8);

@@ -21,7 +21,7 @@ fn post(joined: &mut Joined, tag: u64, work: Work<'_>) {
     joined.pair.left.post(joined.left, tag, work).expect("legal work is taken");
 }
 
-/// How work ends that the link may refuse at once or later.
+/// Returns how work ends that the link may refuse at once or later.
 fn verdict(joined: &mut Joined, tag: u64, work: Work<'_>) -> Status {
     match joined.pair.left.post(joined.left, tag, work) {
         Ok(()) => joined.done(tag).1,
@@ -78,7 +78,7 @@ pub fn puts_are_placed_in_order(pair: Pair) {
     assert_eq!(joined.bytes(region, 0, 8), [99; 8]);
 }
 
-/// Whoever is notified finds the bytes; the notification says which bytes they are.
+/// A notified owner finds the bytes in place; the notification names them.
 pub fn a_notification_comes_after_its_bytes_and_says_where(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (region, remote) = joined.shared("samples", 256);

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{Moment, Span};
 
-/// How long a completion is waited for before the link counts as hung.
+/// The wait for a completion after which the link counts as hung.
 const PATIENCE: Span = Span::from_ms(10_000);
 
 /// Two nodes that can reach each other.
@@ -29,13 +29,13 @@ pub struct Pair {
     pub left: Box<dyn Fabric>,
     /// The node that owns regions.
     pub right: Box<dyn Fabric>,
-    /// What `left` calls `right` when it connects.
+    /// The name by which `left` connects to `right`.
     pub right_name: String,
     /// The clock, real or not; it must move on between calls.
     pub now: Box<dyn FnMut() -> Moment>,
 }
 
-/// Which of the two.
+/// One of the two nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The one that connects.

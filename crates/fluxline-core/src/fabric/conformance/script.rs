@@ -16,7 +16,7 @@ const STEPS: u64 = 400;
 const BUFFERS: u64 = 64;
 const BUFFER_BYTES: u64 = 64;
 
-/// What must come back for a tag.
+/// The completion that a tag must have.
 struct Expected {
     tag: u64,
     operation: Operation,

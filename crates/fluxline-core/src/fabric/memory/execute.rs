@@ -14,7 +14,7 @@ use crate::Moment;
 pub(super) struct Queued {
     pub tag: u64,
     act: Act,
-    /// Whether anybody wants to know that it went well.
+    /// Success is reported too.
     reported: bool,
 }
 

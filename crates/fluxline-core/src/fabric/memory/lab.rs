@@ -155,7 +155,7 @@ impl Shared {
         remote
     }
 
-    /// What a node imported, while its connection stands.
+    /// Returns a node's import, while its connection is open.
     pub fn import_of(&self, node: usize, remote: RemoteId) -> Option<Import> {
         let import = (*self.nodes[node].imports.get(remote.0 as usize)?)?;
         (self.phase(node, import.endpoint) == Some(Phase::Open)).then_some(import)

@@ -75,7 +75,7 @@ pub fn zeroed(bytes: u64) -> Option<Arc<dyn Memory>> {
     Some(Arc::new(View { words, rights: Rights::ALL }))
 }
 
-/// What joins the nodes.
+/// The laboratory: it joins the nodes.
 #[derive(Clone, Default)]
 pub struct Lab {
     shared: Rc<RefCell<Shared>>,

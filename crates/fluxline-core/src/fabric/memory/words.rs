@@ -38,7 +38,7 @@ impl Words {
         self.bytes
     }
 
-    /// Whether the bytes are inside. Errors: they are not.
+    /// Checks that the bytes are inside.
     pub fn check(&self, offset: u64, bytes: u64) -> Result<(), AccessError> {
         if offset <= self.bytes && bytes <= self.bytes - offset {
             Ok(())
@@ -134,7 +134,7 @@ impl Words {
 pub struct View {
     /// The memory.
     pub words: Arc<Words>,
-    /// What may be done to it.
+    /// The rights.
     pub rights: Rights,
 }
 

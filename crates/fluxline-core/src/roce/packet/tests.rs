@@ -91,7 +91,7 @@ fn emitted(packet: &Packet<'_>) -> Vec<u8> {
     bytes
 }
 
-/// What is looked at of a packet that parsed: reserved bits and padding as zeros.
+/// Returns a parsed packet with reserved bits and padding as zeros.
 fn without_reserved(bytes: &[u8], packet: &Packet<'_>) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[4] &= 0xC0;

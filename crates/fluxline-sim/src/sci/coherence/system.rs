@@ -122,7 +122,7 @@ pub struct Counters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BeginError {
     /// No such cache or line.
-    #[error("there is no cache {cache} or no line {line}")]
+    #[error("cache {cache} or line {line} does not exist")]
     Nowhere {
         /// The cache.
         cache: CacheId,

@@ -19,7 +19,7 @@ use crate::landing::{RingRecords, landing_ring};
 const RING_BYTES: u64 = 4096;
 const KEY: Key = Key(0x0123_4567_89AB_CDEF);
 const STEP: Span = Span::from_ms(1);
-/// How soon a producer is served after the last one has died: its death is noticed after 3 s, and
+/// Time until a producer is served after the last one has died: its death is noticed after 3 s, and
 /// strangers are ended after 5 s.
 const SERVED_WITHIN_MS: u64 = 9000;
 
@@ -64,7 +64,7 @@ impl Port for Sniffing {
     }
 }
 
-/// What a peer is up to.
+/// The behaviour of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Honest,
@@ -81,7 +81,7 @@ enum Kind {
     WrongLength,
 }
 
-/// How far a peer goes.
+/// The progress of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Connecting,
@@ -122,7 +122,7 @@ struct Peer {
     stops_at: Phase,
     to_push: u64,
     pushed: u64,
-    /// Why it was refused.
+    /// The reason why it was refused.
     refused: Option<Status>,
 }
 

@@ -8,7 +8,7 @@ use crate::shm::channel::{CHANNEL_BYTES, Corrupt, RECORD_BYTES_MAX, RING_BYTES, 
 use crate::sys::map::SharedMap;
 use crate::sys::stream::{STREAM_BYTES_MIN, stream_slice};
 
-/// Where tail and head are \[byte\].
+/// Offsets of tail and head \[byte\].
 const TAIL: u64 = 0;
 const HEAD: u64 = 128;
 

@@ -72,7 +72,7 @@ fn connection(owner: &NodeFile, claimer: &NodeFile) -> (Endpoint, Endpoint, Slot
     (endpoint(claimer, &slot, End::Owner), far, slot)
 }
 
-/// What `of` is completions until its peer has closed, asleep in between as `Shm::wait` is.
+/// Returns the completions of `of` until its peer has closed, asleep in between like `Shm::wait`.
 fn completions_until_closed(node: &NodeFile, of: &mut Endpoint) -> CompletionQueue {
     let mut completions = CompletionQueue::new();
     let mut regions = Table::default();

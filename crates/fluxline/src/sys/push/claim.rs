@@ -55,7 +55,8 @@ impl Claim {
         Ok(lock(&file.0, side as u64)?.then_some(Claim { file, side }))
     }
 
-    /// Whether the other side is claimed; a host that does not answer is no news of a death. Cost:
+    /// Returns true when the other side is claimed; a host that does not answer is no news of a
+    /// death. Cost:
     /// a system call.
     pub(crate) fn other_lives(&self) -> bool {
         is_locked(&self.file.0, self.side.other() as u64).unwrap_or(true)

@@ -17,7 +17,7 @@ pub(crate) struct Consumer {
     ring: MappedRing,
     /// Behind the last record read.
     head: u64,
-    /// What the producer has been told.
+    /// The position up to which the producer knows that bytes are free.
     given_back: u64,
     sleeps: bool,
     broken: bool,
@@ -122,7 +122,7 @@ impl Consumer {
         Ok(head)
     }
 
-    /// Whether the last producer has closed or died.
+    /// Returns true when the last producer has closed or died.
     fn is_over(&mut self) -> bool {
         let producers = self.producers();
         let over = match producers {

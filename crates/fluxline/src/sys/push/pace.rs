@@ -8,7 +8,7 @@ use crate::clock;
 const LOOK_EVERY: Span = Span::from_ms(50);
 /// Calls that come closer together than this are counted and not timed.
 const CLOSE_TOGETHER: Span = Span::from_ns(500_000);
-/// How many calls are counted at most before the time is asked for again.
+/// Calls between two readings of the clock, at most.
 const STRIDE_MAX: u32 = 64;
 
 /// Says about every 50 ms that it is time for a look. A caller that calls all the time pays for a
@@ -53,7 +53,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Which calls are due, of calls at these times after a new pace.
+    /// Returns the calls that are due, of calls at these times after a new pace.
     fn due(calls: impl Iterator<Item = Span>) -> Vec<Span> {
         let mut pace = Pace::new();
         let began = pace.looked;

@@ -13,7 +13,7 @@ use crate::sys::futex::wake;
 use crate::sys::map::SharedMap;
 use crate::sys::shim::{Ordering, fence};
 
-/// How far ahead of its writing the producer asks for cache lines \[byte\]: the consumer's core has
+/// Distance at which the producer asks for cache lines ahead \[byte\]: the consumer's core has
 /// them, and several must be on their way at once. Longer records
 /// ask by themselves as they are copied, and lose (4 KiB: a fifth) when a line in their midst is
 /// asked for. Chosen by `fluxline bench`.
@@ -33,7 +33,7 @@ pub(crate) struct Producer {
     sleeps: bool,
     /// Since when there has been no room.
     stalled_since: Option<Moment>,
-    /// Why nothing can be pushed any more.
+    /// The reason why nothing can be pushed any more.
     ended: Option<PushRefused>,
     pace: Pace,
     counters: PushCounters,
@@ -227,7 +227,7 @@ impl Producer {
         }
     }
 
-    /// Whether the consumer is there: neither closed nor dead. Cost: a system call.
+    /// Returns true when the consumer is there: neither closed nor dead. Cost: a system call.
     pub(crate) fn look(&self) -> bool {
         !self.has_closed() && self.claim.other_lives()
     }
@@ -247,7 +247,7 @@ impl Producer {
         self.stalled_since
     }
 
-    /// Why each push is refused; `None`: none is for good.
+    /// Returns the reason why each push is refused; `None`: pushing may work.
     pub(crate) fn ended(&self) -> Option<PushRefused> {
         self.ended
     }

@@ -14,7 +14,7 @@ const WORD: usize = 8;
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     map: &'a SharedMap,
-    /// Where it is in the mapping, a multiple of a word \[byte\].
+    /// Its offset in the mapping, a multiple of a word \[byte\].
     place: u64,
     bytes: usize,
 }
@@ -33,14 +33,14 @@ impl<'a> Record<'a> {
         (self.map, self.place)
     }
 
-    /// How long it is \[byte\].
+    /// Returns its length \[byte\].
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it has no bytes.
+    /// Returns true when it has no bytes.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -96,7 +96,7 @@ impl<'a> Record<'a> {
         Some((first, Record { map: self.map, place, bytes }))
     }
 
-    /// Where its first byte is: for other languages, to which the same holds as for
+    /// Returns a pointer to its first byte, for other languages, to which the same applies as to
     /// [`Record::as_slice`].
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {

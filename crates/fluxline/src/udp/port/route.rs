@@ -14,7 +14,7 @@ const MTU_UNKNOWN: u32 = 1500;
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     known: Vec<(IpAddr, IpAddr)>,
-    /// Which one is replaced next.
+    /// The index of the route that is replaced next.
     turn: usize,
 }
 

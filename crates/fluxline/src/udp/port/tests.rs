@@ -35,7 +35,7 @@ fn is_frame(bytes: &[u8], number: usize) -> bool {
     bytes.iter().enumerate().all(|(index, byte)| *byte == (number * 31 + index) as u8)
 }
 
-/// What arrived, copied.
+/// A copy of a frame that arrived.
 #[derive(Debug)]
 struct Got {
     from: SocketAddr,

@@ -35,7 +35,7 @@ impl Train {
 pub(super) struct Trains {
     bytes: Box<[u8]>,
     trains: Vec<Train>,
-    /// Where the next train begins.
+    /// Offset of the next train.
     end: usize,
     /// A train's bytes at most.
     train_bytes_max: usize,
@@ -175,7 +175,8 @@ impl Trains {
         done
     }
 
-    /// Whether the kernel has refused the first train as such, and takes its frames one by one.
+    /// Returns true when the kernel has refused the first train as such, and takes its frames one
+    /// by one.
     pub(super) fn first_is_apart(&self) -> bool {
         self.trains.first().is_some_and(|train| train.apart)
     }
