@@ -114,8 +114,8 @@ pub fn page() -> String {
     let mut out = String::from(
         "# The scenario file\n\n\
          `fluxline sim run FILE` simulates a TOML file. Every key has a default, so an empty file \
-         is a ring of\n8 nodes. An unknown key is an error that names its line. The directory \
-         `scenarios` has examples. The\ncommand `fluxline sim keys` prints this page.\n",
+         is a ring\nof 8 nodes. An unknown key is an error that names its line. The directory \
+         `scenarios` has examples.\nThe command `fluxline sim keys` prints this page.\n",
     );
     let mut part = None;
     for (of, key, default, help) in ROWS {
