@@ -22,7 +22,7 @@
 // Rights of a region: peers may add to its words and swap them.
 #define FLUXLINE_ATOMIC 4
 
-// How a call ended.
+// The result of a call.
 typedef enum FluxlineCode {
   // As asked.
   FLUXLINE_CODE_DONE = 0,
@@ -42,7 +42,7 @@ typedef enum FluxlineCode {
   FLUXLINE_CODE_DEFECT = 7,
 } FluxlineCode;
 
-// What fluxline_poll tells.
+// A completion, from fluxline_poll.
 typedef enum FluxlineKind {
   // Work posted with a tag is done; see status.
   FLUXLINE_KIND_COMPLETED = 0,
@@ -65,9 +65,9 @@ typedef struct FluxlineProducer FluxlineProducer;
 
 // Something that became of posted work, or came from a peer.
 typedef struct FluxlineCompletion {
-  // What it is.
+  // The kind of completion.
   enum FluxlineKind kind;
-  // Which connection.
+  // The connection.
   uint32_t endpoint;
   // Completed: the caller's tag.
   uint64_t tag;

@@ -13,7 +13,7 @@ thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Why a call did not do what was asked.
+/// The reason why a call failed.
 pub(crate) struct Refused {
     code: FluxlineCode,
     sentence: String,
@@ -95,7 +95,7 @@ pub(crate) fn end<T>(handle: *mut T) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
 }
 
-/// Where the caller wants a result: asked for before anything is done, so that nothing is made that
+/// The caller's place for a result: checked before anything is done, so that nothing is made that
 /// nobody gets.
 pub(crate) struct Out<T>(*mut T);
 

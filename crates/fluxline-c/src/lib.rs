@@ -24,7 +24,7 @@ use fluxline_core::fabric::{
 
 use border::{Out, Refused, bytes, bytes_mut, guard, handle, make, name, text};
 
-/// How a call ended.
+/// The result of a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FluxlineCode {
@@ -46,7 +46,7 @@ pub enum FluxlineCode {
     Defect = 7,
 }
 
-/// What fluxline_poll tells.
+/// A completion, from fluxline_poll.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FluxlineKind {
@@ -64,9 +64,9 @@ pub enum FluxlineKind {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FluxlineCompletion {
-    /// What it is.
+    /// The kind of completion.
     pub kind: FluxlineKind,
-    /// Which connection.
+    /// The connection.
     pub endpoint: u32,
     /// Completed: the caller's tag.
     pub tag: u64,
@@ -82,7 +82,7 @@ pub struct FluxlineCompletion {
     pub value: u64,
 }
 
-/// What is kept at most while a call waits for something else; then it waits in the link.
+/// Completions kept while a call waits for another one, at most; the others wait in the link.
 const KEPT_MAX: usize = 4096;
 
 /// Rights of a region: peers may write it.

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-/// What the packets of a description stand in.
+/// The carrier of a description's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// UDP datagrams to this port.

@@ -46,7 +46,7 @@ pub(crate) fn compile(packets: &[PacketType], rule_packets: Vec<u8>) -> Result<P
     Err(String::from("nothing was compiled"))
 }
 
-/// Where the next field starts.
+/// The start of the next field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cursor {
     At(u32),

@@ -8,7 +8,7 @@ use super::instruction::{FragmentPlan, Keep, ONE, Op, Register, Role, Roles, ZER
 use super::layout::{Fragment, SourceTerm};
 
 impl Compiler<'_> {
-    /// Where the header ends.
+    /// Returns the register that holds the end of the header.
     fn header_end(&mut self) -> Register {
         let maximum = Binary::Maximum;
         match (self.cursor, self.far_end) {
@@ -43,7 +43,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Where each role is found; emits what it takes to compute it.
+    /// Emits the instructions that compute the roles; returns where each is found.
     pub fn roles(&mut self, number: u8) -> Roles {
         let packet = self.packet;
         let keep = |term| if packet.source.contains(&term) { Keep::Yes } else { Keep::No };

@@ -30,7 +30,7 @@ const SPILL_BITS_MAX: u32 = 32;
 
 /// A value that counts, as written and as proven.
 struct Counted<'a> {
-    /// What messages call the role.
+    /// The role's name in messages.
     key: &'a str,
     value: &'a Expr,
     range: Range,
@@ -256,7 +256,7 @@ impl Roles<'_, '_> {
         Ok(Some(step_ns))
     }
 
-    /// What joins packets to an event.
+    /// Resolves the value that joins packets to an event.
     pub(super) fn event(
         &self,
         written: Option<&Spanned<model::Event>>,
@@ -307,7 +307,7 @@ impl Roles<'_, '_> {
         Ok(Spill { value, bits: bits as u8 })
     }
 
-    /// Which part of its source's fragment a packet is.
+    /// Resolves the part of its source's fragment that a packet is.
     pub(super) fn fragment(
         &mut self,
         written: Option<&Spanned<model::Fragment>>,
@@ -437,7 +437,7 @@ struct TimedCounter {
 }
 
 impl TimedCounter {
-    /// Whether the counter meets the same numbers in every round.
+    /// Returns true when the counter meets the same numbers in every round.
     fn step_divides(self) -> bool {
         self.last % self.step == self.step - 1
     }

@@ -2,7 +2,7 @@
 
 use fluxline_toml::nearest_three;
 
-/// What people call check sums, letters and digits alone, and what the catalogue calls the likely
+/// Usual names of check sums, letters and digits alone, and the catalogue's names for the likely
 /// ones. Source: the catalogue's own aliases.
 const ALIASES: [(&str, [&str; 3]); 8] = [
     ("CRC16", ["CRC-16/ARC", "CRC-16/IBM-3740", "CRC-16/MODBUS"]),

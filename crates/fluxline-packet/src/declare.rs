@@ -187,7 +187,7 @@ impl Declare<'_, '_> {
         Ok(())
     }
 
-    /// Which keys go together.
+    /// Checks that the keys of a field go together.
     fn check_shape(
         &self,
         written: &Spanned<model::Field>,

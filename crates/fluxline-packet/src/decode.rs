@@ -49,11 +49,11 @@ pub struct Column {
     pub name: String,
     /// Its type; a value may be [`Value::Null`] all the same.
     pub kind: ColumnKind,
-    /// How many bits of it are used, 0 for bytes.
+    /// The bits of it that are used, 0 for bytes.
     pub width_bits: u32,
     /// The unit.
     pub unit: Option<String>,
-    /// What it means.
+    /// The meaning.
     pub help: String,
 }
 
@@ -76,14 +76,14 @@ impl Column {
     }
 }
 
-/// Where the fields of one packet or record stand.
+/// The places of the fields of one packet or record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Located {
     /// Bytes of each item of the layout; `None` where the packet does not have it.
     pub items: Vec<Option<Range<usize>>>,
-    /// Where the furthest field ends \[byte\]; fields placed from the end do not count.
+    /// The end of the furthest field \[byte\]; fields placed from the end do not count.
     pub end: usize,
-    /// Whether everything that ought to be there is.
+    /// No field is missing.
     pub complete: bool,
 }
 
@@ -109,7 +109,7 @@ impl PacketType {
         decode(&self.header, bytes, port, out);
     }
 
-    /// Where each field of the header stands in `bytes`.
+    /// Returns the place of each field of the header in `bytes`.
     #[must_use]
     pub fn locate(&self, bytes: &[u8], port: u16) -> Located {
         Walk::over(&self.header, bytes, port).located
@@ -262,7 +262,7 @@ impl<'l, 'b> Walk<'l, 'b> {
         walk
     }
 
-    /// What `select` needs is read first, as the program does; later fields may depend on it.
+    /// Reads the fields of `select` first, like the program; later fields may depend on them.
     fn read_for_select(&mut self) {
         let for_select = |value: &LayoutValue| {
             matches!(value.origin, Origin::Computed { stage: Stage::Select, .. })
@@ -290,7 +290,7 @@ impl<'l, 'b> Walk<'l, 'b> {
         item.when.as_ref().is_none_or(|when| self.evaluate(when) != 0)
     }
 
-    /// Where an item ought to be; it may reach beyond the packet.
+    /// Returns the place of an item, which may reach beyond the packet.
     fn range_of(&self, item: &Item, cursor: usize) -> Option<Range<usize>> {
         if !self.present(item) {
             return None;

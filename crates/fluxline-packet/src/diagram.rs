@@ -25,9 +25,9 @@ use super::model::{ByteOrder, Epoch};
 pub struct Diagram {
     /// The format's name.
     pub name: String,
-    /// What sends such packets.
+    /// The sensor that sends such packets.
     pub about: String,
-    /// Where the layout was read.
+    /// The reference for the layout.
     pub reference: String,
     /// `"little-endian"` or `"big-endian"`, where a field does not say otherwise.
     pub byte_order: &'static str,
@@ -44,7 +44,7 @@ pub struct ParameterLine {
     pub name: String,
     /// Its value here.
     pub value: u64,
-    /// What it means.
+    /// The meaning.
     pub help: String,
 }
 
@@ -53,13 +53,13 @@ pub struct ParameterLine {
 pub struct PacketDiagram {
     /// Its name.
     pub name: String,
-    /// What it carries.
+    /// The content.
     pub help: String,
-    /// When a packet is of this type; `None`: always.
+    /// The condition for this type of packet; `None`: always.
     pub select: Option<String>,
     /// The header.
     pub fields: Vec<FieldLine>,
-    /// What the values mean, as `role`, `how`.
+    /// The meaning of the values, as `role`, `how`.
     pub roles: Vec<(&'static str, String)>,
     /// The records of the payload.
     pub records: Option<RecordDiagram>,
@@ -70,7 +70,7 @@ pub struct PacketDiagram {
 /// The records of a payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordDiagram {
-    /// What one is called.
+    /// The name of one.
     pub name: String,
     /// The size of one \[byte\]: a number, or an expression over its fields.
     pub bytes: String,
@@ -83,11 +83,11 @@ pub struct RecordDiagram {
 /// One line of a table: a field, bits of one, a field of a list, or a computed value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldLine {
-    /// Where it starts \[byte\]; `None` where that differs from packet to packet.
+    /// Offset of its first byte; `None` where that differs from packet to packet.
     pub offset: Option<u32>,
-    /// Where it starts, in words: `8`, `end - 8`, `next`; empty for bits and computed values.
+    /// Its offset in words: `8`, `end - 8`, `next`; empty for bits and computed values.
     pub place: String,
-    /// How many bytes it has; `None` where that differs, and for bits and computed values.
+    /// Its length \[byte\]; `None` where that differs, and for bits and computed values.
     pub bytes: Option<u32>,
     /// `high..low` within the word; empty where it is all of it.
     pub bits: String,
@@ -95,11 +95,11 @@ pub struct FieldLine {
     pub kind: String,
     /// Its name; padding has none.
     pub name: String,
-    /// What it must be, when it is there, how long it is, how it is computed.
+    /// Its rules: value, condition, length, computation.
     pub rule: String,
     /// The unit.
     pub unit: String,
-    /// What it means.
+    /// The meaning.
     pub help: String,
 }
 
@@ -258,7 +258,7 @@ pub(super) fn bits(low: u8, width: u8) -> String {
     }
 }
 
-/// What must hold, in words; large constants in hexadecimal too.
+/// Returns the rules in words; large constants in hexadecimal too.
 pub(super) fn rules_text(layout: &Layout, rules: &Rules) -> String {
     let mut parts = Vec::new();
     if let Some(equals) = &rules.equals {
@@ -280,7 +280,7 @@ pub(super) fn rules_text(layout: &Layout, rules: &Rules) -> String {
     parts.join(", ")
 }
 
-/// What the values mean.
+/// Returns the meaning of the values.
 fn roles(packet: &PacketType) -> Vec<(&'static str, String)> {
     let text = |expression: &Expr| packet.header.text_of(expression);
     let mut out = Vec::new();

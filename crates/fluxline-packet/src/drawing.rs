@@ -16,12 +16,12 @@ const BYTE_LETTERS: usize = 16;
 /// Fields longer than this get a line instead of rows \[byte\].
 const GRID_FIELD_BYTES_MAX: u32 = 16;
 
-/// What stands behind the fields.
+/// The bytes behind the fields.
 #[derive(Clone, Copy)]
 pub(super) enum Tail<'a> {
     /// The payload of this packet type.
     Payload(&'a PacketType),
-    /// Nothing.
+    /// No bytes.
     None,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn draw(layout: &Layout, tail: Tail<'_>) -> Vec<String> {
     out
 }
 
-/// Where the payload is, in words.
+/// Returns the place of the payload, in words.
 pub(super) fn payload_text(packet: &PacketType) -> String {
     let text = |expression| packet.header.text_of(expression);
     let payload = &packet.payload;

@@ -61,7 +61,7 @@ pub enum Binary {
 }
 
 impl Binary {
-    /// How it is written: the operator, or the function's name.
+    /// Returns its spelling: the operator, or the function's name.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {
@@ -88,7 +88,8 @@ impl Binary {
         }
     }
 
-    /// How tightly it binds, as in C but with `& ^ |` above the comparisons, as in Rust and Python.
+    /// Returns how tightly it binds, as in C but with `& ^ |` above the comparisons, as in Rust and
+    /// Python.
     const fn binding(self) -> u8 {
         match self {
             Binary::AnyTrue => 1,
@@ -192,7 +193,7 @@ impl Expr {
         }
     }
 
-    /// Whether `size` occurs in it.
+    /// Returns true when `size` occurs in it.
     #[must_use]
     pub fn uses_size(&self) -> bool {
         match self {

@@ -32,7 +32,7 @@ pub const FRAGMENT_COUNT_MAX: u64 = 1 << 20;
 /// A reject that no field is to blame for.
 pub(crate) const NO_RULE: u16 = u16::MAX;
 
-/// Where a word's part is loaded from: byte `registers[base] + at`.
+/// The place that a word's part is loaded from: byte `registers[base] + at`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub to: Register,
@@ -223,7 +223,7 @@ pub(crate) enum Op {
     Finish(u16),
 }
 
-/// How a list is walked.
+/// The plan for walking a list.
 #[derive(Clone, Debug)]
 pub(crate) struct ListPlan {
     pub base: Register,
@@ -258,7 +258,7 @@ pub(crate) struct PickPlan {
     pub rule: u16,
 }
 
-/// How a check sum is checked.
+/// The plan for checking a check sum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrcPlan {
     pub algorithm: CrcAlgorithm,
@@ -292,7 +292,7 @@ pub(crate) struct Roles {
     pub payload_rule: u16,
 }
 
-/// Whether a part of the sender's address is part of the source key.
+/// The part of the sender's address in the source key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     Yes,

@@ -13,7 +13,7 @@ use super::word::ones_over;
 /// Smallest and largest value.
 pub(crate) type Range = (u64, u64);
 
-/// What is known of the values that an expression is over.
+/// The ranges of the values in an expression.
 pub(crate) struct ValueRanges<'a> {
     /// Range of a value; the error says why it cannot be used here.
     pub value: &'a dyn Fn(usize) -> Result<Range, String>,
@@ -58,7 +58,7 @@ impl ValueRanges<'_> {
     }
 }
 
-/// Whether `left` is at least `right` whatever the values are, by its form: `max(a, b) - b`,
+/// Returns true when `left` is at least `right` for all values, by its form: `max(a, b) - b`,
 /// `a - min(a, b)`, `a - (a & b)`, `a - a % b`. Ranges alone cannot see that.
 fn never_less(left: &Expr, right: &Expr) -> bool {
     let from_left =
@@ -71,7 +71,7 @@ fn never_less(left: &Expr, right: &Expr) -> bool {
     from_left || from_right
 }
 
-/// What can go wrong in one operation.
+/// A fault of one operation.
 enum Fault {
     Overflow(u128),
     Negative(i128),

@@ -14,38 +14,38 @@ use super::model::{ByteOrder, Epoch};
 pub struct PacketType {
     /// The type's name.
     pub name: String,
-    /// What it carries.
+    /// The content.
     pub help: String,
     /// The packet is of this type when this is not zero; `None`: whatever no other type took.
     pub select: Option<Expr>,
-    /// What must hold of the size of the UDP payload.
+    /// The rule for the size of the UDP payload.
     pub size: SizeRule,
     /// The header: its fields and everything computed from them.
     pub header: Layout,
-    /// What tells one source from another, in order.
+    /// The terms that tell one source from another, in order.
     pub source: Vec<SourceTerm>,
     /// The packet counter.
     pub sequence: Option<Sequence>,
-    /// What joins packets to an event.
+    /// The value that joins packets to an event.
     pub event: Option<Event>,
-    /// Which part of the event's fragment a packet is.
+    /// The part of the event's fragment that a packet is.
     pub fragment: Fragment,
     /// The sensor's time.
     pub timestamp: Option<Timestamp>,
-    /// Where the payload is.
+    /// The place of the payload.
     pub payload: Payload,
     /// The payload as records.
     pub records: Option<Records>,
     /// The packet's check sum.
     pub crc: Option<Crc>,
-    /// What an emulator writes: numbers of values in `header` and expressions whose values are
+    /// The values that an emulator writes: numbers of values in `header` and expressions over
     /// numbers in [`EMULATE_VARIABLES`].
     pub emulate: Vec<(usize, Expr)>,
-    /// How many payload bytes an emulator makes when nobody says.
+    /// Payload bytes that an emulator makes by default.
     pub emulate_payload_bytes: u64,
 }
 
-/// What the expressions of `[packet.emulate]` may use besides parameters; `Expr::Value(n)` there is
+/// Names that expressions of `[packet.emulate]` may use besides parameters; `Expr::Value(n)` is
 /// the n-th of these, and `size` is `Expr::Size`.
 pub const EMULATE_VARIABLES: [&str; 10] = [
     "source", "sequence", "event", "index", "count", "offset", "total", "payload", "seconds",
@@ -61,7 +61,7 @@ pub struct Layout {
     pub values: Vec<Value>,
     /// Numbers of the computed values, each after those that it depends on.
     pub computed_order: Vec<usize>,
-    /// Where the furthest field ends when that is the same in every packet \[byte\].
+    /// The end of the furthest field, when that is the same in every packet \[byte\].
     pub fixed_bytes: Option<u32>,
     /// The smallest packet that the fields fit into \[byte\].
     pub min_bytes: u32,
@@ -72,23 +72,23 @@ pub struct Layout {
 pub struct Value {
     /// Its name, unique in the layout.
     pub name: String,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
-    /// How its bits are to be read.
+    /// The interpretation of its bits.
     pub kind: ValueKind,
     /// Its width \[bit\]; 0 for bytes. Of a computed value: of the largest that it can become.
     pub width_bits: u32,
     /// Smallest and largest value it can have in an accepted packet.
     pub range: (u64, u64),
-    /// Whether a packet may lack it; it then reads as 0.
+    /// A packet may lack it; it then reads as 0.
     pub conditional: bool,
     /// The unit.
     pub unit: Option<String>,
-    /// What it means.
+    /// The meaning.
     pub help: String,
 }
 
-/// How the bits of a value are to be read.
+/// The interpretation of a value's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     /// An unsigned integer.
@@ -101,7 +101,7 @@ pub enum ValueKind {
     Bytes,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The whole word of item number `item`.
@@ -115,7 +115,7 @@ pub enum Origin {
         item: usize,
         /// The lowest bit.
         low: u8,
-        /// How many bits.
+        /// The width in bits.
         width: u8,
     },
     /// Taken out of the list of item number `item`.
@@ -125,18 +125,18 @@ pub enum Origin {
         /// Number in the list's picked values.
         pick: usize,
     },
-    /// Computed.
+    /// The value of an expression.
     Computed {
         /// The value.
         value: Expr,
         /// It is there only when this is not zero.
         when: Option<Expr>,
-        /// When in the walk over the fields it is computed.
+        /// The stage of the walk at which it is computed.
         stage: Stage,
     },
 }
 
-/// When a computed value is computed.
+/// The stage at which a computed value is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// For `select`, before everything else.
@@ -154,55 +154,55 @@ pub struct Item {
     pub name: Option<String>,
     /// Number of the word in `values`, where it has a name and is not a list.
     pub value: Option<usize>,
-    /// What stands there.
+    /// The kind of item.
     pub kind: ItemKind,
-    /// Where.
+    /// Its offset.
     pub place: FieldOffset,
     /// Byte order of its words.
     pub byte_order: ByteOrder,
     /// It is there only when this is not zero.
     pub when: Option<Expr>,
-    /// What must hold of the word.
+    /// The rules for the word.
     pub rules: Rules,
     /// Its parts, as in the file.
     pub bits: Vec<BitPart>,
     /// The unit.
     pub unit: Option<String>,
-    /// What it means.
+    /// The meaning.
     pub help: String,
 }
 
-/// What stands in a field.
+/// The content of a field.
 #[derive(Clone, Debug)]
 pub enum ItemKind {
     /// A word of 1 to 8 bytes.
     Word {
-        /// How many bytes.
+        /// The length in bytes.
         bytes: u8,
-        /// How it is read.
+        /// The interpretation.
         kind: ValueKind,
     },
     /// Bytes as they are.
     Bytes {
-        /// How many.
+        /// The length in bytes.
         length: Expr,
     },
     /// Equal items.
     List(List),
 }
 
-/// Where a field stands.
+/// The offset of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldOffset {
     /// So many bytes after the start of the packet (or record, or list item).
     Fixed(u32),
-    /// Where the field before ends, which differs from packet to packet.
+    /// At the end of the field before, which differs from packet to packet.
     AfterPrevious,
     /// So many bytes before the end of the packet.
     FromEnd(u32),
 }
 
-/// What must hold of a value, else the packet is rejected.
+/// Rules for a value; a packet that breaks one is rejected.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// It is this. A constant is checked with the field, an expression after all fields.
@@ -218,7 +218,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Whether any value is right.
+    /// Returns true when any value is allowed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.equals.is_none() && self.one_of.is_empty() && self.min.is_none() && self.max.is_none()
@@ -234,26 +234,26 @@ pub struct BitPart {
     pub value: usize,
     /// The lowest bit.
     pub low: u8,
-    /// How many bits.
+    /// The width in bits.
     pub width: u8,
-    /// What must hold of it.
+    /// The rules for it.
     pub rules: Rules,
     /// The unit.
     pub unit: Option<String>,
-    /// What it means.
+    /// The meaning.
     pub help: String,
 }
 
 /// A list of equal items.
 #[derive(Clone, Debug)]
 pub struct List {
-    /// How many items.
+    /// The number of items.
     pub count: Expr,
     /// The size of one \[byte\].
     pub item_bytes: u32,
     /// One item; every place in it is fixed.
     pub item: Layout,
-    /// What is taken out by key.
+    /// The values that are taken out by key.
     pub pick: Option<Pick>,
     /// The number of the rule that the list must lie in the packet.
     pub rule: u16,
@@ -266,7 +266,7 @@ pub struct Pick {
     pub key: usize,
     /// Number of what is taken in the item's values.
     pub value: usize,
-    /// What is taken. When two items have one key, the last one counts.
+    /// The values to take. When two items have one key, the last one counts.
     pub values: Vec<Picked>,
 }
 
@@ -283,11 +283,11 @@ pub struct Picked {
     pub value: usize,
     /// The rule's number.
     pub rule: u16,
-    /// What it means.
+    /// The meaning.
     pub help: String,
 }
 
-/// What must hold of the size of the UDP payload \[byte\].
+/// The rule for the size of the UDP payload \[byte\].
 #[derive(Clone, Debug)]
 pub struct SizeRule {
     /// At least so many.
@@ -325,15 +325,15 @@ pub struct Sequence {
     pub value: Expr,
     /// Its smallest value, at which it begins anew.
     pub first: u64,
-    /// How far its largest value is above its smallest; a step beyond it begins anew.
+    /// Its largest value less its smallest; a step beyond it wraps.
     pub last: u64,
-    /// How much it grows from packet to packet.
+    /// The growth from packet to packet.
     pub step: u64,
-    /// How much the time stamp grows from packet to packet \[ns\].
+    /// The growth of the time stamp from packet to packet \[ns\].
     pub timestamp_step_ns: Option<u64>,
 }
 
-/// What joins packets to an event.
+/// The value that joins packets to an event.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// The key.
@@ -353,7 +353,7 @@ pub struct Spill {
     pub bits: u8,
 }
 
-/// Which part of the event's fragment a packet is.
+/// The part of the event's fragment that a packet is.
 #[derive(Clone, Debug)]
 pub enum Fragment {
     /// All of it.
@@ -362,14 +362,14 @@ pub enum Fragment {
     Index {
         /// Its number, from 0.
         index: Expr,
-        /// How many there are.
+        /// The number of parts.
         count: Expr,
         /// The rule's number.
         rule: u16,
     },
     /// Payload bytes from `offset` of `total`.
     Bytes {
-        /// Where the payload lies in the fragment \[byte\].
+        /// The offset of the payload in the fragment \[byte\].
         offset: Expr,
         /// The size of the fragment \[byte\].
         total: Expr,
@@ -383,7 +383,7 @@ pub enum Fragment {
 pub struct Timestamp {
     /// Whole seconds.
     pub seconds: Option<Expr>,
-    /// Ticks.
+    /// The ticks.
     pub ticks: Option<Expr>,
     /// A tick is `ns_numerator / ns_denominator` ns long; lowest terms.
     pub ns_numerator: u64,
@@ -391,18 +391,18 @@ pub struct Timestamp {
     pub ns_denominator: u64,
     /// After so long it begins anew \[ns\]; `None`: not in 584 years.
     pub wrap_ns: Option<u64>,
-    /// Where time starts.
+    /// The start of time.
     pub epoch: Epoch,
     /// There is one only when this is not zero.
     pub when: Option<Expr>,
 }
 
-/// Where the payload is.
+/// The place of the payload.
 #[derive(Clone, Debug)]
 pub struct Payload {
-    /// Where it starts \[byte\]; `None`: where the header ends.
+    /// Its offset \[byte\]; `None`: the end of the header.
     pub from: Option<Expr>,
-    /// How long it is \[byte\]; `None`: up to the trailer.
+    /// Its length \[byte\]; `None`: up to the trailer.
     pub length: Option<Expr>,
     /// Bytes at the end of the packet that do not belong to it.
     pub trailer: Option<Expr>,
@@ -413,7 +413,7 @@ pub struct Payload {
 /// The payload as records, one after the other.
 #[derive(Clone, Debug)]
 pub struct Records {
-    /// What one is called.
+    /// The name of one.
     pub name: String,
     /// The size of one \[byte\], over the values of `layout`.
     pub bytes: Expr,
@@ -430,7 +430,7 @@ pub struct Crc {
     pub(crate) code: crc_fast::CrcAlgorithm,
     /// Its width \[byte\]: 2, 4 or 8.
     pub bytes: u8,
-    /// Where it stands.
+    /// Its place.
     pub at: Edge,
     /// Order of its bytes.
     pub byte_order: ByteOrder,

@@ -41,7 +41,7 @@ pub struct ParameterValue {
     pub name: String,
     /// The experiment's value, else the default.
     pub value: u64,
-    /// What it means.
+    /// The meaning.
     pub help: String,
 }
 
@@ -92,7 +92,7 @@ impl Description {
         self.document.name.get_ref()
     }
 
-    /// What sends such packets.
+    /// Returns the sensor that sends such packets.
     #[must_use]
     pub fn about(&self) -> &str {
         &self.document.about

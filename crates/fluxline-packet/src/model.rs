@@ -18,7 +18,7 @@ use toml::Spanned;
 pub struct Document {
     /// The format's name, as `--format` takes it: lower case, digits and hyphens.
     pub name: Spanned<String>,
-    /// What sends such packets, in one line.
+    /// The sensor that sends such packets, in one line.
     pub about: String,
     /// The public source that the layout was read from.
     pub reference: String,
@@ -42,7 +42,7 @@ pub struct Parameter {
     pub min: u64,
     /// The largest value allowed.
     pub max: Option<u64>,
-    /// What it means.
+    /// The meaning.
     pub help: String,
 }
 
@@ -62,14 +62,14 @@ pub enum ByteOrder {
 pub struct Packet {
     /// The type's name, unique in the file.
     pub name: Spanned<String>,
-    /// What it carries.
+    /// The content.
     #[serde(default)]
     pub help: String,
     /// The packet is of this type when this expression is not zero; every type but the last needs
     /// one.
     /// Fields it uses are read first; a packet too short for them is not of this type.
     pub select: Option<Spanned<Expression>>,
-    /// What must hold of the packet's size.
+    /// The rule for the packet's size.
     pub size: Option<Spanned<SizeRule>>,
     /// The fields of the header, one after the other.
     #[serde(default)]
@@ -77,25 +77,26 @@ pub struct Packet {
     /// Values computed from fields.
     #[serde(default)]
     pub computed: Vec<Spanned<Computed>>,
-    /// What tells one source from another: field or computed names, `address`, `port` (of the
+    /// The terms that tell one source from another: field or computed names, `address`, `port` (of
+    /// the
     /// sender),
     /// `packet` (the packet type). Default: `["address", "port"]`.
     pub source: Option<Vec<Spanned<String>>>,
     /// The packet counter, one per source.
     pub sequence: Option<Spanned<Sequence>>,
-    /// What joins packets to an event.
+    /// The value that joins packets to an event.
     pub event: Option<Spanned<Event>>,
-    /// Which part of the event's fragment this packet is.
+    /// The part of the event's fragment that this packet is.
     pub fragment: Option<Spanned<Fragment>>,
-    /// When the sensor says that it was.
+    /// The sensor's time.
     pub timestamp: Option<Spanned<Timestamp>>,
-    /// Which bytes are the payload. Default: from the end of the header to the end of the packet.
+    /// The payload. Default: from the end of the header to the end of the packet.
     pub payload: Option<Spanned<Payload>>,
     /// The layout of the payload: records, one after the other.
     pub records: Option<Spanned<Records>>,
     /// A check sum in the packet.
     pub crc: Option<Spanned<Crc>>,
-    /// How an emulator fills such a packet; what is left out follows from the roles.
+    /// The values with which an emulator fills such a packet; the roles give the others.
     pub emulate: Option<Spanned<Emulate>>,
 }
 
@@ -145,7 +146,7 @@ impl<'de> Deserialize<'de> for Expression {
     }
 }
 
-/// What must hold of the UDP payload's size \[byte\].
+/// The rule for the UDP payload's size \[byte\].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SizeRule {
@@ -163,15 +164,15 @@ pub struct SizeRule {
 pub struct Field {
     /// The field's name: a letter, then letters, digits and `_`. Left out: padding, not shown.
     pub name: Option<Spanned<String>>,
-    /// What kind of value it is; left out when `list` is there.
+    /// The kind of value; absent when `list` is there.
     #[serde(rename = "type")]
     pub kind: Option<FieldType>,
     /// For `type = "bytes"`: how many.
     pub length: Option<Spanned<Expression>>,
-    /// Where it starts \[byte\]; negative: from the end of the packet. Default: after the one
+    /// Its offset \[byte\]; negative: from the end of the packet. Default: after the one
     /// before.
     pub at: Option<Spanned<i64>>,
-    /// Where it differs from the file's.
+    /// The byte order, if it differs from the file's.
     pub byte_order: Option<ByteOrder>,
     /// The field is there only when this is not zero; absent fields read as 0 in expressions.
     pub when: Option<Spanned<Expression>>,
@@ -190,7 +191,7 @@ pub struct Field {
     pub list: Option<Spanned<List>>,
     /// The unit of the value.
     pub unit: Option<String>,
-    /// What it means.
+    /// The meaning.
     #[serde(default)]
     pub help: String,
 }
@@ -235,7 +236,7 @@ pub struct BitField {
     pub max: Option<Spanned<u64>>,
     /// The unit of the value.
     pub unit: Option<String>,
-    /// What it means.
+    /// The meaning.
     #[serde(default)]
     pub help: String,
 }
@@ -260,7 +261,7 @@ impl<'de> Deserialize<'de> for BitRange {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct List {
-    /// How many items.
+    /// The number of items.
     pub count: Spanned<Expression>,
     /// The fields of one item, all of fixed size.
     pub fields: Vec<Spanned<Field>>,
@@ -276,7 +277,7 @@ pub struct Pick {
     pub key: Spanned<String>,
     /// The item's field that is taken.
     pub value: Spanned<String>,
-    /// What to take.
+    /// The values to take.
     pub values: Vec<Spanned<Picked>>,
 }
 
@@ -291,7 +292,7 @@ pub struct Picked {
     /// A packet without it is rejected.
     #[serde(default)]
     pub required: bool,
-    /// What it means.
+    /// The meaning.
     #[serde(default)]
     pub help: String,
 }
@@ -302,13 +303,13 @@ pub struct Picked {
 pub struct Computed {
     /// Its name.
     pub name: Spanned<String>,
-    /// What it is.
+    /// The value.
     pub value: Spanned<Expression>,
     /// It is there only when this is not zero.
     pub when: Option<Spanned<Expression>>,
     /// The unit of the value.
     pub unit: Option<String>,
-    /// What it means.
+    /// The meaning.
     #[serde(default)]
     pub help: String,
 }
@@ -322,13 +323,13 @@ pub struct Sequence {
     /// Its width \[bit\], 4 to 64, after which it wraps; default: the field's, where `value` is
     /// one.
     pub bits: Option<Spanned<u64>>,
-    /// How much it grows from packet to packet; default 1.
+    /// The growth from packet to packet; default 1.
     pub step: Option<Spanned<Expression>>,
-    /// How much the time stamp grows from packet to packet \[ns\]: finds losses of whole wraps.
+    /// The growth of the time stamp from packet to packet \[ns\]: finds losses of whole wraps.
     pub timestamp_step_ns: Option<Spanned<u64>>,
 }
 
-/// What joins packets to an event.
+/// The value that joins packets to an event.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Event {
@@ -341,22 +342,22 @@ pub struct Event {
     pub spill: Option<Spanned<Expression>>,
 }
 
-/// Which part of its source's fragment of the event a packet is: `index` and `count`, or a byte
+/// The part of its source's fragment that a packet is: `index` and `count`, or a byte
 /// range.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Fragment {
     /// The packet's number within the fragment, from 0.
     pub index: Option<Spanned<Expression>>,
-    /// How many packets a fragment has.
+    /// The number of packets of a fragment.
     pub count: Option<Spanned<Expression>>,
-    /// Where the payload lies within the fragment \[byte\].
+    /// The offset of the payload in the fragment \[byte\].
     pub offset: Option<Spanned<Expression>>,
     /// The size of the whole fragment \[byte\].
     pub total: Option<Spanned<Expression>>,
 }
 
-/// When the sensor says that it was: seconds and ticks, or one of them.
+/// The sensor's time: seconds and ticks, or one of them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Timestamp {
@@ -364,15 +365,15 @@ pub struct Timestamp {
     pub seconds: Option<Spanned<Expression>>,
     /// Ticks (after the second, where `seconds` is there).
     pub ticks: Option<Spanned<Expression>>,
-    /// How long a tick is: `"100 ns"`, `"1 ps"`, or how many a second has: `"88052500 Hz"`.
+    /// The length of a tick: `"100 ns"`, `"1 ps"`, or its frequency: `"88052500 Hz"`.
     pub unit: Option<Spanned<String>>,
-    /// Where time starts.
+    /// The start of time.
     pub epoch: Epoch,
     /// There is a time stamp only when this is not zero.
     pub when: Option<Spanned<Expression>>,
 }
 
-/// Where a sensor's time starts.
+/// The start of a sensor's time.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Epoch {
@@ -382,19 +383,19 @@ pub enum Epoch {
     Tai,
     /// 1980-01-06 UTC, leap seconds counted from there.
     Gps,
-    /// When the sensor was switched on, or unknown.
+    /// The time at which the sensor was switched on, or unknown.
     Start,
 }
 
-/// Which bytes are the payload.
+/// The bytes of the payload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Payload {
-    /// Where it starts \[byte\]; default: after the last field.
+    /// Its offset \[byte\]; default: after the last field.
     pub from: Option<Spanned<Expression>>,
-    /// How long it is \[byte\]; default: up to the trailer.
+    /// Its length \[byte\]; default: up to the trailer.
     pub length: Option<Spanned<Expression>>,
-    /// How many bytes at the end of the packet do not belong to it.
+    /// Bytes at the end of the packet that do not belong to it.
     pub trailer: Option<Spanned<Expression>>,
 }
 
@@ -402,7 +403,7 @@ pub struct Payload {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Records {
-    /// What one record is called.
+    /// The name of one record.
     pub name: Spanned<String>,
     /// The size of one record \[byte\]: a constant or parameter expression, or one over the
     /// record's
@@ -422,7 +423,7 @@ pub struct Crc {
     /// The name in the CRC catalogue, for example `"CRC-64/XZ"`, `"CRC-32/ISO-HDLC"`,
     /// `"CRC-32/ISCSI"`.
     pub algorithm: Spanned<String>,
-    /// Where the check sum stands \[byte\]; negative: from the end.
+    /// The offset of the check sum \[byte\]; negative: from the end.
     pub at: Spanned<i64>,
     /// Order of its bytes, where it differs from the file's.
     pub byte_order: Option<ByteOrder>,
@@ -434,7 +435,7 @@ pub struct Crc {
     pub when: Option<Spanned<Expression>>,
 }
 
-/// How an emulator fills a packet.
+/// The values with which an emulator fills a packet.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Emulate {
@@ -447,6 +448,6 @@ pub struct Emulate {
     /// `size` (bytes of the whole packet), `seconds` and `ticks` (time since the epoch).
     #[serde(default)]
     pub fields: BTreeMap<Spanned<String>, Expression>,
-    /// How many payload bytes a packet gets when nobody says; default 1024.
+    /// Payload bytes of a packet by default; 1024 when absent.
     pub payload_bytes: Option<Spanned<u64>>,
 }

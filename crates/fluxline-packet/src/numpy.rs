@@ -61,7 +61,7 @@ pub fn dtypes(description: &Description) -> String {
     out
 }
 
-/// What every generated file starts with: words that NumPy has no type for, and Gray code.
+/// The beginning of every generated file: words that NumPy has no type for, and Gray code.
 const PRELUDE: &str = r#"
 import numpy as np
 
@@ -89,7 +89,7 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// Where the payload starts and which bytes end the packet, where both are constant.
+/// Writes the start of the payload and the bytes behind it, where both are constant.
 fn write_payload(packet: &PacketType, name: &str, out: &mut String) {
     let constant = |expression: &Option<Expr>, default| match expression {
         None => default,

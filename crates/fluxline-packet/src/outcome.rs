@@ -2,12 +2,12 @@
 
 use fluxline_core::SenderAddress;
 
-/// What the roles of a description found in one packet. Small and `Copy`: it borrows nothing.
+/// The values of a description's roles in one packet. Small and `Copy`: it borrows nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
     /// Number of the packet type in the description.
     pub packet: u8,
-    /// Who sent it, by the description's `source`.
+    /// The sender, by the description's `source`.
     pub source: SourceKey,
     /// The packet counter as it stands in the packet; its width is the packet type's.
     pub sequence: Option<u64>,
@@ -15,17 +15,17 @@ pub struct Parsed {
     pub event: Option<u64>,
     /// The spill number as it stands in the packet: keys count anew with each.
     pub spill: Option<u64>,
-    /// Which part of its source's fragment of the event it is.
+    /// The part of its source's fragment of the event that it is.
     pub part: Part,
     /// The sensor's time \[ns since the description's epoch\].
     pub sensor_time_ns: Option<u64>,
-    /// Where the payload starts in the packet \[byte\].
+    /// The offset of the payload in the packet \[byte\].
     pub payload_start: u32,
-    /// How long the payload is \[byte\]; `payload_start + payload_bytes` is within the packet.
+    /// The length of the payload \[byte\]; `payload_start + payload_bytes` is within the packet.
     pub payload_bytes: u32,
 }
 
-/// What tells one source from another.
+/// The key that tells one source from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceKey {
     /// The sender's address and port; each is zero where the description does not use it.
@@ -34,7 +34,7 @@ pub struct SourceKey {
     pub terms: u64,
 }
 
-/// Which part of its source's fragment of the event a packet is.
+/// The part of its source's fragment of the event that a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The packet is the whole fragment.
@@ -43,19 +43,19 @@ pub enum Part {
     Index {
         /// Its number, from 0.
         index: u32,
-        /// How many there are.
+        /// The number of parts.
         count: u32,
     },
     /// Payload bytes from `offset` of `total`; `offset + payload_bytes <= total`.
     Bytes {
-        /// Where the payload lies within the fragment \[byte\].
+        /// The offset of the payload in the fragment \[byte\].
         offset: u64,
         /// The size of the whole fragment \[byte\].
         total: u64,
     },
 }
 
-/// Why a packet was rejected.
+/// The reason why a packet was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RejectReason {
     /// The packet ends before a field does.
@@ -108,7 +108,7 @@ impl RejectReason {
 /// A rejected packet: why, and by which rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reject {
-    /// Why.
+    /// The reason.
     pub reason: RejectReason,
     /// Number of the packet type whose rule it broke; `u8::MAX` where it is of none of them.
     pub packet: u8,

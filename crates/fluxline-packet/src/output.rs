@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::instruction::{FIRST_FREE, ONE, REGISTERS_MAX, Register, ZERO};
 use super::program::Program;
 
-/// Which of the two passes of compiling it is.
+/// One of the two passes of compiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
     CollectConstants,

@@ -22,9 +22,9 @@ use fluxline_core::{Datagram, SenderAddress};
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(crate) ops: Vec<Op>,
-    /// What the registers are at the start of each packet.
+    /// The registers at the start of each packet.
     pub(crate) template: [u64; REGISTERS_MAX],
-    /// How many of them are used.
+    /// The number of registers in use.
     pub(crate) registers: usize,
     pub(crate) window_loads: Vec<WindowLoad>,
     pub(crate) one_of: Vec<u64>,
@@ -36,7 +36,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// What the description finds in one packet, or which rule it breaks.
+    /// Runs the program on one packet: its values, or the rule that it breaks.
     ///
     /// Any bytes may come: nothing panics and nothing loops for longer than the packet is long.
     /// Cost: about 1 ns per field used, and the CRC's pass over its range; no allocation.
@@ -49,7 +49,7 @@ impl Program {
         }
     }
 
-    /// How many instructions the program has.
+    /// Returns the number of instructions.
     #[must_use]
     pub fn instructions(&self) -> usize {
         self.ops.len()

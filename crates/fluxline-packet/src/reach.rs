@@ -105,7 +105,7 @@ impl WordBits {
         Some(self)
     }
 
-    /// Whether all these bits are among those of `other`.
+    /// Returns true when all these bits are among those of `other`.
     pub fn within(self, other: WordBits) -> bool {
         self.word == other.word && self.mask & !other.mask == 0 && self.mask != 0
     }

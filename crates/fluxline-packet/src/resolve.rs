@@ -108,7 +108,7 @@ pub(crate) fn fold(expression: Expr) -> Expr {
     }
 }
 
-/// How many items must have been read before a value is known, and the order of computing.
+/// The items that must be read before a value is known, and the order of computing.
 struct Order<'a> {
     layout: &'a Layout,
     after: Vec<Option<usize>>,

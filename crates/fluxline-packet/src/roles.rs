@@ -386,7 +386,7 @@ impl Roles<'_, '_> {
         Ok(Some(Crc { algorithm: name, code, bytes, at, byte_order, from, to, when, rule }))
     }
 
-    /// What an emulator writes; its expressions wrap, so they need no proof.
+    /// Resolves the values that an emulator writes; its expressions wrap, so they need no proof.
     fn emulate(
         &self,
         written: Option<&Spanned<model::Emulate>>,
@@ -431,7 +431,7 @@ impl Roles<'_, '_> {
 }
 
 impl SourceTerm {
-    /// How many bits of the packed key it takes; address and port are kept beside it.
+    /// Returns the bits of the packed key that it takes; address and port are kept beside it.
     #[must_use]
     pub fn width_bits(self) -> u32 {
         match self {

@@ -17,7 +17,7 @@ use fluxline_toml::{LoadError, TomlText};
 /// Largest UDP payload \[byte\].
 pub const PACKET_BYTES_MAX: u32 = 65_535;
 
-/// What resolving needs to know of the file around it, and the numbers that it hands out.
+/// The file around a layout while it is resolved, and the numbers that are given out.
 pub(crate) struct Context<'a> {
     pub source: TomlText<'a>,
     pub byte_order: model::ByteOrder,
@@ -28,7 +28,7 @@ pub(crate) struct Context<'a> {
     pub rule_packets: Vec<u8>,
     /// The packet type that is being resolved.
     pub packet: u8,
-    /// How many fields were seen so far.
+    /// The number of fields so far.
     pub fields: usize,
 }
 
@@ -60,7 +60,7 @@ impl Context<'_> {
     }
 }
 
-/// Which part of a description a layout is.
+/// The part of a description that a layout is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LayoutKind {
     Header,
@@ -83,16 +83,16 @@ pub(crate) type Resolve = fn(&mut Context<'_>, &Written<'_>) -> Result<Resolved,
 /// The fields of one part, as written.
 pub(crate) struct Written<'a> {
     pub part: LayoutKind,
-    /// What messages call it: ``packet `data` ``.
+    /// Its name in messages: ``packet `data` ``.
     pub place: &'a str,
     pub fields: &'a [Spanned<model::Field>],
     pub computed: &'a [Spanned<model::Computed>],
     pub select: Option<&'a Spanned<model::Expression>>,
-    /// What the size rule says of `size`.
+    /// The range of `size` by the size rule.
     pub size: Range,
 }
 
-/// What each name of a layout stands for.
+/// The meaning of each name of a layout.
 pub(crate) struct Names {
     pub part: LayoutKind,
     /// The number of the value, or why it has none.
@@ -100,7 +100,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// What `name` stands for in an expression.
+    /// Returns the meaning of `name` in an expression.
     pub fn resolve<'a>(
         &'a self,
         name: &str,
@@ -135,7 +135,7 @@ impl Names {
     }
 }
 
-/// What messages call a field.
+/// Returns a field's name for messages.
 pub(crate) fn title(place: &str, name: Option<&str>) -> String {
     match name {
         Some(name) => format!("{place}, field `{name}`"),

@@ -67,7 +67,7 @@ impl Walk<'_, '_> {
         self.context.source.error(span, format!("{}: {message}", self.title_of(item)))
     }
 
-    /// Where each field starts, and that no two fields claim the same bytes.
+    /// Places each field, and checks that no two fields claim the same bytes.
     fn place_items(&mut self) -> Result<(), LoadError> {
         let mut cursor = Some(0u32);
         let mut end = Some(0u32);
@@ -345,7 +345,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// What is computed after all fields: the remaining values, then the rules with expressions.
+    /// Proves what is computed after all fields: the remaining values, then rules with expressions.
     fn prove_end(&mut self) -> Result<(), LoadError> {
         self.prove_computed(|stage| stage == Stage::End, None)?;
         for (index, item) in self.layout.items.iter().enumerate() {

@@ -22,9 +22,9 @@ use super::layout::{
 use super::lua::{MAIN, PRELUDE, about, add, constant, expression, quote, read};
 use super::word::mask;
 
-/// How many records of a payload, and items of a list, are shown.
+/// Records of a payload, and items of a list, that are shown.
 const SHOWN_MAX: u32 = 64;
-/// How the function of a record ends when there is no room for a field.
+/// The end of a record's function when there is no room for a field.
 const LEAVE_RECORD: &str = "return nil";
 
 /// The Lua source of a dissector, registered for UDP port `udp_port`; see [`dissector_on`].
@@ -104,7 +104,7 @@ struct Writer {
     proto: String,
 }
 
-/// Where the fields of a layout go.
+/// The destination of a layout's fields.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     layout: &'a Layout,
@@ -112,7 +112,7 @@ struct Scope<'a> {
     path: &'a str,
     /// The Lua variable that holds the start of the layout.
     base: &'a str,
-    /// Indentation.
+    /// The indentation.
     pad: &'a str,
 }
 

@@ -22,7 +22,7 @@ pub use places::Places;
 /// Longest part of a line that an excerpt shows \[character\].
 const EXCERPT_CHARACTERS_MAX: usize = 100;
 
-/// Why a file was refused. Displays as `file:line:column: what is wrong; what to write`.
+/// The reason why a file was rejected. Displays as `file:line:column: problem; remedy`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct LoadError {
@@ -59,7 +59,7 @@ impl LoadError {
 pub struct TomlText<'a> {
     /// The file's name, for messages.
     pub file: &'a str,
-    /// What it holds.
+    /// The file's text.
     pub text: &'a str,
 }
 

@@ -37,19 +37,19 @@ pub fn nearest_three<'a>(
     all
 }
 
-/// Whether a name was cut short.
+/// Returns true when a name was cut short.
 fn begins(name: &str, candidate: &str) -> bool {
     name.len() >= 3 && candidate.starts_with(name)
 }
 
-/// Whether two names differ in the order of their letters only: two were swapped.
+/// Returns true when two names differ in the order of their letters only: two were swapped.
 fn same_letters(left: &str, right: &str) -> bool {
     let count = |text: &str, letter: u8| text.bytes().filter(|&byte| byte == letter).count();
     left.len() == right.len()
         && left.bytes().all(|letter| count(left, letter) == count(right, letter))
 }
 
-/// How many letters must be inserted, left out or changed; `_` and `-` count as the same.
+/// Returns the number of letters to insert, remove or change; `_` and `-` are the same.
 fn distance(left: &[u8], right: &[u8]) -> Option<usize> {
     if left.len() > NAME_BYTES_MAX || right.len() > NAME_BYTES_MAX {
         return None;

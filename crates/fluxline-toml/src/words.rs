@@ -16,7 +16,7 @@ pub(super) struct Plain {
     pub about_value: bool,
 }
 
-/// What to write for keys that must be there and whose values are a few words.
+/// Hints for required keys whose values are a few words.
 const HINTS: [(&str, &str); 3] = [
     ("byte-order", "\"big\" or \"little\""),
     ("epoch", "\"unix\", \"tai\", \"gps\" or \"start\""),
@@ -92,7 +92,7 @@ fn wrong_value(rest: &str) -> Option<String> {
     }
 }
 
-/// What was written.
+/// Returns the words for the value that was written.
 fn given(got: &str) -> String {
     let shown = || quoted(got).join("");
     match got.split(' ').next() {
@@ -106,7 +106,7 @@ fn given(got: &str) -> String {
     }
 }
 
-/// What may stand there.
+/// Returns the words for the values that are possible.
 fn wanted(expected: &str) -> String {
     let integer =
         |low: &str, high: &dyn core::fmt::Display| format!("an integer from {low} to {high}");

@@ -1,7 +1,50 @@
-//! Real links of Fluxline: the push ring, UDP in batches, what the kernel dropped on the way.
+//! Real links of Fluxline: shared memory, Ethernet, and UDP in batches, behind one programming
+//! model.
 //!
-//! Everything here is Linux. System calls and the ring's memory live in `sys`, the only place
-//! with unsafe code; what this crate exports is safe.
+//! [`open`] opens a node on a link; its URL is the only part of a program that names the link:
+//!
+//! | URL | link |
+//! | --- | --- |
+//! | `shm://GROUP/NODE` | shared memory of this host |
+//! | `udp://ADDRESS[:PORT][/NAME]` | RoCEv2 over a UDP socket |
+//! | `xdp://INTERFACE[:PORT][/NAME]` | RoCEv2 past the kernel (AF_XDP) |
+//!
+//! [`fabric`] is the programming model: regions, puts, messages, notifications, completions.
+//!
+//! ```
+//! use fluxline::clock;
+//! use fluxline::fabric::*;
+//!
+//! /// Polls both nodes; returns the next completion of the first.
+//! fn next(node: &mut dyn Fabric, other: &mut dyn Fabric) -> Completion {
+//!     loop {
+//!         other.poll(clock::now());
+//!         if let Some(completion) = node.poll(clock::now()) {
+//!             return completion;
+//!         }
+//!     }
+//! }
+//!
+//! let mut builder = fluxline::open("shm://front-page/builder")?;
+//! let region = builder.register(4096)?;
+//! let (name, key) = (Name::parse("samples")?, Key(0x5EED));
+//! builder.export(region, name.clone(), Grant { rights: Rights::PUT, key })?;
+//!
+//! let mut board = fluxline::open("shm://front-page/board")?; // in life, another process
+//! let endpoint = board.connect("builder", Reliability::Reliable)?;
+//! assert!(matches!(next(&mut *board, &mut *builder), Completion::Connected { .. }));
+//! let remote = board.import(endpoint, name, key)?;
+//! assert!(matches!(next(&mut *board, &mut *builder), Completion::Imported { .. }));
+//!
+//! let (from, to) = (Local::Bytes(b"sample"), Target { remote, offset: 0 });
+//! board.post(endpoint, 1, Work::Put { from, to, notify: Some(42), complete_at: None })?;
+//! let notified = next(&mut *builder, &mut *board); // after the bytes are in place
+//! assert!(matches!(notified, Completion::Notified { value: 42, .. }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Sensors that send plain UDP need no fabric: [`udp`] receives datagrams in batches, straight into
+//! the slots of a [`ring`](mod@ring).
 //!
 //! ```
 //! use std::time::Duration;
@@ -24,6 +67,9 @@
 //! consumer.release(slots);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Everything here is Linux. System calls and shared memory live in `sys`, the only folder with
+//! unsafe code; all that this crate exports is safe.
 #![deny(unsafe_code)]
 
 pub mod clock;
@@ -49,5 +95,6 @@ pub mod udp;
 #[cfg(not(loom))]
 pub mod xdp;
 
+pub use fluxline_core::{Moment, Span, fabric};
 #[cfg(not(loom))]
 pub use open::{OpenError, open, shm_names, udp_address, xdp_interface};

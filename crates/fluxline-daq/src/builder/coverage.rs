@@ -155,7 +155,8 @@ impl Coverage {
         }
     }
 
-    /// Calls `report` with first and last of every missing range, in order, until it returns `false`.
+    /// Calls `report` with first and last of every missing range, in order, until that returns
+    /// `false`.
     pub(super) fn missing(&self, mut report: impl FnMut(u64, u64) -> bool) {
         match self.shape {
             Shape::Whole | Shape::Stream => {}

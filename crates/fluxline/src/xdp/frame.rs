@@ -152,7 +152,7 @@ fn parse_v6(
     Ok(Parsed { from, to, payload, identification: None, congestion })
 }
 
-/// fe80::/10.
+/// Returns true for addresses in fe80::/10.
 pub(super) fn is_link_local(address: Ipv6Addr) -> bool {
     address.segments()[0] & 0xffc0 == 0xfe80
 }
