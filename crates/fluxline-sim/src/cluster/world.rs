@@ -225,8 +225,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// A dump is whole also when nobody ended it; that it could not be written is report only to who
-    /// ends it.
+    /// Completes a dump that nobody ended. Only [`World::end_dump`] reports errors of writing.
     fn drop(&mut self) {
         let _ = self.end_dump();
     }
