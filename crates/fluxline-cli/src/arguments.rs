@@ -123,7 +123,7 @@ pub struct BenchArguments {
     /// Measure fewer sizes and fewer repetitions
     #[arg(long)]
     pub quick: bool,
-    /// Run only these experiments, for example pingpong,load; or these peers, for example ucx,iperf3
+    /// Run only these experiments, such as pingpong,load; or these peers, such as ucx,iperf3
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub only: Vec<String>,
     /// List the experiments; or the peers, with the package that installs each

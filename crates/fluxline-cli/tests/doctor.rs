@@ -111,7 +111,7 @@ fn mistakes_get_one_sentence_and_change_nothing() {
     assert!(refused(&of(&["--for", text(&none)]), 3).contains("cannot be read"));
     assert!(refused(&of(&["--for", text(&file), "--rate", "0"]), 3).contains("--rate 0"));
     assert!(refused(&of(&["--for", text(&file), "--senders", "0"]), 3).contains("--senders"));
-    assert!(refused(&call(&["doctor", "--root", text(&none)]), 3).contains("no folder"));
+    assert!(refused(&call(&["doctor", "--root", text(&none)]), 3).contains("not a directory"));
     let state = root.join("strange.state");
     fs::write(&state, "something else\n").expect("written");
     let message = refused(&of(&["--apply", "--state", text(&state)]), 1);

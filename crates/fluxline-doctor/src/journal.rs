@@ -36,7 +36,7 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// It is no state file, or was changed by hand.
-    #[error("{}:{line}: invalid line in the doctor's journal; fix or delete the file", .path.display())]
+    #[error("{}:{line}: not a line of the doctor's; fix or delete the file", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,

@@ -38,8 +38,8 @@ impl Interrupts {
         world.act(self.index, |machine, _| machine.interrupts().remove(number))
     }
 
-    /// Triggers an interrupt of another node; returns the number by which
-    /// [`InterruptReport::Triggered`] names it. It costs the processor a store and a check, or a
+    /// Triggers an interrupt of another node, and returns the number that
+    /// [`InterruptReport::Triggered`] gives it. It costs the processor a store and a check, or a
     /// lock; the other one what its machine's `Software::interrupt` says.
     ///
     /// # Errors

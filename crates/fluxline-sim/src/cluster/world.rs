@@ -151,8 +151,7 @@ impl World {
         }
     }
 
-    /// Returns the time at which a program can be report something that it could not be report by
-    /// `seen`.
+    /// Returns the time of the next completion for any program after `seen`.
     #[must_use]
     pub fn next_due_after(&self, seen: Moment) -> Option<Moment> {
         let tells = self.machines.iter().filter_map(|machine| machine.driver.next_completion_at());
@@ -225,8 +224,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// A dump is whole also when nobody ended it; that it could not be written is report only to who
-    /// ends it.
+    /// Completes a dump that nobody ended. Only [`World::end_dump`] reports errors of writing.
     fn drop(&mut self) {
         let _ = self.end_dump();
     }

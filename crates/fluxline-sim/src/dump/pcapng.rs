@@ -20,7 +20,7 @@ pub struct Interface<'a> {
 pub struct Packet {
     /// The time at which its first byte is.
     pub at: Instant,
-    /// On which link: what [`Dump::interface`] returned.
+    /// The link, by the number that [`super::Dump::interface`] returned.
     pub interface: u32,
     /// The bytes.
     pub bytes: Vec<u8>,

@@ -1,6 +1,6 @@
 //! The soak: random operations from a seed for a given time, with a ledger.
 //!
-//! The run is made of slices, each a trial of some thousand operations ([`Slice`]). After each both
+//! The run is made of slices, each a trial of some thousand operations (`Slice`). After each both
 //! ends' ledgers must agree, and both processes' resident memory is noted. An operation that fails,
 //! a byte that differs, a ledger that does not close, memory that grows: each ends the run with a
 //! sentence, the slice's number and the seed to repeat it with.
