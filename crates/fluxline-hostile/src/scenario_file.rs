@@ -18,7 +18,7 @@ pub fn scenario_file(bytes: &[u8]) {
     match Scenario::parse("fuzz.toml", text) {
         Ok(scenario) => simulate(scenario),
         Err(Refused(message)) => {
-            assert!(message.starts_with("fuzz.toml:"), "it names the file: {message}");
+            assert!(message.contains("fuzz.toml:"), "it names the file and the line: {message}");
             assert!(message.ends_with(['.', '?']), "it is a sentence: {message}");
         }
     }

@@ -122,7 +122,8 @@ impl Decap {
                 return Found::Other;
             }
         };
-        let Ok(ip) = IpSlice::from_slice(&bytes[start..]) else {
+        // A frame may end before its link's header does.
+        let Some(Ok(ip)) = bytes.get(start..).map(IpSlice::from_slice) else {
             counters.malformed += 1;
             return Found::Other;
         };
