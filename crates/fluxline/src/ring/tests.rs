@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use fluxline_core::Moment;
-
 use super::*;
 
 fn small(slots: usize, slot_bytes: usize) -> (Producer, Consumer) {
@@ -13,6 +11,8 @@ fn small(slots: usize, slot_bytes: usize) -> (Producer, Consumer) {
 #[cfg(not(loom))]
 mod real {
     use std::collections::VecDeque;
+
+    use fluxline_core::Moment;
 
     use super::*;
 
