@@ -228,11 +228,11 @@ fn orders_that_make_no_sense_do_not_end_the_session() {
     assert!(refused.to_string().contains("never made"), "{refused}");
     let unknown = TrialKind { make: |_, _| Ok(Box::new(Done)), ..unknown };
     let nothing = near.trial(&unknown, &json!({})).expect_err("there is none");
-    assert!(nothing.to_string().contains("no trial"), "{nothing}");
+    assert!(nothing.to_string().contains("unknown trial"), "{nothing}");
     let unknown = Service { name: "no-such-service", run: |_, _| Ok(json!(null)) };
     let error = near.call(&unknown, &json!({}), &mut |_| Ok(json!(null)));
     let error = error.expect_err("there is none");
-    assert!(error.to_string().contains("no service"), "{error}");
+    assert!(error.to_string().contains("unknown service"), "{error}");
     assert!(!error.ends_session());
     assert!(near.capabilities().expect("it opens").is_some());
 }

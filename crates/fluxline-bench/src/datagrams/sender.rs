@@ -125,7 +125,7 @@ mod tests {
         };
         let order = serde_json::to_string(&Order { plan, index: 1 }).unwrap();
         let (ended, said) = served(&format!("{order}\n"));
-        assert_eq!((ended, said.as_str()), (Ok(()), "{\"failed\":\"there is no sender 1\"}\n"));
+        assert_eq!((ended, said.as_str()), (Ok(()), "{\"failed\":\"unknown sender 1\"}\n"));
     }
 
     #[test]
