@@ -25,7 +25,7 @@ fn remedies() -> Vec<(&'static str, &'static str)> {
 
 /// The keys of the experiment file, as written there.
 fn keys() -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/experiment");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fluxline-daq/src/experiment");
     let mut keys = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the experiment's sources").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("UTF-8 source");

@@ -227,8 +227,7 @@ pub fn free_port() -> u16 {
     socket.local_addr().expect("bound").port()
 }
 
-/// Returns the process that serves a benchmark which `parent` has started, among its other children.
-/// Source: proc_pid_stat(5).
+/// Returns the child of `parent` that serves a benchmark. Source: proc_pid_stat(5).
 pub fn serving_child_of(parent: u32) -> Option<u32> {
     let processes = std::fs::read_dir("/proc").expect("it is mounted").flatten();
     processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).find(|process| {

@@ -134,8 +134,8 @@ struct Date {
 
 /// Returns the date of a day, counted from 1 January 1970 in the Gregorian calendar.
 ///
-/// Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`. Years begin
-/// in March, so that the leap day is the last day of a year.
+/// Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`. A year
+/// begins in March there, so that the leap day is its last day.
 fn date(days: i64) -> Date {
     let days = days + 719_468; // from 1 March of year 0
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
