@@ -332,7 +332,7 @@ pub struct RunArguments {
 /// `fluxline demo`.
 #[derive(Debug, Args)]
 pub struct DemoArguments {
-    /// How long front-ends send \[s\]
+    /// How long front-ends send (s)
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
     /// How many front-ends
@@ -426,7 +426,7 @@ pub struct EmulateArguments {
     /// Stop after so many seconds; 0: no limit
     #[arg(long, default_value_t = 0.0)]
     pub seconds: f64,
-    /// Payload of a packet \[byte\]; default: the description's
+    /// Payload of a packet (bytes); default: the description's
     #[arg(long)]
     pub payload_bytes: Option<u32>,
     /// Fill payloads with noise instead of a ramp
@@ -456,7 +456,7 @@ pub struct EmulateArguments {
     /// Probability that a source falls silent for --stall-ms
     #[arg(long, default_value_t = 0.0)]
     pub stall: f64,
-    /// How long a stall is \[ms\]
+    /// How long a stall is (ms)
     #[arg(long, default_value_t = 100)]
     pub stall_ms: u64,
     /// Probability that a source restarts with its counters at zero
@@ -492,10 +492,10 @@ pub struct EmulateRoceArguments {
     /// The address that the receiver's region begins at
     #[arg(long, requires = "roce", default_value_t = 0)]
     pub base: u64,
-    /// Size of the receiver's region \[byte\]
+    /// Size of the receiver's region (bytes)
     #[arg(long, requires = "roce", default_value_t = 4 << 20)]
     pub ring_bytes: u64,
-    /// Distance of two packets in it \[byte\]
+    /// Distance of two packets in it (bytes)
     #[arg(long, requires = "roce", default_value_t = 1024)]
     pub slot_bytes: u64,
 }

@@ -18,22 +18,22 @@ pub struct EventArguments {
     /// Sources that an event needs: a number, or their labels, separated by commas
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "COUNT|LABEL,...")]
     pub require: Vec<String>,
-    /// How long a source may be silent, while others send, before events go on without it \[ms\]
+    /// How long a source may be silent, while others send, before events go on without it (ms)
     #[arg(long, value_name = "MS")]
     pub timeout_ms: Option<u64>,
-    /// How long events wait for a source that sends and lags behind the others \[ms\]
+    /// How long events wait for a source that sends and lags behind the others (ms)
     #[arg(long, value_name = "MS")]
     pub lag_max_ms: Option<u64>,
-    /// How long packets may come out of order \[ms\]
+    /// How long packets may come out of order (ms)
     #[arg(long, value_name = "MS")]
     pub jitter_ms: Option<u64>,
     /// What becomes of packets whose event was closed before they came
     #[arg(long, value_parser = words::<Late>(LATE))]
     pub late: Option<Late>,
-    /// Width of a time window \[µs\], with --events window
+    /// Width of a time window (µs), with --events window
     #[arg(long, value_name = "US")]
     pub window_us: Option<u64>,
-    /// Keep a time window open so long after its end \[µs\], with --events window
+    /// Keep a time window open so long after its end (µs), with --events window
     #[arg(long, value_name = "US")]
     pub lateness_us: Option<u64>,
     /// Whose clock time windows use, with --events window

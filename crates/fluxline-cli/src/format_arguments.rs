@@ -76,7 +76,7 @@ pub struct PacketFileArguments {
     /// Instead of a capture: a file of raw payloads
     #[arg(long, value_name = "FILE", requires = "framing")]
     pub raw: Option<PathBuf>,
-    /// The size of every payload in the raw file \[byte\]
+    /// The size of every payload in the raw file (bytes)
     #[arg(long, requires = "raw", group = "framing")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub record_bytes: Option<u32>,

@@ -64,6 +64,20 @@ fn no_line_is_longer_than_100_columns() {
     report(&problems);
 }
 
+/// `--help` prints an option's doc comment as it is written.
+#[test]
+fn no_help_text_has_a_backslash() {
+    let mut problems = Vec::new();
+    for (file, text) in sources().into_iter().filter(|(file, _)| file.contains("arguments.rs")) {
+        for (number, line) in text.lines().enumerate() {
+            if line.starts_with("    ///") && line.contains('\\') {
+                problems.push(format!("{file}:{}", number + 1));
+            }
+        }
+    }
+    report(&problems);
+}
+
 #[test]
 fn no_file_has_swallowed_its_helpers() {
     let mut problems = Vec::new();
