@@ -40,7 +40,9 @@ fail() { cat "$printed"; echo "$page: this block failed"; exit 1; }
 
 ran=0
 for page in README.md docs/tutorial/*.md; do
-  clone="$scratch/$(basename "$page" .md)"
+  # The same path for each page, so that `cargo run` builds there once.
+  clone="$scratch/clone"
+  rm -rf "$clone" "$clone.blocks"
   mkdir "$clone" "$clone.blocks"
   git ls-files | cut -d/ -f1 | sort -u | while read -r name; do ln -s "$root/$name" "$clone/$name"; done
   cut_out "$page" "$clone.blocks"
