@@ -40,9 +40,7 @@ fail() { cat "$printed"; echo "$page: this block failed"; exit 1; }
 
 ran=0
 for page in README.md docs/tutorial/*.md; do
-  # The same path for each page, so that `cargo run` builds there once.
-  clone="$scratch/clone"
-  rm -rf "$clone" "$clone.blocks"
+  clone="$scratch/$(basename "$page" .md)"
   mkdir "$clone" "$clone.blocks"
   git ls-files | cut -d/ -f1 | sort -u | while read -r name; do ln -s "$root/$name" "$clone/$name"; done
   cut_out "$page" "$clone.blocks"
