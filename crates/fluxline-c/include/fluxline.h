@@ -173,8 +173,8 @@ enum FluxlineCode fluxline_poll(struct FluxlineNode *node, struct FluxlineComple
 // Sleeps until fluxline_poll has something, at most so long.
 enum FluxlineCode fluxline_wait(struct FluxlineNode *node, uint32_t timeout_ms);
 
-// Becomes the producer of the push ring in a peer's region, which has one at a time; the producer
-// is written to *producer. FLUXLINE_CODE_REFUSED: another producer lives, or there is no ring.
+// Claims the push ring in a peer's region, and writes the new producer to *producer. A ring has
+// one producer at a time. FLUXLINE_CODE_REFUSED: the ring has a producer, or is not a push ring.
 enum FluxlineCode fluxline_producer(struct FluxlineNode *node,
                                     uint32_t remote,
                                     struct FluxlineProducer **producer);

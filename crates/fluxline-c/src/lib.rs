@@ -368,8 +368,8 @@ pub unsafe extern "C" fn fluxline_wait(node: *mut FluxlineNode, timeout_ms: u32)
     })
 }
 
-/// Becomes the producer of the push ring in a peer's region, which has one at a time; the producer
-/// is written to *producer. FLUXLINE_CODE_REFUSED: another producer lives, or there is no ring.
+/// Claims the push ring in a peer's region, and writes the new producer to *producer. A ring has
+/// one producer at a time. FLUXLINE_CODE_REFUSED: the ring has a producer, or is not a push ring.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_producer(
     node: *mut FluxlineNode,

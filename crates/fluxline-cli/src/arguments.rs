@@ -324,7 +324,7 @@ pub struct RunArguments {
     /// Build events and close the ledger, but write no event files
     #[arg(long)]
     pub no_record: bool,
-    /// How packets become events
+    /// The rule that joins packets to events
     #[command(flatten)]
     pub events: EventArguments,
 }
@@ -332,10 +332,10 @@ pub struct RunArguments {
 /// `fluxline demo`.
 #[derive(Debug, Args)]
 pub struct DemoArguments {
-    /// How long front-ends send (s)
+    /// The time during which front-ends send (s)
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
-    /// How many front-ends
+    /// The number of front-ends
     #[arg(long, default_value_t = 8)]
     pub sources: u32,
     /// Events per second
@@ -350,7 +350,7 @@ pub struct DemoArguments {
     /// The folder of this run, which must not exist; default: the next number in `runs`
     #[arg(long)]
     pub folder: Option<PathBuf>,
-    /// How packets become events
+    /// The rule that joins packets to events
     #[command(flatten)]
     pub events: EventArguments,
 }
@@ -376,7 +376,7 @@ pub struct ExportArguments {
     /// The kind of file
     #[arg(long, value_enum)]
     pub to: ExportKind,
-    /// Where to; default: `export-KIND` in the run's folder
+    /// The folder to write; default: `export-KIND` in the run's folder
     #[arg(long)]
     pub into: Option<PathBuf>,
     /// Replace files that are there
@@ -411,10 +411,10 @@ pub struct EmulateArguments {
     /// The description
     #[command(flatten)]
     pub format: FormatArguments,
-    /// Where to: udp://ADDRESS:PORT, or a pcapng file to write
+    /// The destination: udp://ADDRESS:PORT, or a pcapng file to write
     #[arg(long)]
     pub to: String,
-    /// How many sources
+    /// The number of sources
     #[arg(long, default_value_t = 1)]
     pub sources: u32,
     /// Packets per second and source; 0: as fast as possible
@@ -456,7 +456,7 @@ pub struct EmulateArguments {
     /// Probability that a source falls silent for --stall-ms
     #[arg(long, default_value_t = 0.0)]
     pub stall: f64,
-    /// How long a stall is (ms)
+    /// The length of a stall (ms)
     #[arg(long, default_value_t = 100)]
     pub stall_ms: u64,
     /// Probability that a source restarts with its counters at zero

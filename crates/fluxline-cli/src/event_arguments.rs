@@ -8,26 +8,26 @@ use fluxline_daq::experiment::{Build, Events};
 use crate::failure::Failure;
 use crate::words::{Word, words};
 
-/// How packets become events. Each option overrides the key of `[events]` with its name.
+/// The settings of the event builder. Each option overrides the key of `[events]` with its name.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Events")]
 pub struct EventArguments {
-    /// How packets become events; default: what the experiment or the description has
+    /// The rule that joins packets to events; default: from the experiment or the description
     #[arg(long, value_parser = words::<Build>(BUILDS))]
     pub events: Option<Build>,
     /// Sources that an event needs: a number, or their labels, separated by commas
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "COUNT|LABEL,...")]
     pub require: Vec<String>,
-    /// How long a source may be silent, while others send, before events go on without it (ms)
+    /// The longest silence of a source, while others send, that events wait for (ms)
     #[arg(long, value_name = "MS")]
     pub timeout_ms: Option<u64>,
-    /// How long events wait for a source that sends and lags behind the others (ms)
+    /// The longest wait for a source that sends but lags behind the others (ms)
     #[arg(long, value_name = "MS")]
     pub lag_max_ms: Option<u64>,
-    /// How long packets may come out of order (ms)
+    /// The largest delay of packets that overtake each other (ms)
     #[arg(long, value_name = "MS")]
     pub jitter_ms: Option<u64>,
-    /// What becomes of packets whose event was closed before they came
+    /// The treatment of packets that come after their event was closed
     #[arg(long, value_parser = words::<Late>(LATE))]
     pub late: Option<Late>,
     /// Width of a time window (µs), with --events window
@@ -36,7 +36,7 @@ pub struct EventArguments {
     /// Keep a time window open so long after its end (µs), with --events window
     #[arg(long, value_name = "US")]
     pub lateness_us: Option<u64>,
-    /// Whose clock time windows use, with --events window
+    /// The clock of time windows, with --events window
     #[arg(long, value_parser = words::<WindowClock>(WINDOW_CLOCKS))]
     pub window_clock: Option<WindowClock>,
     /// Most events under construction; 0: as many as --bytes-max allows

@@ -56,7 +56,7 @@ pub struct CheckArguments {
     /// The description
     #[command(flatten)]
     pub format: FormatArguments,
-    /// What to read
+    /// The packets to read
     #[command(flatten)]
     pub file: PacketFileArguments,
 }
@@ -80,7 +80,7 @@ pub struct PacketFileArguments {
     #[arg(long, requires = "raw", group = "framing")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub record_bytes: Option<u32>,
-    /// How the length stands before each payload of the raw file
+    /// The form of the length before each payload of the raw file
     #[arg(long, requires = "raw", group = "framing")]
     #[arg(value_parser = words::<LengthPrefix>(LENGTH_PREFIXES))]
     pub length_prefix: Option<LengthPrefix>,
@@ -97,7 +97,7 @@ const LENGTH_PREFIXES: &[Word] = &[
 /// `fluxline format new`.
 #[derive(Debug, Args)]
 pub struct NewArguments {
-    /// What to read
+    /// The packets to read
     #[command(flatten)]
     pub file: PacketFileArguments,
 }

@@ -48,7 +48,7 @@ fn export(node: &mut Shm) -> fluxline_core::fabric::RegionId {
 }
 
 #[test]
-#[ignore = "the other process of the tests below"]
+#[ignore = "the tests below start this as their second process"]
 fn child() {
     let (Ok(role), Ok(base)) = (std::env::var("ROLE"), std::env::var("BASE")) else { return };
     let base = PathBuf::from(base);

@@ -115,7 +115,7 @@ fn die() -> ! {
 }
 
 #[test]
-#[ignore = "the other process of the tests below"]
+#[ignore = "the tests below start this as their second process"]
 fn child() {
     let (Ok(role), Ok(base)) = (std::env::var("ROLE"), std::env::var("BASE")) else { return };
     let base = PathBuf::from(base);

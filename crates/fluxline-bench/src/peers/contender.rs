@@ -173,7 +173,7 @@ impl From<f64> for Number {
     }
 }
 
-/// The reason why there is no number.
+/// The reason for a missing number.
 #[derive(Debug)]
 pub enum NoNumber {
     /// It failed; the reason in a few words.

@@ -73,8 +73,8 @@ impl Local {
         Err(silent())
     }
 
-    /// Returns the failure of the process, if any. One that ended well has seen its benchmark
-    /// leave: that is no reason of anything.
+    /// Returns the failure of the process, if any. A process that exits with status 0 after its
+    /// benchmark has left did not fail.
     pub fn died(&mut self) -> Option<Error> {
         child::failed(&mut self.child).map(|how| Error::PeerGone { how })
     }

@@ -1,8 +1,8 @@
 //! Connections to the far side that have not shown the key yet.
 //!
-//! All of them are listened to at once, so that whoever has the key is heard however many others
-//! are connected and silent. What a stranger can make this side keep is bounded: so many
-//! connections, so many from one address, a short message each, five seconds.
+//! The server reads all of them at once. A client with the key is served, even while many silent
+//! strangers are connected. Strangers cost bounded memory and time: there are limits of connections
+//! in all and from one address, of the length of their message, and of the time until it comes.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
