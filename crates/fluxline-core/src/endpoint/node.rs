@@ -109,9 +109,18 @@ impl<P: Port> Node<P> {
         }
     }
 
+    /// Sends what is due. Before a connection ends, its peer so learns what has arrived, and its
+    /// work completes instead of being flushed.
+    pub(super) fn acknowledge(&mut self, now: Moment) {
+        self.core.acknowledgements_wait = false;
+        self.core.send(now, &mut self.port);
+        self.port.flush(now);
+    }
+
     /// Ends all connections and says so to their peers once, without waiting for an answer: for a
     /// program that ends.
     pub fn leave(&mut self, now: Moment) {
+        self.acknowledge(now);
         for endpoint in self.core.endpoints.living().to_vec() {
             self.core.end(endpoint, Status::Done);
         }
@@ -147,7 +156,9 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights};
+    use crate::fabric::{
+        Completion, Fabric, Grant, Key, Level, Local, Name, Reliability, Rights, Target, Work,
+    };
     use crate::port::network::{Network, NetworkPort};
 
     /// Polls both nodes for so long; what they were told.
@@ -160,6 +171,52 @@ mod tests {
             }
         }
         completions
+    }
+
+    #[test]
+    fn work_that_arrived_before_its_owner_left_completes_and_is_not_flushed() {
+        for leaves in [true, false] {
+            let network = Network::new();
+            let mut nodes = [1, 2].map(|last| {
+                let at = SocketAddr::from(([10, 0, 0, last], 4791));
+                Node::new(network.port(at, 300), EndpointConfig::new("node", [last; 16]))
+            });
+            let mut now = Moment::from_ns(1);
+            let region = nodes[0].register(64).expect("memory");
+            let name = Name::parse("x").expect("legal");
+            let grant = Grant { rights: Rights::ALL, key: Key(5) };
+            nodes[0].export(region, name.clone(), grant).expect("free");
+            let endpoint = nodes[1].connect("10.0.0.1", Reliability::Reliable).expect("reachable");
+            run(&mut nodes, &mut now, 4);
+            let remote = nodes[1].import(endpoint, name, Key(5)).expect("open");
+            run(&mut nodes, &mut now, 3);
+            let to = Target { remote, offset: 0 };
+            let (from, complete_at) = (Local::Bytes(b"last"), Some(Level::Placed));
+            let put = Work::Put { from, to, notify: Some(1), complete_at };
+            nodes[1].post(endpoint, 9, put).expect("room");
+            while nodes[1].poll(now).is_some() {}
+            // The owner sees the notification, and leaves at once.
+            now = now + Span::from_ns(20_000);
+            let seen = core::iter::from_fn(|| nodes[0].poll(now));
+            let (mut notified, mut theirs) = (false, None);
+            for completion in seen {
+                if let Completion::Notified { endpoint, .. } = completion {
+                    (notified, theirs) = (true, Some(endpoint));
+                    break;
+                }
+            }
+            assert!(notified);
+            match leaves {
+                true => nodes[0].leave(now),
+                false => nodes[0].disconnect(theirs.expect("notified")).expect("open"),
+            }
+            let completions = run(&mut nodes, &mut now, 10);
+            let done = |of: &Completion| match *of {
+                Completion::Done { tag: 9, status, .. } => Some(status),
+                _ => None,
+            };
+            assert_eq!(completions.iter().find_map(done), Some(Status::Done), "{completions:?}");
+        }
     }
 
     #[test]

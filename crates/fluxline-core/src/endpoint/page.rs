@@ -86,6 +86,7 @@ impl<P: Port> Fabric for Node<P> {
 
     fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
         self.core.open(endpoint).ok_or(PostError::NotConnected)?;
+        self.acknowledge(self.core.now);
         self.core.end(endpoint, Status::Done);
         Ok(())
     }
