@@ -28,7 +28,7 @@ int main(int count, char **words) {
     uint32_t endpoint, remote;
     uint64_t size;
     check(fluxline_open(url, &node), "open");
-    check(fluxline_connect(node, words[2], 5000, &endpoint), "connect");
+    check(fluxline_connect(node, words[2], FLUXLINE_RELIABLE, 5000, &endpoint), "connect");
     check(fluxline_import(node, endpoint, "ring", strtoull(words[3], NULL, 0), 5000, &remote, &size),
           "import");
     check(fluxline_producer(node, remote, &ring), "producer");

@@ -22,6 +22,12 @@
 // Rights of a region: peers may add to its words and swap them.
 #define FLUXLINE_ATOMIC 4
 
+// Connections: work is done once and in order, or the connection breaks.
+#define FLUXLINE_RELIABLE 0
+
+// Connections: loss is counted, and nothing is repeated.
+#define FLUXLINE_UNRELIABLE 1
+
 // The result of a call.
 typedef enum FluxlineCode {
   // As asked.
@@ -52,6 +58,8 @@ typedef enum FluxlineKind {
   FLUXLINE_KIND_CONNECTED = 2,
   // A connection is over; see status.
   FLUXLINE_KIND_BROKEN = 3,
+  // A message is in a buffer of fluxline_receive; see status.
+  FLUXLINE_KIND_RECEIVED = 4,
 } FluxlineKind;
 
 // The reading end of a push ring.
@@ -69,17 +77,17 @@ typedef struct FluxlineCompletion {
   enum FluxlineKind kind;
   // The connection.
   uint32_t endpoint;
-  // Completed: the caller's tag.
+  // Completed, Received: the caller's tag.
   uint64_t tag;
-  // Completed, Broken: 0 is well, anything else is not.
+  // Completed, Received, Broken: 0 is well; fluxline_status_name has the others.
   uint32_t status;
   // Notified: which own region.
   uint32_t region;
   // Notified: where the bytes begin.
   uint64_t offset;
-  // Notified: how many bytes.
+  // Notified, Received: the number of bytes.
   uint64_t bytes;
-  // Notified: the peer's value. Completed: what the word was, for atomics.
+  // Notified: the peer's value. Completed: the word before the operation, for atomics.
   uint64_t value;
 } FluxlineCompletion;
 
@@ -90,7 +98,9 @@ extern "C" {
 // The sentence of this thread's last failure; valid until its next call.
 const char *fluxline_error(void);
 
-// Opens a node: url is shm://GROUP/NODE. The node is written to *node.
+// Opens a node and writes it to *node. The URL names the link: shm://GROUP/NODE for processes of
+// this host, udp://ADDRESS[:PORT][/NAME] with an own address for Ethernet, or
+// xdp://INTERFACE[:PORT][/NAME] for the same past the kernel's network stack.
 enum FluxlineCode fluxline_open(const char *url, struct FluxlineNode **node);
 
 // Ends a node, its regions and connections. Close its producers and consumers first.
@@ -117,9 +127,26 @@ enum FluxlineCode fluxline_read(struct FluxlineNode *node,
                                 void *into,
                                 size_t count);
 
-// Connects to a node of the group and waits for it; the connection is written to *endpoint.
+// Returns the address and the size of an own region. The memory is the region's own: peers write
+// it at any time. It is valid until the region is withdrawn or the node is closed.
+enum FluxlineCode fluxline_memory(struct FluxlineNode *node,
+                                  uint32_t region,
+                                  void **address,
+                                  uint64_t *size);
+
+// Copies into an own region.
+enum FluxlineCode fluxline_write(struct FluxlineNode *node,
+                                 uint32_t region,
+                                 uint64_t offset,
+                                 const void *from,
+                                 size_t count);
+
+// Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
+// peer is a node's name in the group on shm://, and ADDRESS[:PORT] on udp:// and xdp://.
+// reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
 enum FluxlineCode fluxline_connect(struct FluxlineNode *node,
                                    const char *peer,
+                                   uint32_t reliability,
                                    uint32_t timeout_ms,
                                    uint32_t *endpoint);
 
@@ -137,7 +164,7 @@ enum FluxlineCode fluxline_import(struct FluxlineNode *node,
                                   uint64_t *size);
 
 // Writes into a peer's region; the bytes may be changed at once. notify: -1 for none, else a value
-// of 32 bits that the owner is told after the bytes are in place. tag: comes back from
+// of 32 bits that the owner gets after the bytes are in place. tag: comes back from
 // fluxline_poll when the put is placed; -1: nothing comes back unless it fails.
 enum FluxlineCode fluxline_put(struct FluxlineNode *node,
                                uint32_t endpoint,
@@ -166,22 +193,68 @@ enum FluxlineCode fluxline_fetch_add(struct FluxlineNode *node,
                                      uint64_t add,
                                      uint64_t tag);
 
+// Replaces an aligned word of a peer's region by desired if it is expected; tag and the word before
+// come back from fluxline_poll.
+enum FluxlineCode fluxline_compare_swap(struct FluxlineNode *node,
+                                        uint32_t endpoint,
+                                        uint32_t remote,
+                                        uint64_t offset,
+                                        uint64_t expected,
+                                        uint64_t desired,
+                                        uint64_t tag);
+
+// Sends a message to the peer, which has posted a buffer for it; the bytes may be changed at once.
+// The tag comes back from fluxline_poll when the message is in the peer's buffer.
+enum FluxlineCode fluxline_send(struct FluxlineNode *node,
+                                uint32_t endpoint,
+                                const void *from,
+                                size_t count,
+                                uint64_t tag);
+
+// Posts a part of an own region as the buffer for one message of the peer. The tag comes back from
+// fluxline_poll with the number of bytes.
+enum FluxlineCode fluxline_receive(struct FluxlineNode *node,
+                                   uint32_t endpoint,
+                                   uint32_t region,
+                                   uint64_t offset,
+                                   uint64_t count,
+                                   uint64_t tag);
+
+// Holds back all work that is posted after it until all work before it is placed. Its tag comes
+// back from fluxline_poll then.
+enum FluxlineCode fluxline_fence(struct FluxlineNode *node, uint32_t endpoint, uint64_t tag);
+
+// Asks for a completion when all work before it is placed; the tag comes back from fluxline_poll.
+enum FluxlineCode fluxline_flush(struct FluxlineNode *node, uint32_t endpoint, uint64_t tag);
+
+// Returns the sentence of a completion's status; never NULL, valid for ever.
+const char *fluxline_status_name(uint32_t status);
+
+// Writes a file descriptor to *descriptor that is readable when something arrived, for epoll and
+// its kin; do not read or close it. Sleep no longer than fluxline_deadline_ms, then call
+// fluxline_poll until it has nothing. FLUXLINE_CODE_REFUSED: this link has none; use fluxline_wait.
+enum FluxlineCode fluxline_descriptor(struct FluxlineNode *node, int32_t *descriptor);
+
+// Writes the time until fluxline_poll has work although nothing arrives [ms, rounded up] to
+// *deadline_ms; -1: never.
+enum FluxlineCode fluxline_deadline_ms(struct FluxlineNode *node, int64_t *deadline_ms);
+
 // The next thing that happened, written to *completion; FLUXLINE_CODE_NOTHING: nothing new. Call
 // it regularly: connections of peers are taken up in here.
 enum FluxlineCode fluxline_poll(struct FluxlineNode *node, struct FluxlineCompletion *completion);
 
-// Sleeps until fluxline_poll has something, at most so long.
+// Sleeps until fluxline_poll has something, at most timeout_ms.
 enum FluxlineCode fluxline_wait(struct FluxlineNode *node, uint32_t timeout_ms);
 
-// Claims the push ring in a peer's region, and writes the new producer to *producer. A ring has
+// Claims the push ring in a peer's region on shm://, and writes the new producer to *producer. A ring has
 // one producer at a time. FLUXLINE_CODE_REFUSED: the ring has a producer, or is not a push ring.
 enum FluxlineCode fluxline_producer(struct FluxlineNode *node,
                                     uint32_t remote,
                                     struct FluxlineProducer **producer);
 
 // Copies a record into the ring; nobody sees it before fluxline_publish. FLUXLINE_CODE_FULL: try
-// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died, which
-// whoever tries again is told within 100 ms, or after 64 tries if these are rarer.
+// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died. Tries that
+// find the ring full notice that within 100 ms, or after 64 tries if these are rarer.
 enum FluxlineCode fluxline_push(struct FluxlineProducer *producer, const void *from, size_t count);
 
 // Shows all records to the consumer; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
@@ -190,7 +263,7 @@ enum FluxlineCode fluxline_publish(struct FluxlineProducer *producer);
 // Publishes what is left and ends the producer.
 void fluxline_producer_close(struct FluxlineProducer *producer);
 
-// Makes a push ring of so many bytes (a power of two); its region, to be exported with
+// Makes a push ring of ring_bytes (a power of two) on shm://; its region, to be exported with
 // FLUXLINE_PUT, is written to *region, the consumer to *consumer.
 enum FluxlineCode fluxline_consumer(struct FluxlineNode *node,
                                     uint64_t ring_bytes,

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 use fluxline_core::fabric::{Name, Status};
 
@@ -63,6 +64,17 @@ pub(crate) fn guard(call: impl FnOnce() -> Result<(), Refused>) -> FluxlineCode 
 /// The last sentence of this thread.
 pub(crate) fn error() -> *const c_char {
     ERROR.with_borrow(|error| error.as_ptr())
+}
+
+/// Returns the sentence of a status by its number.
+pub(crate) fn status_name(number: u32) -> *const c_char {
+    static SENTENCES: OnceLock<Vec<CString>> = OnceLock::new();
+    let sentences = SENTENCES.get_or_init(|| {
+        let sentence = |status: Status| CString::new(status.to_string()).unwrap_or_default();
+        Status::ALL.into_iter().map(sentence).collect()
+    });
+    let unknown = c"a status that this version does not know".as_ptr();
+    sentences.get(number as usize).map_or(unknown, |sentence| sentence.as_ptr())
 }
 
 pub(crate) fn done(status: Status) -> Result<(), Refused> {

@@ -9,6 +9,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the safety of all calls is stated above, for C")]
 
 mod border;
+mod link;
 
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_void};
@@ -16,13 +17,14 @@ use std::time::{Duration, Instant};
 
 use fluxline::clock;
 use fluxline::push::{NextError, PushConsumer, PushOpenError, PushProducer, PushRefused};
-use fluxline::shm::{Shm, ShmConfig};
+use fluxline_core::Span;
 use fluxline_core::fabric::{
-    Completion, EndpointId, Fabric, Grant, Key, Level, Local, Operation, RegionId, Reliability,
-    RemoteId, Rights, Slice, Status, Target, Work,
+    Completion, EndpointId, Fabric, Grant, Key, Level, Local, Operation, PostError, RegionId,
+    Reliability, RemoteId, Rights, Slice, Status, Target, Work,
 };
 
 use border::{Out, Refused, bytes, bytes_mut, guard, handle, make, name, text};
+use link::Link;
 
 /// The result of a call.
 #[repr(C)]
@@ -58,6 +60,8 @@ pub enum FluxlineKind {
     Connected = 2,
     /// A connection is over; see status.
     Broken = 3,
+    /// A message is in a buffer of fluxline_receive; see status.
+    Received = 4,
 }
 
 /// Something that became of posted work, or came from a peer.
@@ -68,17 +72,17 @@ pub struct FluxlineCompletion {
     pub kind: FluxlineKind,
     /// The connection.
     pub endpoint: u32,
-    /// Completed: the caller's tag.
+    /// Completed, Received: the caller's tag.
     pub tag: u64,
-    /// Completed, Broken: 0 is well, anything else is not.
+    /// Completed, Received, Broken: 0 is well; fluxline_status_name has the others.
     pub status: u32,
     /// Notified: which own region.
     pub region: u32,
     /// Notified: where the bytes begin.
     pub offset: u64,
-    /// Notified: how many bytes.
+    /// Notified, Received: the number of bytes.
     pub bytes: u64,
-    /// Notified: the peer's value. Completed: what the word was, for atomics.
+    /// Notified: the peer's value. Completed: the word before the operation, for atomics.
     pub value: u64,
 }
 
@@ -92,10 +96,15 @@ pub const FLUXLINE_GET: u32 = 2;
 /// Rights of a region: peers may add to its words and swap them.
 pub const FLUXLINE_ATOMIC: u32 = 4;
 
+/// Connections: work is done once and in order, or the connection breaks.
+pub const FLUXLINE_RELIABLE: u32 = 0;
+/// Connections: loss is counted, and nothing is repeated.
+pub const FLUXLINE_UNRELIABLE: u32 = 1;
+
 /// A node on a link.
 pub struct FluxlineNode {
-    shm: Shm,
-    /// Told while a call waited for something else.
+    link: Link,
+    /// Completions that came while a call waited for another one.
     kept: VecDeque<Completion>,
 }
 
@@ -111,7 +120,9 @@ pub extern "C" fn fluxline_error() -> *const c_char {
     border::error()
 }
 
-/// Opens a node: url is shm://GROUP/NODE. The node is written to *node.
+/// Opens a node and writes it to *node. The URL names the link: shm://GROUP/NODE for processes of
+/// this host, udp://ADDRESS[:PORT][/NAME] with an own address for Ethernet, or
+/// xdp://INTERFACE[:PORT][/NAME] for the same past the kernel's network stack.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_open(
     url: *const c_char,
@@ -119,10 +130,8 @@ pub unsafe extern "C" fn fluxline_open(
 ) -> FluxlineCode {
     guard(|| {
         let node = Out::new(node)?;
-        let (group, name) = fluxline::shm_names(text(url)?).map_err(Refused::argument)?;
-        let config = ShmConfig { spin: Duration::from_micros(50), ..ShmConfig::default() };
-        let shm = Shm::open(&group, &name, config).map_err(Refused::host)?;
-        make(node, FluxlineNode { shm, kept: VecDeque::new() });
+        let link = Link::open(text(url)?)?;
+        make(node, FluxlineNode { link, kept: VecDeque::new() });
         Ok(())
     })
 }
@@ -142,7 +151,7 @@ pub unsafe extern "C" fn fluxline_register(
 ) -> FluxlineCode {
     guard(|| {
         let region = Out::new(region)?;
-        let made = handle(node)?.shm.register(bytes).map_err(Refused::host)?;
+        let made = handle(node)?.fabric().register(bytes).map_err(Refused::host)?;
         region.put(made.0);
         Ok(())
     })
@@ -152,7 +161,7 @@ pub unsafe extern "C" fn fluxline_register(
 /// ring's memory is given back when its consumer is closed, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_withdraw(node: *mut FluxlineNode, region: u32) -> FluxlineCode {
-    guard(|| handle(node)?.shm.withdraw(RegionId(region)).map_err(Refused::argument))
+    guard(|| handle(node)?.fabric().withdraw(RegionId(region)).map_err(Refused::argument))
 }
 
 /// Lets peers that show the key import the region under that name; rights: FLUXLINE_PUT and so on.
@@ -175,7 +184,7 @@ pub unsafe extern "C" fn fluxline_export(
             Rights { put: has(FLUXLINE_PUT), get: has(FLUXLINE_GET), atomic: has(FLUXLINE_ATOMIC) };
         let grant = Grant { rights, key: Key(key) };
         let region_name = name(region_name)?;
-        handle(node)?.shm.export(RegionId(region), region_name, grant).map_err(Refused::host)
+        handle(node)?.fabric().export(RegionId(region), region_name, grant).map_err(Refused::host)
     })
 }
 
@@ -189,23 +198,68 @@ pub unsafe extern "C" fn fluxline_read(
     count: usize,
 ) -> FluxlineCode {
     guard(|| {
-        let memory = handle(node)?.shm.memory(RegionId(region)).map_err(Refused::argument)?;
+        let memory = handle(node)?.fabric().memory(RegionId(region)).map_err(Refused::argument)?;
         memory.read(offset, bytes_mut(into, count)?).map_err(Refused::argument)
     })
 }
 
-/// Connects to a node of the group and waits for it; the connection is written to *endpoint.
+/// Returns the address and the size of an own region. The memory is the region's own: peers write
+/// it at any time. It is valid until the region is withdrawn or the node is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_memory(
+    node: *mut FluxlineNode,
+    region: u32,
+    address: *mut *mut c_void,
+    size: *mut u64,
+) -> FluxlineCode {
+    guard(|| {
+        let (address, size) = (Out::new(address)?, Out::new(size)?);
+        let memory = handle(node)?.fabric().memory(RegionId(region)).map_err(Refused::argument)?;
+        let first = memory.address().ok_or_else(|| Refused::host("the region has no address"))?;
+        size.put(memory.bytes());
+        address.put(first.as_ptr().cast());
+        Ok(())
+    })
+}
+
+/// Copies into an own region.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_write(
+    node: *mut FluxlineNode,
+    region: u32,
+    offset: u64,
+    from: *const c_void,
+    count: usize,
+) -> FluxlineCode {
+    guard(|| {
+        let memory = handle(node)?.fabric().memory(RegionId(region)).map_err(Refused::argument)?;
+        memory.write(offset, bytes(from, count)?).map_err(Refused::argument)
+    })
+}
+
+/// Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
+/// peer is a node's name in the group on shm://, and ADDRESS[:PORT] on udp:// and xdp://.
+/// reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_connect(
     node: *mut FluxlineNode,
     peer: *const c_char,
+    reliability: u32,
     timeout_ms: u32,
     endpoint: *mut u32,
 ) -> FluxlineCode {
     guard(|| {
         let (endpoint, node) = (Out::new(endpoint)?, handle(node)?);
-        let endpoint_id =
-            node.shm.connect(text(peer)?, Reliability::Reliable).map_err(Refused::host)?;
+        let reliability = match reliability {
+            FLUXLINE_RELIABLE => Reliability::Reliable,
+            FLUXLINE_UNRELIABLE => Reliability::Unreliable,
+            other => {
+                let what =
+                    format_args!("reliability {other} is not FLUXLINE_RELIABLE or _UNRELIABLE");
+                return Err(Refused::argument(what));
+            }
+        };
+        let endpoint_id = node.fabric().connect(text(peer)?, reliability).map_err(Refused::host)?;
         let status = node.wait(timeout_ms, |what| match *what {
             Completion::Connected { endpoint, .. } if endpoint == endpoint_id => Some(Status::Done),
             Completion::Broken { endpoint, status } if endpoint == endpoint_id => Some(status),
@@ -227,7 +281,7 @@ pub unsafe extern "C" fn fluxline_disconnect(
     node: *mut FluxlineNode,
     endpoint: u32,
 ) -> FluxlineCode {
-    guard(|| handle(node)?.shm.disconnect(EndpointId(endpoint)).map_err(Refused::gone))
+    guard(|| handle(node)?.fabric().disconnect(EndpointId(endpoint)).map_err(Refused::gone))
 }
 
 /// Imports a peer's region by name and key; its number is written to *remote, its size to *size.
@@ -244,7 +298,7 @@ pub unsafe extern "C" fn fluxline_import(
     guard(|| {
         let (remote, size, node) = (Out::new(remote)?, Out::new(size)?, handle(node)?);
         let region_name = name(region_name)?;
-        let import = node.shm.import(EndpointId(endpoint), region_name, Key(key));
+        let import = node.fabric().import(EndpointId(endpoint), region_name, Key(key));
         let import = import.map_err(Refused::argument)?;
         let completion = node.wait(timeout_ms, |what| match *what {
             Completion::Imported { remote, status, bytes } if remote == import => {
@@ -253,7 +307,7 @@ pub unsafe extern "C" fn fluxline_import(
             _ => None,
         });
         if completion.is_err() {
-            let _ = node.shm.release(import); // it was imported just now, or never
+            node.link.release(import);
         }
         let (status, found) = completion?;
         border::done(status)?;
@@ -264,7 +318,7 @@ pub unsafe extern "C" fn fluxline_import(
 }
 
 /// Writes into a peer's region; the bytes may be changed at once. notify: -1 for none, else a value
-/// of 32 bits that the owner is told after the bytes are in place. tag: comes back from
+/// of 32 bits that the owner gets after the bytes are in place. tag: comes back from
 /// fluxline_poll when the put is placed; -1: nothing comes back unless it fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_put(
@@ -335,6 +389,117 @@ pub unsafe extern "C" fn fluxline_fetch_add(
     })
 }
 
+/// Replaces an aligned word of a peer's region by desired if it is expected; tag and the word before
+/// come back from fluxline_poll.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_compare_swap(
+    node: *mut FluxlineNode,
+    endpoint: u32,
+    remote: u32,
+    offset: u64,
+    expected: u64,
+    desired: u64,
+    tag: u64,
+) -> FluxlineCode {
+    guard(|| {
+        let at = Target { remote: RemoteId(remote), offset };
+        handle(node)?.post(endpoint, tag, Work::CompareSwap { at, expected, desired })
+    })
+}
+
+/// Sends a message to the peer, which has posted a buffer for it; the bytes may be changed at once.
+/// The tag comes back from fluxline_poll when the message is in the peer's buffer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_send(
+    node: *mut FluxlineNode,
+    endpoint: u32,
+    from: *const c_void,
+    count: usize,
+    tag: u64,
+) -> FluxlineCode {
+    guard(|| {
+        let from = Local::Bytes(bytes(from, count)?);
+        let complete_at = Some(Level::Placed);
+        handle(node)?.post(endpoint, tag, Work::Send { from, complete_at })
+    })
+}
+
+/// Posts a part of an own region as the buffer for one message of the peer. The tag comes back from
+/// fluxline_poll with the number of bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_receive(
+    node: *mut FluxlineNode,
+    endpoint: u32,
+    region: u32,
+    offset: u64,
+    count: u64,
+    tag: u64,
+) -> FluxlineCode {
+    guard(|| {
+        let into = Slice { region: RegionId(region), offset, bytes: count };
+        let node = handle(node)?;
+        node.fabric().post_receive(EndpointId(endpoint), tag, into).map_err(not_posted)
+    })
+}
+
+/// Holds back all work that is posted after it until all work before it is placed. Its tag comes
+/// back from fluxline_poll then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_fence(
+    node: *mut FluxlineNode,
+    endpoint: u32,
+    tag: u64,
+) -> FluxlineCode {
+    guard(|| handle(node)?.post(endpoint, tag, Work::Fence))
+}
+
+/// Asks for a completion when all work before it is placed; the tag comes back from fluxline_poll.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_flush(
+    node: *mut FluxlineNode,
+    endpoint: u32,
+    tag: u64,
+) -> FluxlineCode {
+    guard(|| handle(node)?.post(endpoint, tag, Work::Flush))
+}
+
+/// Returns the sentence of a completion's status; never NULL, valid for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn fluxline_status_name(status: u32) -> *const c_char {
+    border::status_name(status)
+}
+
+/// Writes a file descriptor to *descriptor that is readable when something arrived, for epoll and
+/// its kin; do not read or close it. Sleep no longer than fluxline_deadline_ms, then call
+/// fluxline_poll until it has nothing. FLUXLINE_CODE_REFUSED: this link has none; use fluxline_wait.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_descriptor(
+    node: *mut FluxlineNode,
+    descriptor: *mut i32,
+) -> FluxlineCode {
+    guard(|| {
+        let (descriptor, node) = (Out::new(descriptor)?, handle(node)?);
+        let none = || Refused::host("this link has no descriptor; use fluxline_wait");
+        descriptor.put(node.fabric().descriptor().ok_or_else(none)?);
+        Ok(())
+    })
+}
+
+/// Writes the time until fluxline_poll has work although nothing arrives [ms, rounded up] to
+/// *deadline_ms; -1: never.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_deadline_ms(
+    node: *mut FluxlineNode,
+    deadline_ms: *mut i64,
+) -> FluxlineCode {
+    guard(|| {
+        let (place, node) = (Out::new(deadline_ms)?, handle(node)?);
+        let left = node.fabric().deadline().map(|at| at.since(clock::monotonic()));
+        place.put(left.map_or(-1, |left| left.as_ns().div_ceil(1_000_000) as i64));
+        Ok(())
+    })
+}
+
 /// The next thing that happened, written to *completion; FLUXLINE_CODE_NOTHING: nothing new. Call
 /// it regularly: connections of peers are taken up in here.
 #[unsafe(no_mangle)]
@@ -345,7 +510,9 @@ pub unsafe extern "C" fn fluxline_poll(
     guard(|| {
         let (completion, node) = (Out::new(completion)?, handle(node)?);
         loop {
-            let Some(what) = node.kept.pop_front().or_else(|| node.shm.poll(clock::now())) else {
+            let Some(what) =
+                node.kept.pop_front().or_else(|| node.fabric().poll(clock::monotonic()))
+            else {
                 return Err(Refused::nothing());
             };
             if let Some(of_c) = completion_of_c(&what) {
@@ -356,19 +523,19 @@ pub unsafe extern "C" fn fluxline_poll(
     })
 }
 
-/// Sleeps until fluxline_poll has something, at most so long.
+/// Sleeps until fluxline_poll has something, at most timeout_ms.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_wait(node: *mut FluxlineNode, timeout_ms: u32) -> FluxlineCode {
     guard(|| {
         let node = handle(node)?;
         if node.kept.is_empty() {
-            node.shm.wait(Duration::from_millis(timeout_ms.into()));
+            node.fabric().wait(Span::from_ms(timeout_ms.into()));
         }
         Ok(())
     })
 }
 
-/// Claims the push ring in a peer's region, and writes the new producer to *producer. A ring has
+/// Claims the push ring in a peer's region on shm://, and writes the new producer to *producer. A ring has
 /// one producer at a time. FLUXLINE_CODE_REFUSED: the ring has a producer, or is not a push ring.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_producer(
@@ -378,18 +545,19 @@ pub unsafe extern "C" fn fluxline_producer(
 ) -> FluxlineCode {
     guard(|| {
         let (producer, node) = (Out::new(producer)?, handle(node)?);
-        let made = node.shm.push_producer(RemoteId(remote)).map_err(|error| match error {
-            PushOpenError::ConsumerGone => Refused::gone(error),
-            _ => Refused::host(error),
-        })?;
+        let made =
+            node.link.shm()?.push_producer(RemoteId(remote)).map_err(|error| match error {
+                PushOpenError::ConsumerGone => Refused::gone(error),
+                _ => Refused::host(error),
+            })?;
         make(producer, FluxlineProducer(made));
         Ok(())
     })
 }
 
 /// Copies a record into the ring; nobody sees it before fluxline_publish. FLUXLINE_CODE_FULL: try
-/// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died, which
-/// whoever tries again is told within 100 ms, or after 64 tries if these are rarer.
+/// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died. Tries that
+/// find the ring full notice that within 100 ms, or after 64 tries if these are rarer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_push(
     producer: *mut FluxlineProducer,
@@ -427,7 +595,7 @@ pub unsafe extern "C" fn fluxline_producer_close(producer: *mut FluxlineProducer
     border::end(producer);
 }
 
-/// Makes a push ring of so many bytes (a power of two); its region, to be exported with
+/// Makes a push ring of ring_bytes (a power of two) on shm://; its region, to be exported with
 /// FLUXLINE_PUT, is written to *region, the consumer to *consumer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_consumer(
@@ -438,7 +606,8 @@ pub unsafe extern "C" fn fluxline_consumer(
 ) -> FluxlineCode {
     guard(|| {
         let (region, consumer) = (Out::new(region)?, Out::new(consumer)?);
-        let made = handle(node)?.shm.push_consumer(ring_bytes, true).map_err(Refused::host)?;
+        let made =
+            handle(node)?.link.shm()?.push_consumer(ring_bytes, true).map_err(Refused::host)?;
         region.put(made.region().0);
         make(consumer, FluxlineConsumer(made));
         Ok(())
@@ -496,7 +665,7 @@ impl FluxlineNode {
         let until = Instant::now() + Duration::from_millis(timeout_ms.into());
         loop {
             while self.kept.len() < KEPT_MAX
-                && let Some(what) = self.shm.poll(clock::now())
+                && let Some(what) = self.fabric().poll(clock::monotonic())
             {
                 if let Some(found) = wanted(&what) {
                     return Ok(found);
@@ -507,16 +676,16 @@ impl FluxlineNode {
             if left.is_zero() {
                 return Err(Refused::timeout(timeout_ms));
             }
-            self.shm.wait(left);
+            self.fabric().wait(Span::from_ns(left.as_nanos() as u64));
         }
     }
 
     /// Ends a connection that was not waited for to its end; nobody is told of it.
     fn forget(&mut self, endpoint: EndpointId) {
-        if self.shm.disconnect(endpoint).is_err() {
+        if self.fabric().disconnect(endpoint).is_err() {
             return; // it is over already
         }
-        while let Some(what) = self.shm.poll(clock::now()) {
+        while let Some(what) = self.fabric().poll(clock::monotonic()) {
             match what {
                 Completion::Broken { endpoint: of, .. } if of == endpoint => return,
                 Completion::Connected { endpoint: of, .. } if of == endpoint => {}
@@ -526,12 +695,19 @@ impl FluxlineNode {
     }
 
     fn post(&mut self, endpoint: u32, tag: u64, work: Work<'_>) -> Result<(), Refused> {
-        use fluxline_core::fabric::PostError;
-        self.shm.post(EndpointId(endpoint), tag, work).map_err(|error| match error {
-            PostError::Full => Refused::of(FluxlineCode::Full, &error),
-            PostError::NotConnected => Refused::of(FluxlineCode::Gone, &error),
-            _ => Refused::argument(error),
-        })
+        self.fabric().post(EndpointId(endpoint), tag, work).map_err(not_posted)
+    }
+
+    fn fabric(&mut self) -> &mut dyn Fabric {
+        self.link.fabric()
+    }
+}
+
+fn not_posted(error: PostError) -> Refused {
+    match error {
+        PostError::Full => Refused::of(FluxlineCode::Full, &error),
+        PostError::NotConnected => Refused::of(FluxlineCode::Gone, &error),
+        _ => Refused::argument(error),
     }
 }
 
@@ -548,7 +724,10 @@ fn completion_of_c(what: &Completion) -> Option<FluxlineCompletion> {
         value: 0,
     };
     Some(match *what {
-        Completion::Done { operation: Operation::Receive, .. } => return None,
+        Completion::Done { endpoint, tag, operation: Operation::Receive, status, value } => {
+            let (status, bytes) = (status as u32, value);
+            FluxlineCompletion { tag, status, bytes, ..blank(FluxlineKind::Received, endpoint) }
+        }
         Completion::Done { endpoint, tag, status, value, .. } => {
             let status = status as u32;
             FluxlineCompletion { tag, status, value, ..blank(FluxlineKind::Completed, endpoint) }

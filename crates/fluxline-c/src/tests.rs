@@ -17,8 +17,10 @@ fn null_and_nonsense_are_arguments_and_not_crashes() {
     unsafe {
         assert_eq!(fluxline_open(std::ptr::null(), &raw mut node), FluxlineCode::Argument);
         assert_eq!(sentence(), "a string is null");
-        assert_eq!(fluxline_open(c"udp://x".as_ptr(), &raw mut node), FluxlineCode::Argument);
+        assert_eq!(fluxline_open(c"tcp://x".as_ptr(), &raw mut node), FluxlineCode::Argument);
         assert!(sentence().contains("shm://GROUP/NODE"), "{}", sentence());
+        assert_eq!(fluxline_open(c"udp://x".as_ptr(), &raw mut node), FluxlineCode::Argument);
+        assert!(sentence().contains("for example udp://10.0.0.7:4791"), "{}", sentence());
         assert_eq!(fluxline_open(c"shm://\xFF/x".as_ptr(), &raw mut node), FluxlineCode::Argument);
         assert_eq!(fluxline_open(c"shm://a/b".as_ptr(), null_mut()), FluxlineCode::Argument);
         let mut completion = std::mem::zeroed();
@@ -55,7 +57,7 @@ fn wrong_numbers_are_told_apart() {
         assert_eq!(odd, FluxlineCode::Refused);
         assert!(sentence().contains("power of two"), "{}", sentence());
         let mut endpoint = 0;
-        let nobody = fluxline_connect(node, c"nobody".as_ptr(), 10, &raw mut endpoint);
+        let nobody = fluxline_connect(node, c"nobody".as_ptr(), 0, 10, &raw mut endpoint);
         assert_eq!(nobody, FluxlineCode::Refused);
         fluxline_close(node);
     }
@@ -96,7 +98,7 @@ fn nothing_is_made_where_its_place_is_null() {
         assert_eq!(fluxline_register(node, 64, &raw mut region), FluxlineCode::Done);
         assert_eq!(fluxline_poll(node, null_mut()), FluxlineCode::Argument);
         let peer = c"nobody".as_ptr();
-        assert_eq!(fluxline_connect(node, peer, 1, null_mut()), FluxlineCode::Argument);
+        assert_eq!(fluxline_connect(node, peer, 0, 1, null_mut()), FluxlineCode::Argument);
         fluxline_close(node);
     }
 }
@@ -134,7 +136,7 @@ fn a_connection_that_is_not_answered_in_time_leaves_its_place() {
         let mut completion = std::mem::zeroed();
         // More often than a node has places.
         for _ in 0..1100 {
-            let late = fluxline_connect(node, c"idle".as_ptr(), 0, &raw mut endpoint);
+            let late = fluxline_connect(node, c"idle".as_ptr(), 0, 0, &raw mut endpoint);
             assert_eq!(late, FluxlineCode::Timeout);
             assert_eq!(
                 fluxline_poll(node, &raw mut completion),
@@ -158,9 +160,9 @@ fn connected(test: &str) -> (*mut FluxlineNode, *mut FluxlineNode, u32) {
     let (node, owner) = (node_of(test, "node"), node_of(test, "owner"));
     // SAFETY: both are open; no other call uses them now.
     let (one, other) = unsafe { (&mut *node, &mut *owner) };
-    let asked = one.shm.connect("owner", Reliability::Reliable).expect("a place");
-    assert!(matches!(other.shm.poll(clock::now()), Some(Completion::Connected { .. })));
-    assert!(matches!(one.shm.poll(clock::now()), Some(Completion::Connected { .. })));
+    let asked = one.fabric().connect("owner", Reliability::Reliable).expect("a place");
+    assert!(matches!(other.fabric().poll(clock::monotonic()), Some(Completion::Connected { .. })));
+    assert!(matches!(one.fabric().poll(clock::monotonic()), Some(Completion::Connected { .. })));
     (node, owner, asked.0)
 }
 
@@ -264,6 +266,178 @@ fn one_producer_has_a_ring_and_each_side_is_told_that_the_other_has_gone() {
         fluxline_close(node);
         fluxline_close(owner);
     }
+}
+
+/// Waits for a completion of this kind; others are dropped.
+///
+/// # Safety
+/// The node is open and no other call uses it now.
+unsafe fn wait_for(node: *mut FluxlineNode, kind: FluxlineKind) -> FluxlineCompletion {
+    for _ in 0..500 {
+        // SAFETY: all bytes zero are a completion.
+        let mut found: FluxlineCompletion = unsafe { std::mem::zeroed() };
+        // SAFETY: by this function's contract.
+        while unsafe { fluxline_poll(node, &raw mut found) } == FluxlineCode::Done {
+            if found.kind == kind {
+                return found;
+            }
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { fluxline_wait(node, 10) }, FluxlineCode::Done);
+    }
+    panic!("no {kind:?} came in 5 s");
+}
+
+/// The end that owns the memory: it posts a buffer, then reports one message and one notification,
+/// and ends when its peer has gone.
+fn own(url: &CStr, ready: &std::sync::mpsc::Sender<()>) -> (Vec<u8>, FluxlineCompletion) {
+    let (mut node, mut region, mut inbox) = (null_mut(), 0, 0);
+    // SAFETY: the node is this thread's, and is ended once.
+    unsafe {
+        assert_eq!(fluxline_open(url.as_ptr(), &raw mut node), FluxlineCode::Done);
+        assert_eq!(fluxline_register(node, 4096, &raw mut region), FluxlineCode::Done);
+        assert_eq!(fluxline_register(node, 64, &raw mut inbox), FluxlineCode::Done);
+        let rights = FLUXLINE_PUT | FLUXLINE_GET | FLUXLINE_ATOMIC;
+        let exported = fluxline_export(node, region, c"samples".as_ptr(), 7, rights);
+        assert_eq!(exported, FluxlineCode::Done);
+        let word = 40_u64.to_le_bytes();
+        let written = fluxline_write(node, region, 64, word.as_ptr().cast(), 8);
+        assert_eq!(written, FluxlineCode::Done);
+        ready.send(()).expect("the test waits");
+        let endpoint = wait_for(node, FluxlineKind::Connected).endpoint;
+        let posted = fluxline_receive(node, endpoint, inbox, 0, 64, 5);
+        assert_eq!(posted, FluxlineCode::Done);
+        let received = wait_for(node, FluxlineKind::Received);
+        assert_eq!((received.tag, received.status), (5, 0));
+        let mut message = vec![0; received.bytes as usize];
+        let into = message.as_mut_ptr().cast();
+        let read = fluxline_read(node, inbox, 0, into, message.len());
+        assert_eq!(read, FluxlineCode::Done);
+        let notified = wait_for(node, FluxlineKind::Notified);
+        let (mut address, mut size) = (null_mut(), 0);
+        let found = fluxline_memory(node, region, &raw mut address, &raw mut size);
+        assert_eq!((found, size), (FluxlineCode::Done, 4096));
+        let there = std::slice::from_raw_parts(address.cast::<u8>().add(128), 4);
+        assert_eq!(there, b"data", "the region's own memory");
+        wait_for(node, FluxlineKind::Broken);
+        fluxline_close(node);
+        (message, notified)
+    }
+}
+
+/// Every operation, from C, between two nodes with these URLs.
+fn every_operation(own_url: &str, peer_url: &str, peer: &str) {
+    let [own_url, peer_url, peer] =
+        [own_url, peer_url, peer].map(|text| std::ffi::CString::new(text).expect("no zero"));
+    let (sender, ready) = std::sync::mpsc::channel();
+    let owner = std::thread::spawn(move || own(&peer_url, &sender));
+    ready.recv().expect("the owner is open");
+    let (mut node, mut endpoint, mut remote, mut size) = (null_mut(), 0, 0, 0);
+    let (mut region, mut descriptor, mut deadline) = (0, -1, 0);
+    // SAFETY: the node is this thread's, and is ended once.
+    unsafe {
+        assert_eq!(fluxline_open(own_url.as_ptr(), &raw mut node), FluxlineCode::Done);
+        let odd = fluxline_connect(node, peer.as_ptr(), 2, 10, &raw mut endpoint);
+        assert_eq!(odd, FluxlineCode::Argument);
+        let connected =
+            fluxline_connect(node, peer.as_ptr(), FLUXLINE_RELIABLE, 5000, &raw mut endpoint);
+        assert_eq!(connected, FluxlineCode::Done, "{}", sentence());
+        let name = c"samples".as_ptr();
+        let wrong = fluxline_import(node, endpoint, name, 8, 5000, &raw mut remote, &raw mut size);
+        assert_eq!(wrong, FluxlineCode::Refused);
+        assert!(sentence().contains("the key is not the region's"), "{}", sentence());
+        std::thread::sleep(Duration::from_millis(150)); // a wrong key costs 0.1 s on Ethernet
+        let found = fluxline_import(node, endpoint, name, 7, 5000, &raw mut remote, &raw mut size);
+        assert_eq!((found, size), (FluxlineCode::Done, 4096), "{}", sentence());
+
+        let done = |tag: u64| {
+            let done = wait_for(node, FluxlineKind::Completed);
+            assert_eq!((done.tag, done.status), (tag, 0), "{}", status_name(done.status));
+            done.value
+        };
+        assert_eq!(fluxline_fetch_add(node, endpoint, remote, 64, 2, 1), FluxlineCode::Done);
+        assert_eq!(done(1), 40);
+        let swapped = fluxline_compare_swap(node, endpoint, remote, 64, 42, 99, 2);
+        assert_eq!(swapped, FluxlineCode::Done);
+        assert_eq!(done(2), 42);
+        assert_eq!(fluxline_register(node, 64, &raw mut region), FluxlineCode::Done);
+        let got = fluxline_get(node, endpoint, remote, 64, region, 8, 8, 3);
+        assert_eq!(got, FluxlineCode::Done);
+        done(3);
+        let mut word = [0; 8];
+        let read = fluxline_read(node, region, 8, word.as_mut_ptr().cast(), 8);
+        assert_eq!((read, u64::from_le_bytes(word)), (FluxlineCode::Done, 99));
+        let sent = fluxline_send(node, endpoint, c"hello".as_ptr().cast(), 5, 4);
+        assert_eq!(sent, FluxlineCode::Done);
+        done(4);
+        assert_eq!(fluxline_fence(node, endpoint, 7), FluxlineCode::Done);
+        done(7);
+        let bytes = c"data".as_ptr().cast();
+        let put = fluxline_put(node, endpoint, remote, 128, bytes, 4, 77, -1);
+        assert_eq!(put, FluxlineCode::Done);
+        assert_eq!(fluxline_flush(node, endpoint, 5), FluxlineCode::Done);
+        done(5);
+        let outside = fluxline_put(node, endpoint, remote, 4095, bytes, 4, -1, 6);
+        assert_eq!(outside, FluxlineCode::Argument, "{}", sentence());
+
+        let on_socket = own_url.to_bytes().starts_with(b"udp");
+        let found = fluxline_descriptor(node, &raw mut descriptor);
+        assert_eq!(found == FluxlineCode::Done, on_socket);
+        assert_eq!(descriptor >= 0, on_socket);
+        assert_eq!(fluxline_deadline_ms(node, &raw mut deadline), FluxlineCode::Done);
+        assert!((-1..=10_000).contains(&deadline), "{deadline} ms");
+        assert_eq!(fluxline_disconnect(node, endpoint), FluxlineCode::Done);
+        let late = fluxline_put(node, endpoint, remote, 0, bytes, 4, -1, -1);
+        assert_eq!(late, FluxlineCode::Gone);
+        wait_for(node, FluxlineKind::Broken);
+        fluxline_wait(node, 50); // the goodbye leaves
+        fluxline_close(node);
+    }
+    let (message, notified) = owner.join().expect("the owner's assertions hold");
+    assert_eq!(message, b"hello");
+    assert_eq!((notified.offset, notified.bytes, notified.value), (128, 4, 77));
+}
+
+fn status_name(status: u32) -> String {
+    // SAFETY: a string that lives for ever.
+    unsafe { CStr::from_ptr(fluxline_status_name(status)) }.to_string_lossy().into_owned()
+}
+
+#[test]
+fn every_operation_works_on_shared_memory() {
+    let group = format!("shm://test-c-all-{}", std::process::id());
+    every_operation(&format!("{group}/node"), &format!("{group}/owner"), "owner");
+}
+
+#[test]
+fn every_operation_works_on_udp() {
+    // A socket of port 0 finds a port that is free; it is free again when the socket is dropped.
+    let free = || std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let (node, owner) = (free().expect("a port"), free().expect("a port"));
+    every_operation(&format!("udp://{node}"), &format!("udp://{owner}"), &owner.to_string());
+}
+
+#[test]
+fn push_rings_on_udp_are_refused_with_what_to_do() {
+    let (mut node, mut region, mut consumer) = (null_mut(), 0, null_mut());
+    // SAFETY: as above.
+    unsafe {
+        let url = c"udp://127.0.0.1:0".as_ptr();
+        assert_eq!(fluxline_open(url, &raw mut node), FluxlineCode::Done, "{}", sentence());
+        let made = fluxline_consumer(node, 4096, &raw mut region, &raw mut consumer);
+        assert_eq!(made, FluxlineCode::Refused);
+        assert!(sentence().contains("put into a region"), "{}", sentence());
+        fluxline_close(node);
+    }
+}
+
+#[test]
+fn every_status_has_a_name_and_unknown_ones_say_so() {
+    for (number, status) in Status::ALL.into_iter().enumerate() {
+        assert_eq!(status as usize, number);
+        assert_eq!(status_name(number as u32), status.to_string());
+    }
+    assert!(status_name(1000).contains("does not know"));
 }
 
 #[test]

@@ -20,20 +20,13 @@ fn the_header_is_fresh() {
     assert!(found == text, "run `UPDATE=1 cargo test -p fluxline-c the_header_is_fresh`");
 }
 
-/// Builds the libraries, which no Rust program needs, beside this program; where they are.
+/// Returns the folder of the C libraries. Cargo builds them with these tests, beside this program,
+/// because the crate is a Rust library too.
 fn libraries() -> PathBuf {
     let program = std::env::current_exe().expect("a path");
-    let profile = program.ancestors().nth(2).expect("target/PROFILE/deps/PROGRAM").to_path_buf();
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "-p", "fluxline-c", "--lib", "--target-dir"])
-        .arg(profile.parent().expect("target"))
-        .current_dir(FOLDER)
-        .status()
-        .expect("cargo");
-    assert!(status.success());
-    let built = profile.parent().expect("target").join("debug");
-    assert!(built.join("libfluxline_c.a").exists(), "{}", built.display());
-    built
+    let folder = program.parent().expect("target/PROFILE/deps").to_path_buf();
+    assert!(folder.join("libfluxline_c.a").exists(), "no C library in {}", folder.display());
+    folder
 }
 
 fn compile(compiler: &str, source: &str, out: &Path, library: &str) {
@@ -83,6 +76,46 @@ fn a_c_producer_pushes_into_a_cpp_owner_and_is_told_what_is_wrong() {
     let errors = String::from_utf8_lossy(&read.stderr).into_owned();
     assert!(read.status.success(), "{errors}");
     assert_eq!(String::from_utf8_lossy(&read.stdout), "20000 packets\n");
+}
+
+/// The same two programs on both links: only the URLs differ.
+#[test]
+fn c_programs_choose_the_link_by_url_alone() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let (receiver, sender) = (scratch.path().join("receiver"), scratch.path().join("sender"));
+    compile("cc", "receiver.c", &receiver, "libfluxline_c.so");
+    compile("cc", "sender.c", &sender, "libfluxline_c.a");
+    let group = format!("shm://test-c-url-{}", std::process::id());
+    // A port that is free now: the socket is dropped at once.
+    let free = || std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let (far, near) = (free().expect("a port"), free().expect("a port"));
+    let links = [
+        [format!("{group}/receiver"), format!("{group}/sender"), "receiver".to_owned()],
+        [format!("udp://{far}"), format!("udp://{near}"), far.to_string()],
+    ];
+    for [far, near, peer] in &links {
+        let mut receiving = start(&receiver, &[far, "7", "3"]);
+        let mut ready = [0; 6];
+        let out = receiving.stdout.as_mut().expect("piped");
+        std::io::Read::read_exact(out, &mut ready).expect("it prints that it is ready");
+        let wrong = start(&sender, &[near, peer, "8", "no"]).wait_with_output().expect("it ends");
+        let wrong = String::from_utf8_lossy(&wrong.stderr).into_owned();
+        assert!(wrong.starts_with("import: the key is not the region's"), "{wrong}");
+        // The wrong key ended its program, which said no goodbye.
+        let ended = receiving.wait_with_output().expect("it ends");
+        assert_eq!(ended.status.code(), Some(1), "{far}");
+        let ended = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.starts_with("the connection ended: the peer is gone"), "{ended}");
+
+        let mut receiving = start(&receiver, &[far, "7", "3"]);
+        let out = receiving.stdout.as_mut().expect("piped");
+        std::io::Read::read_exact(out, &mut ready).expect("it prints that it is ready");
+        let sent = start(&sender, &[near, peer, "7", "one", "two", "three"]);
+        let sent = sent.wait_with_output().expect("it ends");
+        assert!(sent.status.success(), "{far}: {}", String::from_utf8_lossy(&sent.stderr));
+        let received = receiving.wait_with_output().expect("it ends");
+        assert_eq!(String::from_utf8_lossy(&received.stdout), "1: one\n2: two\n3: three\n");
+    }
 }
 
 /// Waits for a program's end, which must come soon.

@@ -8,7 +8,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fluxline_core::Moment;
 use fluxline_core::endpoint::{EndpointConfig, Node};
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
@@ -16,6 +15,7 @@ use fluxline_core::fabric::{
     Slice, Work,
 };
 use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use fluxline_core::{Moment, Span};
 
 use crate::clock;
 use crate::shm::private_memory;
@@ -29,9 +29,18 @@ pub use crate::udp::BindError;
 pub trait Waiting: Port {
     /// Waits until there is something to receive or to send, at most `timeout`.
     fn wait(&mut self, timeout: Duration) -> io::Result<bool>;
+
+    /// Returns a file descriptor that is readable when a frame arrived, if there is one for all.
+    fn descriptor(&self) -> Option<i32> {
+        None
+    }
 }
 
 impl Waiting for UdpPort {
+    fn descriptor(&self) -> Option<i32> {
+        Some(UdpPort::descriptor(self))
+    }
+
     fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
         UdpPort::wait(self, timeout)
     }
@@ -110,6 +119,10 @@ impl Port for EthernetPort {
 }
 
 impl Waiting for EthernetPort {
+    fn descriptor(&self) -> Option<i32> {
+        of_either!(self, port => Waiting::descriptor(&**port))
+    }
+
     fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
         match self {
             EthernetPort::Xdp(port) => Waiting::wait(&mut **port, timeout),
@@ -288,6 +301,15 @@ impl<P: Waiting> Fabric for RoceNode<P> {
 
     fn deadline(&self) -> Option<Moment> {
         self.node.deadline()
+    }
+
+    fn wait(&mut self, timeout: Span) {
+        // A socket that cannot be waited for is polled.
+        let _ = RoceNode::wait(self, Duration::from_nanos(timeout.as_ns()));
+    }
+
+    fn descriptor(&mut self) -> Option<i32> {
+        Waiting::descriptor(self.node.port())
     }
 }
 

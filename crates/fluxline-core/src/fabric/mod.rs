@@ -32,7 +32,7 @@ use crate::{Moment, Span};
 
 /// A node's access to one link. Object-safe on purpose: docs/adr/0007 has the measured cost.
 ///
-/// No call blocks. Identifiers are this fabric's own and are not used again (a link may begin anew
+/// No call but [`Fabric::wait`] blocks. Identifiers are this fabric's own and are not used again (a link may begin anew
 /// after a million at one place). What is done in which order, and who notices a failure:
 /// docs/model.md.
 pub trait Fabric {
@@ -106,6 +106,23 @@ pub trait Fabric {
 
     /// Returns when `poll` has work although nothing arrives; `None`: never.
     fn deadline(&self) -> Option<Moment>;
+
+    /// Sleeps until `poll` has work, at most `timeout`. It may return early.
+    ///
+    /// The only call that blocks. Links in memory or in virtual time have nothing to sleep on and
+    /// return at once.
+    fn wait(&mut self, timeout: Span) {
+        let _ = timeout;
+    }
+
+    /// Returns a file descriptor that is readable when something arrived, for `epoll` and its kin;
+    /// `None`: this link has none, use [`Fabric::wait`].
+    ///
+    /// It belongs to the node: do not read or close it. [`Fabric::deadline`] still holds, so sleep
+    /// no longer than until then.
+    fn descriptor(&mut self) -> Option<i32> {
+        None
+    }
 }
 
 /// Bytes that others may be writing at the same time: an own region, or a peer's mapped one.
@@ -115,6 +132,16 @@ pub trait Fabric {
 pub trait Memory: Send + Sync {
     /// Its size \[byte\].
     fn bytes(&self) -> u64;
+
+    /// Returns the address of the first byte in this process, for programs in C and for devices;
+    /// `None`: not all of it is memory that this process may write.
+    ///
+    /// Valid until the region is withdrawn and the last `Memory` of it is dropped. Peers write it at
+    /// any time, so plain loads and stores through it are races: [`Memory::load`] and
+    /// [`Memory::store`] are not.
+    fn address(&self) -> Option<core::ptr::NonNull<u8>> {
+        None
+    }
 
     /// Copies from `offset` into `into`. Errors: [`AccessError::OutOfRegion`].
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError>;

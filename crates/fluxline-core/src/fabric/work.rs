@@ -185,6 +185,26 @@ pub enum Status {
 }
 
 impl Status {
+    /// Every status, in the order of its number (`status as u32`).
+    pub const ALL: [Status; 16] = [
+        Status::Done,
+        Status::NoSuchRegion,
+        Status::WrongKey,
+        Status::Rights,
+        Status::OutOfRegion,
+        Status::Unaligned,
+        Status::Withdrawn,
+        Status::TooLong,
+        Status::NoBuffer,
+        Status::Flushed,
+        Status::PeerGone,
+        Status::Disconnected,
+        Status::Version,
+        Status::NoRoom,
+        Status::Transport,
+        Status::NoResources,
+    ];
+
     /// Returns true when the status is [`Status::Done`].
     #[must_use]
     pub fn is_done(self) -> bool {

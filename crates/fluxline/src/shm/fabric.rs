@@ -1,13 +1,14 @@
 //! The page of the programming model, as shared memory has it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use fluxline_core::Moment;
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
     Slice, Status, Work,
 };
+use fluxline_core::{Moment, Span};
 
 use super::directory::Directory;
 use super::endpoint::Endpoint;
@@ -190,5 +191,9 @@ impl Fabric for Shm {
 
     fn deadline(&self) -> Option<Moment> {
         self.lives_seen.map(|since| since + LIFE_PERIOD)
+    }
+
+    fn wait(&mut self, timeout: Span) {
+        Shm::wait(self, Duration::from_nanos(timeout.as_ns()));
     }
 }

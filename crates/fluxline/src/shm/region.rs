@@ -225,6 +225,10 @@ impl Memory for View {
         self.bytes
     }
 
+    fn address(&self) -> Option<std::ptr::NonNull<u8>> {
+        (self.rights.put && self.rights.get).then(|| self.map.at(HEADER_BYTES, self.bytes as usize))
+    }
+
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), AccessError> {
         self.demand(self.rights.get)?;
         self.map.read(self.place(offset, into.len() as u64)?, into);

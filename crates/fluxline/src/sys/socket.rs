@@ -173,6 +173,11 @@ impl Arena {
 }
 
 impl Socket {
+    /// Returns the descriptor's number, for programs that wait for several.
+    pub(crate) fn number(&self) -> i32 {
+        self.descriptor.as_raw_fd()
+    }
+
     /// A UDP socket of the family of `address`, closed on exec.
     pub(crate) fn new(address: IpAddr) -> io::Result<Socket> {
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };

@@ -222,6 +222,12 @@ impl UdpPort {
         Ok(ready)
     }
 
+    /// Returns the socket's descriptor, for `epoll` and its kin. It belongs to the port.
+    #[must_use]
+    pub fn descriptor(&self) -> i32 {
+        self.socket.number()
+    }
+
     fn nap(&self, at_most: Duration) {
         if let WhenEmpty::Nap(nap) = self.when_empty {
             std::thread::sleep(nap.min(at_most));

@@ -1,0 +1,63 @@
+//! The link below a node of C: any fabric, and shared memory by its type, which has push rings.
+
+use std::time::Duration;
+
+use fluxline::shm::{Shm, ShmConfig};
+use fluxline_core::fabric::{Fabric, RemoteId};
+
+use crate::border::Refused;
+
+/// Time for which a node on shared memory polls before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// The link of a node.
+pub(crate) enum Link {
+    Shm(Box<Shm>),
+    Other(Box<dyn Fabric>),
+}
+
+impl Link {
+    /// Opens the link that the URL names.
+    pub fn open(url: &str) -> Result<Link, Refused> {
+        if !url.starts_with("shm://") {
+            let wrong = |error: fluxline::OpenError| match error {
+                fluxline::OpenError::Link { .. } | fluxline::OpenError::Address { .. } => {
+                    Refused::argument(error)
+                }
+                error => Refused::host(error),
+            };
+            return fluxline::open(url).map(Link::Other).map_err(wrong);
+        }
+        let (group, name) = fluxline::shm_names(url).map_err(Refused::argument)?;
+        let config = ShmConfig { spin: SPIN, ..ShmConfig::default() };
+        let shm = Shm::open(&group, &name, config).map_err(Refused::host)?;
+        Ok(Link::Shm(Box::new(shm)))
+    }
+
+    pub fn fabric(&mut self) -> &mut dyn Fabric {
+        match self {
+            Link::Shm(shm) => &mut **shm,
+            Link::Other(fabric) => &mut **fabric,
+        }
+    }
+
+    /// Gives back an import that was not waited for to its end. Other links than shared memory keep
+    /// it until its connection ends.
+    pub fn release(&mut self, import: RemoteId) {
+        if let Link::Shm(shm) = self {
+            let _ = shm.release(import); // it was imported just now, or never
+        }
+    }
+
+    /// Returns shared memory, for push rings. Errors: it is another link.
+    pub fn shm(&mut self) -> Result<&mut Shm, Refused> {
+        match self {
+            Link::Shm(shm) => Ok(shm),
+            Link::Other(fabric) => Err(Refused::host(format_args!(
+                "push rings of this library are on shm://, and this node is on {}; put into a \
+                 region with a notification instead",
+                fabric.capabilities().link
+            ))),
+        }
+    }
+}
