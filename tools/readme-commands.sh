@@ -10,7 +10,12 @@ root="$PWD"
 cargo build --release --locked --quiet
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
-export PATH="$root/target/release:$PATH" CARGO_TARGET_DIR="$root/target"
+# cargo takes the workspace by its own path: by another one it would build all crates once more.
+mkdir "$scratch/bin"
+printf '#!/bin/sh\nverb=$1; shift\nexec "%s" "$verb" --manifest-path "%s/Cargo.toml" "$@"\n' \
+  "$(command -v cargo)" "$root" >"$scratch/bin/cargo"
+chmod +x "$scratch/bin/cargo"
+export PATH="$scratch/bin:$root/target/release:$PATH" CARGO_TARGET_DIR="$root/target"
 python="${FLUXLINE_PYTHON:-$root/target/venv/bin/python}"
 [ -x "$python" ] || python=python3
 
