@@ -1,8 +1,8 @@
-//! What RoCEv2 costs per packet: reading and writing headers, and the ICRC beside a copy of the
+//! The cost of RoCEv2 per packet: reading and writing headers, and the ICRC beside a copy of the
 //! same bytes.
 //!
-//! Everything runs in turns, and the median of the turns counts; with LEAST=1 the least, which a
-//! busy machine disturbs less. Run: `cargo bench -p fluxline-core --bench roce`.
+//! All cases run in turns, and the median of the turns counts. With LEAST=1 the minimum counts,
+//! which a busy machine disturbs less. Run: `cargo bench -p fluxline-core --bench roce`.
 #![allow(missing_docs, reason = "a benchmark")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark is where the clock is read")]
 
@@ -20,14 +20,14 @@ use fluxline_core::roce::{
 use median::median;
 
 const TURNS: usize = 31;
-/// Distinct packets, so that branches and caches see some variety.
+/// The number of distinct packets, so that branches and caches see some variety.
 const PACKETS: usize = 256;
 
 fn least_wanted() -> bool {
     std::env::var_os("LEAST").is_some()
 }
 
-/// Nanoseconds per call of one turn; `work` gets the number of the packet.
+/// Returns the nanoseconds per call of one turn; `work` gets the number of the packet.
 fn turn(rounds: usize, mut work: impl FnMut(usize)) -> f64 {
     let start = Instant::now();
     for _ in 0..rounds {
@@ -43,7 +43,7 @@ fn write_only(index: usize) -> Body {
     Body::Write(Transport::Reliable, WritePart::Only(reth, None))
 }
 
-/// What one direction of a busy connection carries.
+/// Returns a packet of one direction of a busy connection.
 fn mixed(index: usize) -> Body {
     let syndrome = Syndrome::Ack(CreditCode::at_most(16));
     match index * 7 % 8 {
@@ -96,7 +96,7 @@ fn icrc_cost(name: &str, from: &str, to: &str, bytes: usize) {
     let context = IcrcContext::new(address(from), address(to)).expect("one family");
     let body = Body::Write(Transport::Reliable, WritePart::Middle);
     let stride = bytes + 16;
-    // As a program has it: one packet after the other, 8 byte aligned at best.
+    // As in a program: one packet after the other, aligned to 8 bytes at best.
     let mut packets = vec![0; PACKETS * stride];
     let mut identified = vec![0; PACKETS * stride];
     for index in 0..PACKETS {

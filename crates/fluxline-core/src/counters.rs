@@ -1,14 +1,13 @@
-//! A counter is one row: name, unit, how two values merge, help.
+//! Counters, each declared as one row: name, merging of values, unit, meaning and remedy.
 //!
-//! The row makes the field, the documentation page, the export and the legend; nothing about a
-//! counter is written twice.
+//! The row makes the field, the documentation page, the export and the legend.
 
 /// The rule by which several values of one counter become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
     /// Values add up.
     Sum,
-    /// The largest value stands for all.
+    /// The largest value is kept.
     Maximum,
 }
 
@@ -31,17 +30,17 @@ pub struct Row {
 ///
 /// ```
 /// fluxline_core::counters! {
-///     /// What a door counts.
-///     pub struct Door {
-///         entered [Sum "person"] "Persons who came in" => "";
-///         refused [Sum "person"] "Persons turned away" => "Open a second door.";
+///     /// Counters of a receiver.
+///     pub struct Receiver {
+///         received [Sum "packet"] "Packets received" => "";
+///         dropped [Sum "packet"] "Packets dropped" => "Use a larger ring.";
 ///     }
 /// }
-/// let mut door = Door::default();
-/// door.entered += 2;
-/// door.merge(&Door { entered: 1, refused: 4 });
-/// assert_eq!(door.rows().collect::<Vec<_>>()[0].1, 3);
-/// assert_eq!(Door::ROWS[1].remedy, "Open a second door.");
+/// let mut receiver = Receiver::default();
+/// receiver.received += 2;
+/// receiver.merge(&Receiver { received: 1, dropped: 4 });
+/// assert_eq!(receiver.rows().collect::<Vec<_>>()[0].1, 3);
+/// assert_eq!(Receiver::ROWS[1].remedy, "Use a larger ring.");
 /// ```
 #[macro_export]
 macro_rules! counters {
@@ -69,13 +68,13 @@ macro_rules! counters {
                 }, )*
             ];
 
-            /// Each row with its value.
+            /// Returns each row with its value.
             pub fn rows(&self) -> impl Iterator<Item = (&'static $crate::counters::Row, u64)> + '_ {
                 Self::ROWS.iter().zip([ $( self.$field, )* ])
             }
 
-            /// Sets the counter of that name; `false` when there is none (a file of another
-            /// version).
+            /// Sets the counter of this name. Returns false when there is none, as in a file of
+            /// another version.
             pub fn set(&mut self, name: &str, value: u64) -> bool {
                 match name {
                     $( stringify!($field) => { self.$field = value; true } )*

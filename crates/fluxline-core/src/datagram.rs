@@ -1,12 +1,12 @@
-//! One datagram as a source hands it over: bytes, who sent them, where and when they arrived.
+//! A datagram as a source gives it: bytes, sender, port and time of arrival.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use crate::Moment;
+use crate::time::Moment;
 
-/// Address and port of a datagram's sender; IPv4 is kept as IPv4-mapped IPv6, so that it is one
-/// size.
+/// The address and port of a datagram's sender. IPv4 is kept as IPv4-mapped IPv6, so that all
+/// addresses have one size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SenderAddress {
     ip: [u8; 16],
@@ -14,28 +14,28 @@ pub struct SenderAddress {
 }
 
 impl SenderAddress {
-    /// No address: a file of raw payloads has none.
+    /// No address, as in a file of raw payloads.
     pub const NONE: SenderAddress = SenderAddress { ip: [0; 16], port: 0 };
 
-    /// The IP address, IPv4 where it is an IPv4-mapped one.
+    /// Returns the IP address; an IPv4-mapped one as IPv4.
     #[must_use]
     pub fn ip(self) -> IpAddr {
         Ipv6Addr::from(self.ip).to_canonical()
     }
 
-    /// The same with port 0: for sensors that a source port does not tell apart.
+    /// Returns the address with port 0, for sensors that are known by their address only.
     #[must_use]
     pub fn without_port(self) -> SenderAddress {
         SenderAddress { port: 0, ..self }
     }
 
-    /// The same with no address: for sensors that only the port tells apart.
+    /// Returns the port without an address, for sensors that are known by their port only.
     #[must_use]
     pub fn without_ip(self) -> SenderAddress {
         SenderAddress { ip: [0; 16], ..self }
     }
 
-    /// The UDP port.
+    /// Returns the UDP port.
     #[must_use]
     pub fn port(self) -> u16 {
         self.port
@@ -64,7 +64,7 @@ impl fmt::Debug for SenderAddress {
     }
 }
 
-/// One UDP payload, borrowed from wherever the source put it (a slot of the push ring, a file).
+/// One UDP payload, borrowed from the memory of its source (a slot of the push ring, a file).
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
     /// The UDP payload.

@@ -1,22 +1,22 @@
-//! Wrong keys, by address: whoever guesses waits, longer each time.
+//! Wrong keys by address: each wrong key makes its address wait longer.
 //!
-//! A key of 64 random bits is not guessed at any rate; keys that people choose are. After a wrong
-//! key no key is looked at that comes from the same address, not even a right one: otherwise the
-//! time of the answer would tell them apart. What is kept is bounded: the addresses of the last
-//! guesses, an IPv6 network of 64 bits as one.
+//! A random key of 64 bits cannot be guessed, but a key that a person chose can. After a wrong key,
+//! all keys from the same address are ignored for a while. A right key is ignored, too: otherwise
+//! the time of the answer would reveal it. Only the addresses of the last guesses are kept; an IPv6
+//! network of 64 bits counts as one address.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 
 use crate::{Moment, Span};
 
-/// After the first wrong key; doubled with each one more.
+/// The wait after the first wrong key; each further one doubles it.
 const WAIT_FIRST: Span = Span::from_ms(100);
-/// At most. Chosen: a person who mistypes a key several times can still work.
+/// The longest wait. Chosen: a person who mistypes a key several times can still work.
 const WAIT_MAX: Span = Span::from_ms(3200);
-/// An address that shows no wrong key for so long begins anew.
+/// An address without a wrong key for this long is forgotten.
 const FORGOTTEN_AFTER: Span = Span::from_ms(30_000);
-/// Addresses that are remembered; with more, the one that may be asked soonest is forgotten.
+/// The most addresses that are remembered; beyond it, the one with the shortest wait is forgotten.
 const ADDRESSES_MAX: usize = 64;
 
 /// Addresses that showed wrong keys, and the time until which their keys are ignored.
@@ -32,7 +32,7 @@ struct Guesser {
     until: Moment,
 }
 
-/// The part of an address that one host has to itself.
+/// Returns the part of an address that belongs to one host.
 fn host(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -48,7 +48,7 @@ impl Guesses {
         self.known.iter().any(|of| of.address == address && now < of.until)
     }
 
-    /// A wrong key came from this address; how long it waits now.
+    /// Notes a wrong key from this address; returns how long it waits now.
     pub fn note_wrong(&mut self, address: IpAddr, now: Moment) -> Span {
         let address = host(address);
         self.known.retain(|of| now < of.until + FORGOTTEN_AFTER);
@@ -67,7 +67,7 @@ impl Guesses {
         WAIT_FIRST
     }
 
-    /// A right key came from this address.
+    /// Notes a right key from this address.
     pub fn note_right(&mut self, address: IpAddr) {
         let address = host(address);
         self.known.retain(|of| of.address != address);

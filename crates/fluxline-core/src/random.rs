@@ -1,4 +1,4 @@
-//! Numbers that look random and repeat with their seed. Not for secrets.
+//! Pseudo-random numbers that repeat with their seed. They are not for secrets.
 
 /// xorshift64*. Source: S. Vigna, "An experimental exploration of Marsaglia's xorshift generators,
 /// scrambled", ACM TOMS 42 (2016).
@@ -6,17 +6,17 @@
 pub struct Draw(u64);
 
 impl Draw {
-    /// A sequence of its own for each seed.
+    /// Returns the sequence of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Draw {
-        // One step of SplitMix64, so that small seeds differ in all bits; zero would stay zero.
+        // One step of SplitMix64 makes small seeds differ in all bits. A zero would stay zero.
         let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         Draw((mixed ^ (mixed >> 31)).max(1))
     }
 
-    /// All 64 bits.
+    /// Returns the next number of 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -24,12 +24,13 @@ impl Draw {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// 0 to `limit` - 1; `limit` must not be 0. The bias is below `limit` / 2^64.
+    /// Returns a number from 0 to `limit` - 1; `limit` must not be 0. The bias is below
+    /// `limit` / 2^64.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// True with this probability.
+    /// Returns true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         // The upper 53 bits are a fraction that a double holds exactly.
         ((self.bits() >> 11) as f64) < probability * (1_u64 << 53) as f64

@@ -1,10 +1,11 @@
-//! Text from strangers, as it may be shown.
+//! Text from untrusted sources, made safe to print.
 
 use alloc::string::String;
 
-/// The text without what a terminal would obey: control characters, escape sequences and marks of
-/// writing direction stand there as they are written in Rust, `\u{1b}`; at most `chars_max`
-/// characters of it.
+/// Returns at most `chars_max` characters of the text without terminal commands.
+///
+/// Control characters, escape sequences and marks of writing direction are printed as Rust writes
+/// them: `\u{1b}`.
 #[must_use]
 pub fn printable(text: &str, chars_max: usize) -> String {
     let mut out = String::new();

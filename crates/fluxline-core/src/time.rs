@@ -12,19 +12,20 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The moment `ns` nanoseconds after the origin.
+    /// Returns the moment `ns` nanoseconds after the origin.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Moment {
         Moment { ns }
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[must_use]
     pub const fn as_ns(self) -> u64 {
         self.ns
     }
 
-    /// The span since `earlier`; zero when `earlier` is not earlier (clocks are set back).
+    /// Returns the span since `earlier`; zero when `earlier` is not earlier, as after a clock was
+    /// set back.
     #[must_use]
     pub const fn since(self, earlier: Moment) -> Span {
         Span { ns: self.ns.saturating_sub(earlier.ns) }
@@ -52,16 +53,16 @@ pub struct Span {
 }
 
 impl Span {
-    /// No time at all.
+    /// The span of 0 ns.
     pub const ZERO: Span = Span { ns: 0 };
 
-    /// A span of `ns` nanoseconds.
+    /// Returns a span of `ns` nanoseconds.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Span {
         Span { ns }
     }
 
-    /// A span of `ms` milliseconds; saturates.
+    /// Returns a span of `ms` milliseconds; it saturates.
     #[must_use]
     pub const fn from_ms(ms: u64) -> Span {
         Span { ns: ms.saturating_mul(1_000_000) }

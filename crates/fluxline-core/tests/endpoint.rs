@@ -23,7 +23,7 @@ fn seed() -> u64 {
     seed
 }
 
-/// Two nodes on ports with these faults in both directions, and a clock of 20 us a look.
+/// Two nodes on ports with these faults in both directions, and a clock that advances 20 us a poll.
 fn pair_with(frame_bytes: usize, faults: Faults) -> Pair {
     pair_from(seed(), frame_bytes, faults)
 }
@@ -67,7 +67,7 @@ conformance!(with_small_frames, pair_with(256, Faults::default()));
 conformance!(on_a_bad_link, pair_with(1472, BAD));
 conformance!(on_the_worst_link, pair_with(300, WORST));
 
-/// `SEED` repeats one of them, `COUNT` makes it a campaign.
+/// `SEED` in the environment repeats one script, `COUNT` sets how many are run.
 #[test]
 fn scripts_on_bad_links_from_many_seeds_do_what_plain_memory_does() {
     let count = std::env::var("COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(10);

@@ -1,5 +1,5 @@
-//! How fast, through a bottleneck, with others, with loss, at a rate that was asked for, and into a
-//! receiver that does not look: in virtual time, on links of known speed.
+//! The speed of connections in virtual time on links of known speed: through a bottleneck, with
+//! other senders, with loss, at a configured rate, and to a receiver that does not poll.
 
 mod endpoint_common;
 
@@ -18,14 +18,14 @@ const FRAME_BYTES: usize = 4096;
 const PUT_BYTES: u64 = 65_536;
 const MB: u64 = 1_000_000;
 
-/// A link of 1 GB/s and 20 us each way, whose queue marks above an eighth of what it holds.
+/// A link of 1 GB/s and 20 us each way. Its queue marks frames when it is more than an eighth full.
 fn link(rate: u64) -> Faults {
     let queue_bytes = 400_000;
     let mark_bytes = queue_bytes / 8;
     Faults { rate, queue_bytes, mark_bytes, delay: Span::from_ns(20_000), ..Faults::default() }
 }
 
-/// Many senders, and node 0, which all of them write to.
+/// Many senders that write to node 0.
 struct Many {
     world: World<fluxline_core::port::lossy::Lossy<NetworkPort>>,
     ends: Vec<(EndpointId, RemoteId)>,
@@ -57,7 +57,7 @@ fn many(senders: u8, faults: Faults, change: impl Fn(&mut EndpointConfig) + Copy
 }
 
 impl Many {
-    /// All senders write as fast as they may.
+    /// Lets all senders write as fast as they may.
     fn run(&mut self, ms: u64) {
         let until = self.world.now + Span::from_ms(ms);
         while self.world.now < until {
@@ -86,7 +86,8 @@ impl Many {
         counters.map(|of| of.expect("open").payload_placed).collect()
     }
 
-    /// What each sender brings over in so many ms, after it has found its speed \[byte/s\].
+    /// Returns the rate of each sender over `ms` milliseconds, after it has found its speed
+    /// \[byte/s\].
     fn rates(&mut self, warm_ms: u64, ms: u64) -> Vec<f64> {
         self.run(warm_ms);
         let before = self.placed();
@@ -195,7 +196,8 @@ fn a_receiver_that_does_not_look_for_a_while_is_not_overrun() {
         }
         let data = vec![1; 100_000];
         let mut tag = 0;
-        // The frame that is sent after each silence is not counted: a second of them, from many.
+        // Frames that are sent after each silence are not counted: many senders send some each
+        // second.
         let pauses = [0, 500, 5_000, 50_000, 1_000_000];
         for &pause_us in &pauses[..if senders == 1 { 5 } else { 4 }] {
             world.asleep[0] = true;

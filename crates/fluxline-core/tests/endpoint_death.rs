@@ -1,5 +1,5 @@
-//! Peers that die, come back under the same address, or are cut off: what is told, how often, and
-//! that nothing old is taken for new.
+//! Peers that die, come back under the same address, or are cut off. Completions come once, and no
+//! old frame is accepted as new.
 
 mod endpoint_common;
 
@@ -49,7 +49,7 @@ fn two(faults: Faults) -> Two {
     Two { network, world, left, right, region, remote, own }
 }
 
-/// Fills left's queue with work of every kind; how much.
+/// Fills left's queue with work of every kind; returns how much.
 fn fill(two: &mut Two) -> u64 {
     let data = vec![9; 20_000];
     for tag in 0.. {
@@ -72,7 +72,7 @@ fn fill(two: &mut Two) -> u64 {
     unreachable!()
 }
 
-/// Each tag once; all of those without a result flushed; `Broken` the last.
+/// Checks that each tag completes once, that unfinished work is flushed, and that `Broken` is last.
 fn assert_all_flushed(two: &Two, posted: u64) {
     let completions = &two.world.completions[0];
     let mut times = BTreeMap::new();
@@ -84,7 +84,7 @@ fn assert_all_flushed(two: &Two, posted: u64) {
         assert_eq!(times.get(&tag), Some(&1), "tag {tag}");
     }
     let over = completions.iter().position(|what| matches!(what, Completion::Broken { .. }));
-    assert_eq!(over, Some(completions.len() - 1), "broken is the last that is told");
+    assert_eq!(over, Some(completions.len() - 1), "broken is the last completion");
 }
 
 fn broken(world: &World<Lossy<NetworkPort>>, node: usize) -> Option<Status> {
@@ -165,7 +165,7 @@ fn a_cable_that_is_cut_for_less_than_death_loses_nothing() {
             two.world.post(0, two.left, tag as u64, work);
         }
         (0..seed % 40).for_each(|_| two.world.turn());
-        // On the worst link it takes some tries to come back, each later than the one before.
+        // On the worst link it takes several tries to come back.
         cut(&mut two, faults, DEATH_MS * [14, 14, 3][(seed % 3) as usize] / 20);
         for tag in 0..90 {
             assert_eq!(two.world.done(0, tag), (Operation::Put, Status::Done, 0));
@@ -237,7 +237,7 @@ fn an_idle_connection_lives_on_with_few_frames() {
     assert!(each_s < 60, "{each_s} frames/s of nothing");
 }
 
-/// The programs of both ends compute for seconds and do not poll: nobody is dead.
+/// The programs of both ends do not poll for seconds, and no peer counts as dead.
 #[test]
 fn ends_that_both_did_not_poll_for_long_are_still_connected() {
     for pause_ms in [DEATH_MS / 2, DEATH_MS + 1, 10 * DEATH_MS] {
@@ -248,7 +248,7 @@ fn ends_that_both_did_not_poll_for_long_are_still_connected() {
             two.world.run(DEATH_MS / 10);
             assert_eq!((broken(&two.world, 0), broken(&two.world, 1)), (None, None));
             two.world.post(0, two.left, 7, put(&[round + 1; 50], remote, 0, None));
-            // One end alone is behind; it answers when it looks again.
+            // Only one end does not poll; it answers at its next poll.
             two.world.asleep[1] = true;
             two.world.run(DEATH_MS / 2);
             two.world.asleep[1] = false;
@@ -267,7 +267,7 @@ fn a_peer_that_dies_while_nobody_polls_is_noticed_soon_after() {
     assert_eq!(broken(&two.world, 0), Some(Status::PeerGone));
 }
 
-/// A goodbye that is lost is said again; the other end is told, once.
+/// A lost goodbye is repeated, and the other end gets one completion.
 #[test]
 fn a_disconnect_over_a_lossy_path_is_told_once() {
     let first = seed();

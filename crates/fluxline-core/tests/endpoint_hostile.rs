@@ -1,5 +1,5 @@
-//! Frames of strangers and of a peer gone mad: nothing panics, nothing is written where nothing was
-//! granted, and memory stays bounded.
+//! Frames of strangers and of a hostile peer: nothing panics, only granted memory is written, and
+//! memory use stays bounded.
 
 mod endpoint_common;
 
@@ -17,10 +17,10 @@ use fluxline_core::roce::{
     Body, Headers, Opcode, Psn, QueuePair, Reth, SendPart, Transport, WritePart,
 };
 
-/// The tests count memory, one after the other.
+/// The tests measure memory, so they run one after the other.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
-/// What the process has in memory \[byte\]; 0 where that cannot be read.
+/// Returns the memory of the process \[byte\]; 0 where it cannot be read.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -30,7 +30,7 @@ fn resident() -> usize {
 
 const BYTES: u64 = 4096;
 
-/// A node with a connection that the raw peer has opened by hand, a region granted and two not.
+/// A node with a hand-made connection to the raw peer, one granted region and two others.
 struct Victim {
     raw: Raw,
     world: World<NetworkPort>,
@@ -85,7 +85,7 @@ impl Victim {
         self.world.completions[0].iter().any(|what| matches!(what, Completion::Broken { .. }))
     }
 
-    /// Work of its own, so that answers and acknowledgements find something.
+    /// Posts work at the node, so that answers and acknowledgements find some.
     fn work(&mut self, draw: &mut Draw) {
         let node = &mut self.world.nodes[0];
         let offset = draw.below(BYTES - 100);
@@ -102,7 +102,7 @@ impl Victim {
     }
 }
 
-/// A frame of any kind whose fields are mostly such as to get far.
+/// Returns a frame of any kind; most fields are valid, so that it is not rejected early.
 fn mad(draw: &mut Draw, victim: &Victim) -> Vec<u8> {
     let opcode = match draw.below(12) {
         0 => SETUP,
@@ -123,7 +123,7 @@ fn mad(draw: &mut Draw, victim: &Victim) -> Vec<u8> {
         bytes.push(if draw.below(2) == 0 { 0 } else { draw.bits() as u8 });
     }
     if draw.below(4) > 0 && bytes.len() >= BASE + 16 {
-        // A place in the granted region, as RETH and AtomicETH have it.
+        // An address in the granted region, for RETH and AtomicETH.
         let offset = draw.below(BYTES + 8) & !(draw.below(2) * 7);
         bytes[BASE..BASE + 8].copy_from_slice(&offset.to_be_bytes());
         bytes[BASE + 8..BASE + 12].copy_from_slice(&victim.key.to_be_bytes());
@@ -141,7 +141,7 @@ fn mad(draw: &mut Draw, victim: &Victim) -> Vec<u8> {
     bytes
 }
 
-/// `SEED` repeats one of them, `COUNT` makes it a campaign.
+/// `SEED` in the environment repeats one script, `COUNT` sets how many are run.
 #[test]
 fn a_peer_gone_mad_neither_panics_nor_writes_where_it_may_not() {
     let _alone = ALONE.lock();
@@ -150,7 +150,7 @@ fn a_peer_gone_mad_neither_panics_nor_writes_where_it_may_not() {
         println!("SEED={seed} COUNT=1");
         let mut draw = Draw::new(seed);
         let mut victim = victim(seed % 3 > 0);
-        // What the victim works on is imported from the peer.
+        // The victim works on a region that it imports from the peer.
         victim.world.nodes[0].import(victim.endpoint, name("theirs"), KEY).expect("open");
         victim.world.turn();
         victim.raw.sealed(&imported(victim.pair));
@@ -164,7 +164,7 @@ fn a_peer_gone_mad_neither_panics_nor_writes_where_it_may_not() {
             victim.work(&mut draw);
             if draw.below(4) == 0 {
                 victim.world.turn();
-                // Behind what was done, so that the next ones are expected.
+                // The PSNs follow the frames that are done, so the next ones are expected.
                 for answer in victim.raw.received() {
                     if answer[0] == SELECTIVE {
                         let psn = answer[8..12].try_into().expect("4 byte");
@@ -206,7 +206,7 @@ fn random_bytes_and_cut_frames_of_strangers_do_nothing() {
     ];
     for frame in &good {
         for cut in 1..frame.len() {
-            // Cut before its ICRC was made, and behind.
+            // Cut before the ICRC is made, and after.
             if cut >= BASE {
                 let kind = frame[BASE];
                 let whole_enough = kind == 7 && cut >= BASE + 5 || kind == 5 && cut > BASE + 14;
@@ -234,7 +234,7 @@ fn random_bytes_and_cut_frames_of_strangers_do_nothing() {
     victim.assert_guarded();
 }
 
-/// What the process has in memory after so many frames of one kind.
+/// Returns the memory of the process after many frames of one kind.
 fn resident_after(victim: &mut Victim, count: u32, mut frame: impl FnMut(u32) -> Vec<u8>) -> usize {
     for number in 0..count {
         let bytes = frame(number);
@@ -275,7 +275,7 @@ fn whatever_a_peer_sends_for_ever_memory_stays_bounded() {
         ("nothing", Box::new(|_| of(0, Body::ReadRequest(Reth { key: 5, ..reth }), 0))),
     ];
     for (kind, mut make) in kinds {
-        // The first lot fills what may be filled.
+        // The first frames fill all buffers.
         let filled = resident_after(&mut victim, 10_000, &mut make);
         let after = resident_after(&mut victim, 50_000, &mut make);
         println!("{kind}: {filled} byte, then {after}");

@@ -11,7 +11,7 @@ use fluxline_core::fabric::Completion;
 use fluxline_core::random::Draw;
 use fluxline_core::roce::{Body, Headers, Psn, QueuePair, SendPart, Transport, WritePart};
 
-/// Sends the frame with this PSN, whose immediate and payload say `value`.
+/// Sends the frame with this PSN, with `value` as immediate and payload.
 fn send(device: &mut Device, psn: u32, value: u32) {
     let address = BASE + u64::from(psn) % (BYTES / 8) * 8;
     device.raw.packet(write(psn, (KEY, address, 8), value), &u64::from(value).to_le_bytes());
@@ -21,7 +21,7 @@ fn counters(device: &Device) -> ConnectionCounters {
     device.world.nodes[0].connection_counters(device.endpoint).expect("open").clone()
 }
 
-/// The immediates that the owner was told of, after the last frame was decided.
+/// Returns the immediates of the owner's notifications, after the last frame is decided.
 fn notified(device: &mut Device) -> Vec<u32> {
     device.world.turn();
     let now = device.world.now;
@@ -71,7 +71,7 @@ fn a_device_that_restarts_and_sends_the_same_bytes_again_loses_nothing() {
     assert_eq!(counters(&device).restarts, 1);
 }
 
-/// What a stranger can send that forges the device's address and does not know its key.
+/// Returns a frame of a stranger that forges the device's address and does not know its key.
 fn forged(psn: u32, kind: u64) -> (Headers, Vec<u8>) {
     let wrong = [(KEY ^ 1, BASE, 8), (KEY, BASE + BYTES, 8), (KEY, BASE - 8, 8), (KEY, BASE, 9)];
     let unreliable = Transport::Unreliable;
@@ -111,7 +111,7 @@ fn a_forged_frame_with_a_wrong_key_moves_no_number() {
     }
 }
 
-/// A stranger who knows the key can write anyway; what the device sends then is kept all the same.
+/// A stranger that knows the key can write, but later frames of the device are kept.
 #[test]
 fn a_forged_frame_with_the_right_key_and_any_number_loses_no_genuine_one() {
     let first = seed();
@@ -121,7 +121,7 @@ fn a_forged_frame_with_the_right_key_and_any_number_loses_no_genuine_one() {
         let mut device = device(Some(Psn::new(0)));
         for psn in 0..3000 {
             if draw.chance(0.002) {
-                // Far off: numbers that the device will send are no business of this test.
+                // The numbers are far from those that the device will send.
                 let far = psn + 100_000 + draw.below(15_000_000) as u32;
                 send(&mut device, far & 0x00FF_FFFF, 1_000_000);
             }
@@ -135,8 +135,8 @@ fn a_forged_frame_with_the_right_key_and_any_number_loses_no_genuine_one() {
     }
 }
 
-/// Lives of a device over a network that drops, swaps and doubles: each frame that came is told
-/// once, but for those that the books call duplicates.
+/// A device restarts on a network that drops, swaps and doubles frames. Each received frame gives
+/// one notification, except counted duplicates.
 #[test]
 fn random_lives_over_a_bad_network_add_up() {
     let first = seed();

@@ -1,5 +1,5 @@
-//! How connections begin: with loss, on paths that swallow long frames, with peers of another size
-//! or version, and who is refused.
+//! The beginning of connections: with loss, on paths that drop long frames, with peers of another
+//! size or version, and with peers that are refused.
 
 mod endpoint_common;
 
@@ -15,7 +15,7 @@ use fluxline_core::fabric::{Completion, Fabric, Grant, Operation, Reliability, R
 use fluxline_core::port::lossy::Faults;
 use fluxline_core::port::network::{Network, NetworkPort};
 
-/// `SEED` repeats one of them, `COUNT` makes it a campaign.
+/// `SEED` in the environment repeats one script, `COUNT` sets how many are run.
 #[test]
 fn nodes_that_connect_to_each_other_at_once_over_a_lossy_path_have_two_connections() {
     let faults = Faults { drop: 0.3, duplicate: 0.3, reorder: 0.3, ..bad(0) };
@@ -27,7 +27,7 @@ fn nodes_that_connect_to_each_other_at_once_over_a_lossy_path_have_two_connectio
         let mut world = World::new(vec![node(1), node(2)]);
         let one = world.nodes[0].connect("10.0.0.2", Reliability::Reliable).expect("reachable");
         let other = world.nodes[1].connect("10.0.0.1", Reliability::Reliable).expect("reachable");
-        // What was late must not make a third.
+        // Late frames must not make a third connection.
         world.run(1000);
         for (node, own) in [(0, one), (1, other)] {
             let ends: Vec<_> = world.completions[node].iter().filter_map(connected).collect();
@@ -38,7 +38,7 @@ fn nodes_that_connect_to_each_other_at_once_over_a_lossy_path_have_two_connectio
         let (_, remote) = world.share((1, 0), one, "x", 100);
         world.post(0, one, 5, put(&[1; 50], remote, 0, Some(1)));
         assert_eq!(world.done(0, 5), (Operation::Put, Status::Done, 0));
-        // A late Hello of an ended connection makes none either.
+        // A late hello of an ended connection makes none either.
         world.nodes[0].disconnect(one).expect("open");
         assert_eq!(world.broken(1, theirs.expect("two"), 2000), Status::Disconnected);
         world.completions[1].clear();
@@ -47,7 +47,7 @@ fn nodes_that_connect_to_each_other_at_once_over_a_lossy_path_have_two_connectio
     }
 }
 
-/// The longest frames that a node's port lets in.
+/// A port that lets in only frames up to a length.
 type Narrow = Filter<NetworkPort>;
 
 fn narrow(network: &Network, number: u8, frame_bytes: usize, longest: usize) -> Node<Narrow> {
@@ -99,7 +99,7 @@ fn peers_of_different_frame_sizes_use_the_smaller_one() {
     }
 }
 
-/// The acceptor writes at once, and the path back swallows what is as long as the first Hello.
+/// The acceptor writes at once, and the path back drops frames as long as the first hello.
 #[test]
 fn work_posted_before_the_caller_knows_the_frame_size_is_not_stuck() {
     let network = Network::new();
@@ -141,7 +141,7 @@ fn another_version_is_refused_and_the_caller_told_so() {
     assert_eq!(refused.len(), 1);
     assert_eq!(setup_kind(&refused[0]), Some(4));
     assert_eq!(world.nodes[0].counters().refused, 1);
-    // The node calls, and the raw peer refuses with those very words.
+    // The node calls, and the raw peer refuses with the same frame.
     let endpoint = world.nodes[0].connect("10.0.0.1", Reliability::Reliable).expect("reachable");
     let hello = answers(&mut raw, &mut world);
     let (nonce, _, _) = read_hello(&hello[0]);
@@ -163,7 +163,7 @@ fn whoever_finds_no_room_is_told_so() {
     let late = world.nodes[2].connect("10.0.0.2", Reliability::Reliable).expect("reachable");
     assert_eq!(world.broken(2, late, 1000), Status::NoRoom);
     assert_eq!(world.nodes[1].counters().refused, 1);
-    // With the first one gone there is room.
+    // The first connection is over, so there is room.
     world.nodes[0].disconnect(left).expect("open");
     assert_eq!(world.broken(1, right, 100), Status::Disconnected);
     world.run(10);
@@ -193,7 +193,7 @@ fn one_address_does_not_take_the_room_of_others() {
     shake(&mut honest, &mut world, 5);
 }
 
-/// The keys that are looked at within `ms`, of one that asks with another one each 10 ms.
+/// Returns the number of keys that are checked within `ms`, when a peer shows another each 10 ms.
 fn guessed(world: &mut World<NetworkPort>, raw: &mut Raw, pair: u32, ms: u64) -> u64 {
     for step in 0..ms / 10 {
         raw.sealed(&frames::import(pair, step as u32, step, "ring"));
@@ -217,7 +217,7 @@ fn who_guesses_keys_waits_and_others_do_not() {
     let wrong = guessed(&mut world, &mut guesser, pair, 20_000);
     assert!((5..20).contains(&wrong), "{wrong} keys in 20 s");
     assert!(world.nodes[0].counters().keys_put_off > 1000);
-    // Not even the right one is looked at now; another address does not wait.
+    // Even the right key is ignored now; another address does not wait.
     guesser.sealed(&frames::import(pair, 9, KEY.0, "ring"));
     assert_eq!(answers(&mut guesser, &mut world), Vec::<Vec<u8>>::new());
     let mut honest = Raw::new(&network, address(9), address(2));
@@ -291,13 +291,13 @@ fn a_hello_without_its_cookie_keeps_nothing_however_many_come() {
     }
     assert_eq!(world.completions[0], []);
     assert_eq!(world.nodes[0].counters().cookies_sent, 4000);
-    // All room is left.
+    // No room is used.
     for _ in 0..256 {
         world.nodes[0].connect("10.0.0.1", Reliability::Reliable).expect("room");
     }
 }
 
-/// A handshake by hand; the node's queue pair and PSN.
+/// Does a handshake by hand; returns the node's queue pair and PSN.
 fn shake(raw: &mut Raw, world: &mut World<NetworkPort>, nonce: u64) -> (Vec<u8>, u32, u32) {
     raw.sealed(&frames::hello(1, (nonce, 0), OFFER, 0));
     let cookie = read_retry(&answers(raw, world)[0]);
@@ -324,7 +324,7 @@ fn a_hello_that_is_played_again_makes_no_second_connection() {
         assert_eq!(setup_kind(&refused[0]), Some(4), "it is over");
     }
     assert_eq!(world.completions[0].iter().filter_map(connected).count(), 1);
-    // The cookie is that address's own.
+    // The cookie is valid for that address only.
     let network_of_another = frames::hello(1, (78, read_hello_cookie(&hello)), OFFER, 1472);
     raw.sealed(&network_of_another);
     assert_eq!(setup_kind(&answers(&mut raw, &mut world)[0]), Some(2), "another nonce");
@@ -357,8 +357,7 @@ fn strangers_neither_accept_nor_end_a_connection() {
     assert_eq!(world.wait(0, 1, connected), calling);
 }
 
-/// A peer that wants frames of no length must not make this side divide by it, or send nothing for
-/// ever.
+/// A peer that asks for frames of no length must not cause a division by zero or an endless loop.
 #[test]
 fn an_offer_of_frames_too_short_for_anything_is_not_taken() {
     for frame_bytes in [0, 16, 64, 127] {
@@ -379,7 +378,7 @@ fn an_offer_of_frames_too_short_for_anything_is_not_taken() {
     }
 }
 
-/// A secret with which the first PSN of a node's first connection is near the wrap.
+/// Returns a secret with which the first PSN of a node's first connection is near the wrap.
 fn secret_near_the_wrap() -> [u8; 16] {
     let network = Network::new();
     let mut raw = Raw::new(&network, address(1), address(2));

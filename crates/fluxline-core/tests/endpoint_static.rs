@@ -1,5 +1,5 @@
-//! Peers that are configured and speak the standard only: go-back-N, path MTU, reads answered in
-//! several frames, refusals as the standard has them.
+//! Peers that are configured and speak only the standard: go-back-N, path MTU, reads answered in
+//! several frames, and refusals of the standard.
 
 mod endpoint_common;
 
@@ -11,8 +11,8 @@ use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Key, Operation, RegionId, Reliability, RemoteId, Rights, Slice,
     Status, Target, Work,
 };
-use fluxline_core::port::lossy::Faults;
-use fluxline_core::port::network::Network;
+use fluxline_core::port::lossy::{Faults, Lossy};
+use fluxline_core::port::network::{Network, NetworkPort};
 use fluxline_core::roce::{
     Aeth, AtomicEth, Body, Headers, Msn, NakCode, Psn, QueuePair, ReadPart, Reth, SendPart,
     Syndrome, Transport, WritePart,
@@ -23,7 +23,7 @@ const KEY: u32 = 0xABCD_0123;
 const PAIRS: [u32; 2] = [0x0011_0005, 0x0022_0006];
 const LAST: u32 = 0x00FF_FFFF;
 
-/// How the peer at `peer` is configured at node `own` (0 or 1).
+/// Returns the configuration of the other node's peer at node `own` (0 or 1).
 fn peer_of(
     own: usize,
     (reliability, path_mtu): (Reliability, usize),
@@ -51,7 +51,7 @@ fn peer_of(
 }
 
 struct Pair {
-    world: World<fluxline_core::port::lossy::Lossy<fluxline_core::port::network::NetworkPort>>,
+    world: World<Lossy<NetworkPort>>,
     joint: Joint,
 }
 
@@ -77,7 +77,7 @@ fn static_pair(
     Pair { world, joint: Joint { left: (0, left), right: (1, right), region, remote } }
 }
 
-/// `SEED` repeats one of them, `COUNT` makes it a campaign.
+/// `SEED` in the environment repeats one script, `COUNT` sets how many are run.
 #[test]
 fn scripts_on_static_connections_do_what_plain_memory_does() {
     let first = seed();
@@ -105,7 +105,7 @@ fn scripts_on_unreliable_static_connections_do_what_plain_memory_does() {
     }
 }
 
-/// On an unreliable connection a message without a buffer is lost: buffers come first.
+/// Posts buffers first: on an unreliable connection a message without a buffer is lost.
 fn give_many(pair: &mut Pair) {
     let inbox = pair.world.nodes[1].register(64 * 3000).expect("memory");
     for tag in 0..64 {
@@ -154,7 +154,7 @@ fn run_unreliable(pair: &mut Pair, seed: u64) {
 fn a_wrong_key_on_a_static_connection_ends_it_as_the_standard_says() {
     let kind = (Reliability::Reliable, 1024);
     let mut pair = static_pair(1, kind, Faults::default(), [0, 0], 4096);
-    // The configured size is larger than the region: only the owner knows.
+    // The configured size is larger than the region, which only the owner knows.
     let Pair { world, joint } = &mut pair;
     world.post(0, joint.left.1, 1, put(&[1; 100], joint.remote, 4090, Some(1)));
     world.post(0, joint.left.1, 2, put(&[1; 100], joint.remote, 0, Some(1)));
@@ -169,7 +169,7 @@ fn a_wrong_key_on_a_static_connection_ends_it_as_the_standard_says() {
 /// A raw requester at address 1 against a node at address 2 that is configured for it.
 struct RawTo {
     raw: Raw,
-    node: World<fluxline_core::port::lossy::Lossy<fluxline_core::port::network::NetworkPort>>,
+    node: World<Lossy<NetworkPort>>,
     endpoint: EndpointId,
     region: RegionId,
     psn: u32,
@@ -213,7 +213,7 @@ fn reth(offset: u64, bytes: u32) -> Reth {
     Reth { address: BASE + offset, key: KEY, bytes }
 }
 
-/// The syndromes of acknowledgements among packets.
+/// Returns the syndromes of the acknowledgements among packets.
 fn syndromes(answers: &[(Headers, Vec<u8>)]) -> Vec<(u32, Syndrome)> {
     let syndrome = |(headers, _): &(Headers, Vec<u8>)| match headers.body {
         Body::Acknowledge(Aeth { syndrome, .. }) => Some((headers.psn.get(), syndrome)),
@@ -253,7 +253,7 @@ fn a_read_of_many_frames_is_answered_in_as_many_and_counts_as_many_numbers() {
             found.extend_from_slice(payload);
         }
         assert!(found == data);
-        // The next request has the number after the last answer, and the one before is asked again
+        // The next request has the number after the last answer. The one before is requested again
         // from its middle.
         let write = Body::Write(Transport::Reliable, WritePart::Only(reth(0, 4), None));
         let answers = to.ask(frames, write, &[9; 4]);
@@ -277,14 +277,14 @@ fn a_gap_is_refused_with_the_number_that_is_missing_and_nothing_after_it_is_done
     let answers = to.ask(1, write(4), &[2; 4]);
     assert!(syndromes(&answers).contains(&(LAST, nak)), "{answers:?}");
     let answers = to.ask(2, write(8), &[3; 4]);
-    assert!(!syndromes(&answers).iter().any(|(_, of)| *of == nak), "told once: {answers:?}");
+    assert!(!syndromes(&answers).iter().any(|(_, of)| *of == nak), "reported once: {answers:?}");
     assert_eq!(to.node.bytes(0, to.region, 0, 12), [0; 12]);
     for (ahead, value) in [(0, 1), (1, 2), (2, 3)] {
         to.ask(ahead, write(u64::from(ahead) * 4), &[value; 4]);
     }
     assert_eq!(to.node.bytes(0, to.region, 0, 12), [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
     let answers = to.ask(4, write(0), &[7; 4]);
-    assert!(syndromes(&answers).contains(&(2, nak)), "the next gap is told again: {answers:?}");
+    assert!(syndromes(&answers).contains(&(2, nak)), "the next gap is reported again: {answers:?}");
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn a_message_before_its_buffer_is_put_off_each_time_that_it_comes() {
         assert!(off.iter().any(|of| matches!(of, (7, Syndrome::RnrNak(_)))), "{answers:?}");
         assert!(to.node.completions[0].is_empty());
     }
-    // What follows is dropped without a word: its sender knows.
+    // Later frames are dropped without a report: their sender knows.
     let answers = to.ask(1, send, &[6; 9]);
     let nak = Syndrome::Nak(NakCode::PsnSequenceError);
     assert!(!syndromes(&answers).iter().any(|(_, of)| *of == nak), "{answers:?}");
@@ -335,18 +335,32 @@ fn a_repeated_atomic_is_answered_as_before_and_not_done_twice() {
     assert_eq!(memory.load(8), Ok(5));
 }
 
-/// A responder that acknowledges only when it is asked to, as hardware may.
-#[test]
-fn a_peer_that_acknowledges_only_when_asked_is_not_stalled_by_a_small_window() {
+/// A node that sends requests to a static peer, which the test plays.
+struct RawFrom {
+    raw: Raw,
+    world: World<Lossy<NetworkPort>>,
+    endpoint: EndpointId,
+    /// The peer's region.
+    remote: RemoteId,
+}
+
+fn raw_from() -> RawFrom {
     let network = Network::new();
     let node: LossyNode = lossy_node(&network, 1, (4200, Faults::default(), 1), |_| {});
-    let mut raw = Raw::new(&network, address(2), address(1));
+    let raw = Raw::new(&network, address(2), address(1));
     let mut world = World::new(vec![node]);
     let now = world.now;
     let kind = (Reliability::Reliable, 256);
     let endpoint = world.nodes[0].add_static(&peer_of(0, kind, [0, 9], None), now).expect("legal");
-    let remote: RemoteId = world.import(0, endpoint, "x", Key(u64::from(KEY)));
-    // Congestion notifications make the window as small as it gets.
+    let remote = world.import(0, endpoint, "x", Key(u64::from(KEY)));
+    RawFrom { raw, world, endpoint, remote }
+}
+
+/// A responder that acknowledges only when it is asked to, as hardware may.
+#[test]
+fn a_peer_that_acknowledges_only_when_asked_is_not_stalled_by_a_small_window() {
+    let RawFrom { mut raw, mut world, endpoint, remote } = raw_from();
+    // Congestion notifications shrink the window to its minimum.
     for _ in 0..20 {
         raw.packet(Headers::congestion_notification(QueuePair::new(PAIRS[0])), &[]);
     }
@@ -376,14 +390,7 @@ fn a_peer_that_acknowledges_only_when_asked_is_not_stalled_by_a_small_window() {
 
 #[test]
 fn an_answer_to_nothing_that_was_asked_changes_nothing() {
-    let network = Network::new();
-    let node: LossyNode = lossy_node(&network, 1, (4200, Faults::default(), 1), |_| {});
-    let mut raw = Raw::new(&network, address(2), address(1));
-    let mut world = World::new(vec![node]);
-    let now = world.now;
-    let kind = (Reliability::Reliable, 256);
-    let endpoint = world.nodes[0].add_static(&peer_of(0, kind, [0, 9], None), now).expect("legal");
-    let remote = world.import(0, endpoint, "x", Key(u64::from(KEY)));
+    let RawFrom { mut raw, mut world, endpoint, remote } = raw_from();
     let own = world.nodes[0].register(64).expect("memory");
     let into = Slice { region: own, offset: 0, bytes: 64 };
     world.post(0, endpoint, 1, Work::Get { from: Target { remote, offset: 0 }, into });
@@ -402,7 +409,7 @@ fn an_answer_to_nothing_that_was_asked_changes_nothing() {
         }
         raw.packet(Headers::new(to, psn, Body::Acknowledge(aeth(ack))), &[]);
     }
-    // Of the right number and the wrong length.
+    // An answer with the right number and the wrong length.
     let only = Body::ReadResponse(ReadPart::Only(aeth(ack)));
     raw.packet(Headers::new(to, Psn::new(0), only), &[1; 63]);
     world.run(1);

@@ -1,5 +1,5 @@
-//! Unreliable connections: between Fluxline ends, and from a device that sends writes and knows
-//! nothing else. Loss is counted to the frame; what is not allowed writes nothing and is counted.
+//! Unreliable connections: between Fluxline ends, and from a device that only sends writes. Lost
+//! frames are counted exactly; frames without a right write nothing and are counted.
 
 mod endpoint_common;
 
@@ -42,7 +42,7 @@ fn what_a_link_dropped_is_what_the_receiver_counts_as_lost() {
             }
         }
         world.run(5);
-        // A last one that surely comes shows what was lost at the end.
+        // A last message that surely comes shows the losses at the end.
         world.nodes[1].port().set(bad(0));
         world.post(0, left, 2000, put(&[1], remote, 0, Some(2000)));
         world.run(5);
@@ -68,7 +68,7 @@ fn what_a_link_dropped_is_what_the_receiver_counts_as_lost() {
     }
 }
 
-/// A lost frame of a long put takes nothing else with it; a message with a part missing is none.
+/// A lost frame of a long put affects no other; a message with a missing part is dropped.
 #[test]
 fn a_lost_frame_takes_only_its_own_bytes_with_it() {
     let first = seed();
@@ -206,7 +206,7 @@ fn what_is_for_another_pair_from_another_address_or_damaged_writes_nothing_and_i
         damaged[bit / 8] ^= 1 << (bit % 8);
         device.raw.exactly(&damaged);
     }
-    // The sum of another sender's address.
+    // The ICRC of another sender's address.
     device.raw.exactly(&seal(&endpoint_common::bytes_of(good, &[1; 8]), address(4), address(2)));
     for cut in 0..whole.len() {
         if cut > 0 {
@@ -219,7 +219,7 @@ fn what_is_for_another_pair_from_another_address_or_damaged_writes_nothing_and_i
     assert!(completions <= 1, "one packet, however often: {:?}", device.world.completions[0]);
     let counters = device.world.nodes[0].counters().clone();
     assert_eq!(counters.wrong_sender, 1);
-    // Two, and each of the pair's 24 bits turned.
+    // Two frames, and one for each flipped bit of the queue pair's 24.
     assert_eq!(counters.unknown_pair, 2 + 24);
     assert_eq!(counters.too_short, 15);
     let damaged = whole.len() as u64 * 8 - 24 - 8;

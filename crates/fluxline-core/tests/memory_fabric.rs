@@ -1,4 +1,4 @@
-//! The in-memory fabric obeys every law that it holds other links to.
+//! The in-memory fabric obeys the same laws as every other link.
 
 use fluxline_core::fabric::conformance::Pair;
 use fluxline_core::fabric::memory::Lab;

@@ -1,4 +1,4 @@
-//! Ports of one process: what goes in comes out, and faults are those that were asked for.
+//! Ports of one process: frames arrive unchanged, and faults are the configured ones.
 
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ fn send(port: &mut impl Port, number: u64) {
     port.flush(Moment::default());
 }
 
-/// Sends all, a frame a microsecond, and gives what arrived when, with whether it was marked.
+/// Sends one frame each microsecond; returns the arrivals with their times and marks.
 fn through(faults: Faults, seed: u64) -> (Vec<(u64, Moment, bool)>, Lossy<NetworkPort>) {
     let (mut sender, receiver) = ends();
     let mut receiver = Lossy::new(receiver, faults, seed);
@@ -89,7 +89,7 @@ fn a_seed_repeats_its_faults() {
 
 #[test]
 fn a_bottleneck_lets_through_its_rate_marks_and_then_drops() {
-    // 100 byte a microsecond come; half of that passes.
+    // 100 bytes come each microsecond, and half of them pass.
     let (rate, queue_bytes, mark_bytes) = (50_000_000, 10_000, 5_000);
     let faults = Faults { rate, queue_bytes, mark_bytes, ..Faults::default() };
     let (arrived, port) = through(faults, 8);
@@ -127,7 +127,7 @@ fn a_tap_shows_both_directions_as_pcap_records() {
     assert_eq!(second[16..20], [0x45, 0, 0, 58]);
     assert_eq!(second[28..36], [10, 0, 0, 2, 10, 0, 0, 1]);
     assert_eq!(second[44..], [9; 30]);
-    // The sum over the whole header, its checksum included, is all ones.
+    // The sum over the whole header, checksum included, is all ones.
     let words = second[16..36].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let sum: u32 = words.sum();
     assert_eq!((sum & 0xFFFF) + (sum >> 16), 0xFFFF);

@@ -1,7 +1,7 @@
-//! RoCEv2 packets as others read them: tshark and scapy take ours apart, and we take scapy's.
+//! RoCEv2 packets in other programs: tshark and scapy read ours, and we read scapy's.
 //!
-//! Both tools are looked for; without one its test says so and passes, unless
-//! FLUXLINE_REQUIRE_TOOLS=1. FLUXLINE_PYTHON names another python.
+//! A test whose tool is missing prints that and passes, unless FLUXLINE_REQUIRE_TOOLS=1.
+//! FLUXLINE_PYTHON names another python.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use fluxline_core::roce::{
 const ADDRESSES: [(&str, &str); 2] =
     [("10.0.0.2:49152", "10.0.0.3:4791"), ("[fd00::2]:49153", "[fd00::3]:4791")];
 
-/// Whether a tool is there; says so when not, fails when it must be.
+/// Returns true when a tool is present. Prints when it is missing, and fails when it is required.
 fn has(program: &str, arguments: &[&str]) -> bool {
     let found = Command::new(program).args(arguments).output();
     let there = found.is_ok_and(|output| output.status.success());
@@ -39,7 +39,7 @@ fn python() -> String {
     std::env::var("FLUXLINE_PYTHON").unwrap_or_else(|_| String::from("python3"))
 }
 
-/// The lines that a script prints, cut at tabs.
+/// Returns the lines that a script prints, cut at tabs.
 fn run_scapy(name: &str, source: &str, arguments: &[&Path]) -> Vec<Vec<String>> {
     let script = file(name);
     std::fs::write(&script, source).expect("written");
@@ -62,7 +62,7 @@ fn unhexed(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(pair).collect()
 }
 
-/// A body of each opcode, and of each kind of answer.
+/// Returns a body of each opcode and of each kind of answer.
 fn bodies() -> Vec<Body> {
     let reth = Reth { address: 0x0123_4567_89AB_CDEF, key: 0xFEDC_BA98, bytes: 0x1020_3040 };
     let atomic = AtomicEth {
@@ -139,7 +139,7 @@ fn context((from, to): (&str, &str)) -> IcrcContext {
     IcrcContext::new(address(from), address(to)).expect("one family")
 }
 
-/// Every kind over both families, with all paddings and flags among them.
+/// Returns packets of every kind over both families, with all paddings and flags.
 fn samples() -> Vec<Sample> {
     let mut samples = Vec::new();
     for addresses in ADDRESSES {
@@ -169,7 +169,7 @@ fn samples() -> Vec<Sample> {
     samples
 }
 
-/// An Ethernet frame. Type of service and time to live are such that the ICRC must mask them.
+/// Returns an Ethernet frame. Its type of service and time to live must be masked by the ICRC.
 fn frame(sample: &Sample) -> Vec<u8> {
     let payload = sample.bytes();
     let [from, to] = [sample.addresses.0, sample.addresses.1]
@@ -243,7 +243,7 @@ const FIELDS: [&str; 22] = [
     "_ws.expert.message",
 ];
 
-/// What a sample should show, a number or nothing per field; `FIELDS` without the last.
+/// Returns the expected fields of a sample, a number or nothing each; `FIELDS` without the last.
 fn fields(sample: &Sample) -> Vec<Option<u64>> {
     let headers = &sample.headers;
     let (mut reth, mut immediate, mut aeth) = (None, None, None);
@@ -261,7 +261,7 @@ fn fields(sample: &Sample) -> Vec<Option<u64>> {
         Body::CompareSwap(now) | Body::FetchAdd(now) => atomic = Some(now),
         _ => {}
     }
-    // Address and key of AtomicETH have RETH's names in tshark.
+    // In tshark, address and key of AtomicETH have the names of those of RETH.
     let region = reth.map(|of| (of.address, of.key)).or(atomic.map(|of| (of.address, of.key)));
     let (mut credits, mut timer, mut code) = (None, None, None);
     match aeth.map(|of| of.syndrome) {
@@ -272,7 +272,7 @@ fn fields(sample: &Sample) -> Vec<Option<u64>> {
     }
     let bytes = sample.bytes();
     let icrc = bytes.last_chunk::<4>().map(|icrc| u32::from_be_bytes(*icrc).into());
-    // tshark 4.0 does not know what follows this kind's base header.
+    // tshark 4.0 does not know the headers after this kind's base header.
     let icrc = icrc.filter(|_| headers.body != Body::CongestionNotification);
     vec![
         Some(headers.opcode().byte().into()),
@@ -299,7 +299,7 @@ fn fields(sample: &Sample) -> Vec<Option<u64>> {
     ]
 }
 
-/// A number as tshark writes it: with 0x, as bytes, or decimal.
+/// Parses a number as tshark writes it: with 0x, as bytes, or decimal.
 fn number(field: &str, text: &str) -> Option<u64> {
     let hex = text.strip_prefix("0x").or((field == "infiniband.immdt").then_some(text));
     match hex {
@@ -317,9 +317,9 @@ fn tshark_reads_every_kind_of_packet_as_it_was_meant() {
     let samples = samples();
     let mut command = Command::new("tshark");
     command.arg("-r").arg(capture("tshark.pcap", &samples)).args(["-T", "fields"]);
-    // It has immediate data twice, as a header and as the field in it.
+    // tshark shows immediate data twice, as a header and as the field in it.
     command.args(["-E", "occurrence=f"]);
-    // What guesses at the payload is not asked.
+    // Dissectors that guess the payload are switched off.
     for guess in ["rpcordma", "smc", "smb_direct", "nvme-rdma", "lnet", "iser", "infiniband_sdp"] {
         command.args(["--disable-protocol", guess]);
     }
@@ -430,7 +430,7 @@ for over in [lambda i: IP(src="10.0.0.2", dst="10.0.0.3", id=i * 1000, flags="DF
         print(over(0).version, i, opcode, len(load), bytes(packet[UDP].payload).hex(), sep="\t")
 "#;
 
-/// What the headers of scapy's packets hold, as the script says.
+/// Checks a packet that scapy's script made against that script.
 fn as_scapy_made(body: &Body) {
     let reth = Reth { address: 0x1000, key: 0x2000, bytes: 0x3000 };
     let aeth = Aeth {

@@ -1,90 +1,63 @@
-//! One connection: what it asks, what it answers, and whether its peer is alive.
+//! One connection: its requests, its answers, and the liveness of its peer.
 
-use alloc::collections::VecDeque;
-use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::SocketAddr;
 
-use super::StaticRemote;
-use super::context::{CompletionQueue, Context};
+use super::context::{CompletionQueue, Context, ReceivedFrame};
 use super::counters::ConnectionCounters;
-use super::execute::Answer;
-use super::frames::{Setup, WINDOW, held_bytes_max};
+use super::frames::{WINDOW, held_bytes_max};
+use super::liveness::Liveness;
+use super::peer::Peer;
+use super::peer_regions::PeerRegions;
 use super::posted::Terms;
 use super::regions::{Granted, Regions};
 use super::requester::Requester;
 use super::responder::{Responder, is_request};
-use super::wire::{Ends, Wire};
-use crate::fabric::{Completion, EndpointId, Key, Name, Operation, Reliability, RemoteId, Status};
+use super::wire::Route;
+use crate::fabric::{Completion, EndpointId, Operation, Reliability, Status};
 use crate::port::Port;
-use crate::roce::{
-    Aeth, AtomicAckEth, Body, Headers, Packet, Psn, QueuePair, ReadPart, Syndrome, Transport,
-};
+use crate::roce::{Aeth, AtomicAckEth, Body, Psn, ReadPart, Syndrome, Transport};
 use crate::{Moment, Span};
 
 /// Frames that a connection sends before the next one has its turn.
 const QUANTUM: usize = 64;
-/// The wait for the answer to a set-up request before it is repeated.
-pub(super) const ASK_AGAIN: Span = Span::from_ms(20);
 
-/// A peer that was not asked so often, at different times, is not gone.
-const QUESTIONS_MIN: u32 = 3;
-
-/// A region that was asked for.
-pub(super) struct PendingImport {
-    pub request: u32,
-    pub remote: RemoteId,
-    pub name: Name,
-    pub key: Key,
-    pub sent: Option<Moment>,
-}
-
+/// An open connection.
 pub(super) struct Connection {
     pub id: EndpointId,
-    pub peer_name: String,
+    pub peer: Peer,
     pub reliability: Reliability,
-    /// Own queue pair and the peer's.
-    pub pairs: (QueuePair, QueuePair),
-    pub ends: Ends,
-    pub checked: bool,
-    /// Between Fluxline ends; else the standard and nothing more.
-    pub selective: bool,
-    /// The connecting end's random number, which tells this connection from others.
-    pub nonce: u64,
-    /// The peer made the connection.
-    pub is_accepted: bool,
+    pub route: Route,
     pub requester: Requester,
     pub responder: Responder,
+    /// Own regions that the peer may use.
     pub granted: Vec<Granted>,
-    pub asked: VecDeque<PendingImport>,
-    /// A static peer's regions.
-    pub remotes: Vec<StaticRemote>,
+    pub peer_regions: PeerRegions,
     pub counters: ConnectionCounters,
-    /// The last time that a frame of the peer came.
-    heard: Moment,
-    /// The last time that this side looked at the clock.
-    looked: Moment,
-    /// Questions to the peer since it was heard.
-    unanswered: u32,
-    /// The last question among these.
-    counted_at: Moment,
-    /// The peer has used the connection, so that it knows the length of frames.
-    settled: bool,
-    probed: Option<Moment>,
+    liveness: Liveness,
 }
 
 /// The beginning of a connection.
 pub(super) struct Start {
     pub id: EndpointId,
-    pub peer_name: String,
+    pub peer: Peer,
     pub reliability: Reliability,
-    pub pairs: (QueuePair, QueuePair),
-    pub ends: Ends,
-    pub checked: bool,
-    pub nonce: u64,
+    pub route: Route,
     pub terms: Terms,
     /// The peer's first PSN, where known.
     pub peer_first: Option<Psn>,
     pub now: Moment,
+}
+
+/// One turn of sending, in which each connection of a node sends.
+pub(super) struct SendTurn {
+    pub now: Moment,
+    /// Bytes that each peer may have in flight to this node.
+    pub credit_bytes: u64,
+    /// A peer that is silent for longer is gone.
+    pub death: Span,
+    /// Acknowledgements wait for a later turn.
+    pub acknowledgements_wait: bool,
 }
 
 pub(super) fn transport_of(reliability: Reliability) -> Transport {
@@ -96,73 +69,60 @@ pub(super) fn transport_of(reliability: Reliability) -> Transport {
 
 impl Connection {
     pub fn new(start: Start) -> Connection {
-        let Start { id, terms, reliability, .. } = start;
-        let kind = (transport_of(reliability), terms.selective);
+        let Start { id, peer, reliability, route, terms, peer_first, now } = start;
         let answer_bytes = terms.shape.answer_bytes();
+        let transport = transport_of(reliability);
         Connection {
             id,
-            peer_name: start.peer_name,
             reliability,
-            pairs: start.pairs,
-            ends: start.ends,
-            checked: start.checked,
-            selective: terms.selective,
-            nonce: start.nonce,
-            is_accepted: false,
-            requester: Requester::new(id, &terms),
-            responder: Responder::new(id, kind, start.peer_first, answer_bytes),
+            route,
+            requester: Requester::new(id, peer.kind, &terms),
+            responder: Responder::new(id, transport, peer.kind, peer_first, answer_bytes),
+            peer,
             granted: Vec::new(),
-            asked: VecDeque::new(),
-            remotes: Vec::new(),
+            peer_regions: PeerRegions::default(),
             counters: ConnectionCounters::default(),
-            heard: start.now,
-            looked: start.now,
-            unanswered: 0,
-            counted_at: start.now,
-            settled: false,
-            probed: None,
+            liveness: Liveness::new(now),
         }
     }
 
     pub fn connected(&self) -> Completion {
-        let (endpoint, peer) = (self.id, self.peer_name.clone());
+        let (endpoint, peer) = (self.id, self.peer.name.clone());
         Completion::Connected { endpoint, peer, reliability: self.reliability }
     }
 
-    /// Returns true when the peer has not answered the last question.
-    fn is_silent(&self) -> bool {
-        self.probed.is_some_and(|probed| probed > self.heard)
+    #[inline]
+    pub fn peer_address(&self) -> SocketAddr {
+        self.route.ends.peer
     }
 
-    /// A frame of the peer's has come.
+    /// Notes a frame of the peer's.
     pub fn hear(&mut self, now: Moment) {
-        if self.is_silent() {
-            // The silence is over: what was lost in it need not wait as long as it lasted.
+        if self.liveness.is_silent() {
+            // Frames that were lost in the silence need not wait for as long as it lasted.
             self.requester.silence_ended();
         }
-        self.heard = now;
-        self.unanswered = 0;
-        self.settled = true;
+        self.liveness.hear(now);
     }
 
-    /// The peer tries shorter frames, since longer ones did not come through one way or the other.
+    /// Makes frames shorter, because the peer's longer ones or the answers to them did not arrive.
     pub fn shorten(&mut self, frame_bytes: usize) {
-        if !self.settled && frame_bytes < self.requester.frame_bytes() {
+        if !self.liveness.is_settled() && frame_bytes < self.requester.frame_bytes() {
             self.requester.shorten(frame_bytes);
             self.responder.executor.payload_bytes = self.requester.answer_bytes() as usize;
         }
     }
 
-    /// Does with a packet of the standard what it says. `Err`: the connection is over.
+    /// Takes a packet of the standard. `Err`: the connection is over.
     pub fn take(
         &mut self,
         now: Moment,
-        packet: &Packet<'_>,
-        (bytes, marked): (&[u8], bool),
+        frame: &ReceivedFrame<'_>,
         regions: &Regions,
         completions: &mut CompletionQueue,
     ) -> Result<(), Status> {
         self.hear(now);
+        let packet = frame.packet;
         let psn = packet.headers().psn;
         let of_ours = packet.opcode().transport() == transport_of(self.reliability);
         if self.reliability == Reliability::Unreliable
@@ -178,13 +138,13 @@ impl Connection {
             Body::ReadResponse(ReadPart::Only(_)) => {
                 self.requester.read_answered(now, psn, packet.payload(), completions);
             }
-            // Of more than one frame none is ever asked for.
+            // This side never asks for more than one frame holds.
             Body::ReadResponse(_) => {}
             Body::CongestionNotification => self.requester.congested(),
             _ if of_ours => {
                 let Connection { responder, granted, counters, .. } = self;
                 let mut context = Context { now, regions, granted, completions, counters };
-                responder.take(packet, (bytes, marked), &mut context);
+                responder.take(frame, &mut context);
             }
             _ => {}
         }
@@ -209,7 +169,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Nothing more will come: what waits for another frame is decided.
+    /// Decides about a frame that waits for another one, because none follows.
     pub fn settle(&mut self, now: Moment, regions: &Regions, completions: &mut CompletionQueue) {
         let Connection { responder, granted, counters, .. } = self;
         responder.settle(&mut Context { now, regions, granted, completions, counters });
@@ -223,82 +183,69 @@ impl Connection {
         regions: &Regions,
         completions: &mut CompletionQueue,
     ) -> Result<(), Status> {
-        let absent = now.since(self.looked);
-        self.looked = now;
+        let absent = self.liveness.look(now);
         if absent > Span::from_ns(death.as_ns() / 2) {
             self.requester.was_absent(absent, now);
         }
-        // Who does not poll hears nobody: the peer is asked several times before it is gone.
-        let was_asked = self.unanswered >= QUESTIONS_MIN;
-        if self.selective && was_asked && now.since(self.heard) > death {
+        if self.peer.kind.is_fluxline() && self.liveness.is_gone(now, death) {
             return Err(Status::PeerGone);
         }
         let Connection { responder, granted, counters, .. } = self;
         let mut context = Context { now, regions, granted, completions, counters };
         responder.on_time(&mut context);
-        // Nothing came forward for long: with a peer that talks all the while, it is the link.
-        let gone = !self.selective || self.is_silent();
-        let dead = if gone { Status::PeerGone } else { Status::Transport };
+        // No request came forward for long. If the peer still talks, the link is at fault.
+        let is_gone = !self.peer.kind.is_fluxline() || self.liveness.is_silent();
+        let dead = if is_gone { Status::PeerGone } else { Status::Transport };
         self.requester.on_time(now, death).map_err(|_| dead)
     }
 
     /// Returns when `on_time` or `send` has work although no frame arrives.
     pub fn deadline(&self, now: Moment, death: Span) -> Option<Moment> {
-        let alive = self.selective.then(|| self.probe_at(death));
-        let asked = self.asked.front().and_then(|of| of.sent).map(|sent| sent + ASK_AGAIN);
-        let times = [alive, asked, self.requester.deadline(now), self.responder.deadline()];
+        let question = self.peer.kind.is_fluxline().then(|| self.liveness.probe_at(death));
+        let import = self.peer_regions.deadline();
+        let times = [question, import, self.requester.deadline(now), self.responder.deadline()];
         times.into_iter().flatten().min()
     }
 
-    /// Questions that follow each other at once are one.
-    fn count_question(&mut self, now: Moment, death: Span) {
-        if now.since(self.counted_at.max(self.heard)) >= Span::from_ns(death.as_ns() / 8) {
-            self.unanswered = self.unanswered.saturating_add(1);
-            self.counted_at = now;
-        }
-    }
-
-    fn probe_at(&self, death: Span) -> Moment {
-        let silence = Span::from_ns(death.as_ns() / 8);
-        self.probed.unwrap_or(self.heard).max(self.heard) + silence
-    }
-
-    /// Sends what is due, a quantum of it; says how many frames.
+    /// Sends what is due, at most a quantum of requests; returns how many frames.
     pub fn send<P: Port>(
         &mut self,
-        now: Moment,
-        (credit_bytes, death, acknowledgements_wait): (u64, Span, bool),
+        turn: &SendTurn,
         port: &mut P,
         completions: &mut CompletionQueue,
     ) -> usize {
-        let Connection { requester, responder, ends, counters, asked, .. } = self;
-        let mut wire = Wire { port, ends, checked: self.checked, to: self.pairs.1 };
-        let mut sent = ask(now, asked, &mut wire);
-        let answer_bytes = requester.answer_bytes();
-        sent +=
-            answer(&mut responder.answers, (answer_bytes, responder.executor.messages), &mut wire);
-        let held_bytes = held_bytes_max(requester.frame_bytes());
-        if responder.acknowledge && !acknowledgements_wait {
-            let sent_now =
-                acknowledge(responder, (self.selective, credit_bytes, held_bytes), &mut wire);
-            responder.acknowledge = !sent_now;
-            counters.acknowledgements_sent += u64::from(sent_now);
+        let Connection { requester, responder, route, counters, peer_regions, .. } = self;
+        let mut wire = route.wire(port);
+        let mut sent = peer_regions.send(turn.now, &mut wire);
+        let msn = responder.msn();
+        sent += responder.answers.send(requester.answer_bytes(), msn, &mut wire);
+        if responder.acknowledgement.is_due && !turn.acknowledgements_wait {
+            let map_bytes = held_bytes_max(requester.frame_bytes());
+            let is_sent = responder.acknowledge(turn.credit_bytes, map_bytes, &mut wire);
+            responder.acknowledgement.is_due = !is_sent;
+            counters.acknowledgements_sent += u64::from(is_sent);
         }
-        sent += requester.pump(now, &mut wire, QUANTUM, completions, counters);
-        if self.selective && (self.requester.wants_to_ask() || self.probe_at(death) <= now) {
-            // Behind all frames of this turn, so that the answer is about them too.
-            let mut bits = [0; WINDOW as usize / 8];
-            let mut ack = self.responder.selective(credit_bytes, &mut bits[..held_bytes]);
-            ack.question = self.requester.ask(now);
-            let mut wire = Wire { port, ends: &self.ends, checked: self.checked, to: self.pairs.1 };
-            wire.selective(&ack);
-            self.probed = Some(now);
-            self.count_question(now, death);
+        sent += requester.pump(turn.now, &mut wire, QUANTUM, completions, counters);
+        if self.peer.kind.is_fluxline()
+            && (self.requester.wants_to_ask() || self.liveness.probe_at(turn.death) <= turn.now)
+        {
+            // After all frames of this turn, so that the answer covers them too.
+            self.ask(turn, port);
         }
         sent
     }
 
-    /// It is over: all that waits is flushed, then `status` says why.
+    /// Asks the peer which frames have come. The question rides on an acknowledgement.
+    fn ask<P: Port>(&mut self, turn: &SendTurn, port: &mut P) {
+        let map_bytes = held_bytes_max(self.requester.frame_bytes());
+        let mut bits = [0; WINDOW as usize / 8];
+        let mut ack = self.responder.selective(turn.credit_bytes, &mut bits[..map_bytes]);
+        ack.question = self.requester.ask(turn.now);
+        self.route.wire(port).selective(&ack);
+        self.liveness.probe(turn.now, turn.death);
+    }
+
+    /// Ends the connection: flushes all waiting work, then reports `status`.
     pub fn end(&mut self, status: Status, completions: &mut CompletionQueue) {
         self.requester.flush(completions);
         let endpoint = self.id;
@@ -306,90 +253,7 @@ impl Connection {
             let (operation, status) = (Operation::Receive, Status::Flushed);
             completions.push_back(Completion::Done { endpoint, tag, operation, status, value: 0 });
         }
-        for asked in self.asked.drain(..) {
-            let (remote, status) = (asked.remote, Status::Flushed);
-            completions.push_back(Completion::Imported { remote, status, bytes: 0 });
-        }
+        self.peer_regions.flush(completions);
         completions.push_back(Completion::Broken { endpoint, status });
     }
-}
-
-/// Asks for regions, again where no answer came.
-fn ask<P: Port>(now: Moment, asked: &mut VecDeque<PendingImport>, wire: &mut Wire<'_, P>) -> usize {
-    let due = |of: &PendingImport| of.sent.is_none_or(|sent| now.since(sent) >= ASK_AGAIN);
-    let mut sent = 0;
-    for of in asked.iter_mut().filter(|of| due(of)) {
-        let setup = Setup::Import { request: of.request, key: of.key, name: of.name.as_str() };
-        if !wire.setup(&setup, 0) {
-            break;
-        }
-        of.sent = Some(now);
-        sent += 1;
-    }
-    sent
-}
-
-/// Sends answers as far as there is room; a long one frame by frame.
-fn answer<P: Port>(
-    answers: &mut VecDeque<Answer>,
-    (payload_bytes, messages): (u64, u32),
-    wire: &mut Wire<'_, P>,
-) -> usize {
-    let mut sent = 0;
-    let syndrome = Syndrome::Ack(crate::roce::CreditCode::UNLIMITED);
-    let aeth = Aeth { syndrome, msn: crate::roce::Msn::new(messages) };
-    while let Some(front) = answers.front_mut() {
-        let left = match front {
-            Answer::Word { psn, value } => {
-                let body = Body::AtomicAcknowledge(aeth, AtomicAckEth { original: *value });
-                if !wire.packet(&Headers::new(wire.to, *psn, body), 0, |_| {}) {
-                    return sent;
-                }
-                0
-            }
-            Answer::Syndrome(psn, syndrome) => {
-                let body = Body::Acknowledge(Aeth { syndrome: *syndrome, msn: aeth.msn });
-                if !wire.packet(&Headers::new(wire.to, *psn, body), 0, |_| {}) {
-                    return sent;
-                }
-                0
-            }
-            Answer::Read { psn, from, at } => {
-                let left = from.bytes() - *at;
-                let count = left.min(payload_bytes);
-                let part = match (*at == 0, left <= payload_bytes) {
-                    (true, true) => ReadPart::Only(aeth),
-                    (true, false) => ReadPart::First(aeth),
-                    (false, true) => ReadPart::Last(aeth),
-                    (false, false) => ReadPart::Middle,
-                };
-                let headers = Headers::new(wire.to, *psn, Body::ReadResponse(part));
-                if !wire.packet(&headers, count as usize, |into| from.copy(*at, into)) {
-                    return sent;
-                }
-                *psn = psn.plus(1);
-                *at += count;
-                left - count
-            }
-        };
-        sent += 1;
-        if left == 0 {
-            answers.pop_front();
-        }
-    }
-    sent
-}
-
-/// Tells what came; `false`: the port has no room.
-fn acknowledge<P: Port>(
-    responder: &Responder,
-    (selective, credit_bytes, held_bytes): (bool, u64, usize),
-    wire: &mut Wire<'_, P>,
-) -> bool {
-    if selective {
-        let mut bits = [0; WINDOW as usize / 8];
-        return wire.selective(&responder.selective(credit_bytes, &mut bits[..held_bytes]));
-    }
-    let (psn, aeth) = responder.standard();
-    wire.packet(&Headers::new(wire.to, psn, Body::Acknowledge(aeth)), 0, |_| {})
 }

@@ -1,4 +1,4 @@
-//! What a connection and a node count.
+//! The counters of a connection and of a node.
 
 crate::counters! {
     /// Counters of one connection.

@@ -14,7 +14,7 @@ use crate::roce::QueuePair;
 /// Low bits of a queue pair's number that find its connection.
 const PAIR_BITS: u32 = 10;
 const PAIRS: usize = 1 << PAIR_BITS;
-/// Endpoints at most: a few fewer than queue pairs, of which 0 and 1 are never given away.
+/// The most endpoints: two fewer than queue pairs, of which 0 and 1 are reserved.
 pub(super) const ENDPOINTS_MAX: u32 = PAIRS as u32 - 2;
 
 /// The state of an endpoint.
@@ -22,7 +22,7 @@ pub(super) enum EndpointState {
     Calling(Box<Calling>),
     Open(Box<Connection>),
     Leaving(Box<Leaving>),
-    /// Between two of these.
+    /// The endpoint is between two of these states.
     Between,
 }
 
@@ -36,7 +36,7 @@ struct PairEntry {
 /// All endpoints of a node.
 pub(super) struct Endpoints {
     states: Numbered<EndpointState>,
-    /// By the low bits of the queue pair.
+    /// Entries by the low bits of the queue pair.
     pairs: Vec<Option<PairEntry>>,
     /// Endpoints that are not over.
     living: Vec<EndpointId>,
@@ -109,8 +109,8 @@ impl Endpoints {
         })
     }
 
-    /// Returns the index in [`Endpoints::living`] of the endpoint that begins the next round of
-    /// sending, so that each has its turn.
+    /// Returns the number of the next round of sending, which begins with another endpoint of
+    /// [`Endpoints::living`] each time.
     pub fn next_turn(&mut self) -> usize {
         self.turn = self.turn.wrapping_add(1);
         self.turn
@@ -118,7 +118,7 @@ impl Endpoints {
 
     // ---- life ----
 
-    /// Adds an endpoint, whose state is [`Endpoints::set`] next.
+    /// Adds an endpoint. [`Endpoints::set`] must set its state next.
     pub fn add(&mut self) -> EndpointId {
         let endpoint = EndpointId(self.states.add(EndpointState::Between));
         self.living.push(endpoint);
@@ -150,7 +150,7 @@ impl Endpoints {
 
     // ---- queue pairs ----
 
-    /// Gives the endpoint a free queue pair made from `random`, so that nobody can guess it.
+    /// Gives the endpoint a free queue pair. It is made from `random`, so it cannot be guessed.
     pub fn new_pair(&mut self, random: u32, endpoint: EndpointId) -> Option<QueuePair> {
         let start = random as usize % PAIRS;
         let index = (start..PAIRS)
@@ -161,7 +161,7 @@ impl Endpoints {
         Some(pair)
     }
 
-    /// Gives the endpoint this queue pair; `false`: it is taken.
+    /// Gives the endpoint this queue pair. Returns false when it is taken.
     pub fn take_pair(&mut self, pair: QueuePair, endpoint: EndpointId) -> bool {
         let entry = &mut self.pairs[pair.get() as usize % PAIRS];
         let is_free = entry.is_none() && pair != SETUP_PAIR && pair.get() != 0;

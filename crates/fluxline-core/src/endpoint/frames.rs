@@ -1,71 +1,102 @@
-//! Frames that only two Fluxline ends exchange: set-up, and acknowledgements that name what is
-//! missing. Their opcodes are of the range that the specification leaves to manufacturers.
+//! Frames that only two Fluxline ends exchange: set-up, and acknowledgements that name the missing
+//! frames. Their opcodes are in the range that the specification leaves to manufacturers.
 //!
 //! They begin with a base transport header like all others and end with an ICRC, so that switches,
 //! dissectors and RDMA cards see a RoCEv2 packet of a kind that they do not know. Numbers after the
 //! base header are little-endian. Source of the range: IBTA volume 1, table 38 (11xxxxxx).
 
+use crate::Span;
 use crate::fabric::{Key, NAME_BYTES_MAX, Rights, Status};
 use crate::roce::header::{BTH_BYTES, PARTITION_DEFAULT};
 use crate::roce::{Psn, QueuePair};
 
-/// Version of what is in these frames; other versions are refused.
+/// The version of these frames; other versions are refused.
 pub(super) const VERSION: u16 = 1;
-/// Set-up and tear-down.
+/// The opcode of set-up and tear-down.
 const SETUP: u8 = 0xC0;
-/// Acknowledgement with what is missing.
+/// The opcode of an acknowledgement that names the missing frames.
 const SELECTIVE: u8 = 0xC1;
-/// The queue pair that set-up is addressed to, the general service interface's.
+/// The queue pair to which set-up frames go, that of the general service interface.
 pub(super) const SETUP_PAIR: QueuePair = QueuePair::new(1);
-/// Distance of a PSN from the first missing one, at most.
+/// The largest distance of a PSN from the first missing one.
 pub(super) const WINDOW: u32 = 8192;
 /// The longest control frame that is not padded \[byte\].
 pub(super) const CONTROL_BYTES_MAX: usize = BTH_BYTES + 32 + WINDOW as usize / 8 + 4;
 
-/// No frame size below this is agreed on: set-up frames are not cut \[byte\].
+/// The smallest frame size that two ends agree on; a set-up frame always fits \[byte\].
 pub(super) const FRAME_BYTES_MIN: usize = 128;
-/// An acknowledgement without the map of what is held, with its ICRC \[byte\].
+/// A set-up request without an answer is repeated after this time.
+pub(super) const SETUP_REPEAT_AFTER: Span = Span::from_ms(20);
+/// An acknowledgement without the map of held frames, with its ICRC \[byte\].
 const SELECTIVE_BYTES: usize = BTH_BYTES + 24 + 4;
 
-/// Returns the bytes of that map that fit into a frame.
+/// Returns the bytes of the map of held frames that fit into a frame.
 pub(super) fn held_bytes_max(frame_bytes: usize) -> usize {
     (frame_bytes.saturating_sub(SELECTIVE_BYTES) & !3).min(WINDOW as usize / 8)
 }
 
-/// An offer of one end to the other.
+/// A queue pair, and the PSN of the first frame that it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QueueStart {
+    pub pair: QueuePair,
+    pub psn: Psn,
+}
+
+/// The terms that one end offers the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer<'a> {
-    pub queue_pair: QueuePair,
-    pub psn: Psn,
+    pub queue: QueueStart,
     pub frame_bytes: u32,
-    /// Credit: bytes that may be in flight to it.
+    /// Bytes that the other end may have in flight to this one.
     pub credit_bytes: u64,
+    /// Receive buffer that a frame takes beside its bytes \[byte\].
     pub frame_cost: u32,
     pub reliable: bool,
     pub checked: bool,
     pub name: &'a str,
 }
 
+/// A request for a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hello<'a> {
+    pub version: u16,
+    pub nonce: u64,
+    /// The cookie from [`Setup::Retry`]; 0: none yet.
+    pub cookie: u64,
+    pub attempt: u8,
+    pub offer: Offer<'a>,
+}
+
+/// The answer to a hello: the connection is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Accept<'a> {
+    pub nonce: u64,
+    /// The attempt of the hello.
+    pub attempt: u8,
+    pub offer: Offer<'a>,
+}
+
+/// The answer to a request for a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Imported {
+    pub request: u32,
+    pub status: Status,
+    pub key: u32,
+    pub bytes: u64,
+    pub rights: Rights,
+}
+
+/// A frame of set-up or tear-down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Setup<'a> {
-    /// Asks for a connection; padded to the frame size that it tries.
-    Hello {
-        version: u16,
-        nonce: u64,
-        cookie: u64,
-        attempt: u8,
-        offer: Offer<'a>,
-    },
-    /// Come again, and show this.
+    /// Padded to the frame size that it tries.
+    Hello(Hello<'a>),
+    /// Asks for another hello, with this cookie.
     Retry {
         nonce: u64,
         cookie: u64,
     },
-    Accept {
-        nonce: u64,
-        attempt: u8,
-        offer: Offer<'a>,
-    },
+    Accept(Accept<'a>),
     Refuse {
         nonce: u64,
         status: Status,
@@ -75,14 +106,8 @@ pub(super) enum Setup<'a> {
         key: Key,
         name: &'a str,
     },
-    Imported {
-        request: u32,
-        status: Status,
-        key: u32,
-        bytes: u64,
-        rights: Rights,
-    },
-    /// The connection is over; the sender's own queue pair.
+    Imported(Imported),
+    /// The connection is over; `from` is the sender's queue pair.
     Goodbye {
         from: QueuePair,
     },
@@ -90,33 +115,34 @@ pub(super) enum Setup<'a> {
     Farewell,
 }
 
-/// All that came so far, and of what is above the first missing one, which.
+/// An acknowledgement: all frames before `expected`, and those after it that `held` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Selective<'a> {
     /// The first PSN that is missing.
     pub expected: Psn,
-    /// The sender wants to know what came before this, and numbers its questions; 0: it does not.
+    /// The number of a question: which frames came before this one? 0: no question.
     pub question: u32,
-    /// The last question that came: all that was sent before it came before it, or is lost.
+    /// The last question that came. Frames that were sent before it came before it, or are lost.
     pub answer: u32,
-    /// The request at `expected` was refused, for good, or until later.
+    /// The request at `expected` was refused.
     pub refused: Option<Refused>,
     pub credit_bytes: u64,
     /// Frames so far that a switch had marked.
     pub marked: u32,
-    /// Bit n: `expected` + 1 + n is there.
+    /// Bit n: the frame `expected` + 1 + n is held.
     pub held: &'a [u8],
 }
 
+/// The refusal of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// No buffer yet: to be sent again after a while.
+    /// There is no buffer yet: the request is to be sent again later.
     NotReady,
-    /// Never; the requester puts an empty write in its place.
+    /// Refused for good: the requester sends an empty write in its place.
     For(Status),
 }
 
-/// Statuses on the wire.
+/// The statuses by their code on the wire.
 const STATUSES: [Status; 13] = [
     Status::Done,
     Status::NoSuchRegion,
@@ -143,7 +169,7 @@ fn status_of(code: u8) -> Option<Status> {
     STATUSES.get(usize::from(code)).copied()
 }
 
-/// Writes into a frame; what does not fit is a defect of the caller and is cut off.
+/// Writes into a frame. Bytes that do not fit are a defect of the caller and are cut off.
 struct Writer<'a> {
     into: &'a mut [u8],
     used: usize,
@@ -151,8 +177,8 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn put(&mut self, bytes: &[u8]) {
-        if let Some(place) = self.into.get_mut(self.used..self.used + bytes.len()) {
-            place.copy_from_slice(bytes);
+        if let Some(into) = self.into.get_mut(self.used..self.used + bytes.len()) {
+            into.copy_from_slice(bytes);
             self.used += bytes.len();
         }
     }
@@ -170,8 +196,8 @@ impl Writer<'_> {
     }
 
     fn offer(&mut self, offer: &Offer<'_>) {
-        self.put(&offer.queue_pair.get().to_le_bytes());
-        self.put(&offer.psn.get().to_le_bytes());
+        self.put(&offer.queue.pair.get().to_le_bytes());
+        self.put(&offer.queue.psn.get().to_le_bytes());
         self.put(&offer.frame_bytes.to_le_bytes());
         self.put(&offer.credit_bytes.to_le_bytes());
         self.put(&offer.frame_cost.to_le_bytes());
@@ -180,6 +206,7 @@ impl Writer<'_> {
     }
 }
 
+/// Reads from a frame.
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -214,32 +241,23 @@ impl<'a> Reader<'a> {
     }
 
     fn offer(&mut self) -> Option<Offer<'a>> {
-        let (queue_pair, psn) = (QueuePair::new(self.u32()?), Psn::new(self.u32()?));
+        let queue = QueueStart { pair: QueuePair::new(self.u32()?), psn: Psn::new(self.u32()?) };
         let (frame_bytes, credit_bytes) = (self.u32()?, self.u64()?);
         let (frame_cost, flags) = (self.u32()?, self.byte()?);
         let (reliable, checked) = (flags & 1 != 0, flags & 2 != 0);
         let name = self.name()?;
-        Some(Offer {
-            queue_pair,
-            psn,
-            frame_bytes,
-            credit_bytes,
-            frame_cost,
-            reliable,
-            checked,
-            name,
-        })
+        Some(Offer { queue, frame_bytes, credit_bytes, frame_cost, reliable, checked, name })
     }
 }
 
-/// The kind of a frame that is no packet of the standard.
+/// The kind of a frame that is not a packet of the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Setup,
     Selective,
 }
 
-/// Looks at the opcode; `None`: of the standard.
+/// Returns the kind by the opcode; `None`: the frame is a packet of the standard.
 pub(super) fn kind_of(frame: &[u8]) -> Option<Kind> {
     match *frame.first()? {
         SETUP => Some(Kind::Setup),
@@ -248,7 +266,7 @@ pub(super) fn kind_of(frame: &[u8]) -> Option<Kind> {
     }
 }
 
-/// Whom a frame is for; `None`: too short for a base header.
+/// Returns the queue pair that a frame is for; `None`: it is too short for a base header.
 pub(super) fn destination_of(frame: &[u8]) -> Option<QueuePair> {
     let header = frame.first_chunk::<BTH_BYTES>()?;
     Some(QueuePair::new(u32::from_be_bytes([0, header[5], header[6], header[7]])))
@@ -261,13 +279,14 @@ fn base_of(frame: &[u8]) -> Option<(QueuePair, Psn, Reader<'_>)> {
 }
 
 impl<'a> Setup<'a> {
-    /// Writes it, without ICRC; returns its length, a multiple of 4. The rest of `into` is zero.
+    /// Writes the frame without ICRC; returns its length, a multiple of 4. The rest of `into` is
+    /// zero.
     pub fn emit(&self, to: QueuePair, into: &mut [u8]) -> usize {
         into.fill(0);
         let mut out = Writer { into, used: 0 };
         out.base(SETUP, to, Psn::new(0));
         match *self {
-            Setup::Hello { version, nonce, cookie, attempt, offer } => {
+            Setup::Hello(Hello { version, nonce, cookie, attempt, offer }) => {
                 out.put(&[1, attempt]);
                 out.put(&version.to_le_bytes());
                 out.put(&nonce.to_le_bytes());
@@ -279,7 +298,7 @@ impl<'a> Setup<'a> {
                 out.put(&nonce.to_le_bytes());
                 out.put(&cookie.to_le_bytes());
             }
-            Setup::Accept { nonce, attempt, offer } => {
+            Setup::Accept(Accept { nonce, attempt, offer }) => {
                 out.put(&[3, attempt]);
                 out.put(&nonce.to_le_bytes());
                 out.offer(&offer);
@@ -294,7 +313,7 @@ impl<'a> Setup<'a> {
                 out.put(&key.0.to_le_bytes());
                 out.name(name);
             }
-            Setup::Imported { request, status, key, bytes, rights } => {
+            Setup::Imported(Imported { request, status, key, bytes, rights }) => {
                 let flags = u8::from(rights.put) | u8::from(rights.get) << 1;
                 out.put(&[6, status_code(status), flags | u8::from(rights.atomic) << 2]);
                 out.put(&request.to_le_bytes());
@@ -310,7 +329,7 @@ impl<'a> Setup<'a> {
         out.used.next_multiple_of(4)
     }
 
-    /// Reads it from a frame without its ICRC; `None`: it is not one.
+    /// Reads a frame without its ICRC; `None`: it is malformed.
     pub fn parse(frame: &'a [u8]) -> Option<Setup<'a>> {
         let (_, _, mut from) = base_of(frame)?;
         Some(match from.byte()? {
@@ -318,17 +337,14 @@ impl<'a> Setup<'a> {
                 let attempt = from.byte()?;
                 let version = u16::from_le_bytes(from.take()?);
                 let (nonce, cookie) = (from.u64()?, from.u64()?);
-                if version != VERSION {
-                    // What follows may mean anything.
-                    let offer = Offer::nothing();
-                    return Some(Setup::Hello { version, nonce, cookie, attempt, offer });
-                }
-                Setup::Hello { version, nonce, cookie, attempt, offer: from.offer()? }
+                // The offer of another version may have another form.
+                let offer = if version == VERSION { from.offer()? } else { Offer::nothing() };
+                Setup::Hello(Hello { version, nonce, cookie, attempt, offer })
             }
             2 => Setup::Retry { nonce: from.u64()?, cookie: from.u64()? },
             3 => {
                 let (attempt, nonce) = (from.byte()?, from.u64()?);
-                Setup::Accept { nonce, attempt, offer: from.offer()? }
+                Setup::Accept(Accept { nonce, attempt, offer: from.offer()? })
             }
             4 => {
                 let status = status_of(from.byte()?)?;
@@ -343,7 +359,7 @@ impl<'a> Setup<'a> {
                 let [put, get, atomic] = [1, 2, 4].map(|bit| flags & bit != 0);
                 let rights = Rights { put, get, atomic };
                 let (request, key, bytes) = (from.u32()?, from.u32()?, from.u64()?);
-                Setup::Imported { request, status, key, bytes, rights }
+                Setup::Imported(Imported { request, status, key, bytes, rights })
             }
             7 => Setup::Goodbye { from: QueuePair::new(from.u32()?) },
             8 => Setup::Farewell,
@@ -353,11 +369,10 @@ impl<'a> Setup<'a> {
 }
 
 impl Offer<'_> {
-    /// No offer at all.
-    pub fn nothing() -> Offer<'static> {
+    /// Returns an offer of nothing, for a hello of an unknown version.
+    fn nothing() -> Offer<'static> {
         Offer {
-            queue_pair: QueuePair::new(0),
-            psn: Psn::new(0),
+            queue: QueueStart { pair: QueuePair::new(0), psn: Psn::new(0) },
             frame_bytes: 0,
             credit_bytes: 0,
             frame_cost: 0,
@@ -369,7 +384,7 @@ impl Offer<'_> {
 }
 
 impl<'a> Selective<'a> {
-    /// Writes it, without ICRC; returns its length, a multiple of 4.
+    /// Writes the frame without ICRC; returns its length, a multiple of 4.
     pub fn emit(&self, to: QueuePair, into: &mut [u8]) -> usize {
         into.fill(0);
         let mut out = Writer { into, used: 0 };
@@ -389,7 +404,7 @@ impl<'a> Selective<'a> {
         out.used.next_multiple_of(4)
     }
 
-    /// Reads it from a frame without its ICRC; `None`: it is not one.
+    /// Reads a frame without its ICRC; `None`: it is malformed.
     pub fn parse(frame: &'a [u8]) -> Option<Selective<'a>> {
         let (_, expected, mut from) = base_of(frame)?;
         from.byte()?;
@@ -416,8 +431,7 @@ mod tests {
 
     fn offer() -> Offer<'static> {
         Offer {
-            queue_pair: QueuePair::new(0x00AB_CDEF),
-            psn: Psn::new(7),
+            queue: QueueStart { pair: QueuePair::new(0x00AB_CDEF), psn: Psn::new(7) },
             frame_bytes: 1472,
             credit_bytes: 1 << 33,
             frame_cost: 800,
@@ -429,14 +443,15 @@ mod tests {
 
     fn all() -> [Setup<'static>; 8] {
         let rights = Rights { put: true, get: false, atomic: true };
+        let (status, key, bytes) = (Status::Done, 77, 1 << 40);
         let (nonce, cookie, attempt, offer) = (11, 12, 3, offer());
         [
-            Setup::Hello { version: VERSION, nonce, cookie, attempt, offer },
+            Setup::Hello(Hello { version: VERSION, nonce, cookie, attempt, offer }),
             Setup::Retry { nonce, cookie },
-            Setup::Accept { nonce, attempt, offer },
+            Setup::Accept(Accept { nonce, attempt, offer }),
             Setup::Refuse { nonce, status: Status::NoRoom },
             Setup::Import { request: 9, key: Key(5), name: "samples" },
-            Setup::Imported { request: 9, status: Status::Done, key: 77, bytes: 1 << 40, rights },
+            Setup::Imported(Imported { request: 9, status, key, bytes, rights }),
             Setup::Goodbye { from: QueuePair::new(3) },
             Setup::Farewell,
         ]

@@ -1,26 +1,26 @@
-//! Ends of connections that begin or end, and the replies that they get.
+//! Ends of connections that begin or end, and replies to set-up frames.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use super::connection::{ASK_AGAIN, Connection};
-use super::frames::Setup;
+use super::connection::Connection;
+use super::frames::{Imported, QueueStart, SETUP_REPEAT_AFTER, Setup};
 use super::secrets::Secrets;
-use super::wire::{Ends, Wire};
-use crate::Moment;
-use crate::fabric::{EndpointId, Reliability, Rights, Status};
+use super::wire::{Ends, Route, Wire};
+use crate::fabric::{EndpointId, Reliability, Status};
 use crate::guesses::Guesses;
 use crate::port::Port;
-use crate::roce::{Psn, QueuePair};
+use crate::roce::QueuePair;
+use crate::{Moment, Span};
 
-/// Cookies are good for one to two of these.
+/// The length of an epoch; a cookie is valid for one to two epochs.
 pub(super) const EPOCH_NS: u64 = 10_000_000_000;
-/// Ended connections that are remembered. Later Hellos of older ones look like new connections.
+/// Ended connections that are remembered. A late hello of an older one looks like a new connection.
 const ENDED_MAX: usize = 256;
-/// Replies that wait to be sent, at most; the peer repeats a request whose reply was dropped.
+/// Replies that wait to be sent, at most. The peer repeats a request whose reply was dropped.
 const REPLIES_MAX: usize = 256;
-/// A goodbye is said again until it is answered, so often at most.
+/// A goodbye is repeated until it is answered, at most this many times.
 const GOODBYES_MAX: u32 = 20;
 
 /// The state of set-up that belongs to no endpoint.
@@ -48,25 +48,45 @@ impl Handshake {
     }
 }
 
-/// An end that waits for an answer to its Hello.
+/// Tries of a frame size before a smaller one is tried.
+const TRIES_EACH: u8 = 3;
+/// Frame sizes that are tried when a larger one does not arrive \[byte\]: those of MTU 9000, 4096
+/// (RoCE's), 1500 and IPv6's least, 1280, each less IPv6 and UDP.
+const FRAME_BYTES: [usize; 4] = [8952, 4140, 1452, 1232];
+
+/// An end that waits for an answer to its hello.
 pub(super) struct Calling {
     pub ends: Ends,
     pub reliability: Reliability,
-    pub pair: QueuePair,
-    pub first: Psn,
+    pub own: QueueStart,
     pub nonce: u64,
+    /// The cookie that the peer asked for; 0: none yet.
     pub cookie: u64,
-    pub frame_bytes: usize,
-    pub tries_of_size: u8,
-    pub attempt: u8,
-    pub sent: Option<Moment>,
-    pub since: Option<Moment>,
+    size: SizeTrial,
+    attempts: Attempts,
+}
+
+/// The frame size that hellos try now.
+struct SizeTrial {
+    frame_bytes: usize,
+    /// Hellos of this size so far.
+    tries: u8,
+}
+
+/// The hellos so far.
+#[derive(Default)]
+struct Attempts {
+    /// The number of the last hello.
+    last: u8,
+    /// The time of the last hello; `None`: the next one is due now.
+    sent: Option<Moment>,
+    /// The time of the first hello.
+    since: Option<Moment>,
 }
 
 /// An end that says goodbye.
 pub(super) struct Leaving {
-    pub ends: Ends,
-    pairs: (QueuePair, QueuePair),
+    pub route: Route,
     tries: u32,
     sent: Option<Moment>,
 }
@@ -76,18 +96,18 @@ pub(super) enum Reply {
     Retry { ends: Ends, nonce: u64, cookie: u64 },
     Refuse { ends: Ends, nonce: u64, status: Status },
     Accept { endpoint: EndpointId, attempt: u8, frame_bytes: usize },
-    Imported { endpoint: EndpointId, request: u32, found: Result<(u32, u64, Rights), Status> },
+    Imported { endpoint: EndpointId, imported: Imported },
     Farewell { ends: Ends, pair: QueuePair },
 }
 
-/// A connection that ended while cookies for it are still good.
+/// A connection that ended while cookies for it are still valid.
 struct Ended {
     epoch: u64,
     peer: SocketAddr,
     nonce: u64,
 }
 
-/// Connections that ended lately: a Hello for one of them is late.
+/// Connections that ended lately. A hello for one of them is late.
 #[derive(Default)]
 pub(super) struct EndedConnections(VecDeque<Ended>);
 
@@ -106,24 +126,28 @@ impl EndedConnections {
 }
 
 impl Leaving {
+    /// Returns the state after the end of a connection.
     pub fn of(open: Connection) -> Leaving {
-        Leaving { ends: open.ends, pairs: open.pairs, tries: 0, sent: None }
+        Leaving { route: open.route, tries: 0, sent: None }
     }
 
+    /// Returns true when the peer has not answered the last goodbye.
     pub fn is_over(&self, now: Moment) -> bool {
         self.tries >= GOODBYES_MAX && now >= self.deadline()
     }
 
     pub fn deadline(&self) -> Moment {
-        self.sent.map_or(Moment::default(), |sent| sent + ASK_AGAIN)
+        self.sent.map_or(Moment::default(), |sent| sent + SETUP_REPEAT_AFTER)
     }
 
+    /// Sends the goodbye when it is due; returns how many frames.
     pub fn send<P: Port>(&mut self, now: Moment, port: &mut P) -> usize {
         if now < self.deadline() || self.tries >= GOODBYES_MAX {
             return 0;
         }
-        let mut wire = Wire { port, ends: &self.ends, checked: true, to: self.pairs.1 };
-        if !wire.setup(&Setup::Goodbye { from: self.pairs.0 }, 0) {
+        let Route { ends, own_pair, peer_pair, .. } = &self.route;
+        let mut wire = Wire::setup_to(*peer_pair, ends, port);
+        if !wire.setup(&Setup::Goodbye { from: *own_pair }, 0) {
             return 0;
         }
         (self.sent, self.tries) = (Some(now), self.tries + 1);
@@ -132,7 +156,65 @@ impl Leaving {
 }
 
 impl Calling {
+    /// Returns the state before the first hello, which will try frames of `frame_bytes`.
+    pub fn new(
+        ends: Ends,
+        reliability: Reliability,
+        own: QueueStart,
+        nonce: u64,
+        frame_bytes: usize,
+    ) -> Calling {
+        let size = SizeTrial { frame_bytes, tries: 0 };
+        Calling { ends, reliability, own, nonce, cookie: 0, size, attempts: Attempts::default() }
+    }
+
+    pub fn frame_bytes(&self) -> usize {
+        self.size.frame_bytes
+    }
+
+    /// Returns when the next hello is due.
     pub fn deadline(&self) -> Moment {
-        self.sent.map_or(Moment::default(), |sent| sent + ASK_AGAIN)
+        self.attempts.sent.map_or(Moment::default(), |sent| sent + SETUP_REPEAT_AFTER)
+    }
+
+    /// Returns the number of the next hello.
+    pub fn next_attempt(&self) -> u8 {
+        self.attempts.last + 1
+    }
+
+    /// Notes that the hello with this number was sent.
+    pub fn hello_sent(&mut self, attempt: u8, now: Moment) {
+        self.attempts.last = attempt.min(u8::MAX - 1);
+        self.attempts.sent = Some(now);
+        self.attempts.since.get_or_insert(now);
+        self.size.tries += u8::from(self.cookie != 0);
+    }
+
+    /// Takes a cookie; the next hello is due now. The same cookie again is a duplicate.
+    pub fn take_cookie(&mut self, cookie: u64) {
+        if self.cookie != cookie {
+            (self.cookie, self.attempts.sent) = (cookie, None);
+        }
+    }
+
+    /// Returns the round trip that ends now with the answer to this attempt, if it was the last.
+    pub fn round_trip(&self, attempt: u8, now: Moment) -> Option<Span> {
+        let sent = self.attempts.sent.filter(|_| attempt == self.attempts.last)?;
+        Some(now.since(sent))
+    }
+
+    /// Returns true when no hello was answered for longer than `death`.
+    pub fn is_dead(&self, now: Moment, death: Span) -> bool {
+        self.attempts.since.is_some_and(|since| now.since(since) > death)
+    }
+
+    /// Tries a smaller frame when the present size had its tries, then `frame_bytes_max` again.
+    pub fn try_next_size(&mut self, now: Moment, frame_bytes_max: usize) {
+        if self.size.tries >= TRIES_EACH && self.deadline() <= now {
+            let smaller = FRAME_BYTES.into_iter().find(|&bytes| bytes < self.size.frame_bytes);
+            // If even the smallest does not arrive, the length is not the reason.
+            let frame_bytes = smaller.unwrap_or(frame_bytes_max);
+            self.size = SizeTrial { frame_bytes, tries: 0 };
+        }
     }
 }

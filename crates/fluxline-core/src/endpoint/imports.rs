@@ -1,4 +1,4 @@
-//! Regions of peers that this node has imported, or asked for.
+//! Regions of peers that this node has imported or asked for.
 
 use super::numbered::Numbered;
 use crate::fabric::{EndpointId, RemoteId, Rights};

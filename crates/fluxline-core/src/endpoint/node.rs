@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use super::EndpointConfig;
+use super::config::EndpointConfig;
 use super::counters::{ConnectionCounters, NodeCounters};
 use super::endpoints::ENDPOINTS_MAX;
 use super::node_core::{Core, Limits, QUEUE_MAX, RECEIVE_COMPLETIONS_MAX, REGIONS_MAX};
@@ -14,14 +14,14 @@ use crate::{Moment, Span};
 const BATCHES: usize = 8;
 const ROUNDS: usize = 16;
 
-/// A node on the link that `P` is a port of.
+/// A node on the link of the port `P`.
 pub struct Node<P> {
     pub(super) port: P,
     pub(super) core: Core,
 }
 
 impl<P: Port> Node<P> {
-    /// A node on `port`. Cost: no memory worth mentioning until regions and connections come.
+    /// Returns a node on `port`. Cost: little memory until there are regions and connections.
     #[must_use]
     pub fn new(port: P, config: EndpointConfig) -> Node<P> {
         let limits = *port.limits();
@@ -49,12 +49,12 @@ impl<P: Port> Node<P> {
         Node { port, core }
     }
 
-    /// The port.
+    /// Returns the port.
     pub fn port(&mut self) -> &mut P {
         &mut self.port
     }
 
-    /// Completions that wait; only when there are none does a poll look at the port.
+    /// Returns the number of waiting completions. A poll reads the port only when there are none.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.core.completions.len()
@@ -72,36 +72,38 @@ impl<P: Port> Node<P> {
         self.core.endpoints.open(endpoint).map(|open| &open.counters)
     }
 
-    /// Lets the next connection that shows an exported region's key import it, and nobody after
-    /// it, until this is called again. Others are told [`Status::NoRoom`].
+    /// Lets only the next connection that shows an exported region's key import it, until this is
+    /// called again. Others get [`Status::NoRoom`].
     ///
     /// Errors: [`AccessError::UnknownRegion`].
     pub fn admit_one(&mut self, region: RegionId) -> Result<(), AccessError> {
         self.core.regions.admit_one(region)
     }
 
-    /// The connection that was admitted to a region by [`Node::admit_one`]: it has shown the key.
-    /// It may be over already.
+    /// Returns the connection that imported a region after [`Node::admit_one`]. It may be over
+    /// already.
     #[must_use]
     pub fn importer(&self, region: RegionId) -> Option<EndpointId> {
         self.core.regions.importer(region)
     }
 
-    /// The address of an open connection's peer.
+    /// Returns the address of an open connection's peer.
     #[must_use]
     pub fn peer_address(&self, endpoint: EndpointId) -> Option<SocketAddr> {
-        self.core.endpoints.open(endpoint).map(|open| open.ends.peer)
+        self.core.endpoints.open(endpoint).map(|open| open.peer_address())
     }
 
-    /// Request frames of a connection that were sent and not acknowledged.
+    /// Returns the number of a connection's request frames that were sent and not acknowledged.
     #[must_use]
     pub fn in_flight(&self, endpoint: EndpointId) -> usize {
         self.core.endpoints.open(endpoint).map_or(0, |open| open.requester.in_flight())
     }
 
-    /// Does what waits for another frame of an unreliable peer that is configured: a frame that may
-    /// be the first after a restart. To be called when nothing more will be received; completions
-    /// may follow.
+    /// Decides about frames that may be the first after a restart of a configured, unreliable
+    /// peer.
+    ///
+    /// Such a frame waits for the next one. Call this when no more frames will be received;
+    /// completions may follow.
     pub fn settle(&mut self, now: Moment) {
         let Core { endpoints, regions, completions, .. } = &mut self.core;
         for open in endpoints.connections_mut() {
@@ -109,15 +111,15 @@ impl<P: Port> Node<P> {
         }
     }
 
-    /// Sends what is due. Before a connection ends, its peer so learns what has arrived, and its
-    /// work completes instead of being flushed.
+    /// Sends all acknowledgements. Before a connection ends, its peer learns from them what has
+    /// arrived, and its work completes instead of being flushed.
     pub(super) fn acknowledge(&mut self, now: Moment) {
         self.core.acknowledgements_wait = false;
         self.core.send(now, &mut self.port);
         self.port.flush(now);
     }
 
-    /// Ends all connections and says so to their peers once, without waiting for an answer: for a
+    /// Ends all connections and sends their peers one goodbye, without waiting for an answer. For a
     /// program that ends.
     pub fn leave(&mut self, now: Moment) {
         self.acknowledge(now);
@@ -128,7 +130,7 @@ impl<P: Port> Node<P> {
         self.port.flush(now);
     }
 
-    /// Does all that is due: takes what arrived, looks at the time, sends.
+    /// Does all that is due: takes arrived frames, then what is due by time, then sends.
     pub(super) fn drive(&mut self, now: Moment) {
         let Node { port, core } = self;
         core.now = now;
@@ -139,7 +141,7 @@ impl<P: Port> Node<P> {
             }
         }
         core.on_time(now);
-        core.reply(now, port);
+        core.reply(port);
         core.acknowledgements_wait = !core.acknowledgements_wait && !core.completions.is_empty();
         for _ in 0..ROUNDS {
             if core.send(now, port) == 0 {
@@ -161,7 +163,7 @@ mod tests {
     };
     use crate::port::network::{Network, NetworkPort};
 
-    /// Polls both nodes for so long; what they were told.
+    /// Polls both nodes `turns` times; returns their completions.
     fn run(nodes: &mut [Node<NetworkPort>; 2], now: &mut Moment, turns: u32) -> Vec<Completion> {
         let mut completions = Vec::new();
         for _ in 0..turns {

@@ -1,11 +1,11 @@
-//! All of a node but its port: what frames and time do to its connections.
+//! A node without its port: it takes frames and time, and drives the connections.
 
 use alloc::boxed::Box;
 use core::net::IpAddr;
 
-use super::EndpointConfig;
-use super::connection::Connection;
-use super::context::CompletionQueue;
+use super::config::EndpointConfig;
+use super::connection::{Connection, SendTurn};
+use super::context::{CompletionQueue, ReceivedFrame};
 use super::counters::NodeCounters;
 use super::endpoints::{EndpointState, Endpoints};
 use super::frames::{Kind, SETUP_PAIR, Selective, Setup, destination_of, kind_of};
@@ -14,20 +14,20 @@ use super::imports::Imports;
 use super::numbered::SLOTS_MAX;
 use super::regions::Regions;
 use super::responder::is_request;
+use super::wire::IcrcCheck;
 use crate::Moment;
 use crate::fabric::{Capabilities, EndpointId, Status};
 use crate::port::{Incoming, Port};
 use crate::roce::header::BTH_BYTES;
 use crate::roce::{ICRC_BYTES, Packet, QueuePair};
 
-/// Own regions at most, and imports at most.
+/// The most own regions, and the most imports.
 pub(super) const REGIONS_MAX: u32 = SLOTS_MAX as u32;
 /// Completions not yet polled. When this many wait, the node stops receiving.
 pub(super) const RECEIVE_COMPLETIONS_MAX: usize = 4096;
-/// Operations that wait in one endpoint, at most.
+/// The most operations that wait in one endpoint.
 pub(super) const QUEUE_MAX: usize = 1024;
-/// The share of the receive buffer that is given to requests; set-up and acknowledgements have the
-/// rest.
+/// The share of the receive buffer for requests. Set-up and acknowledgements have the rest.
 const CREDIT_NUMERATOR: u64 = 3;
 const CREDIT_DENOMINATOR: u64 = 4;
 /// Frames that a connection may always have in flight.
@@ -98,8 +98,9 @@ impl Core {
         allowed.is_empty() || allowed.iter().any(|&(of, bits)| is_within(address, of, bits))
     }
 
-    // ---- what arrives ----
+    // ---- frames ----
 
+    /// Takes a received frame.
     pub fn take(&mut self, now: Moment, frame: &Incoming<'_>) {
         let long_enough = frame.bytes.len() >= BTH_BYTES + ICRC_BYTES;
         let Some(pair) = destination_of(frame.bytes).filter(|_| long_enough) else {
@@ -133,7 +134,7 @@ impl Core {
         }
     }
 
-    /// A frame of an open connection.
+    /// Takes a frame of an open connection.
     fn take_open(
         &mut self,
         now: Moment,
@@ -143,19 +144,22 @@ impl Core {
     ) {
         let Core { endpoints, regions, completions, counters, .. } = self;
         let Some(open) = endpoints.open_mut(endpoint) else { return };
-        if frame.from != open.ends.peer {
+        let is_fluxline = open.peer.kind.is_fluxline();
+        if frame.from != open.peer_address() {
             counters.wrong_sender += 1;
             return;
         }
-        let checked = open.checked || kind == Some(Kind::Setup);
-        let identification_max = if open.selective { IDENTIFICATION_MAX } else { u16::MAX };
-        let Some(bytes) = open.ends.opened(frame, (checked, identification_max)) else {
+        let check = IcrcCheck {
+            is_required: open.route.checked || kind == Some(Kind::Setup),
+            identification_max: if is_fluxline { IDENTIFICATION_MAX } else { u16::MAX },
+        };
+        let Some(bytes) = open.route.ends.opened(frame, check) else {
             counters.wrong_check += 1;
             return;
         };
         let over = match kind {
-            // A static peer speaks the standard only.
-            Some(_) if !open.selective => {
+            // A static peer speaks only the standard.
+            Some(_) if !is_fluxline => {
                 open.counters.frames_foreign += 1;
                 return;
             }
@@ -164,19 +168,20 @@ impl Core {
                     counters.unknown_kind += 1;
                     return;
                 };
-                // A request must not find completions without bound; its sender repeats it.
+                // Completions are bounded: the sender repeats a request that is dropped here.
                 if completions.len() >= RECEIVE_COMPLETIONS_MAX
                     && is_request(&packet.headers().body)
                 {
                     return;
                 }
-                open.take(now, &packet, (bytes, frame.congestion), regions, completions)
+                let frame = ReceivedFrame { packet: &packet, bytes, is_marked: frame.congestion };
+                open.take(now, &frame, regions, completions)
             }
             Some(Kind::Selective) => {
                 open.hear(now);
-                if let Some(ack) = Selective::parse(bytes).filter(|_| open.selective) {
+                if let Some(ack) = Selective::parse(bytes) {
                     open.counters.acknowledgements_received += 1;
-                    open.responder.ask(ack.question);
+                    open.responder.acknowledgement.take_question(ack.question);
                     open.requester.selective(now, &ack, completions);
                 }
                 Ok(())
@@ -197,7 +202,7 @@ impl Core {
         }
     }
 
-    /// Imports that a peer has withdrawn take no more work.
+    /// Marks the imports that the peer has withdrawn: they take no more work.
     fn note_withdrawn(&mut self, endpoint: EndpointId) {
         let Core { endpoints, imports, .. } = self;
         let Some(open) = endpoints.open_mut(endpoint) else { return };
@@ -206,8 +211,9 @@ impl Core {
         }
     }
 
-    // ---- what time brings ----
+    // ---- time ----
 
+    /// Does what is due by time.
     pub fn on_time(&mut self, now: Moment) {
         for index in (0..self.endpoints.living().len()).rev() {
             let Some(&endpoint) = self.endpoints.living().get(index) else { continue };
@@ -230,20 +236,22 @@ impl Core {
         }
     }
 
-    /// Gives each connection its turn; says how many frames were sent.
+    /// Gives each endpoint its turn of sending; returns how many frames.
     pub fn send<P: Port>(&mut self, now: Moment, port: &mut P) -> usize {
-        let credit = self.credit_bytes();
-        let (count, death) = (self.endpoints.living().len(), self.config.death);
-        let wait = self.acknowledgements_wait;
+        let turn = SendTurn {
+            now,
+            credit_bytes: self.credit_bytes(),
+            death: self.config.death,
+            acknowledgements_wait: self.acknowledgements_wait,
+        };
+        let count = self.endpoints.living().len();
+        let first = self.endpoints.next_turn();
         let mut sent = 0;
-        let turn = self.endpoints.next_turn();
         for step in 0..count {
-            let endpoint = self.endpoints.living()[turn.wrapping_add(step) % count];
+            let endpoint = self.endpoints.living()[first.wrapping_add(step) % count];
             let Core { endpoints, completions, .. } = self;
             sent += match endpoints.state_mut(endpoint) {
-                Some(EndpointState::Open(open)) => {
-                    open.send(now, (credit, death, wait), port, completions)
-                }
+                Some(EndpointState::Open(open)) => open.send(&turn, port, completions),
                 Some(EndpointState::Calling(_)) => self.call(now, endpoint, port),
                 Some(EndpointState::Leaving(leaving)) => leaving.send(now, port),
                 Some(EndpointState::Between) | None => 0,
@@ -252,15 +260,15 @@ impl Core {
         sent
     }
 
-    /// A connection is over: its work is flushed, its imports are gone.
+    /// Ends a connection: flushes its work and forgets its imports.
     pub fn end(&mut self, endpoint: EndpointId, status: Status) {
         let Core { endpoints, completions, handshake, now, .. } = self;
         let Some(open) = endpoints.open_mut(endpoint) else { return };
         open.end(status, completions);
         let peer_knows = matches!(status, Status::Disconnected | Status::PeerGone);
         let leaving = match endpoints.take(endpoint) {
-            Some(EndpointState::Open(open)) if open.selective => {
-                handshake.ended.note(*now, open.ends.peer, open.nonce);
+            Some(EndpointState::Open(open)) if open.peer.kind.is_fluxline() => {
+                handshake.ended.note(*now, open.peer_address(), open.peer.nonce);
                 (!peer_knows).then(|| Leaving::of(*open))
             }
             _ => None,

@@ -1,15 +1,15 @@
-//! Values under numbers that are not used again, in memory for as many as there were at once.
+//! Values under numbers that are never used again; memory grows with the values at one time.
 //!
-//! A number has the index of its slot in the low bits and, above, how often that slot was used
-//! before. So the first numbers are 0, 1, 2, and a number of a value that is gone finds nothing,
-//! whichever value has its slot now.
+//! A number has the index of its slot in the low bits. Above it stands how often the slot was used
+//! before. So the first numbers are 0, 1, 2, and the number of a removed value finds nothing even
+//! if another value has its slot now.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// Low bits of a number: the index of its slot.
 const SLOT_BITS: u32 = 12;
-/// Values at most.
+/// The most values.
 pub(super) const SLOTS_MAX: usize = 1 << SLOT_BITS;
 /// This many slots are made before one is used again: numbers come back after 2^20 uses of a slot.
 const SLOTS_FIRST: usize = 64;
@@ -45,7 +45,7 @@ impl<T> Numbered<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Adds a value; its number. The caller keeps [`Numbered::len`] below [`SLOTS_MAX`].
+    /// Adds a value; returns its number. The caller keeps [`Numbered::len`] below [`SLOTS_MAX`].
     pub fn add(&mut self, value: T) -> u32 {
         if self.slots.len() >= SLOTS_FIRST
             && let Some(slot) = self.free.pop_front()
@@ -68,17 +68,17 @@ impl<T> Numbered<T> {
         slot.filter(|slot| slot.uses == number >> SLOT_BITS)
     }
 
-    /// The value with this number, while it is there.
+    /// Returns the value with this number, until it is removed.
     pub fn get(&self, number: u32) -> Option<&T> {
         self.slot(number)?.value.as_ref()
     }
 
-    /// The value with this number, while it is there.
+    /// Returns the value with this number, until it is removed.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.slot_mut(number)?.value.as_mut()
     }
 
-    /// Takes a value out; its number finds nothing from now on.
+    /// Takes a value out. Its number finds nothing from now on.
     pub fn remove(&mut self, number: u32) -> Option<T> {
         let slot = self.slot_mut(number)?;
         let value = slot.value.take()?;
@@ -87,7 +87,7 @@ impl<T> Numbered<T> {
         Some(value)
     }
 
-    /// All values with their numbers.
+    /// Returns all values with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.slots.iter().enumerate().filter_map(|(at, slot)| {
             let value = slot.value.as_ref()?;
@@ -95,12 +95,12 @@ impl<T> Numbered<T> {
         })
     }
 
-    /// All values, to be changed.
+    /// Returns all values, to be changed.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
     }
 
-    /// Takes out all values that are not to be kept.
+    /// Removes the values that `keep` rejects.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         for at in 0..self.slots.len() {
             let slot = &self.slots[at];

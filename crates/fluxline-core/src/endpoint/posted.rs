@@ -15,7 +15,7 @@ pub(super) enum PayloadSource {
 }
 
 impl PayloadSource {
-    /// Copies from `at`. The memory was checked when the work was posted.
+    /// Copies the bytes from `at` on. The memory was checked when the work was posted.
     pub fn copy(&self, at: u64, into: &mut [u8]) {
         match self {
             PayloadSource::Bytes(bytes) => {
@@ -24,7 +24,7 @@ impl PayloadSource {
             }
             PayloadSource::Memory(memory, offset) => {
                 if memory.read(offset + at, into).is_err() {
-                    into.fill(0); // a region cannot shrink: not reached
+                    into.fill(0); // not reached: a region cannot shrink
                 }
             }
         }
@@ -42,14 +42,14 @@ pub(super) enum Request {
     Flush,
 }
 
-/// The time at which the program gets a completion.
+/// The completion that the program gets of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
     /// Only a failure is reported.
     Failure,
     /// The end is reported, good or bad.
     End,
-    /// It has been told.
+    /// It has been reported.
     Already,
 }
 
@@ -58,13 +58,13 @@ pub(super) struct Posted {
     pub tag: u64,
     pub request: Request,
     pub report: Report,
-    /// The import it uses, to be marked when it turns out to be withdrawn.
+    /// The import that it uses, to be marked when the peer has withdrawn it.
     pub remote: Option<RemoteId>,
     /// Bytes to move.
     pub bytes: u64,
-    /// Bytes that are cut into frames.
+    /// Bytes that are already cut into frames.
     pub cut: u64,
-    /// All its frames were cut.
+    /// All of it is cut into frames.
     pub framed: bool,
     /// Frames that have not arrived.
     pub frames_left: u32,
@@ -94,7 +94,7 @@ impl Posted {
     }
 }
 
-/// The part of its operation that a frame is.
+/// The position of a frame in its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FramePart {
     First,
@@ -103,14 +103,15 @@ pub(super) enum FramePart {
     Only,
 }
 
+/// The state of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameState {
     /// To be sent, for the first time or again.
     Due,
     Flying,
-    /// Answered before an earlier get was, and kept.
+    /// A get, answered before an earlier get; the answer is kept.
     Early,
-    /// Received, and kept until what is missing before it has come.
+    /// Received, and kept by the peer until the frames before it have come.
     Held,
     /// Done, and answered where it needs an answer.
     Arrived,
@@ -126,9 +127,9 @@ pub(super) struct RequestFrame {
     pub bytes: u32,
     pub part: FramePart,
     pub state: FrameState,
-    /// Sent as a write of nothing, since the operation was refused.
+    /// Sent as an empty write, because the operation was refused.
     pub empty: bool,
-    /// It is done only with an answer of its own.
+    /// The frame is done only with an answer of its own.
     pub needs_answer: bool,
     /// That answer is still missing.
     pub awaits_answer: bool,
@@ -143,15 +144,22 @@ pub(super) struct RequestFrame {
 pub(super) struct Shape {
     /// A frame with all headers \[byte\].
     pub frame_bytes: usize,
-    /// A payload: the path MTU of the standard, or no limit of its own \[byte\].
+    /// A payload: the path MTU of a peer of the standard, else no limit \[byte\].
     pub payload_bytes: usize,
     pub transport: Transport,
+}
+
+/// The lengths of the extended headers in the first and in the last frame of an operation
+/// \[byte\].
+#[derive(Clone, Copy)]
+struct ExtendedBytes {
+    first: usize,
+    last: usize,
 }
 
 /// The terms that both ends of a connection agreed on.
 pub(super) struct Terms {
     pub shape: Shape,
-    pub selective: bool,
     pub first: Psn,
     pub credit_bytes: u64,
     pub frame_cost: u64,
@@ -170,29 +178,31 @@ impl Shape {
         self.payload(AETH_BYTES) as usize
     }
 
-    /// The next part of an operation: which, and how many bytes.
+    /// Returns the next part of an operation and its payload \[byte\].
     pub fn next_part(&self, posted: &Posted) -> (FramePart, u64) {
-        let (first, rest) = (posted.cut == 0, posted.bytes - posted.cut);
+        let rest = posted.bytes - posted.cut;
         match &posted.request {
             Request::Get { .. } => (FramePart::Only, rest.min(self.payload(AETH_BYTES))),
             Request::Put { notify: None, .. } if self.transport == Transport::Unreliable => {
-                // Each on its own: what is lost takes nothing else with it.
+                // Each frame is a write of its own, so that a lost one affects no other.
                 (FramePart::Only, rest.min(self.payload(RETH_BYTES)))
             }
             Request::Put { notify, .. } => {
-                let immediate = if notify.is_some() { IMMEDIATE_BYTES } else { 0 };
-                self.part(first, rest, (RETH_BYTES, immediate))
+                let last = if notify.is_some() { IMMEDIATE_BYTES } else { 0 };
+                self.part(posted, ExtendedBytes { first: RETH_BYTES, last })
             }
-            Request::Send { .. } => self.part(first, rest, (0, 0)),
+            Request::Send { .. } => self.part(posted, ExtendedBytes { first: 0, last: 0 }),
             _ => (FramePart::Only, 0),
         }
     }
 
-    fn part(&self, first: bool, rest: u64, (head, tail): (usize, usize)) -> (FramePart, u64) {
-        match first {
-            true if rest <= self.payload(head + tail) => (FramePart::Only, rest),
-            true => (FramePart::First, rest.min(self.payload(head))),
-            false if rest <= self.payload(tail) => (FramePart::Last, rest),
+    fn part(&self, posted: &Posted, extended: ExtendedBytes) -> (FramePart, u64) {
+        let ExtendedBytes { first, last } = extended;
+        let rest = posted.bytes - posted.cut;
+        match posted.cut == 0 {
+            true if rest <= self.payload(first + last) => (FramePart::Only, rest),
+            true => (FramePart::First, rest.min(self.payload(first))),
+            false if rest <= self.payload(last) => (FramePart::Last, rest),
             false => (FramePart::Middle, rest.min(self.payload(0))),
         }
     }

@@ -1,4 +1,4 @@
-//! A node's own regions, and which connection may do what to them.
+//! A node's own regions, and the rights of each connection to them.
 
 use alloc::sync::Arc;
 
@@ -6,12 +6,13 @@ use super::numbered::Numbered;
 use crate::fabric::{
     AccessError, EndpointId, ExportError, Grant, Key, Memory, Name, RegionId, Rights, Slice, Status,
 };
+use crate::roce::{AtomicEth, Reth};
 
 /// A region of this node.
 pub(super) struct OwnRegion {
     pub memory: Arc<dyn Memory>,
     exported: Option<(Name, Grant)>,
-    /// The R_Key by which packets name it; random.
+    /// The random R_Key by which packets name it.
     key: u32,
     admission: Admission,
 }
@@ -19,13 +20,13 @@ pub(super) struct OwnRegion {
 /// The peers that may import a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Admission {
-    /// All that show the key.
+    /// All connections that show the key.
     Everybody,
-    /// The first connection that shows the key, and then nobody else.
+    /// Only the first connection that shows the key, once there is one.
     One(Option<EndpointId>),
 }
 
-/// All of them.
+/// All regions of a node.
 #[derive(Default)]
 pub(super) struct Regions {
     all: Numbered<OwnRegion>,
@@ -42,7 +43,31 @@ pub(super) struct Granted {
     pub rights: Rights,
 }
 
-/// A place that a peer may use.
+/// A range of memory as a peer's packet names it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RemoteRange {
+    /// The R_Key.
+    pub key: u32,
+    /// The address of the first byte, as the peer counts.
+    pub address: u64,
+    pub bytes: u64,
+}
+
+impl From<Reth> for RemoteRange {
+    #[inline]
+    fn from(reth: Reth) -> RemoteRange {
+        RemoteRange { key: reth.key, address: reth.address, bytes: u64::from(reth.bytes) }
+    }
+}
+
+impl From<AtomicEth> for RemoteRange {
+    #[inline]
+    fn from(word: AtomicEth) -> RemoteRange {
+        RemoteRange { key: word.key, address: word.address, bytes: 8 }
+    }
+}
+
+/// A range of an own region that a peer may use.
 pub(super) struct GrantedRange<'a> {
     pub region: RegionId,
     pub memory: &'a Arc<dyn Memory>,
@@ -50,6 +75,7 @@ pub(super) struct GrantedRange<'a> {
 }
 
 /// The answer to a peer that may import a region.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Export {
     pub granted: Granted,
     pub bytes: u64,
@@ -61,6 +87,7 @@ impl Regions {
         self.all.len() as u32
     }
 
+    /// Returns memory slots in use, for tests of growth.
     #[cfg(test)]
     pub fn slots(&self) -> usize {
         self.all.slots()
@@ -79,7 +106,7 @@ impl Regions {
         self.all.get(region.0).ok_or(AccessError::UnknownRegion)
     }
 
-    /// The memory of a piece of an own region, checked.
+    /// Returns the memory of a slice, which must be inside its region.
     pub fn slice(&self, slice: Slice) -> Result<Arc<dyn Memory>, AccessError> {
         let memory = &self.get(slice.region)?.memory;
         check(memory.bytes(), slice.offset, slice.bytes)?;
@@ -114,14 +141,14 @@ impl Regions {
         })
     }
 
-    /// Lets the next connection that shows the key import the region, and nobody after it.
+    /// Lets only the next connection that shows the key import the region.
     pub fn admit_one(&mut self, region: RegionId) -> Result<(), AccessError> {
         let own = self.all.get_mut(region.0).ok_or(AccessError::UnknownRegion)?;
         own.admission = Admission::One(None);
         Ok(())
     }
 
-    /// The connection that imported a region for one.
+    /// Returns the connection that imported a region with [`Regions::admit_one`].
     pub fn importer(&self, region: RegionId) -> Option<EndpointId> {
         match self.all.get(region.0)?.admission {
             Admission::Everybody => None,
@@ -150,20 +177,21 @@ impl Regions {
         Ok(export)
     }
 
-    /// The place that a packet names; checks key, right and bounds.
+    /// Returns the memory that a packet names; checks key, right and bounds.
     pub fn granted_range(
         &self,
         granted: &[Granted],
-        (key, address, bytes): (u32, u64, u64),
+        range: RemoteRange,
         right: fn(Rights) -> bool,
     ) -> Result<GrantedRange<'_>, Status> {
-        let grant = granted.iter().find(|grant| grant.key == key).ok_or(Status::WrongKey)?;
+        let grant = granted.iter().find(|grant| grant.key == range.key);
+        let grant = grant.ok_or(Status::WrongKey)?;
         let own = self.get(grant.region).map_err(|_| Status::Withdrawn)?;
         if !right(grant.rights) {
             return Err(Status::Rights);
         }
-        let offset = address.checked_sub(grant.base).ok_or(Status::OutOfRegion)?;
-        check(own.memory.bytes(), offset, bytes).map_err(|_| Status::OutOfRegion)?;
+        let offset = range.address.checked_sub(grant.base).ok_or(Status::OutOfRegion)?;
+        check(own.memory.bytes(), offset, range.bytes).map_err(|_| Status::OutOfRegion)?;
         Ok(GrantedRange { region: grant.region, memory: &own.memory, offset })
     }
 }

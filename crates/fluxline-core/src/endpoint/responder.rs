@@ -1,110 +1,104 @@
-//! The side of a connection that answers: requests are done once and in order, whatever the
-//! network does to their frames.
+//! The side of a connection that answers: it does each request once and in order, whatever the
+//! network does to frames.
 
-use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
-
-use super::context::Context;
-use super::execute::{ANSWERS_MAX, Answer, Check, Executor, Outcome};
+use super::answer::{Answer, Answers};
+use super::context::{Context, ReceivedFrame};
+use super::execute::{Executor, Outcome};
 use super::frames::{Refused, Selective, WINDOW};
-use super::sequence::{Arrival, Fate, Mark, Sequence};
+use super::peer::PeerKind;
+use super::receive_order::ReceiveOrder;
+use super::unreliable_order::UnreliableOrder;
+use super::wire::Wire;
 use crate::fabric::{EndpointId, Slice, Status};
-use crate::roce::header::BTH_BYTES;
+use crate::port::Port;
 use crate::roce::{
-    Aeth, Body, CreditCode, Msn, NakCode, Packet, Psn, RnrTimer, Syndrome, Transport,
+    Aeth, Body, CreditCode, Headers, Msn, NakCode, Packet, Psn, RnrTimer, Syndrome, Transport,
 };
 use crate::{Moment, Span};
 
-/// Frames that wait for an earlier one take no more than this \[byte\]; more are as if lost.
-const HELD_BYTES_MAX: usize = 16 << 20;
 /// The pause that a peer is asked for when its message finds no buffer.
 const NOT_READY_PAUSE: Span = Span::from_ms(1);
 
+/// Takes the requests of one peer.
 pub(super) struct Responder {
     transport: Transport,
-    /// Frames beyond a missing one are kept and acknowledged; else they are dropped and repeated.
-    selective: bool,
-    /// The next PSN, counted without wrapping from the first.
-    expected: u64,
-    /// Frames that came before one that is missing.
-    held: BTreeMap<u64, Vec<u8>>,
-    held_bytes: usize,
-    spare: Vec<Vec<u8>>,
+    /// A Fluxline peer's frames beyond a missing one are kept; others are dropped.
+    peer_kind: PeerKind,
+    order: ReceiveOrder,
+    /// The expected request was refused.
     refused: Option<Refused>,
-    /// Strict peers are told of a gap once.
+    /// A peer of the standard has got its one report of the present gap.
     gap_reported: bool,
-    sequence: Sequence,
-    /// A frame of an unreliable peer that may be the first after a restart.
-    aside: Vec<u8>,
+    unreliable: UnreliableOrder,
     pub executor: Executor,
-    pub answers: VecDeque<Answer>,
-    pub acknowledge: bool,
-    /// The last question of the peer's.
-    asked: u32,
+    pub answers: Answers,
+    pub acknowledgement: Acknowledgement,
+}
+
+/// The next acknowledgement for the peer.
+#[derive(Default)]
+pub(super) struct Acknowledgement {
+    pub is_due: bool,
+    /// The peer's last question, which the acknowledgement answers.
+    question: u32,
+    /// Frames so far that a switch had marked.
     marked: u32,
+}
+
+impl Acknowledgement {
+    /// Takes a question of the peer's; 0 is none.
+    pub fn take_question(&mut self, number: u32) {
+        if number != 0 {
+            (self.is_due, self.question) = (true, number);
+        }
+    }
 }
 
 impl Responder {
     pub fn new(
         id: EndpointId,
-        (transport, selective): (Transport, bool),
+        transport: Transport,
+        peer_kind: PeerKind,
         first: Option<Psn>,
         payload_bytes: usize,
     ) -> Responder {
         Responder {
             transport,
-            selective,
-            expected: u64::from(first.unwrap_or_default().get()),
-            held: BTreeMap::new(),
-            held_bytes: 0,
-            spare: Vec::new(),
+            peer_kind,
+            order: ReceiveOrder::new(first.unwrap_or_default()),
             refused: None,
             gap_reported: false,
-            sequence: match first {
-                Some(first) if selective => Sequence::agreed(first),
-                _ => Sequence::configured(first),
-            },
-            aside: Vec::new(),
-            executor: Executor::new(id, selective, payload_bytes),
-            answers: VecDeque::new(),
-            acknowledge: false,
-            asked: 0,
-            marked: 0,
+            unreliable: UnreliableOrder::new(peer_kind, first),
+            executor: Executor::new(id, peer_kind, payload_bytes),
+            answers: Answers::default(),
+            acknowledgement: Acknowledgement::default(),
         }
     }
 
-    fn expected_psn(&self) -> Psn {
-        Psn::new(self.expected as u32)
-    }
-
-    /// Takes a request; `bytes`: its frame without ICRC.
-    pub fn take(
-        &mut self,
-        packet: &Packet<'_>,
-        (bytes, marked): (&[u8], bool),
-        context: &mut Context<'_>,
-    ) {
+    /// Takes a request.
+    pub fn take(&mut self, frame: &ReceivedFrame<'_>, context: &mut Context<'_>) {
         context.counters.frames_received += 1;
-        context.counters.frames_marked += u64::from(marked);
-        self.marked = self.marked.wrapping_add(u32::from(marked));
+        context.counters.frames_marked += u64::from(frame.is_marked);
+        let marked = &mut self.acknowledgement.marked;
+        *marked = marked.wrapping_add(u32::from(frame.is_marked));
         match self.transport {
-            Transport::Reliable => self.take_reliable(packet, bytes, context),
-            Transport::Unreliable => self.take_unreliable(packet, bytes, context),
+            Transport::Reliable => self.take_reliable(frame, context),
+            Transport::Unreliable => self.unreliable.take(frame, &mut self.executor, context),
         }
     }
 
-    fn take_reliable(&mut self, packet: &Packet<'_>, bytes: &[u8], context: &mut Context<'_>) {
-        self.acknowledge = true;
-        let ahead = packet.headers().psn.distance_from(self.expected_psn());
+    fn take_reliable(&mut self, frame: &ReceivedFrame<'_>, context: &mut Context<'_>) {
+        self.acknowledgement.is_due = true;
+        let ahead = frame.packet.headers().psn.distance_from(self.order.expected_psn());
         match ahead {
             0 => {
-                if self.step(packet, context) {
+                if self.step(frame.packet, context) {
                     self.catch_up(context);
                 } else if self.refused == Some(Refused::NotReady) {
-                    self.hold(self.expected, bytes);
+                    self.order.hold(self.order.expected(), frame.bytes);
                 }
             }
-            1.. if !self.selective => {
+            1.. if self.peer_kind == PeerKind::Standard => {
                 context.counters.frames_ahead += 1;
                 if !core::mem::replace(&mut self.gap_reported, true) {
                     self.answer(Syndrome::Nak(NakCode::PsnSequenceError));
@@ -113,57 +107,33 @@ impl Responder {
             1.. => {
                 context.counters.frames_ahead += 1;
                 if (ahead as u32) < WINDOW {
-                    self.hold(self.expected + ahead as u64, bytes);
+                    self.order.hold(self.order.expected() + ahead as u64, frame.bytes);
                 }
             }
-            _ => self.repeat(packet, context),
+            _ => self.repeat(frame.packet, context),
         }
     }
 
-    fn hold(&mut self, number: u64, bytes: &[u8]) {
-        if self.held_bytes + bytes.len() > HELD_BYTES_MAX || self.held.contains_key(&number) {
-            return;
-        }
-        let mut copy = self.spare.pop().unwrap_or_default();
-        copy.clear();
-        copy.extend_from_slice(bytes);
-        self.held_bytes += bytes.len();
-        self.held.insert(number, copy);
-    }
-
-    fn unhold(&mut self, number: u64) -> Option<Vec<u8>> {
-        let bytes = self.held.remove(&number)?;
-        self.held_bytes -= bytes.len();
-        Some(bytes)
-    }
-
-    /// Does the request that is expected; `false`: it was not done, and stays expected.
+    /// Does the expected request. Returns false when it was not done and stays expected.
     fn step(&mut self, packet: &Packet<'_>, context: &mut Context<'_>) -> bool {
         let is_empty = Executor::is_empty_write(packet);
         if let Some(Refused::For(status)) = self.refused
             && !is_empty
         {
-            // Refused for good: only nothing may take its place. What told so may be lost.
+            // Refused for good: only an empty write may follow. The first refusal may be lost.
             self.answer_refused(status);
             return false;
         }
-        let step = self.executor.step(self.expected, packet, &mut self.answers, context);
-        match step {
+        let expected = self.order.expected();
+        match self.executor.step(expected, packet, &mut self.answers, context) {
             Outcome::Next(count) => {
-                self.expected += u64::from(count);
+                self.order.advance(count);
                 (self.refused, self.gap_reported) = (None, false);
-                // A read may have taken more numbers than its own.
-                while let Some((&number, _)) = self.held.first_key_value()
-                    && number < self.expected
-                {
-                    let bytes = self.unhold(number);
-                    self.spare.extend(bytes);
-                }
                 true
             }
             Outcome::Busy => false,
             Outcome::NotReady => {
-                // What follows is dropped without a word: its sender knows.
+                // The peer knows that it has to repeat later frames, so their gap is not reported.
                 self.gap_reported = true;
                 self.answer(Syndrome::RnrNak(RnrTimer::at_least(NOT_READY_PAUSE)));
                 self.refused = Some(Refused::NotReady);
@@ -178,7 +148,7 @@ impl Responder {
         }
     }
 
-    /// A refusal of the standard, of the request that is expected.
+    /// Answers the expected request with a refusal of the standard.
     fn answer_refused(&mut self, status: Status) {
         self.answer(Syndrome::Nak(match status {
             Status::WrongKey | Status::Rights | Status::OutOfRegion | Status::Withdrawn => {
@@ -188,143 +158,106 @@ impl Responder {
         }));
     }
 
-    /// Tells a peer that speaks the standard only.
+    /// Queues an answer for a peer that speaks only the standard.
     fn answer(&mut self, syndrome: Syndrome) {
-        if !self.selective && self.answers.len() < ANSWERS_MAX {
-            self.answers.push_back(Answer::Syndrome(self.expected_psn(), syndrome));
+        if self.peer_kind == PeerKind::Standard && !self.answers.is_full() {
+            self.answers.push(Answer::Syndrome(self.order.expected_psn(), syndrome));
         }
     }
 
-    /// Does what was held and can be done now.
+    /// Does the held frames whose turn has come.
     fn catch_up(&mut self, context: &mut Context<'_>) {
-        while let Some(bytes) = self.unhold(self.expected) {
-            let number = self.expected;
+        while let Some(bytes) = self.order.take_expected() {
+            let number = self.order.expected();
             let done = match Packet::parse(&bytes) {
                 Ok(packet) => self.step(&packet, context),
-                Err(_) => true, // was parsed before it was held
+                Err(_) => true, // it was parsed before it was held
             };
             if !done {
                 if self.refused == Some(Refused::NotReady) {
-                    self.held_bytes += bytes.len();
-                    self.held.insert(number, bytes);
+                    self.order.put_back(number, bytes);
                 } else {
-                    self.spare.push(bytes);
+                    self.order.recycle(bytes);
                 }
                 return;
             }
-            self.spare.push(bytes);
+            self.order.recycle(bytes);
         }
     }
 
-    /// A message that waits for a buffer is tried again, or given up.
+    /// Tries a message again that waits for a buffer, or gives it up.
     pub fn on_time(&mut self, context: &mut Context<'_>) {
         if self.refused == Some(Refused::NotReady) && self.executor.may_go_on(context.now) {
-            self.acknowledge = true;
+            self.acknowledgement.is_due = true;
             self.catch_up(context);
         }
     }
 
+    /// Returns when a message that waits for a buffer is given up.
     pub fn deadline(&self) -> Option<Moment> {
         (self.refused == Some(Refused::NotReady)).then(|| self.executor.waits_until()).flatten()
     }
 
-    /// A request that was done before: its answer is given again.
+    /// Repeats the answer to a request that was done before.
     fn repeat(&mut self, packet: &Packet<'_>, context: &mut Context<'_>) {
         context.counters.frames_duplicate += 1;
-        let behind = self.expected_psn().distance_from(packet.headers().psn);
-        let number = self.expected.saturating_sub(behind as u64);
+        let behind = self.order.expected_psn().distance_from(packet.headers().psn);
+        let number = self.order.expected().saturating_sub(behind as u64);
         self.executor.repeat(number, packet, &mut self.answers, context);
     }
 
-    /// Takes a frame that may be lost, doubled or from a sender that restarted. Its PSN is believed
-    /// only when its key and bounds are right.
-    fn take_unreliable(&mut self, packet: &Packet<'_>, bytes: &[u8], context: &mut Context<'_>) {
-        let psn = packet.headers().psn;
-        let content = bytes.get(BTH_BYTES..).unwrap_or_default();
-        // Between two Fluxline ends nothing looks at it.
-        let print = if self.selective { 0 } else { crc32fast::hash(content) };
-        let mark = Mark { psn, print, now: context.now };
-        let judged = self.sequence.judge(&mark);
-        if judged.arrival != Arrival::Duplicate {
-            let fits = self.executor.check(psn, packet, context);
-            // Between two Fluxline ends the queue pair cannot be guessed.
-            let believed = fits == Check::Fits || (self.selective && fits == Check::Unusable);
-            if !believed {
-                self.executor.count_unfit(fits, packet, context);
-                return;
-            }
-        }
-        self.sequence.take(&mark, judged, context.counters);
-        if judged.held == Some(Fate::Good) {
-            self.do_aside(context);
-        }
-        match judged.arrival {
-            Arrival::Duplicate => {}
-            Arrival::Doubtful(_) => {
-                self.aside.clear();
-                self.aside.extend_from_slice(bytes);
-            }
-            _ => self.executor.unreliable(psn, packet, context),
-        }
-    }
-
-    /// Does the frame that was kept aside.
-    fn do_aside(&mut self, context: &mut Context<'_>) {
-        let aside = core::mem::take(&mut self.aside);
-        if let Ok(packet) = Packet::parse(&aside) {
-            self.executor.unreliable(packet.headers().psn, &packet, context);
-        }
-        self.aside = aside;
-    }
-
-    /// Nothing more will come: a frame that was kept aside is done or dropped.
+    /// Decides about a frame that waits for another one, because none follows.
     pub fn settle(&mut self, context: &mut Context<'_>) {
-        if self.sequence.finish(context.counters) == Some(Fate::Good) {
-            self.do_aside(context);
-        }
+        self.unreliable.settle(&mut self.executor, context);
     }
 
-    /// The peer wants to know what has come.
-    pub fn ask(&mut self, question: u32) {
-        if question != 0 {
-            (self.acknowledge, self.asked) = (true, question);
-        }
-    }
-
-    /// Returns the acknowledgement for a Fluxline peer; `bits` becomes the map of held frames.
-    pub fn selective<'a>(&self, credit_bytes: u64, bits: &'a mut [u8]) -> Selective<'a> {
-        let mut used = 0;
-        for &number in self.held.keys() {
-            let Some(bit) = number.checked_sub(self.expected + 1) else { continue };
-            let byte = (bit / 8) as usize;
-            if let Some(place) = bits.get_mut(byte) {
-                *place |= 1 << (bit % 8);
-                used = byte + 1;
+    /// Sends the acknowledgement, with a map of at most `map_bytes` for a Fluxline peer. Returns
+    /// false when the port has no room.
+    pub fn acknowledge<P: Port>(
+        &self,
+        credit_bytes: u64,
+        map_bytes: usize,
+        wire: &mut Wire<'_, P>,
+    ) -> bool {
+        match self.peer_kind {
+            PeerKind::Fluxline => {
+                let mut bits = [0; WINDOW as usize / 8];
+                wire.selective(&self.selective(credit_bytes, &mut bits[..map_bytes]))
+            }
+            PeerKind::Standard => {
+                let (psn, aeth) = self.standard();
+                wire.packet(&Headers::new(wire.to(), psn, Body::Acknowledge(aeth)), 0, |_| {})
             }
         }
+    }
+
+    /// Returns the acknowledgement for a Fluxline peer; `bits`, all zero, become the map of held
+    /// frames.
+    pub fn selective<'a>(&self, credit_bytes: u64, bits: &'a mut [u8]) -> Selective<'a> {
         Selective {
-            expected: self.expected_psn(),
+            expected: self.order.expected_psn(),
             question: 0,
-            answer: self.asked,
+            answer: self.acknowledgement.question,
             refused: self.refused,
             credit_bytes,
-            marked: self.marked,
-            held: &bits[..used],
+            marked: self.acknowledgement.marked,
+            held: self.order.map(bits),
         }
     }
 
-    /// Returns the acknowledgement of the standard: all before the expected frame came.
-    pub fn standard(&self) -> (Psn, Aeth) {
+    /// Returns the acknowledgement of the standard: all frames before the expected one came.
+    fn standard(&self) -> (Psn, Aeth) {
         let credits = CreditCode::at_most(self.executor.buffers() as u32);
         let syndrome = Syndrome::Ack(credits);
-        (self.expected_psn().minus(1), Aeth { syndrome, msn: self.msn() })
+        (self.order.expected_psn().minus(1), Aeth { syndrome, msn: self.msn() })
     }
 
+    /// Returns the count of requests done.
     pub fn msn(&self) -> Msn {
         Msn::new(self.executor.messages)
     }
 
-    /// A buffer for a message. What waited for one goes on.
+    /// Adds a buffer for a message.
     pub fn give_buffer(&mut self, tag: u64, into: Slice) {
         self.executor.receives.push_back((tag, into));
     }

@@ -5,14 +5,14 @@ use core::net::{IpAddr, SocketAddr};
 
 use siphasher::sip::SipHasher24;
 
-/// A generator and a seal, both keyed. SipHash-2-4 (Aumasson, Bernstein 2012) is a pseudo-random
-/// function: without the key its values cannot be told from random ones.
+/// A generator of numbers and of cookies, both with one secret key. SipHash-2-4 (Aumasson,
+/// Bernstein 2012) is a pseudo-random function: without the key its values look random.
 pub(super) struct Secrets {
     key: [u8; 16],
     drawn: u64,
 }
 
-/// Tags of the uses of the hash, so that no two uses have the same input.
+/// Tags of the two uses of the hash, so that their inputs always differ.
 const NUMBER: u64 = 1;
 const COOKIE: u64 = 2;
 
@@ -21,7 +21,7 @@ impl Secrets {
         Secrets { key, drawn: 0 }
     }
 
-    /// The next number.
+    /// Returns the next random number.
     pub fn number(&mut self) -> u64 {
         self.drawn += 1;
         let mut hash = SipHasher24::new_with_key(&self.key);

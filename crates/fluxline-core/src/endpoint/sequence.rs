@@ -1,14 +1,18 @@
-//! Which frames of an unreliable connection came, which are lost, and whether the sender restarted.
+//! The sequence of an unreliable connection: received and lost frames, and restarts of the sender.
 //!
-//! A PSN has 24 bits and no time stamp, and a sender that is switched off and on counts anew: its
-//! first frames look like old ones. So a frame that fits neither ahead of the newest nor among the
-//! gaps behind it is doubtful: it is kept aside, and the next frame decides. A neighbour of the
-//! doubtful one confirms that the sender restarted (or that very many frames were lost); a frame
-//! that fits the old numbering shows that it was a straggler. A frame with a number that has come
-//! before is a duplicate if it has the same content and comes soon, and doubtful otherwise.
+//! A PSN has 24 bits and no time stamp. A sender that is switched off and on counts from its first
+//! number again, so its first frames look like old ones. A frame is doubtful when it is neither
+//! ahead of the newest nor in a gap behind it. It is kept aside, and the next frame decides:
 //!
-//! Between two Fluxline ends the handshake agrees on the first PSN, and a restarted end makes a new
-//! connection: nothing is doubtful there.
+//! * A neighbour of the doubtful frame confirms that the sender restarted, or that very many frames
+//!   were lost.
+//! * A frame that fits the old numbering shows that the doubtful one was a straggler.
+//!
+//! A frame whose number has come before is a duplicate if it has the same content and comes soon.
+//! Otherwise it is doubtful.
+//!
+//! Two Fluxline ends agree on the first PSN, and a restarted end makes a new connection. So no
+//! frame is doubtful there.
 //! Source of the rule: RFC 3550, appendix A.1; the same for packet counters is in the crate
 //! fluxline-daq, `readout/sequence.rs`.
 
@@ -42,15 +46,15 @@ pub(super) struct Mark {
 /// The relation of a PSN to those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// So many after the newest.
+    /// It is this many numbers after the newest.
     Ahead(u32),
-    /// It was counted as lost, and came after all.
+    /// It was counted as lost and has come now.
     Late,
-    /// So many before the first of this numbering.
+    /// It is this many numbers before the first of this numbering.
     BeforeFirst(u32),
-    /// It came before, or is too old to tell.
+    /// It came before, or is too old to know.
     Duplicate,
-    /// To be kept aside until the next frame, or the end, decides.
+    /// It is kept aside until the next frame, or the end, decides.
     Doubtful(Doubt),
 }
 
@@ -68,9 +72,9 @@ pub(super) enum Doubt {
 /// The fate of the frame that was kept aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It belongs to the old numbering and is too old to tell from a duplicate: to be dropped.
+    /// It belongs to the old numbering and may be a duplicate: it is dropped.
     Straggler,
-    /// It is good: the first of a new numbering, or the first after a very large loss.
+    /// It is the first frame of a new numbering, or the first after a very large loss.
     Good,
 }
 
@@ -81,7 +85,7 @@ pub(super) struct Judgement {
     pub arrival: Arrival,
 }
 
-/// The newest PSN, and which of the [`WINDOW`] before it came.
+/// The newest PSN, and a bit for each of the [`WINDOW`] before it.
 pub(super) struct Sequence {
     newest: Option<Psn>,
     /// PSNs from the first to the newest, up to the window.
@@ -91,26 +95,33 @@ pub(super) struct Sequence {
     restarts: Option<Box<Restarts>>,
 }
 
-/// The evidence that tells a restart from duplicates.
+/// The evidence that distinguishes a restart from duplicates.
 struct Restarts {
     /// Content of the frames that came, by PSN modulo the window.
     prints: Box<[u32]>,
     /// The first PSN of the first numbering; a restarted sender begins there again.
     origin: Option<Psn>,
-    /// Frames from before the first may come: its number was not known.
+    /// The first number was not known, so frames before the first one may come.
     is_first_open: bool,
     newest_at: Moment,
-    doubtful: Option<(Mark, Doubt)>,
+    doubtful: Option<Doubtful>,
+}
+
+/// A frame that is kept aside, and the reason.
+#[derive(Clone, Copy)]
+struct Doubtful {
+    mark: Mark,
+    doubt: Doubt,
 }
 
 impl Sequence {
-    /// Both ends agreed on the first PSN.
+    /// Returns the sequence of a sender whose first PSN was agreed on.
     pub fn agreed(first: Psn) -> Sequence {
         Sequence { newest: Some(first.minus(1)), span: 0, came: [0; WORDS], restarts: None }
     }
 
-    /// The sender is configured, and may restart. Its first frame will be `first`; `None`: whatever
-    /// comes first.
+    /// Returns the sequence of a configured sender, which may restart. `first`: the number of its
+    /// first frame; `None`: any number.
     pub fn configured(first: Option<Psn>) -> Sequence {
         let restarts = Restarts {
             prints: alloc::vec![0; WINDOW as usize].into(),
@@ -127,15 +138,16 @@ impl Sequence {
         }
     }
 
-    /// Judges a frame. Changes nothing; [`Sequence::take`] follows when the frame is valid.
+    /// Judges a frame and changes nothing. [`Sequence::take`] follows when the frame is valid.
     pub fn judge(&self, mark: &Mark) -> Judgement {
         let arrival = self.arrival(mark);
         let doubtful = self.restarts.as_ref().and_then(|of| of.doubtful);
-        let Some((held, doubt)) = doubtful else { return Judgement { held: None, arrival } };
+        let Some(doubtful) = doubtful else { return Judgement { held: None, arrival } };
+        let held = doubtful.mark;
         if (held.psn, held.print) == (mark.psn, mark.print) {
             return Judgement { held: None, arrival: Arrival::Duplicate };
         }
-        if self.confirms((held, doubt), mark, arrival) {
+        if doubtful.is_confirmed_by(mark, arrival) {
             let ahead = mark.psn.distance_from(held.psn);
             let arrival = match ahead {
                 1.. => Arrival::Ahead(ahead.unsigned_abs()),
@@ -186,23 +198,8 @@ impl Sequence {
         }
     }
 
-    /// Returns true when a frame confirms that the doubtful one begins a new numbering.
-    fn confirms(&self, (held, doubt): (Mark, Doubt), mark: &Mark, arrival: Arrival) -> bool {
-        let ahead = mark.psn.distance_from(held.psn);
-        let fits = match arrival {
-            // The next number of both numberings: other content under a number that has come is
-            // no duplicate.
-            Arrival::Ahead(1) => doubt == Doubt::Different && ahead == 1,
-            Arrival::Ahead(_) => false,
-            Arrival::Duplicate => doubt != Doubt::Far,
-            Arrival::Late | Arrival::BeforeFirst(_) | Arrival::Doubtful(_) => true,
-        };
-        fits && (-BEHIND_MAX..=AHEAD_MAX).contains(&ahead)
-    }
-
-    /// Returns how far a doubtful number is ahead of the newest, if that is a loss; `None`: the
-    /// sender
-    /// restarted.
+    /// Returns how far a doubtful number is ahead of the newest, if frames were lost; `None`: the
+    /// sender restarted.
     fn loss_before(&self, held: Psn) -> Option<u32> {
         let origin = self.restarts.as_ref().and_then(|of| of.origin);
         let from_origin = origin.map(|origin| held.distance_from(origin));
@@ -211,7 +208,7 @@ impl Sequence {
         ((1..=LOSS_MAX).contains(&ahead) && !is_begin).then_some(ahead as u32)
     }
 
-    /// Takes note of a frame that is right, as [`Sequence::judge`] has judged it.
+    /// Notes a valid frame with the judgement of [`Sequence::judge`].
     pub fn take(&mut self, mark: &Mark, judged: Judgement, counters: &mut ConnectionCounters) {
         match judged.held {
             Some(Fate::Good) => self.settle(counters),
@@ -234,17 +231,17 @@ impl Sequence {
             Arrival::Duplicate => counters.frames_duplicate += 1,
             Arrival::Doubtful(doubt) => {
                 if let Some(restarts) = &mut self.restarts {
-                    restarts.doubtful = Some((*mark, doubt));
+                    restarts.doubtful = Some(Doubtful { mark: *mark, doubt });
                 }
             }
         }
     }
 
-    /// The end: what becomes of a frame that is still kept aside. One that may be the first of a
-    /// new numbering is taken for it, so that it is not lost.
+    /// Returns the fate of a frame that is still kept aside at the end. If it may be the first of a
+    /// new numbering, it counts as that, so that it is not lost.
     pub fn finish(&mut self, counters: &mut ConnectionCounters) -> Option<Fate> {
-        let (_, doubt) = self.restarts.as_ref()?.doubtful?;
-        if doubt == Doubt::Silent {
+        let doubtful = self.restarts.as_ref()?.doubtful?;
+        if doubtful.doubt == Doubt::Silent {
             self.drop_held(counters);
             return Some(Fate::Straggler);
         }
@@ -259,11 +256,10 @@ impl Sequence {
         }
     }
 
-    /// The doubtful frame is the first of a new numbering, or the first after a large loss.
+    /// Takes the doubtful frame as the first of a new numbering, or after a large loss.
     fn settle(&mut self, counters: &mut ConnectionCounters) {
-        let Some((held, _)) = self.restarts.as_mut().and_then(|of| of.doubtful.take()) else {
-            return;
-        };
+        let doubtful = self.restarts.as_mut().and_then(|of| of.doubtful.take());
+        let Some(Doubtful { mark: held, .. }) = doubtful else { return };
         if let Some(ahead) = self.loss_before(held.psn) {
             self.advance(&held, ahead, counters);
             return;
@@ -279,7 +275,7 @@ impl Sequence {
     }
 
     fn advance(&mut self, mark: &Mark, ahead: u32, counters: &mut ConnectionCounters) {
-        // Those that are skipped have not come; a skip of the window or more clears it all.
+        // The skipped frames have not come. A skip of the window or more clears all bits.
         for skipped in 1..ahead.min(WINDOW) {
             let psn = mark.psn.minus(skipped);
             self.came[index(psn) / 64] &= !(1 << (index(psn) % 64));
@@ -294,7 +290,7 @@ impl Sequence {
         self.set_newest_time(mark.now);
     }
 
-    /// The numbering began so many before what was thought; those between have not come.
+    /// Moves the first number `before` numbers back. The frames between have not come.
     fn lower_first(&mut self, mark: &Mark, before: u32) {
         for between in 1..before {
             let psn = mark.psn.plus(between);
@@ -319,6 +315,22 @@ impl Sequence {
         if let Some(restarts) = &mut self.restarts {
             restarts.newest_at = now;
         }
+    }
+}
+
+impl Doubtful {
+    /// Returns true when the next frame confirms that the doubtful one begins a new numbering.
+    fn is_confirmed_by(&self, mark: &Mark, arrival: Arrival) -> bool {
+        let ahead = mark.psn.distance_from(self.mark.psn);
+        let fits = match arrival {
+            // The next number of both numberings. Other content under a number that has come is
+            // no duplicate.
+            Arrival::Ahead(1) => self.doubt == Doubt::Different && ahead == 1,
+            Arrival::Ahead(_) => false,
+            Arrival::Duplicate => self.doubt != Doubt::Far,
+            Arrival::Late | Arrival::BeforeFirst(_) | Arrival::Doubtful(_) => true,
+        };
+        fits && (-BEHIND_MAX..=AHEAD_MAX).contains(&ahead)
     }
 }
 

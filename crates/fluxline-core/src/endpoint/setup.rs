@@ -1,5 +1,7 @@
-//! How connections begin and end: a handshake that keeps nothing for whoever has not shown that it
-//! receives what is sent to its address, and survives loss and duplication.
+//! The handshake that begins and ends connections.
+//!
+//! It survives loss and duplication. It keeps no state for a caller until the caller has proved
+//! that it receives frames at its address.
 //!
 //! ```text
 //!   Hello, padded to the frame size that it tries   ──▶
@@ -16,73 +18,68 @@ use core::net::{IpAddr, SocketAddr};
 
 use super::connection::{Connection, Start, transport_of};
 use super::endpoints::EndpointState;
-use super::frames::{FRAME_BYTES_MIN, Offer, SETUP_PAIR, Setup, VERSION};
+use super::frames::{
+    Accept, FRAME_BYTES_MIN, Hello, Imported, Offer, QueueStart, SETUP_PAIR, Setup, VERSION,
+};
 use super::handshake::{Calling, EPOCH_NS, Reply};
 use super::imports::{Import, ImportState};
 use super::node_core::Core;
+use super::peer::{Peer, PeerKind};
+use super::peer_regions::PendingImport;
 use super::posted::{Shape, Terms};
-use super::wire::{Ends, Wire};
+use super::regions::{Export, Granted};
+use super::wire::{Ends, IcrcCheck, Route, Wire};
 use crate::Moment;
 use crate::fabric::{Completion, EndpointId, Key, NAME_BYTES_MAX, Reliability, Rights, Status};
 use crate::port::{Incoming, Port};
-use crate::roce::{Psn, QueuePair};
+use crate::roce::Psn;
 use crate::text::printable;
 
-/// Tries of a frame size before a smaller one is tried.
-const TRIES_EACH: u8 = 3;
-/// Frame sizes that are tried when a larger one does not arrive \[byte\]: those of MTU 9000, 4096
-/// (RoCE's), 1500 and IPv6's least, 1280, each less IPv6 and UDP.
-const FRAME_BYTES: [usize; 4] = [8952, 4140, 1452, 1232];
+/// A connection on which two Fluxline ends have agreed.
+struct Agreement<'a> {
+    id: EndpointId,
+    ends: Ends,
+    own: QueueStart,
+    nonce: u64,
+    /// The peer called this node, and not the other way round.
+    is_peer_caller: bool,
+    offer: Offer<'a>,
+    frame_bytes: usize,
+}
 
 impl Core {
-    /// Begins a connection to `peer`, from `local`. `None`: no queue pair is free.
-    pub fn begin_call(
-        &mut self,
-        (local, peer): (SocketAddr, SocketAddr),
-        reliability: Reliability,
-    ) -> Option<EndpointId> {
-        let ends = Ends::new(local, peer)?;
+    /// Begins a connection between two addresses. `None`: no queue pair is free.
+    pub fn begin_call(&mut self, ends: Ends, reliability: Reliability) -> Option<EndpointId> {
         let endpoint = self.endpoints.add();
-        let Some(pair) = self.new_pair(endpoint) else {
+        let Some(own) = self.new_queue(endpoint) else {
             self.endpoints.remove(endpoint);
             return None;
         };
-        let calling = Calling {
-            ends,
-            reliability,
-            pair,
-            first: Psn::new(self.handshake.secrets.number() as u32),
-            nonce: self.handshake.secrets.number(),
-            cookie: 0,
-            frame_bytes: self.limits.frame_bytes,
-            tries_of_size: 0,
-            attempt: 0,
-            sent: None,
-            since: None,
-        };
+        let nonce = self.handshake.secrets.number();
+        let calling = Calling::new(ends, reliability, own, nonce, self.limits.frame_bytes);
         self.endpoints.set(endpoint, EndpointState::Calling(Box::new(calling)));
         Some(endpoint)
     }
 
-    fn offer<'a>(
-        &self,
-        (queue_pair, psn): (QueuePair, Psn),
-        (frame_bytes, reliability): (usize, Reliability),
-        name: &'a str,
-    ) -> Offer<'a> {
+    /// Returns a queue pair for the endpoint, if one is free, with a random first PSN.
+    fn new_queue(&mut self, endpoint: EndpointId) -> Option<QueueStart> {
+        let pair = self.new_pair(endpoint)?;
+        Some(QueueStart { pair, psn: Psn::new(self.handshake.secrets.number() as u32) })
+    }
+
+    fn offer(&self, own: QueueStart, frame_bytes: usize, reliability: Reliability) -> Offer<'_> {
         Offer {
-            queue_pair,
-            psn,
+            queue: own,
             frame_bytes: frame_bytes as u32,
             credit_bytes: self.credit_bytes(),
             frame_cost: self.limits.frame_cost as u32,
             reliable: reliability == Reliability::Reliable,
             checked: self.config.checked,
-            name,
+            name: name_to_send(&self.config.name),
         }
     }
 
-    /// Sends the Hello when it is due.
+    /// Sends the hello when it is due; returns how many frames.
     pub fn call<P: Port>(&mut self, now: Moment, endpoint: EndpointId, port: &mut P) -> usize {
         let Some(EndpointState::Calling(calling)) = self.endpoints.state(endpoint) else {
             return 0;
@@ -90,24 +87,20 @@ impl Core {
         if now < calling.deadline() {
             return 0;
         }
-        let ours = (calling.pair, calling.first);
-        let name = own_name(&self.config.name);
-        let offer = self.offer(ours, (calling.frame_bytes, calling.reliability), name);
-        let (nonce, cookie, attempt) = (calling.nonce, calling.cookie, calling.attempt + 1);
-        let hello = Setup::Hello { version: VERSION, nonce, cookie, attempt, offer };
-        let mut wire = Wire { port, ends: &calling.ends, checked: true, to: SETUP_PAIR };
-        // Without a cookie nothing is tried: the answer is short.
-        let padded = if cookie == 0 { 0 } else { calling.frame_bytes };
+        let frame_bytes = calling.frame_bytes();
+        let offer = self.offer(calling.own, frame_bytes, calling.reliability);
+        let (nonce, cookie, attempt) = (calling.nonce, calling.cookie, calling.next_attempt());
+        let hello = Setup::Hello(Hello { version: VERSION, nonce, cookie, attempt, offer });
+        let mut wire = Wire::setup_to(SETUP_PAIR, &calling.ends, port);
+        // A hello without a cookie tries no size: its answer is short.
+        let padded = if cookie == 0 { 0 } else { frame_bytes };
         if !wire.setup(&hello, padded) {
             return 0;
         }
         let Some(EndpointState::Calling(calling)) = self.endpoints.state_mut(endpoint) else {
             return 0;
         };
-        calling.attempt = attempt.min(u8::MAX - 1);
-        calling.sent = Some(now);
-        calling.since.get_or_insert(now);
-        calling.tries_of_size += u8::from(cookie != 0);
+        calling.hello_sent(attempt, now);
         1
     }
 
@@ -117,16 +110,11 @@ impl Core {
         let Some(EndpointState::Calling(calling)) = self.endpoints.state_mut(endpoint) else {
             return;
         };
-        if calling.since.is_some_and(|since| now.since(since) > death) {
+        if calling.is_dead(now, death) {
             self.fail_call(endpoint, Status::PeerGone);
             return;
         }
-        if calling.tries_of_size >= TRIES_EACH && calling.deadline() <= now {
-            calling.tries_of_size = 0;
-            let smaller = FRAME_BYTES.into_iter().find(|&bytes| bytes < calling.frame_bytes);
-            // Below the least, it is loss and not length: the largest has its turn again.
-            calling.frame_bytes = smaller.unwrap_or(self.limits.frame_bytes);
-        }
+        calling.try_next_size(now, self.limits.frame_bytes);
     }
 
     fn fail_call(&mut self, endpoint: EndpointId, status: Status) {
@@ -136,30 +124,18 @@ impl Core {
 
     // ---- frames to the set-up queue pair ----
 
+    /// Takes a frame to the set-up queue pair.
     pub fn take_setup(&mut self, now: Moment, frame: &Incoming<'_>) {
         let Some(ends) = Ends::new(frame.to, frame.from) else { return };
-        let Some(bytes) = ends.opened(frame, (true, u16::MAX)) else {
+        let Some(bytes) = ends.opened(frame, IcrcCheck::SETUP) else {
             self.counters.wrong_check += 1;
             return;
         };
         match Setup::parse(bytes) {
-            Some(Setup::Hello { version, nonce, cookie, attempt, offer }) => {
-                if version != VERSION {
-                    self.counters.refused += 1;
-                    self.handshake.push_reply(Reply::Refuse {
-                        ends,
-                        nonce,
-                        status: Status::Version,
-                    });
-                    return;
-                }
-                self.take_hello((now, frame.bytes.len()), ends, (nonce, cookie, attempt), &offer);
-            }
+            Some(Setup::Hello(hello)) => self.take_hello(now, ends, &hello, frame.bytes.len()),
             Some(Setup::Retry { nonce, cookie }) => {
-                let calling = self.calling(nonce, frame.from).map(|(_, of)| of);
-                // The same once more is a duplicate, and no reason to hurry.
-                if let Some(calling) = calling.filter(|of| of.cookie != cookie) {
-                    (calling.cookie, calling.sent) = (cookie, None);
+                if let Some((_, calling)) = self.calling(nonce, frame.from) {
+                    calling.take_cookie(cookie);
                 }
             }
             Some(Setup::Refuse { nonce, status }) => {
@@ -167,13 +143,12 @@ impl Core {
                     self.fail_call(endpoint, status);
                 }
             }
-            Some(Setup::Accept { nonce, attempt, offer }) => {
-                self.take_accept(now, (nonce, attempt, frame.from), &offer);
-            }
+            Some(Setup::Accept(accept)) => self.take_accept(now, frame.from, &accept),
             _ => self.counters.unknown_kind += 1,
         }
     }
 
+    /// Returns the end that called this address with this nonce.
     fn calling(&mut self, nonce: u64, from: SocketAddr) -> Option<(EndpointId, &mut Calling)> {
         let found =
             self.endpoints.living().iter().copied().find(|&of| match self.endpoints.state(of) {
@@ -188,13 +163,13 @@ impl Core {
         }
     }
 
-    fn take_hello(
-        &mut self,
-        (now, frame_bytes): (Moment, usize),
-        ends: Ends,
-        (nonce, cookie, attempt): (u64, u64, u8),
-        offer: &Offer<'_>,
-    ) {
+    /// Takes a request for a connection, which came in a frame of `hello_bytes`.
+    fn take_hello(&mut self, now: Moment, ends: Ends, hello: &Hello<'_>, hello_bytes: usize) {
+        let Hello { version, nonce, cookie, attempt, offer } = *hello;
+        if version != VERSION {
+            self.refuse(ends, nonce, Status::Version);
+            return;
+        }
         let epoch = now.as_ns() / EPOCH_NS;
         let expected = [epoch, epoch.saturating_sub(1)];
         let good = expected.map(|epoch| self.handshake.secrets.cookie(ends.peer, nonce, epoch));
@@ -203,9 +178,9 @@ impl Core {
             self.handshake.push_reply(Reply::Retry { ends, nonce, cookie: good[0] });
             return;
         }
-        // As long as what has just come, which the sender padded to what it wants.
+        // As long as the hello, which the caller padded to the size that it wants.
         let frame_bytes =
-            frame_bytes.min(self.limits.frame_bytes).min(offer.frame_bytes as usize) & !3;
+            hello_bytes.min(self.limits.frame_bytes).min(offer.frame_bytes as usize) & !3;
         if frame_bytes < FRAME_BYTES_MIN {
             self.counters.unknown_kind += 1;
             return;
@@ -213,7 +188,7 @@ impl Core {
         let known =
             self.endpoints.living().iter().copied().find(|&of| match self.endpoints.state(of) {
                 Some(EndpointState::Open(open)) => {
-                    open.nonce == nonce && open.ends.peer == ends.peer
+                    open.peer.nonce == nonce && open.peer_address() == ends.peer
                 }
                 _ => false,
             });
@@ -222,8 +197,7 @@ impl Core {
             return;
         }
         if known.is_none() && !self.has_room_for(ends.peer.ip()) {
-            self.counters.refused += 1;
-            self.handshake.push_reply(Reply::Refuse { ends, nonce, status: Status::NoRoom });
+            self.refuse(ends, nonce, Status::NoRoom);
             return;
         }
         let accepted = known.or_else(|| self.accept(now, ends, nonce, offer, frame_bytes));
@@ -234,67 +208,64 @@ impl Core {
         self.handshake.push_reply(Reply::Accept { endpoint, attempt, frame_bytes });
     }
 
+    /// Refuses a connection.
+    fn refuse(&mut self, ends: Ends, nonce: u64, status: Status) {
+        self.counters.refused += 1;
+        self.handshake.push_reply(Reply::Refuse { ends, nonce, status });
+    }
+
     /// Returns true when a peer at this address may make one more connection.
     fn has_room_for(&self, address: IpAddr) -> bool {
         let of_address = self
             .endpoints
             .connections()
-            .filter(|open| open.is_accepted && open.ends.peer.ip() == address);
+            .filter(|open| open.peer.is_caller && open.peer_address().ip() == address);
         self.endpoints.living().len() < self.limits.capabilities.endpoints_max as usize
             && of_address.count() < self.config.endpoints_per_address_max as usize
     }
 
+    /// Opens the connection that a peer asked for. `None`: no queue pair is free.
     fn accept(
         &mut self,
         now: Moment,
         ends: Ends,
         nonce: u64,
-        offer: &Offer<'_>,
+        offer: Offer<'_>,
         frame_bytes: usize,
     ) -> Option<EndpointId> {
         let id = self.endpoints.add();
-        let Some(pair) = self.new_pair(id) else {
+        let Some(own) = self.new_queue(id) else {
             self.endpoints.remove(id);
             return None;
         };
-        let ours = (pair, Psn::new(self.handshake.secrets.number() as u32));
-        self.open_between(now, (id, ends, nonce), ours, offer, frame_bytes);
-        if let Some(open) = self.open(id) {
-            open.is_accepted = true;
-        }
+        let is_peer_caller = true;
+        let agreement = Agreement { id, ends, own, nonce, is_peer_caller, offer, frame_bytes };
+        self.open_agreed(now, agreement);
         Some(id)
     }
 
-    fn take_accept(
-        &mut self,
-        now: Moment,
-        (nonce, attempt, from): (u64, u8, SocketAddr),
-        offer: &Offer<'_>,
-    ) {
+    fn take_accept(&mut self, now: Moment, from: SocketAddr, accept: &Accept<'_>) {
+        let Accept { nonce, attempt, offer } = *accept;
         if (offer.frame_bytes as usize) < FRAME_BYTES_MIN {
             self.counters.unknown_kind += 1;
             return;
         }
         let Some((id, _)) = self.calling(nonce, from) else { return };
         let Some(EndpointState::Calling(calling)) = self.endpoints.take(id) else { return };
-        let frame_bytes = calling.frame_bytes.min(offer.frame_bytes as usize);
-        let ours = (calling.pair, calling.first);
-        let took = calling.sent.filter(|_| attempt == calling.attempt).map(|at| now.since(at));
-        self.open_between(now, (id, calling.ends, nonce), ours, offer, frame_bytes);
+        let took = calling.round_trip(attempt, now);
+        let frame_bytes = calling.frame_bytes().min(offer.frame_bytes as usize);
+        let Calling { ends, own, .. } = *calling;
+        let is_peer_caller = false;
+        let agreement = Agreement { id, ends, own, nonce, is_peer_caller, offer, frame_bytes };
+        self.open_agreed(now, agreement);
         if let (Some(took), Some(open)) = (took, self.open(id)) {
             open.requester.sample_round_trip(took);
         }
     }
 
-    /// A connection between two Fluxline ends stands.
-    fn open_between(
-        &mut self,
-        now: Moment,
-        (id, ends, nonce): (EndpointId, Ends, u64),
-        (pair, first): (QueuePair, Psn),
-        offer: &Offer<'_>,
-        frame_bytes: usize,
-    ) {
+    /// Opens the connection on which two Fluxline ends have agreed.
+    fn open_agreed(&mut self, now: Moment, agreement: Agreement<'_>) {
+        let Agreement { id, ends, own, nonce, is_peer_caller, offer, frame_bytes } = agreement;
         let reliability = match offer.reliable {
             true => Reliability::Reliable,
             false => Reliability::Unreliable,
@@ -303,44 +274,45 @@ impl Core {
         let payload_bytes = usize::MAX;
         let terms = Terms {
             shape: Shape { frame_bytes: frame_bytes & !3, payload_bytes, transport },
-            selective: true,
-            first,
+            first: own.psn,
             credit_bytes: offer.credit_bytes,
             frame_cost: u64::from(offer.frame_cost),
             bytes_per_s: self.config.bytes_per_s,
         };
-        let connection = Connection::new(Start {
-            id,
-            peer_name: printable(offer.name, NAME_BYTES_MAX),
-            reliability,
-            pairs: (pair, offer.queue_pair),
-            ends,
-            checked: self.config.checked || offer.checked,
+        let peer = Peer {
+            name: printable(offer.name, NAME_BYTES_MAX),
+            kind: PeerKind::Fluxline,
             nonce,
-            terms,
-            peer_first: Some(offer.psn),
-            now,
-        });
+            is_caller: is_peer_caller,
+        };
+        let route = Route {
+            ends,
+            own_pair: own.pair,
+            peer_pair: offer.queue.pair,
+            checked: self.config.checked || offer.checked,
+        };
+        let peer_first = Some(offer.queue.psn);
+        let start = Start { id, peer, reliability, route, terms, peer_first, now };
+        let connection = Connection::new(start);
         self.completions.push_back(connection.connected());
-        // Each of the others has less of the receive buffer now; an acknowledgement reports it.
+        // Each other peer has less of the receive buffer now; an acknowledgement reports it.
         for open in self.endpoints.connections_mut() {
-            open.responder.acknowledge |= open.selective;
+            open.responder.acknowledgement.is_due |= open.peer.kind.is_fluxline();
         }
         self.endpoints.set(id, EndpointState::Open(Box::new(connection)));
     }
 
     // ---- frames to a queue pair ----
 
-    /// Set-up frames of an open connection.
+    /// Takes a set-up frame of an open connection.
     pub fn take_control(&mut self, endpoint: EndpointId, setup: &Setup<'_>) {
         match *setup {
             Setup::Import { request, key, name } => self.take_import(endpoint, request, name, key),
-            Setup::Imported { request, status, key, bytes, rights } => {
-                self.take_imported(endpoint, request, (status, key, bytes, rights));
-            }
+            Setup::Imported(imported) => self.take_imported(endpoint, &imported),
             Setup::Goodbye { from } => {
                 let Some(open) = self.open(endpoint) else { return };
-                if let Some(ends) = Ends::new(open.ends.local, open.ends.peer) {
+                let Ends { local, peer, .. } = open.route.ends;
+                if let Some(ends) = Ends::new(local, peer) {
                     self.handshake.push_reply(Reply::Farewell { ends, pair: from });
                 }
                 self.end(endpoint, Status::Disconnected);
@@ -352,7 +324,8 @@ impl Core {
     fn take_import(&mut self, endpoint: EndpointId, request: u32, name: &str, key: Key) {
         let max = self.limits.capabilities.regions_max as usize;
         let now = self.now;
-        let Some(address) = self.open(endpoint).map(|open| open.ends.peer.ip()) else { return };
+        let address = self.open(endpoint).map(|open| open.peer_address().ip());
+        let Some(address) = address else { return };
         if self.handshake.guesses.must_wait(address, now) {
             self.counters.keys_put_off += 1;
             return;
@@ -375,43 +348,46 @@ impl Core {
                 }
                 open.granted.push(granted);
             }
-            Ok((granted.key, export.bytes, granted.rights))
+            Ok(export)
         });
-        self.handshake.push_reply(Reply::Imported { endpoint, request, found });
+        let imported = match found {
+            Ok(Export { granted: Granted { key, rights, .. }, bytes }) => {
+                Imported { request, status: Status::Done, key, bytes, rights }
+            }
+            Err(status) => {
+                Imported { request, status, key: 0, bytes: 0, rights: Rights::default() }
+            }
+        };
+        self.handshake.push_reply(Reply::Imported { endpoint, imported });
     }
 
-    fn take_imported(
-        &mut self,
-        endpoint: EndpointId,
-        request: u32,
-        (status, key, bytes, rights): (Status, u32, u64, Rights),
-    ) {
+    fn take_imported(&mut self, endpoint: EndpointId, imported: &Imported) {
+        let Imported { request, status, key, bytes, rights } = *imported;
         let Some(open) = self.open(endpoint) else { return };
-        let Some(place) = open.asked.iter().position(|of| of.request == request) else { return };
-        let Some(asked) = open.asked.remove(place) else { return };
-        let remote = asked.remote;
+        let Some(PendingImport { remote, .. }) = open.peer_regions.take(request) else { return };
         let state = ImportState::Open;
         let import = Import { endpoint, key, base: 0, bytes, rights, state };
         self.imports.decide(remote, (status == Status::Done).then_some(import));
         self.completions.push_back(Completion::Imported { remote, status, bytes });
     }
 
-    /// Set-up frames for a queue pair that is not there: a goodbye is answered all the same.
+    /// Answers a goodbye to a queue pair that does not exist any more.
     pub fn take_stray(&mut self, frame: &Incoming<'_>) {
         let Some(ends) = Ends::new(frame.to, frame.from) else { return };
-        let bytes = ends.opened(frame, (true, u16::MAX));
+        let bytes = ends.opened(frame, IcrcCheck::SETUP);
         if let Some(Setup::Goodbye { from }) = bytes.and_then(Setup::parse) {
             self.handshake.push_reply(Reply::Farewell { ends, pair: from });
         }
     }
 
-    /// Set-up frames for an end that says goodbye.
+    /// Takes a set-up frame for an end that says goodbye.
     pub fn take_leaving(&mut self, endpoint: EndpointId, frame: &Incoming<'_>) {
         let Some(EndpointState::Leaving(leaving)) = self.endpoints.state(endpoint) else { return };
-        if frame.from != leaving.ends.peer {
+        let ends = &leaving.route.ends;
+        if frame.from != ends.peer {
             return;
         }
-        match leaving.ends.opened(frame, (true, u16::MAX)).and_then(Setup::parse) {
+        match ends.opened(frame, IcrcCheck::SETUP).and_then(Setup::parse) {
             Some(Setup::Farewell) => self.endpoints.remove(endpoint),
             Some(Setup::Goodbye { from }) => {
                 if let Some(ends) = Ends::new(frame.to, frame.from) {
@@ -422,59 +398,50 @@ impl Core {
         }
     }
 
-    /// Sends all replies; what finds no room is as if lost, and asked for again.
-    pub fn reply<P: Port>(&mut self, now: Moment, port: &mut P) {
+    /// Sends all replies. One without room in the port counts as lost, and the peer asks again.
+    pub fn reply<P: Port>(&mut self, port: &mut P) {
         let mut replies = mem::take(&mut self.handshake.replies);
         for reply in replies.drain(..) {
-            self.send_reply(now, port, reply);
+            self.send_reply(port, reply);
         }
         self.handshake.replies = replies;
     }
 
-    fn send_reply<P: Port>(&mut self, _now: Moment, port: &mut P, reply: Reply) {
-        let checked = true;
+    fn send_reply<P: Port>(&mut self, port: &mut P, reply: Reply) {
         match reply {
             Reply::Retry { ends, nonce, cookie } => {
-                let mut wire = Wire { port, ends: &ends, checked, to: SETUP_PAIR };
+                let mut wire = Wire::setup_to(SETUP_PAIR, &ends, port);
                 wire.setup(&Setup::Retry { nonce, cookie }, 0);
             }
             Reply::Refuse { ends, nonce, status } => {
-                let mut wire = Wire { port, ends: &ends, checked, to: SETUP_PAIR };
+                let mut wire = Wire::setup_to(SETUP_PAIR, &ends, port);
                 wire.setup(&Setup::Refuse { nonce, status }, 0);
             }
             Reply::Farewell { ends, pair } => {
-                let mut wire = Wire { port, ends: &ends, checked, to: pair };
+                let mut wire = Wire::setup_to(pair, &ends, port);
                 wire.setup(&Setup::Farewell, 0);
             }
             Reply::Accept { endpoint, attempt, frame_bytes } => {
-                let Some(EndpointState::Open(open)) = self.endpoints.state(endpoint) else {
-                    return;
-                };
-                let ours = (open.pairs.0, open.requester.begin());
+                let Some(open) = self.endpoints.open(endpoint) else { return };
+                let own = QueueStart { pair: open.route.own_pair, psn: open.requester.begin() };
                 let agreed = frame_bytes.min(self.limits.frame_bytes);
-                let name = own_name(&self.config.name);
-                let offer = self.offer(ours, (agreed, open.reliability), name);
-                let mut wire = Wire { port, ends: &open.ends, checked, to: SETUP_PAIR };
-                let accept = Setup::Accept { nonce: open.nonce, attempt, offer };
-                wire.setup(&accept, agreed);
+                let offer = self.offer(own, agreed, open.reliability);
+                let accept = Accept { nonce: open.peer.nonce, attempt, offer };
+                let mut wire = Wire::setup_to(SETUP_PAIR, &open.route.ends, port);
+                wire.setup(&Setup::Accept(accept), agreed);
             }
-            Reply::Imported { endpoint, request, found } => {
-                let Some(EndpointState::Open(open)) = self.endpoints.state(endpoint) else {
-                    return;
-                };
-                let mut wire = Wire { port, ends: &open.ends, checked, to: open.pairs.1 };
-                let (status, (key, bytes, rights)) = match found {
-                    Ok(found) => (Status::Done, found),
-                    Err(status) => (status, (0, 0, Rights::default())),
-                };
-                wire.setup(&Setup::Imported { request, status, key, bytes, rights }, 0);
+            Reply::Imported { endpoint, imported } => {
+                let Some(open) = self.endpoints.open(endpoint) else { return };
+                let Route { ends, peer_pair, .. } = &open.route;
+                let mut wire = Wire::setup_to(*peer_pair, ends, port);
+                wire.setup(&Setup::Imported(imported), 0);
             }
         }
     }
 }
 
-/// A node's name as it goes over the wire: cut to what peers take.
-fn own_name(name: &str) -> &str {
+/// Returns a node's name, cut to the length that peers accept.
+fn name_to_send(name: &str) -> &str {
     let mut end = name.len().min(NAME_BYTES_MAX);
     while !name.is_char_boundary(end) {
         end -= 1;

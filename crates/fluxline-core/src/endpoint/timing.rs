@@ -1,4 +1,4 @@
-//! How fast: round trips, the window of a connection, and pacing.
+//! The speed of a connection: round trips, congestion window, and pacing.
 
 use crate::{Moment, Span};
 
@@ -12,12 +12,13 @@ pub(super) struct RoundTrip {
     backoff: u32,
 }
 
-/// Silence is not taken for loss sooner: threads are not scheduled more finely. Below RFC 6298's
-/// 1 s, as in data centres (Vasudevan et al., SIGCOMM 2009).
+/// The shortest timeout: threads are not scheduled more finely. It is below the 1 s of RFC 6298, as
+/// in data centres (Vasudevan et al., SIGCOMM 2009).
 const TIMEOUT_MIN: Span = Span::from_ms(2);
 const TIMEOUT_FIRST: Span = Span::from_ms(20);
 const TIMEOUT_MAX: Span = Span::from_ms(200);
-/// So often it doubles at most. What is sent into a silence is beyond the receiver's credit.
+/// The timeout doubles at most this many times. Frames sent into a silence exceed the peer's
+/// credit.
 const BACKOFF_MAX: u32 = 7;
 
 impl RoundTrip {
@@ -25,7 +26,7 @@ impl RoundTrip {
         RoundTrip { smooth: None, shortest: TIMEOUT_FIRST, variation: Span::ZERO, backoff: 0 }
     }
 
-    /// A frame that was sent once was answered after `took`.
+    /// Takes the round trip of a frame that was sent once.
     pub fn sample(&mut self, took: Span) {
         let took = took.as_ns();
         let Some(smooth) = self.smooth else {
@@ -71,12 +72,12 @@ impl RoundTrip {
     }
 }
 
-/// The congestion window: bytes that the network bears in flight.
+/// The congestion window: the bytes in flight that the network can carry.
 ///
-/// Marked frames: DCTCP (Alizadeh et al., SIGCOMM 2010): the window shrinks by half the share of
-/// marked frames. Lost frames, which on a lossy path say nothing about congestion: as BBR version
-/// 2 has it (draft-cardwell-iccrg-bbr-congestion-control-02), only a share above a threshold
-/// shrinks it, by three tenths.
+/// Marked frames shrink it by half of their share, as in DCTCP (Alizadeh et al., SIGCOMM 2010).
+/// Lost frames alone prove no congestion on a lossy path. Only a share above a threshold shrinks
+/// the window, by three tenths, as in BBR version 2
+/// (draft-cardwell-iccrg-bbr-congestion-control-02).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     bytes: u64,
@@ -85,12 +86,24 @@ pub(super) struct Window {
     slow_start: bool,
     /// Running share of marked frames, in 1/1024.
     marked_share: u64,
-    /// Counts of the round under way.
+    round: Round,
+}
+
+/// Counts of frames in the present round, which lasts one round trip or longer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    began: Option<Moment>,
     acknowledged: u64,
     acknowledged_bytes: u64,
     marked: u64,
     lost: u64,
-    round_began: Option<Moment>,
+}
+
+impl Round {
+    /// Returns the number of frames whose fate is known.
+    fn frames(&self) -> u64 {
+        self.acknowledged + self.lost
+    }
 }
 
 /// Frames that one acknowledgement reports as arrived.
@@ -99,7 +112,7 @@ pub(super) struct Acknowledged {
     pub round_trip: Span,
     pub frames: u64,
     pub bytes: u64,
-    /// Frames of them that met congestion.
+    /// The frames among them that met congestion.
     pub marked: u64,
     /// The window held the sender back.
     pub limited: bool,
@@ -107,10 +120,10 @@ pub(super) struct Acknowledged {
 
 /// Gain of the running share: 1/16, as DCTCP.
 const SHARE_SHIFT: u32 = 4;
-/// More than this share of a round lost is congestion \[1/1024\]: one twelfth, above what bad links
-/// lose and below what overload loses.
+/// A round that loses more than this share met congestion \[1/1024\]: one twelfth. Bad links lose
+/// less, overloaded ones more.
 const LOST_SHARE: u64 = 1024 / 12;
-/// A share of fewer frames says little.
+/// A share of fewer frames is not significant.
 const ROUND_FRAMES_MIN: u64 = 64;
 
 impl Window {
@@ -121,11 +134,7 @@ impl Window {
             bytes_max: 1 << 30,
             slow_start: true,
             marked_share: 0,
-            acknowledged: 0,
-            acknowledged_bytes: 0,
-            marked: 0,
-            lost: 0,
-            round_began: None,
+            round: Round::default(),
         }
     }
 
@@ -134,39 +143,43 @@ impl Window {
     }
 
     pub fn lost(&mut self, frames: u64) {
-        self.lost += frames;
+        self.round.lost += frames;
     }
 
-    /// Silence: nothing in flight came.
+    /// Shrinks the window after a silence.
     pub fn timed_out(&mut self) {
         self.bytes = (self.bytes / 2).max(self.bytes_min);
         self.slow_start = false;
     }
 
-    /// Takes what one acknowledgement says of the path.
+    /// Takes the arrivals that one acknowledgement reports.
     pub fn acknowledged(&mut self, of: &Acknowledged) {
         let Acknowledged { now, round_trip, frames, bytes, marked, limited } = *of;
-        self.acknowledged += frames;
-        self.acknowledged_bytes += bytes;
-        self.marked += marked;
+        let round = &mut self.round;
+        round.acknowledged += frames;
+        round.acknowledged_bytes += bytes;
+        round.marked += marked;
+        let began = *round.began.get_or_insert(now);
         if self.slow_start && limited && marked == 0 {
             self.bytes = (self.bytes + bytes).min(self.bytes_max);
         }
-        let began = *self.round_began.get_or_insert(now);
-        // Each round trip, so that all connections grow alike; a share of losses needs more frames.
-        let counts = self.lost == 0 || self.acknowledged + self.lost >= ROUND_FRAMES_MIN;
-        if now.since(began) >= round_trip && (counts || self.marked > 0) {
+        // A round lasts a round trip, so all connections grow alike. A share of losses needs more
+        // frames.
+        let round = &self.round;
+        let counts = round.lost == 0 || round.frames() >= ROUND_FRAMES_MIN;
+        if now.since(began) >= round_trip && (counts || round.marked > 0) {
             self.end_round(now, limited);
         }
     }
 
     fn end_round(&mut self, now: Moment, limited: bool) {
-        let all = self.acknowledged + self.lost;
-        let share = self.marked.min(all) * 1024 / all.max(1);
+        let Round { acknowledged, acknowledged_bytes, marked, lost, .. } = self.round;
+        let all = self.round.frames();
+        let share = marked.min(all) * 1024 / all.max(1);
         self.marked_share =
             self.marked_share - (self.marked_share >> SHARE_SHIFT) + (share >> SHARE_SHIFT);
-        let overloaded = self.lost * 1024 / all.max(1) > LOST_SHARE;
-        if self.marked > 0 {
+        let overloaded = lost * 1024 / all.max(1) > LOST_SHARE;
+        if marked > 0 {
             if self.slow_start {
                 self.marked_share = self.marked_share.max(share);
             }
@@ -176,17 +189,15 @@ impl Window {
             self.bytes -= self.bytes / 10 * 3;
             self.slow_start = false;
         } else if !self.slow_start && limited {
-            let mean = self.acknowledged_bytes / self.acknowledged.max(1);
+            let mean = acknowledged_bytes / acknowledged.max(1);
             self.bytes = (self.bytes + mean).min(self.bytes_max);
         }
         self.bytes = self.bytes.max(self.bytes_min);
-        (self.acknowledged, self.acknowledged_bytes) = (0, 0);
-        (self.marked, self.lost) = (0, 0);
-        self.round_began = Some(now);
+        self.round = Round { began: Some(now), ..Round::default() };
     }
 }
 
-/// A rate that is not exceeded over more than a few frames; zero: any.
+/// Keeps a rate over more than a few frames; a rate of zero is no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
     bytes_per_s: u64,
@@ -228,11 +239,11 @@ mod tests {
     impl Rounds {
         fn new() -> Rounds {
             let mut rounds = Rounds(Window::new(1000), Moment::from_ns(1));
-            rounds.pass(1, (0, 0)); // the first only begins to count
+            rounds.pass(1, 0, 0); // the first only begins to count
             rounds
         }
 
-        fn pass(&mut self, count: u64, (marked, lost): (u64, u64)) -> u64 {
+        fn pass(&mut self, count: u64, marked: u64, lost: u64) -> u64 {
             for _ in 0..count {
                 self.1 = self.1 + Span::from_ms(1);
                 self.0.lost(lost);
@@ -253,21 +264,21 @@ mod tests {
     fn a_window_grows_until_marks_come_and_then_shrinks_by_their_share() {
         let mut all = Rounds::new();
         let before = all.0.bytes();
-        assert_eq!(all.pass(10, (0, 0)), before + 1_000_000, "as much as was acknowledged");
-        assert_eq!(all.pass(1, (100, 0)), (before + 1_000_000) / 2, "all marked: half");
+        assert_eq!(all.pass(10, 0, 0), before + 1_000_000, "as much as was acknowledged");
+        assert_eq!(all.pass(1, 100, 0), (before + 1_000_000) / 2, "all marked: half");
         let mut few = Rounds::new();
-        let before = few.pass(10, (0, 0));
-        assert!(few.pass(1, (2, 0)) > before * 9 / 10, "few marked: little less");
+        let before = few.pass(10, 0, 0);
+        assert!(few.pass(1, 2, 0) > before * 9 / 10, "few marked: little less");
     }
 
     #[test]
     fn one_lost_of_a_hundred_does_not_shrink_a_window_and_twenty_do() {
         let mut rounds = Rounds::new();
-        let before = rounds.pass(5, (0, 1));
-        let grown = rounds.pass(5, (0, 1));
+        let before = rounds.pass(5, 0, 1);
+        let grown = rounds.pass(5, 0, 1);
         assert!(grown > before);
-        assert!(rounds.pass(30, (0, 25)) < grown);
-        assert_eq!(rounds.pass(1000, (0, 25)), 4000, "never below four frames");
+        assert!(rounds.pass(30, 0, 25) < grown);
+        assert_eq!(rounds.pass(1000, 0, 25), 4000, "never below four frames");
     }
 
     #[test]

@@ -1,30 +1,30 @@
-//! Why a call was refused: one error per verb, each variant says whose move it is.
+//! Errors of the programming model, one type per call. Each variant says who can mend it.
 
 use super::region::Name;
 
 /// The reason why a region could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
-    /// The caller's.
-    #[error("a region of {bytes} byte is not possible; this link takes 1 to {max} byte")]
+    /// The caller's: the size is not possible.
+    #[error("a region of {bytes} bytes is not possible; this link takes 1 to {max} bytes")]
     Size {
-        /// Asked \[byte\].
+        /// The requested size \[byte\].
         bytes: u64,
-        /// Possible \[byte\].
+        /// The largest possible size \[byte\].
         max: u64,
     },
-    /// The caller's: too many.
+    /// The caller's: there are too many already.
     #[error("{max} regions exist already; withdraw one first")]
     TooMany {
         /// The most that is possible.
         max: u32,
     },
-    /// The host's.
-    #[error("memory for a region of {bytes} byte could not be had: {reason}")]
+    /// The host's: there is not enough memory.
+    #[error("could not allocate memory for a region of {bytes} bytes: {reason}")]
     Memory {
-        /// Asked \[byte\].
+        /// The requested size \[byte\].
         bytes: u64,
-        /// The host's answer, with what mends it where known.
+        /// The host's reason, with the remedy where known.
         reason: alloc::string::String,
     },
 }
@@ -41,18 +41,18 @@ pub enum ExportError {
         /// Its name.
         name: Name,
     },
-    /// Somebody's: a living owner has the name.
+    /// The caller's: another region that still exists has the name.
     #[error("a region {name} is exported already; choose another name")]
     NameTaken {
         /// The name.
         name: Name,
     },
-    /// The host's.
+    /// The host's: the link could not publish the name.
     #[error("the region {name} could not be exported: {reason}")]
     Host {
         /// The name.
         name: Name,
-        /// The host's answer.
+        /// The host's reason.
         reason: alloc::string::String,
     },
 }
@@ -64,9 +64,9 @@ pub enum AccessError {
     #[error("this region does not exist, was withdrawn, or is not imported yet")]
     UnknownRegion,
     /// The caller's: the bytes leave the region.
-    #[error("{bytes} byte at {offset} leave the region of {region_bytes} byte")]
+    #[error("{bytes} bytes at {offset} leave the region of {region_bytes} bytes")]
     OutOfRegion {
-        /// From \[byte\].
+        /// The offset of the access \[byte\].
         offset: u64,
         /// The length of the access \[byte\].
         bytes: u64,
@@ -74,7 +74,7 @@ pub enum AccessError {
         region_bytes: u64,
     },
     /// The caller's: words are at multiples of 8.
-    #[error("a word of 8 byte at {offset} is not aligned; offsets of words are multiples of 8")]
+    #[error("a word of 8 bytes at {offset} is not aligned; offsets of words are multiples of 8")]
     Unaligned {
         /// The offset of the access \[byte\].
         offset: u64,
@@ -90,7 +90,7 @@ pub enum AccessError {
 /// The reason why a connection could not be begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// The caller's.
+    /// The caller's: the name is not valid on this link.
     #[error("{peer:?} is not a node that this link can reach: {expected}")]
     Name {
         /// The name that was given.
@@ -98,24 +98,24 @@ pub enum ConnectError {
         /// The syntax of a valid name.
         expected: &'static str,
     },
-    /// The caller's: too many.
+    /// The caller's: there are too many already.
     #[error("{max} endpoints exist already; disconnect one first")]
     TooMany {
         /// The most that is possible.
         max: u32,
     },
-    /// The link has no such promise.
+    /// The link's: it has no such connections.
     #[error("this link has no {reliability} connections")]
     Reliability {
-        /// The reliability that was asked for.
+        /// The requested reliability.
         reliability: &'static str,
     },
-    /// The host's.
+    /// The host's: the connection could not be begun.
     #[error("connecting to {peer} failed: {reason}")]
     Host {
         /// The peer.
         peer: alloc::string::String,
-        /// The host's answer.
+        /// The host's reason.
         reason: alloc::string::String,
     },
 }
@@ -126,7 +126,7 @@ pub enum ImportError {
     /// The caller's: no such endpoint, or not connected (any more).
     #[error("the endpoint is not connected")]
     NotConnected,
-    /// The caller's: too many.
+    /// The caller's: there are too many already.
     #[error("{max} regions are imported already")]
     TooMany {
         /// The most that is possible.
@@ -134,10 +134,10 @@ pub enum ImportError {
     },
 }
 
-/// The reason why work was not taken. The arguments stay the caller's.
+/// The reason why work was not accepted. The arguments stay the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// Passing: the queue is full; poll, then try again.
+    /// Temporary: the queue is full. Poll, then try again.
     #[error("the endpoint's queue is full; poll for completions, then post again")]
     Full,
     /// The caller's: no such endpoint, not connected yet, or over.
@@ -146,21 +146,21 @@ pub enum PostError {
     /// The caller's: the remote region is not imported on this endpoint.
     #[error("the remote region is not imported on this endpoint")]
     NotImported,
-    /// The caller's: the own memory that the work names.
+    /// The caller's: the work names own memory wrongly.
     #[error("own memory: {0}")]
     Local(AccessError),
-    /// The caller's: the peer's memory that the work names, as far as can be told here.
+    /// The caller's: the work names the peer's memory wrongly, as far as this side knows.
     #[error("the peer's memory: {0}")]
     Remote(AccessError),
-    /// The caller's: what needs an answer is not possible without repetition.
+    /// The caller's: operations with an answer need a reliable connection.
     #[error("an unreliable connection takes puts and messages only; connect reliably")]
     Unreliable,
-    /// The caller's: too much for one operation.
-    #[error("{bytes} byte are too many for one operation of this link; at most {max}")]
+    /// The caller's: there are too many bytes for one operation.
+    #[error("{bytes} bytes are too many for one operation of this link; at most {max}")]
     TooLong {
-        /// Asked \[byte\].
+        /// The requested size \[byte\].
         bytes: u64,
-        /// Possible \[byte\].
+        /// The largest possible size \[byte\].
         max: u64,
     },
 }

@@ -1,13 +1,12 @@
-//! The programming model: what programs are written against, whatever the link is.
+//! The programming model: one interface for programs on every link.
 //!
 //! A node registers memory as a region and exports it under a name, with rights and a key. A peer
-//! connects, imports the region and writes into it; the owner finds the bytes in its memory and,
-//! when the peer wants it to know, a notification. Nothing here waits: work is posted, and what
-//! became of it is polled. Time is an argument, so that the same program runs on a real link and
-//! in virtual time. docs/model.md has order, completion, failure and protection as tables.
+//! connects, imports the region and writes into it. The owner finds the bytes in its memory, and
+//! gets a notification if the peer asked for one. No call waits: work is posted, and completions
+//! are polled. Time is an argument, so that the same program runs on a real link and in virtual
+//! time. docs/model.md has order, completion, failure and protection as tables.
 //!
-//! [`Fabric`] is the one page; [`work`] has what is posted and what comes back, [`error`] why a
-//! call was refused.
+//! [`Fabric`] is the interface, [`work`] has operations and completions, [`error`] the errors.
 //! Source of the ideas: VIA 1.0 (descriptors, protection tags, completion queues), InfiniBand verbs
 //! (immediate data, unsignaled work), EXTOLL RMA (the point of completion chosen per operation),
 //! SISCI (named segments, mapped windows).
@@ -32,21 +31,21 @@ use crate::{Moment, Span};
 
 /// A node's access to one link. Object-safe on purpose: docs/adr/0007 has the measured cost.
 ///
-/// No call but [`Fabric::wait`] blocks. Identifiers are this fabric's own and are not used again (a link may begin anew
-/// after a million at one place). What is done in which order, and who notices a failure:
-/// docs/model.md.
+/// Only [`Fabric::wait`] blocks. Identifiers are valid on this fabric only and are not used again; a
+/// link may reuse one after a million others. docs/model.md has the order of operations and the
+/// reports of failures.
 pub trait Fabric {
-    /// Returns what this link can do; it never changes.
+    /// Returns the capabilities of this link, which never change.
     fn capabilities(&self) -> &Capabilities;
 
     // ---- memory of this node ----
 
-    /// Makes a region of `bytes` zero bytes, which nobody else can reach yet.
+    /// Makes a region of `bytes` zero bytes, which no peer can reach yet.
     ///
     /// Errors: [`RegisterError`]. Cost: allocates and touches the memory.
     fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError>;
 
-    /// Lets whoever shows the grant's key import the region under `name`, with the grant's rights.
+    /// Lets peers with the grant's key import the region under `name`, with the grant's rights.
     ///
     /// Done at return. A region has one name at a time. Errors: [`ExportError`].
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError>;
@@ -56,24 +55,24 @@ pub trait Fabric {
     /// Done at return; the memory is freed when the last [`Memory`] of it is dropped.
     fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError>;
 
-    /// The memory of an own region, to be read and written while peers write it.
+    /// Returns the memory of an own region. It may be read and written while peers write it.
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError>;
 
     // ---- peers ----
 
     /// Begins a connection to the node called `peer`; [`Completion::Connected`] or
-    /// [`Completion::Broken`] follows. Who is connected to gets a `Connected` of its own.
+    /// [`Completion::Broken`] follows. The peer gets a `Connected` of its own.
     ///
-    /// Errors: [`ConnectError`], what can be told at once.
+    /// Errors: [`ConnectError`], where the failure is known at once.
     fn connect(&mut self, peer: &str, reliability: Reliability)
     -> Result<EndpointId, ConnectError>;
 
-    /// Ends a connection: work not yet complete completes as [`Status::Flushed`], and the peer gets
+    /// Ends a connection: unfinished work completes as [`Status::Flushed`], and the peer gets
     /// [`Completion::Broken`].
     fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError>;
 
-    /// Asks the endpoint's peer for its region `name`; [`Completion::Imported`] follows, with the
-    /// region's size or a status: no such region, wrong key.
+    /// Asks the endpoint's peer for its region `name`. [`Completion::Imported`] follows, with the
+    /// region's size or the reason of the failure.
     fn import(
         &mut self,
         endpoint: EndpointId,
@@ -81,14 +80,14 @@ pub trait Fabric {
         key: Key,
     ) -> Result<RemoteId, ImportError>;
 
-    /// The memory of an imported region, where the link maps it ([`Capabilities::windows`]): stores
-    /// land in the peer's memory without an operation. `None`: use puts.
+    /// Returns the memory of an imported region, if the link maps it ([`Capabilities::windows`]):
+    /// stores change the peer's memory without an operation. `None`: use puts.
     fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError>;
 
     /// Posts work to an endpoint; `tag` comes back in its completion.
     ///
-    /// Done: see [`Work`] and [`Level`]. Errors: [`PostError`]; nothing was done then, and the
-    /// arguments are still the caller's. Cost: no allocation in steady state.
+    /// Done: see [`Work`] and [`Level`]. Errors: [`PostError`]; then nothing was done, and the
+    /// arguments stay the caller's. Cost: no allocation in steady state.
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError>;
 
     /// Gives the endpoint a buffer for one message of the peer; buffers are used in order.
@@ -99,12 +98,12 @@ pub trait Fabric {
         into: Slice,
     ) -> Result<(), PostError>;
 
-    /// The next thing that became of posted work or came from a peer; `None`: nothing new.
+    /// Returns the next completion, if any.
     ///
-    /// Drives the link: what has to be sent, timed out or accepted is done in here.
+    /// It also drives the link: it sends frames, accepts peers and handles timeouts.
     fn poll(&mut self, now: Moment) -> Option<Completion>;
 
-    /// Returns when `poll` has work although nothing arrives; `None`: never.
+    /// Returns when `poll` has work even if nothing arrives; `None`: never.
     fn deadline(&self) -> Option<Moment>;
 
     /// Sleeps until `poll` has work, at most `timeout`. It may return early.
@@ -125,12 +124,12 @@ pub trait Fabric {
     }
 }
 
-/// Bytes that others may be writing at the same time: an own region, or a peer's mapped one.
+/// Bytes that others may write at the same time: an own region, or a mapped region of a peer.
 ///
-/// Copies are of the bytes as they are found; a writer who publishes with [`Memory::store`] and a
-/// reader who looks with [`Memory::load`] see everything that was written before the store.
+/// A copy may mix bytes from before and after such a write. A reader that sees a value of
+/// [`Memory::store`] with [`Memory::load`] sees all that was written before the store.
 pub trait Memory: Send + Sync {
-    /// Its size \[byte\].
+    /// Returns the size \[byte\].
     fn bytes(&self) -> u64;
 
     /// Returns the address of the first byte in this process, for programs in C and for devices;
@@ -149,14 +148,13 @@ pub trait Memory: Send + Sync {
     /// Copies `from` to `offset`. Errors: [`AccessError::OutOfRegion`], [`AccessError::Rights`].
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), AccessError>;
 
-    /// Returns true when a write of `bytes` at `offset` is possible, now or later: a memory may
-    /// have
-    /// bounds of its own within the region. Changes nothing.
+    /// Returns true when a write of `bytes` at `offset` is possible, now or later. A memory may
+    /// have narrower bounds than the region. Changes nothing.
     fn admits(&self, offset: u64, bytes: u64) -> bool {
         offset <= self.bytes() && bytes <= self.bytes() - offset
     }
 
-    /// The aligned word at `offset`, with acquire order. Errors: as `read`, and
+    /// Loads the aligned word at `offset`, with acquire order. Errors: as `read`, and
     /// [`AccessError::Unaligned`].
     fn load(&self, offset: u64) -> Result<u64, AccessError>;
 
@@ -164,10 +162,11 @@ pub trait Memory: Send + Sync {
     /// [`AccessError::Unaligned`].
     fn store(&self, offset: u64, value: u64) -> Result<(), AccessError>;
 
-    /// Adds to the aligned word at `offset`; returns what it was.
+    /// Adds to the aligned word at `offset`; returns the old value.
     fn fetch_add(&self, offset: u64, add: u64) -> Result<u64, AccessError>;
 
-    /// Replaces the aligned word at `offset` by `desired` if it is `expected`; returns what it was.
+    /// Replaces the aligned word at `offset` by `desired` if it is `expected`; returns the old
+    /// value.
     fn compare_swap(&self, offset: u64, expected: u64, desired: u64) -> Result<u64, AccessError>;
 }
 
@@ -180,9 +179,9 @@ pub struct Capabilities {
     pub operation_bytes_max: u64,
     /// The largest region \[byte\].
     pub region_bytes_max: u64,
-    /// Regions of one node at most.
+    /// The most regions of one node.
     pub regions_max: u32,
-    /// Endpoints of one node at most.
+    /// The most endpoints of one node.
     pub endpoints_max: u32,
     /// Operations that one endpoint takes before some complete.
     pub queue_max: u32,
@@ -192,8 +191,7 @@ pub struct Capabilities {
     pub atomics: bool,
     /// Operations on a reliable endpoint are placed in the order of posting.
     pub ordered: bool,
-    /// Transfers of up to this size go better through a window, longer ones by put \[byte\]; 0:
-    /// always by put. Measured, not guessed.
+    /// Up to this size a window is faster than a put, as measured \[byte\]; 0: a put always is.
     pub crossover_bytes: u64,
     /// The longest time from a peer's death to the report of its broken endpoints.
     pub death_noticed_within: Span,

@@ -1,11 +1,13 @@
 //! A push ring on top of any fabric: records by puts, credits by puts the other way.
 //!
 //! The consumer owns a region: a word for the tail, then the ring. The producer owns a region with
-//! one word: the head, which the consumer puts there when a quarter of the ring has been read, or
-//! all of it. Records are gathered in the producer's own memory and cross as one put (two where the
-//! ring wraps) per batch, followed by a put of the tail; reliable endpoints place puts in order, so
-//! whoever sees the tail sees the records. A link that maps memory has a faster ring of its own;
-//! this one works on every link, simulated ones among them.
+//! one word: the head. The consumer puts the head there when it has read a quarter of the ring, or
+//! all of it.
+//!
+//! Records are gathered in the producer's own memory. A batch crosses as one put, or two where the
+//! ring wraps, and a put of the tail follows. Reliable endpoints place puts in order, so a consumer
+//! that sees the tail sees the records. A link that maps memory has a faster ring of its own; this
+//! one works on every link, also on simulated ones.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -15,14 +17,14 @@ use super::region::{Key, RemoteId, Target};
 use super::work::{EndpointId, Local, Work};
 use super::{Fabric, Memory};
 
-/// Before the ring in the consumer's region \[byte\].
+/// The header before the ring in the consumer's region \[byte\].
 pub const HEADER_BYTES: u64 = 64;
-/// The word of the consumer's region in which a producer puts the key of its own region, so that
-/// the consumer can import it. A producer that can write it has shown the ring's key before.
+/// The word of the consumer's region for the key of the producer's region, with which the consumer
+/// imports it. A producer that can write this word has shown the ring's key before.
 pub const CREDIT_KEY_OFFSET: u64 = 8;
-/// The name of the producer's region, for a consumer that imports it by itself.
+/// The name of the producer's region, by which the consumer imports it.
 pub const CREDIT_NAME: &str = "credit";
-/// Bytes of the producer's region.
+/// The size of the producer's region \[byte\].
 pub const CREDIT_BYTES: u64 = 8;
 const WORD: u64 = 8;
 
@@ -40,36 +42,36 @@ crate::counters! {
 /// The reason why a record was not pushed; it stays the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FabricPushError {
-    /// Passing: the consumer has not read yet. All records so far are published.
+    /// Temporary: the consumer has not read yet. All records so far are published.
     #[error("the push ring is full; its consumer is behind")]
     Full,
-    /// The caller's.
-    #[error("a record of {bytes} byte is too long for the ring; at most {max}")]
+    /// The caller's: the record is too long.
+    #[error("a record of {bytes} bytes is too long for the ring; at most {max}")]
     TooLong {
-        /// Asked \[byte\].
+        /// The length of the record \[byte\].
         bytes: u64,
-        /// Possible \[byte\].
+        /// The longest possible record \[byte\].
         max: u64,
     },
-    /// The consumer wrote a head that cannot be.
-    #[error("the push ring's credits cannot be: the peer has a defect, or another version")]
+    /// The peer's: it wrote an impossible head or tail.
+    #[error("the push ring's credits are impossible: the peer has a defect, or another version")]
     Broken,
-    /// The fabric's.
+    /// The fabric's: a put was refused.
     #[error(transparent)]
     Post(#[from] PostError),
-    /// Own memory.
+    /// The caller's: own memory could not be accessed.
     #[error(transparent)]
     Access(#[from] AccessError),
 }
 
-/// The side that writes.
+/// The side of a push ring that writes.
 pub struct FabricProducer {
     endpoint: EndpointId,
     ring: RemoteId,
     size: u64,
-    /// Own memory, in which the consumer puts its head.
+    /// Own memory in which the consumer puts its head.
     credit: Arc<dyn Memory>,
-    /// Records that are not published, as they will lie in the ring.
+    /// Records that are not published yet, laid out as in the ring.
     batch: Vec<u8>,
     published: u64,
     head_seen: u64,
@@ -77,8 +79,10 @@ pub struct FabricProducer {
 }
 
 impl FabricProducer {
-    /// A producer for the ring of `size` bytes (a power of two) in `ring`, an imported region of
-    /// `HEADER_BYTES + size`; `credit` is an own region's memory, which the consumer imports.
+    /// Returns a producer for the ring of `size` bytes (a power of two) in `ring`.
+    ///
+    /// `ring` is an imported region of `HEADER_BYTES + size`; `credit` is the memory of an own
+    /// region, which the consumer imports.
     #[must_use]
     pub fn new(
         endpoint: EndpointId,
@@ -102,15 +106,15 @@ impl FabricProducer {
         })
     }
 
-    /// Tells the consumer the key of the producer's region ([`CREDIT_NAME`]): a random one, which
-    /// nobody else knows. `Key(0)` stands for none.
+    /// Sends the consumer the key of the producer's region ([`CREDIT_NAME`]), which must be random
+    /// and secret. `Key(0)` means none.
     ///
-    /// Done at return, once; the consumer answers within its own time. Errors: [`PostError`].
+    /// Done at return; the consumer imports the region later. Errors: [`PostError`].
     pub fn introduce(&self, fabric: &mut dyn Fabric, credit: Key) -> Result<(), PostError> {
         self.put(fabric, CREDIT_KEY_OFFSET, &credit.0.to_le_bytes())
     }
 
-    /// The longest record \[byte\].
+    /// Returns the length of the longest record \[byte\].
     #[must_use]
     pub fn record_bytes_max(&self) -> u64 {
         self.size / 4 - WORD
@@ -151,10 +155,10 @@ impl FabricProducer {
         Ok(())
     }
 
-    /// Sends all gathered records, and then the tail that shows them.
+    /// Sends all gathered records, and then the tail that publishes them.
     ///
-    /// Errors: [`PostError::Full`] and the like; nothing is lost, call it again. Cost: two puts,
-    /// three where the ring wraps.
+    /// Errors: [`PostError`]. Nothing is lost; call it again. Cost: two puts, three where the ring
+    /// wraps.
     pub fn publish(&mut self, fabric: &mut dyn Fabric) -> Result<(), FabricPushError> {
         if self.batch.is_empty() {
             return Ok(());
@@ -162,7 +166,7 @@ impl FabricProducer {
         let bytes = self.batch.len() as u64;
         let at = self.published & (self.size - 1);
         let first = bytes.min(self.size - at) as usize;
-        // Puts of the same bytes to the same places: repeated after a refusal, they do no harm.
+        // After a refusal the same bytes are put to the same addresses again, which does no harm.
         for (place, part) in [(at, &self.batch[..first]), (0, &self.batch[first..])] {
             if !part.is_empty() {
                 self.put(fabric, HEADER_BYTES + place, part)?;
@@ -188,9 +192,9 @@ impl FabricProducer {
     }
 }
 
-/// The side that reads.
+/// The side of a push ring that reads.
 pub struct FabricConsumer {
-    /// Own memory: the tail, and the ring.
+    /// Own memory with the tail and the ring.
     memory: Arc<dyn Memory>,
     size: u64,
     endpoint: EndpointId,
@@ -203,8 +207,10 @@ pub struct FabricConsumer {
 }
 
 impl FabricConsumer {
-    /// A consumer of the ring in `memory`, an own region of `HEADER_BYTES` and a power of two,
-    /// zeroed and exported with the right to put; `credit` is the producer's region, imported.
+    /// Returns a consumer of the ring in `memory`; `credit` is the producer's region, imported.
+    ///
+    /// `memory` is an own region of `HEADER_BYTES` and a power of two, zeroed and exported with the
+    /// right to put.
     #[must_use]
     pub fn new(
         memory: Arc<dyn Memory>,
@@ -226,10 +232,10 @@ impl FabricConsumer {
         })
     }
 
-    /// Copies the oldest record into `into`; `false`: there is none now.
+    /// Copies the oldest record into `into`. Returns false when there is none now.
     ///
-    /// Errors: [`FabricPushError`]; `Broken`, for good, when the producer wrote what cannot be. The
-    /// record is read although a credit could not be posted: the next call tries again.
+    /// Errors: [`FabricPushError`]; `Broken` for good when the producer wrote an impossible tail or
+    /// length. A record is read even if its credit could not be posted: the next call tries again.
     pub fn next(
         &mut self,
         fabric: &mut dyn Fabric,
@@ -259,13 +265,13 @@ impl FabricConsumer {
         self.counters.records += 1;
         self.counters.bytes += bytes;
         if self.head - self.given_back >= self.size / 4 {
-            // A full queue only delays it.
+            // A full queue only delays the credit.
             let _ = self.give_back(fabric);
         }
         Ok(true)
     }
 
-    /// Copies from the ring, in two parts where it wraps.
+    /// Copies from the ring, in two parts where the ring wraps.
     fn read(&self, position: u64, into: &mut [u8]) -> Result<(), AccessError> {
         let at = position & (self.size - 1);
         let first = (into.len() as u64).min(self.size - at) as usize;

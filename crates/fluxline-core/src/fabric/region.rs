@@ -1,4 +1,4 @@
-//! Regions: what they are called, who may do what, and where in them.
+//! Regions: their names, keys and rights, and ranges in them.
 
 use alloc::string::{String, ToString};
 
@@ -7,7 +7,7 @@ pub const NAME_BYTES_MAX: usize = 64;
 
 /// The name of a region: 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with a dot.
 ///
-/// Such a name is safe as a part of a file name, which some links make of it.
+/// Such a name is safe as a part of a file name, as some links use it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
@@ -18,12 +18,12 @@ pub struct Name(String);
      beginning with a dot"
 )]
 pub struct NameError {
-    /// The name that was given, cut to a readable length.
+    /// The rejected name, cut to a readable length.
     pub name: String,
 }
 
 impl Name {
-    /// Takes a name that obeys the rule.
+    /// Parses a name.
     pub fn parse(text: &str) -> Result<Name, NameError> {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let good = (1..=NAME_BYTES_MAX).contains(&text.len())
@@ -36,7 +36,7 @@ impl Name {
         }
     }
 
-    /// As text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -53,7 +53,7 @@ impl core::fmt::Display for Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId(pub u32);
 
-/// A region of a peer, imported.
+/// An imported region of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RemoteId(pub u32);
 
@@ -62,7 +62,7 @@ pub struct RemoteId(pub u32);
 pub struct Key(pub u64);
 
 impl core::fmt::Debug for Key {
-    /// Keys are not for logs.
+    /// Hides the key, so that it does not get into logs.
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.write_str("Key(..)")
     }
@@ -71,22 +71,22 @@ impl core::fmt::Debug for Key {
 /// The rights of peers to a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
-    /// Write it: put, put with notify, stores through a window.
+    /// The right to write: put, put with notify, stores through a window.
     pub put: bool,
-    /// Read it: get, loads through a window.
+    /// The right to read: get, loads through a window.
     pub get: bool,
-    /// `fetch_add` and `compare_swap` on its words.
+    /// The right to change words by `fetch_add` and `compare_swap`.
     pub atomic: bool,
 }
 
 impl Rights {
     /// All rights.
     pub const ALL: Rights = Rights { put: true, get: true, atomic: true };
-    /// Writing only: what a sensor needs.
+    /// Only the right to write, as a sensor needs.
     pub const PUT: Rights = Rights { put: true, get: false, atomic: false };
 }
 
-/// On which terms a region is exported.
+/// The terms on which a region is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The rights of peers.
@@ -100,9 +100,9 @@ pub struct Grant {
 pub struct Slice {
     /// The region.
     pub region: RegionId,
-    /// Offset of its first byte.
+    /// The offset of its first byte \[byte\].
     pub offset: u64,
-    /// Length \[byte\].
+    /// The length \[byte\].
     pub bytes: u64,
 }
 
@@ -111,6 +111,6 @@ pub struct Slice {
 pub struct Target {
     /// The region.
     pub remote: RemoteId,
-    /// Offset in the region \[byte\].
+    /// The offset in the region \[byte\].
     pub offset: u64,
 }

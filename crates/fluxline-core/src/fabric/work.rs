@@ -1,4 +1,4 @@
-//! What is posted to an endpoint, and what comes back.
+//! Work that is posted to an endpoint, and the completions that come back.
 
 use alloc::string::String;
 
@@ -11,7 +11,7 @@ pub struct EndpointId(pub u32);
 /// The promise of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reliability {
-    /// Loss is counted, order not promised, and nothing is repeated.
+    /// Losses are counted. Order is not promised, and nothing is repeated.
     Unreliable,
     /// Exactly once and in order, or the connection is broken and all queued work completes as
     /// [`Status::Flushed`].
@@ -31,18 +31,18 @@ pub enum Level {
 /// The source of the bytes of a put or a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local<'a> {
-    /// Any memory: taken before `post` returns.
+    /// Any memory; it is copied before `post` returns.
     Bytes(&'a [u8]),
-    /// A piece of an own region: to be left alone until the operation is `Copied`.
+    /// A slice of an own region; it must not change until the operation is `Copied`.
     Region(Slice),
 }
 
-/// An operation. `complete_at: None` asks for no completion: only a failure is told then (verbs
-/// call it unsignaled).
+/// An operation. With `complete_at: None` it has a completion only if it fails (verbs call it
+/// unsignaled).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work<'a> {
-    /// Writes into the peer's region; with `notify`, the owner then gets this value, after the
-    /// bytes are in place.
+    /// Writes into the peer's region. With `notify`, the owner gets this value after the bytes are
+    /// in place.
     Put {
         /// The bytes.
         from: Local<'a>,
@@ -53,23 +53,23 @@ pub enum Work<'a> {
         /// The level at which it completes; `None`: only a failure is reported.
         complete_at: Option<Level>,
     },
-    /// Reads from the peer's region into an own one; completes when the bytes are there.
+    /// Reads from the peer's region into an own one; completes when the bytes have arrived.
     Get {
         /// The source at the peer.
         from: Target,
         /// The own destination, which also gives the length.
         into: Slice,
     },
-    /// Adds to an aligned 64-bit word (little-endian) of the peer's region; completes with what it
-    /// was.
+    /// Adds to an aligned 64-bit word (little-endian) of the peer's region; completes with the old
+    /// value.
     FetchAdd {
         /// The word.
         at: Target,
         /// The addend, modulo 2^64.
         add: u64,
     },
-    /// Replaces an aligned 64-bit word of the peer's region if it is `expected`; completes with
-    /// what it was.
+    /// Replaces an aligned 64-bit word of the peer's region if it is `expected`; completes with the
+    /// old value.
     CompareSwap {
         /// The word.
         at: Target,
@@ -131,19 +131,19 @@ impl Work<'_> {
 /// The end of an operation, a connection or an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Status {
-    /// As asked.
+    /// The operation succeeded.
     #[error("done")]
     Done,
     /// The peer has no region of that name.
     #[error("the peer exports no region of that name; look at the name, and who starts first")]
     NoSuchRegion,
-    /// The key shown is not the region's.
+    /// The given key is not the region's.
     #[error("the key is not the region's; give the key that its owner exported it with")]
     WrongKey,
-    /// The region was exported without the right that this needs.
+    /// The region was exported without the needed right.
     #[error("the region was exported without that right; its owner must grant it")]
     Rights,
-    /// Offset and length leave the region.
+    /// The bytes are not all inside the region.
     #[error("the access leaves the region; offset plus length must not exceed its size")]
     OutOfRegion,
     /// A word of 64 bits must be at a multiple of 8.
@@ -155,10 +155,10 @@ pub enum Status {
     /// The message was longer than the buffer that waited for it; the buffer holds its beginning.
     #[error("the message is longer than the buffer posted for it")]
     TooLong,
-    /// A message came and no buffer waited for it, for longer than the link waits.
+    /// A message found no buffer for longer than the link waits.
     #[error("no buffer was posted for the message at the peer")]
     NoBuffer,
-    /// The connection broke or was ended before this was done; whether the bytes arrived is open.
+    /// The connection ended before the operation was done. Its bytes may have arrived or not.
     #[error("the connection ended before the operation was complete")]
     Flushed,
     /// The peer's process died or its node went away.
@@ -176,7 +176,7 @@ pub enum Status {
     /// The link itself failed: for `Unreliable`, the loss of this operation.
     #[error("the link failed")]
     Transport,
-    /// This process has no descriptor or no memory left for it; nothing was done.
+    /// This process has no file descriptor or no memory left; nothing was done.
     #[error(
         "this process may not open more files or map more memory; allow more (`ulimit -n`, \
          `ulimit -v`) or give some back"
@@ -212,10 +212,10 @@ impl Status {
     }
 }
 
-/// A completion: the report of [`super::Fabric::poll`].
+/// A completion, as [`super::Fabric::poll`] returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// Posted work is done, or failed.
+    /// Posted work is done or failed.
     Done {
         /// The endpoint that it was posted to.
         endpoint: EndpointId,
@@ -225,8 +225,7 @@ pub enum Completion {
         operation: Operation,
         /// The result.
         status: Status,
-        /// The old value of the word, for atomics; the length of the message, for a receive; else
-        /// 0.
+        /// The old value of the word for atomics, the length of the message for a receive, else 0.
         value: u64,
     },
     /// A peer's put with `notify` is in place.
@@ -235,14 +234,14 @@ pub enum Completion {
         endpoint: EndpointId,
         /// The own region that was written.
         region: RegionId,
-        /// Offset of the first byte that was written.
+        /// The offset of the first written byte.
         offset: u64,
-        /// Length \[byte\].
+        /// The length \[byte\].
         bytes: u64,
         /// The peer's value.
         value: u32,
     },
-    /// A connection stands: one that was asked for, or one that a peer asked for.
+    /// A connection is open. This side asked for it, or the peer did.
     Connected {
         /// The new endpoint.
         endpoint: EndpointId,
@@ -251,7 +250,7 @@ pub enum Completion {
         /// The promise of the connection.
         reliability: Reliability,
     },
-    /// A connection is over, or did not come about; all its work has completed before this.
+    /// A connection ended or failed. All its work has completed before this.
     Broken {
         /// The endpoint.
         endpoint: EndpointId,

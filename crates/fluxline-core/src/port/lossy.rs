@@ -1,7 +1,6 @@
-//! A port with a bad link before it: loses, repeats, reorders, damages, delays and limits, from a
-//! seed.
+//! A port behind a bad link, which loses, repeats, reorders, damages and delays frames by a seed.
 //!
-//! Faults befall what is received; put one on either side for faults in both directions.
+//! It changes received frames only. Put one on each side for faults in both directions.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -11,19 +10,19 @@ use super::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 use crate::random::Draw;
 use crate::{Moment, Span};
 
-/// Frames held back at most; more are dropped, and counted as such.
+/// The most frames that are held back; more are dropped and counted.
 const HELD_MAX: usize = 1 << 16;
 
 /// Faults of a network; probabilities are per frame and independent. All zero: no faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// Probability that it is lost.
+    /// Probability that a frame is lost.
     pub drop: f64,
-    /// Probability that it comes twice.
+    /// Probability that a frame comes twice.
     pub duplicate: f64,
-    /// Probability that it is held back while others overtake it.
+    /// Probability that a frame is held back while others overtake it.
     pub reorder: f64,
-    /// Probability that one of its bits is turned.
+    /// Probability that one bit of a frame is flipped.
     pub corrupt: f64,
     /// The delay of every frame.
     pub delay: Span,
@@ -33,26 +32,26 @@ pub struct Faults {
     pub rate: u64,
     /// Capacity of the bottleneck's queue \[byte\]; 0: unlimited.
     pub queue_bytes: u64,
-    /// Above how much in its queue the bottleneck marks frames \[byte\]; 0: never.
+    /// The bottleneck marks frames when its queue holds more than this \[byte\]; 0: never.
     pub mark_bytes: u64,
-    /// The link is cut from this moment...
+    /// The link is cut from the first moment to the second.
     pub cut: Option<(Moment, Moment)>,
 }
 
 /// Frames by the fault that they met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounters {
-    /// Lost by probability, by the cut, or because too many were held.
+    /// Frames lost by probability, by the cut, or because too many were held.
     pub dropped: u64,
-    /// Lost because the bottleneck's queue was full.
+    /// Frames lost because the bottleneck's queue was full.
     pub queue_dropped: u64,
-    /// Given twice.
+    /// Frames given twice.
     pub duplicated: u64,
-    /// Held back.
+    /// Frames held back.
     pub reordered: u64,
     /// Frames that were damaged.
     pub corrupted: u64,
-    /// Marked by the bottleneck.
+    /// Frames marked by the bottleneck.
     pub marked: u64,
 }
 
@@ -74,7 +73,7 @@ pub struct Lossy<P> {
 struct Link {
     faults: Faults,
     draw: Draw,
-    /// By when they are due; equal times keep their order.
+    /// Frames by the time when they are due, and the order of their arrival.
     held: BTreeMap<(Moment, u64), Held>,
     arrivals: u64,
     /// The time at which the bottleneck has sent all that it holds.
@@ -99,7 +98,7 @@ impl<P: Port> Lossy<P> {
         Lossy { inner, link }
     }
 
-    /// Other faults from now on.
+    /// Replaces the faults from now on.
     pub fn set(&mut self, faults: Faults) {
         self.link.faults = faults;
     }
@@ -110,7 +109,7 @@ impl<P: Port> Lossy<P> {
         self.link.counters
     }
 
-    /// The port behind it.
+    /// Returns the port behind the link.
     pub fn inner(&mut self) -> &mut P {
         &mut self.inner
     }
@@ -133,7 +132,8 @@ impl Link {
         }
     }
 
-    /// Returns when the frame leaves the bottleneck, and the mark; `None`: the queue was full.
+    /// Returns when the frame leaves the bottleneck, and whether it is marked; `None`: the queue is
+    /// full.
     fn pass_bottleneck(&mut self, now: Moment, frame: &Incoming<'_>) -> Option<(Moment, bool)> {
         let Faults { rate, queue_bytes, mark_bytes, .. } = self.faults;
         if rate == 0 {

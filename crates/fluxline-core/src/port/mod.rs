@@ -1,8 +1,8 @@
-//! Frames in and out: what the reliable endpoint rides on. A port promises nothing: frames may be
-//! lost, repeated, reordered or damaged, and nobody is told.
+//! Ports: the frames in and out of the reliable endpoint. A port promises nothing: frames may be
+//! lost, repeated, reordered or damaged without notice.
 //!
 //! A frame is the payload of one UDP datagram. Frames are written where the port sends them from,
-//! and read where it received them: no copy besides the port's own.
+//! and read where it received them, so only the port itself copies them.
 
 pub mod lossy;
 pub mod network;
@@ -16,23 +16,24 @@ use crate::Moment;
 ///
 /// No call blocks.
 pub trait Port {
-    /// Returns what this port can do; it never changes.
+    /// Returns the limits of this port, which never change.
     fn limits(&self) -> &PortLimits;
 
-    /// The address from which frames to `peer` are sent. `None`: there is no way to it.
+    /// Returns the address from which frames to `peer` are sent. `None`: there is no route.
     fn local(&self, peer: IpAddr) -> Option<SocketAddr>;
 
-    /// A place for a frame of `bytes` to `to`, to be filled before the next call; sent by `flush`
-    /// at the latest, in the order of the calls. `None`: no room until frames have left; flush
-    /// and try later.
+    /// Returns room for a frame of `bytes` bytes to `to`, to be filled before the next call.
+    ///
+    /// `flush` sends it at the latest, in the order of the calls. `None`: there is no room until
+    /// frames have left; flush and try later.
     ///
     /// `bytes` is 1 to [`PortLimits::frame_bytes_max`]; more is refused as `None`.
     fn frame(&mut self, to: SocketAddr, bytes: usize) -> Option<Outgoing<'_>>;
 
-    /// Hands all frames to the link. What the link refuses is lost, and counted.
+    /// Hands all frames to the link. Frames that the link refuses are lost and counted.
     fn flush(&mut self, now: Moment);
 
-    /// Gives frames that have arrived to `take`, a bounded batch of them; says how many.
+    /// Gives a bounded batch of arrived frames to `take`; returns how many.
     fn receive(&mut self, now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize;
 
     /// Returns when `flush` or `receive` has work although nothing arrives: frames that are
@@ -41,7 +42,7 @@ pub trait Port {
         None
     }
 
-    /// Returns the frames that passed, and those lost as far as this side knows.
+    /// Returns the counts of frames that passed, and of those known to be lost.
     fn counters(&self) -> PortCounters;
 }
 
@@ -52,8 +53,8 @@ pub struct PortLimits {
     pub port: &'static str,
     /// The largest frame: the interface's MTU without the headers of IP and UDP \[byte\].
     pub frame_bytes_max: usize,
-    /// Receive buffer: bytes that may wait before frames are dropped, with
-    /// what the port spends on each frame counted in ([`PortLimits::frame_cost`]) \[byte\].
+    /// The receive buffer: bytes that may wait before frames are dropped. Each frame costs
+    /// [`PortLimits::frame_cost`] in addition \[byte\].
     pub receive_buffer_bytes: usize,
     /// Bytes of `receive_buffer_bytes` that a frame occupies besides its own.
     pub frame_cost: usize,
@@ -61,10 +62,10 @@ pub struct PortLimits {
     pub train_frames: usize,
 }
 
-/// A place for a frame to be sent.
+/// Room for a frame to be sent.
 #[derive(Debug)]
 pub struct Outgoing<'a> {
-    /// As long as asked for; what is in it before is undefined.
+    /// The room, as long as requested; its content is undefined.
     pub bytes: &'a mut [u8],
     /// The identification that its IPv4 header will have; part of the invariant CRC.
     pub identification: u16,

@@ -1,4 +1,4 @@
-//! Ports of one process, joined by nothing but memory: for tests, and where no link is needed.
+//! Ports of one process, joined by memory: for tests, and where no link is needed.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::Rc;
@@ -9,7 +9,7 @@ use core::net::{IpAddr, SocketAddr};
 use super::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 use crate::Moment;
 
-/// Frames that wait for one port; what comes on top is dropped, as a socket does.
+/// The most frames that wait for one port; more are dropped, as a socket does.
 const FRAMES_MAX: usize = 4096;
 /// Frames given out in one call.
 const BATCH_FRAMES: usize = 64;
@@ -29,25 +29,25 @@ struct Inbox {
 #[derive(Default)]
 struct Shared {
     inboxes: BTreeMap<SocketAddr, Inbox>,
-    /// Buffers to be used again.
+    /// Empty buffers for reuse.
     spare: Vec<Vec<u8>>,
 }
 
-/// A network in memory: it joins ports.
+/// A network in memory that joins ports.
 #[derive(Clone, Default)]
 pub struct Network {
     shared: Rc<RefCell<Shared>>,
 }
 
 impl Network {
-    /// No ports yet.
+    /// Returns a network without ports.
     #[must_use]
     pub fn new() -> Network {
         Network::default()
     }
 
-    /// A port with this address, which takes frames of up to `frame_bytes_max`. A second one of
-    /// the same address takes its place.
+    /// Returns a port with this address and frames of at most `frame_bytes_max`. It replaces an
+    /// earlier port of the same address.
     #[must_use]
     pub fn port(&self, address: SocketAddr, frame_bytes_max: usize) -> NetworkPort {
         self.shared.borrow_mut().inboxes.insert(address, Inbox::default());
@@ -64,7 +64,7 @@ impl Network {
     }
 }
 
-/// One port of a [`Network`]. Dropped, its address is nobody's.
+/// One port of a [`Network`]. When it is dropped, its address is free.
 pub struct NetworkPort {
     network: Network,
     address: SocketAddr,

@@ -1,4 +1,4 @@
-//! A port that is listened to: every frame is shown to a function, as a pcap file has it.
+//! A port that shows every frame to a function, as a record of a pcap file.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,37 +7,42 @@ use core::net::{IpAddr, SocketAddr};
 use super::{Incoming, Outgoing, Port, PortCounters, PortLimits};
 use crate::Moment;
 
-/// Begin of a pcap file of nanosecond times and raw IP packets (LINKTYPE_RAW, 101), little-endian.
-/// Source: the pcap file format, draft-ietf-opsawg-pcap.
+/// The header of a pcap file with nanosecond times and raw IP packets (LINKTYPE_RAW, 101),
+/// little-endian. Source: the pcap file format, draft-ietf-opsawg-pcap.
 pub const PCAP_HEADER: [u8; 24] =
     [0x4D, 0x3C, 0xB2, 0xA1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
 const UDP_PROTOCOL: u8 = 17;
 const HOP_LIMIT: u8 = 64;
 
-/// The port `inner`, whose frames `shown` gets as pcap records, those sent and those received.
+/// The port `inner`; the function `shown` gets its sent and received frames as pcap records.
 pub struct Tap<P, F> {
     inner: P,
     shown: F,
-    /// Frames not yet given to `inner`, which cannot show what is in them afterwards.
+    /// Frames not yet given to `inner`, where their bytes can no longer be read.
     staged: Vec<(SocketAddr, Vec<u8>)>,
     record: Vec<u8>,
 }
 
 impl<P: Port, F: FnMut(&[u8])> Tap<P, F> {
-    /// Listens to `inner`.
+    /// Puts a tap on `inner`.
     #[must_use]
     pub fn new(inner: P, shown: F) -> Tap<P, F> {
         Tap { inner, shown, staged: Vec::new(), record: Vec::new() }
     }
 }
 
-/// Appends the pcap record of a frame: a header of IPv4 or IPv6 and one of UDP are made for it.
-fn append_record(
-    record: &mut Vec<u8>,
-    now: Moment,
-    (from, to): (SocketAddr, SocketAddr),
-    (identification, bytes): (u16, &[u8]),
-) {
+/// A frame with the parts of its headers that a record shows.
+struct TappedFrame<'a> {
+    from: SocketAddr,
+    to: SocketAddr,
+    /// The identification of the IPv4 header.
+    identification: u16,
+    bytes: &'a [u8],
+}
+
+/// Appends the pcap record of a frame, with an IPv4 or IPv6 header and a UDP header made for it.
+fn append_record(record: &mut Vec<u8>, now: Moment, frame: &TappedFrame<'_>) {
+    let TappedFrame { from, to, identification, bytes } = *frame;
     let udp_bytes = bytes.len() + 8;
     let ip_bytes = if from.is_ipv4() { 20 } else { 40 };
     let all = (udp_bytes + ip_bytes) as u32;
@@ -79,7 +84,7 @@ fn ipv6(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// RFC 1071.
+/// Returns the checksum of an IPv4 header before its last inversion. Source: RFC 1071.
 fn ones_complement_sum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|pair| {
         let [high, low] = [pair[0], pair.get(1).copied().unwrap_or(0)];
@@ -91,9 +96,9 @@ fn ones_complement_sum(bytes: &[u8]) -> u16 {
 }
 
 impl<P: Port, F: FnMut(&[u8])> Tap<P, F> {
-    fn show(&mut self, now: Moment, ends: (SocketAddr, SocketAddr), frame: (u16, &[u8])) {
+    fn show(&mut self, now: Moment, frame: &TappedFrame<'_>) {
         self.record.clear();
-        append_record(&mut self.record, now, ends, frame);
+        append_record(&mut self.record, now, frame);
         (self.shown)(&self.record);
     }
 }
@@ -108,7 +113,7 @@ impl<P: Port, F: FnMut(&[u8])> Port for Tap<P, F> {
     }
 
     fn frame(&mut self, to: SocketAddr, bytes: usize) -> Option<Outgoing<'_>> {
-        // Each frame is on its own, so that what is shown has the identification that is sent.
+        // Frames are sent one by one, so that the shown identification is the one that is sent.
         if bytes == 0 || bytes > self.limits().frame_bytes_max || !self.staged.is_empty() {
             return None;
         }
@@ -124,7 +129,7 @@ impl<P: Port, F: FnMut(&[u8])> Port for Tap<P, F> {
             }
             self.inner.flush(now);
             if let Some(from) = self.inner.local(to.ip()) {
-                self.show(now, (from, to), (0, &frame));
+                self.show(now, &TappedFrame { from, to, identification: 0, bytes: &frame });
             }
         }
         self.inner.flush(now);
@@ -133,9 +138,10 @@ impl<P: Port, F: FnMut(&[u8])> Port for Tap<P, F> {
     fn receive(&mut self, now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let Tap { inner, shown, record, .. } = self;
         inner.receive(now, &mut |frame| {
-            record.clear();
+            let Incoming { from, to, bytes, .. } = frame;
             let identification = frame.identification.unwrap_or(0);
-            append_record(record, now, (frame.from, frame.to), (identification, frame.bytes));
+            record.clear();
+            append_record(record, now, &TappedFrame { from, to, identification, bytes });
             shown(record);
             take(frame);
         })

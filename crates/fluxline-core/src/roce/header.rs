@@ -1,38 +1,29 @@
-//! The headers, each as a value and as its bytes.
+//! The headers of packets, as values and as bytes.
 //!
 //! Source: IBTA volume 1, 9.2 (BTH) and 9.3 (extended headers).
 
+use super::error::ParseError;
 use super::number::{Msn, Psn, QueuePair};
 use super::opcode::Opcode;
-use super::packet::ParseError;
 use crate::Span;
 
-/// The base header \[byte\].
-pub const BTH_BYTES: usize = 12;
-/// RETH \[byte\].
-pub const RETH_BYTES: usize = 16;
-/// AETH \[byte\].
-pub const AETH_BYTES: usize = 4;
-/// AtomicETH \[byte\].
-pub const ATOMIC_ETH_BYTES: usize = 28;
-/// AtomicAckETH \[byte\].
-pub const ATOMIC_ACK_ETH_BYTES: usize = 8;
-/// Immediate data \[byte\].
-pub const IMMEDIATE_BYTES: usize = 4;
-/// Zeros after the base header of a congestion notification \[byte\]. Source: Annex A17.
-pub const CNP_ZERO_BYTES: usize = 16;
+pub use super::sizes::{
+    AETH_BYTES, ATOMIC_ACK_ETH_BYTES, ATOMIC_ETH_BYTES, BTH_BYTES, CNP_ZERO_BYTES, IMMEDIATE_BYTES,
+    RETH_BYTES,
+};
+
 /// The partition that every port is a full member of. Source: IBTA volume 1, 10.9.1.
 pub const PARTITION_DEFAULT: u16 = 0xFFFF;
-/// The only version of the headers that exists.
+/// The only version of the headers.
 const VERSION: u8 = 0;
 
-/// The base transport header. Its version is 0 and not kept; reserved bits are written as zero and
-/// not looked at, as the specification asks.
+/// The base transport header. The version is always 0 and not kept. Reserved bits are written as
+/// zero and ignored, as the specification requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bth {
     /// The kind of packet.
     pub opcode: Opcode,
-    /// The receiver's program is to be woken when the message is complete.
+    /// The receiver's program is woken when the message is complete.
     pub solicited_event: bool,
     /// The path's migration state (MigReq).
     pub migration_request: bool,
@@ -48,7 +39,7 @@ pub struct Bth {
     pub destination: QueuePair,
     /// The sender wants an acknowledgement.
     pub acknowledge_request: bool,
-    /// Its sequence number.
+    /// The sequence number.
     pub psn: Psn,
 }
 
@@ -77,7 +68,7 @@ impl Bth {
         })
     }
 
-    /// The header's bytes.
+    /// Returns the header's bytes.
     #[must_use]
     #[inline]
     pub fn to_bytes(self) -> [u8; BTH_BYTES] {
@@ -114,7 +105,7 @@ fn from_24([high, middle, low]: [u8; 3]) -> u32 {
     u32::from_be_bytes([0, high, middle, low])
 }
 
-/// RDMA extended header: which bytes of the peer's memory.
+/// RDMA extended header: it names bytes of the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reth {
     /// The address of the first byte.
@@ -126,7 +117,7 @@ pub struct Reth {
 }
 
 impl Reth {
-    /// Reads it.
+    /// Reads the header.
     #[must_use]
     #[inline]
     pub fn from_bytes(from: [u8; RETH_BYTES]) -> Reth {
@@ -134,7 +125,7 @@ impl Reth {
         Reth { address: (word >> 64) as u64, key: (word >> 32) as u32, bytes: word as u32 }
     }
 
-    /// Its bytes.
+    /// Returns the header's bytes.
     #[must_use]
     #[inline]
     pub fn to_bytes(self) -> [u8; RETH_BYTES] {
@@ -143,21 +134,21 @@ impl Reth {
     }
 }
 
-/// Atomic extended header: which word of the peer's memory, and what with.
+/// Atomic extended header: it names a word of the peer's memory and the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicEth {
     /// The address of the word, a multiple of 8.
     pub address: u64,
     /// The key of the region (R_Key).
     pub key: u32,
-    /// CmpSwap: what it becomes. FetchAdd: what is added.
+    /// CmpSwap: the new value. FetchAdd: the addend.
     pub swap_or_add: u64,
-    /// CmpSwap: what it must be. FetchAdd: not used.
+    /// CmpSwap: the expected value. FetchAdd: not used.
     pub compare: u64,
 }
 
 impl AtomicEth {
-    /// Reads it.
+    /// Reads the header.
     #[must_use]
     #[inline]
     pub fn from_bytes(bytes: [u8; ATOMIC_ETH_BYTES]) -> AtomicEth {
@@ -171,7 +162,7 @@ impl AtomicEth {
         }
     }
 
-    /// Its bytes.
+    /// Returns the header's bytes.
     #[must_use]
     #[inline]
     pub fn to_bytes(self) -> [u8; ATOMIC_ETH_BYTES] {
@@ -187,7 +178,7 @@ impl AtomicEth {
 /// Atomic acknowledge header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicAckEth {
-    /// The word as it was before the operation.
+    /// The word before the operation.
     pub original: u64,
 }
 
@@ -201,7 +192,7 @@ pub struct Aeth {
 }
 
 impl Aeth {
-    /// Reads it. Errors: a syndrome that the specification reserves.
+    /// Reads the header. Errors: a syndrome that the specification reserves.
     #[inline]
     pub fn from_bytes([syndrome, msn @ ..]: [u8; AETH_BYTES]) -> Result<Aeth, ParseError> {
         let msn = Msn::new(from_24(msn));
@@ -210,7 +201,7 @@ impl Aeth {
         Ok(Aeth { syndrome, msn })
     }
 
-    /// Its bytes.
+    /// Returns the header's bytes.
     #[must_use]
     #[inline]
     pub fn to_bytes(self) -> [u8; AETH_BYTES] {
@@ -221,9 +212,9 @@ impl Aeth {
 /// The answer of a responder. Source: IBTA volume 1, 9.7.5.2.1 (AETH syndrome field).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syndrome {
-    /// All up to this PSN came; so many more messages may be sent.
+    /// All packets up to this PSN came; the sender may send more messages, as the credits say.
     Ack(CreditCode),
-    /// Receiver not ready: to be sent again, no sooner than this.
+    /// The receiver is not ready: the sender repeats the packet after this time or later.
     RnrNak(RnrTimer),
     /// The request was refused.
     Nak(NakCode),
@@ -235,7 +226,7 @@ const KIND_RNR_NAK: u8 = 1;
 const KIND_NAK: u8 = 3;
 
 impl Syndrome {
-    /// Reads the byte; `None` where it is reserved.
+    /// Reads the byte; `None`: it is reserved.
     #[must_use]
     #[inline]
     pub const fn from_byte(byte: u8) -> Option<Syndrome> {
@@ -251,7 +242,7 @@ impl Syndrome {
         }
     }
 
-    /// Its byte.
+    /// Returns the byte.
     #[must_use]
     #[inline]
     pub const fn byte(self) -> u8 {
@@ -267,15 +258,15 @@ impl Syndrome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum NakCode {
-    /// A packet is missing: everything from the PSN that was expected is to be sent again.
+    /// A packet is missing: the sender repeats all packets from the expected PSN on.
     PsnSequenceError = 0,
-    /// The request makes no sense to the responder.
+    /// The responder does not understand the request.
     InvalidRequest = 1,
     /// Key, rights or length do not fit the region.
     RemoteAccessError = 2,
     /// The responder is at fault.
     RemoteOperationalError = 3,
-    /// Reliable datagrams only.
+    /// The request of a reliable datagram was invalid.
     InvalidRdRequest = 4,
 }
 
@@ -292,13 +283,13 @@ impl NakCode {
     }
 }
 
-/// The messages that a responder has buffers for, in 5 bits.
+/// The number of messages that a responder has buffers for, in 5 bits.
 ///
 /// Source: IBTA volume 1, 9.7.7.2 (end-to-end flow control credits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditCode(u8);
 
-/// Credits of the codes 0 to 30; 31 says that credits are not counted.
+/// The credits of the codes 0 to 30. Code 31 means that credits are not counted.
 const CREDITS: [u16; 31] = [
     0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
     2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768,
@@ -308,11 +299,11 @@ impl CreditCode {
     /// Credits are not counted: the sender need not wait for any.
     pub const UNLIMITED: CreditCode = CreditCode(31);
 
-    /// The code of the most credits that are not more than `credits`.
+    /// Returns the code of the most credits that are not more than `credits`.
     #[must_use]
     pub fn at_most(credits: u32) -> CreditCode {
         let above = CREDITS.partition_point(|&of| u32::from(of) <= credits);
-        // Code 0 stands for no credits, so that at least one is not above.
+        // Code 0 means no credits, so at least one code is not above.
         CreditCode(above as u8 - 1)
     }
 
@@ -322,7 +313,7 @@ impl CreditCode {
         CREDITS.get(usize::from(self.0)).map(|&credits| u32::from(credits))
     }
 
-    /// The 5 bits.
+    /// Returns the 5 bits.
     #[must_use]
     pub const fn code(self) -> u8 {
         self.0
@@ -335,7 +326,7 @@ impl CreditCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RnrTimer(u8);
 
-/// The time of codes 1 to 31, then of code 0 (the longest) \[10 us\].
+/// The times of codes 1 to 31, then of code 0, which is the longest \[10 us\].
 const RNR_STEPS: [u32; 32] = [
     1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048,
     3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768, 49_152, 65_536,
@@ -343,7 +334,7 @@ const RNR_STEPS: [u32; 32] = [
 const RNR_STEP_NS: u64 = 10_000;
 
 impl RnrTimer {
-    /// The code of the shortest time that is not shorter than `span`; the longest is 655.36 ms.
+    /// Returns the code of the shortest time that is at least `span`; the longest is 655.36 ms.
     #[must_use]
     pub fn at_least(span: Span) -> RnrTimer {
         let shorter =
@@ -351,14 +342,14 @@ impl RnrTimer {
         RnrTimer((shorter.min(RNR_STEPS.len() - 1) as u8 + 1) & CODE_MASK)
     }
 
-    /// The time.
+    /// Returns the time.
     #[must_use]
     pub fn span(self) -> Span {
-        let place = usize::from(self.0.wrapping_sub(1) & CODE_MASK);
-        Span::from_ns(u64::from(RNR_STEPS[place]) * RNR_STEP_NS)
+        let index = usize::from(self.0.wrapping_sub(1) & CODE_MASK);
+        Span::from_ns(u64::from(RNR_STEPS[index]) * RNR_STEP_NS)
     }
 
-    /// The 5 bits.
+    /// Returns the 5 bits.
     #[must_use]
     pub const fn code(self) -> u8 {
         self.0

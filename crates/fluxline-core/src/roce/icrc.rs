@@ -1,48 +1,52 @@
-//! The invariant CRC: a checksum of what no router may change, addresses included.
+//! The invariant CRC: a checksum of all that no router may change, addresses included.
 //!
-//! Covered, in this order: 8 bytes of ones; the IP header with ones for what routers change (type
-//! of service, time to live and checksum; for IPv6 traffic class, flow label and hop limit); the
-//! UDP header with ones for its checksum; the base header with ones for the byte of FECN and BECN;
-//! all the rest. It is the CRC-32 of Ethernet, written with its low byte first.
+//! It covers, in this order:
+//!
+//! * 8 bytes of ones,
+//! * the IP header, with ones for what routers change (type of service, time to live and checksum;
+//!   for IPv6 traffic class, flow label and hop limit),
+//! * the UDP header, with ones for its checksum,
+//! * the base header, with ones for the byte of FECN and BECN,
+//! * the rest of the packet.
+//!
+//! It is the CRC-32 of Ethernet, written with its low byte first.
 //! Source: IBTA volume 1, 7.8.1 and Annex A17.
 //!
-//! The IP header is taken to be 20 bytes, without options and not a fragment, with "don't
-//! fragment" set: the kernel's rxe driver sends it so (`rxe_net.c`, `prepare4`), and a UDP socket
-//! does unless `IP_MTU_DISCOVER` is `IP_PMTUDISC_DONT`. A packet with that bit clear does not
-//! match.
+//! An IPv4 header must have 20 bytes, be no fragment, and have "don't fragment" set. The kernel's
+//! rxe driver sends such headers (`rxe_net.c`, `prepare4`), and so does a UDP socket unless
+//! `IP_MTU_DISCOVER` is `IP_PMTUDISC_DONT`. A packet with that bit clear does not match.
 
 use core::net::{IpAddr, SocketAddr};
 
 use crc32fast::Hasher;
 
-use super::ICRC_BYTES;
-use super::header::BTH_BYTES;
 use super::polynomial::{contributions, crc32_state, multiply, power_of_minus_bytes};
+use super::sizes::{BTH_BYTES, ICRC_BYTES};
 
-/// Stand for the link's header, which RoCEv2 does not have \[byte\].
+/// Ones in place of the InfiniBand link's header, which RoCEv2 does not have \[byte\].
 const ONES_BYTES: usize = 8;
 const IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
 const UDP_BYTES: usize = 8;
-/// The longest head of a packet: all up to the UDP header's end \[byte\].
+/// The longest head of a packet, up to the end of the UDP header \[byte\].
 const HEAD_BYTES_MAX: usize = ONES_BYTES + IPV6_BYTES + UDP_BYTES;
 const IPV4_TOTAL_LENGTH: usize = ONES_BYTES + 2;
 const IPV4_IDENTIFICATION: usize = ONES_BYTES + 4;
 const IPV6_PAYLOAD_LENGTH: usize = ONES_BYTES + 4;
-/// Between the identification and the UDP payload \[byte\].
+/// The bytes between the identification and the UDP payload.
 const AFTER_IDENTIFICATION_BYTES: usize =
     ONES_BYTES + IPV4_BYTES + UDP_BYTES - IPV4_IDENTIFICATION - size_of::<u16>();
 const DONT_FRAGMENT: u8 = 0x40;
 const PROTOCOL_UDP: u8 = 17;
 
-/// The addition of a 16-bit field in the head to the CRC's state after the UDP header.
+/// The contribution of a 16-bit field in the head to the CRC's state after the UDP header.
 struct Field {
     high: [u32; 256],
     low: [u32; 256],
 }
 
 impl Field {
-    /// With `after` bytes between its end and that of the UDP header.
+    /// Returns the field with `after` bytes between its end and the end of the UDP header.
     const fn new(after: usize) -> Field {
         Field { high: contributions(after + 1), low: contributions(after) }
     }
@@ -53,13 +57,13 @@ impl Field {
     }
 }
 
-/// The UDP length is followed by the checksum alone.
+/// The UDP length, after which only the checksum follows.
 static UDP_LENGTH: Field = Field::new(2);
 static V4_LENGTH: Field = Field::new(ONES_BYTES + IPV4_BYTES + UDP_BYTES - IPV4_TOTAL_LENGTH - 2);
 static V4_IDENTIFICATION: Field = Field::new(AFTER_IDENTIFICATION_BYTES);
 static V6_LENGTH: Field = Field::new(ONES_BYTES + IPV6_BYTES + UDP_BYTES - IPV6_PAYLOAD_LENGTH - 2);
 
-/// The two addresses are not of one family, so that no packet goes from one to the other.
+/// The two addresses are of different families, so no packet can pass between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{from} and {to} are addresses of two families; both must be IPv4, or both IPv6")]
 pub struct TwoFamilies {
@@ -72,16 +76,16 @@ pub struct TwoFamilies {
 /// The result of checking an ICRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The packet is as it was sent.
+    /// The packet arrived unchanged.
     Match {
-        /// The IPv4 identification that it must have been sent with; 0 with IPv6.
+        /// The IPv4 identification that fits the ICRC; 0 with IPv6.
         identification: u16,
     },
-    /// It is not, or it was sent in an IP header that is none of those expected here.
+    /// The packet was damaged, or its IP header is not of the expected form.
     Mismatch,
 }
 
-/// Makes and checks the ICRC of packets that go from one address to another.
+/// Makes and checks the ICRC of packets from one address to another.
 #[derive(Clone, Copy, Debug)]
 pub struct IcrcContext {
     /// The state of the CRC after IP and UDP headers whose lengths and identification are 0.
@@ -90,8 +94,10 @@ pub struct IcrcContext {
 }
 
 impl IcrcContext {
-    /// For packets from `from` to `to`, both as seen on the wire. IPv4-mapped IPv6 addresses stand
-    /// for IPv4 ones, as sockets of both families have them. Errors: the families differ.
+    /// Returns the context of packets from `from` to `to`, both as seen on the wire.
+    ///
+    /// IPv4-mapped IPv6 addresses count as IPv4, as sockets of both families use them. Errors: the
+    /// families differ.
     pub fn new(from: SocketAddr, to: SocketAddr) -> Result<IcrcContext, TwoFamilies> {
         let mut head = [0; HEAD_BYTES_MAX];
         head[..ONES_BYTES].fill(0xFF);
@@ -126,12 +132,12 @@ impl IcrcContext {
         Ok(IcrcContext { state: crc32_state(u32::MAX, &head[..udp_end]), ipv4 })
     }
 
-    /// The ICRC of a UDP payload that does not have it yet: to be appended as `to_le_bytes`.
+    /// Returns the ICRC of a UDP payload without one; the caller appends it as `to_le_bytes`.
     ///
-    /// `ip_identification` is the IPv4 header's, and not looked at with IPv6. Linux (seen with
+    /// `ip_identification` is that of the IPv4 header; it is ignored with IPv6. Linux (seen with
     /// 6.18) sends 0 from a UDP socket that is not connected and has `IP_MTU_DISCOVER` at
-    /// `IP_PMTUDISC_DO` or `_PROBE`; from any other socket the numbers are not known before. Of a
-    /// payload that is too long for UDP the result is of no use.
+    /// `IP_PMTUDISC_DO` or `_PROBE`. The numbers of other sockets cannot be known before. The
+    /// result for a payload that is too long for UDP has no meaning.
     #[must_use]
     pub fn icrc(&self, ip_identification: u16, udp_payload_without_icrc: &[u8]) -> u32 {
         let payload = udp_payload_without_icrc;
@@ -155,11 +161,11 @@ impl IcrcContext {
 
     /// Checks the ICRC at the end of a UDP payload.
     ///
-    /// A receiver on a UDP socket does not see the IPv4 identification, so any that explains the
-    /// ICRC is taken, and told: of 65,536 random errors one is not noticed. Whoever knows the
-    /// identification compares [`IcrcContext::icrc`] instead. With IPv6 the check is exact.
+    /// A receiver on a UDP socket does not see the IPv4 identification. So the check finds the
+    /// identification that fits the ICRC and returns it; one of 65,536 random errors is not
+    /// noticed. A caller that knows the identification compares it. With IPv6 the check is exact.
     ///
-    /// Cost: that of `icrc`; and some 10 ns where the identification is not 0.
+    /// Cost: that of `icrc`, and some 10 ns where the identification is not 0.
     #[must_use]
     pub fn verify(&self, udp_payload_with_icrc: &[u8]) -> Verdict {
         let Some((payload, received)) = split_icrc(udp_payload_with_icrc) else {
@@ -179,7 +185,8 @@ impl IcrcContext {
 /// Returns the identification that makes this difference to the ICRC of an IPv4 packet.
 ///
 /// The CRC is linear: an identification `i(x)` with `n` bytes after it adds `i(x) x^(8n+32)` modulo
-/// the polynomial. Undoing the power leaves the identification, or something of a higher degree.
+/// the polynomial. Division by the power leaves the identification, or, after an error, a
+/// polynomial of a higher degree.
 fn identification_for(difference: u32, payload_bytes: usize) -> Verdict {
     let shift = payload_bytes + AFTER_IDENTIFICATION_BYTES + size_of::<u32>();
     let Some(undo) = power_of_minus_bytes(shift) else { return Verdict::Mismatch };
@@ -191,7 +198,7 @@ fn identification_for(difference: u32, payload_bytes: usize) -> Verdict {
     Verdict::Match { identification: ((product >> 16) as u16).swap_bytes() }
 }
 
-/// Cuts the ICRC off a UDP payload; `None` where not even that and a base header fit in.
+/// Cuts the ICRC off a UDP payload; `None`: it is too short for a base header and an ICRC.
 #[must_use]
 pub fn split_icrc(udp_payload: &[u8]) -> Option<(&[u8], u32)> {
     let (payload, icrc) = udp_payload.split_last_chunk::<ICRC_BYTES>()?;
@@ -221,7 +228,7 @@ mod tests {
         (Ipv4Addr::new(192, 168, 2, last), port).into()
     }
 
-    /// All that the CRC covers, written out once more.
+    /// Returns all bytes that the CRC covers, written independently.
     fn covered_v4(from: u8, to: u8, ports: [u16; 2], id: u16, payload: &[u8]) -> Vec<u8> {
         let udp = payload.len() as u16 + 12;
         let mut all = [0xFF; 8].to_vec();

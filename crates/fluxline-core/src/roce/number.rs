@@ -6,7 +6,7 @@ use core::fmt;
 const BITS: u32 = 24;
 const MASK: u32 = (1 << BITS) - 1;
 
-/// From `earlier` to `later` on the circle of 2^24, the shorter way round.
+/// Returns the distance from `earlier` to `later` on the circle of 2^24, the shorter way round.
 const fn distance(later: u32, earlier: u32) -> i32 {
     // The difference is moved to the top, so that its sign bit is the 24-bit one.
     (later.wrapping_sub(earlier) << (32 - BITS)) as i32 >> (32 - BITS)
@@ -19,25 +19,25 @@ macro_rules! circular {
         pub struct $name(u32);
 
         impl $name {
-            /// The number in the low 24 bits of `value`.
+            /// Returns the number in the low 24 bits of `value`.
             #[must_use]
             pub const fn new(value: u32) -> $name {
                 $name(value & MASK)
             }
 
-            /// The number, below 2^24.
+            /// Returns the number, below 2^24.
             #[must_use]
             pub const fn get(self) -> u32 {
                 self.0
             }
 
-            /// The number `count` further on; wraps.
+            /// Returns the number `count` further on; it wraps.
             #[must_use]
             pub const fn plus(self, count: u32) -> $name {
                 $name::new(self.0.wrapping_add(count))
             }
 
-            /// The number `count` before; wraps.
+            /// Returns the number `count` before; it wraps.
             #[must_use]
             pub const fn minus(self, count: u32) -> $name {
                 $name::new(self.0.wrapping_sub(count))
@@ -50,8 +50,8 @@ macro_rules! circular {
                 distance(self.0, earlier.0)
             }
 
-            /// Before, the same or after, by distance. Not an `Ord`: three numbers may each be
-            /// before the next, all round the circle.
+            /// Compares by distance. This is not an `Ord`: each of three numbers may be before the
+            /// next one, all round the circle.
             #[must_use]
             pub fn order(self, other: $name) -> Ordering {
                 self.distance_from(other).cmp(&0)
@@ -88,13 +88,13 @@ circular! {
 pub struct QueuePair(u32);
 
 impl QueuePair {
-    /// The queue pair in the low 24 bits of `number`.
+    /// Returns the queue pair in the low 24 bits of `number`.
     #[must_use]
     pub const fn new(number: u32) -> QueuePair {
         QueuePair(number & MASK)
     }
 
-    /// The number, below 2^24.
+    /// Returns the number, below 2^24.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0

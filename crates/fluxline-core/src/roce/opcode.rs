@@ -1,9 +1,9 @@
-//! What kinds of packets there are, as one table: which headers follow, whether a payload may, and
-//! where in its message the packet stands.
+//! The kinds of packets as one table: operation, position in its message, extended headers, and
+//! payload.
 //!
 //! Source: IBTA volume 1, 9.2.1 (table "OpCode field"); the congestion notification: Annex A17.
 
-use super::header::{
+use super::sizes::{
     AETH_BYTES, ATOMIC_ACK_ETH_BYTES, ATOMIC_ETH_BYTES, BTH_BYTES, CNP_ZERO_BYTES, IMMEDIATE_BYTES,
     RETH_BYTES,
 };
@@ -24,26 +24,26 @@ pub enum OpcodeOperation {
     Send,
     /// Bytes into a region of the peer.
     Write,
-    /// The question for bytes of a region.
+    /// A request for bytes of a region.
     ReadRequest,
-    /// The bytes that were asked for.
+    /// The requested bytes.
     ReadResponse,
     /// An acknowledgement or a refusal.
     Acknowledge,
-    /// The same, with the word as it was before an atomic operation.
+    /// An acknowledgement with the old value of the word of an atomic operation.
     AtomicAcknowledge,
     /// Replaces a word if it is as expected.
     CompareSwap,
     /// Adds to a word.
     FetchAdd,
-    /// Tells a sender that its packets met congestion.
+    /// Notifies a sender that its packets met congestion.
     CongestionNotification,
 }
 
 /// The position of a packet in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Position {
-    /// More follow.
+    /// The first packet of several.
     First,
     /// Neither the first nor the last.
     Middle,
@@ -80,7 +80,7 @@ pub enum Extended {
     RethImmediate,
     /// AETH: an acknowledgement.
     Aeth,
-    /// AETH, then the word of an atomic operation as it was.
+    /// AETH, then the old value of an atomic operation's word.
     AethAtomicAck,
     /// AtomicETH: a word's address, key and operands.
     Atomic,
@@ -89,7 +89,7 @@ pub enum Extended {
 }
 
 impl Extended {
-    /// Their length \[byte\].
+    /// Returns the length of the headers \[byte\].
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -115,12 +115,12 @@ struct Row {
     payload: bool,
 }
 
-/// Makes the enum, the table and the way from a byte to an opcode, so that no row can be forgotten.
+/// Makes the enum, the table and the conversion from a byte of each row.
 macro_rules! opcodes {
     ($( $value:literal $variant:ident $name:literal $transport:ident $operation:ident
         $position:ident $extended:ident $payload:literal; )*) => {
-        /// The kind of a packet, as its first byte says. A congestion notification counts as
-        /// unreliable: nobody answers it.
+        /// The kind of a packet, from its first byte. A congestion notification counts as
+        /// unreliable, because it is not answered.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Opcode {
@@ -131,7 +131,7 @@ macro_rules! opcodes {
             /// Every opcode, by value.
             pub const ALL: &[Opcode] = &[$( Opcode::$variant, )*];
 
-            /// The opcode of a packet's first byte; `None` for kinds that are not spoken here.
+            /// Returns the opcode of a packet's first byte; `None`: the kind is not supported.
             #[must_use]
             #[inline]
             pub const fn from_byte(byte: u8) -> Option<Opcode> {
@@ -201,13 +201,13 @@ opcodes! {
 }
 
 impl Opcode {
-    /// The packet's first byte.
+    /// Returns the packet's first byte.
     #[must_use]
     pub const fn byte(self) -> u8 {
         self as u8
     }
 
-    /// Returns its usual name.
+    /// Returns the usual name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
@@ -219,13 +219,13 @@ impl Opcode {
         self.row().transport
     }
 
-    /// Returns the operation that it is a part of.
+    /// Returns the operation that the packet is a part of.
     #[must_use]
     pub const fn operation(self) -> OpcodeOperation {
         self.row().operation
     }
 
-    /// Returns its position in its message.
+    /// Returns the position of the packet in its message.
     #[must_use]
     pub const fn position(self) -> Position {
         self.row().position
@@ -249,7 +249,7 @@ impl Opcode {
         self.row().payload
     }
 
-    /// Base header and extended headers \[byte\].
+    /// Returns the length of the base header and the extended headers \[byte\].
     #[must_use]
     pub const fn header_bytes(self) -> usize {
         BTH_BYTES + self.extended().bytes()

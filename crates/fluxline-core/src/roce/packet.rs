@@ -1,111 +1,48 @@
-//! One packet as a value that holds what its kind allows and nothing else; to bytes and back.
+//! A packet as a value, with exactly the fields that its kind allows; to bytes and back.
 
-use super::header::{
-    AETH_BYTES, ATOMIC_ETH_BYTES, Aeth, AtomicAckEth, AtomicEth, BTH_BYTES, Bth, CNP_ZERO_BYTES,
-    PARTITION_DEFAULT, Reth,
-};
+use super::header::{Aeth, AtomicAckEth, AtomicEth, Bth, PARTITION_DEFAULT, Reth};
 use super::number::{Psn, QueuePair};
 use super::opcode::{Opcode, OpcodeOperation, Position, Transport};
+use super::sizes::{AETH_BYTES, ATOMIC_ETH_BYTES, BTH_BYTES, CNP_ZERO_BYTES};
 
-/// The reason why bytes are not a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
-    /// The headers do not fit in.
-    #[error("{bytes} byte are too few for the headers, which take {needed} byte")]
-    TooShort {
-        /// The length of the bytes.
-        bytes: usize,
-        /// The length of the headers, as far as they could be read \[byte\].
-        needed: usize,
-    },
-    /// The base header is of another version.
-    #[error("transport header version {version}; only version 0 is known")]
-    Version {
-        /// Its version.
-        version: u8,
-    },
-    /// A kind that is not in the table of opcodes.
-    #[error("opcode {opcode:#04x} is not one of RC, UC or CNP")]
-    UnknownOpcode {
-        /// The first byte.
-        opcode: u8,
-    },
-    /// An acknowledgement with a code that the specification reserves.
-    #[error("AETH syndrome {syndrome:#04x} is reserved")]
-    UnknownSyndrome {
-        /// The byte.
-        syndrome: u8,
-    },
-    /// More padding than payload.
-    #[error("{pad} byte of padding in a payload of {bytes} byte")]
-    PadTooLong {
-        /// The pad count \[byte\].
-        pad: usize,
-        /// The bytes after the headers.
-        bytes: usize,
-    },
-    /// Payload and padding are not a multiple of 4.
-    #[error("{bytes} byte follow the headers, which is not a multiple of 4")]
-    Unaligned {
-        /// The bytes after the headers.
-        bytes: usize,
-    },
-    /// This kind has no payload.
-    #[error("{bytes} byte after the headers of {}, which has no payload", opcode.name())]
-    Payload {
-        /// The kind.
-        opcode: Opcode,
-        /// The bytes after the headers.
-        bytes: usize,
-    },
-}
-
-/// A payload was given to a kind of packet that has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} has no payload; {bytes} byte were given", opcode.name())]
-pub struct PayloadError {
-    /// The kind.
-    pub opcode: Opcode,
-    /// The length that was given \[byte\].
-    pub bytes: usize,
-}
+pub use super::error::{ParseError, PayloadError};
 
 /// The part of a message that a SEND is; the number is immediate data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendPart {
-    /// More follow.
+    /// The first packet of several.
     First,
-    /// Neither the first nor the last.
+    /// A packet between the first and the last.
     Middle,
-    /// The end.
+    /// The last packet of several.
     Last(Option<u32>),
-    /// All of it.
+    /// The only packet.
     Only(Option<u32>),
 }
 
 /// The part of an RDMA WRITE; the number is immediate data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePart {
-    /// More follow.
+    /// The first packet of several.
     First(Reth),
-    /// Neither the first nor the last.
+    /// A packet between the first and the last.
     Middle,
-    /// The end.
+    /// The last packet of several.
     Last(Option<u32>),
-    /// All of it.
+    /// The only packet.
     Only(Reth, Option<u32>),
 }
 
 /// The part of the answer to an RDMA READ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadPart {
-    /// More follow.
+    /// The first packet of several.
     First(Aeth),
-    /// Neither the first nor the last.
+    /// A packet between the first and the last.
     Middle,
-    /// The end.
+    /// The last packet of several.
     Last(Aeth),
-    /// All of it.
+    /// The only packet.
     Only(Aeth),
 }
 
@@ -116,13 +53,13 @@ pub enum Body {
     Send(Transport, SendPart),
     /// Bytes into a region.
     Write(Transport, WritePart),
-    /// The question for bytes.
+    /// A request for bytes.
     ReadRequest(Reth),
-    /// Bytes that were asked for.
+    /// The requested bytes.
     ReadResponse(ReadPart),
-    /// An answer.
+    /// An acknowledgement or a refusal.
     Acknowledge(Aeth),
-    /// An answer with a word as it was.
+    /// An acknowledgement with the old value of a word.
     AtomicAcknowledge(Aeth, AtomicAckEth),
     /// An atomic compare and swap.
     CompareSwap(AtomicEth),
@@ -133,7 +70,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// The kind of packet that says this.
+    /// Returns the kind of packet.
     #[must_use]
     #[inline]
     pub const fn opcode(&self) -> Opcode {
@@ -183,7 +120,7 @@ impl Body {
         }
     }
 
-    /// Reads what follows the base header, as the opcode's row says.
+    /// Reads the extended headers that the opcode's row names.
     #[inline]
     fn read(opcode: Opcode, from: &mut Reader<'_>) -> Result<Body, ParseError> {
         let transport = opcode.transport();
@@ -265,21 +202,21 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn immediate(&mut self, there: bool) -> Result<Option<u32>, ParseError> {
-        if there { Ok(Some(u32::from_be_bytes(self.take()?))) } else { Ok(None) }
+    fn immediate(&mut self, is_present: bool) -> Result<Option<u32>, ParseError> {
+        if is_present { Ok(Some(u32::from_be_bytes(self.take()?))) } else { Ok(None) }
     }
 }
 
-/// All headers of a packet. Made by [`Headers::new`], then changed at will.
+/// All headers of a packet. [`Headers::new`] makes them; any field may be changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
     /// The receiver's queue pair.
     pub destination: QueuePair,
-    /// Its sequence number.
+    /// The sequence number.
     pub psn: Psn,
     /// The sender wants an acknowledgement.
     pub acknowledge_request: bool,
-    /// The receiver's program is to be woken when the message is complete.
+    /// The receiver's program is woken when the message is complete.
     pub solicited_event: bool,
     /// The path's migration state (MigReq).
     pub migration_request: bool,
@@ -294,7 +231,7 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Headers in the default partition with no flag set.
+    /// Returns headers in the default partition, without flags.
     #[must_use]
     pub const fn new(destination: QueuePair, psn: Psn, body: Body) -> Headers {
         Headers {
@@ -310,7 +247,7 @@ impl Headers {
         }
     }
 
-    /// The headers of a congestion notification to `destination`. Source: Annex A17 (BECN is set).
+    /// Returns the headers of a congestion notification. Source: Annex A17 (BECN is set).
     #[must_use]
     pub const fn congestion_notification(destination: QueuePair) -> Headers {
         let mut headers = Headers::new(destination, Psn::new(0), Body::CongestionNotification);
@@ -318,20 +255,20 @@ impl Headers {
         headers
     }
 
-    /// The kind of packet.
+    /// Returns the kind of packet.
     #[must_use]
     #[inline]
     pub const fn opcode(&self) -> Opcode {
         self.body.opcode()
     }
 
-    /// Their length \[byte\].
+    /// Returns the length of all headers \[byte\].
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.opcode().header_bytes()
     }
 
-    /// The base header before a payload of `payload_bytes`, whose padding it counts.
+    /// Returns the base header for a payload of `payload_bytes`; it has the length of the padding.
     #[must_use]
     #[inline]
     pub const fn base(&self, payload_bytes: usize) -> Bth {
@@ -349,9 +286,10 @@ impl Headers {
         }
     }
 
-    /// Writes the headers before a payload of `payload_bytes`, which the caller writes, with
-    /// [`pad_bytes`] zeros after it. Returns their length \[byte\]. `payload_bytes` is 0 for kinds
-    /// without a payload.
+    /// Writes the headers and returns their length \[byte\].
+    ///
+    /// The caller writes the payload of `payload_bytes` after them, then [`pad_bytes`] zeros.
+    /// `payload_bytes` is 0 for kinds without a payload.
     ///
     /// # Panics
     /// When `into` is shorter than [`Headers::bytes`].
@@ -408,7 +346,7 @@ impl Writer<'_> {
     }
 }
 
-/// Returns the zeros after a payload that make the packet a multiple of 4 \[byte\].
+/// Returns the number of zeros after a payload, so that its length is a multiple of 4 \[byte\].
 #[must_use]
 #[inline]
 pub const fn pad_bytes(payload_bytes: usize) -> usize {
@@ -423,7 +361,7 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Joins headers and payload. Errors: bytes for a kind that has no payload.
+    /// Joins headers and payload. Errors: the kind has no payload.
     pub const fn new(headers: Headers, payload: &'a [u8]) -> Result<Packet<'a>, PayloadError> {
         let opcode = headers.opcode();
         if !payload.is_empty() && !opcode.allows_payload() {
@@ -432,11 +370,10 @@ impl<'a> Packet<'a> {
         Ok(Packet { headers, payload })
     }
 
-    /// Reads a packet from a UDP payload without its ICRC (see [`super::split_icrc`]), whatever the
-    /// ICRC says.
+    /// Reads a packet from a UDP payload without its ICRC (see [`super::split_icrc`]).
     ///
-    /// Whether the payload is as long as its place in the message asks, is for whoever knows the
-    /// path's MTU. Reserved bits and the padding's values are not looked at.
+    /// Neither the ICRC is checked, nor whether the payload is as long as its position in the
+    /// message requires. Reserved bits and the values of the padding are ignored.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, ParseError> {
         let mut reader = Reader { whole_bytes: bytes.len(), rest: bytes };
@@ -467,31 +404,31 @@ impl<'a> Packet<'a> {
         Ok(Packet { headers, payload: &rest[..payload_bytes] })
     }
 
-    /// The headers.
+    /// Returns the headers.
     #[must_use]
     pub const fn headers(&self) -> &Headers {
         &self.headers
     }
 
-    /// The payload, without padding.
+    /// Returns the payload, without padding.
     #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// The kind of packet.
+    /// Returns the kind of packet.
     #[must_use]
     pub const fn opcode(&self) -> Opcode {
         self.headers.opcode()
     }
 
-    /// Headers, payload and padding, without ICRC \[byte\].
+    /// Returns the length of headers, payload and padding, without ICRC \[byte\].
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.headers.bytes() + self.payload.len() + pad_bytes(self.payload.len())
     }
 
-    /// Writes the headers only; the caller writes payload and padding. See [`Headers::emit`].
+    /// Writes only the headers; the caller writes payload and padding. See [`Headers::emit`].
     #[inline]
     pub fn emit_headers(&self, into: &mut [u8]) -> usize {
         self.headers.emit(self.payload.len(), into)

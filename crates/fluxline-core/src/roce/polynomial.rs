@@ -1,7 +1,7 @@
-//! Arithmetic of polynomials modulo that of CRC-32, with the bits as the CRC has them: the highest
-//! bit is the power 0. And the CRC itself, for few bytes.
+//! Arithmetic of polynomials modulo that of CRC-32, and the CRC of a few bytes.
 //!
-//! Integer instructions only: carry-less multiplication needs unsafe code.
+//! The bits have the order of the CRC: the highest bit is the power 0. The code uses only integer
+//! instructions, because those for carry-less multiplication need unsafe code.
 
 /// The polynomial without its highest power. Source: IEEE 802.3, 3.2.9.
 const POLYNOMIAL: u32 = 0xEDB8_8320;
@@ -17,7 +17,7 @@ const fn divided_by_x(value: u32) -> u32 {
     if value & ONE != 0 { (value ^ POLYNOMIAL) << 1 | 1 } else { value << 1 }
 }
 
-/// `value x^by` by the bytes of `value`, from the lowest.
+/// Tables of `value x^by` for each byte of `value`, the lowest first.
 const fn times_power(by: u32) -> [[u32; BYTE_VALUES]; 4] {
     let mut tables = [[0; BYTE_VALUES]; 4];
     let mut byte = 0;
@@ -38,8 +38,8 @@ const fn times_power(by: u32) -> [[u32; BYTE_VALUES]; 4] {
     tables
 }
 
-/// The addition of a byte to the state of the CRC when `after` more bytes followed: the CRC is
-/// linear, so what differs between two heads can be added to the state of one.
+/// Returns the contribution of each byte to the CRC's state when `after` bytes follow it. The CRC
+/// is linear, so the difference of two heads can be added to the state of one.
 pub(super) const fn contributions(after: usize) -> [u32; BYTE_VALUES] {
     let mut table = [0; BYTE_VALUES];
     let mut bit = 0;
@@ -84,16 +84,16 @@ static MINUS_256_BYTES: [u32; BYTE_VALUES] = negative_powers(BYTE_VALUES);
 static TIMES_X_32: [[u32; BYTE_VALUES]; 4] = times_power(32);
 static TIMES_X_64: [[u32; BYTE_VALUES]; 4] = times_power(64);
 
-/// `x^(-8 bytes)`; `None` from 65,536 bytes.
+/// Returns `x^(-8 bytes)`; `None` from 65,536 bytes on.
 pub(super) fn power_of_minus_bytes(bytes: usize) -> Option<u32> {
     let high = *MINUS_256_BYTES.get(bytes / BYTE_VALUES)?;
     Some(multiply(MINUS_BYTES[bytes % BYTE_VALUES], high))
 }
 
-/// `a b`, modulo the polynomial.
+/// Returns `a b` modulo the polynomial.
 #[inline]
 pub(super) fn multiply(a: u32, b: u32) -> u32 {
-    // The power 0 is the highest bit of 64 once the product of 63 bits is moved up.
+    // The product has 63 bits. Shifted up by one, its power 0 is the highest bit of 64.
     let product = carry_less(a, b) << 1;
     (product >> 32) as u32 ^ look_up(&TIMES_X_32, product as u32)
 }
@@ -104,8 +104,10 @@ fn look_up(tables: &[[u32; BYTE_VALUES]; 4], value: u32) -> u32 {
     tables[0][b0] ^ tables[1][b1] ^ tables[2][b2] ^ tables[3][b3]
 }
 
-/// The CRC's state after `bytes`, from the state before them; nothing is inverted. 8 bytes a step
-/// of some 4 ns: faster than vector instructions up to about 150 bytes, as they begin slowly.
+/// Returns the CRC's state after `bytes`, from the state before them; nothing is inverted.
+///
+/// Each step takes 8 bytes and some 4 ns. Up to about 150 bytes this is faster than vector
+/// instructions, which start slowly.
 #[inline]
 pub(super) fn crc32_state(mut state: u32, bytes: &[u8]) -> u32 {
     let (pairs, rest) = bytes.as_chunks::<8>();
@@ -123,17 +125,17 @@ pub(super) fn crc32_state(mut state: u32, bytes: &[u8]) -> u32 {
     state
 }
 
-/// The product without carries.
+/// Returns the product without carries.
 ///
-/// Every fourth bit of each factor at a time: at most 8 ones meet in a place, so that a sum fits
-/// between two places and its lowest bit is right.
+/// It multiplies every fourth bit of each factor at a time. Then at most 8 ones meet at one bit, so
+/// that their sum fits below the next used bit and its lowest bit is right.
 #[inline]
 fn carry_less(a: u32, b: u32) -> u64 {
     const FOURTH: u64 = 0x1111_1111_1111_1111;
     let (a, b) = (u64::from(a), u64::from(b));
     let [a0, a1, a2, a3] = [a & FOURTH, a & FOURTH << 1, a & FOURTH << 2, a & FOURTH << 3];
     let [b0, b1, b2, b3] = [b & FOURTH, b & FOURTH << 1, b & FOURTH << 2, b & FOURTH << 3];
-    // No product is above 2^64: both factors are below 2^32.
+    // No product reaches 2^64: both factors are below 2^32.
     let r0 = (a0 * b0) ^ (a1 * b3) ^ (a2 * b2) ^ (a3 * b1);
     let r1 = (a0 * b1) ^ (a1 * b0) ^ (a2 * b3) ^ (a3 * b2);
     let r2 = (a0 * b2) ^ (a1 * b1) ^ (a2 * b0) ^ (a3 * b3);

@@ -1,4 +1,4 @@
-//! A device that is configured on both sides, sends writes and knows nothing else.
+//! A device that is configured on both sides and only sends writes.
 
 use fluxline_core::endpoint::{StaticPeer, StaticRegion};
 use fluxline_core::fabric::{EndpointId, Fabric, RegionId, Reliability, Rights};
@@ -25,7 +25,7 @@ pub fn device(peer_first: Option<Psn>) -> Device {
     let network = Network::new();
     let mut node = lossy_node(&network, 2, (1472, Faults::default(), 1), |_| {});
     let raw = Raw::new(&network, address(1), address(2));
-    // A region before and one behind, to see that nothing is written beside.
+    // A region before and one after it show that no byte is written outside.
     node.register(BYTES).expect("memory");
     let region = node.register(BYTES).expect("memory");
     node.register(BYTES).expect("memory");

@@ -1,4 +1,4 @@
-//! Set-up frames by hand, from the layout that the wire has and not from the endpoint's code.
+//! Set-up frames written by hand, from the layout in docs/wire.md and not with the endpoint's code.
 
 use fluxline_core::roce::{Headers, Packet};
 
@@ -14,7 +14,7 @@ fn base(opcode: u8, to: u32, psn: u32) -> Vec<u8> {
     bytes
 }
 
-/// What an end offers.
+/// The offer of an end.
 #[derive(Clone, Copy)]
 pub struct Offer {
     pub pair: u32,
@@ -90,31 +90,31 @@ fn u64_at(frame: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(frame[at..at + 8].try_into().expect("8 byte"))
 }
 
-/// Nonce of a Hello, and its offer's queue pair and PSN.
+/// Returns the nonce of a Hello, and the queue pair and PSN of its offer.
 pub fn read_hello(frame: &[u8]) -> (u64, u32, u32) {
     assert_eq!(setup_kind(frame), Some(1));
     (u64_at(frame, BASE + 4), u32_at(frame, BASE + 20), u32_at(frame, BASE + 24))
 }
 
-/// The cookie of a Retry.
+/// Returns the cookie of a Retry.
 pub fn read_retry(frame: &[u8]) -> u64 {
     assert_eq!(setup_kind(frame), Some(2));
     u64_at(frame, BASE + 9)
 }
 
-/// Queue pair and PSN of an Accept.
+/// Returns the queue pair and PSN of an Accept.
 pub fn read_accept(frame: &[u8]) -> (u32, u32) {
     assert_eq!(setup_kind(frame), Some(3));
     (u32_at(frame, BASE + 10), u32_at(frame, BASE + 14))
 }
 
-/// The R_Key of an Imported that says Done.
+/// Returns the R_Key of an Imported without a failure.
 pub fn read_imported(frame: &[u8]) -> u32 {
     assert_eq!((setup_kind(frame), frame[BASE + 1]), (Some(6), 0));
     u32_at(frame, BASE + 7)
 }
 
-/// The packets of the standard among frames: headers and payload.
+/// Returns the packets of the standard among frames: headers and payload.
 pub fn packets(frames: &[Vec<u8>]) -> Vec<(Headers, Vec<u8>)> {
     let parsed = frames.iter().filter_map(|frame| Packet::parse(frame).ok());
     parsed.map(|packet| (*packet.headers(), packet.payload().to_vec())).collect()

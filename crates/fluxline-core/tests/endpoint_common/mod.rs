@@ -1,5 +1,4 @@
-//! What the endpoint's tests share: nodes in virtual time, a peer made by hand, ports with faults
-//! of their own.
+//! Shared parts of the endpoint's tests: nodes in virtual time, a hand-made peer, and faulty ports.
 #![allow(dead_code, missing_docs, reason = "each test uses a part of it")]
 
 pub mod device;
@@ -22,14 +21,14 @@ use fluxline_core::{Moment, Span};
 
 pub const KEY: Key = Key(0x1234_5678_9ABC_DEF0);
 pub const MS: u64 = 1_000_000;
-/// The usual virtual time between looks.
+/// The usual virtual time between polls.
 pub const STEP: Span = Span::from_ns(20_000);
 
 pub fn address(number: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, number], 4791))
 }
 
-/// The seed of this run, printed so that `SEED=` repeats it.
+/// Returns the seed of this run and prints it; `SEED` in the environment repeats it.
 pub fn seed() -> u64 {
     let given = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
     let drawn = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
@@ -38,7 +37,7 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// How many seeds: `COUNT` makes a campaign of a test.
+/// Returns the number of seeds to try; `COUNT` in the environment raises it.
 pub fn count(usual: u64) -> u64 {
     std::env::var("COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
@@ -47,7 +46,7 @@ pub fn name(text: &str) -> Name {
     Name::parse(text).expect("a legal name")
 }
 
-/// A link as bad as they come, within what a connection survives.
+/// Returns the faults of a very bad link that a connection survives.
 pub fn bad(level: u64) -> Faults {
     let delay = Span::from_ns(30_000);
     let reorder_delay = Span::from_ns(300_000);
@@ -81,7 +80,7 @@ pub fn config(number: u8, change: impl FnOnce(&mut EndpointConfig)) -> EndpointC
     config
 }
 
-/// Nodes and their time. All of them are polled in turn, unless one sleeps.
+/// Nodes and their virtual time. All nodes are polled in turn, except those asleep.
 pub struct World<P> {
     pub nodes: Vec<Node<P>>,
     pub completions: Vec<Vec<Completion>>,
@@ -113,12 +112,12 @@ impl<P: Port> World<P> {
         }
     }
 
-    /// Turns until `done`; at most `ms`.
+    /// Polls until `done`, for at most `ms` milliseconds.
     #[track_caller]
     pub fn until(&mut self, ms: u64, done: impl Fn(&World<P>) -> bool) {
         let limit = self.now + Span::from_ms(ms);
         while !done(self) {
-            assert!(self.now < limit, "not in {ms} ms; told {:?}", self.tails());
+            assert!(self.now < limit, "not in {ms} ms; completions {:?}", self.tails());
             self.turn();
         }
     }
@@ -130,7 +129,7 @@ impl<P: Port> World<P> {
             .collect()
     }
 
-    /// Waits until `node` is completions what `wanted` accepts, and takes it out.
+    /// Waits for a completion of `node` that `wanted` accepts, and takes it out.
     #[track_caller]
     pub fn wait<T>(
         &mut self,
@@ -143,7 +142,7 @@ impl<P: Port> World<P> {
         wanted(&self.completions[node].remove(place.expect("found"))).expect("accepted")
     }
 
-    /// Connects `from` to `to`; both ends.
+    /// Connects `from` to `to`; returns both ends.
     #[track_caller]
     pub fn connect(
         &mut self,
@@ -157,7 +156,7 @@ impl<P: Port> World<P> {
         (ours, self.wait(to, 5000, connected))
     }
 
-    /// A region of `owner`'s under this name, as `user`'s `endpoint` has imported it.
+    /// Makes a region of `owner` under this name and imports it at `user`'s `endpoint`.
     #[track_caller]
     pub fn share(
         &mut self,
@@ -230,7 +229,7 @@ pub fn message(bytes: &[u8]) -> Work<'_> {
     Work::Send { from: Local::Bytes(bytes), complete_at: Some(Level::Placed) }
 }
 
-/// The tags of all `Done`s.
+/// Returns the tags of all `Done`s.
 pub fn tags(completions: &[Completion]) -> Vec<(u64, Status)> {
     let tag = |what: &Completion| match *what {
         Completion::Done { tag, status, .. } => Some((tag, status)),
@@ -239,7 +238,7 @@ pub fn tags(completions: &[Completion]) -> Vec<(u64, Status)> {
     completions.iter().filter_map(tag).collect()
 }
 
-/// A peer made by hand: what it sends is what the test says.
+/// A hand-made peer, which sends what the test says.
 pub struct Raw {
     pub port: NetworkPort,
     pub own: SocketAddr,
@@ -251,14 +250,14 @@ impl Raw {
         Raw { port: network.port(own, 65_000), own, peer }
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub fn exactly(&mut self, bytes: &[u8]) {
         let frame = self.port.frame(self.peer, bytes.len()).expect("room");
         frame.bytes.copy_from_slice(bytes);
         self.port.flush(Moment::default());
     }
 
-    /// Sends a packet, its ICRC put behind it.
+    /// Sends a packet with its ICRC.
     pub fn sealed(&mut self, bytes: &[u8]) {
         self.exactly(&seal(bytes, self.own, self.peer));
     }
@@ -267,7 +266,7 @@ impl Raw {
         self.sealed(&bytes_of(headers, payload));
     }
 
-    /// What has come, without ICRC, which must be right.
+    /// Returns the received frames without their ICRCs, which must be right.
     pub fn received(&mut self) -> Vec<Vec<u8>> {
         let context = IcrcContext::new(self.peer, self.own).expect("one family");
         let mut all = Vec::new();

@@ -54,8 +54,8 @@ struct Held {
     congestion: bool,
 }
 
-/// A socket with a small receive buffer: [`Tight::arrive`] is the kernel, which puts frames into it
-/// although nobody reads, and drops what does not fit.
+/// A socket with a small receive buffer. [`Tight::arrive`] plays the kernel: it fills the buffer
+/// although the program does not read, and drops frames that do not fit.
 pub struct Tight<P> {
     inner: P,
     limits: PortLimits,

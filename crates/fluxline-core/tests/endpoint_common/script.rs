@@ -13,7 +13,7 @@ pub const REGION_BYTES: u64 = 16_384;
 const MESSAGE_BYTES_MAX: u64 = 3000;
 const STEPS: u64 = 200;
 
-/// Who posts to whom: node and endpoint of each, the right one's region and its import at left.
+/// A connection under test: node and endpoint of both sides, right's region and its import at left.
 #[derive(Clone, Copy)]
 pub struct Joint {
     pub left: (usize, EndpointId),
@@ -33,7 +33,7 @@ struct Script<'a, P> {
     expected: Vec<(u64, Operation, u64)>,
     notified: Vec<(u64, u64, u32)>,
     messages: Vec<Vec<u8>>,
-    /// Buffers given to the right end.
+    /// Buffers posted at the right end.
     buffers: u64,
 }
 
@@ -82,7 +82,7 @@ impl<P: Port> Script<'_, P> {
         }
     }
 
-    /// A buffer at the right end, unless there are as many as messages can come.
+    /// Posts a buffer at the right end, unless there is one for each message.
     fn give(&mut self) {
         if self.buffers < STEPS {
             let (node, endpoint) = self.joint.right;
@@ -121,7 +121,7 @@ impl<P: Port> Script<'_, P> {
         self.notified.extend(notify.map(|value| (offset, bytes, value)));
     }
 
-    /// From the upper half of the own region, which nothing in flight writes.
+    /// Puts bytes from the upper half of the own region, which nothing in flight writes.
     fn put_region(&mut self, tag: u64, offset: u64, bytes: u64) {
         let half = REGION_BYTES / 2;
         let from = Local::Region(Slice { region: self.own, offset: half, bytes });
@@ -174,7 +174,7 @@ impl<P: Port> Script<'_, P> {
         self.expected.push((tag, Operation::CompareSwap, before));
     }
 
-    /// All is placed: bytes, values, notifications and messages must be the model's.
+    /// Waits for all work; bytes, values, notifications and messages must be the model's.
     fn finish(mut self) {
         while self.buffers < self.messages.len() as u64 {
             self.give();
@@ -187,8 +187,8 @@ impl<P: Port> Script<'_, P> {
             let found = self.world.done(left, tag);
             assert_eq!(found, (operation, Status::Done, value), "tag {tag}");
         }
-        assert_eq!(self.world.completions[left], [], "told once, and only when asked");
-        // What was sent is placed when it arrives, on unreliable connections a little later.
+        assert_eq!(self.world.completions[left], [], "one completion each, if requested");
+        // Bytes are placed when they arrive; on unreliable connections that is a little later.
         self.world.run(2);
         let completions = std::mem::take(&mut self.world.completions[right]);
         let notified = completions.iter().filter_map(|what| match *what {

@@ -1,6 +1,7 @@
 //! Acknowledgements and answers that come back to a requester.
 
 use super::super::frames::{Refused, Selective};
+use super::super::peer::PeerKind;
 use super::super::posted::{FrameState, Request, RequestFrame};
 use super::in_flight::Extent;
 use super::{Arrived, CompletionQueue, NOT_READY_PAUSE, Requester};
@@ -50,7 +51,7 @@ impl Requester {
         }
         let held = self.in_flight.get(expected).is_some_and(|of| of.state == FrameState::Held);
         if held && ack.refused != Some(Refused::NotReady) {
-            self.in_flight.make_due(expected); // it was its turn, and the peer lost it
+            self.in_flight.make_due(expected); // the peer held it and lost it
         }
         self.forget_arrived(now, completions);
     }
@@ -58,13 +59,13 @@ impl Requester {
     fn take_answered_question(&mut self, number: u32) {
         if let Some(asked_at) = self.timer.take_answer(number) {
             self.timer.trip.answered();
-            // Those of the same moment may have been sent behind the question.
+            // A frame of the same moment may have been sent after the question.
             let lost = self.in_flight.mark_due(0, |frame| frame.sent < asked_at);
             self.budget.lost(lost);
         }
     }
 
-    /// Takes an acknowledgement of the standard: all before and up to `psn` came.
+    /// Takes an acknowledgement of the standard: all frames up to `psn` came.
     pub fn acknowledged(&mut self, now: Moment, psn: Psn, completions: &mut CompletionQueue) {
         let Some(last) = self.in_flight.index_of(psn) else { return };
         let mut arrived = self.arrived(now);
@@ -75,7 +76,8 @@ impl Requester {
         self.forget_arrived(now, completions);
     }
 
-    /// Takes a refusal of the standard, of the request `psn`. `Err`: the connection is over.
+    /// Takes a refusal of the request `psn` from a peer of the standard. `Err`: the connection is
+    /// over.
     pub fn nak(
         &mut self,
         now: Moment,
@@ -188,8 +190,8 @@ impl Requester {
     fn answered(&mut self, now: Moment, index: usize, completions: &mut CompletionQueue) {
         self.in_flight.frame_mut(index).awaits_answer = false;
         let mut arrived = self.arrived(now);
-        if !self.selective {
-            // The standard: an answer acknowledges all requests before it.
+        if self.peer_kind == PeerKind::Standard {
+            // In the standard, an answer acknowledges all requests before it.
             (0..index).for_each(|before| self.arrive(before, &mut arrived));
         }
         self.arrive(index, &mut arrived);
@@ -197,7 +199,7 @@ impl Requester {
         self.forget_arrived(now, completions);
     }
 
-    /// The peer has done what the frame says.
+    /// Notes that the peer has done the request of a frame.
     fn arrive(&mut self, index: usize, arrived: &mut Arrived) {
         if let Some(number) = self.in_flight.arrive(index, arrived) {
             self.queue.get_mut(number).frames_left -= 1;
@@ -230,11 +232,11 @@ impl Requester {
         }
     }
 
-    /// Takes the peer's refusal of the frame at `index`, the first that it misses.
+    /// Takes the peer's refusal of the frame at `index`, the first one that is missing.
     fn refused(&mut self, now: Moment, index: usize, refused: Refused) {
         let Some(frame) = self.in_flight.get(index).copied() else { return };
         if frame.tries == 0 || frame.empty {
-            return; // refused before; the empty frame is on its way
+            return; // it was refused before, and the empty frame was sent
         }
         let status = match refused {
             Refused::NotReady => {

@@ -8,7 +8,7 @@ use crate::{Moment, Span};
 /// Receive buffer that a frame takes beside its payload, at least \[byte\].
 const COST_BYTES_MIN: usize = 64;
 
-/// Limits of what may be in flight.
+/// The limits of the bytes in flight.
 pub(super) struct Budget {
     /// The peer's free receive buffer \[byte\].
     credit_bytes: u64,

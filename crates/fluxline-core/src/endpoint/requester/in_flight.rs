@@ -1,4 +1,4 @@
-//! The frames of a requester that are cut and not done, in order of their PSN.
+//! The frames of a requester that are not done yet, in order of their PSN.
 //!
 //! A frame is due, flies, and arrives; one that is lost becomes due again.
 
@@ -115,7 +115,7 @@ impl InFlight {
         Some(index)
     }
 
-    /// The due frame at `index` was sent and waits for its acknowledgement.
+    /// Notes that the due frame at `index` was sent.
     #[inline]
     pub fn sent(&mut self, index: usize, now: Moment) {
         let frame = &mut self.frames[index];
@@ -127,7 +127,8 @@ impl InFlight {
         self.due_from = index + 1;
     }
 
-    /// The first frame was sent on an unreliable connection, and is done; returns its operation.
+    /// Removes the first frame, which is done once it is sent on an unreliable connection; returns
+    /// its operation.
     pub fn sent_unreliably(&mut self) -> Option<u64> {
         let frame = self.frames.pop_front()?;
         self.due -= 1;
@@ -138,7 +139,8 @@ impl InFlight {
 
     // ---- arrivals ----
 
-    /// The peer has done what the frame says; returns its operation, unless that was known.
+    /// Notes that the peer has done the request of a frame; returns its operation, unless that was
+    /// known.
     pub fn arrive(&mut self, index: usize, arrived: &mut Arrived) -> Option<u64> {
         let frame = self.frames.get(index)?;
         let waits = frame.awaits_answer && !frame.empty;
@@ -151,7 +153,7 @@ impl InFlight {
         Some(of)
     }
 
-    /// The peer keeps the frame until those missing before it have come.
+    /// Notes that the peer keeps a frame until the missing ones before it have come.
     pub fn hold(&mut self, index: usize, arrived: &mut Arrived) {
         let Some(frame) = self.frames.get(index) else { return };
         let is_out = matches!(frame.state, FrameState::Flying | FrameState::Due);
@@ -161,7 +163,7 @@ impl InFlight {
         }
     }
 
-    /// The answer to a get came before that of an earlier get.
+    /// Notes an answer to a get that came before the answer to an earlier get.
     pub fn answered_early(&mut self, index: usize) {
         self.land(index);
         self.frames[index].state = FrameState::Early;
@@ -180,7 +182,7 @@ impl InFlight {
             1 if frame.state != FrameState::Early => {
                 arrived.newest_once = arrived.newest_once.max(Some(frame.sent));
             }
-            // Nobody knows which of them was answered, or how long the answer waited.
+            // It is unknown which try was answered, or how long the answer waited.
             _ => arrived.ambiguous = true,
         }
         // A repeated frame may have arrived at its first try, unless a round trip has passed.
@@ -189,7 +191,7 @@ impl InFlight {
         }
     }
 
-    /// A frame is neither in flight nor due any more.
+    /// Notes that a frame is neither in flight nor due any more.
     fn land(&mut self, index: usize) {
         match self.frames[index].state {
             FrameState::Flying => self.flying_cost -= self.frames[index].cost,
@@ -246,8 +248,8 @@ impl InFlight {
         self.due_from = self.due_from.min(index);
     }
 
-    /// Makes a frame that the peer refused due again, empty; with the rest of its operation, where
-    /// that falls with it.
+    /// Makes a refused frame empty and due again; `extent` says whether the rest of its operation
+    /// becomes empty, too.
     pub fn make_empty(&mut self, index: usize, extent: Extent) {
         let of = self.frames[index].of;
         let count = match extent {
@@ -265,7 +267,7 @@ impl InFlight {
     }
 }
 
-/// The frames that a refusal takes with it.
+/// The frames that a refusal affects.
 pub(super) enum Extent {
     /// The frame alone.
     Frame,
@@ -279,9 +281,9 @@ pub(super) struct Arrived {
     half_trip: Span,
     pub frames: u64,
     pub bytes: u64,
-    /// Some of them were sent more than once. Source: Karn's algorithm (SIGCOMM 1987).
+    /// Some frames were sent more than once. Source: Karn's algorithm (SIGCOMM 1987).
     pub ambiguous: bool,
-    /// The latest time of sending among those that were sent once.
+    /// The latest time of sending among frames that were sent once.
     pub newest_once: Option<Moment>,
 }
 

@@ -1,5 +1,5 @@
-//! The side of a connection that asks: its queue of work, the frames in flight, and what happens
-//! to those that do not come back.
+//! The side of a connection that sends requests: its queue of work, the frames in flight, and the
+//! repetition of lost ones.
 //!
 //! ```text
 //! post -> SendQueue -> cut -> InFlight -> pump -> port
@@ -21,6 +21,7 @@ use self::timer::RetryTimer;
 use super::context::CompletionQueue;
 use super::counters::ConnectionCounters;
 use super::frames::WINDOW;
+use super::peer::PeerKind;
 use super::posted::{
     FramePart, FrameState, Posted, Report, Request, RequestFrame, Shape, Terms, body,
 };
@@ -33,23 +34,24 @@ use crate::{Moment, Span};
 /// Gets and atomics among the frames from the first unanswered one on, at most: as many answers as
 /// a responder keeps for repeating.
 pub(super) const READS_MAX: usize = 64;
-/// After a receiver was not ready, before the next try.
+/// The pause before the next try when the receiver was not ready.
 const NOT_READY_PAUSE: Span = Span::from_ns(500_000);
-/// Frames that a strictly ordered peer is given at most before it acknowledges some.
+/// The most frames in flight to a peer of the standard.
 const ORDERED_FRAMES_MAX: usize = 1024;
-/// Every Nth of those requests an acknowledgement.
+/// Every Nth frame requests an acknowledgement.
 const ACKNOWLEDGE_EACH: u32 = 32;
 
+/// Sends the requests of one connection.
 pub(super) struct Requester {
     id: EndpointId,
     shape: Shape,
-    /// The peer acknowledges what it has beyond the first missing frame.
-    selective: bool,
+    /// A Fluxline peer acknowledges frames beyond the first missing one, and can be asked.
+    peer_kind: PeerKind,
     /// PSN of the very first frame.
     begin: Psn,
     queue: SendQueue,
     in_flight: InFlight,
-    /// Answers to gets that came before the answer to an earlier get: gets are placed in order.
+    /// Answers to gets that came before the answer to an earlier get. Gets are placed in order.
     early: Vec<(Psn, Vec<u8>)>,
     timer: RetryTimer,
     budget: Budget,
@@ -58,11 +60,11 @@ pub(super) struct Requester {
 }
 
 impl Requester {
-    pub fn new(id: EndpointId, terms: &Terms) -> Requester {
+    pub fn new(id: EndpointId, peer_kind: PeerKind, terms: &Terms) -> Requester {
         Requester {
             id,
             shape: terms.shape,
-            selective: terms.selective,
+            peer_kind,
             begin: terms.first,
             queue: SendQueue::default(),
             in_flight: InFlight::new(terms.first),
@@ -130,16 +132,19 @@ impl Requester {
         sent
     }
 
-    /// Makes sure that a frame is due, cutting one if need be.
+    /// Returns true when a frame is due; cuts one when none is.
     fn has_frame(&mut self, completions: &mut CompletionQueue) -> bool {
         if self.in_flight.has_due() {
             return true;
         }
-        let most = if self.selective { WINDOW as usize - 1 } else { ORDERED_FRAMES_MAX };
+        let most = match self.peer_kind {
+            PeerKind::Fluxline => WINDOW as usize - 1,
+            PeerKind::Standard => ORDERED_FRAMES_MAX,
+        };
         self.in_flight.len() < most && self.cut(completions)
     }
 
-    /// Cuts the next frame from the queue; `false`: there is nothing, or it must wait.
+    /// Cuts the next frame from the queue. Returns false when there is no work or it must wait.
     fn cut(&mut self, completions: &mut CompletionQueue) -> bool {
         loop {
             let Some(number) = self.queue.first_uncut() else { return false };
@@ -195,9 +200,9 @@ impl Requester {
         let posted = self.queue.get(frame.of);
         let psn = self.in_flight.psn(index);
         let body = body(self.shape.transport, posted, &frame);
-        let mut headers = Headers::new(wire.to, psn, body);
+        let mut headers = Headers::new(wire.to(), psn, body);
         let ends = matches!(frame.part, FramePart::Last | FramePart::Only);
-        // The last one that the window takes, too: no other frame would request it.
+        // So does the last frame that the window admits: no later one would request it.
         headers.acknowledge_request = self.reliable()
             && (ends
                 || psn.get().is_multiple_of(ACKNOWLEDGE_EACH)
@@ -267,12 +272,13 @@ impl Requester {
 
     // ---- time ----
 
-    /// Discounts a time in which this side did not poll, so that nothing could come forward.
+    /// Discounts a time in which this side did not poll and so received nothing.
     pub fn was_absent(&mut self, absent: Span, now: Moment) {
         self.timer.was_absent(absent, now);
     }
 
-    /// Takes silence for loss. `Err`: nothing came forward for `patience`; the connection is over.
+    /// Takes silence for loss. `Err`: no frame was acknowledged for `patience`; the connection is
+    /// over.
     pub fn on_time(&mut self, now: Moment, patience: Span) -> Result<(), Status> {
         self.timer.end_pause(now);
         if self.timer.is_stalled(now, patience) {
@@ -285,11 +291,13 @@ impl Requester {
         Ok(())
     }
 
-    /// Silence may mean that the peer does not run now, or that all in flight is lost. A Fluxline
-    /// peer is asked: frames that it lacks when the question comes, which is sent last, are lost.
-    /// So no frame is sent twice to a receiver that has not looked yet. Others know no questions.
+    /// Finds out what a silence means: the peer does not run, or all frames in flight are lost.
+    ///
+    /// A Fluxline peer is asked. The question is sent last, so the frames that the peer lacks when
+    /// it comes are lost, and no frame is sent twice to a peer that only did not poll. Other peers
+    /// cannot be asked: frames older than a round trip are sent again.
     fn break_silence(&mut self, now: Moment) {
-        if self.selective {
+        if self.peer_kind.is_fluxline() {
             self.timer.request_question();
             return;
         }
@@ -324,7 +332,7 @@ impl Requester {
     }
 
     fn timeout_at(&self) -> Option<Moment> {
-        // Those before it are due and may wait for the window that it fills.
+        // Frames before it are due, and may wait for the window that it fills.
         let oldest = self.in_flight.iter().find(|frame| is_unanswered(frame))?;
         self.timer.timeout_at(oldest.sent)
     }
@@ -347,8 +355,8 @@ impl Requester {
         self.shape.frame_bytes
     }
 
-    /// Makes frames shorter from now on. None of those sent can have reached the peer, so that all
-    /// work is cut anew.
+    /// Makes frames shorter from now on. No frame so far can have reached the peer, so all work is
+    /// cut again.
     pub fn shorten(&mut self, frame_bytes: usize) {
         self.shape.frame_bytes = frame_bytes;
         self.queue.uncut_all();
@@ -368,8 +376,8 @@ impl Requester {
     }
 }
 
-/// Returns true when silence about a frame is to be broken: also about one that the peer held back,
-/// and may have done since.
+/// Returns true when a frame waits for its acknowledgement. A held frame does, too: the peer may
+/// have done it since.
 fn is_unanswered(frame: &RequestFrame) -> bool {
     matches!(frame.state, FrameState::Flying | FrameState::Held)
 }

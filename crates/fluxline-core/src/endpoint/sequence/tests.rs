@@ -1,24 +1,24 @@
-//! The sequence against an obvious model, and each case by name.
+//! The sequence against a brute-force model, and each case by name.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::*;
 
-/// A frame of the numbering `life`, `after` the start.
+/// Returns a frame of the numbering `life`, `after` the start.
 fn mark(psn: u32, life: u32, after: Span) -> Mark {
     let print = psn.wrapping_mul(2_654_435_761).wrapping_add(life);
     Mark { psn: Psn::new(psn), print, now: Moment::from_ns(1) + after }
 }
 
-/// Shows the sequence a frame that is right.
+/// Gives the sequence a valid frame.
 fn observe(sequence: &mut Sequence, mark: &Mark, counters: &mut ConnectionCounters) -> Judgement {
     let judged = sequence.judge(mark);
     sequence.take(mark, judged, counters);
     judged
 }
 
-/// Frames of one numbering, all at one time.
+/// Returns the counters after frames of one numbering, all at one time.
 fn observed(first: Option<u32>, psns: &[u32]) -> ConnectionCounters {
     let mut sequence = Sequence::configured(first.map(Psn::new));
     let mut counters = ConnectionCounters::default();
@@ -29,7 +29,7 @@ fn observed(first: Option<u32>, psns: &[u32]) -> ConnectionCounters {
     counters
 }
 
-/// Frames of one numbering after the other, a second between them; how many are good.
+/// Gives one numbering after the other, a second between them; returns how many frames are good.
 fn lives(first: Option<u32>, lives: &[&[u32]]) -> (u64, ConnectionCounters) {
     let mut sequence = Sequence::configured(first.map(Psn::new));
     let (mut counters, mut good) = (ConnectionCounters::default(), 0);
@@ -80,7 +80,7 @@ fn numbers_wrap_and_a_first_number_that_is_not_known_loses_nothing() {
 fn a_restarted_sender_loses_nothing_however_far_it_had_come() {
     for newest in [0, 1, 5, 1000, 8191, 8192, 20_000, 70_000, 5_000_000, 0x0090_0000, 0x00F0_0000] {
         for first in [None, Some(0)] {
-            // The first numbering is too long to be played: its last frames come.
+            // The first numbering is too long to play, so only its last frames come.
             let from = newest.max(20) - 20;
             let old: Vec<u32> = (from..=newest).collect();
             let new: Vec<u32> = (0..1000).collect();
@@ -158,8 +158,8 @@ fn against_a_set_of_all_numbers() {
     }
 }
 
-/// Random lives of a sender on a network that drops, swaps and doubles: what is good was sent, each
-/// frame once, and the books add up.
+/// Random lives of a sender on a network that drops, swaps and doubles frames. Each good frame was
+/// sent and counts once, and the sums hold.
 #[test]
 fn random_lives_are_counted_so_that_the_sums_hold() {
     for seed in 0..200 {

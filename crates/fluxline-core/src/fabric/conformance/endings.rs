@@ -1,13 +1,13 @@
-//! Laws of what waits: flushes, fences, and how all of it ends.
+//! Laws of waiting work: flushes, fences, and the ends of connections.
 #![allow(clippy::missing_panics_doc, reason = "panicking is what a broken law does")]
 
-use super::{Joined, Pair, Side, name};
+use super::joined::{Joined, Pair, Side, name};
 use crate::fabric::{
     Completion, ConnectError, EndpointId, Grant, Key, Level, Local, Operation, PostError,
     Reliability, RemoteId, Rights, Slice, Status, Target, Work,
 };
 
-/// Turns in which whatever can happen does, on a link without delays.
+/// Turns in which a link without delays does all that it can.
 const TURNS: usize = 20;
 
 fn message(bytes: &[u8]) -> Work<'_> {
@@ -43,7 +43,7 @@ fn tags(completions: &[Completion]) -> alloc::vec::Vec<u64> {
     completions.iter().filter_map(tag).collect()
 }
 
-/// Work that tells nothing is done by the poster's polling alone, and not only its first piece.
+/// All work without a completion is done by the poster's polling alone.
 pub fn silent_work_is_done_by_polling(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (region, remote) = joined.shared("samples", 8);
@@ -58,7 +58,7 @@ pub fn silent_work_is_done_by_polling(pair: Pair) {
     }
 }
 
-/// A message is placed when it is in its buffer: a flush behind it waits for that.
+/// A flush waits until earlier messages are in their buffers.
 pub fn a_flush_waits_for_messages(pair: Pair) {
     let mut joined = Joined::new(pair);
     post(&mut joined, 1, message(&[7]));
@@ -71,11 +71,11 @@ pub fn a_flush_waits_for_messages(pair: Pair) {
     assert_eq!(
         tags(&completions),
         [1],
-        "the message was told before the flush behind it: {completions:?}"
+        "the message completes before the flush after it: {completions:?}"
     );
 }
 
-/// Work behind a fence is not placed while a message before it waits for its buffer.
+/// Work after a fence is not placed while a message before it waits for its buffer.
 pub fn a_fence_holds_work_back_behind_messages(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (region, remote) = joined.shared("samples", 8);
@@ -97,7 +97,7 @@ pub fn a_fence_holds_work_back_behind_messages(pair: Pair) {
     assert_eq!(joined.bytes(region, 0, 8), [1; 8]);
 }
 
-/// `Broken` is the last that is told of a connection.
+/// `Broken` is the last completion of a connection.
 pub fn broken_is_told_after_all_that_was_flushed(pair: Pair) {
     let mut joined = Joined::new(pair);
     for tag in 0..3 {
@@ -117,7 +117,7 @@ pub fn broken_is_told_after_all_that_was_flushed(pair: Pair) {
     assert_eq!(completions.last(), Some(&Completion::Broken { endpoint: joined.left, status }));
 }
 
-/// A buffer whose region was withdrawn takes no message, and both sides are told so.
+/// A buffer in a withdrawn region takes no message, and both sides learn it.
 pub fn a_message_into_a_withdrawn_buffer_is_told_to_both(pair: Pair) {
     let mut joined = Joined::new(pair);
     let region = joined.pair.right.register(64).expect("memory");
@@ -162,7 +162,7 @@ pub fn both_sides_post_at_once(pair: Pair) {
     assert_eq!(joined.pair.left.memory(own).expect("own").load(0), Ok(100));
 }
 
-/// An unreliable connection tells each completion once, invents nothing and repeats nothing.
+/// An unreliable connection gives each completion once, invents nothing and repeats nothing.
 pub fn an_unreliable_connection_invents_and_repeats_nothing(pair: Pair) {
     let mut joined = Joined::new(pair);
     let peer = joined.pair.right_name.clone();
@@ -197,10 +197,10 @@ pub fn an_unreliable_connection_invents_and_repeats_nothing(pair: Pair) {
             panic!("nothing else happened: {what:?}");
         };
         assert_eq!((offset, bytes), (u64::from(value) * 40, 40));
-        assert!(!core::mem::replace(&mut seen[value as usize], true), "{value} told twice");
+        assert!(!core::mem::replace(&mut seen[value as usize], true), "{value} completed twice");
         assert_eq!(joined.bytes(region, offset, 40), [value as u8 + 1; 40]);
     }
-    assert_eq!(joined.rest(Side::Left), [], "each is told once");
+    assert_eq!(joined.rest(Side::Left), [], "one completion each");
     joined.pair.left.disconnect(joined.left).expect("connected");
     let end: EndpointId = joined.right;
     joined.wait(Side::Right, |what| match *what {

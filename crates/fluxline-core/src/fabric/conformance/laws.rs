@@ -5,8 +5,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::joined::{Joined, KEY, Pair, Side, name};
 use super::nobody::Nobody;
-use super::{Joined, KEY, Pair, Side, name};
 use crate::fabric::{
     AccessError, Completion, ExportError, Grant, Key, Level, Local, Operation, PostError, Rights,
     Slice, Status, Target, Work,
@@ -21,7 +21,7 @@ fn post(joined: &mut Joined, tag: u64, work: Work<'_>) {
     joined.pair.left.post(joined.left, tag, work).expect("legal work is taken");
 }
 
-/// Returns how work ends that the link may refuse at once or later.
+/// Returns the status of work that the link may refuse at once or later.
 fn verdict(joined: &mut Joined, tag: u64, work: Work<'_>) -> Status {
     match joined.pair.left.post(joined.left, tag, work) {
         Ok(()) => joined.done(tag).1,
@@ -99,7 +99,7 @@ pub fn a_notification_comes_after_its_bytes_and_says_where(pair: Pair) {
     }
 }
 
-/// Unsignaled work tells nothing when it goes well.
+/// Unsignaled work has no completion when it succeeds.
 pub fn work_that_asks_for_no_completion_gets_none(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (_, remote) = joined.shared("samples", 8);
@@ -109,7 +109,7 @@ pub fn work_that_asks_for_no_completion_gets_none(pair: Pair) {
     assert_eq!(joined.rest(Side::Left), []);
 }
 
-/// `Copied` (and `Local::Bytes`) mean that the source is the caller's again.
+/// After `Copied`, or with `Local::Bytes`, the caller may change the source.
 pub fn copied_bytes_may_be_changed_at_once(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (region, remote) = joined.shared("samples", 16);
@@ -130,7 +130,7 @@ pub fn copied_bytes_may_be_changed_at_once(pair: Pair) {
     assert_eq!(joined.bytes(region, 0, 16), [[5; 8], [7; 8]].concat());
 }
 
-/// get is put's mirror.
+/// A get reads the bytes that a put wrote.
 pub fn a_get_brings_what_a_put_took(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (_, remote) = joined.shared("samples", 1000);
@@ -158,7 +158,7 @@ pub fn a_flush_completes_after_all_that_came_before(pair: Pair) {
     assert_eq!(joined.bytes(region, 0, 32), [1; 32]);
 }
 
-/// No addition is lost between two peers, and the owner's own additions count too.
+/// No addition of two adders is lost.
 pub fn words_of_two_adders_sum_up(pair: Pair) {
     let mut joined = Joined::new(pair);
     if !joined.pair.left.capabilities().atomics {
@@ -180,7 +180,7 @@ pub fn words_of_two_adders_sum_up(pair: Pair) {
     assert_eq!(memory.load(0), Ok(sum - 1), "modulo 2^64");
 }
 
-/// compare_swap writes only over what it expects, and says what it found.
+/// compare_swap replaces only the expected value, and returns the old one.
 pub fn compare_swap_changes_only_what_is_expected(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (region, remote) = joined.shared("word", 16);
@@ -233,7 +233,7 @@ pub fn an_access_beyond_the_region_is_refused_and_nothing_changes(pair: Pair) {
     assert!(matches!(refused, Err(PostError::Local(AccessError::OutOfRegion { .. }))));
 }
 
-/// Offset plus length is not computed in a way that can overflow.
+/// An offset whose sum with the length overflows is refused.
 pub fn an_offset_that_overflows_is_refused(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (region, remote) = joined.shared("samples", 16);
@@ -247,7 +247,7 @@ pub fn an_offset_that_overflows_is_refused(pair: Pair) {
     assert_eq!(joined.bytes(region, 0, 16), [0; 16]);
 }
 
-/// Each right is demanded by the operations that need it, and by them alone.
+/// Each operation needs its right, and no other.
 pub fn every_right_is_asked_for(pair: Pair) {
     let mut joined = Joined::new(pair);
     let own = joined.pair.left.register(8).expect("memory");
@@ -271,7 +271,7 @@ pub fn every_right_is_asked_for(pair: Pair) {
     }
 }
 
-/// A key that is almost right is wrong; whoever has it later still gets in.
+/// A key that is almost right is refused, and the right one still works afterwards.
 pub fn a_wrong_key_imports_nothing(pair: Pair) {
     let mut joined = Joined::new(pair);
     joined.exported("samples", 8, Rights::ALL);
@@ -285,7 +285,7 @@ pub fn a_wrong_key_imports_nothing(pair: Pair) {
     assert_eq!(joined.import("samples", KEY).1, Status::Done);
 }
 
-/// A name that nobody exports, or that is registered only, is not found.
+/// A name that no region has is not found.
 pub fn a_name_that_nobody_exports_imports_nothing(pair: Pair) {
     let mut joined = Joined::new(pair);
     joined.pair.right.register(8).expect("memory");
@@ -293,7 +293,7 @@ pub fn a_name_that_nobody_exports_imports_nothing(pair: Pair) {
     assert_eq!((status, bytes), (Status::NoSuchRegion, 0));
 }
 
-/// Work on a region that its owner has ended says so; the connection goes on.
+/// Work on a withdrawn region completes as withdrawn; the connection goes on.
 pub fn a_withdrawn_region_says_so(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (region, remote) = joined.shared("samples", 8);
@@ -307,7 +307,7 @@ pub fn a_withdrawn_region_says_so(pair: Pair) {
     assert_eq!(verdict(&mut joined, 2, put(&[1], to)), Status::Done);
 }
 
-/// A name is free again when its region is withdrawn; old imports do not reach the new region.
+/// A withdrawn region's name is free again, and old imports do not reach the new region.
 pub fn a_name_can_be_used_again_after_withdrawal(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (region, old) = joined.shared("samples", 8);
@@ -359,7 +359,7 @@ fn send(bytes: &[u8]) -> Work<'_> {
     Work::Send { from: Local::Bytes(bytes), complete_at: Some(Level::Placed) }
 }
 
-/// Messages fill buffers in the order in which both were given.
+/// Messages fill buffers in the order in which both were posted.
 pub fn messages_come_in_order_into_the_buffers_given(pair: Pair) {
     let mut joined = Joined::new(pair);
     let buffers = joined.pair.right.register(64).expect("memory");
@@ -379,7 +379,7 @@ pub fn messages_come_in_order_into_the_buffers_given(pair: Pair) {
     }
 }
 
-/// A message that does not fit is cut, both sides know, and nothing is written beyond the buffer.
+/// A message that is too long is cut, both sides learn it, and nothing is written past the buffer.
 pub fn a_message_too_long_for_its_buffer_is_told_to_both(pair: Pair) {
     let mut joined = Joined::new(pair);
     let buffers = joined.pair.right.register(64).expect("memory");
@@ -391,14 +391,14 @@ pub fn a_message_too_long_for_its_buffer_is_told_to_both(pair: Pair) {
     assert_eq!(joined.bytes(buffers, 8, 8), [0; 8]);
 }
 
-/// A message for which no buffer comes is not lost in silence.
+/// The sender of a message without a buffer learns it.
 pub fn a_message_without_a_buffer_is_told_to_its_sender(pair: Pair) {
     let mut joined = Joined::new(pair);
     post(&mut joined, 1, send(&[1]));
     assert_eq!(joined.done(1).1, Status::NoBuffer);
 }
 
-/// A queue that is full hands work back; what it took, it does.
+/// A full queue refuses work, and does all work that it accepted.
 pub fn a_full_queue_refuses_and_loses_nothing(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (region, remote) = joined.shared("counter", 8);
@@ -418,14 +418,14 @@ pub fn a_full_queue_refuses_and_loses_nothing(pair: Pair) {
     assert_eq!(joined.pair.right.memory(region).expect("own").load(0), Ok(taken));
 }
 
-/// After a disconnect every piece of work has exactly one completion, and the peer knows.
+/// After a disconnect every operation has exactly one completion, and the peer learns it.
 pub fn a_disconnect_flushes_all_and_tells_the_peer(pair: Pair) {
     let mut joined = Joined::new(pair);
     let buffers = joined.pair.left.register(64).expect("memory");
     let slice = Slice { region: buffers, offset: 0, bytes: 64 };
     joined.pair.left.post_receive(joined.left, 100, slice).expect("room");
     for tag in 0..4 {
-        post(&mut joined, tag, send(&[1])); // nobody gives a buffer
+        post(&mut joined, tag, send(&[1])); // there is no buffer for it
     }
     joined.pair.left.disconnect(joined.left).expect("connected");
     let end = joined.left;
@@ -437,7 +437,7 @@ pub fn a_disconnect_flushes_all_and_tells_the_peer(pair: Pair) {
     for tag in [0, 1, 2, 3, 100] {
         assert_eq!(joined.done(tag).1, Status::Flushed, "tag {tag}");
     }
-    assert_eq!(joined.rest(Side::Left), [], "each is told once");
+    assert_eq!(joined.rest(Side::Left), [], "one completion each");
     let status = joined.wait(Side::Right, |what| match *what {
         Completion::Broken { status, .. } => Some(status),
         _ => None,
@@ -445,7 +445,7 @@ pub fn a_disconnect_flushes_all_and_tells_the_peer(pair: Pair) {
     assert_eq!(status, Status::Disconnected);
 }
 
-/// An ended connection takes nothing.
+/// An ended connection refuses work.
 pub fn work_on_an_ended_connection_is_refused(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (_, remote) = joined.shared("samples", 8);
@@ -459,7 +459,7 @@ pub fn work_on_an_ended_connection_is_refused(pair: Pair) {
     assert_ne!(joined.left, end, "identifiers are not used again");
 }
 
-/// A peer that dies is noticed within what the link promises; its work is flushed.
+/// The death of a peer is noticed within the promised time, and work for it is flushed.
 pub fn a_dead_peer_is_noticed_in_time(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (_, remote) = joined.shared("samples", 8);
@@ -499,7 +499,7 @@ pub fn connecting_to_a_dead_peer_fails_and_does_not_hang(pair: Pair) {
     }
 }
 
-/// Endpoints, regions and imports are numbered without repetition.
+/// Numbers of endpoints, regions and imports are never used again.
 pub fn identifiers_are_never_used_again(pair: Pair) {
     let mut joined = Joined::new(pair);
     let (mut ends, mut regions, mut remotes) = (vec![joined.left], Vec::new(), Vec::new());
@@ -516,7 +516,7 @@ pub fn identifiers_are_never_used_again(pair: Pair) {
     }
 }
 
-/// Stores through a window are in the owner's memory, and obey rights and bounds.
+/// Stores through a window change the owner's memory, and obey rights and bounds.
 pub fn a_window_is_the_region_itself(pair: Pair) {
     let mut joined = Joined::new(pair);
     if !joined.pair.left.capabilities().windows {

@@ -1,11 +1,11 @@
-//! A node that has died: put in a node's place, it drops that node and does nothing itself.
+//! A node that does nothing. Putting it in the place of another node drops that one.
 
 use alloc::sync::Arc;
 
 use crate::fabric::*;
 use crate::{Moment, Span};
 
-/// Does nothing, refuses everything.
+/// Refuses every call.
 pub(super) struct Nobody;
 
 const CAPABILITIES: Capabilities = Capabilities {

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Joined, Pair, Side};
+use super::joined::{Joined, Pair, Side};
 use crate::fabric::{
     Completion, Level, Local, Operation, PostError, RegionId, RemoteId, Slice, Status, Target, Work,
 };
@@ -12,7 +12,7 @@ use crate::random::Draw;
 const REGION_BYTES: u64 = 4096;
 const SCRIPTS: u64 = 8;
 const STEPS: u64 = 400;
-/// Buffers for messages; one is used again when so many messages have come.
+/// Buffers for messages. A buffer is used again after this many messages.
 const BUFFERS: u64 = 64;
 const BUFFER_BYTES: u64 = 64;
 
@@ -35,14 +35,13 @@ struct Script {
     model: Vec<u8>,
     expected: Vec<Expected>,
     notified: Vec<(u64, u64, u32)>,
-    /// Right's buffers for messages, one for each of the last; what is in them, and what right is
-    /// told of each.
+    /// Right's buffers for messages, the model of their content, and right's expected completions.
     inbox: RegionId,
     inbox_model: Vec<u8>,
     received: Vec<(u64, Status, u64)>,
 }
 
-/// Runs scripts on fresh pairs; the seed repeats them.
+/// Runs scripts on fresh pairs. The same seed repeats the same scripts.
 ///
 /// # Panics
 /// When the link and the model differ.
@@ -111,7 +110,7 @@ impl Script {
                 Err(other) => {
                     let completions = self.joined.rest(Side::Left);
                     panic!(
-                        "{work:?} is legal and was refused: {other}; told {:?}",
+                        "{work:?} is legal and was refused: {other}; last completion {:?}",
                         completions.last()
                     );
                 }
@@ -129,8 +128,8 @@ impl Script {
         let notify = (self.draw.below(3) == 0).then_some(tag as u32);
         let from_region = self.draw.below(2) == 0;
         let from = if from_region {
-            // Only what nothing in flight writes may be read: the upper half is never a target
-            // of gets.
+            // Bytes that a get in flight may write must not be read. Gets never write the upper
+            // half.
             let half = REGION_BYTES / 2;
             let slice = Slice { region: self.own, offset: half, bytes: bytes.min(half) };
             Local::Region(slice)
@@ -196,7 +195,7 @@ impl Script {
         self.expect(tag, Operation::CompareSwap, before);
     }
 
-    /// A message into a buffer that fits, or is too short by a byte or more now and then.
+    /// Sends a message into a buffer that fits, or now and then is too short.
     fn message(&mut self, tag: u64) {
         let place = self.received.len() as u64 % BUFFERS * BUFFER_BYTES;
         let room = BUFFER_BYTES - self.draw.below(8);
@@ -217,7 +216,7 @@ impl Script {
         self.expected.push(Expected { tag, operation: Operation::Send, status, value: 0 });
     }
 
-    /// A fence or a flush, somewhere.
+    /// Posts a fence or a flush.
     fn barrier(&mut self, tag: u64) {
         let (work, operation) = match self.draw.below(2) {
             0 => (Work::Fence, Operation::Fence),
@@ -227,7 +226,8 @@ impl Script {
         self.expect(tag, operation, 0);
     }
 
-    /// Leaves the region by a byte: refused at once, or told; nothing changes.
+    /// Puts one byte beyond the region. It is refused at once or by its completion, and nothing
+    /// changes.
     fn put_beyond(&mut self, tag: u64) {
         let to = Target { remote: self.remote, offset: REGION_BYTES - 7 };
         let from = Local::Bytes(&[0xEE; 8]);
@@ -246,14 +246,14 @@ impl Script {
         self.expected.push(Expected { tag, operation, status, value: 0 });
     }
 
-    /// Everything is placed: bytes, values, notifications and completions must be the model's.
+    /// Waits for all work; bytes, values, notifications and completions must be the model's.
     fn finish(mut self) {
         self.post(u64::MAX, Work::Flush);
         assert_eq!(self.joined.done(u64::MAX), (Operation::Flush, Status::Done, 0));
         for Expected { tag, operation, status, value } in core::mem::take(&mut self.expected) {
             assert_eq!(self.joined.done(tag), (operation, status, value), "tag {tag}");
         }
-        assert_eq!(self.joined.rest(Side::Left), [], "told once, and only when asked");
+        assert_eq!(self.joined.rest(Side::Left), [], "one completion each, if requested");
         for (offset, bytes, value) in core::mem::take(&mut self.notified) {
             let found = self.joined.wait(Side::Right, |what| match *what {
                 Completion::Notified { offset, bytes, value, .. } => Some((offset, bytes, value)),

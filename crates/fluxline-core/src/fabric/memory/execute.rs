@@ -1,56 +1,27 @@
-//! What posted work does, when its turn has come.
+//! Posted work: checked when it is posted, done when its turn comes.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::super::error::{AccessError, PostError};
-use super::super::region::{RegionId, Slice, Target};
+use super::super::region::{RegionId, Rights, Slice, Target};
 use super::super::work::{Completion, EndpointId, Local, Operation, Status, Work};
 use super::lab::{Phase, Region, Shared};
-use super::{CAPABILITIES, NO_BUFFER_WAIT};
+use super::limits::{CAPABILITIES, NO_BUFFER_WAIT};
+use super::queued::{Act, Queued, Source};
 use crate::Moment;
 
-/// Work in an endpoint's queue.
-pub(super) struct Queued {
-    pub tag: u64,
-    act: Act,
-    /// Success is reported too.
-    reported: bool,
-}
-
-enum Act {
-    Put { from: Source, to: Target, notify: Option<u32> },
-    Get { from: Target, into: Slice },
-    FetchAdd { at: Target, add: u64 },
-    CompareSwap { at: Target, expected: u64, desired: u64 },
-    Send { from: Source },
-    Flush,
-}
-
-enum Source {
-    Bytes(Vec<u8>),
-    Region(Slice),
-}
-
-impl Source {
-    fn bytes(&self) -> u64 {
-        match self {
-            Source::Bytes(bytes) => bytes.len() as u64,
-            Source::Region(slice) => slice.bytes,
-        }
-    }
-}
-
-impl Queued {
-    /// Takes work that is legal as far as its poster can know; copies `Local::Bytes`.
-    pub fn of(
-        shared: &Shared,
+impl Shared {
+    /// Checks posted work as far as its poster can know, and copies its `Local::Bytes`.
+    pub fn check(
+        &self,
         node: usize,
         endpoint: EndpointId,
-        (tag, work): (u64, &Work<'_>),
+        tag: u64,
+        work: &Work<'_>,
     ) -> Result<Queued, PostError> {
         let local = |slice: Slice| {
-            shared.nodes[node].check_slice(slice).map_err(PostError::Local)?;
+            self.nodes[node].check_slice(slice).map_err(PostError::Local)?;
             fits(slice.bytes)
         };
         let source = |from: &Local<'_>| match *from {
@@ -60,11 +31,11 @@ impl Queued {
             }
             Local::Region(slice) => local(slice).map(|()| Source::Region(slice)),
         };
-        let remote = |target: Target| match shared.import_of(node, target.remote) {
+        let remote = |target: Target| match self.import_of(node, target.remote) {
             Some(import) if import.endpoint == endpoint => Ok(target),
             _ => Err(PostError::NotImported),
         };
-        let (act, reported) = match *work {
+        let (act, is_reported) = match *work {
             Work::Put { from, to, notify, complete_at } => {
                 let act = Act::Put { from: source(&from)?, to: remote(to)?, notify };
                 (act, complete_at.is_some())
@@ -82,29 +53,11 @@ impl Queued {
             }
             Work::Fence | Work::Flush => (Act::Flush, true),
         };
-        Ok(Queued { tag, act, reported })
+        Ok(Queued { tag, act, is_reported })
     }
 
-    pub fn operation(&self) -> Operation {
-        match self.act {
-            Act::Put { .. } => Operation::Put,
-            Act::Get { .. } => Operation::Get,
-            Act::FetchAdd { .. } => Operation::FetchAdd,
-            Act::CompareSwap { .. } => Operation::CompareSwap,
-            Act::Send { .. } => Operation::Send,
-            Act::Flush => Operation::Flush,
-        }
-    }
-}
-
-fn fits(bytes: u64) -> Result<(), PostError> {
-    let max = CAPABILITIES.operation_bytes_max;
-    if bytes <= max { Ok(()) } else { Err(PostError::TooLong { bytes, max }) }
-}
-
-impl Shared {
-    /// Does one piece of work of the node: its endpoints have their turns. `false`: there is none
-    /// that can be done now.
+    /// Does one piece of the node's work; its endpoints take turns. Returns false when no work can
+    /// be done now.
     pub fn work(&mut self, node: usize, now: Moment) -> bool {
         let count = self.nodes[node].endpoints.len();
         for step in 0..count {
@@ -119,7 +72,7 @@ impl Shared {
         false
     }
 
-    /// Does the first in an endpoint's queue; `false`: there is none, or it must wait.
+    /// Does the first work in an endpoint's queue. Returns false when there is none or it waits.
     fn first(&mut self, node: usize, endpoint: EndpointId, now: Moment) -> bool {
         let of = &mut self.nodes[node].endpoints[endpoint.0 as usize];
         let Some(queued) = of.queue.pop_front() else { return false };
@@ -135,7 +88,7 @@ impl Shared {
             Ok(value) => (Status::Done, value),
             Err(status) => (status, 0),
         };
-        if queued.reported || status != Status::Done {
+        if queued.is_reported || status != Status::Done {
             let (tag, operation) = (queued.tag, queued.operation());
             let done = Completion::Done { endpoint, tag, operation, status, value };
             self.nodes[node].inbox.push_back(done);
@@ -169,7 +122,7 @@ impl Shared {
         }
     }
 
-    fn target(&self, node: usize, target: Target) -> Result<(&Region, super::Rights), Status> {
+    fn target(&self, node: usize, target: Target) -> Result<(&Region, Rights), Status> {
         let import = self.import_of(node, target.remote).ok_or(Status::Withdrawn)?;
         let region = &self.nodes[import.peer].regions[import.region];
         if region.withdrawn {
@@ -243,6 +196,12 @@ impl Shared {
     }
 }
 
+fn fits(bytes: u64) -> Result<(), PostError> {
+    let max = CAPABILITIES.operation_bytes_max;
+    if bytes <= max { Ok(()) } else { Err(PostError::TooLong { bytes, max }) }
+}
+
+/// Returns [`Status::Rights`] when a right is not granted.
 fn demand(right: bool) -> Result<(), Status> {
     if right { Ok(()) } else { Err(Status::Rights) }
 }

@@ -1,4 +1,4 @@
-//! What the nodes of a lab share: their regions, endpoints and queues.
+//! The state that the nodes of a lab share: regions, endpoints and queues.
 
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
@@ -8,17 +8,18 @@ use alloc::vec::Vec;
 use super::super::error::AccessError;
 use super::super::region::{Grant, Key, Name, RegionId, RemoteId, Rights, Slice};
 use super::super::work::{Completion, EndpointId, Operation, Reliability, Status};
-use super::CAPABILITIES;
+use super::limits::CAPABILITIES;
+use super::queued::Queued;
 use super::words::Words;
 use crate::Moment;
 
-pub(super) use super::execute::Queued;
-
+/// All nodes of a lab.
 #[derive(Default)]
 pub(super) struct Shared {
     pub nodes: Vec<Node>,
 }
 
+/// One node: its regions, endpoints and completions.
 #[derive(Default)]
 pub(super) struct Node {
     pub name: String,
@@ -31,18 +32,21 @@ pub(super) struct Node {
     pub turn: usize,
 }
 
+/// A region of a node.
 pub(super) struct Region {
     pub words: Arc<Words>,
     pub exported: Option<(Name, Grant)>,
     pub withdrawn: bool,
 }
 
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
     Over,
 }
 
+/// One end of a connection.
 pub(super) struct Endpoint {
     pub phase: Phase,
     pub peer: usize,
@@ -50,16 +54,24 @@ pub(super) struct Endpoint {
     pub other: EndpointId,
     pub queue: VecDeque<Queued>,
     pub receives: VecDeque<(u64, Slice)>,
-    /// Since when the first in the queue has been waiting for a buffer of the peer.
+    /// The first work in the queue has waited since then for a buffer of the peer.
     pub waits_since: Option<Moment>,
 }
 
+/// A peer's region that a node has imported.
 #[derive(Clone, Copy)]
 pub(super) struct Import {
     pub endpoint: EndpointId,
     pub peer: usize,
     pub region: usize,
     pub rights: Rights,
+}
+
+/// The end of a connection, as each end's program gets it.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    pub own: Status,
+    pub peer: Status,
 }
 
 impl Node {
@@ -77,7 +89,7 @@ impl Node {
         self.region(slice.region)?.words.check(slice.offset, slice.bytes)
     }
 
-    /// The number of the region of that name.
+    /// Returns the number of the region exported under a name.
     pub fn exported(&self, name: &Name) -> Option<usize> {
         let named = |region: &Region| region.exported.as_ref().is_some_and(|of| of.0 == *name);
         self.regions.iter().position(named)
@@ -161,11 +173,11 @@ impl Shared {
         (self.phase(node, import.endpoint) == Some(Phase::Open)).then_some(import)
     }
 
-    /// Ends a connection; `statuses`: why, as this side sees it, and the other.
-    pub fn break_up(&mut self, node: usize, endpoint: EndpointId, statuses: (Status, Status)) {
+    /// Ends both ends of a connection.
+    pub fn break_up(&mut self, node: usize, endpoint: EndpointId, ending: Ending) {
         let Endpoint { peer, other, .. } = self.nodes[node].endpoints[endpoint.0 as usize];
-        self.close(node, endpoint, statuses.0);
-        self.close(peer, other, statuses.1);
+        self.close(node, endpoint, ending.own);
+        self.close(peer, other, ending.peer);
     }
 
     fn close(&mut self, node: usize, endpoint: EndpointId, status: Status) {
@@ -185,12 +197,13 @@ impl Shared {
         inbox.push_back(Completion::Broken { endpoint, status });
     }
 
-    /// A node is gone: its connections break, its regions go.
+    /// Breaks the connections of a node that is gone, and withdraws its regions.
     pub fn kill(&mut self, node: usize) {
         for number in 0..self.nodes[node].endpoints.len() {
             let endpoint = EndpointId(number as u32);
             if self.phase(node, endpoint) == Some(Phase::Open) {
-                self.break_up(node, endpoint, (Status::Done, Status::PeerGone));
+                let ending = Ending { own: Status::Done, peer: Status::PeerGone };
+                self.break_up(node, endpoint, ending);
             }
         }
         let node = &mut self.nodes[node];

@@ -1,8 +1,8 @@
-//! Nodes of one process joined by plain memory: the obvious implementation of [`Fabric`].
+//! Nodes of one process joined by plain memory: the brute-force implementation of [`Fabric`].
 //!
-//! Every other link is held to it (`conformance`), and programs are tested on it. Work waits in its
-//! endpoint's queue until its node polls, one piece per poll, so that programs see the order of
-//! things that real links show. Nodes share a lab, which one thread owns.
+//! It passes the same suite as every other link (`conformance`), and programs are tested on it.
+//! Work waits in its endpoint's queue until its node polls. Each poll does one piece, so that
+//! programs see completions in the order of real links. Nodes share a lab, which one thread owns.
 //!
 //! ```
 //! use fluxline_core::fabric::memory::Lab;
@@ -28,14 +28,16 @@
 //! })?;
 //! while board.poll(now).is_some() {}
 //!
-//! let told = std::iter::from_fn(|| builder.poll(now))
-//!     .any(|what| matches!(what, Completion::Notified { value: 42, bytes: 6, .. }));
-//! assert!(told);
+//! let notified = std::iter::from_fn(|| builder.poll(now))
+//!     .any(|completion| matches!(completion, Completion::Notified { value: 42, bytes: 6, .. }));
+//! assert!(notified);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod execute;
 mod lab;
+mod limits;
+mod queued;
 mod words;
 
 use alloc::rc::Rc;
@@ -47,48 +49,33 @@ use super::error::{AccessError, ConnectError, ExportError, ImportError, PostErro
 use super::region::{Grant, Key, Name, RegionId, RemoteId, Rights, Slice};
 use super::work::{Completion, EndpointId, Operation, Reliability, Status, Work};
 use super::{Capabilities, Fabric, Memory};
-use crate::{Moment, Span};
-use lab::{Phase, Queued, Shared};
+use crate::Moment;
+use lab::{Ending, Phase, Shared};
+use limits::{CAPABILITIES, NO_BUFFER_WAIT};
 pub use words::{View, Words};
 
-const CAPABILITIES: Capabilities = Capabilities {
-    link: "memory",
-    operation_bytes_max: 16 << 20,
-    region_bytes_max: 1 << 40,
-    regions_max: 4096,
-    endpoints_max: 4096,
-    queue_max: 64,
-    windows: true,
-    atomics: true,
-    ordered: true,
-    crossover_bytes: 0,
-    death_noticed_within: Span::ZERO,
-};
-
-/// A message for which no buffer was posted for so long completes as [`Status::NoBuffer`].
-const NO_BUFFER_WAIT: Span = Span::from_ms(10);
-
-/// Zero bytes of memory, in safe code: slow, and enough for tests. `None`: there is not so much.
+/// Allocates `bytes` zero bytes in safe code: slow, and enough for tests. `None`: the allocation
+/// failed.
 #[must_use]
 pub fn zeroed(bytes: u64) -> Option<Arc<dyn Memory>> {
     let words = Arc::new(words::Words::zeroed(bytes)?);
     Some(Arc::new(View { words, rights: Rights::ALL }))
 }
 
-/// The laboratory: it joins the nodes.
+/// The lab that joins the nodes.
 #[derive(Clone, Default)]
 pub struct Lab {
     shared: Rc<RefCell<Shared>>,
 }
 
 impl Lab {
-    /// An empty lab.
+    /// Returns an empty lab.
     #[must_use]
     pub fn new() -> Lab {
         Lab::default()
     }
 
-    /// A new node. Errors: the name is not one, or a living node has it.
+    /// Adds a node. Errors: the name is not legal, or a living node has it.
     pub fn node(&self, name: &str) -> Result<MemoryFabric, ConnectError> {
         let refused = |expected| ConnectError::Name { peer: name.to_string(), expected };
         let legal = Name::parse(name).map_err(|_| refused("1 to 64 letters, digits, - _ ."))?;
@@ -98,7 +85,7 @@ impl Lab {
     }
 }
 
-/// One node of a lab. Dropped, it is dead: its peers' connections break.
+/// One node of a lab. When it is dropped, its peers' connections break.
 pub struct MemoryFabric {
     shared: Rc<RefCell<Shared>>,
     node: usize,
@@ -129,7 +116,7 @@ impl Fabric for MemoryFabric {
         }
         let words = words::Words::zeroed(bytes).ok_or_else(|| RegisterError::Memory {
             bytes,
-            reason: String::from("there is not so much memory"),
+            reason: String::from("there is not enough memory"),
         })?;
         node.regions.push(lab::Region { words: Arc::new(words), exported: None, withdrawn: false });
         Ok(RegionId(node.regions.len() as u32 - 1))
@@ -185,7 +172,8 @@ impl Fabric for MemoryFabric {
         if shared.phase(self.node, endpoint) != Some(Phase::Open) {
             return Err(PostError::NotConnected);
         }
-        shared.break_up(self.node, endpoint, (Status::Done, Status::Disconnected));
+        let ending = Ending { own: Status::Done, peer: Status::Disconnected };
+        shared.break_up(self.node, endpoint, ending);
         Ok(())
     }
 
@@ -218,13 +206,13 @@ impl Fabric for MemoryFabric {
             return Err(PostError::NotConnected);
         }
         if matches!(work, Work::Fence) {
-            // Queues are in order: there is nothing to hold back.
+            // A queue is in order, so a fence has nothing to wait for.
             let (operation, status) = (Operation::Fence, Status::Done);
             let done = Completion::Done { endpoint, tag, operation, status, value: 0 };
             shared.nodes[self.node].inbox.push_back(done);
             return Ok(());
         }
-        let queued = Queued::of(&shared, self.node, endpoint, (tag, &work))?;
+        let queued = shared.check(self.node, endpoint, tag, &work)?;
         let queue = &mut shared.nodes[self.node].endpoints[endpoint.0 as usize].queue;
         if queue.len() >= CAPABILITIES.queue_max as usize {
             return Err(PostError::Full);
@@ -255,7 +243,7 @@ impl Fabric for MemoryFabric {
 
     fn poll(&mut self, now: Moment) -> Option<Completion> {
         let mut shared = self.shared.borrow_mut();
-        // Work that tells nothing must not look like the end of all work.
+        // Work without a completion must not look like the end of all work.
         while shared.nodes[self.node].inbox.is_empty() && shared.work(self.node, now) {}
         shared.nodes[self.node].inbox.pop_front()
     }

@@ -1,8 +1,8 @@
-//! A region's memory, in safe code: aligned words, each of them atomic.
+//! A region's memory in safe code: aligned words, each of them atomic.
 //!
-//! Several owners may read and write at once without a data race; a copy of many bytes is a
-//! sequence of words and so may be a mixture, as on any link. Bytes within a word are put in by
-//! compare-and-swap, so that neighbours in one word do not undo each other.
+//! Several owners may read and write at once without a data race. A copy of many bytes reads word
+//! by word, so it may mix old and new bytes, as on any link. Bytes within a word are written by
+//! compare-and-swap, so that two writers of one word do not undo each other.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use super::super::region::Rights;
 
 const WORD_BYTES: u64 = 8;
 
-/// The words of one region; little-endian, whatever the machine.
+/// The words of one region, little-endian on every machine.
 #[derive(Debug)]
 pub struct Words {
     words: Vec<AtomicU64>,
@@ -22,7 +22,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// So many zero bytes; `None`: there is not so much memory.
+    /// Allocates `bytes` zero bytes; `None`: there is not enough memory.
     #[must_use]
     pub fn zeroed(bytes: u64) -> Option<Words> {
         let count = usize::try_from(bytes.div_ceil(WORD_BYTES)).ok()?;
@@ -32,13 +32,13 @@ impl Words {
         Some(Words { words, bytes })
     }
 
-    /// Its size \[byte\].
+    /// Returns the size \[byte\].
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Checks that the bytes are inside.
+    /// Checks that the bytes are inside the region.
     pub fn check(&self, offset: u64, bytes: u64) -> Result<(), AccessError> {
         if offset <= self.bytes && bytes <= self.bytes - offset {
             Ok(())
@@ -81,7 +81,7 @@ impl Words {
         Ok(())
     }
 
-    /// Puts bytes in one by one; they are inside.
+    /// Writes bytes one by one; they must be inside the region.
     fn write_bytes(&self, offset: u64, from: &[u8]) {
         for (place, &byte) in (offset..).zip(from) {
             let word = &self.words[(place / WORD_BYTES) as usize];
@@ -99,7 +99,7 @@ impl Words {
         }
     }
 
-    /// The aligned word at `offset`. Errors: not aligned, not inside.
+    /// Reads the aligned word at `offset`. Errors: it is not aligned, or not inside.
     pub fn load(&self, offset: u64) -> Result<u64, AccessError> {
         Ok(self.word(offset)?.load(Ordering::Acquire)) // SYNC word <- store
     }
@@ -110,12 +110,12 @@ impl Words {
         Ok(())
     }
 
-    /// Adds to the aligned word at `offset`; returns what it was. Errors: as `load`.
+    /// Adds to the aligned word at `offset`; returns the old value. Errors: as `load`.
     pub fn fetch_add(&self, offset: u64, add: u64) -> Result<u64, AccessError> {
         Ok(self.word(offset)?.fetch_add(add, Ordering::AcqRel))
     }
 
-    /// Replaces the aligned word at `offset` if it is `expected`; returns what it was. Errors: as
+    /// Replaces the aligned word at `offset` if it is `expected`; returns the old value. Errors: as
     /// `load`.
     pub fn compare_swap(
         &self,
@@ -130,7 +130,7 @@ impl Words {
     }
 }
 
-/// A region as one side may use it.
+/// A region with the rights of one side.
 pub struct View {
     /// The memory.
     pub words: Arc<Words>,

@@ -1,4 +1,4 @@
-//! Every kind of packet to bytes and back, and what is not a packet.
+//! Every kind of packet to bytes and back, and malformed packets.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,19 +1,17 @@
-//! The page of the programming model, as the endpoint has it.
+//! The programming model on top of the endpoint: [`Fabric`] for [`Node`].
 
-use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use core::net::{IpAddr, SocketAddr};
 
-use super::connection::{Connection, PendingImport, Start, transport_of};
-use super::endpoints::EndpointState;
 use super::imports::{Import, ImportState};
 use super::node::Node;
 use super::node_core::{Core, QUEUE_MAX};
-use super::posted::{PayloadSource, Posted, Report, Request, Shape, Terms};
-use super::regions::{Granted, check};
+use super::peer::PeerKind;
+use super::peer_regions::PendingImport;
+use super::posted::{PayloadSource, Posted, Report, Request};
+use super::regions::check;
 use super::wire::Ends;
-use super::{StaticPeer, StaticPeerError};
 use crate::Moment;
 use crate::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
@@ -21,10 +19,8 @@ use crate::fabric::{
     Reliability, RemoteId, Rights, Slice, Status, Target, Work,
 };
 use crate::port::Port;
-use crate::roce::{HEADER_BYTES_MAX, ICRC_BYTES, UDP_PORT};
+use crate::roce::UDP_PORT;
 
-/// Path MTUs of the standard \[byte\].
-const PATH_MTUS: [usize; 5] = [256, 512, 1024, 2048, 4096];
 /// Completions not yet polled. When this many wait, the node takes no more work.
 const POST_COMPLETIONS_MAX: usize = 2048;
 
@@ -33,7 +29,7 @@ struct Prepared {
     request: Request,
     /// Bytes that it moves.
     bytes: u64,
-    /// The import it uses.
+    /// The import that it uses.
     remote: Option<RemoteId>,
     complete_at: Option<Level>,
 }
@@ -79,8 +75,9 @@ impl<P: Port> Fabric for Node<P> {
             peer: peer.to_string(),
             reason: String::from(reason),
         };
-        let local = self.port.local(address.ip()).ok_or_else(|| host("there is no way to it"))?;
-        let begun = self.core.begin_call((local, address), reliability);
+        let local = self.port.local(address.ip()).ok_or_else(|| host("there is no route to it"))?;
+        let ends = Ends::new(local, address);
+        let begun = ends.and_then(|ends| self.core.begin_call(ends, reliability));
         begun.ok_or_else(|| host("its address is of another family than this node's"))
     }
 
@@ -106,10 +103,12 @@ impl<P: Port> Fabric for Node<P> {
         let remote = core.imports.add(Import::asked(endpoint));
         let request = core.imports.next_request();
         let open = core.open(endpoint).ok_or(ImportError::NotConnected)?;
-        if open.selective {
-            open.asked.push_back(PendingImport { request, remote, name, key, sent: None });
+        match open.peer.kind {
+            PeerKind::Fluxline => {
+                open.peer_regions.push(PendingImport { request, remote, name, key, sent: None });
+            }
+            PeerKind::Standard => core.import_static(endpoint, remote, key),
         }
-        core.import_static(endpoint, remote, key);
         Ok(remote)
     }
 
@@ -148,7 +147,7 @@ impl<P: Port> Fabric for Node<P> {
     }
 
     fn deadline(&self) -> Option<Moment> {
-        // Acknowledgements that wait for what the program posts do not wait longer than that.
+        // Acknowledgements wait for posted work until the next poll at the latest.
         let waits = self.core.acknowledgements_wait.then_some(self.core.now);
         let times = [waits, self.core.deadline(self.core.now), self.port.deadline()];
         times.into_iter().flatten().min()
@@ -174,7 +173,7 @@ impl Core {
     }
 
     fn add_region(&mut self, memory: Arc<dyn Memory>) -> RegionId {
-        // Zero stands for no key.
+        // Zero means no key.
         let key = (self.handshake.secrets.number() as u32).max(1);
         self.regions.add(memory, key)
     }
@@ -201,7 +200,7 @@ impl Core {
         );
         let report = match complete_at {
             None => Report::Failure,
-            // The bytes are this side's now, and it answers for them.
+            // The bytes are copied, so the program may change its own.
             Some(Level::Copied) if of_bytes => {
                 self.completions.push_back(done(Status::Done));
                 Report::Already
@@ -275,7 +274,7 @@ impl Core {
         self.imports.get(remote).is_some_and(|import| import.state == ImportState::Withdrawn)
     }
 
-    /// Key and address of a place in a peer's region, as far as it can be checked here.
+    /// Returns key and address of bytes in a peer's region, checked as far as this side can.
     fn remote(
         &self,
         endpoint: EndpointId,
@@ -321,22 +320,6 @@ impl Core {
             }
         }
     }
-
-    /// On a connection with a static peer, what can be imported is configured.
-    fn import_static(&mut self, endpoint: EndpointId, remote: RemoteId, key: Key) {
-        let Some(open) = self.open(endpoint).filter(|open| !open.selective) else { return };
-        let found = open.remotes.iter().find(|of| u64::from(of.key) == key.0).cloned();
-        let (status, bytes) = match &found {
-            Some(found) => (Status::Done, found.bytes),
-            None => (Status::NoSuchRegion, 0),
-        };
-        let import = found.map(|found| {
-            let (key, base, bytes, rights) = (found.key, found.base, found.bytes, found.rights);
-            Import { endpoint, key, base, bytes, rights, state: ImportState::Open }
-        });
-        self.imports.decide(remote, import);
-        self.completions.push_back(Completion::Imported { remote, status, bytes });
-    }
 }
 
 fn length(from: &Local<'_>) -> u64 {
@@ -347,82 +330,15 @@ fn length(from: &Local<'_>) -> u64 {
 }
 
 impl<P: Port> Node<P> {
-    /// Makes a region of memory that the caller has made, and that may refuse writes: such a frame
-    /// counts as refused, and on a reliable connection its sender is told so.
+    /// Makes a region of the caller's memory, which may refuse writes.
+    ///
+    /// A frame whose write is refused is counted. On a reliable connection its sender gets a
+    /// refusal.
     ///
     /// Errors: [`RegisterError`], but for those of memory.
     pub fn adopt(&mut self, memory: Arc<dyn Memory>) -> Result<RegionId, RegisterError> {
         self.core.room_for_region(memory.bytes())?;
         Ok(self.core.add_region(memory))
-    }
-
-    /// A connection that is configured on both sides; it stands at once, and
-    /// [`Completion::Connected`] says so. Its peer's regions are imported by name, with their
-    /// R_Key as the key.
-    ///
-    /// Errors: [`StaticPeerError`]. An unreliable peer that falls silent is not noticed; a reliable
-    /// one when it leaves work unanswered.
-    pub fn add_static(
-        &mut self,
-        peer: &StaticPeer,
-        now: Moment,
-    ) -> Result<EndpointId, StaticPeerError> {
-        let bytes = peer.path_mtu;
-        if !PATH_MTUS.contains(&bytes) {
-            return Err(StaticPeerError::PathMtu { bytes });
-        }
-        let frame_bytes = bytes + HEADER_BYTES_MAX + ICRC_BYTES;
-        let frame_bytes_max = self.core.limits.frame_bytes;
-        if frame_bytes > frame_bytes_max {
-            return Err(StaticPeerError::TooLong { bytes, frame_bytes_max });
-        }
-        if peer.reliability == Reliability::Reliable && peer.peer_first.is_none() {
-            return Err(StaticPeerError::FirstPsn);
-        }
-        let unknown = peer.regions.iter().find(|of| self.core.regions.get(of.region).is_err());
-        if let Some(unknown) = unknown {
-            return Err(StaticPeerError::UnknownRegion(unknown.region.0));
-        }
-        let address = peer.address;
-        let local = self.port.local(address.ip());
-        let ends = local.and_then(|local| Ends::new(local, address));
-        let ends = ends.ok_or(StaticPeerError::Address { address })?;
-        let id = self.core.endpoints.add();
-        if !self.core.endpoints.take_pair(peer.own_pair, id) {
-            self.core.endpoints.remove(id);
-            return Err(StaticPeerError::PairTaken { pair: peer.own_pair.get() });
-        }
-        let transport = transport_of(peer.reliability);
-        let terms = Terms {
-            shape: Shape { frame_bytes, payload_bytes: bytes, transport },
-            selective: false,
-            first: peer.own_first,
-            credit_bytes: u64::MAX / 2,
-            frame_cost: 0,
-            bytes_per_s: self.core.config.bytes_per_s,
-        };
-        let mut open = Connection::new(Start {
-            id,
-            peer_name: peer.name.clone(),
-            reliability: peer.reliability,
-            pairs: (peer.own_pair, peer.peer_pair),
-            ends,
-            checked: true,
-            nonce: 0,
-            terms,
-            peer_first: peer.peer_first,
-            now,
-        });
-        open.granted.extend(peer.regions.iter().map(|of| Granted {
-            key: of.key,
-            region: of.region,
-            base: of.base,
-            rights: of.rights,
-        }));
-        open.remotes.clone_from(&peer.remotes);
-        self.core.completions.push_back(open.connected());
-        self.core.endpoints.set(id, EndpointState::Open(Box::new(open)));
-        Ok(id)
     }
 
     /// Returns true when an operation of this kind can be posted to the endpoint.

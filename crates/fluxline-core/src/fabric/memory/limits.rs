@@ -1,0 +1,21 @@
+//! The limits of the plain-memory fabric.
+
+use super::super::Capabilities;
+use crate::Span;
+
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
+    link: "memory",
+    operation_bytes_max: 16 << 20,
+    region_bytes_max: 1 << 40,
+    regions_max: 4096,
+    endpoints_max: 4096,
+    queue_max: 64,
+    windows: true,
+    atomics: true,
+    ordered: true,
+    crossover_bytes: 0,
+    death_noticed_within: Span::ZERO,
+};
+
+/// A message that has waited this long for a buffer completes with `Status::NoBuffer`.
+pub(super) const NO_BUFFER_WAIT: Span = Span::from_ms(10);
