@@ -36,6 +36,7 @@ fn peer_of(
     StaticPeer {
         name: format!("peer-{other}"),
         address: address(other as u8 + 1),
+        source_port: Some(4791),
         own_pair: QueuePair::new(PAIRS[own]),
         peer_pair: QueuePair::new(PAIRS[other]),
         reliability,

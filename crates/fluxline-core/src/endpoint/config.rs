@@ -70,8 +70,13 @@ impl EndpointConfig {
 pub struct StaticPeer {
     /// Its name in completions.
     pub name: String,
-    /// Its address.
+    /// The destination of our frames; its port is 4791 ([`UDP_PORT`](crate::roce::UDP_PORT)) for
+    /// all peers of the standard.
     pub address: SocketAddr,
+    /// The UDP port that its frames come from. `None`: learned from its first frame with the right
+    /// queue pair, PSN and ICRC, and kept for the connection. Cards and Linux's rdma_rxe choose a
+    /// port for each queue pair.
+    pub source_port: Option<u16>,
     /// The queue pair that its frames are addressed to. Its low 10 bits must be unique here.
     pub own_pair: QueuePair,
     /// The queue pair that our frames are addressed to.

@@ -16,7 +16,7 @@ use super::responder::{Responder, is_request};
 use super::wire::Route;
 use crate::fabric::{Completion, EndpointId, Operation, Reliability, Status};
 use crate::port::Port;
-use crate::roce::{Aeth, AtomicAckEth, Body, Psn, ReadPart, Syndrome, Transport};
+use crate::roce::{Aeth, AtomicAckEth, Body, Packet, Psn, ReadPart, Syndrome, Transport};
 use crate::{Moment, Span};
 
 /// Frames that a connection sends before the next one has its turn.
@@ -110,6 +110,23 @@ impl Connection {
         if !self.liveness.is_settled() && frame_bytes < self.requester.frame_bytes() {
             self.requester.shorten(frame_bytes);
             self.responder.executor.payload_bytes = self.requester.answer_bytes() as usize;
+        }
+    }
+
+    /// Returns true when a packet can only be the peer's: a request within the window, or on an
+    /// unreliable connection with a right key; or an answer to a request in flight.
+    pub fn expects(
+        &mut self,
+        now: Moment,
+        packet: &Packet<'_>,
+        regions: &Regions,
+        completions: &mut CompletionQueue,
+    ) -> bool {
+        let Connection { responder, requester, granted, counters, .. } = self;
+        let context = Context { now, regions, granted, completions, counters };
+        match is_request(&packet.headers().body) {
+            true => responder.expects(packet, &context),
+            false => requester.awaits(packet.headers().psn),
         }
     }
 

@@ -145,7 +145,7 @@ impl Core {
         let Core { endpoints, regions, completions, counters, .. } = self;
         let Some(open) = endpoints.open_mut(endpoint) else { return };
         let is_fluxline = open.peer.kind.is_fluxline();
-        if frame.from != open.peer_address() {
+        if !open.route.ends.is_sender(frame.from) {
             counters.wrong_sender += 1;
             return;
         }
@@ -173,6 +173,13 @@ impl Core {
                     && is_request(&packet.headers().body)
                 {
                     return;
+                }
+                if !open.route.ends.is_pinned() {
+                    if !open.expects(now, &packet, regions, completions) {
+                        counters.wrong_sender += 1;
+                        return;
+                    }
+                    open.route.ends.pin(frame.from);
                 }
                 let frame = ReceivedFrame { packet: &packet, bytes, is_marked: frame.congestion };
                 open.take(now, &frame, regions, completions)

@@ -3,7 +3,7 @@
 
 use super::answer::{Answer, Answers};
 use super::context::{Context, ReceivedFrame};
-use super::execute::{Executor, Outcome};
+use super::execute::{Check, Executor, Outcome};
 use super::frames::{Refused, Selective, WINDOW};
 use super::peer::PeerKind;
 use super::receive_order::ReceiveOrder;
@@ -72,6 +72,18 @@ impl Responder {
             executor: Executor::new(id, peer_kind, payload_bytes),
             answers: Answers::default(),
             acknowledgement: Acknowledgement::default(),
+        }
+    }
+
+    /// Returns true when a request fits the numbers of this connection, or on an unreliable one its
+    /// keys and bounds. Changes nothing.
+    pub fn expects(&self, packet: &Packet<'_>, context: &Context<'_>) -> bool {
+        let psn = packet.headers().psn;
+        match self.transport {
+            Transport::Reliable => {
+                psn.distance_from(self.order.expected_psn()).unsigned_abs() < WINDOW
+            }
+            Transport::Unreliable => self.executor.check(psn, packet, context) == Check::Fits,
         }
     }
 

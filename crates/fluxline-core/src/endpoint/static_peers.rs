@@ -53,6 +53,7 @@ impl<P: Port> Node<P> {
         let local = self.port.local(address.ip());
         let ends = local.and_then(|local| Ends::new(local, address));
         let ends = ends.ok_or(StaticPeerError::Address { address })?;
+        let ends = ends.with_source_port(peer.source_port);
         let id = self.core.endpoints.add();
         if !self.core.endpoints.take_pair(peer.own_pair, id) {
             self.core.endpoints.remove(id);

@@ -7,11 +7,23 @@ use crate::port::{Incoming, Port};
 use crate::roce::{Headers, ICRC_BYTES, IcrcContext, QueuePair, Verdict, pad_bytes, split_icrc};
 
 /// The addresses of both ends, with the invariant CRC of each direction.
+///
+/// Frames go to the peer's port for RoCEv2. The peer may send from another port, as cards and Linux's
+/// rdma_rxe do to spread connections over paths.
+/// Source: InfiniBand specification 1.4, A17.9.3 (the source port is the sender's choice).
 pub(super) struct Ends {
     pub local: SocketAddr,
     pub peer: SocketAddr,
     out: IcrcContext,
-    back: IcrcContext,
+    back: Back,
+}
+
+/// The direction from the peer to here.
+enum Back {
+    /// The peer sends from this address.
+    Pinned { from: SocketAddr, icrc: IcrcContext },
+    /// The peer's source port is learned from its first accepted frame.
+    Unknown,
 }
 
 /// Zeros in place of the ICRC, where both ends agreed to leave it out.
@@ -37,8 +49,56 @@ impl Ends {
     /// Returns `None` for addresses of different families.
     pub fn new(local: SocketAddr, peer: SocketAddr) -> Option<Ends> {
         let out = IcrcContext::new(local, peer).ok()?;
-        let back = IcrcContext::new(peer, local).ok()?;
-        Some(Ends { local, peer, out, back })
+        let icrc = IcrcContext::new(peer, local).ok()?;
+        Some(Ends { local, peer, out, back: Back::Pinned { from: peer, icrc } })
+    }
+
+    /// Expects frames from another source port of the peer; `None`: from the one that
+    /// [`Ends::pin`] learns.
+    pub fn with_source_port(mut self, port: Option<u16>) -> Ends {
+        self.back = Back::Unknown;
+        if let Some(port) = port {
+            let mut from = self.peer;
+            from.set_port(port);
+            self.pin(from);
+        }
+        self
+    }
+
+    /// Returns true when a frame from this address can be the peer's.
+    #[inline]
+    pub fn is_sender(&self, from: SocketAddr) -> bool {
+        match &self.back {
+            Back::Pinned { from: pinned, .. } => *pinned == from,
+            Back::Unknown => {
+                let mut possible = self.peer;
+                possible.set_port(from.port());
+                possible == from
+            }
+        }
+    }
+
+    /// Returns true when the source port is known.
+    #[inline]
+    pub fn is_pinned(&self) -> bool {
+        matches!(self.back, Back::Pinned { .. })
+    }
+
+    /// Expects all further frames from this address. Does nothing for an address of another family.
+    pub fn pin(&mut self, from: SocketAddr) {
+        if let Ok(icrc) = IcrcContext::new(from, self.local) {
+            self.back = Back::Pinned { from, icrc };
+        }
+    }
+
+    /// Returns the verdict on the frame's ICRC.
+    #[inline]
+    fn verify(&self, frame: &Incoming<'_>) -> Verdict {
+        match &self.back {
+            Back::Pinned { icrc, .. } => icrc.verify(frame.bytes),
+            Back::Unknown => IcrcContext::new(frame.from, self.local)
+                .map_or(Verdict::Mismatch, |icrc| icrc.verify(frame.bytes)),
+        }
     }
 
     /// Returns the frame without its ICRC, if the ICRC is right.
@@ -47,7 +107,7 @@ impl Ends {
         if !check.is_required && frame.bytes.ends_with(&UNCHECKED) {
             return Some(bytes);
         }
-        match (self.back.verify(frame.bytes), frame.identification) {
+        match (self.verify(frame), frame.identification) {
             (Verdict::Match { identification }, Some(seen)) => {
                 (identification == seen || self.peer.is_ipv6()).then_some(bytes)
             }

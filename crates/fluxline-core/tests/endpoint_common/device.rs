@@ -32,6 +32,7 @@ pub fn device(peer_first: Option<Psn>) -> Device {
     let peer = StaticPeer {
         name: "fpga".into(),
         address: address(1),
+        source_port: Some(4791),
         own_pair: QueuePair::new(PAIR),
         peer_pair: QueuePair::new(0),
         reliability: Reliability::Unreliable,

@@ -254,6 +254,7 @@ fn static_peer(roce: &Roce, sender: &Sender, region: RegionId) -> Result<StaticP
     Ok(StaticPeer {
         name: sender.name.clone(),
         address,
+        source_port: Some(address.port()),
         own_pair: pair,
         // Nothing is sent to it.
         peer_pair: pair,

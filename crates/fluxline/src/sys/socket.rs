@@ -32,6 +32,9 @@ pub(crate) struct Socket {
     pub(super) descriptor: OwnedFd,
 }
 
+/// Source: include/uapi/linux/udp.h; `libc` has it for Android only.
+const UDP_NO_CHECK6_RX: c_int = 102;
+
 /// An integer option, by name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Flag {
@@ -59,6 +62,7 @@ pub(crate) enum Flag {
     ReportTrafficClassV6,
     ReportDestinationV4,
     ReportDestinationV6,
+    ReceiveWithoutChecksumV6,
     #[cfg(test)]
     NoChecksum,
 }
@@ -90,6 +94,7 @@ impl Flag {
             Flag::ReportTrafficClassV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
             Flag::ReportDestinationV4 => (libc::IPPROTO_IP, libc::IP_PKTINFO),
             Flag::ReportDestinationV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+            Flag::ReceiveWithoutChecksumV6 => (libc::SOL_UDP, UDP_NO_CHECK6_RX),
             #[cfg(test)]
             Flag::NoChecksum => (libc::SOL_SOCKET, libc::SO_NO_CHECK),
         }

@@ -443,6 +443,8 @@ fn set_for_family(socket: &Socket, config: &UdpPortConfig) -> io::Result<()> {
     let pick = |v4, other| if v6 { other } else { v4 };
     if v6 {
         socket.set(Flag::V6Only, 1)?;
+        // Linux's rdma_rxe sends RoCEv2 over IPv6 without a UDP checksum; frames have their ICRC.
+        socket.set(Flag::ReceiveWithoutChecksumV6, 1)?;
     }
     socket.set(pick(Flag::DiscoverMtuV4, Flag::DiscoverMtuV6), MUST_NOT_BE_CUT)?;
     socket.set(pick(Flag::ReportTrafficClassV4, Flag::ReportTrafficClassV6), 1)?;

@@ -136,11 +136,10 @@ fn parse_v6(
     }
     let datagram = &packet[V6_BYTES..V6_BYTES + bytes];
     let udp_bytes = udp_bytes(datagram)?;
-    // RFC 8200 §8.1: a checksum of zero is not allowed.
-    if half(datagram, 6) == 0 {
-        return Err(Malformed::Checksum);
+    // Zero: none. Linux's rdma_rxe sends RoCEv2 so; frames have their ICRC (cf. RFC 6935).
+    if half(datagram, 6) != 0 {
+        check(&packet[8..40], &datagram[..udp_bytes], unfinished)?;
     }
-    check(&packet[8..40], &datagram[..udp_bytes], unfinished)?;
     let [from, to] = [(8, 0), (24, 2)].map(|(at, port)| {
         let octets: [u8; 16] = packet[at..at + 16].try_into().expect("16 byte");
         let address = Ipv6Addr::from(octets);

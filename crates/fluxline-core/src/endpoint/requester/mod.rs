@@ -345,6 +345,11 @@ impl Requester {
         [self.timeout_at(), self.timer.paused_until(), paced].into_iter().flatten().min()
     }
 
+    /// Returns true when an answer with this PSN belongs to a request in flight.
+    pub fn awaits(&self, psn: Psn) -> bool {
+        self.in_flight.index_of(psn).is_some()
+    }
+
     /// Returns the number of frames that were sent and have not arrived.
     pub fn in_flight(&self) -> usize {
         self.in_flight.iter().filter(|frame| frame.state == FrameState::Flying).count()
