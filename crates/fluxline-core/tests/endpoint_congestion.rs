@@ -3,16 +3,18 @@
 
 mod endpoint_common;
 
+use endpoint_common::frames::packets;
 use endpoint_common::ports::Tight;
-use endpoint_common::{KEY, LossyNode, World, address, config, connected, lossy_node, name};
+use endpoint_common::{KEY, LossyNode, Raw, World, address, config, connected, lossy_node, name};
 use fluxline_core::Span;
-use fluxline_core::endpoint::{EndpointConfig, Node};
+use fluxline_core::endpoint::{EndpointConfig, Node, StaticPeer, StaticRegion};
 use fluxline_core::fabric::{
     EndpointId, Fabric, Grant, Level, Local, Reliability, RemoteId, Rights, Slice, Target, Work,
 };
 use fluxline_core::port::Port;
 use fluxline_core::port::lossy::Faults;
 use fluxline_core::port::network::{Network, NetworkPort};
+use fluxline_core::roce::{Body, Headers, Psn, QueuePair, Reth, Transport, WritePart};
 
 const FRAME_BYTES: usize = 4096;
 const PUT_BYTES: u64 = 65_536;
@@ -229,4 +231,64 @@ fn a_receiver_that_does_not_look_for_a_while_is_not_overrun() {
             println!("{} sent, {} repeated", counters.frames_sent, counters.frames_repeated);
         }
     }
+}
+
+/// A card sends a burst through a bottleneck that marks frames; returns the times \[us\] of the
+/// congestion notifications that it gets, and the frames that were marked.
+fn notifications(peer_pair: u32) -> (Vec<u64>, u64) {
+    const KEY: u32 = 7;
+    const OWN_PAIR: u32 = 0x0011_0005;
+    let network = Network::new();
+    // 100 MB/s: a frame of 1 KiB takes 10 us.
+    let faults = Faults { rate: 100_000_000, mark_bytes: 4000, ..Faults::default() };
+    let mut node = lossy_node(&network, 2, (4200, faults, 1), |_| {});
+    let mut raw = Raw::new(&network, address(1), address(2));
+    let region = node.register(4096).expect("memory");
+    let peer = StaticPeer {
+        name: "card".into(),
+        address: address(1),
+        source_port: None,
+        own_pair: QueuePair::new(OWN_PAIR),
+        peer_pair: QueuePair::new(peer_pair),
+        reliability: Reliability::Unreliable,
+        peer_first: None,
+        own_first: Psn::new(0),
+        path_mtu: 1024,
+        regions: vec![StaticRegion { region, key: KEY, base: 0, rights: Rights::PUT }],
+        remotes: vec![],
+    };
+    let mut world = World::new(vec![node]);
+    let (began, endpoint) = (world.now, world.nodes[0].add_static(&peer, world.now));
+    for psn in 0..200 {
+        let reth = Reth { address: 0, key: KEY, bytes: 1024 };
+        let body = Body::Write(Transport::Unreliable, WritePart::Only(reth, None));
+        raw.packet(Headers::new(QueuePair::new(OWN_PAIR), Psn::new(psn), body), &[1; 1024]);
+    }
+    let mut times = Vec::new();
+    for _ in 0..400 {
+        world.turn();
+        for (headers, _) in packets(&raw.received()) {
+            assert_eq!(headers.body, Body::CongestionNotification);
+            assert!(headers.backward_congestion && headers.destination.get() == peer_pair);
+            times.push(world.now.since(began).as_ns() / 1000);
+        }
+    }
+    let counters = world.nodes[0].connection_counters(endpoint.expect("legal")).expect("open");
+    assert_eq!(counters.notifications_sent, times.len() as u64);
+    (times, counters.frames_marked)
+}
+
+#[test]
+fn a_card_whose_frames_are_marked_is_notified_once_in_50_us() {
+    let (times, marked) = notifications(0x0022_0006);
+    assert!(marked > 100, "{marked} frames of 200 are marked");
+    // About 1.9 ms of marks: 38 notifications fit in.
+    assert!((20..=40).contains(&times.len()), "{times:?}");
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 50), "{times:?}");
+}
+
+#[test]
+fn a_sender_without_a_queue_pair_is_not_notified() {
+    let (times, marked) = notifications(0);
+    assert!(marked > 100 && times.is_empty(), "{times:?}");
 }

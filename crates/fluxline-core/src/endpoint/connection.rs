@@ -3,11 +3,12 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use super::congestion_notices::CongestionNotices;
 use super::context::{CompletionQueue, Context, ReceivedFrame};
 use super::counters::ConnectionCounters;
 use super::frames::{WINDOW, held_bytes_max};
 use super::liveness::Liveness;
-use super::peer::Peer;
+use super::peer::{Peer, PeerKind};
 use super::peer_regions::PeerRegions;
 use super::posted::Terms;
 use super::regions::{Granted, Regions};
@@ -16,7 +17,9 @@ use super::responder::{Responder, is_request};
 use super::wire::Route;
 use crate::fabric::{Completion, EndpointId, Operation, Reliability, Status};
 use crate::port::Port;
-use crate::roce::{Aeth, AtomicAckEth, Body, Packet, Psn, ReadPart, Syndrome, Transport};
+use crate::roce::{
+    Aeth, AtomicAckEth, Body, Packet, Psn, QueuePair, ReadPart, Syndrome, Transport,
+};
 use crate::{Moment, Span};
 
 /// Frames that a connection sends before the next one has its turn.
@@ -34,6 +37,7 @@ pub(super) struct Connection {
     pub granted: Vec<Granted>,
     pub peer_regions: PeerRegions,
     pub counters: ConnectionCounters,
+    notices: CongestionNotices,
     liveness: Liveness,
 }
 
@@ -82,6 +86,7 @@ impl Connection {
             granted: Vec::new(),
             peer_regions: PeerRegions::default(),
             counters: ConnectionCounters::default(),
+            notices: CongestionNotices::default(),
             liveness: Liveness::new(now),
         }
     }
@@ -159,6 +164,11 @@ impl Connection {
             Body::ReadResponse(_) => {}
             Body::CongestionNotification => self.requester.congested(),
             _ if of_ours => {
+                // A Fluxline peer reads the count of marks in acknowledgements. Queue pair 0 stands
+                // for a peer to which nothing is sent.
+                let takes_notices = self.peer.kind == PeerKind::Standard
+                    && self.route.peer_pair != QueuePair::new(0);
+                self.notices.note(frame.is_marked && takes_notices);
                 let Connection { responder, granted, counters, .. } = self;
                 let mut context = Context { now, regions, granted, completions, counters };
                 responder.take(frame, &mut context);
@@ -220,7 +230,9 @@ impl Connection {
     pub fn deadline(&self, now: Moment, death: Span) -> Option<Moment> {
         let question = self.peer.kind.is_fluxline().then(|| self.liveness.probe_at(death));
         let import = self.peer_regions.deadline();
-        let times = [question, import, self.requester.deadline(now), self.responder.deadline()];
+        let notice = self.notices.deadline();
+        let (request, answer) = (self.requester.deadline(now), self.responder.deadline());
+        let times = [question, import, notice, request, answer];
         times.into_iter().flatten().min()
     }
 
@@ -231,9 +243,10 @@ impl Connection {
         port: &mut P,
         completions: &mut CompletionQueue,
     ) -> usize {
-        let Connection { requester, responder, route, counters, peer_regions, .. } = self;
+        let Connection { requester, responder, route, counters, peer_regions, notices, .. } = self;
         let mut wire = route.wire(port);
         let mut sent = peer_regions.send(turn.now, &mut wire);
+        counters.notifications_sent += u64::from(notices.send(turn.now, &mut wire));
         let msn = responder.msn();
         sent += responder.answers.send(requester.answer_bytes(), msn, &mut wire);
         if responder.acknowledgement.is_due && !turn.acknowledgements_wait {

@@ -30,6 +30,8 @@ crate::counters! {
             "Frames that are no requests of its kind (unreliable and static connections)"
             => "Look at the transport that the sender is configured for.";
         frames_marked [Sum "frame"] "Request frames that a switch marked: congestion" => "";
+        notifications_sent [Sum "frame"]
+            "Congestion notifications sent (configured peers)" => "";
         acknowledgements_sent [Sum "frame"] "Acknowledgements sent" => "";
         acknowledgements_received [Sum "frame"] "Acknowledgements received" => "";
     }

@@ -42,6 +42,7 @@
 
 mod answer;
 mod config;
+mod congestion_notices;
 mod connection;
 mod context;
 pub mod counters;
