@@ -163,76 +163,13 @@ enum FluxlineCode fluxline_import(struct FluxlineNode *node,
                                   uint32_t *remote,
                                   uint64_t *size);
 
-// Writes into a peer's region; the bytes may be changed at once. notify: -1 for none, else a value
-// of 32 bits that the owner gets after the bytes are in place. tag: comes back from
-// fluxline_poll when the put is placed; -1: nothing comes back unless it fails.
-enum FluxlineCode fluxline_put(struct FluxlineNode *node,
-                               uint32_t endpoint,
-                               uint32_t remote,
-                               uint64_t offset,
-                               const void *from,
-                               size_t count,
-                               int64_t notify,
-                               int64_t tag);
-
-// Reads from a peer's region into an own one; the tag comes back from fluxline_poll.
-enum FluxlineCode fluxline_get(struct FluxlineNode *node,
-                               uint32_t endpoint,
-                               uint32_t remote,
-                               uint64_t offset,
-                               uint32_t into_region,
-                               uint64_t into_offset,
-                               uint64_t count,
-                               uint64_t tag);
-
-// Adds to an aligned word of a peer's region; tag and what it was come back from fluxline_poll.
-enum FluxlineCode fluxline_fetch_add(struct FluxlineNode *node,
-                                     uint32_t endpoint,
-                                     uint32_t remote,
-                                     uint64_t offset,
-                                     uint64_t add,
-                                     uint64_t tag);
-
-// Replaces an aligned word of a peer's region by desired if it is expected; tag and the word before
-// come back from fluxline_poll.
-enum FluxlineCode fluxline_compare_swap(struct FluxlineNode *node,
-                                        uint32_t endpoint,
-                                        uint32_t remote,
-                                        uint64_t offset,
-                                        uint64_t expected,
-                                        uint64_t desired,
-                                        uint64_t tag);
-
-// Sends a message to the peer, which has posted a buffer for it; the bytes may be changed at once.
-// The tag comes back from fluxline_poll when the message is in the peer's buffer.
-enum FluxlineCode fluxline_send(struct FluxlineNode *node,
-                                uint32_t endpoint,
-                                const void *from,
-                                size_t count,
-                                uint64_t tag);
-
-// Posts a part of an own region as the buffer for one message of the peer. The tag comes back from
-// fluxline_poll with the number of bytes.
-enum FluxlineCode fluxline_receive(struct FluxlineNode *node,
-                                   uint32_t endpoint,
-                                   uint32_t region,
-                                   uint64_t offset,
-                                   uint64_t count,
-                                   uint64_t tag);
-
-// Holds back all work that is posted after it until all work before it is placed. Its tag comes
-// back from fluxline_poll then.
-enum FluxlineCode fluxline_fence(struct FluxlineNode *node, uint32_t endpoint, uint64_t tag);
-
-// Asks for a completion when all work before it is placed; the tag comes back from fluxline_poll.
-enum FluxlineCode fluxline_flush(struct FluxlineNode *node, uint32_t endpoint, uint64_t tag);
-
 // Returns the sentence of a completion's status; never NULL, valid for ever.
 const char *fluxline_status_name(uint32_t status);
 
 // Writes a file descriptor to *descriptor that is readable when something arrived, for epoll and
 // its kin; do not read or close it. Sleep no longer than fluxline_deadline_ms, then call
-// fluxline_poll until it has nothing. FLUXLINE_CODE_REFUSED: this link has none; use fluxline_wait.
+// fluxline_poll until it has nothing. FLUXLINE_CODE_REFUSED: this link has none; use
+// fluxline_wait.
 enum FluxlineCode fluxline_descriptor(struct FluxlineNode *node, int32_t *descriptor);
 
 // Writes the time until fluxline_poll has work although nothing arrives [ms, rounded up] to
@@ -283,6 +220,70 @@ enum FluxlineCode fluxline_consumer_wait(struct FluxlineConsumer *consumer, uint
 
 // Ends the consumer.
 void fluxline_consumer_close(struct FluxlineConsumer *consumer);
+
+// Writes into a peer's region; the bytes may be changed at once. notify: -1 for none, else a value
+// of 32 bits that the owner gets after the bytes are in place. tag: comes back from
+// fluxline_poll when the put is placed; -1: nothing comes back unless it fails.
+enum FluxlineCode fluxline_put(struct FluxlineNode *node,
+                               uint32_t endpoint,
+                               uint32_t remote,
+                               uint64_t offset,
+                               const void *from,
+                               size_t count,
+                               int64_t notify,
+                               int64_t tag);
+
+// Reads from a peer's region into an own one; the tag comes back from fluxline_poll.
+enum FluxlineCode fluxline_get(struct FluxlineNode *node,
+                               uint32_t endpoint,
+                               uint32_t remote,
+                               uint64_t offset,
+                               uint32_t into_region,
+                               uint64_t into_offset,
+                               uint64_t count,
+                               uint64_t tag);
+
+// Adds to an aligned word of a peer's region; tag and what it was come back from fluxline_poll.
+enum FluxlineCode fluxline_fetch_add(struct FluxlineNode *node,
+                                     uint32_t endpoint,
+                                     uint32_t remote,
+                                     uint64_t offset,
+                                     uint64_t add,
+                                     uint64_t tag);
+
+// Replaces an aligned word of a peer's region by desired if it is expected; tag and the word
+// before come back from fluxline_poll.
+enum FluxlineCode fluxline_compare_swap(struct FluxlineNode *node,
+                                        uint32_t endpoint,
+                                        uint32_t remote,
+                                        uint64_t offset,
+                                        uint64_t expected,
+                                        uint64_t desired,
+                                        uint64_t tag);
+
+// Sends a message to the peer, which has posted a buffer for it; the bytes may be changed at once.
+// The tag comes back from fluxline_poll when the message is in the peer's buffer.
+enum FluxlineCode fluxline_send(struct FluxlineNode *node,
+                                uint32_t endpoint,
+                                const void *from,
+                                size_t count,
+                                uint64_t tag);
+
+// Posts a part of an own region as the buffer for one message of the peer. The tag comes back from
+// fluxline_poll with the number of bytes.
+enum FluxlineCode fluxline_receive(struct FluxlineNode *node,
+                                   uint32_t endpoint,
+                                   uint32_t region,
+                                   uint64_t offset,
+                                   uint64_t count,
+                                   uint64_t tag);
+
+// Holds back all work that is posted after it until all work before it is placed. Its tag comes
+// back from fluxline_poll then.
+enum FluxlineCode fluxline_fence(struct FluxlineNode *node, uint32_t endpoint, uint64_t tag);
+
+// Asks for a completion when all work before it is placed; the tag comes back from fluxline_poll.
+enum FluxlineCode fluxline_flush(struct FluxlineNode *node, uint32_t endpoint, uint64_t tag);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -10,21 +10,24 @@
 
 mod border;
 mod link;
+mod rings;
+mod work;
 
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_void};
 use std::time::{Duration, Instant};
 
 use fluxline::clock;
-use fluxline::push::{NextError, PushConsumer, PushOpenError, PushProducer, PushRefused};
 use fluxline_core::Span;
 use fluxline_core::fabric::{
-    Completion, EndpointId, Fabric, Grant, Key, Level, Local, Operation, PostError, RegionId,
-    Reliability, RemoteId, Rights, Slice, Status, Target, Work,
+    Completion, EndpointId, Fabric, Grant, Key, Operation, RegionId, Reliability, Rights, Status,
+    Work,
 };
 
 use border::{Out, Refused, bytes, bytes_mut, guard, handle, make, name, text};
 use link::Link;
+pub use rings::*;
+pub use work::*;
 
 /// The result of a call.
 #[repr(C)]
@@ -107,12 +110,6 @@ pub struct FluxlineNode {
     /// Completions that came while a call waited for another one.
     kept: VecDeque<Completion>,
 }
-
-/// The writing end of a push ring.
-pub struct FluxlineProducer(PushProducer);
-
-/// The reading end of a push ring.
-pub struct FluxlineConsumer(PushConsumer);
 
 /// The sentence of this thread's last failure; valid until its next call.
 #[unsafe(no_mangle)]
@@ -317,152 +314,6 @@ pub unsafe extern "C" fn fluxline_import(
     })
 }
 
-/// Writes into a peer's region; the bytes may be changed at once. notify: -1 for none, else a value
-/// of 32 bits that the owner gets after the bytes are in place. tag: comes back from
-/// fluxline_poll when the put is placed; -1: nothing comes back unless it fails.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_put(
-    node: *mut FluxlineNode,
-    endpoint: u32,
-    remote: u32,
-    offset: u64,
-    from: *const c_void,
-    count: usize,
-    notify: i64,
-    tag: i64,
-) -> FluxlineCode {
-    guard(|| {
-        let wrong = |what, value: i64, range| {
-            Refused::argument(format_args!("{what} is {value}; give -1 for none, or {range}"))
-        };
-        let value = match notify {
-            -1 => None,
-            value => {
-                Some(u32::try_from(value).map_err(|_| wrong("notify", value, "0 to 2^32 - 1"))?)
-            }
-        };
-        if tag < -1 {
-            return Err(wrong("tag", tag, "0 or more"));
-        }
-        let work = Work::Put {
-            from: Local::Bytes(bytes(from, count)?),
-            to: Target { remote: RemoteId(remote), offset },
-            notify: value,
-            complete_at: (tag >= 0).then_some(Level::Placed),
-        };
-        handle(node)?.post(endpoint, tag.max(0) as u64, work)
-    })
-}
-
-/// Reads from a peer's region into an own one; the tag comes back from fluxline_poll.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_get(
-    node: *mut FluxlineNode,
-    endpoint: u32,
-    remote: u32,
-    offset: u64,
-    into_region: u32,
-    into_offset: u64,
-    count: u64,
-    tag: u64,
-) -> FluxlineCode {
-    guard(|| {
-        let into = Slice { region: RegionId(into_region), offset: into_offset, bytes: count };
-        let from = Target { remote: RemoteId(remote), offset };
-        handle(node)?.post(endpoint, tag, Work::Get { from, into })
-    })
-}
-
-/// Adds to an aligned word of a peer's region; tag and what it was come back from fluxline_poll.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_fetch_add(
-    node: *mut FluxlineNode,
-    endpoint: u32,
-    remote: u32,
-    offset: u64,
-    add: u64,
-    tag: u64,
-) -> FluxlineCode {
-    guard(|| {
-        let at = Target { remote: RemoteId(remote), offset };
-        handle(node)?.post(endpoint, tag, Work::FetchAdd { at, add })
-    })
-}
-
-/// Replaces an aligned word of a peer's region by desired if it is expected; tag and the word before
-/// come back from fluxline_poll.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_compare_swap(
-    node: *mut FluxlineNode,
-    endpoint: u32,
-    remote: u32,
-    offset: u64,
-    expected: u64,
-    desired: u64,
-    tag: u64,
-) -> FluxlineCode {
-    guard(|| {
-        let at = Target { remote: RemoteId(remote), offset };
-        handle(node)?.post(endpoint, tag, Work::CompareSwap { at, expected, desired })
-    })
-}
-
-/// Sends a message to the peer, which has posted a buffer for it; the bytes may be changed at once.
-/// The tag comes back from fluxline_poll when the message is in the peer's buffer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_send(
-    node: *mut FluxlineNode,
-    endpoint: u32,
-    from: *const c_void,
-    count: usize,
-    tag: u64,
-) -> FluxlineCode {
-    guard(|| {
-        let from = Local::Bytes(bytes(from, count)?);
-        let complete_at = Some(Level::Placed);
-        handle(node)?.post(endpoint, tag, Work::Send { from, complete_at })
-    })
-}
-
-/// Posts a part of an own region as the buffer for one message of the peer. The tag comes back from
-/// fluxline_poll with the number of bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_receive(
-    node: *mut FluxlineNode,
-    endpoint: u32,
-    region: u32,
-    offset: u64,
-    count: u64,
-    tag: u64,
-) -> FluxlineCode {
-    guard(|| {
-        let into = Slice { region: RegionId(region), offset, bytes: count };
-        let node = handle(node)?;
-        node.fabric().post_receive(EndpointId(endpoint), tag, into).map_err(not_posted)
-    })
-}
-
-/// Holds back all work that is posted after it until all work before it is placed. Its tag comes
-/// back from fluxline_poll then.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_fence(
-    node: *mut FluxlineNode,
-    endpoint: u32,
-    tag: u64,
-) -> FluxlineCode {
-    guard(|| handle(node)?.post(endpoint, tag, Work::Fence))
-}
-
-/// Asks for a completion when all work before it is placed; the tag comes back from fluxline_poll.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_flush(
-    node: *mut FluxlineNode,
-    endpoint: u32,
-    tag: u64,
-) -> FluxlineCode {
-    guard(|| handle(node)?.post(endpoint, tag, Work::Flush))
-}
-
 /// Returns the sentence of a completion's status; never NULL, valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn fluxline_status_name(status: u32) -> *const c_char {
@@ -471,7 +322,8 @@ pub extern "C" fn fluxline_status_name(status: u32) -> *const c_char {
 
 /// Writes a file descriptor to *descriptor that is readable when something arrived, for epoll and
 /// its kin; do not read or close it. Sleep no longer than fluxline_deadline_ms, then call
-/// fluxline_poll until it has nothing. FLUXLINE_CODE_REFUSED: this link has none; use fluxline_wait.
+/// fluxline_poll until it has nothing. FLUXLINE_CODE_REFUSED: this link has none; use
+/// fluxline_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_descriptor(
     node: *mut FluxlineNode,
@@ -535,126 +387,6 @@ pub unsafe extern "C" fn fluxline_wait(node: *mut FluxlineNode, timeout_ms: u32)
     })
 }
 
-/// Claims the push ring in a peer's region on shm://, and writes the new producer to *producer. A ring has
-/// one producer at a time. FLUXLINE_CODE_REFUSED: the ring has a producer, or is not a push ring.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_producer(
-    node: *mut FluxlineNode,
-    remote: u32,
-    producer: *mut *mut FluxlineProducer,
-) -> FluxlineCode {
-    guard(|| {
-        let (producer, node) = (Out::new(producer)?, handle(node)?);
-        let made =
-            node.link.shm()?.push_producer(RemoteId(remote)).map_err(|error| match error {
-                PushOpenError::ConsumerGone => Refused::gone(error),
-                _ => Refused::host(error),
-            })?;
-        make(producer, FluxlineProducer(made));
-        Ok(())
-    })
-}
-
-/// Copies a record into the ring; nobody sees it before fluxline_publish. FLUXLINE_CODE_FULL: try
-/// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died. Tries that
-/// find the ring full notice that within 100 ms, or after 64 tries if these are rarer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_push(
-    producer: *mut FluxlineProducer,
-    from: *const c_void,
-    count: usize,
-) -> FluxlineCode {
-    guard(|| {
-        let record = bytes(from, count)?;
-        handle(producer)?.0.push(record).map_err(not_pushed)
-    })
-}
-
-fn not_pushed(refused: PushRefused) -> Refused {
-    match refused {
-        PushRefused::Full => Refused::of(FluxlineCode::Full, &refused),
-        PushRefused::TooLong { .. } => Refused::argument(refused),
-        PushRefused::ConsumerGone => Refused::gone(refused),
-        PushRefused::Broken(_) => Refused::host(refused),
-    }
-}
-
-/// Shows all records to the consumer; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_publish(producer: *mut FluxlineProducer) -> FluxlineCode {
-    guard(|| {
-        let FluxlineProducer(ring) = handle(producer)?;
-        ring.publish();
-        ring.ended().map_or(Ok(()), |why| Err(not_pushed(why)))
-    })
-}
-
-/// Publishes what is left and ends the producer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_producer_close(producer: *mut FluxlineProducer) {
-    border::end(producer);
-}
-
-/// Makes a push ring of ring_bytes (a power of two) on shm://; its region, to be exported with
-/// FLUXLINE_PUT, is written to *region, the consumer to *consumer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_consumer(
-    node: *mut FluxlineNode,
-    ring_bytes: u64,
-    region: *mut u32,
-    consumer: *mut *mut FluxlineConsumer,
-) -> FluxlineCode {
-    guard(|| {
-        let (region, consumer) = (Out::new(region)?, Out::new(consumer)?);
-        let made =
-            handle(node)?.link.shm()?.push_consumer(ring_bytes, true).map_err(Refused::host)?;
-        region.put(made.region().0);
-        make(consumer, FluxlineConsumer(made));
-        Ok(())
-    })
-}
-
-/// The oldest record, in place until the next call: its address to *record, its size to *count. The
-/// producer's process can change these bytes at any time: copy what you check before you use it.
-/// FLUXLINE_CODE_NOTHING: there is none now. FLUXLINE_CODE_GONE: none, and the producer has closed
-/// or died; another may come. FLUXLINE_CODE_REFUSED, for good: the producer broke the ring.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_next(
-    consumer: *mut FluxlineConsumer,
-    record: *mut *const c_void,
-    count: *mut usize,
-) -> FluxlineCode {
-    guard(|| {
-        let (record, count) = (Out::new(record)?, Out::new(count)?);
-        let found = handle(consumer)?.0.next().map_err(|ended| match ended {
-            NextError::Gone => Refused::gone(ended),
-            NextError::Broken(_) => Refused::host(ended),
-        })?;
-        let found = found.ok_or_else(Refused::nothing)?;
-        count.put(found.len());
-        record.put(found.as_ptr().cast());
-        Ok(())
-    })
-}
-
-/// Sleeps until there is a record, at most so long.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_consumer_wait(
-    consumer: *mut FluxlineConsumer,
-    timeout_ms: u32,
-) -> FluxlineCode {
-    guard(|| {
-        handle(consumer)?.0.wait(Duration::from_millis(timeout_ms.into()));
-        Ok(())
-    })
-}
-
-/// Ends the consumer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_consumer_close(consumer: *mut FluxlineConsumer) {
-    border::end(consumer);
-}
-
 impl FluxlineNode {
     /// Polls until `wanted` accepts something; all else is kept for `fluxline_poll`.
     fn wait<T>(
@@ -695,19 +427,11 @@ impl FluxlineNode {
     }
 
     fn post(&mut self, endpoint: u32, tag: u64, work: Work<'_>) -> Result<(), Refused> {
-        self.fabric().post(EndpointId(endpoint), tag, work).map_err(not_posted)
+        self.fabric().post(EndpointId(endpoint), tag, work).map_err(work::not_posted)
     }
 
     fn fabric(&mut self) -> &mut dyn Fabric {
         self.link.fabric()
-    }
-}
-
-fn not_posted(error: PostError) -> Refused {
-    match error {
-        PostError::Full => Refused::of(FluxlineCode::Full, &error),
-        PostError::NotConnected => Refused::of(FluxlineCode::Gone, &error),
-        _ => Refused::argument(error),
     }
 }
 

@@ -33,7 +33,7 @@ fn null_and_nonsense_are_arguments_and_not_crashes() {
 }
 
 #[test]
-fn wrong_numbers_are_told_apart() {
+fn wrong_numbers_have_different_errors() {
     let url = format!("shm://test-c-{}/node\0", std::process::id());
     let url = CStr::from_bytes_with_nul(url.as_bytes()).expect("one zero");
     let (mut node, mut second) = (null_mut(), null_mut());
@@ -167,7 +167,7 @@ fn connected(test: &str) -> (*mut FluxlineNode, *mut FluxlineNode, u32) {
 }
 
 #[test]
-fn an_import_that_is_not_told_in_time_is_given_back() {
+fn an_import_that_does_not_complete_in_time_is_given_back() {
     let (node, owner, endpoint) = connected("import");
     let (mut region, mut remote, mut size) = (0, 0, 0);
     // SAFETY: as above; the nodes are ended once.
@@ -225,7 +225,7 @@ fn values_and_tags_that_do_not_fit_are_arguments_and_not_none() {
 }
 
 #[test]
-fn one_producer_has_a_ring_and_each_side_is_told_that_the_other_has_gone() {
+fn one_producer_has_a_ring_and_each_side_notices_that_the_other_is_gone() {
     let (node, owner, endpoint) = connected("ring");
     let (mut region, mut remote, mut size) = (0, 0, 0);
     let (mut consumer, mut first, mut second) = (null_mut(), null_mut(), null_mut());

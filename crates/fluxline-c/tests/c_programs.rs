@@ -52,7 +52,7 @@ fn start(program: &Path, arguments: &[&str]) -> Child {
 }
 
 #[test]
-fn a_c_producer_pushes_into_a_cpp_owner_and_is_told_what_is_wrong() {
+fn a_c_producer_pushes_into_a_cpp_owner_and_gets_its_errors() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let (producer, owner) = (scratch.path().join("producer"), scratch.path().join("owner"));
     compile("cc", "producer.c", &producer, "libfluxline_c.a");

@@ -155,7 +155,7 @@ fn a_folder_that_cannot_be_made_is_named_with_the_true_reason() {
     assert_names(&message, &["/proc/run", "no permission"]);
     let below_file = format!("{capture}/run");
     let message = refused_capture(&capture, &["--folder", &below_file], FAILED);
-    assert_names(&message, &[&below_file, "no folder"]);
+    assert_names(&message, &[&below_file, "not a directory"]);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn what_is_no_capture_is_named_with_what_it_starts_with() {
     let other = scratch.path().join("letter.pcap");
     std::fs::write(&other, "Dear Sir").expect("written");
     let message = refused_capture(text(&other), &[], INPUT);
-    assert_names(&message, &["letter.pcap", "no capture", "44 65 61 72"]);
+    assert_names(&message, &["letter.pcap", "not a capture", "44 65 61 72"]);
     std::fs::write(&other, "").expect("written");
     assert_names(&refused_capture(text(&other), &[], INPUT), &["nothing"]);
     assert_names(&refused_capture(text(scratch.path()), &[], INPUT), &["cannot be read"]);

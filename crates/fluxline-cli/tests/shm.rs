@@ -206,7 +206,7 @@ fn a_ring_full_of_ones_is_broken_once_and_the_run_and_its_other_source_go_on() {
     let other = inputs[1]["counters"]["datagrams"].as_u64().expect("a number");
     assert!(other > 1000, "the other source stood still: {other} packets");
     let notes = document["notes"].to_string();
-    assert_eq!(notes.matches("the push ring holds what no ring can").count(), 1, "{notes}");
+    assert_eq!(notes.matches("the push ring has an invalid record").count(), 1, "{notes}");
 }
 
 /// The memory of the ring that [`attach`] imported last.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 mod doc_comments;
 #[path = "tidy/imports.rs"]
 mod imports;
+#[path = "tidy/parameters.rs"]
+mod parameters;
 
 /// Longest line \[column\].
 const COLUMNS_MAX: usize = 100;
@@ -181,44 +183,6 @@ fn every_source_file_says_what_it_is() {
         .map(|(file, _)| file)
         .collect();
     report(&headless);
-}
-
-/// Crates whose doc comments say what an item is or does.
-const PLAIN_DOCS: [&str; 5] =
-    ["fluxline", "fluxline-c", "fluxline-core", "fluxline-packet", "fluxline-toml"];
-/// Words that begin a question where a noun or a verb should stand.
-const QUESTION_WORDS: [&str; 11] = [
-    "What", "Which", "Whether", "Who", "Whose", "Whoever", "Whatever", "How", "Where", "When",
-    "Why",
-];
-
-/// The number and the text of each line that begins a doc comment, and whether another follows.
-fn doc_beginnings(text: &str) -> Vec<(usize, &str, bool)> {
-    let doc = |line: &'_ str| line.trim_start().starts_with("///");
-    let lines: Vec<&str> = text.lines().collect();
-    let begins = |&at: &usize| doc(lines[at]) && (at == 0 || !doc(lines[at - 1]));
-    let begun = (0..lines.len()).filter(begins).map(|at| {
-        let words = lines[at].trim_start().trim_start_matches('/').trim();
-        (at + 1, words, lines.get(at + 1).is_some_and(|next| doc(next)))
-    });
-    begun.collect()
-}
-
-#[test]
-fn no_doc_comment_is_a_question_word() {
-    let mut problems = Vec::new();
-    let is_plain =
-        |file: &str| PLAIN_DOCS.iter().any(|of| file.starts_with(&format!("crates/{of}/src/")));
-    for (file, text) in sources().iter().filter(|(file, _)| is_plain(file)) {
-        for (line, words, goes_on) in doc_beginnings(text) {
-            let first = words.split_whitespace().next().unwrap_or("").trim_end_matches(['.', ':']);
-            let is_one_word = !goes_on && !words.contains(' ') && !words.contains('`');
-            if is_one_word || QUESTION_WORDS.contains(&first) {
-                problems.push(format!("{file}:{line}: {words}"));
-            }
-        }
-    }
-    report(&problems);
 }
 
 #[test]

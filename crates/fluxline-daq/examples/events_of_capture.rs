@@ -1,6 +1,6 @@
 //! Builds events of a capture inside a program of your own, and says what is missing.
 //!
-//! demonstrates: CaptureReader -> Acquisition (readout and builder) -> EventBatch and Ledger.
+//! demonstrates: CaptureReader -> Pipeline (readout and builder) -> EventBatch and Ledger.
 //!
 //!     cargo run --release -p fluxline-daq --example events_of_capture -- capture.pcapng srs-vmm3
 
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fluxline_core::Moment;
-use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Mode};
 use fluxline_daq::capture::CaptureReader;
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::Ledger;
+use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
 use fluxline_packet::{Description, shipped};
 
@@ -27,24 +27,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // One input; every packet is an event of its own. See `Mode` for keys, windows, fragments.
     let builder = BuilderConfig { mode: Mode::Packet, ..BuilderConfig::default() };
     let inputs = vec![(format.clone(), description)];
-    let mut acquisition = Acquisition::new(inputs, ReadoutLimits::default(), builder);
+    let mut pipeline = Pipeline::new(inputs, ReadoutLimits::default(), builder);
 
     let mut reader = CaptureReader::open(Path::new(capture))?;
     let mut newest = Moment::default(); // time is an argument: here the capture's own
     let mut batch = EventBatch::default();
     while let Some(datagram) = reader.next()? {
         newest = newest.max(datagram.time);
-        acquisition.take(0, newest, &datagram);
-        if acquisition.batch_is_due(newest) {
-            batch = acquisition.take_batch(batch);
+        pipeline.take(0, newest, &datagram);
+        if pipeline.batch_is_due(newest) {
+            batch = pipeline.take_batch(batch);
             look_at(&batch);
             batch.clear(); // its memory is used again
         }
     }
-    acquisition.finish(newest);
-    look_at(&acquisition.take_batch(batch));
+    pipeline.finish(newest);
+    look_at(&pipeline.take_batch(batch));
 
-    for source in Ledger::default().with(acquisition.readout(), acquisition.builder()).sources {
+    for source in Ledger::default().with(pipeline.readout(), pipeline.builder()).sources {
         println!(
             "{}: {} packets, {} lost",
             source.label, source.counters.parsed, source.counters.lost

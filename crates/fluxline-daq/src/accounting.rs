@@ -1,7 +1,7 @@
-//! Gathers what the stages counted into the ledger.
+//! Collects the counts of the stages in the ledger.
 //!
-//! Stages count for themselves and know nothing of a ledger; the ledger knows counters and laws and
-//! nothing of stages. This is where they meet.
+//! Stages count for themselves and know nothing of a ledger. The ledger knows counters and laws and
+//! nothing of stages. They meet here.
 
 use fluxline_core::Moment;
 
@@ -10,8 +10,8 @@ use crate::ledger::{Ledger, REJECT_HEX_BYTES_MAX, RejectEntry};
 use crate::readout::Readout;
 
 impl Ledger {
-    /// This ledger (which noted batches, inputs and host) with what the readout and the builder
-    /// counted. To be called once for each picture; the ledger itself stays as it is.
+    /// Returns this ledger, which noted batches, inputs and host, with the counts of readout and
+    /// builder. Call it once for each snapshot; the ledger itself does not change.
     #[must_use]
     pub fn with(&self, readout: &Readout, builder: &Builder) -> Ledger {
         let mut ledger = self.clone();

@@ -1,4 +1,4 @@
-//! What the event builder hands to the recorder: batches of events, column by column.
+//! Batches of events, column by column: the event builder fills them and the recorder writes them.
 //!
 //! One batch is one unit of safety on disk. Rows lie in plain vectors that are reused, so that a
 //! run in steady state allocates nothing per event.
@@ -14,8 +14,8 @@ pub struct EventBatch {
     pub packets: Vec<PacketRow>,
     /// The packets' bytes (whole UDP payloads), in the order of `packets`.
     pub bytes: Vec<u8>,
-    /// What is missing in incomplete events, in words; `EventRow::missing_bytes` says how much of
-    /// it belongs to which event, in order.
+    /// The missing parts of incomplete events, in words; `EventRow::missing_bytes` is the length of
+    /// each event's text, in order.
     pub missing: String,
 }
 
@@ -24,25 +24,25 @@ pub struct EventBatch {
 pub struct EventRow {
     /// The key that joined its packets, unwrapped to 64 bits; `None`: a packet on its own.
     pub key: Option<u64>,
-    /// How often keys had counted anew before; keys are unique within a generation.
+    /// Number of times that keys began anew before; keys are unique within a generation.
     pub generation: u32,
     /// The only source whose packets it may hold; `None`: all sources share its key.
     pub source: Option<u32>,
-    /// Whether anything is missing.
+    /// Its status: complete, or the reason why not.
     pub status: EventStatus,
-    /// When the first of its packets arrived.
+    /// Time of arrival of its first packet.
     pub first: Moment,
-    /// When the last of its packets arrived.
+    /// Time of arrival of its last packet.
     pub last: Moment,
-    /// When it was closed.
+    /// Time at which it was closed.
     pub built: Moment,
-    /// How many rows of `packets` belong to it.
+    /// Number of rows of `packets` that belong to it.
     pub packets: u32,
-    /// How many bytes of `missing` belong to it.
+    /// Number of bytes of `missing` that belong to it.
     pub missing_bytes: u32,
 }
 
-/// Whether anything is missing in an event.
+/// The status of an event: complete, or the reason why not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventStatus {
     /// Nothing that was sent for it is known to be missing.
@@ -58,11 +58,11 @@ pub enum EventStatus {
 }
 
 impl EventStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [EventStatus; 4] =
         [EventStatus::Complete, EventStatus::Incomplete, EventStatus::Stopped, EventStatus::Late];
 
-    /// The word that files and reports show.
+    /// Returns the word in files and reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -83,22 +83,22 @@ pub struct PacketRow {
     pub packet_type: u8,
     /// The packet counter, unwrapped to 64 bits.
     pub sequence: Option<u64>,
-    /// When it arrived.
+    /// Time of arrival.
     pub time: Moment,
     /// The sensor's time \[ns since its epoch\].
     pub sensor_time_ns: Option<u64>,
     /// Packet index or byte offset within its source's fragment of the event; 0 for a whole one.
     pub part: u64,
-    /// Where the payload starts in the packet \[byte\].
+    /// Start of the payload in the packet \[byte\].
     pub payload_start: u32,
-    /// How long the payload is \[byte\].
+    /// Length of the payload \[byte\].
     pub payload_bytes: u32,
-    /// How many of `EventBatch::bytes` are the packet's.
+    /// Number of bytes of `EventBatch::bytes` that are the packet's.
     pub bytes: u32,
 }
 
 impl EventBatch {
-    /// Empties it and keeps the memory.
+    /// Removes all rows and keeps the memory.
     pub fn clear(&mut self) {
         self.events.clear();
         self.packets.clear();
@@ -106,7 +106,7 @@ impl EventBatch {
         self.missing.clear();
     }
 
-    /// What its rows, bytes and texts take \[byte\].
+    /// Returns the memory of its rows, bytes and texts \[byte\].
     #[must_use]
     pub fn cost(&self) -> u64 {
         let rows =
@@ -114,7 +114,7 @@ impl EventBatch {
         (self.bytes.len() + self.missing.len() + rows) as u64
     }
 
-    /// Empties it, and keeps the memory unless that is more than `bytes`.
+    /// Removes all rows, and keeps the memory unless that is more than `bytes`.
     pub fn clear_to(&mut self, bytes: u64) {
         self.clear();
         let rows = self.packets.capacity() * size_of::<PacketRow>()
@@ -124,7 +124,7 @@ impl EventBatch {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Returns true when it has no events.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()

@@ -1,4 +1,4 @@
-//! Finds a description by what the user calls it: a shipped name, or a TOML file.
+//! Finds a description by its name: a shipped one, or a TOML file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub fn load(what: &str, parameters: &BTreeMap<String, u64>) -> Result<LoadedForm
     Ok(LoadedFormat { description, text })
 }
 
-/// Returns whether `what` names a file, not a shipped description.
+/// Returns true when `what` names a file, not a shipped description.
 pub fn is_path(what: &str) -> bool {
     what.ends_with(".toml") || what.contains('/')
 }

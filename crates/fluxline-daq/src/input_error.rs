@@ -3,7 +3,7 @@
 use fluxline_toml::LoadError;
 
 /// A file that is wrong or missing: a sentence that says what to write, after the line in question
-/// where there is one.
+/// where one is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{excerpt}{sentence}")]
 pub struct InputError {

@@ -1,11 +1,10 @@
-//! Acquisition: sources, readout, event builder, recorder, ledger.
+//! Data acquisition: sources, readout, event builder, recorder, ledger.
 //!
 //! Nothing here opens a socket, reads a clock or starts a thread: datagrams and the time come as
 //! arguments, batches of events go out. `fluxline-run` brings the links.
 #![forbid(unsafe_code)]
 
 mod accounting;
-pub mod acquisition;
 pub mod builder;
 pub mod capture;
 pub mod draft;
@@ -16,6 +15,7 @@ pub mod formats;
 mod input_error;
 pub mod ledger;
 pub mod merge;
+pub mod pipeline;
 pub mod readout;
 pub mod record;
 

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fluxline_core::{Datagram, Moment, SenderAddress, Span};
-use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::merge::{Lane, Merge, Times};
+use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
 use fluxline_packet::{Description, shipped};
 use rand_core::{RngCore, SeedableRng};
@@ -118,17 +118,17 @@ fn build(files: &[File]) -> Built {
         settling: Span::ZERO,
         ..BuilderConfig::default()
     };
-    let mut acquisition = Acquisition::new(inputs, ReadoutLimits::default(), config);
+    let mut pipeline = Pipeline::new(inputs, ReadoutLimits::default(), config);
     let mut order: Vec<usize> = (0..files.len()).collect();
     order.sort_by_key(|at| &files[*at].name);
     let mut merge = Merge::new(order.iter().map(|at| Lane {
         input: *at as u16,
         times: files[*at].times,
-        has_positions: acquisition.has_positions(*at as u16),
+        has_positions: pipeline.has_positions(*at as u16),
     }));
     for (input, file) in (0..).zip(files) {
-        acquisition.note_backlog(input, true);
-        acquisition.read_on_demand(input, file.times);
+        pipeline.note_backlog(input, true);
+        pipeline.read_on_demand(input, file.times);
     }
     let mut built = Built { rows: Vec::new(), late: 0 };
     let mut read = vec![0; files.len()];
@@ -138,12 +138,12 @@ fn build(files: &[File]) -> Built {
                 Some(packet) => merge.show(lane, Moment::from_ns(packet.time)),
                 None => {
                     merge.end(lane);
-                    acquisition.end_input(order[lane] as u16);
+                    pipeline.end_input(order[lane] as u16);
                 }
             }
         }
-        let Some(lane) = merge.choose(|input| acquisition.position(input)) else { break };
-        acquisition.poll(merge.now());
+        let Some(lane) = merge.choose(|input| pipeline.position(input)) else { break };
+        pipeline.poll(merge.now());
         let file = &files[order[lane]];
         let packet = &file.packets[read[lane]];
         let time = match file.times {
@@ -152,12 +152,12 @@ fn build(files: &[File]) -> Built {
         };
         let (bytes, sender) = (packet.bytes(), SenderAddress::NONE);
         let datagram = Datagram { bytes: &bytes, sender, port: 0, time };
-        acquisition.take(order[lane] as u16, merge.now(), &datagram);
+        pipeline.take(order[lane] as u16, merge.now(), &datagram);
         read[lane] += 1;
         merge.take(lane);
     }
-    acquisition.finish(merge.now());
-    note(&acquisition.take_batch(EventBatch::default()), &mut built);
+    pipeline.finish(merge.now());
+    note(&pipeline.take_batch(EventBatch::default()), &mut built);
     built
 }
 

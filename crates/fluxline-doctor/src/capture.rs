@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_who_the_host_is_stays_there() {
+    fn data_that_identifies_the_host_stays_there() {
         let folder = tempfile::tempdir().unwrap();
         capture(folder.path()).unwrap();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

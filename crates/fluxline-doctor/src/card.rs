@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_of_lost_packets_are_told_by_their_names() {
+    fn counters_of_lost_packets_are_found_by_their_names() {
         for name in
             ["rx_dropped", "rx_missed_errors", "rx_out_of_buffer", "rx0_drops", "rx_discards_phy"]
         {

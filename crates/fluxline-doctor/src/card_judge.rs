@@ -104,7 +104,7 @@ impl Card {
         let bits = self.speed_bits()?;
         let half = self.full_duplex == Some(false);
         let duplex = if half { ", half duplex" } else { "" };
-        // Each packet has its heads, and 24 byte of preamble, gap and check sequence on the wire.
+        // Each packet has its heads, and 24 bytes of preamble, gap and check sequence on the wire.
         const WIRE_BYTES: u64 = HEADS_BYTES + 14 + 24;
         let of = |load: &Load| -> f64 {
             let bytes = load.card_streams().map(|stream| {
@@ -132,7 +132,7 @@ impl Card {
         let longest =
             load.into_iter().flat_map(Load::card_streams).max_by_key(|of| of.packet_bytes);
         let needed = longest.map_or(0, |stream| stream.packet_bytes + HEADS_BYTES);
-        let check = Check::new(&MTU, format!("{mtu} byte")).of(name);
+        let check = Check::new(&MTU, format!("{mtu} bytes")).of(name);
         let action = Action::file(format!("/sys/class/net/{name}/mtu"), MTU_JUMBO);
         let Some(stream) = longest else {
             // A tunnel or a network may need it so: only an experiment is a reason to change it.
@@ -140,9 +140,9 @@ impl Card {
         };
         let fits = needed <= mtu;
         let effect = match fits {
-            true => format!("Packets of `{}` are {needed} byte with their heads.", stream.name),
+            true => format!("Packets of `{}` are {needed} bytes with their heads.", stream.name),
             false => format!(
-                "Packets of `{}` are {needed} byte with their heads: one that is not cut into \
+                "Packets of `{}` are {needed} bytes with their heads: one that is not cut into \
                  pieces is dropped here; of one that is, each lost piece loses it whole.",
                 stream.name
             ),
@@ -153,11 +153,11 @@ impl Card {
             (false, false) => Verdict::Bad,
         };
         let check =
-            check.wanted(format!("at least {needed} byte")).verdict(verdict).effect(Some(effect));
+            check.wanted(format!("at least {needed} bytes")).verdict(verdict).effect(Some(effect));
         match (needed <= MTU_JUMBO, stream.is_size_assumed) {
             (true, false) => check.mend(vec![action]),
             (true, true) => check.advise(action.command()),
-            (false, _) => check.advise("send datagrams of at most 8972 byte"),
+            (false, _) => check.advise("send datagrams of at most 8972 bytes"),
         }
     }
 

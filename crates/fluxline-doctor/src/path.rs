@@ -55,10 +55,10 @@ impl Paths {
                     .verdict(Verdict::Bad)
                     .effect(Some(format!("No answer of this host reaches {peer}.")))
                     .advise(format!("ip route get {peer}")),
-                Some(mtu) => Check::new(&PATH_MTU, format!("{mtu} byte"))
-                    .wanted(format!("at least {needed} byte"))
+                Some(mtu) => Check::new(&PATH_MTU, format!("{mtu} bytes"))
+                    .wanted(format!("at least {needed} bytes"))
                     .verdict(if u64::from(*mtu) < needed { Verdict::Bad } else { Verdict::Good })
-                    .effect(Some(format!("Its packets are {needed} byte with their heads.")))
+                    .effect(Some(format!("Its packets are {needed} bytes with their heads.")))
                     .advise(format!("tracepath -n {peer}")),
             };
             checks.push(check.of(&peer.to_string()));

@@ -159,7 +159,7 @@ impl Sockets {
     pub(super) fn judge(&self, load: Option<&Load>, checks: &mut Vec<Check>) {
         checks.push(self.judge_rmem_max(load));
         let default =
-            self.at_least(&RMEM_DEFAULT, "core.rmem_default", RMEM_DEFAULT_WANTED, "byte");
+            self.at_least(&RMEM_DEFAULT, "core.rmem_default", RMEM_DEFAULT_WANTED, "bytes");
         checks.push(default);
         checks.push(self.judge_backlog(load));
         checks.extend(self.judge_budget(load));
@@ -184,7 +184,7 @@ impl Sockets {
         let found = self.get("core.rmem_max");
         let asked = load.into_iter().flat_map(Load::socket_streams).map(|of| of.buffer_bytes).max();
         let wanted = RMEM_MAX_WANTED.max(asked.unwrap_or(0));
-        let mut check = self.at_least(&RMEM_MAX, "core.rmem_max", wanted, "byte");
+        let mut check = self.at_least(&RMEM_MAX, "core.rmem_max", wanted, "bytes");
         let Some(found) = found else { return check };
         let Some(load) = load else {
             if found < RMEM_MAX_LEAST {
@@ -280,7 +280,7 @@ impl Sockets {
             format!("Its longest packet is {}; see the MTU.", text::bytes(longest as f64))
         });
         let name = "ipv4.ipfrag_high_thresh";
-        let mut check = self.at_least(&FRAGMENTS, name, FRAGMENTS_WANTED, "byte").effect(effect);
+        let mut check = self.at_least(&FRAGMENTS, name, FRAGMENTS_WANTED, "bytes").effect(effect);
         if self.get(name).is_none() {
             check.verdict = Verdict::Good;
         }

@@ -61,7 +61,7 @@ const CONTAINER: &str = include_str!("hosts/container.txt");
 const VIRTUAL: &str = include_str!("hosts/vm.txt");
 
 #[test]
-fn a_laptop_as_shipped_is_told_each_command() {
+fn a_laptop_as_shipped_gets_each_command() {
     let mut facts = facts(LAPTOP);
     let card = facts.cards.get_mut("enp0s31f6").unwrap();
     card.ring = Some(InUse { now: 256, max: 4096 });
@@ -92,7 +92,7 @@ fn a_laptop_as_shipped_is_told_each_command() {
 }
 
 #[test]
-fn an_experiment_is_told_what_each_thing_does_to_it() {
+fn an_experiment_gets_the_effect_of_each_finding() {
     let mut facts = facts(LAPTOP);
     facts.cards.get_mut("enp0s31f6").unwrap().ring = Some(InUse { now: 256, max: 4096 });
     let checks = facts.judge(Some(&boards()));
@@ -160,7 +160,7 @@ fn a_rate_that_nothing_says_is_assumed_from_the_link_and_said() {
 }
 
 #[test]
-fn packets_longer_than_the_mtu_are_told_and_jumbo_frames_only_where_they_help() {
+fn packets_longer_than_the_mtu_are_reported_and_jumbo_frames_only_where_they_help() {
     let facts = facts(LAPTOP);
     let mut load = boards();
     load.streams[0].packet_bytes = 8000;
@@ -174,7 +174,7 @@ fn packets_longer_than_the_mtu_are_told_and_jumbo_frames_only_where_they_help() 
 }
 
 #[test]
-fn a_container_is_told_of_its_quota_and_its_memory() {
+fn the_quota_and_the_memory_of_a_container_are_reported() {
     let facts = facts(CONTAINER);
     assert_eq!(facts.limits.quota, Some((150_000, 100_000)));
     let mut load = boards();
@@ -315,7 +315,7 @@ fn this_host_is_read_without_failing() {
 }
 
 #[test]
-fn names_of_rules_are_told_apart_and_every_rule_says_everything() {
+fn names_of_rules_differ_and_every_rule_is_complete() {
     let rules = rules();
     let all: Vec<&Rule> = rules.iter().flat_map(|(_, rules)| rules.iter().copied()).collect();
     for (number, rule) in all.iter().enumerate() {

@@ -131,10 +131,10 @@ impl Passage {
         let interrupts = lines_of(&files, name, &card);
         let driver = ethtool::driver(name).ok();
         let driver = driver.map(|of| Driver {
-            name: told(of.name),
-            version: told(of.version),
-            firmware: told(of.firmware),
-            bus: told(of.bus),
+            name: known(of.name),
+            version: known(of.version),
+            firmware: known(of.firmware),
+            bus: known(of.bus),
         });
         let coalescing = ethtool::coalescing(name).ok().map(|of| Coalescing {
             receive_us: of.us,
@@ -169,8 +169,10 @@ fn lines_of(files: &Files, name: &str, card: &Card) -> BTreeMap<u64, Interrupt> 
     of_card.collect()
 }
 
-/// Drivers fill what they do not know with words. Source: Linux net/ethtool/ioctl.c and drivers.
-fn told(text: String) -> String {
+/// Returns a text of a driver, empty if it is unknown.
+///
+/// Source: Linux net/ethtool/ioctl.c and drivers.
+fn known(text: String) -> String {
     if text == "N/A" { String::new() } else { text }
 }
 

@@ -10,10 +10,10 @@ mod board;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fluxline_core::{Datagram, Moment, SenderAddress, Span};
-use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Expectation, Late, Mode, Scope, WindowClock};
 use fluxline_daq::event::{EventBatch, EventStatus};
 use fluxline_daq::ledger::{BatchFate, InputCounters, InputEntry, Ledger};
+use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
 
 use crate::draw::Draw;
@@ -36,16 +36,16 @@ pub fn acquisition(bytes: &[u8]) {
 }
 
 struct Run {
-    acquisition: Acquisition,
+    pipeline: Pipeline,
     layouts: Vec<Layout>,
     bytes_open_max: u64,
-    /// Whether no closed key is ever forgotten: a forgotten one may begin an event anew.
+    /// No closed key is ever forgotten. A forgotten one may begin an event anew.
     remembers_all: bool,
     now: Moment,
     /// The last packet of each board: by input, then by board.
     boards: Vec<[Content; BOARDS]>,
     last: (u16, Vec<u8>),
-    /// How often each packet was handed over, less how often it is in a batch.
+    /// The times that each packet was handed over, less the times that it is in a batch.
     pushed: BTreeMap<Vec<u8>, i64>,
     count: u64,
     truncated: u64,
@@ -103,7 +103,7 @@ impl Run {
         let bytes_open_max = config.bytes_open_max;
         let remembers_all = config.closed_keys_max == 1 << 16;
         Run {
-            acquisition: Acquisition::new(inputs.collect(), limits, config),
+            pipeline: Pipeline::new(inputs.collect(), limits, config),
             boards: vec![[Content::default(); BOARDS]; layouts.len()],
             layouts,
             bytes_open_max,
@@ -132,24 +132,24 @@ impl Run {
             }
             13 => {
                 let input = self.input(draw);
-                self.acquisition.take_truncated(input, usize::from(draw.byte()));
+                self.pipeline.take_truncated(input, usize::from(draw.byte()));
                 self.truncated += 1;
             }
             14 => self.now = self.now + Span::from_ns(1 << draw.below(36)),
-            15 => self.acquisition.poll(self.now),
+            15 => self.pipeline.poll(self.now),
             16 => self.take_batch(),
             17 => {
                 let (input, board) = (self.input(draw), draw.below(BOARDS as u32) as usize);
                 let content = &mut self.boards[usize::from(input)][board];
                 (content.counter, content.key) = (draw.any(), draw.any());
             }
-            18 => self.acquisition.end_input(self.input(draw)),
+            18 => self.pipeline.end_input(self.input(draw)),
             _ => {
                 let input = self.input(draw);
-                self.acquisition.note_backlog(input, draw.below(2) == 1);
+                self.pipeline.note_backlog(input, draw.below(2) == 1);
             }
         }
-        let open = self.acquisition.builder().bytes_open();
+        let open = self.pipeline.builder().bytes_open();
         assert!(
             open <= 2 * self.bytes_open_max,
             "{open} bytes are open of {}",
@@ -180,14 +180,14 @@ impl Run {
     fn push(&mut self, input: u16, bytes: Vec<u8>) {
         let time = self.now;
         let datagram = Datagram { bytes: &bytes, sender: SenderAddress::NONE, port: 9, time };
-        self.acquisition.take(input, self.now, &datagram);
+        self.pipeline.take(input, self.now, &datagram);
         *self.pushed.entry(bytes.clone()).or_default() += 1;
         self.count += 1;
         self.last = (input, bytes);
     }
 
     fn take_batch(&mut self) {
-        let batch = self.acquisition.take_batch(EventBatch::default());
+        let batch = self.pipeline.take_batch(EventBatch::default());
         self.ledger.note_batch(&batch, BatchFate::Recorded);
         self.check_batch(&batch);
     }
@@ -232,12 +232,12 @@ impl Run {
 
     /// All laws of the ledger, and those that need no ledger.
     fn end(mut self) {
-        self.acquisition.finish(self.now);
+        self.pipeline.finish(self.now);
         self.take_batch();
-        let readout = self.acquisition.readout();
-        let mut ledger = self.ledger.with(readout, self.acquisition.builder());
+        let readout = self.pipeline.readout();
+        let mut ledger = self.ledger.with(readout, self.pipeline.builder());
         for input in 0..self.layouts.len() as u16 {
-            let taken = self.acquisition.taken(input);
+            let taken = self.pipeline.taken(input);
             let counters = InputCounters {
                 datagrams: taken.datagrams,
                 bytes: taken.bytes,

@@ -1,10 +1,10 @@
 //! Decisions drawn from the bytes of an input, so that a fuzzer that changes a byte changes one.
 
-/// What is left of an input. Behind its end everything is zero.
+/// The rest of an input. Behind its end everything is zero.
 pub(crate) struct Draw<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Draw<'a> {
-    /// Whether all bytes are drawn.
+    /// Returns true when all bytes are drawn.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

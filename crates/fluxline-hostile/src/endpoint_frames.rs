@@ -72,7 +72,7 @@ impl Fuzzed {
         while self.node.poll(self.now).is_some() {}
     }
 
-    /// What the node answers to a frame of its peer's.
+    /// Returns the node's answers to a frame of its peer's.
     fn ask(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         self.send(false, true, bytes);
         self.turn();

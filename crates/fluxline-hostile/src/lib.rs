@@ -40,7 +40,7 @@ pub struct Target {
     pub name: &'static str,
     /// Takes one input. Panics when a promise is broken.
     pub run: fn(&[u8]),
-    /// Where stored inputs are, from the root of the repository.
+    /// The folder of stored inputs, from the root of the repository.
     pub seeds: &'static str,
     /// The longest input that is worth trying \[byte\].
     pub bytes_max: usize,

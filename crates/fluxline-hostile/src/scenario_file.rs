@@ -2,7 +2,7 @@
 
 use fluxline_sim::scenario::{Refused, Scenario};
 
-/// What is simulated of an accepted scenario \[us\]; more takes the fuzzer's time.
+/// The time of an accepted scenario that is simulated \[us\]; more takes the fuzzer's time.
 const TIME_US: f64 = 2.0;
 /// The largest network that is simulated \[node\].
 const NODES_MAX: u64 = 64;

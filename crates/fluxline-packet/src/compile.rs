@@ -212,10 +212,10 @@ impl<'a> Compiler<'a> {
         }
         self.emit(Op::SelectNeed { bytes, otherwise: 0 });
         for (index, item) in self.layout.items.iter().enumerate() {
-            let base = self.base_of(item, index, &wanted);
+            let start = self.start_of(item, index, &wanted);
             for id in self.layout.values_of(index) {
                 if wanted[id] {
-                    self.load(item, id, base);
+                    self.load(item, id, start);
                     self.loaded[id] = true;
                 }
             }

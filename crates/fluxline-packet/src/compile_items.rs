@@ -5,30 +5,46 @@ use alloc::vec::Vec;
 use super::compile::{Compiler, Cursor};
 use super::expression::{Binary, Expr};
 use super::instruction::{
-    ListLoad, ListPlan, Load, NO_RULE, Op, Part64, PickPlan, Register, WindowLoad, ZERO,
+    BitRange, ListLoad, ListPlan, Load, NO_RULE, Op, Part64, PickPlan, Register, WindowLoad, ZERO,
 };
 use super::layout::{FieldOffset, Item, ItemKind, Layout, List, Origin};
 use super::model::ByteOrder;
 
+/// The start of a field: `at` bytes behind the address in register `base`.
+#[derive(Clone, Copy)]
+pub(super) struct FieldStart {
+    base: Register,
+    at: u16,
+}
+
+impl FieldStart {
+    fn fixed(start: u32) -> FieldStart {
+        FieldStart { base: ZERO, at: u16::try_from(start).unwrap_or(u16::MAX) }
+    }
+
+    fn in_register(base: Register) -> FieldStart {
+        FieldStart { base, at: 0 }
+    }
+}
+
 impl Compiler<'_> {
-    /// The register and offset at which a field starts; emits what that takes if it is wanted.
-    pub fn base_of(&mut self, item: &Item, index: usize, wanted: &[bool]) -> (Register, u16) {
+    /// Returns the start of a field. Emits the instruction that computes it when a value of the
+    /// field is wanted.
+    pub fn start_of(&mut self, item: &Item, index: usize, wanted: &[bool]) -> FieldStart {
         match (item.place, self.cursor) {
-            (FieldOffset::Fixed(start), _) => (ZERO, u16::try_from(start).unwrap_or(u16::MAX)),
+            (FieldOffset::Fixed(start), _) => FieldStart::fixed(start),
             (FieldOffset::FromEnd(bytes), _) => {
                 let mut values = self.layout.values_of(index);
                 if values.any(|id| wanted[id] && !self.loaded[id]) {
                     let to = self.fresh();
                     self.emit(Op::FromEnd { to, bytes });
-                    (to, 0)
+                    FieldStart::in_register(to)
                 } else {
-                    (ZERO, 0)
+                    FieldStart::fixed(0)
                 }
             }
-            (FieldOffset::AfterPrevious, Cursor::In(register)) => (register, 0),
-            (FieldOffset::AfterPrevious, Cursor::At(start)) => {
-                (ZERO, u16::try_from(start).unwrap_or(u16::MAX))
-            }
+            (FieldOffset::AfterPrevious, Cursor::In(register)) => FieldStart::in_register(register),
+            (FieldOffset::AfterPrevious, Cursor::At(start)) => FieldStart::fixed(start),
         }
     }
 
@@ -45,13 +61,10 @@ impl Compiler<'_> {
     }
 
     /// Loads one value of a word.
-    pub fn load(&mut self, item: &Item, id: usize, (base, at): (Register, u16)) {
+    pub fn load(&mut self, item: &Item, id: usize, start: FieldStart) {
         let ItemKind::Word { bytes, .. } = item.kind else { return };
-        let (low, width) = match self.layout.values[id].origin {
-            Origin::Bits { low, width, .. } => (low, width),
-            _ => (0, bytes * 8),
-        };
-        let load = Load { to: self.home(id), base, at, part: Part64::new(low, width) };
+        let part = Part64::new(self.bits_of(id, bytes));
+        let load = Load { to: self.home(id), base: start.base, at: start.at, part };
         self.emit(match (bytes, item.byte_order) {
             (1, _) => Op::Load8(load),
             (2, ByteOrder::Little) => Op::LoadLittle16(load),
@@ -62,6 +75,14 @@ impl Compiler<'_> {
             (8, ByteOrder::Big) => Op::LoadBig64(load),
             (bytes, byte_order) => Op::LoadOdd { load, bytes, byte_order },
         });
+    }
+
+    /// Returns the bits of a value in its word of `bytes` bytes.
+    fn bits_of(&self, id: usize, bytes: u8) -> BitRange {
+        match self.layout.values[id].origin {
+            Origin::Bits { low, width, .. } => BitRange { low, width },
+            _ => BitRange { low: 0, width: bytes * 8 },
+        }
     }
 
     /// A field in a packet that has it.
@@ -100,10 +121,10 @@ impl Compiler<'_> {
             _ => {}
         }
         let needed = core::mem::take(&mut self.needed);
-        let base = self.base_of(item, index, &needed);
+        let start = self.start_of(item, index, &needed);
         for id in self.layout.values_of(index) {
             if needed[id] && !self.loaded[id] {
-                self.load(item, id, base);
+                self.load(item, id, start);
             }
         }
         self.needed = needed;
@@ -168,11 +189,8 @@ impl Compiler<'_> {
                 if !self.needed[id] || self.loaded[id] {
                     continue;
                 }
-                let bits = match layout.values[id].origin {
-                    Origin::Bits { low, width, .. } => (low, width),
-                    _ => (0, bytes * 8),
-                };
                 self.loaded[id] = true;
+                let bits = self.bits_of(id, *bytes);
                 let part = Part64::in_window(skip, *bytes, item.byte_order, bits);
                 let (to, byte_order) = (self.home(id), item.byte_order);
                 let at = u16::try_from(at).unwrap_or(u16::MAX);
@@ -267,6 +285,6 @@ fn list_load(item: &Layout, id: usize) -> ListLoad {
     let (ItemKind::Word { bytes, .. }, FieldOffset::Fixed(at)) = (&field.kind, field.place) else {
         return ListLoad::NONE;
     };
-    let width = width.unwrap_or(bytes * 8);
-    ListLoad { at, bytes: *bytes, byte_order: field.byte_order, part: Part64::new(low, width) }
+    let part = Part64::new(BitRange { low, width: width.unwrap_or(bytes * 8) });
+    ListLoad { at, bytes: *bytes, byte_order: field.byte_order, part }
 }

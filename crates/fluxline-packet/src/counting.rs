@@ -329,13 +329,14 @@ impl Roles<'_, '_> {
         let offset = proven(&fragment.offset, "`fragment.offset`")?;
         let total = proven(&fragment.total, "`fragment.total`")?;
         match (index, count, offset, total) {
-            (Some(index), Some(count), None, None) => {
-                self.check_parts(&index, &count, written.span())?;
-                Ok(Fragment::Index { index: index.0, count: count.0, rule })
+            (Some((index, indexes)), Some((count, counts)), None, None) => {
+                self.check_counts(indexes, counts, written.span())?;
+                self.check_indexes(&index, counts, written.span())?;
+                Ok(Fragment::Index { index, count, rule })
             }
-            (None, None, Some(offset), Some(total)) => {
-                self.check_first("`fragment.offset`", offset.1.0, written.span())?;
-                Ok(Fragment::Bytes { offset: offset.0, total: total.0, rule })
+            (None, None, Some((offset, offsets)), Some((total, _))) => {
+                self.check_first("`fragment.offset`", offsets.0, written.span())?;
+                Ok(Fragment::Bytes { offset, total, rule })
             }
             _ => Err(self.error(
                 written.span(),
@@ -345,13 +346,8 @@ impl Roles<'_, '_> {
         }
     }
 
-    /// Every part of a fragment can come.
-    fn check_parts(
-        &self,
-        (index, indexes): &(Expr, Range),
-        (_, counts): &(Expr, Range),
-        span: Span,
-    ) -> Result<(), LoadError> {
+    /// Checks that a fragment has packets, and that its index reaches all of them.
+    fn check_counts(&self, indexes: Range, counts: Range, span: Span) -> Result<(), LoadError> {
         if counts.1 == 0 || counts.0 > FRAGMENT_COUNT_MAX {
             let message = format!("`fragment.count` must be from 1 to {FRAGMENT_COUNT_MAX}");
             return Err(self.error(span, &message));
@@ -366,6 +362,12 @@ impl Roles<'_, '_> {
             );
             return Err(self.error(span, &message));
         }
+        Ok(())
+    }
+
+    /// Checks that no bit of a fragment's index is always 0 although its packets need it.
+    fn check_indexes(&self, index: &Expr, counts: Range, span: Span) -> Result<(), LoadError> {
+        let last = counts.0.saturating_sub(1);
         let range = |part: &Expr| self.range(part, 0..0, "").ok();
         let holes = ones_over(last) & !possible_bits(&self.header.layout, index, &range);
         if holes == 0 {
@@ -391,12 +393,14 @@ impl Roles<'_, '_> {
         Err(self.error(span, &message))
     }
 
-    /// A source is not told by what changes from packet to packet.
+    /// Checks that no term of the source key changes from packet to packet.
     pub(super) fn check_source(
         &self,
         packet: &model::Packet,
         terms: &[SourceTerm],
-        (sequence, event, fragment): (Option<&Sequence>, Option<&Event>, &Fragment),
+        sequence: Option<&Sequence>,
+        event: Option<&Event>,
+        fragment: &Fragment,
     ) -> Result<(), LoadError> {
         let index = match fragment {
             Fragment::Index { index, count, .. } if count.constant() != Some(1) => Some(index),
@@ -412,10 +416,10 @@ impl Roles<'_, '_> {
         let written = packet.source.iter().flatten();
         for (name, term) in written.zip(terms) {
             let SourceTerm::Value { value, .. } = *term else { continue };
-            let Some(told_by) = WordBits::of(layout, &Expr::Value(value)) else { continue };
+            let Some(term_bits) = WordBits::of(layout, &Expr::Value(value)) else { continue };
             for (role, expression) in &counting {
                 let bits = expression.and_then(|expression| WordBits::of(layout, expression));
-                if bits.is_some_and(|bits| bits.within(told_by)) {
+                if bits.is_some_and(|bits| bits.within(term_bits)) {
                     let message = format!(
                         "`source`: `{}` holds the {role}, so each of its values would be a source \
                          of its own; name what stays the same in all packets of one source",

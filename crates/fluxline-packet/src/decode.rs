@@ -133,7 +133,7 @@ impl PacketType {
             Origin::Word { item } => (item, 0, 64),
             Origin::Bits { item, low, width } => (item, low, width),
             Origin::Picked { item, pick } => {
-                return self.set_picked(bytes, &located, (item, pick), value);
+                return self.set_picked(bytes, &located, PickedValue { list: item, pick }, value);
             }
             Origin::Computed { .. } => return false,
         };
@@ -169,18 +169,12 @@ impl PacketType {
         store_in(&list.item, entry, id, value)
     }
 
-    fn set_picked(
-        &self,
-        bytes: &mut [u8],
-        located: &Located,
-        (item, pick): (usize, usize),
-        value: u64,
-    ) -> bool {
-        let ItemKind::List(list) = &self.header.items[item].kind else { return false };
-        let (Some(Some(range)), Some(picks)) = (located.items.get(item), &list.pick) else {
+    fn set_picked(&self, bytes: &mut [u8], located: &Located, of: PickedValue, value: u64) -> bool {
+        let ItemKind::List(list) = &self.header.items[of.list].kind else { return false };
+        let (Some(Some(range)), Some(picks)) = (located.items.get(of.list), &list.pick) else {
             return false;
         };
-        let Some(picked) = picks.values.get(pick) else { return false };
+        let Some(picked) = picks.values.get(of.pick) else { return false };
         let entries = bytes[range.clone()].chunks_exact_mut(list.item_bytes as usize);
         let found =
             entries.rev().find(|entry| fetch_from(&list.item, entry, picks.key) == picked.is);
@@ -195,6 +189,15 @@ pub struct ListEntry {
     pub item: usize,
     /// Number of the entry, from 0.
     pub index: usize,
+}
+
+/// A value that a list's entries are searched for.
+#[derive(Clone, Copy)]
+struct PickedValue {
+    /// Number of the list in the header's items.
+    list: usize,
+    /// Number of the value among those that the list's `pick` names.
+    pick: usize,
 }
 
 fn store(field: &Item, word: &mut [u8], low: u8, width: u8, value: u64) -> bool {

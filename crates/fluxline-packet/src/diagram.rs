@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn conditional_fields_lists_and_bits_are_told_in_words() {
+    fn conditional_fields_lists_and_bits_are_shown_in_words() {
         let vrt = shown("vita-49-2");
         assert!(vrt.contains("? seconds, u32, when tsi != 0"), "{vrt}");
         assert!(vrt.contains("31..28"), "{vrt}");

@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 /// Longest text of an expression \[byte\].
-pub const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
 /// Deepest nesting of an expression, counting a chain of operators as nested.
-pub const EXPRESSION_DEPTH_MAX: usize = 100;
+pub(crate) const EXPRESSION_DEPTH_MAX: usize = 100;
 
 /// A checked expression. Values are numbers into the table of the layout that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl Binary {
 /// bits from n up.
 #[must_use]
 #[inline]
-pub const fn gray_to_binary(code: u64) -> u64 {
+pub(crate) const fn gray_to_binary(code: u64) -> u64 {
     let mut binary = code;
     binary ^= binary >> 1;
     binary ^= binary >> 2;
@@ -195,7 +195,7 @@ impl Expr {
 
     /// Returns true when `size` occurs in it.
     #[must_use]
-    pub fn uses_size(&self) -> bool {
+    pub(crate) fn uses_size(&self) -> bool {
         match self {
             Expr::Size => true,
             Expr::Not(of) | Expr::Gray(of) => of.uses_size(),

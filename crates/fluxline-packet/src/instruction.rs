@@ -51,6 +51,13 @@ pub(crate) struct WindowLoad {
     pub part: Part64,
 }
 
+/// `width` bits (1 to 64) of a word, from bit `low` up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BitRange {
+    pub low: u8,
+    pub width: u8,
+}
+
 /// Bits of a 64-bit word: shifted up until those above are gone, then down until those below are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part64 {
@@ -59,19 +66,19 @@ pub(crate) struct Part64 {
 }
 
 impl Part64 {
-    /// `width` bits (1 to 64) from bit `low` up.
-    pub fn new(low: u8, width: u8) -> Part64 {
-        let up = 64u8.saturating_sub(low.saturating_add(width));
-        Part64 { up, down: 64u8.saturating_sub(width).min(63) }
+    pub fn new(bits: BitRange) -> Part64 {
+        let up = 64u8.saturating_sub(bits.low.saturating_add(bits.width));
+        Part64 { up, down: 64u8.saturating_sub(bits.width).min(63) }
     }
 
-    /// The part of a window of 8 bytes: bits `low` to `low + width` of the word of `bytes` bytes
-    /// that starts `skip` bytes into the window.
-    pub fn in_window(skip: u8, bytes: u8, byte_order: ByteOrder, (low, width): (u8, u8)) -> Part64 {
-        match byte_order {
-            ByteOrder::Little => Part64::new(skip * 8 + low, width),
-            ByteOrder::Big => Part64::new((8 - skip - bytes) * 8 + low, width),
-        }
+    /// The part of a window of 8 bytes: `bits` of the word of `bytes` bytes that starts `skip`
+    /// bytes into the window.
+    pub fn in_window(skip: u8, bytes: u8, byte_order: ByteOrder, bits: BitRange) -> Part64 {
+        let bytes_below = match byte_order {
+            ByteOrder::Little => skip,
+            ByteOrder::Big => 8 - skip - bytes,
+        };
+        Part64::new(BitRange { low: bytes_below * 8 + bits.low, width: bits.width })
     }
 
     // The shifts are below 64 by construction; the mask only spares the check.

@@ -43,8 +43,10 @@ impl ValueRanges<'_> {
                     return Ok((a.0.saturating_sub(b.1), a.1.saturating_sub(b.0)));
                 }
                 let (left, right) = (self.text(left), self.text(right));
+                let left = Operand { text: &left, range: a };
+                let right = Operand { text: &right, range: b };
                 combine(*operator, a, b)
-                    .map_err(|fault| fault.message(&self.text(expression), (&left, a), (&right, b)))
+                    .map_err(|fault| fault.message(&self.text(expression), left, right))
             }
         }
     }
@@ -71,6 +73,13 @@ fn never_less(left: &Expr, right: &Expr) -> bool {
     from_left || from_right
 }
 
+/// An operand as a message shows it.
+#[derive(Clone, Copy)]
+struct Operand<'a> {
+    text: &'a str,
+    range: Range,
+}
+
 /// A fault of one operation.
 enum Fault {
     Overflow(u128),
@@ -80,9 +89,9 @@ enum Fault {
 }
 
 impl Fault {
-    fn message(&self, whole: &str, left: (&str, Range), right: (&str, Range)) -> String {
-        let (right_text, (right_low, right_high)) = right;
-        let (left_text, (left_low, left_high)) = left;
+    fn message(&self, whole: &str, left: Operand<'_>, right: Operand<'_>) -> String {
+        let Operand { text: right_text, range: (right_low, right_high) } = right;
+        let Operand { text: left_text, range: (left_low, left_high) } = left;
         match self {
             Fault::Overflow(high) => format!(
                 "`{whole}` can be as large as {high}, more than 64 bits hold (`{left_text}` is \

@@ -28,7 +28,7 @@ mod lua;
 pub mod model;
 mod needed;
 pub mod numpy;
-pub mod outcome;
+mod outcome;
 mod output;
 mod program;
 mod reach;

@@ -23,17 +23,13 @@ pub(crate) fn possible_bits(
             Origin::Computed { value, .. } => bits(value),
             _ => mask(layout.values[*id].width_bits),
         },
-        Expr::Binary(operator, left, right) => of_operator(*operator, (left, right), &bits),
+        Expr::Binary(operator, left, right) => of_operator(*operator, left, right, &bits),
         Expr::Size | Expr::Port | Expr::Not(_) | Expr::Gray(_) => u64::MAX,
     };
     by_form & by_range
 }
 
-fn of_operator(
-    operator: Binary,
-    (left, right): (&Expr, &Expr),
-    bits: &dyn Fn(&Expr) -> u64,
-) -> u64 {
+fn of_operator(operator: Binary, left: &Expr, right: &Expr, bits: &dyn Fn(&Expr) -> u64) -> u64 {
     match (operator, right.constant()) {
         (Binary::And, _) => bits(left) & bits(right),
         (Binary::Or | Binary::ExclusiveOr, _) => bits(left) | bits(right),

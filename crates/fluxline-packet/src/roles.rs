@@ -60,7 +60,7 @@ pub(crate) fn packet_type(
     let event = roles.event(packet.event.as_ref())?;
     let fragment = roles.fragment(packet.fragment.as_ref(), event.is_some())?;
     let sequence = roles.sequence(packet.sequence.as_ref(), timestamp.as_ref(), &fragment)?;
-    roles.check_source(packet, &source, (sequence.as_ref(), event.as_ref(), &fragment))?;
+    roles.check_source(packet, &source, sequence.as_ref(), event.as_ref(), &fragment)?;
     let mut resolved = PacketType {
         name: packet.name.get_ref().clone(),
         help: packet.help.clone(),

@@ -304,7 +304,7 @@ impl Writer {
         self.line(pad, &note);
         self.line(pad, &format!("  do {leave} end\n{pad}end"));
         match &item.kind {
-            ItemKind::Word { bytes, kind } => self.word(scope, index, item, (*bytes, *kind), at),
+            ItemKind::Word { .. } => self.word(scope, index, item, at),
             ItemKind::Bytes { .. } => self.bytes(scope, index, item, at),
             ItemKind::List(list) => self.list(scope, item, list),
         }
@@ -324,14 +324,8 @@ impl Writer {
         format!("f[\"{key}\"]")
     }
 
-    fn word(
-        &mut self,
-        scope: &Scope<'_>,
-        index: usize,
-        item: &Item,
-        (bytes, kind): (u8, ValueKind),
-        at: &str,
-    ) {
+    fn word(&mut self, scope: &Scope<'_>, index: usize, item: &Item, at: &str) {
+        let ItemKind::Word { bytes, kind } = item.kind else { return };
         let Some(name) = item.name.as_deref() else { return };
         let pad = scope.pad;
         let width = u32::from(bytes) * 8;

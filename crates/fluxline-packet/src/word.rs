@@ -46,7 +46,7 @@ pub fn insert(word: u64, low: u8, width: u8, value: u64) -> u64 {
 
 /// `bits` of a two's complement number of `width_bits` as a signed integer.
 #[must_use]
-pub fn sign_extend(bits: u64, width_bits: u32) -> i64 {
+pub(crate) fn sign_extend(bits: u64, width_bits: u32) -> i64 {
     let unused = 64u32.saturating_sub(width_bits).min(63);
     // The shift to the left drops the unused bits, the arithmetic one back copies the sign.
     (bits << unused).cast_signed() >> unused

@@ -75,7 +75,7 @@ fn packets_of_other_senders_are_rejected_by_name() {
 }
 
 #[test]
-fn srs_records_tell_hits_from_markers() {
+fn srs_records_distinguish_hits_from_markers() {
     use fluxline_packet::decode::Value;
     let description = load("srs-vmm3");
     let packet = &description.packet_types()[0];

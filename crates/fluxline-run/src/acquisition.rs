@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 
 use fluxline::kernel::KernelSnapshot;
 use fluxline_core::Moment;
-use fluxline_daq::acquisition::Acquisition as Stages;
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::formats::{self, LoadedFormat};
+use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
 use fluxline_daq::record::{Recorder, RunFolder};
 
@@ -36,8 +36,8 @@ pub struct Options {
     pub stop: Stop,
 }
 
-/// An acquisition that runs. Dropped without [`wait`](Self::wait), it is asked to stop, and its
-/// threads come to their end by themselves; run.json then keeps saying `running`.
+/// An acquisition that runs. When it is dropped without [`wait`](Self::wait), it is asked to stop,
+/// and its threads end by themselves; run.json then still says `running`.
 pub struct Acquisition {
     experiment: Experiment,
     plan: Plan,
@@ -51,11 +51,11 @@ pub struct Acquisition {
 
 struct Threads {
     inputs: Vec<JoinHandle<InputEnd>>,
-    readout: JoinHandle<Stages>,
+    readout: JoinHandle<Pipeline>,
     recorder: JoinHandle<Recorded>,
 }
 
-/// Stops an acquisition that nobody waits for.
+/// Stops an acquisition that is dropped without a wait.
 struct StopOnDrop(Stop);
 
 impl Drop for StopOnDrop {
@@ -66,9 +66,9 @@ impl Drop for StopOnDrop {
 
 /// Starts an experiment, in the next folder of its `runs`.
 ///
-/// Done when all links are open, the run folder is made and the threads run. Errors: [`Error`]; a
-/// link that cannot be opened leaves no run folder. Cost: a thread for each input, one for the
-/// readout, one for the recorder, and the memory that [`Acquisition::plan`] bounds.
+/// When it returns, all links are open, the run folder exists and the threads run. Errors:
+/// [`Error`]; a link that cannot be opened leaves no run folder. Cost: a thread for each input, one
+/// for the readout, one for the recorder, and the memory that [`Acquisition::plan`] bounds.
 pub fn start(experiment: Experiment) -> Result<Acquisition, Error> {
     start_with(experiment, Options::default())
 }
@@ -107,11 +107,11 @@ pub fn start_with(experiment: Experiment, options: Options) -> Result<Acquisitio
     let names = experiment.sources.iter().map(|source| source.name.clone());
     let limits =
         ReadoutLimits { sources_max: experiment.sources_max as usize, ..ReadoutLimits::default() };
-    let stages = Stages::new(names.zip(descriptions).collect(), limits, builder);
+    let pipeline = Pipeline::new(names.zip(descriptions).collect(), limits, builder);
     let stop = options.stop.inner().after(experiment.seconds);
     let host = KernelSnapshot::take();
     let (began, threads) = spawn(
-        Parts { experiment: &experiment, loaded: &loaded, inputs, recorder, stages },
+        Parts { experiment: &experiment, loaded: &loaded, inputs, recorder, pipeline },
         &stop,
         &monitor,
     );
@@ -125,18 +125,18 @@ struct Parts<'a> {
     loaded: &'a [LoadedFormat],
     inputs: Vec<OpenInput>,
     recorder: Option<Recorder>,
-    stages: Stages,
+    pipeline: Pipeline,
 }
 
 /// Starts the threads, the inputs' last; returns when they began.
 fn spawn(parts: Parts<'_>, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) {
-    let Parts { experiment, loaded, inputs, recorder, stages } = parts;
+    let Parts { experiment, loaded, inputs, recorder, pipeline } = parts;
     let bounds = config::batch_bounds(experiment);
     let (queue, recorder) =
         record::start(recorder, bounds, experiment.recorder_core, monitor.clone());
     let (rings, feeds): (Vec<_>, Vec<_>) = inputs.into_iter().map(OpenInput::split).unzip();
     let readout = Readout {
-        stages,
+        pipeline,
         rings,
         queue,
         source_lines: config::source_lines(experiment, loaded),
@@ -174,7 +174,7 @@ impl Acquisition {
         self.stop.0.now();
     }
 
-    /// Returns whether all inputs have ended and their packets are read; [`Self::wait`] then only
+    /// Returns true when all inputs have ended and their packets are read; [`Self::wait`] then only
     /// waits for the recorder.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -183,16 +183,16 @@ impl Acquisition {
 
     /// Waits for the end: by [`Self::stop`], by the experiment's `seconds`, or of the sources.
     ///
-    /// Done when all received packets are in the files and run.json has the ledger. A ledger that
-    /// does not close or a recording that stopped is in [`Report::verdict`], not an error here.
-    /// Errors: [`Error::Failed`] when a thread panicked; the run folder stays readable.
+    /// When it returns, all received packets are in the files and run.json has the ledger. A ledger
+    /// that does not close or a recording that stopped is in [`Report::verdict`], not an error
+    /// here. Errors: [`Error::Failed`] when a thread panicked; the run folder stays readable.
     pub fn wait(self) -> Result<Report, Error> {
         let Threads { inputs, readout, recorder } = self.threads;
         let ended = Ended {
             began: self.began,
             inputs: inputs.into_iter().map(|input| input.join().unwrap_or_default()).collect(),
             ended: fluxline::clock::now(),
-            stages: joined(readout, "readout")?,
+            pipeline: joined(readout, "readout")?,
             recorded: joined(recorder, "recorder")?,
             host: KernelSnapshot::take().since(&self.host),
             notes: self.monitor.notes(0),

@@ -47,7 +47,7 @@ fn make_parent(folder: &Path) {
     }
 }
 
-/// Returns whether a description's packets say which part of an event they are.
+/// Returns true when a description's packets have a part number or byte range within their event.
 fn has_parts(description: &Description) -> bool {
     let types = description.packet_types();
     types.iter().any(|packet| packet.event.is_some() && !matches!(packet.fragment, Fragment::Whole))

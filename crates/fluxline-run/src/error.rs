@@ -1,4 +1,4 @@
-//! Why an acquisition did not start or did not come to its end.
+//! Errors of an acquisition that did not start or did not end as planned.
 
 use std::fmt::Display;
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use fluxline::clock;
 use fluxline_core::{Datagram, Moment, Span};
-use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::capture::replay::{Pace, Speed};
 use fluxline_daq::merge::{Lane, Merge, Times};
+use fluxline_daq::pipeline::Pipeline;
 
 use crate::ring::{Head, OnDemandRing, Replay};
 use crate::stop::Stop;
@@ -21,7 +21,7 @@ pub(crate) enum Step {
     Read(usize),
     /// The ring of this lane is empty: wait for it.
     Wait(usize),
-    /// The next packet is due after so long.
+    /// The next packet is due after this span.
     Later(Span),
     /// All inputs have ended.
     Over,
@@ -37,16 +37,12 @@ pub(crate) struct Held {
 
 impl Held {
     /// Reads these inputs, given with their numbers, until they end; at `stop`, only what is due.
-    pub fn new(
-        mut inputs: Vec<(u16, OnDemandRing)>,
-        acquisition: &Acquisition,
-        stop: Stop,
-    ) -> Held {
+    pub fn new(mut inputs: Vec<(u16, OnDemandRing)>, pipeline: &Pipeline, stop: Stop) -> Held {
         inputs.sort_by(|one, other| one.1.name.cmp(&other.1.name));
         let lanes = inputs.iter().map(|(input, ring)| Lane {
             input: *input,
             times: ring.times,
-            has_positions: acquisition.has_positions(*input),
+            has_positions: pipeline.has_positions(*input),
         });
         let merge = Merge::new(lanes);
         let rings: Vec<OnDemandRing> = inputs.into_iter().map(|(_, ring)| ring).collect();
@@ -55,25 +51,25 @@ impl Held {
     }
 
     /// Returns what can be done next. A packet to be read must then be [read](Self::read).
-    pub fn step(&mut self, acquisition: &mut Acquisition) -> Step {
+    pub fn step(&mut self, pipeline: &mut Pipeline) -> Step {
         while let Some(lane) = self.merge.unknown() {
             match self.rings[lane].head() {
                 Head::Packet(time) => self.merge.show(lane, time),
                 Head::Nothing => return Step::Wait(lane),
                 Head::Ended => {
                     self.merge.end(lane);
-                    acquisition.end_input(self.merge.lane(lane).input);
+                    pipeline.end_input(self.merge.lane(lane).input);
                 }
             }
         }
-        let Some(lane) = self.merge.choose(|input| acquisition.position(input)) else {
+        let Some(lane) = self.merge.choose(|input| pipeline.position(input)) else {
             return Step::Over;
         };
         let due = |pace: &mut Pace| pace.due(self.merge.now(), clock::monotonic());
         match self.pace.as_mut().and_then(due) {
             None => Step::Read(lane),
             Some(_) if self.stop.is_over() => {
-                self.end(acquisition);
+                self.end(pipeline);
                 Step::Over
             }
             Some(wait) => Step::Later(wait),
@@ -81,10 +77,10 @@ impl Held {
     }
 
     /// Ends all inputs: what is not due yet is left.
-    fn end(&mut self, acquisition: &mut Acquisition) {
+    fn end(&mut self, pipeline: &mut Pipeline) {
         for lane in 0..self.rings.len() {
             self.merge.end(lane);
-            acquisition.end_input(self.merge.lane(lane).input);
+            pipeline.end_input(self.merge.lane(lane).input);
         }
     }
 
@@ -93,13 +89,13 @@ impl Held {
         self.merge.now()
     }
 
-    /// Returns how long the next packet of `lane` is.
+    /// Returns the length of the next packet of `lane` \[byte\].
     pub fn next_bytes(&self, lane: usize) -> usize {
         self.rings[lane].head_bytes()
     }
 
-    /// Returns a sentence when inputs are read in turns, because nothing says how they belong
-    /// together.
+    /// Returns a sentence when inputs are read in turns, because they have neither keys nor times
+    /// in common.
     pub fn in_turns(&self) -> Option<String> {
         let is_blind = |at: &usize| {
             let Lane { times, has_positions, .. } = self.merge.lane(*at);
@@ -118,13 +114,13 @@ impl Held {
         })
     }
 
-    /// Gives the next packet of `lane` to the acquisition, at `now`, which is also the time of
+    /// Gives the next packet of `lane` to the pipeline, at `now`, which is also the time of
     /// packets that have none.
-    pub fn read(&mut self, lane: usize, now: Moment, acquisition: &mut Acquisition) {
+    pub fn read(&mut self, lane: usize, now: Moment, pipeline: &mut Pipeline) {
         let input = self.merge.lane(lane).input;
         self.rings[lane].read(|datagram| {
             let time = if datagram.time == Moment::default() { now } else { datagram.time };
-            acquisition.take(input, now, &Datagram { time, ..*datagram });
+            pipeline.take(input, now, &Datagram { time, ..*datagram });
         });
         self.merge.take(lane);
     }
@@ -134,7 +130,7 @@ impl Held {
         self.rings[lane].wait(timeout);
     }
 
-    /// Returns how full the fullest ring is \[%\].
+    /// Returns the fill level of the fullest ring \[%\].
     pub fn fullest_percent(&self) -> usize {
         self.rings.iter().map(OnDemandRing::percent).max().unwrap_or(0)
     }

@@ -1,5 +1,6 @@
-//! Limits that the configured rates would reach while events wait for a silent source: said at the
-//! start, with the value to write. What only the traffic shows, the builder says later.
+//! Limits that the configured rates would reach while events wait for a silent source. They are
+//! reported at the start, with the value to write. The builder reports later what only the traffic
+//! shows.
 
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::experiment::Experiment;
@@ -64,7 +65,7 @@ pub(crate) fn too_small(
     said
 }
 
-/// The next power of two.
+/// Returns the next power of two.
 fn round_up(value: f64) -> u64 {
     (value as u64).checked_next_power_of_two().unwrap_or(u64::MAX)
 }

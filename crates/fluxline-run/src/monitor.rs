@@ -1,4 +1,4 @@
-//! Counters and notes of the threads of an acquisition, for whoever asks while it runs.
+//! Counters and notes of the threads of an acquisition, for other threads while it runs.
 
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use fluxline::{clock, pin};
 use fluxline_core::{Moment, Span};
-use fluxline_daq::acquisition::{Acquisition, NewSource};
 use fluxline_daq::event::EventBatch;
+use fluxline_daq::pipeline::{NewSource, Pipeline};
 use fluxline_daq::record::SourceLine;
 
 use crate::held::{Held, Step};
@@ -43,7 +43,7 @@ pub(crate) enum EventClock {
 /// The parts of a readout.
 pub(crate) struct Readout {
     /// Readout and builder.
-    pub stages: Acquisition,
+    pub pipeline: Pipeline,
     /// The rings, in the order of the inputs.
     pub rings: Vec<InputRing>,
     /// The way of batches to the recorder.
@@ -59,8 +59,8 @@ pub(crate) struct Readout {
 }
 
 impl Readout {
-    /// Runs until all inputs have ended and their rings are empty; gives the stages back.
-    pub fn start(self, monitor: Monitor) -> JoinHandle<Acquisition> {
+    /// Runs until all inputs have ended and their rings are empty; returns the pipeline.
+    pub fn start(self, monitor: Monitor) -> JoinHandle<Pipeline> {
         std::thread::spawn(move || {
             if let Some(core) = self.core {
                 monitor.note(pin::pin_current_thread(core).err());
@@ -102,31 +102,58 @@ enum Turn {
     Worked,
     /// The ring of this lane is empty.
     Waits(usize),
-    /// The next packet is due after so long.
+    /// The next packet is due after this span.
     Later(Span),
-    /// There is no more to read.
+    /// All inputs have ended and are read.
     Over,
 }
 
 struct ReadoutStage {
-    acquisition: Acquisition,
-    queue: RecordQueue,
-    source_lines: Vec<SourceLine>,
+    pipeline: Pipeline,
+    output: Output,
     clock: EventClock,
     live_inputs: Vec<LiveInput>,
     held: Held,
-    batch: EventBatch,
-    ticked: Moment,
-    ticks: u64,
-    packets_since_tick: u32,
+    ticks: Ticks,
+    /// Fill level of the fullest ring since the last publication \[%\].
     ring_most: usize,
     monitor: Monitor,
 }
 
+/// The way to the recorder.
+struct Output {
+    queue: RecordQueue,
+    source_lines: Vec<SourceLine>,
+    /// Memory for the next batch.
+    spare: EventBatch,
+}
+
+impl Output {
+    /// Passes new sources and closed events to the recorder.
+    fn hand_on(&mut self, pipeline: &mut Pipeline) {
+        for NewSource { number, input, label } in pipeline.new_sources() {
+            let template = self.source_lines[usize::from(input)].clone();
+            self.queue.source(SourceLine { source: number, name: label, ..template });
+        }
+        let batch = pipeline.take_batch(std::mem::take(&mut self.spare));
+        if !batch.is_empty() {
+            self.spare = self.queue.exchange(batch);
+        }
+    }
+}
+
+/// The checks of time-outs.
+#[derive(Default)]
+struct Ticks {
+    last: Moment,
+    count: u64,
+    /// Packets of files since the last check.
+    packets: u32,
+}
+
 impl ReadoutStage {
     fn new(readout: Readout, monitor: Monitor) -> ReadoutStage {
-        let Readout { stages, rings, queue, source_lines, clock, core: _, stop } = readout;
-        let mut acquisition = stages;
+        let Readout { mut pipeline, rings, queue, source_lines, clock, core: _, stop } = readout;
         let (mut live_inputs, mut held) = (Vec::new(), Vec::new());
         for (number, ring) in (0..).zip(rings) {
             match ring {
@@ -136,24 +163,20 @@ impl ReadoutStage {
         }
         for (input, ring) in &held {
             // An input that waits is silent by the times of its own packets alone.
-            acquisition.note_backlog(*input, true);
+            pipeline.note_backlog(*input, true);
             if live_inputs.is_empty() {
-                acquisition.read_on_demand(*input, ring.times);
+                pipeline.read_on_demand(*input, ring.times);
             }
         }
-        let held = Held::new(held, &acquisition, stop);
+        let held = Held::new(held, &pipeline, stop);
         monitor.note(held.in_turns());
         ReadoutStage {
             held,
-            acquisition,
-            queue,
-            source_lines,
+            pipeline,
+            output: Output { queue, source_lines, spare: EventBatch::default() },
             clock,
             live_inputs,
-            batch: EventBatch::default(),
-            ticked: Moment::default(),
-            ticks: 0,
-            packets_since_tick: 0,
+            ticks: Ticks::default(),
             ring_most: 0,
             monitor,
         }
@@ -168,7 +191,7 @@ impl ReadoutStage {
             if self.live_inputs[at].is_open {
                 let packets = self.turn(at, now);
                 let number = self.live_inputs[at].number;
-                self.acquisition.note_backlog(number, packets >= SLOTS_PER_TURN);
+                self.pipeline.note_backlog(number, packets >= SLOTS_PER_TURN);
                 worked |= packets > 0;
             }
         }
@@ -187,11 +210,11 @@ impl ReadoutStage {
 
     /// Takes packets of one live ring, at most one turn's worth; returns the number of slots.
     fn turn(&mut self, at: usize, now: Moment) -> usize {
-        let ReadoutStage { acquisition, live_inputs, .. } = self;
+        let ReadoutStage { pipeline, live_inputs, .. } = self;
         let LiveInput { number, ring, .. } = &mut live_inputs[at];
         let take = |arrival: Arrival<'_>| match arrival {
-            Arrival::Whole(datagram) => acquisition.take(*number, now, &datagram),
-            Arrival::Truncated(bytes) => acquisition.take_truncated(*number, bytes),
+            Arrival::Whole(datagram) => pipeline.take(*number, now, &datagram),
+            Arrival::Truncated(bytes) => pipeline.take_truncated(*number, bytes),
         };
         let read = ring.read(SLOTS_PER_TURN, now, take).unwrap_or_else(|error| {
             self.monitor.fault(error);
@@ -207,7 +230,7 @@ impl ReadoutStage {
     /// batches too, so that the same files give the same bytes.
     fn turn_held(&mut self, wall: Moment) -> Turn {
         for _ in 0..PACKETS_PER_TURN {
-            let lane = match self.held.step(&mut self.acquisition) {
+            let lane = match self.held.step(&mut self.pipeline) {
                 Step::Read(lane) => lane,
                 Step::Wait(lane) => return Turn::Waits(lane),
                 Step::Later(wait) => return Turn::Later(wait),
@@ -221,57 +244,43 @@ impl ReadoutStage {
                     now
                 }
             };
-            if !self.acquisition.has_room(self.held.next_bytes(lane)) {
-                self.hand_on(); // open events leave room by themselves
+            if !self.pipeline.has_room(self.held.next_bytes(lane)) {
+                self.output.hand_on(&mut self.pipeline); // open events leave room by themselves
             }
-            self.held.read(lane, now, &mut self.acquisition);
+            self.held.read(lane, now, &mut self.pipeline);
         }
         Turn::Worked
     }
 
-    /// Does the same as [`Self::tick`] in the time of files: it stands still where they have none,
-    /// so that packets count too.
+    /// Does the same as [`Self::tick`] in the time of files. That time stands still where files
+    /// have none, so packets count too.
     fn tick_in_files(&mut self, now: Moment) {
-        self.packets_since_tick += 1;
-        if self.packets_since_tick >= PACKETS_PER_TICK || now.since(self.ticked).as_ns() >= TICK_NS
-        {
-            self.packets_since_tick = 0;
-            self.ticked = now;
+        self.ticks.packets += 1;
+        if self.ticks.packets >= PACKETS_PER_TICK || now.since(self.ticks.last).as_ns() >= TICK_NS {
+            self.ticks.packets = 0;
+            self.ticks.last = now;
             self.ring_most = self.ring_most.max(self.held.fullest_percent());
-            self.look_at_time(now);
+            self.check_time(now);
         }
     }
 
-    /// Looks at time-outs, hands a batch on when it is due, publishes numbers.
+    /// Closes events by time-out, passes a batch on when it is due, publishes numbers.
     fn tick(&mut self, now: Moment) {
-        if now.since(self.ticked).as_ns() >= TICK_NS || self.acquisition.batch_is_due(now) {
-            self.ticked = now;
-            self.look_at_time(now);
+        if now.since(self.ticks.last).as_ns() >= TICK_NS || self.pipeline.batch_is_due(now) {
+            self.ticks.last = now;
+            self.check_time(now);
         }
     }
 
-    fn look_at_time(&mut self, now: Moment) {
-        self.ticks += 1;
-        self.acquisition.poll(now);
-        self.acquisition.reports(now).for_each(|said| self.monitor.note(Some(said)));
-        if self.acquisition.batch_is_due(now) {
-            self.hand_on();
+    fn check_time(&mut self, now: Moment) {
+        self.ticks.count += 1;
+        self.pipeline.poll(now);
+        self.pipeline.reports(now).for_each(|said| self.monitor.note(Some(said)));
+        if self.pipeline.batch_is_due(now) {
+            self.output.hand_on(&mut self.pipeline);
         }
-        if self.ticks.is_multiple_of(PUBLISH_TICKS) {
+        if self.ticks.count.is_multiple_of(PUBLISH_TICKS) {
             self.publish();
-        }
-    }
-
-    fn hand_on(&mut self) {
-        let ReadoutStage { acquisition, queue, source_lines, .. } = self;
-        for NewSource { number, input, label } in acquisition.new_sources() {
-            let template = source_lines[usize::from(input)].clone();
-            queue.source(SourceLine { source: number, name: label, ..template });
-        }
-        let spare = std::mem::take(&mut self.batch);
-        let batch = acquisition.take_batch(spare);
-        if !batch.is_empty() {
-            self.batch = queue.exchange(batch);
         }
     }
 
@@ -282,7 +291,7 @@ impl ReadoutStage {
         for input in self.live_inputs.iter_mut().filter(|input| input.is_open) {
             input.is_open = input.ring.wait(if alone { SLEEP } else { Duration::ZERO });
             if !input.is_open {
-                self.acquisition.end_input(input.number);
+                self.pipeline.end_input(input.number);
             }
         }
         match held {
@@ -296,33 +305,33 @@ impl ReadoutStage {
     }
 
     fn publish(&mut self) {
-        let acquisition = &self.acquisition;
+        let pipeline = &self.pipeline;
         let mut stats = Stats { ring_percent: self.ring_most as u64, ..Stats::default() };
         self.ring_most = 0;
-        for source in acquisition.readout().sources() {
+        for source in pipeline.readout().sources() {
             let counters = source.counters();
             stats.packets += counters.parsed;
             stats.bytes += counters.bytes_parsed;
             stats.lost += counters.lost;
             stats.sources += 1;
         }
-        stats.rejected = acquisition.readout().rejected();
-        let events = acquisition.builder().counters();
+        stats.rejected = pipeline.readout().rejected();
+        let events = pipeline.builder().counters();
         stats.incomplete = events.events_incomplete + events.events_stopped;
         stats.events = events.events_complete + stats.incomplete;
         self.monitor.publish(stats);
     }
 
-    /// Closes all events and hands the last batch on.
-    fn finish(mut self, wall: Moment) -> Acquisition {
+    /// Closes all events and passes the last batch on.
+    fn finish(mut self, wall: Moment) -> Pipeline {
         let now = match self.clock {
             EventClock::Wall => wall,
             EventClock::Data => self.held.now(),
         };
-        self.acquisition.finish(now);
-        self.acquisition.last_reports().for_each(|said| self.monitor.note(Some(said)));
-        self.hand_on();
+        self.pipeline.finish(now);
+        self.pipeline.last_reports().for_each(|said| self.monitor.note(Some(said)));
+        self.output.hand_on(&mut self.pipeline);
         self.publish();
-        self.acquisition
+        self.pipeline
     }
 }

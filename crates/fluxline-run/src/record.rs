@@ -1,10 +1,10 @@
 //! The recorder as a stage, its thread, and the batches that circulate between it and the readout.
 //!
-//! A fixed number of batches exists; the readout fills one, the recorder writes it and gives it
-//! back empty. A batch ends with a whole event, so it may be larger than asked: what is on the way
-//! is bounded in bytes too. So memory is bounded, and a slow disk makes the readout wait
-//! (docs/adr/0003). A disk that is full or broken does not: the recorder then takes batches and
-//! counts them as failed.
+//! A fixed number of batches exists; the readout fills one, the recorder writes it and returns it
+//! empty. A batch ends with a whole event, so it may be larger than configured; therefore the bytes
+//! on the way are bounded too. So memory is bounded, and a slow disk makes the readout wait
+//! (docs/adr/0003). A full or broken disk does not: the recorder then takes batches and counts them
+//! as failed.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -29,7 +29,7 @@ enum Work {
     Batch(EventBatch),
 }
 
-/// The readout's end: gives filled batches away, gets empty ones.
+/// The readout's end: sends filled batches, receives empty ones.
 pub(crate) struct RecordQueue {
     work: SyncSender<Work>,
     empty: Receiver<EventBatch>,
@@ -52,18 +52,18 @@ pub(crate) struct BatchBounds {
 }
 
 impl BatchBounds {
-    /// Batches on the way take so much at most, unless one alone is larger \[byte\].
+    /// Returns the most memory of batches on the way, unless one alone is larger \[byte\].
     fn on_the_way_bytes(self) -> u64 {
         self.batch_bytes * u64::from(self.batches)
     }
 
-    /// An empty batch keeps so much memory at most \[byte\].
+    /// Returns the most memory of an empty batch \[byte\].
     fn empty_bytes(self) -> u64 {
         with_growth(self.batch_bytes) + SLACK_BYTES
     }
 
-    /// The most memory that batches, the columns of the one that is written and direct writes take
-    /// \[byte\], as long as no single event is larger than all batches together.
+    /// Returns the most memory of batches, of the columns of the one that is written, and of direct
+    /// writes \[byte\], as long as no single event is larger than all batches together.
     pub fn memory_bytes_max(self) -> u64 {
         // Those on the way, the one that is filled, the one that the readout keeps; the columns.
         let empty = self.empty_bytes() * u64::from(self.batches + 2);
@@ -85,7 +85,8 @@ pub(crate) struct Recorded {
     pub fault: Option<WriteFault>,
 }
 
-/// Starts the recorder's thread; without a recorder, every packet counts as not to be recorded.
+/// Starts the recorder's thread; without a recorder, every packet counts as not recorded on
+/// purpose.
 pub(crate) fn start(
     recorder: Option<Recorder>,
     bounds: BatchBounds,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use fluxline::kernel::KernelSnapshot;
 use fluxline::landing::RingKeeper;
 use fluxline_core::Moment;
-use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::experiment::Experiment;
 use fluxline_daq::ledger::{HostCounters, InputEntry, Ledger, Outcome, Truth};
+use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::record::RunFolder;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::silence::{Silence, SilentSource};
 use crate::source::InputEnd;
 use crate::verdict::{Evidence, Verdict};
 
-/// Returns run.json as it is during the run, and stays after a crash.
+/// Returns the run.json of a running experiment, which stays after a crash.
 pub(crate) fn beginning(experiment: &Experiment) -> Value {
     json!({
         "state": "running",
@@ -34,7 +34,7 @@ pub(crate) struct Ended {
     pub began: Moment,
     pub ended: Moment,
     pub inputs: Vec<InputEnd>,
-    pub stages: Acquisition,
+    pub pipeline: Pipeline,
     pub recorded: Recorded,
     pub host: KernelSnapshot,
     pub notes: Vec<String>,
@@ -105,7 +105,7 @@ impl Report {
         document["inputs"] = ended.inputs.iter().map(input_document).collect();
         document["notes"] = ended.notes.clone().into();
         if let Some(error) = folder.as_ref().and_then(|of| of.write_run(&document).err()) {
-            // The ledger is then only in what is printed: so print it.
+            // Only the printed output has the ledger then, so the message says so.
             document["state"] = "recording-stopped".into();
             if matches!(verdict, Verdict::Complete | Verdict::LookNeeded(_)) {
                 verdict = Verdict::RecordingStopped(format!("{error}."));
@@ -131,7 +131,7 @@ fn outcome_document(outcome: &Outcome) -> Value {
     })
 }
 
-/// Returns whether an input's packets carry the time of the wall clock.
+/// Returns true when an input's packets carry the time of the wall clock.
 fn is_live(experiment: &Experiment, input: u16) -> bool {
     let source = experiment.sources.get(usize::from(input));
     source.is_some_and(|source| source.pcap.is_none() && source.raw.is_none())
@@ -180,10 +180,10 @@ fn input_document(end: &InputEnd) -> Value {
 }
 
 fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
-    let acquisition = &ended.stages;
-    let mut ledger = ended.recorded.ledger.with(acquisition.readout(), acquisition.builder());
+    let pipeline = &ended.pipeline;
+    let mut ledger = ended.recorded.ledger.with(pipeline.readout(), pipeline.builder());
     for (number, (source, end)) in experiment.sources.iter().zip(&ended.inputs).enumerate() {
-        let taken = acquisition.taken(number as u16);
+        let taken = pipeline.taken(number as u16);
         let mut counters = end.counters.clone();
         counters.rejected = taken.rejected;
         counters.sources_refused = taken.refused;
@@ -191,8 +191,8 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
         let mut remote = end.remote.clone();
         let of_peers = source.roce.as_ref().is_some_and(|roce| roce.push.is_some());
         if source.shm.is_some() || of_peers || source.is_replayed() {
-            // No thread of this program filled its ring, or it read ahead of what was due: what was
-            // taken is what came.
+            // No thread of this program filled its ring, or it read ahead of the due packets: the
+            // packets taken are the packets that came.
             (counters.datagrams, counters.bytes) = (taken.datagrams, taken.bytes);
         }
         if source.roce.is_some() {
@@ -203,8 +203,8 @@ fn ledger_of(experiment: &Experiment, ended: &Ended) -> Ledger {
         remote.rings_broken += end.fate.broken();
         ledger.inputs.push(InputEntry { name: source.name.clone(), counters, remote });
     }
-    for (entry, row) in ledger.rejects.iter_mut().zip(acquisition.readout().rejects()) {
-        let rule = acquisition.rule_name(row.format, row.reject);
+    for (entry, row) in ledger.rejects.iter_mut().zip(pipeline.readout().rejects()) {
+        let rule = pipeline.rule_name(row.format, row.reject);
         entry.reason = format!("{}: {rule}", entry.reason);
     }
     let drops = &ended.host.drops;

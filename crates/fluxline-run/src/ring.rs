@@ -46,7 +46,7 @@ pub(crate) enum InputRing {
 pub(crate) enum Arrival<'a> {
     /// A complete packet.
     Whole(Datagram<'a>),
-    /// The beginning of a packet that did not fit into its slot; so many bytes of it.
+    /// The beginning of a packet that did not fit into its slot, with its length \[byte\].
     Truncated(usize),
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum Arrival<'a> {
 pub(crate) struct ReadSlots {
     /// Slots or records.
     pub count: usize,
-    /// Their share of the ring's slots \[%\]; 0 where the ring does not tell.
+    /// Their share of the ring's slots \[%\]; 0 where it is not known.
     pub ring_percent: usize,
 }
 
@@ -82,7 +82,7 @@ impl InputRing {
         Ok(ReadSlots { count, ring_percent: 0 })
     }
 
-    /// Waits for packets, at most `timeout`; returns whether more may come.
+    /// Waits for packets, at most `timeout`; returns true when more may come.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {
             InputRing::Slots(ring) => ring.wait(timeout) != Waited::Closed,
@@ -127,7 +127,7 @@ pub(crate) struct OnDemandRing {
     pub times: Times,
     /// Speed of the replay.
     pub replay: Replay,
-    /// The input's name, which settles the order where nothing else does.
+    /// The input's name, which decides the order between equal ones.
     pub name: String,
 }
 
@@ -192,7 +192,7 @@ impl OnDemandRing {
         self.ring.wait(timeout)
     }
 
-    /// Returns how full the ring is \[%\].
+    /// Returns its fill level \[%\].
     pub fn percent(&self) -> usize {
         (self.ring.occupied() - self.read) * 100 / self.ring.slots()
     }
@@ -333,14 +333,14 @@ pub(crate) struct Records<R> {
     ring: R,
     stop: Stop,
     ring_bytes: u64,
-    /// When the run is over: the bytes that may still be read. The ring's content at that time is
-    /// not lost, and a producer that never pauses does not keep the run from its end.
+    /// Bytes that may still be read once the run is over. So the ring's content at that time is not
+    /// lost, and a producer that never pauses does not keep the run from its end.
     left_bytes: Option<u64>,
     broken: bool,
 }
 
 impl<R: RecordRing> Records<R> {
-    /// Reads a ring of so many bytes until `stop` is over.
+    /// Reads a ring of `ring_bytes` until `stop` is over.
     pub fn new(ring: R, stop: Stop, ring_bytes: u64) -> Records<R> {
         Records { ring, stop, ring_bytes, left_bytes: None, broken: false }
     }

@@ -1,15 +1,15 @@
-//! Sources that sent, and then sent no more while others went on.
+//! Sources that stopped sending while others went on.
 //!
-//! Two look at it: the event builder, which waits for sources, and the times of their last packets,
+//! Two judge it: the event builder, which waits for sources, and the times of their last packets,
 //! for runs without events of several sources. Live sources are compared with each other; sources
-//! of a file with those of the same file, since files end when they end.
+//! of a file with those of the same file, since files end at different times.
 
 use fluxline_daq::builder::SourceState;
 use fluxline_daq::ledger::{Ledger, SourceEntry};
 
-/// A source is not called silent before it was so for this long \[ns\].
+/// Shortest silence after which a source is called silent \[ns\].
 const SILENT_NS_MIN: u64 = 1_000_000_000;
-/// Nor before it was silent for this many of its own mean periods.
+/// Shortest silence in mean periods of the source.
 const SILENT_PERIODS: u64 = 20;
 
 /// The sources that were seen, and those of them that fell silent.
@@ -28,7 +28,7 @@ pub(crate) struct Silence {
 pub struct SilentSource {
     /// Its label in reports.
     pub label: String,
-    /// From its last packet to the last of the others \[ms\].
+    /// Time from its last packet to the last of the others \[ms\].
     pub silent_ms: u64,
 }
 
@@ -40,8 +40,8 @@ impl SilentSource {
 }
 
 impl Silence {
-    /// Judges the sources of a closed ledger; `is_live` says whether an input (by its number) has
-    /// the time of the other live ones.
+    /// Judges the sources of a closed ledger; `is_live` returns true for inputs with the common
+    /// time of live ones.
     pub fn of(ledger: &Ledger, is_live: impl Fn(u16) -> bool) -> Silence {
         let sent: Vec<&SourceEntry> =
             ledger.sources.iter().filter(|source| source.counters.parsed > 0).collect();
@@ -74,21 +74,18 @@ fn limit_ns(source: &SourceEntry) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use fluxline_daq::ledger::SourceCounters;
 
     use super::*;
 
-    fn source(
-        format: u16,
-        label: &str,
-        (first_ms, last_ms): (u64, u64),
-        parsed: u64,
-    ) -> SourceEntry {
+    fn source(format: u16, label: &str, sent_ms: Range<u64>, parsed: u64) -> SourceEntry {
         SourceEntry {
             label: label.to_owned(),
             format,
-            first_time_ns: first_ms * 1_000_000,
-            last_time_ns: last_ms * 1_000_000,
+            first_time_ns: sent_ms.start * 1_000_000,
+            last_time_ns: sent_ms.end * 1_000_000,
             counters: SourceCounters { parsed, ..SourceCounters::default() },
             ..SourceEntry::default()
         }
@@ -96,9 +93,9 @@ mod tests {
 
     #[test]
     fn source_that_events_no_longer_wait_for_is_silent() {
-        let mut dead = source(0, "dead", (0, 900), 900);
+        let mut dead = source(0, "dead", 0..900, 900);
         dead.events.state = SourceState::Dead;
-        let sources = vec![source(0, "goes on", (0, 1_000), 1_000), dead];
+        let sources = vec![source(0, "goes on", 0..1_000, 1_000), dead];
         let silence = Silence::of(&Ledger { sources, ..Ledger::default() }, |_| true);
         assert_eq!(silence.sources[0].label, "dead");
     }
@@ -106,11 +103,11 @@ mod tests {
     #[test]
     fn source_that_stops_while_others_go_on_is_silent_and_a_slow_one_is_not() {
         let sources = vec![
-            source(0, "goes on", (0, 10_000), 10_000),
-            source(0, "stops", (0, 8_000), 8_000),
-            source(1, "once a second", (0, 8_500), 9),
-            source(1, "in another live input", (0, 2_000), 100),
-            source(2, "of a file, from last year", (0, 5), 100),
+            source(0, "goes on", 0..10_000, 10_000),
+            source(0, "stops", 0..8_000, 8_000),
+            source(1, "once a second", 0..8_500, 9),
+            source(1, "in another live input", 0..2_000, 100),
+            source(2, "of a file, from last year", 0..5, 100),
         ];
         let ledger = Ledger { sources, ..Ledger::default() };
         let silence = Silence::of(&ledger, |input| input < 2);

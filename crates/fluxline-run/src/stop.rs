@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// A request to stop, shared by threads; clones are the same request, and asking is cheap.
+/// A request to stop, shared by threads; clones are the same request, and a check is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
@@ -43,14 +43,14 @@ impl Stop {
         Stop { deadline: deadline.or(self.deadline), ..self }
     }
 
-    /// Returns a request of its own, which this one stops too, but not the other way round.
+    /// Returns a request of its own: this one stops it too, but it does not stop this one.
     #[must_use]
     pub fn inner(&self) -> Stop {
         let (flag, outer) = (Arc::default(), Some(self.flag.clone()));
         Stop { flag, outer, deadline: self.deadline }
     }
 
-    /// Returns whether to stop.
+    /// Returns true when it is time to stop.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
@@ -70,7 +70,7 @@ impl Stop {
     }
 }
 
-/// Returns whether the parent process had the program ignore a signal: `SigIgn` in
+/// Returns true when the parent process made the program ignore a signal: `SigIgn` in
 /// /proc/self/status.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -63,7 +63,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// One sentence on all that needs a look; `None` when nothing does.
+    /// Returns one sentence on everything that needs a look; `None` when nothing does.
     pub fn look(&self) -> Option<String> {
         let mut reasons = Vec::new();
         let dropped = self.dropped(Counted::Datagrams);

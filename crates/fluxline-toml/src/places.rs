@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Deepest nesting that is followed; the reader of TOML refuses deeper ones itself.
@@ -49,7 +50,7 @@ impl Places {
 
     /// Returns the last part of the path whose value is exactly at `span`.
     #[must_use]
-    pub fn key_of_value(&self, span: &Range<usize>) -> Option<&str> {
+    pub(crate) fn key_of_value(&self, span: &Range<usize>) -> Option<&str> {
         let row = self.rows.iter().find(|row| row.value == *span && !row.value.is_empty())?;
         row.path.rsplit('.').find(|part| part.parse::<usize>().is_err())
     }
@@ -67,26 +68,18 @@ impl Places {
         for (key, value) in table {
             let name = key.get_ref();
             let path = if above.is_empty() { name.to_string() } else { format!("{above}.{name}") };
-            self.row(path, key.span(), value.span(), (value.get_ref(), depth));
+            self.row(path, key.span(), value, depth);
         }
     }
 
-    fn row(
-        &mut self,
-        path: String,
-        key: Range<usize>,
-        place: Range<usize>,
-        (value, depth): (&DeValue<'_>, usize),
-    ) {
-        self.rows.push(Row { path: path.clone(), key, value: place });
-        match value {
+    fn row(&mut self, path: String, key: Range<usize>, value: &Spanned<DeValue<'_>>, depth: usize) {
+        self.rows.push(Row { path: path.clone(), key, value: value.span() });
+        match value.get_ref() {
             _ if depth >= DEPTH_MAX => {}
             DeValue::Table(inner) => self.table(&path, inner, depth + 1),
             DeValue::Array(items) => {
                 for (number, item) in items.iter().enumerate() {
-                    let span = item.span();
-                    let inner = (item.get_ref(), depth + 1);
-                    self.row(format!("{path}.{number}"), span.clone(), span, inner);
+                    self.row(format!("{path}.{number}"), item.span(), item, depth + 1);
                 }
             }
             _ => {}

@@ -1,8 +1,8 @@
 //! Entries for fuzz targets: shared memory that another process has filled with anything.
 //!
-//! A script is any bytes; it says what is written where, and what the honest sides do in between.
-//! What an entry promises, it asserts: no panic else, no access outside a mapping, no endless loop.
-//! For the project's own tests; no part of the interface.
+//! A script is any bytes. It decides which words are overwritten, and what the honest sides do in
+//! between. Each entry asserts what it promises: no panic, no access outside a mapping, no endless
+//! loop. For the project's own tests; not a part of the interface.
 
 use std::fs::File;
 use std::io;
@@ -18,15 +18,15 @@ use fluxline_core::fabric::{
 };
 
 use crate::clock;
-use crate::push::{NextError, PushConsumer, PushRefused};
+use crate::push::{ConsumerWait, NextError, PushConsumer, PushRefused};
 use crate::shm::{Shm, ShmConfig};
 use crate::sys::dir::Dir;
 use crate::sys::map::SharedMap;
 use crate::sys::push::{ClaimFile, Consumer, HEADER_BYTES, Producer, Shape};
-use crate::sys::shared::unnamed_file;
+use crate::sys::shared::{Access, Pages, unnamed_file};
 use crate::sys::shim::Ordering;
 
-/// One step of a script: what is done, where, with which word.
+/// One step of a script: an action, a place and a word.
 struct Step {
     what: u8,
     place: u64,
@@ -65,8 +65,8 @@ fn reopened(file: &File) -> io::Result<ClaimFile> {
 pub fn push_ring(script: &[u8]) -> io::Result<()> {
     let size = 64 << (script.first().copied().unwrap_or(0) % 7);
     let all = HEADER_BYTES + size;
-    let file = unnamed_file(&Dir::open(Path::new("/dev/shm"))?, all, false)?;
-    let map = Arc::new(SharedMap::of_file(file.as_fd(), all as usize, true)?);
+    let file = unnamed_file(&Dir::open(Path::new("/dev/shm"))?, all, Pages::Small)?;
+    let map = Arc::new(SharedMap::of_file(file.as_fd(), all as usize, Access::ReadWrite)?);
     let shape = Shape { start: 0, size, sleeps: true };
     let consumer = Consumer::create(Arc::clone(&map), shape, reopened(&file)?);
     let mut consumer = consumer.map_err(io::Error::other)?;
@@ -78,7 +78,7 @@ pub fn push_ring(script: &[u8]) -> io::Result<()> {
             3 | 4 => push(producer.as_mut(), (step.place % (size / 2)) as usize),
             5 => {
                 drop(producer.take());
-                producer = Producer::attach(Arc::clone(&map), (0, all), reopened(&file)?).ok();
+                producer = Producer::attach(Arc::clone(&map), 0, all, reopened(&file)?).ok();
             }
             6 => consumer.wait(Duration::ZERO),
             _ => {
@@ -132,7 +132,7 @@ impl Nodes {
         let grant = Grant { rights: Rights::ALL, key: KEY };
         let region = owner.register(REGION_BYTES).map_err(io::Error::other)?;
         owner.export(region, name("region")?, grant).map_err(io::Error::other)?;
-        let consumer = owner.push_consumer(4096, true).map_err(io::Error::other)?;
+        let consumer = owner.push_consumer(4096, ConsumerWait::Sleeps).map_err(io::Error::other)?;
         owner.export(consumer.region(), name("ring")?, grant).map_err(io::Error::other)?;
         let endpoint = peer.connect("owner", Reliability::Reliable).map_err(io::Error::other)?;
         for _ in 0..4 {
@@ -212,7 +212,11 @@ pub fn nodes(base: &Path, script: &[u8]) -> io::Result<()> {
     let mut nodes = Nodes::open(base)?;
     let group = Dir::open(base)?.open_dir(Path::new("lab"))?;
     let map = |file: &str, bytes: u64| {
-        SharedMap::of_file(group.open_file(Path::new(file))?.as_fd(), bytes as usize, true)
+        SharedMap::of_file(
+            group.open_file(Path::new(file))?.as_fd(),
+            bytes as usize,
+            Access::ReadWrite,
+        )
     };
     // The head of the control file with its first slot, and the heads of the regions with the ring.
     let files =

@@ -1,4 +1,4 @@
-//! What only system calls say of this host: interfaces, their drivers, paths, free memory.
+//! Facts of this host that only system calls report: interfaces, their drivers, paths, free memory.
 //!
 //! Safe functions without state; each opens what it needs and closes it again. Linux only.
 

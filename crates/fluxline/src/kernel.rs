@@ -1,7 +1,7 @@
-//! Where the kernel lost packets: its counters before and after a run.
+//! The places where the kernel lost packets: its counters before and after a run.
 //!
-//! A socket counts only what reached it. Packets also die in the card (no free descriptor), in
-//! softnet (a core's backlog was full) and in UDP (bad checksum, full buffer, no socket). These
+//! A socket counts only packets that reached it. Packets also die in the card (no free descriptor),
+//! in softnet (a core's backlog was full) and in UDP (bad checksum, full buffer, no socket). These
 //! counters belong to the host, not to this program: other programs' losses are in them too.
 //! Source: Linux Documentation/admin-guide/sysctl/net.rst, Documentation/networking/statistics.rst;
 //! net/core/net-procfs.c for the columns of softnet_stat.
@@ -26,14 +26,14 @@ fluxline_core::counters! {
         softnet_squeezed [Sum "time"] "Times that a core ran out of budget with packets left"
             => "`sudo sysctl -w net.core.netdev_budget=1200`; nothing is lost yet.";
         udp_received [Sum "datagram"] "Datagrams that UDP delivered, of all programs" => "";
-        udp_no_port [Sum "datagram"] "Datagrams to ports on which nobody listened"
+        udp_no_port [Sum "datagram"] "Datagrams to ports without a listener"
             => "Check the sender's port; start the receiver first.";
         udp_errors [Sum "datagram"] "Datagrams that UDP dropped otherwise (InErrors)"
             => "See `nstat -az | grep Udp`.";
         udp_buffer_full [Sum "datagram"] "Datagrams dropped at full socket buffers (RcvbufErrors)"
             => "`sudo sysctl -w net.core.rmem_max=67108864`, or a faster reader.";
         udp_bad_checksum [Sum "datagram"] "Datagrams with a wrong UDP checksum (InCsumErrors)"
-            => "The sender computes it wrongly: send checksum 0 (IPv4) or mend it.";
+            => "The sender computes it wrongly: send checksum 0 (IPv4) or correct it.";
     }
 }
 
@@ -47,9 +47,9 @@ pub struct KernelSnapshot {
 }
 
 impl KernelSnapshot {
-    /// Reads /proc and /sys. What cannot be read (a container may hide it) counts as zero.
+    /// Reads /proc and /sys. Files that cannot be read (a container may hide them) count as zero.
     ///
-    /// Cost: some ten small files; not for the hot path.
+    /// Cost: about ten small files; not for the hot path.
     #[must_use]
     pub fn take() -> KernelSnapshot {
         KernelSnapshot::read(Path::new("/"))

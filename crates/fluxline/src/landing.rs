@@ -1,11 +1,11 @@
 //! Regions that peers write over Ethernet and that a readout in another thread reads in place.
 //!
-//! Two kinds: slots, for senders that go round and ask nobody ([`landing_slots`]), and a push ring
-//! for producers that wait for room ([`landing_ring`]). Either gives a region for
-//! [`fluxline_core::endpoint::Node::adopt`], a side for the thread that polls the node, and one
-//! for the thread that reads. A write into what is not read yet is refused and counted; so what is
-//! read in place never changes under the reader, whatever comes from the network. [`RingServer`]
-//! gives a push ring to one producer after the other, each of which has shown the key.
+//! Two kinds exist: slots, for senders that write without waiting ([`landing_slots`]), and a push
+//! ring for producers that wait for room ([`landing_ring`]). Either has a region for
+//! [`fluxline_core::endpoint::Node::adopt`], a side for the thread that polls the node, and one for
+//! the thread that reads. A write into unread data is refused and counted. So data that is read in
+//! place never changes under the reader, whatever the network sends. [`RingServer`] serves a push
+//! ring to one producer after the other, each of which has shown the key.
 
 mod server;
 
@@ -134,7 +134,7 @@ impl RingKeeper {
         self.0.unread_bytes()
     }
 
-    /// The key of the producer's region; 0: it has not told it.
+    /// The key of the producer's region; 0: it is not known yet.
     #[must_use]
     pub fn credit_key(&self) -> u64 {
         self.0.credit_key()
@@ -147,7 +147,7 @@ impl RingKeeper {
         self.0.is_broken()
     }
 
-    /// Puts that were refused because they would have overwritten what is not read.
+    /// Puts that were refused because they would have overwritten unread data.
     #[must_use]
     pub fn overrun(&self) -> u64 {
         self.0.overrun()

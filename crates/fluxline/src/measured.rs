@@ -35,7 +35,7 @@ pub struct Measured {
 pub enum MeasuredError {
     /// It holds something else.
     #[error(
-        "{}, line {line}: {what}; mend the line, or remove the file and measure again with \
+        "{}, line {line}: {what}; correct the line, or remove the file and measure again with \
          `fluxline bench shm:// --only stores --save`",
         .path.display()
     )]
@@ -56,7 +56,7 @@ pub enum MeasuredError {
         source: io::Error,
     },
     /// There is no place for it.
-    #[error("neither XDG_CONFIG_HOME nor HOME says where settings are; name a file")]
+    #[error("neither XDG_CONFIG_HOME nor HOME is set; name a file for the settings")]
     NoPlace,
 }
 
@@ -72,7 +72,7 @@ pub fn default_path() -> Option<PathBuf> {
 }
 
 impl Measured {
-    /// This user's; empty where there is no file. Errors: [`MeasuredError`].
+    /// Loads this user's file; empty where there is none. Errors: [`MeasuredError`].
     pub fn load() -> Result<Measured, MeasuredError> {
         default_path().map_or_else(|| Ok(Measured::default()), |path| Measured::read(&path))
     }
@@ -86,7 +86,7 @@ impl Measured {
             }
             Err(error) => return Err(host(error)),
             Ok(about) if !about.is_file() || about.len() > FILE_BYTES_MAX => {
-                let what = format!("this is no file of at most {FILE_BYTES_MAX} B");
+                let what = format!("this is not a file of at most {FILE_BYTES_MAX} B");
                 return Err(MeasuredError::Line { path: path.to_path_buf(), line: 1, what });
             }
             Ok(_) => {}
@@ -141,7 +141,7 @@ impl Measured {
         let version = env!("CARGO_PKG_VERSION");
         let mut text = format!(
             "# Measured by fluxline {version}: fluxline bench shm:// --only stores --save\n\
-             # Transfers of up to so many bytes are stored through the mapped window.\n"
+             # Transfers of up to this size are stored through the mapped window.\n"
         );
         for (link, bytes) in &self.crossover_bytes {
             // A string takes all that is written.
@@ -150,7 +150,7 @@ impl Measured {
         text
     }
 
-    /// Writes the file whole or not at all, and its folder if need be. Errors: the host's.
+    /// Writes the file whole or not at all, and its folder if necessary. Errors: the host's.
     pub fn write(&self, path: &Path) -> Result<(), MeasuredError> {
         let host = |source| MeasuredError::Host { path: path.to_path_buf(), source };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -158,34 +158,34 @@ impl Measured {
         }
         let beside = path.with_extension(format!("part-{}", std::process::id()));
         fs::write(&beside, self.text()).and_then(|()| fs::rename(&beside, path)).map_err(|error| {
-            // What could not be moved into place is of no use.
+            // A file that could not be moved into place is useless.
             let _ = fs::remove_file(&beside);
             host(error)
         })
     }
 }
 
-/// The name of a link. Errors: what is wrong with it.
+/// Returns the name of a link. Errors: a sentence about its fault.
 fn name_of(text: &str) -> Result<String, String> {
     let is_right = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match !text.is_empty() && text.bytes().all(is_right) {
         true => Ok(text.to_owned()),
-        false => Err(format!("{text:?} is no link; write for example [shm]")),
+        false => Err(format!("{text:?} is not a link; write for example [shm]")),
     }
 }
 
-/// The number of a line. Errors: what is wrong with it.
+/// Returns the number of a line. Errors: a sentence about its fault.
 fn bytes_of(line: &str) -> Result<u64, String> {
     let example = format!("write for example {KEY} = 16384");
     let (key, value) =
-        line.split_once('=').ok_or_else(|| format!("this is no setting; {example}"))?;
+        line.split_once('=').ok_or_else(|| format!("this is not a setting; {example}"))?;
     if key.trim() != KEY {
         return Err(format!("there is no setting {:?}; {example}", key.trim()));
     }
     let digits = value.trim().replace('_', "");
     // The largest whole number of TOML.
     let number = digits.parse::<u64>().ok().filter(|bytes| *bytes <= i64::MAX as u64);
-    number.ok_or_else(|| format!("{:?} is no number of bytes; {example}", value.trim()))
+    number.ok_or_else(|| format!("{:?} is not a number of bytes; {example}", value.trim()))
 }
 
 #[cfg(test)]
@@ -215,15 +215,15 @@ mod tests {
     fn a_bad_file_is_refused_with_its_line_and_what_to_write() {
         for (text, line, says) in [
             ("crossover_bytes = 1", 1, "no [link] above"),
-            ("[shm]\ncrossover_bytes = many", 2, "\"many\" is no number of bytes"),
-            ("[shm]\ncrossover_bytes = -1", 2, "no number of bytes"),
-            ("[shm]\ncrossover_bytes = 9223372036854775808", 2, "no number of bytes"),
+            ("[shm]\ncrossover_bytes = many", 2, "\"many\" is not a number of bytes"),
+            ("[shm]\ncrossover_bytes = -1", 2, "not a number of bytes"),
+            ("[shm]\ncrossover_bytes = 9223372036854775808", 2, "not a number of bytes"),
             ("[shm]\n\ncrossover = 1", 3, "no setting \"crossover\""),
-            ("[shm]\nhello", 2, "this is no setting"),
-            ("[s h m]\n", 1, "is no link"),
+            ("[shm]\nhello", 2, "this is not a setting"),
+            ("[s h m]\n", 1, "is not a link"),
             ("[shm]\ncrossover_bytes = 1\ncrossover_bytes = 2", 3, "twice"),
             ("[shm]\ncrossover_bytes = 1\n[shm]\ncrossover_bytes = 1", 4, "twice"),
-            ("\u{0}\u{1}", 1, "this is no setting"),
+            ("\u{0}\u{1}", 1, "this is not a setting"),
         ] {
             let (at, what) = Measured::parse(text).expect_err(text);
             assert!(at == line && what.contains(says), "{text:?}: line {at}, {what}");
@@ -232,6 +232,6 @@ mod tests {
         assert_eq!(Measured::parse(fine).expect("TOML").of("shm"), Some(16_384));
         let folder = tempfile::tempdir().expect("a folder");
         let error = Measured::read(folder.path()).expect_err("a folder").to_string();
-        assert!(error.contains("this is no file") && error.contains("--save"), "{error}");
+        assert!(error.contains("this is not a file") && error.contains("--save"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! One way to any link: a URL names it, and what comes back is a [`Fabric`].
+//! One way to any link: a URL names it, and the result is a [`Fabric`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -49,16 +49,16 @@ pub enum OpenError {
         /// The URL that was given.
         url: String,
     },
-    /// The socket refused.
+    /// The socket could not be opened.
     #[error(transparent)]
     Roce(#[from] RoceError),
-    /// The interface refused.
+    /// The interface could not be opened.
     #[error("{0}; udp:// with the interface's address works without")]
     Xdp(#[from] XdpError),
-    /// A part of it is no name.
+    /// A part of it is not a name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Shared memory refused.
+    /// Shared memory could not be opened.
     #[error(transparent)]
     Shm(#[from] ShmError),
     /// The measurements of this machine's links cannot be read.

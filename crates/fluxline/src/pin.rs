@@ -23,7 +23,8 @@ pub enum PinError {
     },
 }
 
-/// The cores that the calling thread may run on, in order; empty when the host does not say.
+/// Returns the cores that the calling thread may run on, in order; empty when the host does not
+/// report them.
 #[must_use]
 pub fn allowed_cores() -> Vec<usize> {
     host::allowed_cores().unwrap_or_default()
@@ -40,8 +41,8 @@ pub fn pin_current_thread(core: usize) -> Result<(), PinError> {
     host::pin_to(core).map_err(|source| PinError::System { core, source })
 }
 
-/// The cores that the process may use, whatever the calling thread was pinned to: those of its main
-/// thread. Empty when the host does not say. Cost: one file.
+/// Returns the cores that the process may use, also when the calling thread was pinned: those of
+/// its main thread. Empty when the host does not report them. Cost: one file.
 #[must_use]
 pub fn process_cores() -> Vec<usize> {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -50,7 +51,7 @@ pub fn process_cores() -> Vec<usize> {
         .map_or_else(Vec::new, list)
 }
 
-/// Cores of a list like `0-2,5`; what is no number is left out.
+/// Returns the cores of a list like `0-2,5`; other text is left out.
 fn list(text: &str) -> Vec<usize> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

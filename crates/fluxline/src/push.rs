@@ -10,13 +10,13 @@
 //!
 //! ```
 //! use fluxline::clock;
-//! use fluxline::push::NextError;
+//! use fluxline::push::{ConsumerWait, NextError};
 //! use fluxline::shm::{Shm, ShmConfig};
 //! use fluxline_core::fabric::{Completion, Fabric, Grant, Key, Name, Reliability, Rights};
 //!
 //! let (lab, key) = (Name::parse("doc-push")?, Key(7));
 //! let mut builder = Shm::open(&lab, &Name::parse("builder")?, ShmConfig::default())?;
-//! let mut consumer = builder.push_consumer(1 << 16, false)?;
+//! let mut consumer = builder.push_consumer(1 << 16, ConsumerWait::Polls)?;
 //! let grant = Grant { rights: Rights::PUT, key };
 //! builder.export(consumer.region(), Name::parse("samples")?, grant)?;
 //!
@@ -61,19 +61,28 @@ fluxline_core::counters! {
             => "The consumer is too slow, or the ring too small for its pauses.";
         stalled_ns [Sum "ns"] "Time from a refusal until a record found room again" => "";
         died [Sum "producer"] "Producers whose process died before it closed the ring"
-            => "Its records that were not published are gone; look why it died.";
-        broken [Sum "ring"] "Rings in which the other process wrote what no ring can hold"
+            => "Its records that were not published are gone; find out why it died.";
+        broken [Sum "ring"] "Rings in which the other process wrote an invalid record"
             => "No more is read from such a ring; repair the producer, and open the ring anew.";
     }
 }
 
-/// The other process wrote what no ring can hold. Nothing more can be read or written.
+/// The other process wrote an invalid record. Nothing more can be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the push ring holds what no ring can: the other process has a defect, or another version; \
+    "the push ring has an invalid record: the other process has a defect, or another version; \
      repair it, and open the ring anew"
 )]
 pub struct Broken;
+
+/// The way in which a consumer waits for records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsumerWait {
+    /// It asks again and again; [`PushConsumer::wait`] returns at once.
+    Polls,
+    /// [`PushConsumer::wait`] sleeps, at the price of a memory fence per publication.
+    Sleeps,
+}
 
 /// The reason why there is no next record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,7 +99,7 @@ pub enum NextError {
 /// The reason why a record was not pushed; it stays the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushRefused {
-    /// Passing: the consumer has not read yet. All records so far are published.
+    /// The consumer has not read yet; try again. All records so far are published.
     #[error("the push ring is full; its consumer is behind")]
     Full,
     /// The caller's: longer than a quarter of the ring.
@@ -123,7 +132,7 @@ pub enum PushOpenError {
     Region(#[from] RegisterError),
     /// The peer's: its region holds no ring (yet), or one of another version.
     #[error(
-        "the region holds no push ring of this version, or may not be written; its owner must make \
+        "the region has no push ring of this version, or may not be written; its owner must make \
          the ring and grant the right to put"
     )]
     NoRing,
@@ -145,7 +154,7 @@ pub enum PushOpenError {
     /// The host's.
     #[error("the push ring's file could not be opened or locked: {reason}")]
     Host {
-        /// Its answer, with what mends it where that is known.
+        /// The system's message, with the remedy.
         reason: String,
     },
 }
@@ -167,16 +176,16 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
     format!("{error}{mend}")
 }
 
-/// The side that writes; a ring has one at a time. Dropped, it publishes what is left.
+/// The side that writes; a ring has one at a time. When it is dropped, it publishes the rest.
 #[derive(Debug)]
 pub struct PushProducer(pub(crate) raw::Producer);
 
 impl PushProducer {
-    /// Copies a record behind the last one; nobody sees it before [`PushProducer::publish`].
+    /// Copies a record behind the last one; the consumer sees it after [`PushProducer::publish`].
     ///
-    /// Errors: [`PushRefused`]. Whoever tries again at [`PushRefused::Full`] is told within 100 ms
-    /// that the consumer has gone, or after 64 tries if these are rarer. Cost: one copy; a shared
-    /// load when the ring seems full.
+    /// Errors: [`PushRefused`]. A caller that tries again at [`PushRefused::Full`] learns within
+    /// 100 ms that the consumer is gone, or after 64 tries if these are rarer. Cost: one copy; a
+    /// shared load when the ring seems full.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), PushRefused> {
         self.0.push(bytes)
@@ -185,13 +194,13 @@ impl PushProducer {
     /// The same with a time stamp before the bytes, for [`PushConsumer::next_stamped`]: all records
     /// of a ring have one, or none has.
     ///
-    /// Errors: [`PushRefused`]; the stamp takes 8 byte of the longest record.
+    /// Errors: [`PushRefused`]; the stamp takes 8 bytes of the longest record.
     #[inline]
     pub fn push_stamped(&mut self, at: Moment, bytes: &[u8]) -> Result<(), PushRefused> {
         self.0.push_with(at.as_ns(), bytes)
     }
 
-    /// Passes a record on from another ring, as it is and without a copy in between.
+    /// Passes a record on from another ring, unchanged and without a copy in between.
     ///
     /// Errors: [`PushRefused`].
     #[inline]
@@ -220,7 +229,7 @@ impl PushProducer {
         self.0.record_bytes_max()
     }
 
-    /// Returns why each push is refused from now on; `None`: pushing may work. A dead
+    /// Returns the reason why each push fails from now on; `None`: pushing may work. A dead
     /// consumer is noticed by pushing and publishing.
     #[must_use]
     pub fn ended(&self) -> Option<PushRefused> {
@@ -248,17 +257,17 @@ impl PushConsumer {
         self.region
     }
 
-    /// The oldest record, where it lies, until the next call; `None`: there is none now.
+    /// Returns the oldest record, in place, until the next call; `None`: there is none now.
     ///
-    /// Errors: [`NextError`]. Whoever asks again is told within 100 ms that the producer's process
-    /// has died, or after 64 calls if these are rarer. Cost: a shared load per batch.
+    /// Errors: [`NextError`]. A caller that asks again learns within 100 ms that the producer's
+    /// process has died, or after 64 calls if these are rarer. Cost: a shared load per batch.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "lends from itself, as no iterator can")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, NextError> {
         self.raw.next()
     }
 
-    /// The oldest record and its time stamp, where the producer gave one.
+    /// Returns the oldest record and the producer's time stamp.
     ///
     /// Errors: [`NextError`]; a record without room for a stamp is [`Broken`], too.
     #[inline]

@@ -139,15 +139,16 @@ pub enum RoceError {
     Bind(#[from] BindError),
     /// The interface's MTU is tiny.
     #[error(
-        "the interface takes {frame_bytes} byte in a datagram, and a connection needs \
-         {FRAME_BYTES_MIN}; raise its MTU to {MTU_MIN} byte or more (`ip link set DEVICE mtu 1500`)"
+        "the interface takes {frame_bytes} bytes in a datagram, and a connection needs \
+         {FRAME_BYTES_MIN}; raise its MTU to {MTU_MIN} bytes or more \
+         (`ip link set DEVICE mtu 1500`)"
     )]
     ShortFrames {
         /// The longest frame that it takes \[byte\].
         frame_bytes: usize,
     },
     /// No random numbers.
-    #[error("the host gives no random numbers: {0}")]
+    #[error("the host has no random numbers: {0}")]
     Secret(io::Error),
 }
 
@@ -167,7 +168,7 @@ pub fn long_enough<P: Port>(port: P) -> Result<P, RoceError> {
     }
 }
 
-/// A key that nobody can guess, and not 0. Errors: the host gives no random numbers.
+/// Returns a random key that is not 0. Errors: the host has no random numbers.
 pub fn random_key() -> Result<Key, RoceError> {
     let mut random = [0; 16];
     host::random(&mut random).map_err(RoceError::Secret)?;
@@ -353,6 +354,6 @@ mod tests {
         assert!(is_refused(FRAME_BYTES_MIN - 4) && !connects(FRAME_BYTES_MIN - 4));
         assert!(!is_refused(FRAME_BYTES_MIN) && connects(FRAME_BYTES_MIN));
         let error = RoceError::ShortFrames { frame_bytes: 40 }.to_string();
-        assert!(error.contains("40 byte") && error.contains("MTU to 176"), "{error}");
+        assert!(error.contains("40 bytes") && error.contains("MTU to 176"), "{error}");
     }
 }

@@ -123,7 +123,7 @@ fn ipv4_datagrams_and_trains_with_odd_tails_arrive_whole() {
 }
 
 #[test]
-fn ipv6_and_dual_sockets_tell_both_families_apart() {
+fn ipv6_and_dual_sockets_distinguish_both_families() {
     if has_ipv6() {
         roundtrip("::1", "::1", true, true, true);
         roundtrip("::", "::1", false, true, false);
@@ -375,7 +375,7 @@ fn multicast(group: &str, listen: &str, interface: &str) {
 }
 
 #[test]
-fn what_cannot_be_bound_is_told_in_a_sentence() {
+fn an_address_that_cannot_be_bound_is_reported_in_a_sentence() {
     let open = |config| UdpReceiver::bind(config).err().unwrap();
     let other = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let taken = other.local_addr().unwrap();
@@ -439,7 +439,7 @@ fn a_paced_sender_sends_each_datagram_once() {
 }
 
 #[test]
-fn a_sender_tells_how_many_went_before_one_that_is_too_long() {
+fn a_sender_reports_how_many_were_sent_before_one_that_is_too_long() {
     let receiver = receiver("127.0.0.1");
     let destination = receiver.local_addresses().next().unwrap();
     let mut sender = UdpSender::open(SenderConfig::new(destination)).unwrap();

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fluxline::clock;
+use fluxline::push::ConsumerWait;
 use fluxline::shm::{self, Shm, ShmConfig};
 use fluxline_core::fabric::{
     Completion, ConnectError, EndpointId, Fabric, Grant, Key, Level, Local, Reliability, RemoteId,
@@ -327,7 +328,7 @@ fn spoiled_files_are_a_status_and_never_a_fault() {
 }
 
 #[test]
-fn memory_that_is_full_is_told_when_a_region_is_made_and_not_by_a_signal_later() {
+fn full_memory_is_an_error_when_a_region_is_made_and_not_a_signal_later() {
     let base = base();
     let small = base.path().join("small");
     std::fs::create_dir(&small).expect("made");
@@ -449,7 +450,7 @@ fn granted(folder: &Path, options: &str) -> Option<(shm::HugePages, String)> {
         ShmConfig { base: Some(folder.join("base")), huge_pages: true, ..ShmConfig::default() };
     let found = Shm::open(&name("lab"), &name("owner"), config).map(|mut node| {
         let region = node.register(8 << 20).expect("fits");
-        let mut consumer = node.push_consumer(4 << 20, false).expect("fits");
+        let mut consumer = node.push_consumer(4 << 20, ConsumerWait::Polls).expect("fits");
         assert!(matches!(consumer.next(), Ok(None)));
         let too_large = node.register(64 << 20).err().map(|error| error.to_string());
         (node.huge_pages(region).expect("own"), too_large.unwrap_or_default())
@@ -460,7 +461,7 @@ fn granted(folder: &Path, options: &str) -> Option<(shm::HugePages, String)> {
 }
 
 #[test]
-fn huge_pages_are_used_where_the_host_gives_them_and_their_lack_is_told() {
+fn huge_pages_are_used_where_the_host_has_them_and_their_lack_is_reported() {
     let base = base();
     let never = "size=32m,mode=0700,huge=never";
     let Some((pages, full)) = granted(&base.path().join("never"), never) else { return };

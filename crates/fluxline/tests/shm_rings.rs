@@ -11,7 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fluxline::clock;
-use fluxline::push::{NextError, PushConsumer, PushOpenError, PushProducer, PushRefused, Record};
+use fluxline::push::{
+    ConsumerWait, NextError, PushConsumer, PushOpenError, PushProducer, PushRefused, Record,
+};
 use fluxline::shm::Shm;
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Reliability, RemoteId, Rights, Status,
@@ -36,7 +38,7 @@ fn seed() -> u64 {
 /// An owner whose ring is exported as `ring`.
 fn owner(base: &Path) -> (Shm, PushConsumer) {
     let mut node = open(base, "owner").expect("opens");
-    let ring = node.push_consumer(RING_BYTES, true).expect("room");
+    let ring = node.push_consumer(RING_BYTES, ConsumerWait::Sleeps).expect("room");
     let grant = Grant { rights: Rights::PUT, key: KEY };
     node.export(ring.region(), name("ring"), grant).expect("a free name");
     (node, ring)
@@ -189,7 +191,7 @@ fn read_to_the_end(ring: &mut PushConsumer, session: u64, mut count: u64) -> u64
             Err(NextError::Gone) => return count,
             Err(broken) => panic!("{broken}"),
         }
-        assert!(began.elapsed() < PATIENCE, "the end of the producer is not told");
+        assert!(began.elapsed() < PATIENCE, "the end of the producer is not reported");
     }
 }
 
@@ -289,7 +291,7 @@ fn a_consumer_killed_at_a_random_moment_ends_a_producer_that_tries_again_and_aga
 }
 
 #[test]
-fn of_two_producers_the_second_is_told_who_is_there_and_nothing_is_lost() {
+fn of_two_producers_the_second_learns_who_is_there_and_nothing_is_lost() {
     let base = base();
     let (mut node, mut ring) = owner(base.path());
     let mut child = start("producer", base.path());
@@ -330,7 +332,7 @@ fn of_two_producers_the_second_is_told_who_is_there_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_producer_whose_consumer_restarts_is_told_and_finds_the_new_one() {
+fn a_producer_whose_consumer_restarts_notices_it_and_finds_the_new_one() {
     let base = base();
     let mut producer = open(base.path(), "producer").expect("opens");
     for _ in 0..5 {
@@ -371,7 +373,7 @@ fn the_example_ends_when_the_run_that_it_pushes_to_is_killed() {
         Shm::open(&name(&group), &name(node), fluxline::shm::ShmConfig::default()).expect("opens")
     };
     let mut node = open_here("builder");
-    let ring = node.push_consumer(RING_BYTES, true).expect("room");
+    let ring = node.push_consumer(RING_BYTES, ConsumerWait::Sleeps).expect("room");
     let grant = Grant { rights: Rights::PUT, key: KEY };
     node.export(ring.region(), name("ring"), grant).expect("a free name");
     let mut child = Command::new(example)

@@ -60,8 +60,8 @@ impl Channel {
         Channel::with_limit(stream, MESSAGE_BYTES_MAX)
     }
 
-    /// Takes a connection whose messages may have at most `message_bytes_max` bytes. A peer that has
-    /// not shown the key gets no more memory. Errors: the host's.
+    /// Takes a connection whose messages may have at most `message_bytes_max` bytes. A peer that
+    /// has not shown the key gets no more memory. Errors: the host's.
     pub fn with_limit(stream: TcpStream, message_bytes_max: usize) -> Result<Channel, Error> {
         let set = || {
             stream.set_nodelay(true)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fluxline::clock;
-use fluxline::push::{Broken, NextError, PushConsumer, Record};
+use fluxline::push::{Broken, ConsumerWait, NextError, PushConsumer, Record};
 use fluxline::shm::{Shm, ShmConfig};
 use fluxline_core::fabric::{
     Completion, ConnectError, EndpointId, Fabric, Grant, Key, Name, Reliability, RemoteId, Rights,
@@ -71,7 +71,11 @@ pub struct RingPlan {
 
 /// Makes a push ring that the other end may attach to.
 pub fn export_ring(node: &mut Shm, plan: &RingPlan) -> Result<PushConsumer, Error> {
-    let ring = node.push_consumer(plan.bytes, plan.waiting == Waiting::Sleeps)?;
+    let wait = match plan.waiting {
+        Waiting::Sleeps => ConsumerWait::Sleeps,
+        Waiting::Polls => ConsumerWait::Polls,
+    };
+    let ring = node.push_consumer(plan.bytes, wait)?;
     node.export(ring.region(), Name::parse(plan.name)?, GRANT)?;
     Ok(ring)
 }

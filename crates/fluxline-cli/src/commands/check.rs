@@ -1,10 +1,10 @@
 //! `fluxline format check`: what a file of packets holds by a description, and where they disagree.
 
 use fluxline_core::Moment;
-use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Mode};
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{InputEntry, Ledger};
+use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
 use serde_json::json;
 
@@ -25,23 +25,23 @@ pub fn check(arguments: &CheckArguments, json: bool) -> Result<Ending, Failure> 
     let mut packets = PacketFile::open(&arguments.file)?;
     let input = (format.description.name().to_string(), format.description);
     let builder = BuilderConfig { mode: Mode::Packet, ..BuilderConfig::default() };
-    let mut acquisition = Acquisition::new(vec![input], ReadoutLimits::default(), builder);
+    let mut pipeline = Pipeline::new(vec![input], ReadoutLimits::default(), builder);
     let mut spare = EventBatch::default();
     let mut newest = Moment::default();
     while let Some(datagram) = packets.next()? {
         newest = newest.max(datagram.time);
-        acquisition.take(0, newest, &datagram);
-        if acquisition.batch_is_due(newest) {
-            spare = acquisition.take_batch(spare);
+        pipeline.take(0, newest, &datagram);
+        if pipeline.batch_is_due(newest) {
+            spare = pipeline.take_batch(spare);
             spare.clear();
         }
     }
-    acquisition.finish(newest);
-    let ledger = ledger_of(&acquisition, &packets);
+    pipeline.finish(newest);
+    let ledger = ledger_of(&pipeline, &packets);
     let failure = failure_of(arguments, &ledger, &packets);
     let print = || match json {
         true => print_json(&ledger, &packets, failure.as_ref()),
-        false => print(&acquisition, &ledger, &packets),
+        false => print(&pipeline, &ledger, &packets),
     };
     Ok(failure::report(failure.as_ref(), json, print))
 }
@@ -80,14 +80,14 @@ fn failure_of(
     Some(Failure { kind: FailureKind::Look, message })
 }
 
-fn ledger_of(acquisition: &Acquisition, packets: &PacketFile) -> Ledger {
-    let mut ledger = Ledger::default().with(acquisition.readout(), acquisition.builder());
-    for (entry, row) in ledger.rejects.iter_mut().zip(acquisition.readout().rejects()) {
-        let rule = acquisition.rule_name(row.format, row.reject);
+fn ledger_of(pipeline: &Pipeline, packets: &PacketFile) -> Ledger {
+    let mut ledger = Ledger::default().with(pipeline.readout(), pipeline.builder());
+    for (entry, row) in ledger.rejects.iter_mut().zip(pipeline.readout().rejects()) {
+        let rule = pipeline.rule_name(row.format, row.reject);
         entry.reason = format!("{}: {rule}", entry.reason);
     }
     let mut counters = fluxline_daq::ledger::InputCounters::default();
-    let taken = acquisition.taken(0);
+    let taken = pipeline.taken(0);
     (counters.datagrams, counters.rejected) = (taken.datagrams, taken.rejected);
     (counters.bytes, counters.sources_refused) = (taken.bytes, taken.refused);
     if let Some(of) = packets.counters() {
@@ -113,9 +113,9 @@ fn print_json(ledger: &Ledger, packets: &PacketFile, failure: Option<&Failure>) 
     }));
 }
 
-fn print(acquisition: &Acquisition, ledger: &Ledger, packets: &PacketFile) {
+fn print(pipeline: &Pipeline, ledger: &Ledger, packets: &PacketFile) {
     match packets.counters() {
-        None => say!("{:>12} payloads", acquisition.taken(0).datagrams),
+        None => say!("{:>12} payloads", pipeline.taken(0).datagrams),
         Some(counters) => {
             say!("{:>12} frames, of these:", counters.frames);
             for (row, value) in counters.rows().skip(1).filter(|(_, value)| *value > 0) {
@@ -125,7 +125,7 @@ fn print(acquisition: &Acquisition, ledger: &Ledger, packets: &PacketFile) {
     }
     say!("");
     print_sources(ledger);
-    for (entry, row) in ledger.rejects.iter().zip(acquisition.readout().rejects()) {
+    for (entry, row) in ledger.rejects.iter().zip(pipeline.readout().rejects()) {
         say!("\n{:>12} rejected: {}", entry.packets, entry.reason);
         say!("the first, {} bytes from {}:", entry.first_bytes, entry.first_sender);
         print_hex(&row.first_bytes);

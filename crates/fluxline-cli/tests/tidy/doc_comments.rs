@@ -1,7 +1,5 @@
 //! The first sentence of a doc comment says what the item does or is: no question, no single word.
 
-/// The crates that are clean. Add a crate when it is.
-const CLEAN: [&str; 4] = ["fluxline-bench", "fluxline-doctor", "fluxline-report", "fluxline-sim"];
 /// Words that begin a question, or a clause in the place of a noun.
 const QUESTIONS: [&str; 10] =
     ["What", "Which", "Whether", "Who", "Whose", "Whom", "How", "Where", "When", "Why"];
@@ -21,14 +19,15 @@ fn problem(line: &str, goes_on: bool) -> Option<&'static str> {
     if QUESTIONS.contains(&first) {
         return Some("begins with a question word");
     }
-    (!goes_on && !line.contains(' ')).then_some("is one word")
+    let is_code = line.contains('`');
+    (!goes_on && !is_code && !line.contains(' ')).then_some("is one word")
 }
 
 #[test]
 fn doc_comments_say_what_an_item_does_or_is() {
     let mut problems = Vec::new();
     for (file, text) in super::sources() {
-        if !CLEAN.iter().any(|name| file.starts_with(&format!("crates/{name}/"))) {
+        if !file.contains("/src/") {
             continue;
         }
         for (number, line, goes_on) in first_lines(&text) {

@@ -1,5 +1,5 @@
-//! Congestion notifications (CNP) to a peer of the standard whose frames a switch has marked, so that
-//! its card slows down.
+//! Congestion notifications (CNP) to a peer of the standard whose frames a switch has marked, so
+//! that its card slows down.
 //!
 //! Source: Y. Zhu et al., "Congestion Control for Large-Scale RDMA Deployments" (DCQCN), SIGCOMM
 //! 2015, section 3.1: a notification point sends one CNP per flow in 50 us, while marks arrive.

@@ -142,7 +142,7 @@ impl Core {
         kind: Option<Kind>,
         frame: &Incoming<'_>,
     ) {
-        let Core { endpoints, regions, completions, counters, .. } = self;
+        let Core { endpoints, completions, counters, .. } = self;
         let Some(open) = endpoints.open_mut(endpoint) else { return };
         let is_fluxline = open.peer.kind.is_fluxline();
         if !open.route.ends.is_sender(frame.from) {
@@ -163,27 +163,13 @@ impl Core {
                 open.counters.frames_foreign += 1;
                 return;
             }
-            None => {
-                let Ok(packet) = Packet::parse(bytes) else {
+            None => match Packet::parse(bytes) {
+                Ok(packet) => self.take_packet(now, endpoint, frame, &packet, bytes),
+                Err(_) => {
                     counters.unknown_kind += 1;
                     return;
-                };
-                // Completions are bounded: the sender repeats a request that is dropped here.
-                if completions.len() >= RECEIVE_COMPLETIONS_MAX
-                    && is_request(&packet.headers().body)
-                {
-                    return;
                 }
-                if !open.route.ends.is_pinned() {
-                    if !open.expects(now, &packet, regions, completions) {
-                        counters.wrong_sender += 1;
-                        return;
-                    }
-                    open.route.ends.pin(frame.from);
-                }
-                let frame = ReceivedFrame { packet: &packet, bytes, is_marked: frame.congestion };
-                open.take(now, &frame, regions, completions)
-            }
+            },
             Some(Kind::Selective) => {
                 open.hear(now);
                 if let Some(ack) = Selective::parse(bytes) {
@@ -207,6 +193,34 @@ impl Core {
         } else {
             self.note_withdrawn(endpoint);
         }
+    }
+
+    /// Takes a packet of the standard; `bytes`: its frame without ICRC. `Err`: the connection is
+    /// over.
+    #[inline]
+    fn take_packet(
+        &mut self,
+        now: Moment,
+        endpoint: EndpointId,
+        frame: &Incoming<'_>,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) -> Result<(), Status> {
+        let Core { endpoints, regions, completions, counters, .. } = self;
+        let Some(open) = endpoints.open_mut(endpoint) else { return Ok(()) };
+        // Completions are bounded: the sender repeats a request that is dropped here.
+        if completions.len() >= RECEIVE_COMPLETIONS_MAX && is_request(&packet.headers().body) {
+            return Ok(());
+        }
+        if !open.route.ends.is_pinned() {
+            if !open.expects(now, packet, regions, completions) {
+                counters.wrong_sender += 1;
+                return Ok(());
+            }
+            open.route.ends.pin(frame.from);
+        }
+        let frame = ReceivedFrame { packet, bytes, is_marked: frame.congestion };
+        open.take(now, &frame, regions, completions)
     }
 
     /// Marks the imports that the peer has withdrawn: they take no more work.

@@ -8,8 +8,8 @@ use crate::roce::{Headers, ICRC_BYTES, IcrcContext, QueuePair, Verdict, pad_byte
 
 /// The addresses of both ends, with the invariant CRC of each direction.
 ///
-/// Frames go to the peer's port for RoCEv2. The peer may send from another port, as cards and Linux's
-/// rdma_rxe do to spread connections over paths.
+/// Frames go to the peer's port for RoCEv2. The peer may send from another port, as cards and
+/// Linux's rdma_rxe do to spread connections over paths.
 /// Source: InfiniBand specification 1.4, A17.9.3 (the source port is the sender's choice).
 pub(super) struct Ends {
     pub local: SocketAddr,

@@ -31,8 +31,8 @@ use crate::{Moment, Span};
 
 /// A node's access to one link. Object-safe on purpose: docs/adr/0007 has the measured cost.
 ///
-/// Only [`Fabric::wait`] blocks. Identifiers are valid on this fabric only and are not used again; a
-/// link may reuse one after a million others. docs/model.md has the order of operations and the
+/// Only [`Fabric::wait`] blocks. Identifiers are valid on this fabric only and are not used again;
+/// a link may reuse one after a million others. docs/model.md has the order of operations and the
 /// reports of failures.
 pub trait Fabric {
     /// Returns the capabilities of this link, which never change.
@@ -135,8 +135,8 @@ pub trait Memory: Send + Sync {
     /// Returns the address of the first byte in this process, for programs in C and for devices;
     /// `None`: not all of it is memory that this process may write.
     ///
-    /// Valid until the region is withdrawn and the last `Memory` of it is dropped. Peers write it at
-    /// any time, so plain loads and stores through it are races: [`Memory::load`] and
+    /// Valid until the region is withdrawn and the last `Memory` of it is dropped. Peers write it
+    /// at any time, so plain loads and stores through it are races: [`Memory::load`] and
     /// [`Memory::store`] are not.
     fn address(&self) -> Option<core::ptr::NonNull<u8>> {
         None

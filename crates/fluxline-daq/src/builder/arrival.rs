@@ -1,4 +1,5 @@
-//! One packet on its way into an event: its row, its price, and how it compares with what came.
+//! One packet on its way into an event: its row, its cost in memory, and its comparison with stored
+//! packets.
 
 use fluxline_core::{Datagram, Moment};
 use fluxline_packet::{Parsed, Part};
@@ -8,41 +9,41 @@ use super::slab::{Fragment, OpenEvent};
 use crate::event::PacketRow;
 use crate::readout::Accepted;
 
-/// One packet with all that is known of it.
+/// One packet with everything known about it.
 pub(super) struct Arrival<'a> {
     pub(super) accepted: &'a Accepted,
     pub(super) datagram: &'a Datagram<'a>,
     pub(super) parsed: &'a Parsed,
-    /// In windows, every packet is one of a stream, whatever part it says it is.
+    /// Every packet is one of a stream, as in windows; the part that it states does not count.
     pub(super) stream: bool,
 }
 
-/// The most that a packet is charged for beyond its bytes \[byte\]: its row, and the tables of a
-/// fragment of the usual size.
+/// The most that a packet costs beyond its bytes \[byte\]: its row, and the tables of a fragment of
+/// the usual size.
 pub(super) const TABLES_BYTES_MAX: u64 = 16 << 10;
 
 /// A fragment and its source's number \[byte\].
 const FRAGMENT_BYTES: u64 = (size_of::<Fragment>() + size_of::<u32>()) as u64;
 
-/// How a packet compares with stored ones that cover some of its part.
+/// The comparison of a packet with stored ones that cover some of its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
-    /// Bytes that both have differ.
+    /// Bytes that both have are different.
     Different,
     /// The same part is stored already, with the same bytes.
     Repeated,
-    /// Bytes that both have are the same.
+    /// Bytes that both have are equal.
     Agrees,
 }
 
 impl Arrival<'_> {
-    /// The packet in a row of its own.
+    /// Returns the packet for a row of its own.
     pub(super) fn alone(&self, built: Moment) -> Alone<'_> {
         let part = if self.stream { Part::Whole } else { self.parsed.part };
         Alone { row: self.row(), part, bytes: self.datagram.bytes, built }
     }
 
-    /// Its row in a batch.
+    /// Returns its row in a batch.
     pub(super) fn row(&self) -> PacketRow {
         PacketRow {
             source: self.accepted.source,
@@ -57,18 +58,26 @@ impl Arrival<'_> {
         }
     }
 
-    /// What it is charged for \[byte\]: its bytes, its row, and the tables of its fragment if it is
-    /// the first of it.
-    pub(super) fn cost(&self, first_of_fragment: bool) -> u64 {
-        let tables = match self.parsed.part {
+    /// Returns its cost in memory in a row of its own \[byte\].
+    pub(super) fn cost(&self) -> u64 {
+        let range = match self.parsed.part {
             Part::Bytes { .. } => size_of::<(u64, u64)>() as u64,
-            Part::Index { count, .. } if first_of_fragment && !self.stream => {
-                u64::from(count.div_ceil(8))
-            }
-            _ => 0,
+            Part::Whole | Part::Index { .. } => 0,
         };
-        let fragment = if first_of_fragment { FRAGMENT_BYTES } else { 0 };
-        (self.datagram.bytes.len() + size_of::<PacketRow>()) as u64 + fragment + tables
+        (self.datagram.bytes.len() + size_of::<PacketRow>()) as u64 + range
+    }
+
+    /// Returns its cost in memory in an event, at the index of its fragment \[byte\]; `None`: it
+    /// begins its fragment, with the tables of that.
+    pub(super) fn cost_in(&self, fragment: Option<usize>) -> u64 {
+        let tables = match (fragment, self.parsed.part) {
+            (Some(_), _) => 0,
+            (None, Part::Index { count, .. }) if !self.stream => {
+                FRAGMENT_BYTES + u64::from(count.div_ceil(8))
+            }
+            (None, _) => FRAGMENT_BYTES,
+        };
+        self.cost() + tables
     }
 
     /// Compares its payload with the stored packets of its source in `event`.

@@ -10,11 +10,21 @@ use super::keys::EventId;
 use super::slab::OpenEvent;
 use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 
-/// A batch in the making, and its age.
+/// A batch that grows, and its age.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gathering {
     batch: EventBatch,
     begun: Option<Moment>,
+}
+
+/// An event as it is closed.
+pub(super) struct ClosedEvent<'a> {
+    pub(super) event: &'a OpenEvent,
+    pub(super) key: u64,
+    pub(super) status: EventStatus,
+    pub(super) built: Moment,
+    /// Length of the text about it that was appended to [`Gathering::missing`] \[byte\].
+    pub(super) missing_bytes: u32,
 }
 
 /// A packet that has a row of its own.
@@ -25,18 +35,13 @@ pub(super) struct Alone<'a> {
     pub(super) built: Moment,
 }
 
-/// Rows from which on a batch is due, so that its offsets stay in 32 bits.
+/// A batch of this many packet rows is due, so that its offsets stay in 32 bits.
 const PACKETS_MAX: usize = 1 << 20;
 
 impl Gathering {
-    /// Adds an event; what it lacks was appended to [`Self::missing`] already.
-    pub(super) fn add_event(
-        &mut self,
-        event: &OpenEvent,
-        key: u64,
-        status: EventStatus,
-        (built, missing_bytes): (Moment, u32),
-    ) {
+    /// Adds an event. The text about its missing parts is already in [`Self::missing`].
+    pub(super) fn add_event(&mut self, closed: ClosedEvent<'_>) {
+        let ClosedEvent { event, key, status, built, missing_bytes } = closed;
         self.begun.get_or_insert(built);
         make_room(&mut self.batch.events, 1);
         self.batch.events.push(EventRow {
@@ -62,7 +67,7 @@ impl Gathering {
         self.add_alone(event, packet);
     }
 
-    /// Adds a packet that came after its event `id` was closed; its text says which part it is.
+    /// Adds a packet that came after its event `id` was closed; its text names the part that it is.
     pub(super) fn add_late(&mut self, id: EventId, key: u64, packet: Alone<'_>) {
         let before = self.batch.missing.len();
         // Writing into a String cannot fail.
@@ -106,29 +111,29 @@ impl Gathering {
         self.batch.bytes.extend_from_slice(bytes);
     }
 
-    /// Where texts about incomplete events gather.
+    /// Returns the texts about incomplete events.
     pub(super) fn missing(&mut self) -> &mut String {
         &mut self.batch.missing
     }
 
-    /// Hands the batch out and goes on with the memory of `spare`.
+    /// Returns the batch, and uses the memory of `spare` for the next one.
     pub(super) fn take(&mut self, mut spare: EventBatch) -> EventBatch {
         spare.clear();
         self.begun = None;
         core::mem::replace(&mut self.batch, spare)
     }
 
-    /// When its first event was closed; `None`: it is empty.
+    /// Returns the time at which its first event was closed; `None` if it is empty.
     pub(super) fn begun(&self) -> Option<Moment> {
         self.begun
     }
 
-    /// Whether it is as large as a batch should get.
+    /// Returns true when it is as large as a batch should be.
     pub(super) fn is_large(&self, bytes: usize) -> bool {
         self.cost() >= bytes as u64 || self.batch.packets.len() >= PACKETS_MAX
     }
 
-    /// What it takes \[byte\].
+    /// Returns its memory \[byte\].
     pub(super) fn cost(&self) -> u64 {
         self.batch.cost()
     }

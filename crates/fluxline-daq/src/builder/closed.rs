@@ -1,8 +1,8 @@
-//! What is remembered of closed events: which sources have their whole fragment in it.
+//! Memory of closed events: the sources that have their whole fragment in each.
 //!
-//! So a packet that comes after its event was closed is told from a packet that came twice: the
-//! first is recorded as late, the second is a duplicate. The newest closed events are remembered,
-//! in a ring of fixed size: one bit per source and event.
+//! It distinguishes a packet that came after its event was closed, which is recorded as late, from
+//! a packet that came twice, which is a duplicate. The newest closed events are kept in a ring of
+//! fixed size: one bit per source and event.
 
 use std::collections::VecDeque;
 
@@ -10,15 +10,15 @@ use fluxline_core::Moment;
 
 use super::keys::EventId;
 
-/// The most memory that the sets of sources take \[byte\]: with more than 1024 sources, fewer
-/// closed events are remembered.
+/// The most memory of the sets of sources \[byte\]: with more than 1024 sources, fewer closed
+/// events are remembered.
 const SETS_BYTES_MAX: usize = 8 << 20;
 
 /// One closed event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClosedEvent {
     pub(super) id: EventId,
-    /// When it was closed.
+    /// The time at which it was closed.
     pub(super) closed: Moment,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct ClosedEvent {
 #[derive(Clone, Debug)]
 pub(super) struct ClosedEvents {
     events: VecDeque<ClosedEvent>,
-    /// `words` of each event, one bit per source.
+    /// The sets: `words` words for each event, one bit per source.
     sets: VecDeque<u64>,
     words: usize,
     /// Number of the oldest event; numbers wrap.
@@ -35,7 +35,7 @@ pub(super) struct ClosedEvents {
 }
 
 impl ClosedEvents {
-    /// Remembers at most `events_max` events.
+    /// Makes a memory of at most `events_max` events.
     pub(super) fn new(events_max: usize) -> ClosedEvents {
         let events_max = events_max.max(1);
         ClosedEvents {
@@ -68,12 +68,12 @@ impl ClosedEvents {
         self.events.pop_front()
     }
 
-    /// When event `number` was closed, if it is still remembered.
+    /// Returns the time at which event `number` was closed, if it is still remembered.
     pub(super) fn when(&self, number: u32) -> Option<Moment> {
         Some(self.events.get(self.index(number)?)?.closed)
     }
 
-    /// Whether `source` has its whole fragment in event `number`.
+    /// Returns true when `source` has its whole fragment in event `number`.
     pub(super) fn has(&self, number: u32, source: u32) -> bool {
         let (word, bit) = (source as usize / 64, source % 64);
         let Some(index) = self.index(number).filter(|_| word < self.words) else { return false };

@@ -1,9 +1,9 @@
-//! What an event is when it closes: whether something is missing, and what that means for its
-//! sources.
+//! The closing of an event: whether something is missing, and the consequence for its sources.
 //!
-//! A source that has passed the event and lost nothing around it sent nothing for it; that is no
+//! A source that has passed the event without a loss around it sent nothing for it; that is no
 //! loss. A source that is rarely in events, or that was idle anyway, is not missed without proof.
 
+use super::batch::ClosedEvent;
 use super::config::{Expectation, Mode, Scope};
 use super::keys::SCOPE_ALL;
 use super::lacking::{Reason, Text};
@@ -13,7 +13,7 @@ use super::summary::SourceState;
 use super::{Builder, Position, source_counters};
 use crate::event::EventStatus;
 
-/// Why an event is closed.
+/// The reason why an event is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     /// No source can add to it.
@@ -26,7 +26,7 @@ pub(super) enum Why {
     Stop,
 }
 
-/// What an event lacks of a source.
+/// A source of which an event lacks something.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lacking {
     source: u32,
@@ -36,13 +36,13 @@ pub(super) struct Lacking {
 
 impl Builder {
     pub(super) fn close(&mut self, slot: u32, why: Why) {
-        let id = self.slab.event(slot).id;
-        let mut lacking = core::mem::take(&mut self.lacking);
+        let id = self.open.slab.event(slot).id;
+        let mut lacking = core::mem::take(&mut self.scratch.lacking);
         lacking.clear();
         if id.scope == SCOPE_ALL {
             self.judge_sources(slot, why, &mut lacking);
         } else {
-            let incomplete = self.slab.event(slot).fragments().find(|its| !its.1.complete);
+            let incomplete = self.open.slab.event(slot).fragments().find(|its| !its.1.complete);
             lacking.extend(incomplete.map(|its| Lacking { source: its.0, reason: None }));
         }
         let status = self.status_of(slot, why, &lacking);
@@ -51,10 +51,11 @@ impl Builder {
             EventStatus::Complete => 0,
             _ => self.describe(slot, &lacking),
         };
-        self.lacking = lacking;
-        let event = self.slab.event(slot);
+        self.scratch.lacking = lacking;
+        let event = self.open.slab.event(slot);
         let complete = status == EventStatus::Complete;
-        self.gathering.add_event(event, key, status, (self.clock, missing_bytes));
+        let closed = ClosedEvent { event, key, status, built: self.time.now, missing_bytes };
+        self.gathering.add_event(closed);
         for row in &event.packets {
             let counters = source_counters(&mut self.per_source, row.source);
             counters.in_complete += u64::from(complete);
@@ -66,54 +67,55 @@ impl Builder {
             EventStatus::Stopped => self.counters.events_stopped += 1,
             EventStatus::Late => {}
         }
-        self.bytes_open -= event.cost;
-        self.keys.close(id, &event.whole, self.clock);
+        self.open.bytes -= event.cost;
+        self.keys.close(id, &event.whole, self.time.now);
         self.watch_lag(slot);
-        self.slab.give_back(slot);
-        self.horizon = self.horizon.max(id.position);
-        self.blocker = None;
-        if self.last.is_some_and(|last| last.1 == slot) {
-            self.last = None;
+        self.open.slab.give_back(slot);
+        self.open.horizon = self.open.horizon.max(id.position);
+        self.open.blocker = None;
+        if self.open.last.is_some_and(|last| last.1 == slot) {
+            self.open.last = None;
         }
     }
 
-    /// Counts for each source whether it is in the event; writes what is missing into `lacking`.
+    /// Counts for each source whether it is in the event; adds the missing ones to `lacking`.
     fn judge_sources(&mut self, slot: u32, why: Why, lacking: &mut Vec<Lacking>) {
-        let event = self.slab.event(slot);
+        let event = self.open.slab.event(slot);
         let position = event.id.position;
         for (source, fragment) in event.fragments() {
             let member = self.members.know(source);
             member.misses = 0;
             if fragment.complete {
-                member.on_time += 1;
+                member.counts.on_time += 1;
             } else {
-                member.missing += 1;
+                member.counts.missing += 1;
                 lacking.push(Lacking { source, reason: None });
             }
         }
-        let mut without = core::mem::take(&mut self.scratch);
+        let mut without = core::mem::take(&mut self.scratch.sources);
         without.clear();
-        without.extend(self.members.all_without(&self.slab.event(slot).whole));
+        without.extend(self.members.all_without(&self.open.slab.event(slot).whole));
         for &source in &without {
-            if self.slab.event(slot).fragment_of(source, 0).is_some() {
+            if self.open.slab.event(slot).fragment_of(source, 0).is_some() {
                 continue;
             }
             if let Some(reason) = self.judge_absence(source, position, why) {
                 let lost = reason == Reason::Lost;
                 let member = self.members.know(source);
-                member.missing += 1;
-                member.lost += u64::from(lost);
+                member.counts.missing += 1;
+                member.counts.lost += u64::from(lost);
                 lacking.push(Lacking { source, reason: Some(reason) });
             }
         }
-        self.scratch = without;
+        self.scratch.sources = without;
     }
 
-    /// Why an event at `position` lacks a source that has nothing in it; `None`: it does not.
+    /// Returns the reason why an event at `position` lacks a source that has nothing in it; `None`
+    /// if it lacks nothing.
     fn judge_absence(&mut self, source: u32, position: Position, why: Why) -> Option<Reason> {
         let named = matches!(self.config.expectation, Expectation::Sources(_));
         let window = matches!(self.config.mode, Mode::Window { .. });
-        let lateness = self.lateness;
+        let lateness = self.time.lateness;
         let member = self.members.get_mut(source)?;
         let clock = self.inputs.clock(member.input);
         if member.state == SourceState::Unseen || member.joined > position {
@@ -126,7 +128,7 @@ impl Builder {
         let ended = member.state == SourceState::Ended
             && member.newest().is_none_or(|newest| newest < position);
         if proved || ended {
-            member.proven_absent += u64::from(proved);
+            member.counts.proven_absent += u64::from(proved);
             return (named && member.required).then_some(Reason::SentNothing);
         }
         if member.state == SourceState::Idle {
@@ -150,16 +152,16 @@ impl Builder {
         })
     }
 
-    /// A source missed so many events that it is not waited for any more.
+    /// Marks a source as dead: it missed too many events in a row for chance.
     fn bury(&mut self, source: u32) {
         self.members.set_state(source, SourceState::Dead);
         let Some(member) = self.members.get(source) else { return };
         let key = self.anchor.key(member.newest().unwrap_or_default().ordinal);
-        self.reports.say(Report::Silent { source: member.label.clone(), key });
+        self.watch.reports.say(Report::Silent { source: member.label.clone(), key });
     }
 
     fn status_of(&self, slot: u32, why: Why, lacking: &[Lacking]) -> EventStatus {
-        let event = self.slab.event(slot);
+        let event = self.open.slab.event(slot);
         let enough = match &self.config.expectation {
             _ if event.id.scope != SCOPE_ALL => lacking.is_empty(),
             Expectation::Joined => lacking.is_empty(),
@@ -183,9 +185,9 @@ impl Builder {
         came >= labels.len()
     }
 
-    /// Appends what the event lacks to the batch's text; returns how many bytes that took.
+    /// Appends the missing parts of the event to the batch's text; returns the length \[byte\].
     fn describe(&mut self, slot: u32, lacking: &[Lacking]) -> u32 {
-        let event = self.slab.event(slot);
+        let event = self.open.slab.event(slot);
         let shared = event.id.scope == SCOPE_ALL;
         let mut text = Text::new(self.gathering.missing());
         match &self.config.expectation {
@@ -212,13 +214,13 @@ impl Builder {
         text.bytes()
     }
 
-    /// Whether keys are of one source each.
+    /// Returns true when each source has keys of its own.
     pub(super) fn keys_are_own(&self) -> bool {
         matches!(self.config.mode, Mode::Key(Scope::PerSource))
     }
 }
 
-/// Whether no fragment is there in part.
+/// Returns true when no fragment is incomplete.
 fn parts_only(lacking: &[Lacking]) -> bool {
     lacking.iter().all(|its| its.reason.is_some())
 }

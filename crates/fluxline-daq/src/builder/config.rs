@@ -1,52 +1,53 @@
-//! What the event builder is told: how packets join, when events close, how much may be open.
+//! Configuration of the event builder: how packets join, when events close, how many may be open.
 
 use fluxline_core::Span;
 use serde::{Deserialize, Serialize};
 
 use super::growth::with_growth;
 
-/// How packets become events, when events close, and the bounds of memory.
+/// The rule by which packets become events, the times at which events close, and the limits of
+/// memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuilderConfig {
-    /// What makes packets one event.
+    /// The rule by which packets belong to one event.
     pub mode: Mode,
-    /// Which sources an event must have; counts in [`Scope::Global`] and windows only.
+    /// The sources that an event must have; applies to [`Scope::Global`] and windows only.
     pub expectation: Expectation,
-    /// How long a source may be silent before events go on without it.
+    /// Time for which a source may be silent before events go on without it.
     pub time_out: Span,
-    /// How long events wait for a source that sends and lags.
+    /// Time for which events wait for a source that sends and lags.
     pub lag_max: Span,
-    /// How long packets may come out of order. It is raised when packets come later, up to half
-    /// the time-out.
+    /// Time by which packets may come out of order. It is raised when packets come later, up to
+    /// half the time-out.
     pub lateness: Span,
-    /// So long after a source joined, events wait a lateness for others that may join. Zero where
-    /// all sources are known to come in order of time, as from files.
+    /// Time after a source joined during which events wait a lateness for others that may join.
+    /// Zero where all sources come in order of time, as from files.
     pub settling: Span,
-    /// What becomes of packets that come after their event was closed.
+    /// The fate of packets that come after their event was closed.
     pub late: Late,
-    /// When three quarters of so many events are open, the oldest is closed; 0: follows from
-    /// `bytes_open_max`.
+    /// Limit of open events; when three quarters of it are open, the oldest is closed. 0: follows
+    /// from `bytes_open_max`.
     pub events_open_max: u32,
-    /// How much the packets of open events and of the batch not yet taken may take, rows and tables
-    /// included \[byte\]. When open events take half of it, the oldest is closed.
-    /// [`Self::memory_bytes_max`] says what may be allocated for it.
+    /// Limit of memory for the packets of open events and of the batch not yet taken, rows and
+    /// tables included \[byte\]. When open events take half of it, the oldest is closed. The
+    /// allocated memory is at most [`Self::memory_bytes_max`].
     pub bytes_open_max: u64,
-    /// How many packets an event may have; also the largest count that a fragment may announce.
+    /// Most packets of an event; also the largest count that a fragment may announce.
     pub packets_per_event_max: u32,
-    /// So many closed keys are remembered, of all sources together; packets of older ones are late
+    /// Closed keys that are remembered, of all sources together. Packets of older keys are late
     /// even if they came before.
     pub closed_keys_max: u32,
-    /// A batch is due when it has so many bytes of packets.
+    /// Size of packets at which a batch is due \[byte\].
     pub batch_bytes: usize,
-    /// A batch is due when its first event is so old.
+    /// Age of its first event at which a batch is due.
     pub batch_age: Span,
 }
 
-/// One event may be open for so many bytes, where its number is not given \[byte\].
+/// Memory for each open event where their number is not given \[byte\].
 const BYTES_PER_EVENT: u64 = 4096;
 
 impl BuilderConfig {
-    /// How many events may be open.
+    /// Returns the most events that may be open.
     pub(super) fn events_max(&self) -> u64 {
         match self.events_open_max {
             0 => (self.bytes_open_max / BYTES_PER_EVENT).max(4),
@@ -54,8 +55,8 @@ impl BuilderConfig {
         }
     }
 
-    /// The most memory that a builder allocates \[byte\]: events in vectors that grow by a quarter,
-    /// a slot for each open event, and the tables of open and closed keys.
+    /// Returns the most memory that a builder allocates \[byte\]: events in vectors that grow by a
+    /// quarter, a slot for each open event, and the tables of open and closed keys.
     #[must_use]
     pub fn memory_bytes_max(&self) -> u64 {
         /// A slot in a vector that doubles, and its place in the table of keys.
@@ -91,25 +92,25 @@ impl Default for BuilderConfig {
     }
 }
 
-/// What makes packets one event.
+/// The rule by which packets belong to one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Each packet is an event.
     Packet,
-    /// The event key; a packet without one is an event of its own.
+    /// Packets of one event key are an event; a packet without a key is an event of its own.
     Key(Scope),
-    /// A window of time.
+    /// Packets of one window of time are an event.
     Window {
-        /// How long a window is.
+        /// Length of a window.
         width: Span,
-        /// How long after a window's end its packets are waited for.
+        /// Time after a window's end for which its packets are waited for.
         lateness: Span,
-        /// By whose clock.
+        /// The clock of the windows.
         clock: WindowClock,
     },
 }
 
-/// Whose keys are the same.
+/// The sources whose keys mean the same event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Packets of all sources with one key are one event, with one fragment per source.
@@ -122,20 +123,20 @@ pub enum Scope {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowClock {
-    /// When packets arrived.
+    /// The time at which packets arrived.
     Arrival,
     /// The sensor's time; packets without one are events of their own.
     Sensor,
 }
 
-/// Which sources an event must have to be complete.
+/// The sources that an event must have to be complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// So many, whichever they are.
+    /// This many sources, any of them.
     Count(u32),
-    /// Those with these labels; others are waited for while they send, and not missed.
+    /// The sources with these labels. Others are waited for while they send, and are not missed.
     Sources(Vec<String>),
-    /// All that sent anything before; a source that appears joins.
+    /// All sources that sent anything before; a source that appears joins.
     Joined,
 }
 
@@ -160,7 +161,7 @@ impl Expectation {
     }
 }
 
-/// Where the builder put a packet.
+/// The place into which the builder put a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
     /// Into an event; it will come out in a batch.

@@ -1,17 +1,17 @@
-//! What of a fragment came: which packets or which bytes, not how many.
+//! The parts of a fragment that came: packet numbers or byte ranges, not a count.
 //!
-//! Counting takes one duplicate and one loss for a complete fragment; a bitmap of packet numbers or
+//! A count takes one duplicate and one loss for a complete fragment; a bitmap of packet numbers or
 //! a list of byte ranges does not. Both keep their memory from event to event.
 
 use fluxline_packet::Part;
 
-/// How the parts of a fragment are named.
+/// The way in which the parts of a fragment are named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Shape {
-    /// One packet is all.
+    /// The fragment is one packet.
     #[default]
     Whole,
-    /// Any number of packets; the first makes it complete.
+    /// Any number of packets belongs to it; the first makes it complete.
     Stream,
     /// Packets 0 to `count` − 1.
     Index { count: u32 },
@@ -19,26 +19,26 @@ enum Shape {
     Bytes { total: u64 },
 }
 
-/// What a new part meets.
+/// The relation of a new part to those that came before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meets {
     /// Nothing of it came before.
     New,
-    /// Some or all of it came before: to be compared. `adds`: it also has something new.
+    /// Some or all of it came before and must be compared. `adds`: it also has something new.
     Overlap { adds: bool },
     /// It contradicts the fragment.
     Contradiction,
 }
 
-/// What of one fragment came.
+/// The parts of one fragment that came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Coverage {
     shape: Shape,
-    /// Packets or bytes that came.
+    /// Number of packets or bytes that came.
     have: u64,
     /// `Index`: one bit per packet.
     words: Vec<u64>,
-    /// `Bytes`: start and end of what came; sorted, apart from one another.
+    /// `Bytes`: start and end of the ranges that came; sorted and disjoint.
     ranges: Vec<(u64, u64)>,
 }
 
@@ -48,7 +48,7 @@ impl Coverage {
         self.clear(Shape::Stream);
     }
 
-    /// Begins the fragment that `part` is of.
+    /// Begins the fragment that `part` belongs to.
     pub(super) fn begin(&mut self, part: Part) {
         self.clear(match part {
             Part::Whole => Shape::Whole,
@@ -67,7 +67,7 @@ impl Coverage {
         self.ranges.clear();
     }
 
-    /// Whether `part`, with so many payload bytes, makes sense by itself.
+    /// Returns true when `part`, with this many payload bytes, makes sense by itself.
     pub(super) fn is_sound(part: Part, payload_bytes: u32) -> bool {
         match part {
             Part::Whole => true,
@@ -78,7 +78,7 @@ impl Coverage {
         }
     }
 
-    /// What `part`, with so many payload bytes, meets.
+    /// Returns the relation of `part`, with this many payload bytes, to those that came before.
     pub(super) fn meet(&self, part: Part, payload_bytes: u32) -> Meets {
         match (self.shape, part) {
             (Shape::Stream, _) => Meets::New,
@@ -99,7 +99,7 @@ impl Coverage {
 
     fn meet_bytes(&self, start: u64, end: u64) -> Meets {
         if start == end {
-            // It covers nothing; whether it came before, only the stored packets can tell.
+            // It covers nothing. Only the stored packets show whether it came before.
             return Meets::Overlap { adds: true };
         }
         let next = self.ranges.partition_point(|range| range.1 <= start);
@@ -146,7 +146,7 @@ impl Coverage {
         self.have += end - start;
     }
 
-    /// Whether everything came.
+    /// Returns true when everything came.
     pub(super) fn is_complete(&self) -> bool {
         match self.shape {
             Shape::Whole | Shape::Stream => self.have > 0,
@@ -155,7 +155,7 @@ impl Coverage {
         }
     }
 
-    /// Calls `report` with first and last of every missing range, in order, until that returns
+    /// Calls `report` with first and last of every missing range, in order, until it returns
     /// `false`.
     pub(super) fn missing(&self, mut report: impl FnMut(u64, u64) -> bool) {
         match self.shape {
@@ -186,12 +186,12 @@ impl Coverage {
         }
     }
 
-    /// How much memory its tables keep \[byte\].
+    /// Returns the memory of its tables \[byte\].
     pub(super) fn memory_bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>() + self.ranges.capacity() * size_of::<(u64, u64)>()
     }
 
-    /// What the parts are called, and how many a complete fragment has.
+    /// Returns the name of its parts, and their number in a complete fragment.
     pub(super) fn parts(&self) -> (&'static str, u64) {
         match self.shape {
             Shape::Whole | Shape::Stream => ("packets", 1),

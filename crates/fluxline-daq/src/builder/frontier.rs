@@ -1,9 +1,9 @@
 //! The frontier of a source: the position up to which nothing more can come from it.
 //!
-//! With a packet counter it is the newest packet before which no number is missing; a gap is given
-//! up after the lateness, or when more gaps are open than are followed, and is then kept as a lost
-//! range. A source that has passed an event and lost nothing around it sent nothing for it: that
-//! is proved. Without a counter it is the highest position that was seen a lateness ago.
+//! With a packet counter it is the newest packet before which no number is missing. A gap is given
+//! up after the lateness, or when too many gaps are open; it is then kept as a lost range. A source
+//! that has passed an event without a loss around it sent nothing for it: that is proved. Without a
+//! counter the frontier is the highest position that was seen a lateness ago.
 
 use std::collections::VecDeque;
 
@@ -11,22 +11,22 @@ use fluxline_core::{Moment, Span};
 
 use super::position::Position;
 
-/// How many gaps may be open; with more, the oldest is given up.
+/// Most gaps that may be open; with more, the oldest is given up.
 const GAPS_MAX: usize = 64;
-/// How many lost ranges are kept; with more, the two oldest become one.
+/// Most lost ranges that are kept; with more, the two oldest become one.
 const LOST_MAX: usize = 256;
-/// How many steps of a frontier without a counter are kept.
+/// Steps of a frontier without a counter that are kept.
 const STEPS: usize = 16;
 
-/// Missing packet numbers, and between which positions they were sent.
+/// Missing packet numbers, and the positions between which they were sent.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     first: u64,
     last: u64,
     opened: Moment,
-    /// Of the packet before it; `None`: the gap is before the first key.
+    /// The position of the packet before it; `None`: the gap is before the first key.
     before: Option<Position>,
-    /// Of the packet after it.
+    /// The position of the packet after it.
     after: Position,
 }
 
@@ -35,7 +35,7 @@ impl Gap {
         self.before.is_none_or(|before| before < position) && position < self.after
     }
 
-    /// Takes out the number that came after all; what is left of the range behind it is returned.
+    /// Removes the number that came after all; returns the rest of the range behind it.
     fn split(&mut self, count: u64, position: Option<Position>) -> Option<Gap> {
         let middle = position.unwrap_or(self.after);
         let behind = Gap { first: count + 1, before: position.or(self.before), ..*self };
@@ -64,7 +64,7 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Numbers `first` to `last` are missing before the packet at `after`.
+    /// Opens a gap: numbers `first` to `last` are missing before the packet at `after`.
     pub(super) fn open(&mut self, first: u64, last: u64, now: Moment, between: Neighbours) {
         let Neighbours { before, after } = between;
         if self.open.len() == GAPS_MAX {
@@ -73,7 +73,7 @@ impl Gaps {
         self.open.push_back(Gap { first, last, opened: now, before, after });
     }
 
-    /// Gaps of which the packet after them had no key end at `position`, the next key.
+    /// Ends gaps at `position`, the next key, where the packet after them had no key.
     pub(super) fn end_at(&mut self, position: Position) {
         for gap in self.open.iter_mut().rev().chain(self.lost.iter_mut().rev()) {
             if gap.after != Position::END {
@@ -83,21 +83,21 @@ impl Gaps {
         }
     }
 
-    /// What was sent between two positions will never be known.
+    /// Gives up everything that was sent between two positions.
     pub(super) fn lose(&mut self, now: Moment, between: Neighbours) {
         let Neighbours { before, after } = between;
         self.keep_lost(Gap { first: 1, last: 0, opened: now, before, after });
     }
 
-    /// Between which positions number `count` was sent, if it is known to be missing.
+    /// Returns the positions between which number `count` was sent, if it is known to be missing.
     pub(super) fn around(&self, count: u64) -> Option<Neighbours> {
         let has = |gap: &&Gap| gap.first <= count && count <= gap.last;
         let gap = self.open.iter().find(has).or_else(|| self.lost.iter().rev().find(has))?;
         Some(Neighbours { before: gap.before, after: gap.after })
     }
 
-    /// Number `count` came after all, at `position` (if its packet has a key). If its gap had been
-    /// given up: how long after it was opened that is.
+    /// Fills number `count`, which came after all, at `position` if its packet has a key. Returns
+    /// its lateness, from the opening of the gap on, if the gap had been given up.
     pub(super) fn fill(
         &mut self,
         count: u64,
@@ -130,7 +130,7 @@ impl Gaps {
         }
     }
 
-    /// Gives all gaps up: their numbers cannot come any more.
+    /// Gives up all gaps: their numbers cannot come any more.
     pub(super) fn give_up(&mut self) {
         while !self.open.is_empty() {
             self.give_up_oldest();
@@ -139,12 +139,13 @@ impl Gaps {
         self.lost.iter_mut().for_each(|gap| (gap.first, gap.last) = (1, 0));
     }
 
-    /// The position before the oldest gap: `None`, there is no gap; `Some(None)`, before all keys.
+    /// Returns the position before the oldest gap: `None` without a gap, `Some(None)` before all
+    /// keys.
     pub(super) fn oldest(&self) -> Option<Option<Position>> {
         self.open.front().map(|gap| gap.before)
     }
 
-    /// Whether a packet at `position` may be among those that were lost.
+    /// Returns true when a packet at `position` may be among those that were lost.
     pub(super) fn lost_at(&self, position: Position) -> bool {
         self.lost.iter().rev().any(|gap| gap.covers(position))
     }
@@ -175,17 +176,18 @@ impl Gaps {
     }
 }
 
-/// The highest positions of a source without a packet counter, and when they were reached.
+/// The highest positions of a source without a packet counter, and the times at which it reached
+/// them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steps {
     ring: VecDeque<(Moment, Position)>,
     highest: Position,
-    /// When the highest position was reached.
+    /// The time at which the highest position was reached.
     reached: Moment,
 }
 
 impl Steps {
-    /// The highest position is now `highest`.
+    /// Notes that the highest position is now `highest`.
     pub(super) fn note(&mut self, now: Moment, highest: Position, lateness: Span) {
         (self.highest, self.reached) = (highest, now);
         let spacing = Span::from_ns(lateness.as_ns() / (STEPS as u64 / 2));
@@ -198,7 +200,7 @@ impl Steps {
         self.ring.push_back((now, highest));
     }
 
-    /// The highest position that was reached a lateness ago.
+    /// Returns the highest position that was reached a lateness ago.
     pub(super) fn passed(&self, now: Moment, lateness: Span) -> Option<Position> {
         if now.since(self.reached) >= lateness && !self.ring.is_empty() {
             return Some(self.highest);
@@ -207,7 +209,7 @@ impl Steps {
         self.ring.iter().rev().find(old).map(|step| step.1)
     }
 
-    /// How long ago the source went beyond `position`, as far as is remembered.
+    /// Returns the time since the source went beyond `position`, as far as it is remembered.
     pub(super) fn since(&self, now: Moment, position: Position) -> Option<Span> {
         let beyond = self.ring.iter().find(|step| step.1 > position)?;
         Some(now.since(beyond.0))
@@ -250,7 +252,7 @@ mod tests {
         assert_eq!(gaps.oldest(), None);
         let lost: Vec<u64> = (0..20).filter(|&key| gaps.lost_at(at(key))).collect();
         assert_eq!(lost, [10, 11, 13, 14]);
-        // A straggler of a gap that was given up says how late it is.
+        // A straggler of a gap that was given up shows how late it is.
         let late = gaps.fill(10, Some(at(10)), Moment::from_ns(1_025_000_000));
         assert_eq!(late, Some(Span::from_ms(25)));
         assert!(!gaps.lost_at(at(10)) && gaps.lost_at(at(11)));

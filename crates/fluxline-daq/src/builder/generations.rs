@@ -1,7 +1,7 @@
-//! Generations: keys that count anew (spills, restarts) are other keys than before.
+//! Generations: after keys have begun anew (spills, restarts), equal keys are different events.
 //!
 //! A position is a generation and a key. Where packets carry a spill number, it is the generation.
-//! Else keys that fall while the packet counter goes on begin the next generation, and a source
+//! Otherwise keys that fall while the packet counter goes on begin the next generation. A source
 //! that appears takes the generation in which the others sent its key nearest in time. That works
 //! as long as latencies stay well below the time from one beginning of keys to the next.
 
@@ -12,14 +12,14 @@ use fluxline_core::{Moment, Span};
 use super::position::{Position, RawKey};
 use super::timeline::Timeline;
 
-/// How many generations a source may be behind.
+/// Most generations that are known; a source can be this far behind.
 const GENERATIONS_MAX: usize = 8;
 
 #[derive(Clone, Debug)]
 struct Generation {
     number: u32,
     timeline: Timeline,
-    /// How many sources are in it now.
+    /// Number of sources that are in it now.
     sources: u32,
 }
 
@@ -29,14 +29,14 @@ pub(super) struct Generations {
     list: VecDeque<Generation>,
 }
 
-/// Where a key may belong, and how far that is in time.
+/// A position that a key may have, and its distance in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) position: Position,
     pub(super) distance: Span,
 }
 
-/// When a packet came, and how long silence must be to mean something.
+/// The time at which a packet came, and the silence that counts as one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) time: Moment,
@@ -44,9 +44,9 @@ pub(super) struct Now {
 }
 
 impl Generations {
-    /// The position of a key that a source says for the first time; of generations from `from` on.
+    /// Returns the position of the first key of a source, in generations from `from` on.
     ///
-    /// It is a generation of its own only if none is near in time and the newest has ended.
+    /// It begins a generation only if no known one is near in time and the newest has ended.
     pub(super) fn place(&mut self, raw: RawKey, now: Now, from: u32) -> Position {
         let Some(best) = self.nearest(raw, now, from) else {
             return self.begin(raw, now.time, from);
@@ -62,14 +62,15 @@ impl Generations {
         best.position
     }
 
-    /// The nearest in time of the generations from `from` on; of equally near ones the newest.
+    /// Returns the position that is nearest in time, in generations from `from` on; of equally near
+    /// ones the newest.
     pub(super) fn nearest(&self, raw: RawKey, now: Now, from: u32) -> Option<Candidate> {
         let numbers = self.list.iter().filter(|its| its.number >= from).map(|its| its.number);
         let candidates = numbers.filter_map(|number| self.candidate(raw, now, number));
         candidates.reduce(|best, next| if next.distance <= best.distance { next } else { best })
     }
 
-    /// A key in generation `number`.
+    /// Returns the position of a key in generation `number`.
     pub(super) fn candidate(&self, raw: RawKey, now: Now, number: u32) -> Option<Candidate> {
         let timeline = &self.get(number)?.timeline;
         let ordinal = timeline.unwrap(raw, now.time);
@@ -77,24 +78,25 @@ impl Generations {
         Some(Candidate { position, distance: self.distance(position, now)? })
     }
 
-    /// How far from now a key was, or would have been, sent by the first source that sent it.
+    /// Returns the time between now and the moment at which the first source sent a key, or would
+    /// have sent it.
     pub(super) fn distance(&self, position: Position, now: Now) -> Option<Span> {
         let timeline = &self.get(position.generation)?.timeline;
         let newest = self.list.back().is_some_and(|its| its.number == position.generation);
         if newest && position.ordinal > timeline.newest() {
-            // It goes on: whoever is first may pause before.
+            // It goes on: the first source of all may pause before.
             return Some(timeline.newest_time().since(now.time));
         }
         Some(timeline.distance(position.ordinal, now.time))
     }
 
-    /// How long it takes to go from one key to a later one of the same generation.
+    /// Returns the time from one key to a later one of the same generation.
     pub(super) fn between(&self, from: Position, to: Position) -> Span {
         let timeline = self.get(from.generation).map(|its| &its.timeline);
         timeline.map_or(Span::ZERO, |its| its.between(from.ordinal, to.ordinal))
     }
 
-    /// Begins the next generation with a key; none is below `from`.
+    /// Begins the next generation with a key; its number is at least `from`.
     pub(super) fn begin(&mut self, raw: RawKey, time: Moment, from: u32) -> Position {
         let generation = self.list.back().map_or(from, |newest| (newest.number + 1).max(from));
         self.enter(Position { generation, ordinal: raw.ordinal }, time);
@@ -117,7 +119,7 @@ impl Generations {
         }
     }
 
-    /// A key that is believed was seen.
+    /// Notes a key that is believed.
     #[inline]
     pub(super) fn note(&mut self, position: Position, time: Moment) {
         let newest = self.list.back_mut().filter(|its| its.number == position.generation);
@@ -128,7 +130,8 @@ impl Generations {
         }
     }
 
-    /// A source went from one generation to another; one that nobody is in was an error.
+    /// Notes that a source went from one generation to another. A generation without sources was an
+    /// error.
     pub(super) fn moved(&mut self, from: Option<u32>, to: Option<u32>) {
         if let Some(its) = from.and_then(|number| self.get_mut(number)) {
             its.sources = its.sources.saturating_sub(1);
@@ -145,22 +148,22 @@ impl Generations {
         }
     }
 
-    /// How many sources are in a generation.
+    /// Returns the number of sources in a generation.
     pub(super) fn sources(&self, number: u32) -> u32 {
         self.get(number).map_or(0, |its| its.sources)
     }
 
-    /// The largest key of a generation.
+    /// Returns the largest key of a generation.
     pub(super) fn newest_key(&self, number: u32) -> Option<u64> {
         self.get(number).map(|its| its.timeline.newest())
     }
 
-    /// How many generations are known.
+    /// Returns the number of known generations.
     pub(super) fn count(&self) -> usize {
         self.list.len()
     }
 
-    /// The newest generation.
+    /// Returns the newest generation.
     pub(super) fn newest(&self) -> Option<u32> {
         self.list.back().map(|its| its.number)
     }

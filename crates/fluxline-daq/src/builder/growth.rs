@@ -1,8 +1,9 @@
-//! Vectors that grow by a quarter, not to twice their size: so memory stays near what is promised.
+//! Vectors that grow by a quarter instead of doubling, so that memory stays near the configured
+//! limit.
 
-/// By how much memory may exceed what is charged for it, as a fraction: a quarter.
+/// The fraction by which memory may exceed the counted size: a quarter.
 pub const GROWTH: (u64, u64) = (1, 4);
-/// The least that a vector grows by \[byte\].
+/// The smallest growth of a vector \[byte\].
 const STEP_BYTES_MIN: usize = 256;
 
 /// Makes room for `more` elements.
@@ -15,7 +16,7 @@ pub(super) fn make_room<T>(vector: &mut Vec<T>, more: usize) {
     vector.reserve_exact(more.max(quarter).max(least));
 }
 
-/// What is charged, with what growth may add \[byte\].
+/// Returns the counted size with its growth \[byte\].
 #[must_use]
 pub const fn with_growth(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / GROWTH.1 * GROWTH.0)

@@ -1,8 +1,8 @@
-//! How far the inputs have come: up to which time of arrival everything of an input was taken, and
-//! up to which position.
+//! Progress of the inputs: the time of arrival, and the position, up to which all packets of an
+//! input were taken.
 //!
-//! Silence is measured on these clocks, not on the wall clock: a reader that stalls makes nobody
-//! silent. The position holds events back where inputs are read on demand.
+//! Silence is measured on these clocks, not on the wall clock, so that a reader that stalls makes
+//! no source silent. The position holds events back where inputs are read on demand.
 
 use fluxline_core::{Moment, Span};
 
@@ -11,7 +11,7 @@ use crate::merge::Times;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Input {
-    /// All that arrived before was taken.
+    /// Everything that arrived before this time was taken.
     clock: Moment,
     has_unread: bool,
     ended: bool,
@@ -21,25 +21,24 @@ struct Input {
     newest: [Option<Position>; 2],
 }
 
-/// Whether an input is read on demand.
+/// The way in which an input is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum OnDemand {
-    /// It is not.
+    /// In the order in which its packets come.
     #[default]
     No,
-    /// It is, and its packets move the clock.
+    /// On demand; its packets move the clock.
     WithTimes,
-    /// It is, and its packets have no times.
+    /// On demand; its packets have no times.
     WithoutTimes,
 }
 
-/// Packets come at most so far out of order: an event waits for so many more of each input that is
-/// read on demand.
+/// Packets of each input on demand that an event waits for, because packets may be out of order.
 const DISORDER_PACKETS: u64 = 64;
 
 impl Input {
-    /// How far it has come. The lower one of two, for one wrong key must not take an input to the
-    /// end of all.
+    /// Returns its progress: the lower one of two positions, because one wrong key must not take an
+    /// input to the end of all.
     fn position(&self) -> Option<Position> {
         let [newest, before] = self.newest;
         newest.map(|newest| before.map_or(newest, |before| before.min(newest)))
@@ -57,7 +56,7 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// A packet of input `input` that arrived at `arrival` was taken; the input's clock then.
+    /// Takes a packet of input `input` that arrived at `arrival`; returns the input's clock.
     #[inline]
     pub(super) fn take(&mut self, input: u16, arrival: Moment) -> Moment {
         let of = self.get(input);
@@ -65,35 +64,35 @@ impl Inputs {
         of.clock
     }
 
-    /// Nothing is left of what came to inputs without unread packets.
+    /// Moves the clocks of inputs without unread packets to `now`.
     pub(super) fn pass(&mut self, now: Moment) {
         for of in self.list.iter_mut().filter(|of| !of.has_unread) {
             of.clock = of.clock.max(now);
         }
     }
 
-    /// Whether packets of `input` wait to be taken.
+    /// Records whether packets of `input` wait to be taken.
     pub(super) fn note_backlog(&mut self, input: u16, has_unread: bool) {
         self.get(input).has_unread = has_unread;
     }
 
-    /// `input` will give no more packets.
+    /// Ends `input`, which gives no more packets.
     pub(super) fn end(&mut self, input: u16) {
         self.get(input).ended = true;
         self.count_waiting();
     }
 
-    /// Whether `input` will give no more packets.
+    /// Returns true when `input` gives no more packets.
     pub(super) fn is_ended(&self, input: u16) -> bool {
         self.list.get(usize::from(input)).is_some_and(|of| of.ended)
     }
 
-    /// Whether packets of `input` wait to be taken, as far as is known.
+    /// Returns true when packets of `input` are known to wait to be taken.
     pub(super) fn has_unread(&self, input: u16) -> bool {
         self.list.get(usize::from(input)).is_some_and(|of| of.has_unread)
     }
 
-    /// A packet of input `input` had this position; only those that are read on demand count.
+    /// Notes the position of a packet of input `input`; only inputs that are read on demand count.
     #[inline]
     pub(super) fn reach(&mut self, input: u16, position: Position) {
         let of = self.get(input);
@@ -103,18 +102,18 @@ impl Inputs {
         }
     }
 
-    /// How many packets had a position.
+    /// Returns the number of packets with a position.
     #[inline]
     pub(super) fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// How far `input` has come.
+    /// Returns the progress of `input`.
     pub(super) fn position(&self, input: u16) -> Option<Position> {
         self.list.get(usize::from(input)).and_then(Input::position)
     }
 
-    /// Events wait for `input`.
+    /// Makes events wait for `input`.
     pub(super) fn read_on_demand(&mut self, input: u16, times: Times) {
         self.get(input).on_demand = match times {
             Times::Captured => OnDemand::WithTimes,
@@ -128,14 +127,14 @@ impl Inputs {
         self.wait_packets = self.list.iter().filter(is_open).count() as u64 * DISORDER_PACKETS;
     }
 
-    /// How many packets an event waits for, so that those out of order come.
+    /// Returns the number of packets that an event waits for, so that those out of order come.
     #[inline]
     pub(super) fn wait_packets(&self) -> u64 {
         self.wait_packets
     }
 
-    /// Whether an input that is read on demand has not passed `position`, so that any source may
-    /// still come with it.
+    /// Returns true when an input on demand has not passed `position`, so that any source may still
+    /// come with it.
     #[inline]
     pub(super) fn hold(&self, position: Position) -> bool {
         let is_open = |of: &&Input| of.on_demand != OnDemand::No && !of.ended;
@@ -143,25 +142,26 @@ impl Inputs {
         self.wait_packets > 0 && self.list.iter().filter(is_open).any(is_behind)
     }
 
-    /// Whether inputs are read on demand: some are, so all are.
+    /// Returns true when the inputs are read on demand: either all are, or none.
     #[inline]
     pub(super) fn are_on_demand(&self) -> bool {
         self.list.iter().any(|of| of.on_demand != OnDemand::No)
     }
 
-    /// Whether an input that is read on demand will move the clock.
+    /// Returns true when an input that is read on demand will move the clock.
     #[inline]
     pub(super) fn move_clock(&self) -> bool {
         self.list.iter().any(|of| of.on_demand == OnDemand::WithTimes && !of.ended)
     }
 
-    /// Up to then everything that arrived by `input` was taken.
+    /// Returns the time up to which everything that arrived by `input` was taken.
     #[inline]
     pub(super) fn clock(&self, input: u16) -> Moment {
         self.list.get(usize::from(input)).map_or(Moment::default(), |of| of.clock)
     }
 
-    /// How long `input` has given nothing of what arrived last at `arrival`.
+    /// Returns the time for which `input` has given nothing of a source whose last packet came at
+    /// `arrival`.
     #[inline]
     pub(super) fn silence(&self, input: u16, arrival: Moment) -> Span {
         let clock = self.list.get(usize::from(input)).map_or(arrival, |of| of.clock);

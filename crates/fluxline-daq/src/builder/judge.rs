@@ -1,12 +1,14 @@
-//! When an event closes. At the first of:
+//! Closes events. An event closes at the first of:
 //!
 //! 1. each expected source that is live has its whole fragment in it, or has passed it;
-//! 2. it is as old as the time-out, and whoever lacks has been silent as long: these become idle;
+//! 2. it is as old as the time-out, and the sources that it lacks have been silent as long: these
+//!    become idle;
 //! 3. it is as old as the longest lag: sources that send and lag are waited for until then;
-//! 4. memory runs short: the oldest closes, and whoever lacks and is silent becomes idle;
+//! 4. memory runs short: the oldest closes, and silent sources that it lacks become idle;
 //! 5. the run ends.
 //!
-//! Where an idle source lacks, or a source has just joined, an event is at least a lateness old.
+//! An event that lacks an idle source, or any event just after a source has joined, stays open for
+//! at least the lateness.
 
 use super::closing::Why;
 use super::config::{BuilderConfig, Mode, Scope};
@@ -22,11 +24,11 @@ pub(super) struct Blocker {
     slot: u32,
     /// `None`: it waits for nobody that sends.
     source: Option<u32>,
-    /// Until then, only a packet of that source can change anything.
+    /// Until this time, only a packet of that source can change anything.
     until: Moment,
 }
 
-/// When memory runs short.
+/// The limits at which memory runs short.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pressed {
     events: u32,
@@ -34,7 +36,7 @@ pub(super) struct Pressed {
 }
 
 impl Pressed {
-    /// Three quarters of the events, or half the bytes.
+    /// Returns three quarters of the events and half the bytes.
     pub(super) fn of(config: &BuilderConfig) -> Pressed {
         let events = (config.events_max() * 3).div_ceil(4);
         Pressed {
@@ -48,7 +50,7 @@ impl Pressed {
 const NOBODY: u32 = u32::MAX;
 
 impl Builder {
-    /// Closes what a packet of `source` has decided.
+    /// Closes the events that a packet of `source` has decided.
     #[inline]
     pub(super) fn settle(&mut self, source: u32) {
         match self.config.mode {
@@ -58,7 +60,7 @@ impl Builder {
         }
     }
 
-    /// Closes what the time has decided.
+    /// Closes the events that the time has decided.
     pub(super) fn settle_by_time(&mut self) {
         match self.config.mode {
             Mode::Key(Scope::Global) => self.settle_shared(NOBODY),
@@ -77,60 +79,60 @@ impl Builder {
         if self.is_pressed() {
             self.make_room();
         }
-        while let Some(head) = self.lanes.head(SCOPE_ALL) {
-            if let Some(blocker) = self.blocker
+        while let Some(head) = self.open.lanes.head(SCOPE_ALL) {
+            if let Some(blocker) = self.open.blocker
                 && blocker.slot == head.slot
                 && blocker.source != Some(source)
-                && self.clock < blocker.until
+                && self.time.now < blocker.until
             {
                 return;
             }
             if self.is_stale(SCOPE_ALL, head) {
-                self.lanes.pop(SCOPE_ALL);
+                self.open.lanes.pop(SCOPE_ALL);
                 continue;
             }
             if self.is_too_new(head) && !self.is_pressed() {
                 return;
             }
             let Some(why) = self.verdict(head) else { return };
-            self.lanes.pop(SCOPE_ALL);
+            self.open.lanes.pop(SCOPE_ALL);
             self.close(head.slot, why);
         }
     }
 
-    /// Closes the events that were opened first, until there is room. Not the lowest ones: wrong
-    /// keys far ahead must not take the place of all others.
+    /// Closes the events that were opened first, until there is room. It does not close the lowest
+    /// ones: wrong keys far ahead must not take the place of all others.
     fn make_room(&mut self) {
         while self.is_pressed()
-            && let Some(slot) = self.slab.oldest()
+            && let Some(slot) = self.open.slab.oldest()
         {
-            let id = self.slab.event(slot).id;
+            let id = self.open.slab.event(slot).id;
             let shared = (id.scope == SCOPE_ALL).then_some(Head { position: id.position, slot });
             let why = shared.and_then(|head| self.urgent_verdict(head));
             self.close(slot, why.unwrap_or(Why::Memory));
         }
     }
 
-    /// Whether an event of a lane was closed out of turn.
+    /// Returns true when an event of a lane was closed out of turn.
     fn is_stale(&self, scope: u32, head: Head) -> bool {
-        let event = self.slab.event(head.slot);
+        let event = self.open.slab.event(head.slot);
         event.sources.is_empty() || event.id != (EventId { scope, position: head.position })
     }
 
-    /// Why the lowest event closes now; `None`: it waits.
+    /// Returns the reason to close the lowest event now; `None`: it waits.
     fn verdict(&mut self, head: Head) -> Option<Why> {
-        let opened = self.slab.event(head.slot).opened;
-        if self.clock.since(opened) >= self.config.time_out {
-            self.blocker = None;
+        let opened = self.open.slab.event(head.slot).opened;
+        if self.time.now.since(opened) >= self.config.time_out {
+            self.open.blocker = None;
             return self.urgent_verdict(head);
         }
-        // Who was found to have passed the event before has still passed it.
-        let before = self.blocker.filter(|its| its.slot == head.slot);
+        // A source that has passed the event before has still passed it.
+        let before = self.open.blocker.filter(|its| its.slot == head.slot);
         let from = before.and_then(|its| its.source).unwrap_or(0);
-        self.blocker = match self.first_awaited(head, from) {
+        self.open.blocker = match self.first_awaited(head, from) {
             Some(source) => {
                 let moves = self.members.get(source).is_none_or(Member::moves_with_time);
-                let until = if moves { self.clock } else { opened + self.config.time_out };
+                let until = if moves { self.time.now } else { opened + self.config.time_out };
                 Some(Blocker { slot: head.slot, source: Some(source), until })
             }
             None => match self.waits_for_more(head) {
@@ -141,9 +143,10 @@ impl Builder {
         None
     }
 
-    /// The same when the event's time is over or memory runs short: then all who are awaited count.
+    /// Returns the same when the event's time is over or memory runs short: then all awaited
+    /// sources count.
     fn urgent_verdict(&mut self, head: Head) -> Option<Why> {
-        let mut awaited = core::mem::take(&mut self.scratch);
+        let mut awaited = core::mem::take(&mut self.scratch.sources);
         awaited.clear();
         let mut from = 0;
         while let Some(source) = self.first_awaited(head, from) {
@@ -160,19 +163,19 @@ impl Builder {
             }
         };
         if matches!(why, Some(Why::Memory | Why::Time)) {
-            let silence = if pressed { self.lateness } else { self.config.time_out };
+            let silence = if pressed { self.time.lateness } else { self.config.time_out };
             self.make_idle(&awaited, silence);
         }
-        self.scratch = awaited;
+        self.scratch.sources = awaited;
         why
     }
 
-    /// The first source from `from` on that may still add to an event.
+    /// Returns the first source from `from` on that may still add to an event.
     #[inline]
     fn first_awaited(&mut self, head: Head, from: u32) -> Option<u32> {
         let mut from = from;
         loop {
-            let whole = &self.slab.event(head.slot).whole;
+            let whole = &self.open.slab.event(head.slot).whole;
             let source = self.members.next_live_without(whole, from)?;
             if self.awaits(source, head.position) {
                 return Some(source);
@@ -180,10 +183,10 @@ impl Builder {
             from = source + 1;
         }
     }
-    /// Whether a live source may still add to an event that it has no whole fragment in.
+    /// Returns true when a live source without its whole fragment in an event may still add to it.
     #[inline]
     fn awaits(&mut self, source: u32, position: Position) -> bool {
-        let lateness = self.lateness;
+        let lateness = self.time.lateness;
         self.members.get_mut(source).is_some_and(|member| {
             member.state == SourceState::Live
                 && member.joined <= position
@@ -191,48 +194,49 @@ impl Builder {
         })
     }
 
-    /// Until when an event that no live source can add to waits for others: those that are required
-    /// and unseen, that may join, or that are idle. `None`: it does not.
+    /// Returns the time until which an event waits although no live source can add to it: for
+    /// sources that are required and unseen, that may join, or that are idle. `None`: it does not
+    /// wait.
     fn waits_for_more(&self, head: Head) -> Option<Moment> {
         if let Some(until) = self.held_until(head) {
             return Some(until);
         }
-        let begun = self.begun.unwrap_or(self.clock) + self.config.time_out;
-        if self.clock < begun && self.members.unseen() > 0 && !self.inputs.are_on_demand() {
+        let begun = self.time.begun.unwrap_or(self.time.now) + self.config.time_out;
+        if self.time.now < begun && self.members.unseen() > 0 && !self.inputs.are_on_demand() {
             return Some(begun);
         }
-        let until = self.slab.event(head.slot).opened + self.lateness;
-        if self.clock >= until {
+        let until = self.open.slab.event(head.slot).opened + self.time.lateness;
+        if self.time.now >= until {
             return None;
         }
         if self.inputs.move_clock() {
             return Some(until); // what is read on demand can wait
         }
-        if self.clock < self.settled {
-            return Some(until.min(self.settled));
+        if self.time.now < self.time.settled {
+            return Some(until.min(self.time.settled));
         }
         self.lacks_idle(head).then_some(until)
     }
 
-    /// Until when inputs that are read on demand hold an event back: they can wait for sources that
-    /// are not known yet. `None`: they do not.
+    /// Returns the time until which inputs on demand hold an event back for sources that are not
+    /// known yet. `None`: they do not.
     fn held_until(&self, head: Head) -> Option<Moment> {
-        let event = self.slab.event(head.slot);
-        let until = event.opened + self.lateness;
-        if self.clock < until && self.inputs.move_clock() {
+        let event = self.open.slab.event(head.slot);
+        let until = event.opened + self.time.lateness;
+        if self.time.now < until && self.inputs.move_clock() {
             return Some(until);
         }
-        (self.is_too_new(head) || self.inputs.hold(head.position)).then_some(self.clock)
+        (self.is_too_new(head) || self.inputs.hold(head.position)).then_some(self.time.now)
     }
 
-    /// Whether packets of an event may still come out of order from inputs that are read on demand.
+    /// Returns true when packets of an event may still come out of order from inputs on demand.
     #[inline]
     fn is_too_new(&self, head: Head) -> bool {
         let wait = self.inputs.wait_packets();
-        wait > 0 && self.inputs.packets() - self.slab.event(head.slot).opened_by < wait
+        wait > 0 && self.inputs.packets() - self.open.slab.event(head.slot).opened_by < wait
     }
 
-    /// Whether a source that is idle lacks in an event.
+    /// Returns true when an event lacks a source that is idle.
     fn lacks_idle(&self, head: Head) -> bool {
         let idle = |source| {
             self.members.get(source).is_some_and(|member| {
@@ -240,28 +244,28 @@ impl Builder {
             })
         };
         self.members.any_idle()
-            && self.members.all_without(&self.slab.event(head.slot).whole).any(idle)
+            && self.members.all_without(&self.open.slab.event(head.slot).whole).any(idle)
     }
 
-    /// Whether a source that the event in `slot` awaits has been waited for long enough.
+    /// Returns true when the event in `slot` has waited long enough for a source.
     fn gave_up(&self, source: u32, slot: u32) -> bool {
         let Some(member) = self.members.get(source) else { return true };
-        let opened = self.slab.event(slot).opened;
+        let opened = self.open.slab.event(slot).opened;
         let lag = self.inputs.clock(member.input).since(opened);
         self.is_silent(member, self.config.time_out)
             || (lag >= self.config.lag_max && !self.inputs.has_unread(member.input))
     }
 
-    /// Whether nothing of a source arrived for so long.
+    /// Returns true when nothing of a source arrived during `silence`.
     fn is_silent(&self, member: &Member, silence: Span) -> bool {
         self.inputs.silence(member.input, member.last) >= silence
     }
 
-    /// Those that are awaited and silent become idle, if others are not silent, too.
+    /// Makes awaited and silent sources idle, if others are not silent, too.
     fn make_idle(&mut self, awaited: &[u32], silence: Span) {
         for &source in awaited {
             let Some(member) = self.members.get(source) else { continue };
-            let others_sent = self.activity.since(member.taken) >= silence;
+            let others_sent = self.time.activity.since(member.taken) >= silence;
             if !others_sent || !self.is_silent(member, silence) {
                 continue;
             }
@@ -271,33 +275,34 @@ impl Builder {
         }
     }
 
-    /// Whether memory runs short, so that the oldest event must close.
+    /// Returns true when memory runs short, so that the oldest event must close.
     #[inline]
     fn is_pressed(&self) -> bool {
-        self.slab.open_count() >= self.pressed.events || self.bytes_open >= self.pressed.bytes
+        self.open.slab.open_count() >= self.open.pressed.events
+            || self.open.bytes >= self.open.pressed.bytes
     }
 
     /// Closes the events of one source alone that are whole, or that it has passed.
     fn settle_own(&mut self, source: u32) {
-        if let Some((id, slot)) = self.last
+        if let Some((id, slot)) = self.open.last
             && id.scope == source
-            && self.slab.event(slot).has_whole(source)
+            && self.open.slab.event(slot).has_whole(source)
         {
             self.close(slot, Why::Done);
         }
-        while let Some(Head { position, slot }) = self.lanes.head(source) {
+        while let Some(Head { position, slot }) = self.open.lanes.head(source) {
             if self.is_stale(source, Head { position, slot }) {
-                self.lanes.pop(source); // it was closed when it was whole
+                self.open.lanes.pop(source); // it was closed when it was whole
                 continue;
             }
-            let lateness = self.lateness;
+            let lateness = self.time.lateness;
             let passed = self.members.get_mut(source).is_some_and(|member| {
                 member.has_passed(position, self.inputs.clock(member.input), lateness)
             });
-            if !passed && !self.slab.event(slot).has_whole(source) {
+            if !passed && !self.open.slab.event(slot).has_whole(source) {
                 break;
             }
-            self.lanes.pop(source);
+            self.open.lanes.pop(source);
             self.close(slot, Why::Done);
         }
         if self.is_pressed() {
@@ -307,11 +312,11 @@ impl Builder {
 
     /// Closes windows whose time is over, and events of sources that fell silent.
     fn settle_oldest(&mut self) {
-        while let Some(slot) = self.slab.oldest() {
-            let event = self.slab.event(slot);
-            let age = self.clock.since(event.opened);
+        while let Some(slot) = self.open.slab.oldest() {
+            let event = self.open.slab.event(slot);
+            let age = self.time.now.since(event.opened);
             let over = match self.config.mode {
-                Mode::Window { .. } => event.deadline <= self.clock,
+                Mode::Window { .. } => event.deadline <= self.time.now,
                 Mode::Packet | Mode::Key(_) => {
                     age >= self.config.time_out && self.gave_up(event.id.scope, slot)
                 }
@@ -325,16 +330,16 @@ impl Builder {
         }
     }
 
-    /// Closes all events: the run ends.
+    /// Closes all events at the end of the run.
     pub(super) fn close_all(&mut self) {
-        while let Some(head) = self.lanes.head(SCOPE_ALL) {
+        while let Some(head) = self.open.lanes.head(SCOPE_ALL) {
             if !self.is_stale(SCOPE_ALL, head) {
                 let why = self.verdict(head).unwrap_or(Why::Stop);
                 self.close(head.slot, why);
             }
-            self.lanes.pop(SCOPE_ALL);
+            self.open.lanes.pop(SCOPE_ALL);
         }
-        while let Some(slot) = self.slab.oldest() {
+        while let Some(slot) = self.open.slab.oldest() {
             self.close(slot, Why::Stop);
         }
     }

@@ -1,8 +1,8 @@
 //! The next packet of a counter: whether its key goes on, jumps, or begins anew.
 //!
 //! Most keys follow the one before by a small step. A key that is far off may be a loss, a spill
-//! that begins anew, a packet that was overtaken, or simply wrong. Where the others are at that
-//! time, what the source has sent before, and its next packet tell these apart.
+//! that begins anew, a packet that was overtaken, or simply wrong. Three things distinguish these
+//! cases: the others' keys at that time, the source's earlier keys, and its next packet.
 
 use fluxline_core::Span;
 
@@ -13,15 +13,15 @@ use crate::readout::Counted;
 
 /// A step forward that is always believed.
 const STEP_BELIEVED: u64 = 1024;
-/// A step of so many times the largest one before is believed.
+/// A step is believed up to this multiple of the largest one before.
 const STEP_GROWTH: u64 = 16;
-/// A source whose keys fall by at most so many, and at once, sends them out of order.
+/// A source whose keys fall at once and by at most this much sends them out of order.
 const DISORDER_MAX: u64 = 64;
-/// Every so many packets a source that is alone in its generation is compared with the others.
+/// Packets after which a source that is alone in its generation is compared with the others again.
 const ALONE_PERIOD: u64 = 16;
 
 impl Line {
-    /// The next packet, by its counter or for want of one.
+    /// Locates the next packet, by its counter or without one.
     #[inline]
     pub(super) fn go_on(
         &mut self,
@@ -58,12 +58,13 @@ impl Line {
         located
     }
 
-    /// Whether it is time to see if a source that is alone in its generation belongs there.
+    /// Returns true when a source that is alone in its generation is due for a comparison with the
+    /// others.
     fn may_be_lost(&self, context: &Context<'_>) -> bool {
         self.keys.is_multiple_of(ALONE_PERIOD) && context.generations.count() > 1
     }
 
-    /// A packet whose key does not simply follow the one before.
+    /// Locates a packet whose key does not simply follow the one before.
     fn go_far(
         &mut self,
         keyed: Keyed,
@@ -108,7 +109,7 @@ impl Line {
         here(position)
     }
 
-    /// The keys fall: out of order, or anew.
+    /// Locates a packet whose key falls: it is out of order, or keys begin anew.
     fn fall(
         &mut self,
         raw: RawKey,
@@ -159,8 +160,8 @@ impl Line {
         }
     }
 
-    /// Decides, by the next packet, whether the source went where the packet before pointed.
-    /// Returns from where it goes on, and whether its keys began anew.
+    /// Decides by the next packet whether the source went where the packet before pointed. Returns
+    /// the position from which it goes on, and whether its keys began anew.
     fn settle_suspect(
         &mut self,
         keyed: Keyed,

@@ -1,6 +1,6 @@
-//! All keys that are open or remembered, so that a packet finds its event and begins none anew.
+//! All keys that are open or remembered, so that a packet finds its event and begins no second one.
 //!
-//! The newest closed events are remembered one by one; positions below those are below the floor,
+//! The newest closed events are remembered one by one. Positions below those are below the floor,
 //! and packets there are late as well. A single wrong key must not raise the floor above all that
 //! follow: it is the smallest of the last few forgotten positions.
 
@@ -11,7 +11,7 @@ use super::closed::{ClosedEvent, ClosedEvents};
 use super::near::NearBuilder;
 use super::position::Position;
 
-/// What tells one event from another.
+/// The identity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct EventId {
     /// The source, or [`SCOPE_ALL`].
@@ -20,12 +20,12 @@ pub(super) struct EventId {
 }
 
 impl EventId {
-    /// The only source that it may be of; `None`: it is of all sources.
+    /// Returns the only source that it may be of; `None`: it is of all sources.
     pub(super) fn source(self) -> Option<u32> {
         (self.scope != SCOPE_ALL).then_some(self.scope)
     }
 
-    /// The bit of `source` in the event's set of sources.
+    /// Returns the bit of `source` in the event's set of sources.
     pub(super) fn bit_of(self, source: u32) -> u32 {
         if self.scope == SCOPE_ALL { source } else { 0 }
     }
@@ -34,23 +34,23 @@ impl EventId {
 /// The scope of events that all sources share.
 pub(super) const SCOPE_ALL: u32 = u32::MAX;
 
-/// What is known of an event's key.
+/// The state of an event's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyState {
     /// Its event is open, in this slot.
     Open(u32),
     /// Its event was closed; the number is that of [`ClosedEvents`].
     Closed(u32),
-    /// Its event was closed, if there was any, and nothing is remembered of it.
+    /// Its event was closed, if there was one, and is not remembered.
     Forgotten,
 }
 
-/// Room for so many open events is made from the start.
+/// Open events for which memory is reserved at the start.
 const OPEN_USUAL: usize = 4096;
-/// How many forgotten positions the floor is the smallest of.
+/// Number of forgotten positions of which the floor is the smallest.
 const FORGOTTEN: usize = 8;
 
-/// The positions of one scope of which nothing is remembered.
+/// The positions of one scope that are not remembered.
 #[derive(Clone, Debug, Default)]
 struct Floor {
     below: Option<Position>,
@@ -78,7 +78,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Remembers `closed_max` closed keys.
+    /// Makes a memory of `closed_max` closed keys.
     pub(super) fn new(closed_max: usize) -> Keys {
         Keys {
             map: HashMap::with_capacity_and_hasher(
@@ -91,7 +91,7 @@ impl Keys {
         }
     }
 
-    /// What is known of `id`; `None`: nothing, it may be opened.
+    /// Returns the state of `id`; `None`: it is unknown and may be opened.
     #[inline]
     pub(super) fn look_up(&self, id: EventId) -> Option<KeyState> {
         if let Some(known) = self.map.get(&id) {
@@ -105,22 +105,22 @@ impl Keys {
         below.then_some(KeyState::Forgotten)
     }
 
-    /// `id`, of which nothing is known, is open in `slot`.
+    /// Opens `id`, which is unknown, in `slot`.
     pub(super) fn open(&mut self, id: EventId, slot: u32) {
         self.map.insert(id, KeyState::Open(slot));
     }
 
-    /// What is remembered of closed events.
+    /// Returns the memory of closed events.
     pub(super) fn closed(&self) -> &ClosedEvents {
         &self.closed
     }
 
-    /// What is remembered of closed events.
+    /// Returns the memory of closed events.
     pub(super) fn closed_mut(&mut self) -> &mut ClosedEvents {
         &mut self.closed
     }
 
-    /// `id` is closed from now on; `whole` is the set of sources with their whole fragment in it.
+    /// Closes `id`; `whole` is the set of sources with their whole fragment in it.
     pub(super) fn close(&mut self, id: EventId, whole: &[u64], closed: Moment) {
         let number = self.closed.push(ClosedEvent { id, closed }, whole);
         self.map.insert(id, KeyState::Closed(number));

@@ -1,14 +1,15 @@
-//! What an incomplete event lacks, in words of bounded length: `fec 2: sent nothing; fec 1: packets
-//! 3, 7-9 of 64 missing`. Items are separated by "; ", each begins with its source's label.
+//! The missing parts of an incomplete event as a text of bounded length: `fec 2: sent nothing; fec
+//! 1: packets 3, 7-9 of 64 missing`. Items are separated by "; ", each begins with its source's
+//! label.
 
 use std::fmt::Write;
 
 use super::coverage::Coverage;
 
-/// The longest text for one event \[byte\]; what does not fit is cut, and the cut shows as "…".
+/// The longest text for one event \[byte\]; a longer one is cut, and ends with "…".
 const TEXT_BYTES_MAX: usize = 512;
 
-/// Why an event lacks a source.
+/// The reason why an event lacks a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// It sent nothing, although the experiment requires it.
@@ -29,13 +30,13 @@ pub(super) struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// A text at the end of `out`.
+    /// Begins a text at the end of `out`.
     pub(super) fn new(out: &mut String) -> Text<'_> {
         let start = out.len();
         Text { out, start, cut: false }
     }
 
-    /// A source is missing.
+    /// Adds a missing source.
     pub(super) fn source(&mut self, label: &str, reason: Reason) {
         self.separate();
         match reason {
@@ -46,13 +47,13 @@ impl Text<'_> {
         }
     }
 
-    /// There are too few sources.
+    /// Adds that there are too few sources.
     pub(super) fn count(&mut self, came: u32, required: u32) {
         self.separate();
         self.add(format_args!("{came} of {required} sources came"));
     }
 
-    /// Parts of a fragment are missing.
+    /// Adds the missing parts of a fragment.
     pub(super) fn parts(&mut self, label: &str, coverage: &Coverage) {
         if self.cut {
             return;
@@ -73,7 +74,7 @@ impl Text<'_> {
         self.add(format_args!(" of {count} missing"));
     }
 
-    /// How long the text is \[byte\].
+    /// Returns the length of the text \[byte\].
     pub(super) fn bytes(&self) -> u32 {
         (self.out.len() - self.start) as u32
     }

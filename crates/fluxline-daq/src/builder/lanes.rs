@@ -21,7 +21,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// An event was opened.
+    /// Adds an event that was opened.
     pub(super) fn push(&mut self, scope: u32, head: Head) {
         if scope == SCOPE_ALL {
             self.shared.push(Reverse(head));
@@ -34,7 +34,7 @@ impl Lanes {
         self.of_sources[place].push(Reverse(head));
     }
 
-    /// The lowest event of a scope.
+    /// Returns the lowest event of a scope.
     #[inline]
     pub(super) fn head(&self, scope: u32) -> Option<Head> {
         let lane = match scope {
@@ -44,7 +44,7 @@ impl Lanes {
         lane.peek().map(|head| head.0)
     }
 
-    /// Takes the lowest event of a scope out.
+    /// Removes the lowest event of a scope.
     pub(super) fn pop(&mut self, scope: u32) {
         match scope {
             SCOPE_ALL => self.shared.pop(),

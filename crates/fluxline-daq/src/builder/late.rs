@@ -1,4 +1,4 @@
-//! Packets as their sources' packets: who joins and returns, and what comes too late.
+//! Packets as signs of life of their sources: joining, returning, and coming too late.
 
 use super::arrival::Arrival;
 use super::config::Late;
@@ -9,14 +9,14 @@ use super::reports::Report;
 use super::summary::{Amendment, EventKey, SourceState};
 use super::{Builder, Moment, Part, Placement, Position, Span};
 
-/// How many amendments a run keeps.
+/// Most amendments that a run keeps.
 const AMENDMENTS_MAX: usize = 4096;
-/// A source that joins so much later than the first is worth a word.
+/// A source that joins this much later than the first is reported.
 const JOINED_LATER: Span = Span::from_ms(100);
 
 impl Builder {
-    /// A packet with a key came, and something about it is new: its source joins or returns, or
-    /// its keys are to be looked at.
+    /// Handles a packet with a key that shows something new: its source joins or returns, or its
+    /// keys need a closer look.
     pub(super) fn arrive(&mut self, arrival: &Arrival<'_>, located: Located) {
         let source = arrival.accepted.source;
         match self.members.know(source).state {
@@ -26,17 +26,17 @@ impl Builder {
         }
     }
 
-    /// A source's first key.
+    /// Lets a source join with its first key.
     fn enter(&mut self, source: u32, position: Position) {
-        let time = self.clock;
-        let begun = *self.begun.get_or_insert(time);
-        self.settled = self.settled.max(time + self.config.settling);
+        let time = self.time.now;
+        let begun = *self.time.begun.get_or_insert(time);
+        self.time.settled = self.time.settled.max(time + self.config.settling);
         let state = match self.inputs.is_ended(self.members.know(source).input) {
             true => SourceState::Ended,
             false => SourceState::Live,
         };
         self.members.set_state(source, state);
-        self.blocker = None;
+        self.open.blocker = None;
         let member = self.members.know(source);
         member.first = Some(First { time, position });
         member.joined = position;
@@ -44,16 +44,16 @@ impl Builder {
         if after >= JOINED_LATER && !self.keys_are_own() {
             let key = self.anchor.key(position.ordinal);
             let source = self.members.label(source).to_owned();
-            self.reports.say(Report::Joined { source, key, after });
+            self.watch.reports.say(Report::Joined { source, key, after });
         }
     }
 
-    /// A silent source sends again: a new membership from here on.
+    /// Lets a silent source return: it is expected from here on.
     fn come_back(&mut self, arrival: &Arrival<'_>, position: Position) {
         let source = arrival.accepted.source;
         let before = self.members.know(source).state;
         self.members.set_state(source, SourceState::Live);
-        self.blocker = None;
+        self.open.blocker = None;
         let member = self.members.know(source);
         member.joined = member.joined.max(position);
         let goes_on = |left: &Left| {
@@ -66,8 +66,8 @@ impl Builder {
         let misses = std::mem::take(&mut member.misses);
         let proof = member.left.take().filter(goes_on);
         if let Some(left) = proof {
-            member.proven_absent += misses;
-            member.missing -= misses.min(member.missing);
+            member.counts.proven_absent += misses;
+            member.counts.missing -= misses.min(member.counts.missing);
             if misses > 0 && self.amendments.len() < AMENDMENTS_MAX {
                 let (after, before) = (self.event_key(left.position), self.event_key(position));
                 self.amendments.push(Amendment { source, after, before });
@@ -76,24 +76,24 @@ impl Builder {
         if before == SourceState::Dead {
             let key = self.anchor.key(position.ordinal);
             let source = self.members.label(source).to_owned();
-            self.reports.say(Report::Back { source, key });
+            self.watch.reports.say(Report::Back { source, key });
         }
     }
 
-    /// A live source's second key, or keys that began anew or reach below its first one.
+    /// Checks a live source's second key, or keys that began anew or reach below its first one.
     fn look_closer(&mut self, source: u32, located: Located) {
         self.watch_first_keys(source, located.position);
         if located.anew && !self.keys_are_own() {
             let known = self.members.iter().filter_map(|its| its.newest()).max();
             let first = known.is_none_or(|newest| newest <= located.position);
             let generation = located.position.generation;
-            if first && generation > self.generation_said {
-                self.generation_said = generation;
+            if first && generation > self.watch.generation_said {
+                self.watch.generation_said = generation;
                 self.counters.key_restarts += 1;
-                self.reports.say(Report::Anew { generation });
+                self.watch.reports.say(Report::Anew { generation });
             }
         }
-        self.blocker = None;
+        self.open.blocker = None;
         let member = self.members.know(source);
         if let Some(first) = &mut member.first
             && located.position < first.position
@@ -117,7 +117,8 @@ impl Builder {
         let bit = id.bit_of(source);
         let number = if let KeyState::Closed(number) = state { Some(number) } else { None };
         let has = number.is_some_and(|number| self.keys.closed().has(number, bit));
-        // With a packet counter, what came twice does not come here: this is more of the fragment.
+        // With a packet counter, a packet that came twice does not come here: this is more of the
+        // fragment.
         if has && !arrival.stream && arrival.accepted.counted.is_none() {
             return Placement::EventDuplicate;
         }
@@ -125,23 +126,24 @@ impl Builder {
         if self.config.late == Late::Drop {
             return Placement::LateDropped;
         }
-        if self.bytes_open() + arrival.cost(false) > self.config.bytes_open_max {
+        if self.bytes_open() + arrival.cost() > self.config.bytes_open_max {
             return Placement::BuilderFull;
         }
         let member = self.members.know(source);
-        member.late += 1;
+        member.counts.late += 1;
         if arrival.parsed.part == Part::Whole && !has {
-            member.joined_late += 1;
+            member.counts.joined_late += 1;
             if let Some(number) = number {
                 self.keys.closed_mut().add(number, bit);
             }
         }
         let key = self.anchor.key(id.position.ordinal);
-        self.gathering.add_late(id, key, arrival.alone(self.clock));
+        self.gathering.add_late(id, key, arrival.alone(self.time.now));
         Placement::Late
     }
 
-    /// A packet came later than packets were waited for: from now on they are, up to a limit.
+    /// Raises the lateness, up to a limit, after a packet that came later than packets were waited
+    /// for.
     fn learn_lateness(
         &mut self,
         source: u32,
@@ -149,20 +151,20 @@ impl Builder {
         number: Option<u32>,
         located: Located,
     ) {
-        let clock = self.clock;
+        let clock = self.time.now;
         let closed: Option<Moment> = number.and_then(|number| self.keys.closed().when(number));
         let member = self.members.know(source);
         let back = member.newest().is_some_and(|newest| position < newest);
         let of_its_gap = located.lateness;
         let arrived = self.inputs.clock(member.input);
         let since_passed = member.lines.iter().find_map(|its| its.beyond_since(position, arrived));
-        let lateness = self.lateness;
+        let lateness = self.time.lateness;
         let since_closed = closed.map(|closed| (clock + lateness).since(closed));
         let uncounted = if member.proves() { None } else { since_passed.or(since_closed) };
         let Some(late) = of_its_gap.or(uncounted.filter(|_| back)) else { return };
         let most = Span::from_ns(self.config.time_out.as_ns() / 2);
         let twice = Span::from_ns(late.as_ns().saturating_mul(2));
-        self.lateness = self.lateness.max(twice.min(most));
+        self.time.lateness = self.time.lateness.max(twice.min(most));
     }
 
     pub(super) fn event_key(&self, position: Position) -> EventKey {

@@ -1,9 +1,9 @@
-//! One packet counter of a source, as events see it: which position each of its packets has, and
-//! how far it has come.
+//! One packet counter of a source, as events see it: the position of each of its packets, and its
+//! progress.
 //!
-//! Keys are unwrapped against the newest key of the same counter, never against another source's.
-//! A key that jumps is not believed at once: one wrong key must not close the events of a whole
-//! run. Its packet is placed, but the next packet decides whether the source went there.
+//! Keys are unwrapped against the newest key of the same counter, never against another source's. A
+//! key that jumps is not believed at once, because one wrong key must not close the events of a
+//! whole run. Its packet is placed, but the next packet decides whether the source went there.
 
 use fluxline_core::{Moment, Span};
 
@@ -20,22 +20,22 @@ pub(super) struct Keyed {
     pub(super) spill: Option<RawKey>,
 }
 
-/// What a line needs to know of the rest.
+/// The state of the builder that a line needs.
 pub(super) struct Context<'a> {
     pub(super) generations: &'a mut Generations,
     /// The time of the run, which all inputs share.
     pub(super) now: Now,
-    /// The time of the source's input: up to then everything that arrived was taken.
+    /// The time of the source's input: everything that arrived before was taken.
     pub(super) clock: Moment,
     pub(super) lateness: Span,
-    /// What an event has of the source.
+    /// Returns the part of the source's fragment that an event has.
     pub(super) has: &'a dyn Fn(Position) -> Has,
 }
 
-/// What an event has of a source.
+/// The part of a source's fragment that an event has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Has {
-    /// Nothing that is known.
+    /// Nothing is known.
     Nothing,
     /// Some of its fragment.
     Part,
@@ -43,13 +43,13 @@ pub(super) enum Has {
     Whole,
 }
 
-/// Where a packet belongs.
+/// The position of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Located {
     pub(super) position: Position,
     /// Its keys began anew with it, or with the packet before.
     pub(super) anew: bool,
-    /// It came out of order, so much later than its gap was seen.
+    /// It came out of order, this long after its gap was seen.
     pub(super) lateness: Option<Span>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Located {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspect {
     pub(super) position: Position,
-    /// Whether it is in another generation than the packet before.
+    /// It is in another generation than the packet before.
     pub(super) anew: bool,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Suspect {
 pub(super) struct Line {
     /// The class of packet types that share the counter; `None`: packets without a counter.
     pub(super) class: Option<u8>,
-    /// Whether keys never fall while the counter goes on.
+    /// Keys never fall while the counter goes on.
     pub(super) ordered: bool,
     restarts: u32,
     first_count: u64,
@@ -77,16 +77,16 @@ pub(super) struct Line {
     /// The largest step between two keys that was believed.
     pub(super) step_largest: u64,
     pub(super) keys: u64,
-    /// When its last packet came.
+    /// The time at which its last packet came.
     pub(super) last: Moment,
     pub(super) gaps: Gaps,
-    /// Whether the packet behind the newest gap had no key.
+    /// The packet behind the newest gap had no key.
     gap_is_endless: bool,
     pub(super) steps: Steps,
 }
 
 impl Line {
-    /// A counter of which nothing came yet.
+    /// Makes the line of a counter, before its first packet.
     pub(super) fn new(class: Option<u8>) -> Line {
         Line {
             class,
@@ -106,27 +106,27 @@ impl Line {
         }
     }
 
-    /// The newest position that is believed.
+    /// Returns the newest position that is believed.
     pub(super) fn newest(&self) -> Option<Position> {
         self.newest
     }
 
-    /// The number of the newest packet.
+    /// Returns the number of the newest packet.
     pub(super) fn newest_count(&self) -> u64 {
         self.newest_count
     }
 
-    /// How often the counter restarted.
+    /// Returns the number of restarts of the counter.
     pub(super) fn restarts(&self) -> u32 {
         self.restarts
     }
 
-    /// Whether its packets have a counter whose gaps are losses, and nothing else.
+    /// Returns true when its packets have a counter whose gaps are losses, and nothing else.
     pub(super) fn proves(&self) -> bool {
         self.ordered
     }
 
-    /// The position before which nothing more can come; `None`: none was passed yet.
+    /// Returns the position before which nothing more can come; `None`: none was passed yet.
     #[inline]
     pub(super) fn frontier(&mut self, now: Moment, lateness: Span) -> Option<Position> {
         if !self.ordered {
@@ -139,13 +139,13 @@ impl Line {
         }
     }
 
-    /// Whether time alone can move its frontier: a gap is open, or there is no counter.
+    /// Returns true when time alone can move its frontier: a gap is open, or there is no counter.
     #[inline]
     pub(super) fn moves_with_time(&self) -> bool {
         !self.ordered || self.gaps.oldest().is_some()
     }
 
-    /// Whether a packet for `position` may be among the lost ones.
+    /// Returns true when a packet for `position` may be among the lost ones.
     pub(super) fn lost_at(&self, position: Position) -> bool {
         self.gaps.lost_at(position)
     }
@@ -155,12 +155,12 @@ impl Line {
         self.gaps.forget_before(horizon);
     }
 
-    /// How long ago it went beyond `position`; only without a counter.
+    /// Returns the time since it went beyond `position`; only without a counter.
     pub(super) fn beyond_since(&self, position: Position, now: Moment) -> Option<Span> {
         if self.ordered { None } else { self.steps.since(now, position) }
     }
 
-    /// A packet without a key: only its number counts.
+    /// Takes a packet without a key: only its number counts.
     pub(super) fn pass(&mut self, counted: Option<Counted>, now: Moment) {
         let Some(counted) = counted else { return };
         if counted.restarts != self.restarts {
@@ -179,7 +179,7 @@ impl Line {
         self.last = now;
     }
 
-    /// The position of a packet with a key.
+    /// Returns the position of a packet with a key.
     pub(super) fn locate(
         &mut self,
         keyed: Keyed,
@@ -201,7 +201,7 @@ impl Line {
         located
     }
 
-    /// The first packet.
+    /// Locates the first packet.
     fn begin(
         &mut self,
         keyed: Keyed,
@@ -221,7 +221,7 @@ impl Line {
         Located { position, anew: false, lateness: None }
     }
 
-    /// The first packet after the counter began anew.
+    /// Locates the first packet after the counter began anew.
     fn begin_again(
         &mut self,
         keyed: Keyed,
@@ -265,7 +265,7 @@ impl Line {
         self.suspect = None;
     }
 
-    /// A packet that came out of order by its counter.
+    /// Locates a packet that came out of order by its counter.
     fn fill(
         &mut self,
         keyed: Keyed,
@@ -286,7 +286,7 @@ impl Line {
                     false => after.with(keyed.raw.near(after.ordinal)),
                 }
             }
-            // Before the first, or of a gap that is forgotten.
+            // It is from before the first packet, or of a gap that is forgotten.
             (None, None) => context
                 .generations
                 .nearest(keyed.raw, context.now, 0)
@@ -305,7 +305,7 @@ impl Line {
         Located { position, anew: false, lateness }
     }
 
-    /// The source is believed to be at `position`.
+    /// Moves the source to `position`, which is believed.
     #[inline]
     pub(super) fn advance(&mut self, position: Position, context: &mut Context<'_>) {
         let now = context.now.time;
@@ -335,7 +335,7 @@ impl Line {
     }
 }
 
-/// The position of a packet that carries its spill number.
+/// Returns the position of a packet that carries its spill number.
 pub(super) fn given(
     raw: RawKey,
     spill: RawKey,

@@ -1,8 +1,8 @@
-//! The sources that events may have: who sends, who is awaited, who is silent.
+//! The sources that events may have: those that send, are awaited, or are silent.
 //!
 //! A source joins with its first key and is expected from then on. It becomes idle when an event
-//! waited for it and it was silent while others sent, dead when it missed so many events in a row
-//! that chance is excluded, and ended when its input ends. What it sends later makes it live again.
+//! waited for it and it was silent while others sent. It becomes dead when it missed too many
+//! events in a row for chance, and ended when its input ends. A later packet makes it live again.
 
 use fluxline_core::{Moment, Span};
 
@@ -12,14 +12,14 @@ use super::line::{Line, Located};
 use super::position::Position;
 use super::summary::SourceState;
 
-/// Chance is excluded when it is below e to the power of minus this: one in 10¹².
+/// Chance is excluded below e to the power of minus this: one in 10¹².
 const CHANCE_EXPONENT: f64 = 27.6;
-/// However often a source was in events, it may miss one with this chance at least.
+/// The chance of missing an event is never taken to be smaller than this.
 const MISS_CHANCE_MIN: f64 = 0.01;
-/// A source that is in so large a share of events is missing where it lacks without proof.
+/// A source in at least this share of events is missing where it lacks without proof.
 const USUAL_SHARE: f64 = 0.9;
 
-/// Where a source was when it fell silent.
+/// The position of a source when it fell silent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
     pub(super) position: Position,
@@ -35,40 +35,47 @@ pub(super) struct First {
     pub(super) position: Position,
 }
 
-/// One source.
-#[derive(Clone, Debug)]
-pub(super) struct Member {
-    pub(super) label: String,
-    /// Whether the experiment names it.
-    pub(super) required: bool,
-    /// Where its fragment was in the last event: sources tend to keep their order.
-    pub(super) hint: usize,
-    pub(super) input: u16,
-    pub(super) state: SourceState,
-    /// It is expected from this position on.
-    pub(super) joined: Position,
-    pub(super) first: Option<First>,
-    /// Whether its first key was compared with those of the others.
-    pub(super) first_checked: bool,
-    /// When its last packet arrived.
-    pub(super) last: Moment,
-    /// When its last packet was taken.
-    pub(super) taken: Moment,
-    pub(super) left: Option<Left>,
-    /// Events in a row that it missed.
-    pub(super) misses: u64,
-    /// Whether it was said that events wait for it.
-    pub(super) behind_said: bool,
-    pub(super) lines: Vec<Line>,
-    /// Its own generations, where keys are not shared.
-    pub(super) own: Option<Box<Generations>>,
+/// Counts of a source's fragments, by event.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FragmentCounts {
     pub(super) on_time: u64,
+    /// Packets that came after their event was closed.
     pub(super) late: u64,
     /// Late fragments that are the first of their source for their event.
     pub(super) joined_late: u64,
     pub(super) proven_absent: u64,
     pub(super) lost: u64,
     pub(super) missing: u64,
+}
+
+/// One source.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) label: String,
+    /// The experiment names it.
+    pub(super) required: bool,
+    /// The place of its fragment in the last event: sources tend to keep their order.
+    pub(super) hint: usize,
+    pub(super) input: u16,
+    pub(super) state: SourceState,
+    /// It is expected from this position on.
+    pub(super) joined: Position,
+    pub(super) first: Option<First>,
+    /// Its first key was compared with those of the others.
+    pub(super) first_checked: bool,
+    /// The time at which its last packet arrived.
+    pub(super) last: Moment,
+    /// The time at which its last packet was taken.
+    pub(super) taken: Moment,
+    pub(super) left: Option<Left>,
+    /// Events in a row that it missed.
+    pub(super) misses: u64,
+    /// It was reported that events wait for it.
+    pub(super) behind_said: bool,
+    pub(super) lines: Vec<Line>,
+    /// Its own generations, where keys are not shared.
+    pub(super) own: Option<Box<Generations>>,
+    pub(super) counts: FragmentCounts,
 }
 
 impl Member {
@@ -89,16 +96,11 @@ impl Member {
             behind_said: false,
             lines: Vec::new(),
             own: None,
-            on_time: 0,
-            late: 0,
-            joined_late: 0,
-            proven_absent: 0,
-            lost: 0,
-            missing: 0,
+            counts: FragmentCounts::default(),
         }
     }
 
-    /// A packet of it was taken: it is not silent.
+    /// Notes that a packet of it was taken: it is not silent.
     #[inline]
     pub(super) fn meet(&mut self, input: u16, arrival: Moment, now: Moment) {
         self.input = input;
@@ -106,7 +108,7 @@ impl Member {
         self.taken = now;
     }
 
-    /// Whether nothing is new about a packet at `located`.
+    /// Returns true when a packet at `located` shows nothing new.
     #[inline]
     pub(super) fn is_usual_packet(&self, located: Located) -> bool {
         let state = matches!(self.state, SourceState::Live | SourceState::Ended);
@@ -114,7 +116,7 @@ impl Member {
         state && self.first_checked && !located.anew && !early
     }
 
-    /// The index of the line of a counter's class.
+    /// Returns the index of the line of a counter's class.
     #[inline]
     pub(super) fn line(&mut self, class: Option<u8>) -> usize {
         match self.lines.iter().position(|line| line.class == class) {
@@ -126,7 +128,7 @@ impl Member {
         }
     }
 
-    /// The position before which nothing more can come from it.
+    /// Returns the position before which nothing more can come from it.
     #[inline]
     pub(super) fn frontier(&mut self, now: Moment, lateness: Span) -> Option<Position> {
         match self.lines.as_mut_slice() {
@@ -138,57 +140,57 @@ impl Member {
         }
     }
 
-    /// Whether time alone can move its frontier.
+    /// Returns true when time alone can move its frontier.
     #[inline]
     pub(super) fn moves_with_time(&self) -> bool {
         self.lines.iter().any(Line::moves_with_time)
     }
 
-    /// Whether it has gone beyond `position`.
+    /// Returns true when it has gone beyond `position`.
     #[inline]
     pub(super) fn has_passed(&mut self, position: Position, now: Moment, lateness: Span) -> bool {
         self.state == SourceState::Ended
             || self.frontier(now, lateness).is_some_and(|frontier| frontier > position)
     }
 
-    /// Whether packets that are known to be lost may have been for `position`.
+    /// Returns true when packets that are known to be lost may have been for `position`.
     pub(super) fn lost_at(&self, position: Position) -> bool {
         self.lines.iter().any(|line| line.lost_at(position))
     }
 
-    /// Whether its counters prove what it did not send.
+    /// Returns true when its counters prove that it sent nothing.
     pub(super) fn proves(&self) -> bool {
         self.lines.iter().all(Line::proves)
     }
 
-    /// The newest position of its packets.
+    /// Returns the newest position of its packets.
     pub(super) fn newest(&self) -> Option<Position> {
         self.lines.iter().filter_map(Line::newest).max()
     }
 
-    /// Events that it sent something for.
+    /// Returns the number of events that it sent something for.
     pub(super) fn fragments(&self) -> u64 {
-        self.on_time + self.joined_late
+        self.counts.on_time + self.counts.joined_late
     }
 
-    /// The share of events that it is in.
+    /// Returns the share of events that it is in.
     pub(super) fn share(&self) -> f64 {
         let with = self.fragments().max(1) as f64;
-        with / (with + self.proven_absent as f64)
+        with / (with + self.counts.proven_absent as f64)
     }
 
-    /// Whether it is in most events.
+    /// Returns true when it is in most events.
     pub(super) fn is_usual(&self) -> bool {
         self.fragments() > 0 && self.share() >= USUAL_SHARE
     }
 
-    /// Whether its misses in a row exclude chance.
+    /// Returns true when its misses in a row exclude chance.
     pub(super) fn is_gone(&self) -> bool {
         let miss_chance = (1.0 - self.share()).max(MISS_CHANCE_MIN);
         self.misses as f64 * -miss_chance.ln() >= CHANCE_EXPONENT
     }
 
-    /// Where it is now, for the time it falls silent.
+    /// Returns its present position, to remember when it falls silent.
     pub(super) fn leaving(&self) -> Option<Left> {
         let line = self
             .lines
@@ -204,13 +206,13 @@ impl Member {
     }
 }
 
-/// All sources that the builder knows of.
+/// All sources that the builder knows.
 #[derive(Clone, Debug)]
 pub(super) struct Members {
     list: Vec<Member>,
-    /// One bit per source: it is live.
+    /// The live sources, one bit each.
     live: Vec<u64>,
-    /// How many sources are idle.
+    /// Number of idle sources.
     idle: u32,
     expectation: Expectation,
 }
@@ -220,7 +222,7 @@ impl Members {
         Members { list: Vec::new(), live: Vec::new(), idle: 0, expectation }
     }
 
-    /// Source `number` is called `label`.
+    /// Gives source `number` its label.
     pub(super) fn name(&mut self, number: u32, label: &str) {
         let required = match &self.expectation {
             Expectation::Sources(labels) => labels.iter().any(|its| its == label),
@@ -231,7 +233,7 @@ impl Members {
         member.required |= required;
     }
 
-    /// What is known of source `number`, from now on.
+    /// Returns source `number`, which is known from now on.
     #[inline]
     pub(super) fn know(&mut self, number: u32) -> &mut Member {
         let place = number as usize;
@@ -252,12 +254,13 @@ impl Members {
         *word = if state == SourceState::Live { *word | bit } else { *word & !bit };
     }
 
-    /// Whether any source is idle.
+    /// Returns true when any source is idle.
     pub(super) fn any_idle(&self) -> bool {
         self.idle > 0
     }
 
-    /// The first live source from `from` on without its whole fragment in an event, by its set.
+    /// Returns the first live source from `from` on without its whole fragment in an event, by its
+    /// set.
     #[inline]
     pub(super) fn next_live_without(&self, whole: &[u64], from: u32) -> Option<u32> {
         let mut at = from as usize / 64;
@@ -273,7 +276,7 @@ impl Members {
         None
     }
 
-    /// All sources without their whole fragment in an event, by the event's set.
+    /// Returns all sources without their whole fragment in an event, by the event's set.
     pub(super) fn all_without<'a>(&'a self, whole: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
         let count = self.list.len();
         bits((0..self.live.len()).map(move |at| {
@@ -301,12 +304,12 @@ impl Members {
         self.list.len() as u32
     }
 
-    /// The label of source `number`.
+    /// Returns the label of source `number`.
     pub(super) fn label(&self, number: u32) -> &str {
         self.get(number).map_or("", |member| &member.label)
     }
 
-    /// How many required sources have sent nothing yet.
+    /// Returns the number of required sources that have sent nothing yet.
     pub(super) fn unseen(&self) -> usize {
         let seen = |member: &&Member| member.state != SourceState::Unseen;
         match &self.expectation {
@@ -322,7 +325,7 @@ impl Members {
     }
 }
 
-/// The numbers of the bits that are set.
+/// Returns the numbers of the bits that are set.
 fn bits(words: impl Iterator<Item = (usize, u64)>) -> impl Iterator<Item = u32> {
     words.flat_map(|(at, mut word)| {
         std::iter::from_fn(move || {

@@ -3,10 +3,10 @@
 //! A packet joins an event by its key, by its window of time, or is an event of its own. A key's
 //! event closes when no source can add to it any more: each has its whole fragment in it or has
 //! passed it (`frontier.rs`), is silent while others send, or has ended (`members.rs`, `judge.rs`).
-//! What comes later is recorded as a late fragment (`late.rs`), never dropped. Keys that count anew
+//! Later packets are recorded as late fragments (`late.rs`), never dropped. Keys that count anew
 //! begin a generation (`generations.rs`, `line.rs`). Memory is bounded and used again: when it runs
-//! out, the oldest event closes; packets are refused only at the limit of bytes. What must not
-//! happen is said by the names of the tests beside this file; docs/events.md explains the rule.
+//! out, the oldest event closes; packets are refused only at the limit of bytes. The names of the
+//! tests beside this file list the failures that must not happen; docs/events.md explains the rule.
 
 mod arrival;
 mod batch;
@@ -62,49 +62,75 @@ pub use reports::{Report, Said};
 use slab::Slab;
 pub use summary::{Amendment, EventKey, ExpectedBy, SourceState, SourceSummary};
 
-/// The event builder. Time is an argument; it should not go back (if it does, the latest counts).
+/// The event builder. Time is an argument and should not go back; if it does, the latest counts.
 ///
-/// Memory: [`BuilderConfig::memory_bytes_max`], and about 8 KiB per source. Cost: one look-up, at
-/// most, and two copies per packet; nothing is allocated once the vectors have grown to the size
+/// Memory: [`BuilderConfig::memory_bytes_max`], and about 8 KiB per source. Cost: at most one
+/// look-up and two copies per packet; nothing is allocated once the vectors have grown to the size
 /// of the events.
 #[derive(Clone, Debug)]
 pub struct Builder {
     config: BuilderConfig,
-    clock: Moment,
-    /// When the first keyed packet came.
-    begun: Option<Moment>,
-    /// Until then, events wait for sources that may join.
-    settled: Moment,
-    /// When the last packet of any source was taken.
-    activity: Moment,
-    lateness: Span,
+    time: RunTime,
     anchor: Anchor,
     members: Members,
     inputs: Inputs,
     generations: Generations,
     keys: Keys,
+    open: OpenEvents,
+    gathering: Gathering,
+    counters: BuilderCounters,
+    per_source: Vec<SourceCounters>,
+    watch: Watch,
+    amendments: Vec<Amendment>,
+    scratch: Scratch,
+}
+
+/// The time of a run.
+#[derive(Clone, Debug)]
+struct RunTime {
+    /// The latest time that was given.
+    now: Moment,
+    /// The time of the first packet with a key.
+    begun: Option<Moment>,
+    /// Until this time, events wait for sources that may join.
+    settled: Moment,
+    /// The time at which the last packet of any source was taken.
+    activity: Moment,
+    /// Time by which packets may come out of order.
+    lateness: Span,
+}
+
+/// The events under construction, and what decides when they close.
+#[derive(Clone, Debug)]
+struct OpenEvents {
     slab: Slab,
     lanes: Lanes,
-    gathering: Gathering,
+    bytes: u64,
     /// The event of the packet before: most packets are of the same one.
     last: Option<(EventId, u32)>,
     /// The source that the lowest event waits for.
     blocker: Option<Blocker>,
-    /// No event is open below.
+    /// The position below which no event is open.
     horizon: Position,
-    bytes_open: u64,
-    /// From so many open events and their bytes on, the oldest is closed.
+    /// The number and the bytes of open events from which on the oldest is closed.
     pressed: judge::Pressed,
-    counters: BuilderCounters,
-    per_source: Vec<SourceCounters>,
+}
+
+/// Changes that are reported to the user, and the measurements for them.
+#[derive(Clone, Debug)]
+struct Watch {
     reports: Reports,
-    amendments: Vec<Amendment>,
-    /// The newest generation that was said to begin.
+    /// The newest generation whose beginning was reported.
     generation_said: u32,
     rate: watch::Rate,
-    /// Memory for lists of sources.
-    scratch: Vec<u32>,
-    /// Memory for what an event lacks.
+}
+
+/// Memory of lists that are used again.
+#[derive(Clone, Debug, Default)]
+struct Scratch {
+    /// Sources of an event.
+    sources: Vec<u32>,
+    /// The missing parts of an event.
     lacking: Vec<closing::Lacking>,
 }
 
@@ -112,48 +138,53 @@ pub struct Builder {
 const WINDOWS: RawKey = RawKey { ordinal: 0, bits: 64 };
 
 impl Builder {
-    /// A builder without events. Allocates the table of keys.
+    /// Makes a builder without events. Allocates the table of keys.
     #[must_use]
     pub fn new(config: BuilderConfig) -> Builder {
         let keyed = config.mode != Mode::Packet;
         Builder {
-            clock: Moment::default(),
-            begun: None,
-            settled: Moment::default(),
-            activity: Moment::default(),
-            lateness: config.lateness,
+            time: RunTime {
+                now: Moment::default(),
+                begun: None,
+                settled: Moment::default(),
+                activity: Moment::default(),
+                lateness: config.lateness,
+            },
             anchor: Anchor::default(),
             members: Members::new(config.expectation.clone()),
             inputs: Inputs::default(),
             generations: Generations::default(),
             keys: Keys::new(if keyed { config.closed_keys_max as usize } else { 1 }),
-            slab: Slab::new(with_growth(config.bytes_open_max)),
-            lanes: Lanes::default(),
+            open: OpenEvents {
+                slab: Slab::new(with_growth(config.bytes_open_max)),
+                lanes: Lanes::default(),
+                bytes: 0,
+                last: None,
+                blocker: None,
+                horizon: Position::default(),
+                pressed: judge::Pressed::of(&config),
+            },
             gathering: Gathering::default(),
-            last: None,
-            blocker: None,
-            horizon: Position::default(),
-            bytes_open: 0,
-            pressed: judge::Pressed::of(&config),
             counters: BuilderCounters::default(),
             per_source: Vec::new(),
-            reports: Reports::new(),
+            watch: Watch {
+                reports: Reports::new(),
+                generation_said: 0,
+                rate: watch::Rate::default(),
+            },
             amendments: Vec::new(),
-            generation_said: 0,
-            rate: watch::Rate::default(),
-            scratch: Vec::new(),
-            lacking: Vec::new(),
+            scratch: Scratch::default(),
             config,
         }
     }
 
-    /// Source `number` is called `label`: makes it a required one where
-    /// [`Expectation::Sources`] names it. To be called before its first packet.
+    /// Gives source `number` its label, which makes it a required one where
+    /// [`Expectation::Sources`] names it. Call it before the source's first packet.
     pub fn name_source(&mut self, number: u32, label: &str) {
         self.members.name(number, label);
     }
 
-    /// A packet came. It is copied; says where it was put, which is counted too.
+    /// Takes a packet and copies it. Returns the place into which it was put, which is counted too.
     pub fn push(
         &mut self,
         now: Moment,
@@ -161,7 +192,7 @@ impl Builder {
         datagram: &Datagram<'_>,
         parsed: &Parsed,
     ) -> Placement {
-        self.clock = self.clock.max(now);
+        self.time.now = self.time.now.max(now);
         let stream = matches!(self.config.mode, Mode::Window { .. });
         let arrival = Arrival { accepted, datagram, parsed, stream };
         let placement = match (self.config.mode, parsed.event) {
@@ -187,22 +218,22 @@ impl Builder {
         placement
     }
 
-    /// Closes the events whose time is over at `now`: nothing that arrived before is still to be
-    /// taken, but of inputs with unread packets ([`Self::note_backlog`]).
+    /// Closes the events whose time is over at `now`. Everything that arrived before must have been
+    /// taken, except from inputs with unread packets ([`Self::note_backlog`]).
     pub fn poll(&mut self, now: Moment) {
-        self.clock = self.clock.max(now);
-        self.inputs.pass(self.clock);
+        self.time.now = self.time.now.max(now);
+        self.inputs.pass(self.time.now);
         self.settle_by_time();
         self.watch_rate();
     }
 
-    /// Says whether packets of input `input` wait to be taken. While they do, its sources are not
-    /// silent, however long nothing of them is pushed.
+    /// Records whether packets of input `input` wait to be taken. While some wait, its sources are
+    /// not silent, however long nothing of them is pushed.
     pub fn note_backlog(&mut self, input: u16, has_unread: bool) {
         self.inputs.note_backlog(input, has_unread);
     }
 
-    /// Input `input` has ended: no event waits for its sources from now on.
+    /// Ends input `input`: from now on no event waits for its sources.
     pub fn end_input(&mut self, input: u16) {
         self.inputs.end(input);
         for number in 0..self.members.count() {
@@ -214,105 +245,106 @@ impl Builder {
                 self.members.set_state(number, SourceState::Ended);
             }
         }
-        self.blocker = None;
+        self.open.blocker = None;
         self.settle_by_time();
     }
 
-    /// When [`Self::poll`] has something to do next, if nothing comes: a time-out or a batch's age.
+    /// Returns the next time at which [`Self::poll`] has work without a new packet: a time-out or a
+    /// batch's age.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         let due = self.gathering.begun().map(|begun| begun + self.config.batch_age);
-        let oldest = self.slab.oldest().map(|slot| {
-            let event = self.slab.event(slot);
+        let oldest = self.open.slab.oldest().map(|slot| {
+            let event = self.open.slab.event(slot);
             match self.config.mode {
                 Mode::Window { .. } => event.deadline,
-                Mode::Packet | Mode::Key(_) => event.opened + self.lateness,
+                Mode::Packet | Mode::Key(_) => event.opened + self.time.lateness,
             }
         });
         oldest.into_iter().chain(due).min()
     }
 
-    /// The end of the run: closes all events. The last batch is then to be taken.
+    /// Ends the run: closes all events. Take the last batch then.
     pub fn finish(&mut self, now: Moment) {
         self.poll(now);
         self.close_all();
     }
 
-    /// Whether the batch is large or old enough to be taken.
+    /// Returns true when the batch is large or old enough to be taken.
     #[must_use]
     pub fn batch_is_due(&self, now: Moment) -> bool {
         self.gathering.is_large(self.config.batch_bytes)
             || self.gathering.begun().is_some_and(|begun| begun + self.config.batch_age <= now)
     }
 
-    /// Hands out the closed events gathered so far (possibly none); goes on with the memory of
-    /// `spare`.
+    /// Returns the closed events so far, possibly none, and uses the memory of `spare` for the next
+    /// ones.
     #[must_use]
     pub fn take_batch(&mut self, spare: EventBatch) -> EventBatch {
         self.gathering.take(spare)
     }
 
-    /// What the builder counted.
+    /// Returns the builder's counters.
     #[must_use]
     pub fn counters(&self) -> BuilderCounters {
         self.counters.clone()
     }
 
-    /// The builder's share of each source's counters, by source number.
+    /// Returns the builder's share of each source's counters, by source number.
     #[must_use]
     pub fn source_counters(&self) -> &[SourceCounters] {
         &self.per_source
     }
 
-    /// How many events are open.
+    /// Returns the number of open events.
     #[must_use]
     pub fn events_open(&self) -> u32 {
-        self.slab.open_count()
+        self.open.slab.open_count()
     }
 
-    /// What open events and the batch take \[byte\], as bounded by
-    /// [`BuilderConfig::bytes_open_max`].
+    /// Returns the memory of open events and the batch \[byte\], which
+    /// [`BuilderConfig::bytes_open_max`] limits.
     #[must_use]
     pub fn bytes_open(&self) -> u64 {
-        self.bytes_open + self.gathering.cost()
+        self.open.bytes + self.gathering.cost()
     }
 
-    /// Whether a packet of `bytes` would still be stored.
+    /// Returns true when there is memory for a packet of `bytes`.
     #[must_use]
     pub fn has_room(&self, bytes: usize) -> bool {
         let most = bytes as u64 + arrival::TABLES_BYTES_MAX;
         self.bytes_open() + most <= self.config.bytes_open_max
     }
 
-    /// Returns how far input `input` has come: the lower position of its two newest packets.
+    /// Returns the progress of input `input`: the lower position of its two newest packets.
     #[must_use]
     pub(crate) fn position(&self, input: u16) -> Option<Position> {
         self.inputs.position(input)
     }
 
-    /// Input `input` is read on demand, as all others are: no event closes before it has passed it.
+    /// Makes events wait until input `input`, read on demand like all others, has passed them.
     pub(crate) fn read_on_demand(&mut self, input: u16, times: Times) {
         self.inputs.read_on_demand(input, times);
     }
 
     fn push_alone(&mut self, arrival: &Arrival<'_>) -> Placement {
-        if self.bytes_open() + arrival.cost(false) > self.config.bytes_open_max {
+        if self.bytes_open() + arrival.cost() > self.config.bytes_open_max {
             return Placement::BuilderFull;
         }
-        let packet = arrival.alone(self.clock);
+        let packet = arrival.alone(self.time.now);
         self.gathering.add_packet(packet);
         source_counters(&mut self.per_source, arrival.accepted.source).in_complete += 1;
         self.counters.events_complete += 1;
         Placement::Stored
     }
 
-    /// A packet without a key, among others with keys: its number counts all the same.
+    /// Takes a packet without a key, among others with keys: its number counts all the same.
     fn push_keyless(&mut self, arrival: &Arrival<'_>) -> Placement {
         let Accepted { source, input, counted, .. } = *arrival.accepted;
         let clock = self.inputs.take(input, arrival.datagram.time);
-        self.activity = self.clock;
+        self.time.activity = self.time.now;
         let member = self.members.know(source);
-        member.meet(input, arrival.datagram.time, self.clock);
+        member.meet(input, arrival.datagram.time, self.time.now);
         let line = member.line(counted.map(|counted| counted.class));
         member.lines[line].pass(counted, clock);
         self.push_alone(arrival)
@@ -352,26 +384,25 @@ impl Builder {
         let id = EventId { scope: SCOPE_ALL, position: located.position };
         let deadline = match clock {
             WindowClock::Arrival => Moment::from_ns(start_ns) + width + lateness,
-            // The sensor's clock may be set wrong, but it runs as fast as ours.
-            WindowClock::Sensor => self.clock + width + lateness,
+            // The sensor's clock may be set wrong, but it runs as fast as the computer's.
+            WindowClock::Sensor => self.time.now + width + lateness,
         };
-        if deadline <= self.clock && !matches!(self.keys.look_up(id), Some(KeyState::Open(_))) {
+        if deadline <= self.time.now && !matches!(self.keys.look_up(id), Some(KeyState::Open(_))) {
             let state = self.keys.look_up(id).unwrap_or(KeyState::Forgotten);
             return self.push_late(arrival, id, state, located);
         }
         self.join(arrival, id, located, deadline)
     }
 
-    /// Where the packet belongs by its key; its source joins or returns, if it was not there.
+    /// Returns the position of the packet by its key; its source joins or returns if necessary.
     #[inline]
     fn locate(&mut self, arrival: &Arrival<'_>, scope: u32, keyed: Keyed) -> Located {
         let Accepted { source, input, counted, .. } = *arrival.accepted;
-        self.activity = self.clock;
-        let Builder { members, inputs, generations, keys, slab, config, clock, lateness, .. } =
-            self;
+        self.time.activity = self.time.now;
+        let Builder { members, inputs, generations, keys, open, config, time, .. } = self;
         let input_clock = inputs.take(input, arrival.datagram.time);
         let member = members.know(source);
-        member.meet(input, arrival.datagram.time, *clock);
+        member.meet(input, arrival.datagram.time, time.now);
         let line = member.line(counted.map(|counted| counted.class));
         let generations = match scope {
             SCOPE_ALL => generations,
@@ -380,20 +411,20 @@ impl Builder {
         let has = |position| {
             let id = EventId { scope, position };
             match keys.look_up(id) {
-                Some(KeyState::Open(slot)) => slab.event(slot).has(source),
+                Some(KeyState::Open(slot)) => open.slab.event(slot).has(source),
                 Some(KeyState::Closed(number)) if keys.closed().has(number, id.bit_of(source)) => {
                     Has::Whole
                 }
                 _ => Has::Nothing,
             }
         };
-        let now = Now { time: *clock, time_out: config.time_out };
-        let clock = input_clock;
-        let mut context = Context { generations, now, clock, lateness: *lateness, has: &has };
+        let now = Now { time: time.now, time_out: config.time_out };
+        let (clock, lateness) = (input_clock, time.lateness);
+        let mut context = Context { generations, now, clock, lateness, has: &has };
         let line = &mut member.lines[line];
         let located = line.locate(keyed, counted, &mut context);
         if counted.is_some_and(|counted| counted.missing > 0) {
-            line.forget_before(self.horizon);
+            line.forget_before(self.open.horizon);
         }
         inputs.reach(input, located.position);
         if !member.is_usual_packet(located) {
@@ -403,7 +434,8 @@ impl Builder {
     }
 }
 
-/// The counters of source `number`; its source is known, so the list is bounded as the table is.
+/// Returns the counters of source `number`; its source is known, so the list is bounded as the
+/// table is.
 fn source_counters(list: &mut Vec<SourceCounters>, number: u32) -> &mut SourceCounters {
     let place = number as usize;
     if list.len() <= place {

@@ -1,14 +1,14 @@
 //! A hash that keeps neighbours together: sixteen keys in a row lie in one line of the table.
 //!
-//! Events come in the order of their keys, so the next look-up finds its line in the cache. Which
-//! line it is depends on a random seed: whoever chooses keys on the network cannot make them
-//! collide.
+//! Events come in the order of their keys, so the next look-up finds its line in the cache. The
+//! choice of the line depends on a random seed, so that a sender cannot choose keys that collide.
 
 use core::hash::{BuildHasher, Hasher};
 
 use hashbrown::DefaultHashBuilder;
 
-/// How many keys in a row lie together, as a power of two: as many as the table looks at at once.
+/// Keys in a row that lie together, as a power of two: the number that the table compares at a
+/// time.
 const NEAR_BITS: u32 = 4;
 const NEAR_MASK: u64 = (1 << NEAR_BITS) - 1;
 /// An odd number with as many ones as zeros. Source: the golden ratio, as in Fibonacci hashing.
@@ -54,7 +54,7 @@ impl Hasher for NearHasher {
     fn write_u64(&mut self, word: u64) {
         let near = word & NEAR_MASK;
         let block = self.mix(word >> NEAR_BITS);
-        // The lowest bits are the place in the table; the highest tell neighbours apart.
+        // The lowest bits are the place in the table; the highest distinguish neighbours.
         self.state = (block & !NEAR_MASK | near) ^ near << (64 - NEAR_BITS);
     }
 

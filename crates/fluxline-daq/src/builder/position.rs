@@ -1,42 +1,42 @@
-//! Where an event lies in the order of events: its generation, and its key within.
+//! The position of an event in the order of events: its generation, and its key within.
 
 /// A place in the order of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// How often keys had counted anew before, or the spill number that packets carry.
+    /// Number of times that keys began anew before, or the spill number that packets carry.
     pub generation: u32,
     /// The unwrapped key, counted from half the range of numbers below the run's first key.
     pub ordinal: u64,
 }
 
 impl Position {
-    /// Behind all others.
+    /// The position behind all others.
     pub(super) const END: Position = Position { generation: u32::MAX, ordinal: u64::MAX };
 
-    /// The position of another key in the same generation.
+    /// Returns the position of another key in the same generation.
     pub(super) fn with(self, ordinal: u64) -> Position {
         Position { ordinal, ..self }
     }
 }
 
-/// The key at which ordinals begin: half the range below the first key of the run, so that a key
-/// just before the first one (which may wrap below zero) has a smaller ordinal.
+/// The key at which ordinals begin: half the range below the first key of the run. So a key just
+/// before the first one, which may wrap below zero, has a smaller ordinal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Anchor(Option<u64>);
 
 impl Anchor {
-    /// The ordinal of a key.
+    /// Returns the ordinal of a key.
     pub(super) fn ordinal(&mut self, key: u64) -> u64 {
         key.wrapping_sub(*self.0.get_or_insert(key.wrapping_sub(1 << 63)))
     }
 
-    /// The key of an ordinal.
+    /// Returns the key of an ordinal.
     pub(super) fn key(self, ordinal: u64) -> u64 {
         ordinal.wrapping_add(self.0.unwrap_or(0))
     }
 }
 
-/// A key as it stands in a packet: its ordinal, of which only the lowest `bits` are known.
+/// A key as a packet has it: an ordinal of which only the lowest `bits` are known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawKey {
     pub(super) ordinal: u64,
@@ -45,7 +45,7 @@ pub(super) struct RawKey {
 }
 
 impl RawKey {
-    /// The ordinal nearest to `reference` that ends in the known bits.
+    /// Returns the ordinal nearest to `reference` that ends in the known bits.
     pub(super) fn near(self, reference: u64) -> u64 {
         if !self.wraps() {
             return self.ordinal;
@@ -55,12 +55,12 @@ impl RawKey {
         reference.wrapping_add(ahead as u64)
     }
 
-    /// Whether the key wraps.
+    /// Returns true when the key wraps.
     pub(super) fn wraps(self) -> bool {
         (1..64).contains(&self.bits)
     }
 
-    /// A step forward beyond which a narrow key may as well have begun anew.
+    /// Returns the step forward beyond which a narrow key may as well have begun anew.
     pub(super) fn step_max(self) -> u64 {
         if self.wraps() { 1 << self.bits.saturating_sub(2) } else { u64::MAX }
     }

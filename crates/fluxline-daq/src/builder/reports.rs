@@ -1,13 +1,12 @@
-//! What the builder has to say while a run goes on: once per change, each kind at most once a
-//! second.
+//! Messages of the builder during a run: one per change, and at most one a second of each kind.
 
 use std::fmt;
 
 use fluxline_core::{Moment, Span};
 
-/// How often a report of one kind is handed out.
+/// Shortest time between two reports of one kind.
 const PERIOD: Span = Span::from_ms(1000);
-/// How many reports of one kind wait; of more only the number is said.
+/// Most reports of one kind that wait; of further ones only the number is shown.
 const WAITING_MAX: usize = 8;
 
 /// A change that a user should know.
@@ -19,7 +18,7 @@ pub enum Report {
         source: String,
         /// Its first key.
         key: u64,
-        /// How long after the first source.
+        /// Time after the first source.
         after: Span,
     },
     /// Events go on without a source.
@@ -42,7 +41,7 @@ pub enum Report {
         source: String,
         /// A source that was first.
         other: String,
-        /// By how much.
+        /// Time by which it is behind.
         by: Span,
     },
     /// Keys began anew.
@@ -60,16 +59,16 @@ pub enum Report {
         other: String,
         /// The other source's first key.
         other_key: u64,
-        /// How far apart in time.
+        /// Time between the two.
         apart: Span,
     },
     /// Waiting for a silent source would take more memory than there may be.
     Memory {
         /// Bytes of packets and their rows that come in a second.
         bytes_per_second: u64,
-        /// How long an event waits.
+        /// Time for which an event waits.
         wait: Span,
-        /// What to write for `bytes-max`.
+        /// The value to write for `bytes-max`.
         bytes_max: u64,
     },
 }
@@ -148,7 +147,7 @@ const KINDS: usize = 7;
 pub struct Said {
     /// The report.
     pub report: Report,
-    /// How many more there were of its kind.
+    /// Number of further reports of its kind.
     pub more: u64,
 }
 
@@ -179,7 +178,7 @@ impl Reports {
         Reports { kinds: std::array::from_fn(|_| Kind::default()) }
     }
 
-    /// Something changed.
+    /// Adds a report.
     pub(super) fn say(&mut self, report: Report) {
         let kind = &mut self.kinds[report.kind()];
         match kind.waiting.len() < WAITING_MAX {
@@ -188,7 +187,7 @@ impl Reports {
         }
     }
 
-    /// The next report that is due at `now`; at the end of a run all are.
+    /// Returns the next report that is due at `now`; at the end of a run all are.
     pub(super) fn next(&mut self, now: Moment, ended: Ended) -> Option<Said> {
         let due = |kind: &&mut Kind| {
             let rested = kind.said.is_none_or(|said| now.since(said) >= PERIOD);
@@ -201,10 +200,10 @@ impl Reports {
     }
 }
 
-/// Whether the run has ended.
+/// The state of the run when reports are handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// It has: nothing is held back any more.
+    /// It has ended: nothing is held back any more.
     Yes,
     /// It goes on.
     #[default]

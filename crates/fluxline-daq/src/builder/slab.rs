@@ -13,7 +13,7 @@ use crate::event::PacketRow;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// What one source sent for one event.
+/// The packets that one source sent for one event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fragment {
     pub(super) coverage: Coverage,
@@ -24,11 +24,11 @@ pub(super) struct Fragment {
 #[derive(Clone, Debug)]
 pub(super) struct OpenEvent {
     pub(super) id: EventId,
-    /// When it was opened.
+    /// The time at which it was opened.
     pub(super) opened: Moment,
     /// The number of the packet that opened it, of those with a position.
     pub(super) opened_by: u64,
-    /// A window of time closes then.
+    /// The time at which a window closes.
     pub(super) deadline: Moment,
     pub(super) first: Moment,
     pub(super) last: Moment,
@@ -40,13 +40,13 @@ pub(super) struct OpenEvent {
     pub(super) fragments: Vec<Fragment>,
     /// The set of sources with their whole fragment, one bit each ([`EventId::bit_of`]).
     pub(super) whole: Vec<u64>,
-    /// What it was charged for \[byte\].
+    /// Its cost in memory \[byte\].
     pub(super) cost: u64,
     previous: u32,
     next: u32,
 }
 
-/// When an event begins, and when it must end.
+/// The beginning of an event, and the time at which it must end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begin {
     pub(super) opened: Moment,
@@ -60,7 +60,7 @@ pub(super) struct Begin {
 pub(super) struct Slab {
     slots: Vec<OpenEvent>,
     free: Vec<u32>,
-    /// So many slots at the bottom of `free` keep no memory.
+    /// Number of slots at the bottom of `free` that keep no memory.
     bare: usize,
     /// Memory of all slots, open and free \[byte\].
     memory_bytes: u64,
@@ -70,7 +70,8 @@ pub(super) struct Slab {
 }
 
 impl Slab {
-    /// All slots together keep at most `memory_bytes_max` of memory, unless open events need more.
+    /// Makes slots that keep at most `memory_bytes_max` of memory together, unless open events need
+    /// more.
     pub(super) fn new(memory_bytes_max: u64) -> Slab {
         Slab {
             slots: Vec::new(),
@@ -83,12 +84,12 @@ impl Slab {
         }
     }
 
-    /// How many events are open.
+    /// Returns the number of open events.
     pub(super) fn open_count(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
     }
 
-    /// A slot for a new event.
+    /// Returns a slot for a new event.
     pub(super) fn take(&mut self, id: EventId, begin: Begin) -> u32 {
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -111,14 +112,14 @@ impl Slab {
         slot
     }
 
-    /// The event in `slot` is over.
+    /// Frees the slot of an event.
     pub(super) fn give_back(&mut self, slot: u32) {
         self.unlink(slot);
         self.slots[slot as usize].clear();
         self.free.push(slot);
     }
 
-    /// An open event took so much more memory \[byte\].
+    /// Adds to the memory of open events \[byte\].
     pub(super) fn grew(&mut self, bytes: u64) {
         self.memory_bytes += bytes;
         if self.memory_bytes > self.memory_bytes_max {
@@ -126,8 +127,9 @@ impl Slab {
         }
     }
 
-    /// Frees what free slots keep, the longest unused first; then what small events hold in slots
-    /// of large ones. The second is rare: a quarter of all memory must have grown in between.
+    /// Frees the memory of free slots, the longest unused first; then the unused memory of small
+    /// events in slots of large ones. The second is rare: a quarter of all memory must have grown
+    /// in between.
     fn reclaim(&mut self) {
         while self.memory_bytes > self.memory_bytes_max && self.bare < self.free.len() {
             let event = &mut self.slots[self.free[self.bare] as usize];
@@ -144,7 +146,7 @@ impl Slab {
         self.memory_bytes = self.slots.iter().map(OpenEvent::memory_bytes).sum();
     }
 
-    /// The slot of the event that was opened first.
+    /// Returns the slot of the event that was opened first.
     #[inline]
     pub(super) fn oldest(&self) -> Option<u32> {
         (self.head != NONE).then_some(self.head)
@@ -213,13 +215,13 @@ impl OpenEvent {
         self.cost = 0;
     }
 
-    /// How much memory it keeps \[byte\].
+    /// Returns the memory that it keeps \[byte\].
     fn memory_bytes(&self) -> u64 {
         let coverage: usize = self.fragments.iter().map(|its| its.coverage.memory_bytes()).sum();
         self.vectors_bytes() + coverage as u64
     }
 
-    /// How much memory it keeps \[byte\], of its fragments' coverage only that of `place`.
+    /// Returns the memory that it keeps \[byte\], of its fragments' coverage only that of `place`.
     pub(super) fn memory_with(&self, place: usize) -> u64 {
         let coverage = self.fragments.get(place).map_or(0, |its| its.coverage.memory_bytes());
         self.vectors_bytes() + coverage as u64
@@ -233,7 +235,7 @@ impl OpenEvent {
         (self.bytes.capacity() + rows + fragments + sources + whole) as u64
     }
 
-    /// Gives back memory that it does not use.
+    /// Frees unused memory.
     fn shrink(&mut self) {
         self.packets.shrink_to_fit();
         self.bytes.shrink_to_fit();
@@ -242,7 +244,7 @@ impl OpenEvent {
         self.sources.shrink_to_fit();
     }
 
-    /// The place of the fragment of `source`; `hint` is where it was in the event before.
+    /// Returns the place of the fragment of `source`; `hint` is its place in the event before.
     #[inline]
     pub(super) fn fragment_of(&self, source: u32, hint: usize) -> Option<usize> {
         if self.sources.get(hint) == Some(&source) {
@@ -251,7 +253,7 @@ impl OpenEvent {
         self.sources.iter().position(|&its| its == source)
     }
 
-    /// Begins a fragment of `source`; its coverage is yet to be begun.
+    /// Begins a fragment of `source`; the caller begins its coverage.
     pub(super) fn add_fragment(&mut self, source: u32) -> usize {
         let place = self.sources.len();
         make_room(&mut self.sources, 1);
@@ -277,14 +279,14 @@ impl OpenEvent {
         self.whole[word] |= 1 << (bit % 64);
     }
 
-    /// Whether the fragment of `source` is whole.
+    /// Returns true when the fragment of `source` is whole.
     #[inline]
     pub(super) fn has_whole(&self, source: u32) -> bool {
         let bit = self.id.bit_of(source);
         self.whole.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 
-    /// What it has of `source`.
+    /// Returns the part of the fragment of `source` that it has.
     pub(super) fn has(&self, source: u32) -> Has {
         match self.fragment_of(source, 0) {
             Some(_) if self.has_whole(source) => Has::Whole,
@@ -293,17 +295,17 @@ impl OpenEvent {
         }
     }
 
-    /// How many sources have their whole fragment.
+    /// Returns the number of sources with their whole fragment.
     pub(super) fn whole_count(&self) -> u32 {
         self.whole.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Fragments with their sources.
+    /// Returns the fragments with their sources.
     pub(super) fn fragments(&self) -> impl Iterator<Item = (u32, &Fragment)> {
         self.sources.iter().copied().zip(&self.fragments)
     }
 
-    /// The stored packets of `source` with their payloads, in the order of arrival.
+    /// Returns the stored packets of `source` with their payloads, in the order of arrival.
     pub(super) fn payloads(&self, source: u32) -> impl Iterator<Item = (&PacketRow, &[u8])> {
         let mut end = 0;
         self.packets

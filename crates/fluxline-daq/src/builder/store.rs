@@ -25,30 +25,30 @@ impl Builder {
         if !Coverage::is_sound(arrival.parsed.part, arrival.parsed.payload_bytes) {
             return Placement::Inconsistent;
         }
-        let slot = match self.last {
+        let slot = match self.open.last {
             Some((last, slot)) if last == id => slot,
             _ => match self.keys.look_up(id) {
                 Some(KeyState::Open(slot)) => slot,
                 Some(state) => return self.push_late(arrival, id, state, located),
-                None if self.has_no_room(arrival, 0, arrival.cost(true)) => {
+                None if self.has_no_room(arrival, 0, arrival.cost_in(None)) => {
                     return Placement::BuilderFull;
                 }
                 None => {
                     let slot = self.begin(arrival, id, deadline);
-                    self.last = Some((id, slot));
+                    self.open.last = Some((id, slot));
                     self.store(arrival, slot, None);
                     return Placement::Stored;
                 }
             },
         };
-        self.last = Some((id, slot));
+        self.open.last = Some((id, slot));
         self.join_open(arrival, slot)
     }
 
     /// Puts the packet into the open event in `slot`, if it fits what came before.
     fn join_open(&mut self, arrival: &Arrival<'_>, slot: u32) -> Placement {
         let hint = self.members.know(arrival.accepted.source).hint;
-        let event = self.slab.event(slot);
+        let event = self.open.slab.event(slot);
         let place = event.fragment_of(arrival.accepted.source, hint);
         if let Some(place) = place {
             let coverage = &event.fragments[place].coverage;
@@ -63,14 +63,15 @@ impl Builder {
                 },
             }
         }
-        if self.has_no_room(arrival, event.packets.len(), arrival.cost(place.is_none())) {
+        if self.has_no_room(arrival, event.packets.len(), arrival.cost_in(place)) {
             return Placement::BuilderFull;
         }
         self.store(arrival, slot, place);
         Placement::Stored
     }
 
-    /// Whether there is no room for a packet of that cost in an event of so many packets.
+    /// Returns true when there is no room for a packet of that cost in an event of `packets`
+    /// packets.
     fn has_no_room(&self, arrival: &Arrival<'_>, packets: usize, cost: u64) -> bool {
         let packets_max = self.config.packets_per_event_max;
         let announced = match arrival.parsed.part {
@@ -84,24 +85,25 @@ impl Builder {
 
     fn begin(&mut self, arrival: &Arrival<'_>, id: EventId, deadline: Moment) -> u32 {
         // A file may be read ahead of the time that all files have reached.
-        let opened = self.clock.max(arrival.datagram.time);
+        let opened = self.time.now.max(arrival.datagram.time);
         let opened_by = self.inputs.packets();
         let begin = Begin { opened, opened_by, arrival: arrival.datagram.time, deadline };
-        let slot = self.slab.take(id, begin);
+        let slot = self.open.slab.take(id, begin);
         self.keys.open(id, slot);
         if !arrival.stream {
-            self.lanes.push(id.scope, Head { position: id.position, slot });
+            self.open.lanes.push(id.scope, Head { position: id.position, slot });
         }
         self.counters.events_open_most =
-            self.counters.events_open_most.max(u64::from(self.slab.open_count()));
+            self.counters.events_open_most.max(u64::from(self.open.slab.open_count()));
         slot
     }
 
-    /// Stores the packet in the open event in `slot`; `place` is where its fragment is, if begun.
+    /// Stores the packet in the open event in `slot`; `place` is the index of its fragment, if
+    /// begun.
     fn store(&mut self, arrival: &Arrival<'_>, slot: u32, place: Option<usize>) {
         let (source, part) = (arrival.accepted.source, arrival.parsed.part);
-        let cost = arrival.cost(place.is_none());
-        let event = self.slab.event_mut(slot);
+        let cost = arrival.cost_in(place);
+        let event = self.open.slab.event_mut(slot);
         let fragment = place.unwrap_or(event.sources.len());
         let before = event.memory_with(fragment);
         let place = place.unwrap_or_else(|| {
@@ -126,9 +128,9 @@ impl Builder {
             event.set_whole(source);
         }
         let grown = event.memory_with(fragment) - before;
-        self.slab.grew(grown);
-        self.bytes_open += cost;
-        self.rate.add(cost);
+        self.open.slab.grew(grown);
+        self.open.bytes += cost;
+        self.watch.rate.add(cost);
         let bytes_open = self.bytes_open();
         self.counters.bytes_open_most = self.counters.bytes_open_most.max(bytes_open);
         self.members.know(source).hint = place;

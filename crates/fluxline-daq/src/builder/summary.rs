@@ -1,8 +1,8 @@
-//! What the builder says of each source at the end: plain data for reports and run.json.
+//! Summary of each source at the end of a run: plain data for reports and run.json.
 
 use serde::{Deserialize, Serialize};
 
-/// Whether events wait for a source.
+/// The state of a source, which decides whether events wait for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceState {
@@ -13,13 +13,13 @@ pub enum SourceState {
     Live,
     /// An event waited for it in vain, and it is still silent: events wait only for stragglers.
     Idle,
-    /// It has missed so many events in a row that chance is excluded.
+    /// It has missed too many events in a row for chance.
     Dead,
     /// Its input has ended.
     Ended,
 }
 
-/// Why a source is expected in events.
+/// The reason why a source is expected in events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExpectedBy {
@@ -28,16 +28,16 @@ pub enum ExpectedBy {
     Joining,
     /// The experiment names it.
     Name,
-    /// It is one of so many that the experiment requires.
+    /// The experiment requires a number of sources, and it is one of them.
     Count,
-    /// It is not: the experiment requires others by name.
+    /// It is not expected: the experiment requires others by name.
     Nobody,
 }
 
 /// A key and its generation, as recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EventKey {
-    /// How often keys had counted anew before, or the spill number.
+    /// Number of times that keys began anew before, or the spill number.
     pub generation: u32,
     /// The key, unwrapped.
     pub key: u64,
@@ -47,11 +47,11 @@ pub struct EventKey {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceSummary {
-    /// What people call it.
+    /// Its label in reports.
     pub label: String,
     /// Its state at the end, before the end of the run closed what was open.
     pub state: SourceState,
-    /// Why events wait for it.
+    /// The reason why events wait for it.
     pub expected_by: ExpectedBy,
     /// The first event that it is expected in.
     pub first: Option<EventKey>,
@@ -67,14 +67,14 @@ pub struct SourceSummary {
     pub proven_absent: u64,
     /// Events that lack it because packets of it were lost.
     pub lost: u64,
-    /// Events that lack it, for whatever reason; late fragments may fill them.
+    /// Events that lack it, for any reason; late fragments may fill them.
     pub missing: u64,
-    /// Whether its keys are, at the end, in a generation that no other source is in.
+    /// At the end, no other source is in the generation of its keys.
     pub alone: bool,
 }
 
-/// A source was silent over some events, and its packet counter later proved that it had sent
-/// nothing for them: they do not lack it.
+/// A range of events over which a source was silent, and for which its packet counter later proved
+/// that it had sent nothing: they do not lack it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Amendment {

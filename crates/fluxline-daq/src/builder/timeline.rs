@@ -1,13 +1,14 @@
-//! When each key of a generation was first seen: a few samples, thinned out as the run goes on.
+//! The time at which each key of a generation was first seen: a few samples, thinned out during the
+//! run.
 //!
-//! A source that appears, returns or counts anew says a key, not a generation. It belongs where the
+//! A source that appears, returns or counts anew has a key, but no generation. It belongs where the
 //! others sent this key nearest in time.
 
 use fluxline_core::{Moment, Span};
 
 use super::position::RawKey;
 
-/// How many samples are kept; when they are used up, every other one goes.
+/// Most samples; when they are used up, every other one is dropped.
 const SAMPLES: usize = 32;
 /// The first distance between samples.
 const SPACING: Span = Span::from_ms(10);
@@ -27,7 +28,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// A timeline that begins with a key.
+    /// Begins a timeline with a key.
     pub(super) fn new(time: Moment, ordinal: u64) -> Timeline {
         let newest = Sample { time, ordinal };
         let mut samples = Vec::with_capacity(SAMPLES);
@@ -35,7 +36,7 @@ impl Timeline {
         Timeline { samples, spacing: SPACING, newest }
     }
 
-    /// A key was seen; only those beyond all before count.
+    /// Notes a key; only keys beyond all before count.
     #[inline]
     pub(super) fn note(&mut self, time: Moment, ordinal: u64) {
         if ordinal > self.newest.ordinal {
@@ -60,17 +61,17 @@ impl Timeline {
         self.samples.push(self.newest);
     }
 
-    /// The largest key.
+    /// Returns the largest key.
     pub(super) fn newest(&self) -> u64 {
         self.newest.ordinal
     }
 
-    /// When the largest key was first seen.
+    /// Returns the time at which the largest key was first seen.
     pub(super) fn newest_time(&self) -> Moment {
         self.newest.time
     }
 
-    /// The ordinal of a key that may wrap, seen at `time`.
+    /// Returns the ordinal of a key that may wrap, seen at `time`.
     pub(super) fn unwrap(&self, raw: RawKey, time: Moment) -> u64 {
         let after = self.samples.partition_point(|sample| sample.time <= time);
         let reference = match self.samples.get(after) {
@@ -81,7 +82,8 @@ impl Timeline {
         raw.near(reference)
     }
 
-    /// How far `time` is from the time at which a key was, or would have been, seen.
+    /// Returns the time between `time` and the moment at which a key was seen, or would have been
+    /// seen.
     pub(super) fn distance(&self, ordinal: u64, time: Moment) -> Span {
         let expected = self.time_of(ordinal);
         Span::from_ns(
@@ -89,13 +91,14 @@ impl Timeline {
         )
     }
 
-    /// How long after `from` the key `to` was seen.
+    /// Returns the time from `from` to the key `to`.
     pub(super) fn between(&self, from: u64, to: u64) -> Span {
         let ns = (self.time_of(to) - self.time_of(from)).max(0);
         Span::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// When a key was seen \[ns\]; before the first and after the last, at the mean rate.
+    /// Returns the time at which a key was seen \[ns\]; before the first and after the last, at the
+    /// mean rate.
     fn time_of(&self, ordinal: u64) -> i128 {
         let ns = |sample: Sample| i128::from(sample.time.as_ns());
         let first = self.samples.first().copied().unwrap_or(self.newest);
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thinned_samples_still_tell_when_a_key_was_seen() {
+    fn thinned_samples_still_show_when_a_key_was_seen() {
         let at = |ms: u64| Moment::from_ns(ms * 1_000_000);
         let mut timeline = Timeline::new(at(0), 0);
         // A key a millisecond, with a pause of 60 s in the middle.

@@ -1,5 +1,5 @@
-//! What is worth a word: sources that lag, keys that may be off by one, memory that is too small;
-//! and the summary of all sources at the end.
+//! Changes that are reported: sources that lag, keys that may be off by one, memory that is too
+//! small; and the summary of all sources at the end.
 
 use fluxline_core::{Moment, Span};
 
@@ -9,16 +9,16 @@ use super::members::Member;
 use super::reports::{Ended, Report, Said};
 use super::summary::{Amendment, ExpectedBy, SourceState, SourceSummary};
 
-/// An event that waits so much longer than the lateness waits for a source that lags.
+/// An event that waits longer than this many latenesses waits for a source that lags.
 const LAG_LATENESSES: u64 = 10;
-/// First keys that differ by at most so many may be a trigger number that is off.
+/// First keys that differ by at most this much may be a trigger number that is off.
 const OFF_BY_MAX: u64 = 4;
 /// First packets that are nearer in time than this share of a period are of one trigger.
 const OFF_BY_SHARE: u64 = 8;
-/// How often the rate is looked at.
+/// Time between two measurements of the rate.
 const RATE_PERIOD: Span = Span::from_ms(1000);
 
-/// How many bytes come in a second.
+/// The rate of stored bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
     since: Moment,
@@ -28,7 +28,7 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// Bytes of a packet and its rows were stored.
+    /// Adds the bytes of a packet and its rows.
     #[inline]
     pub(super) fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
@@ -36,32 +36,32 @@ impl Rate {
 }
 
 impl Builder {
-    /// Changes that a user should know, that are due at `now`: each once, at most one a second of
-    /// each kind.
+    /// Returns the messages to the user that are due at `now`: each once, and at most one a second
+    /// of each kind.
     pub fn reports(&mut self, now: Moment) -> impl Iterator<Item = Said> + '_ {
-        std::iter::from_fn(move || self.reports.next(now, Ended::No))
+        std::iter::from_fn(move || self.watch.reports.next(now, Ended::No))
     }
 
-    /// The changes that are left at the end of the run.
+    /// Returns the messages that are left at the end of the run.
     pub fn last_reports(&mut self) -> impl Iterator<Item = Said> + '_ {
-        let now = self.clock;
-        std::iter::from_fn(move || self.reports.next(now, Ended::Yes))
+        let now = self.time.now;
+        std::iter::from_fn(move || self.watch.reports.next(now, Ended::Yes))
     }
 
-    /// What is known of each source, by number.
+    /// Returns the summary of each source, by number.
     #[must_use]
     pub fn summary(&self) -> Vec<SourceSummary> {
         self.members.iter().map(|member| self.summarize(member)).collect()
     }
 
-    /// Where sources were silent, and proved later that they had sent nothing.
+    /// Returns the ranges over which sources were silent and, as proved later, had sent nothing.
     #[must_use]
     pub fn amendments(&self) -> &[Amendment] {
         &self.amendments
     }
 
     fn summarize(&self, member: &Member) -> SourceSummary {
-        let silent = self.activity.since(member.taken) >= self.config.lag_max;
+        let silent = self.time.activity.since(member.taken) >= self.config.lag_max;
         let state = match member.state {
             SourceState::Live if silent && self.config.mode != Mode::Packet => SourceState::Idle,
             state => state,
@@ -83,20 +83,20 @@ impl Builder {
             first: member.first.map(|first| self.event_key(first.position)),
             last: member.newest().map(|newest| self.event_key(newest)),
             fragments: member.fragments(),
-            on_time: member.on_time,
-            late: member.late,
-            proven_absent: member.proven_absent,
-            lost: member.lost,
-            missing: member.missing,
+            on_time: member.counts.on_time,
+            late: member.counts.late,
+            proven_absent: member.counts.proven_absent,
+            lost: member.counts.lost,
+            missing: member.counts.missing,
             alone,
         }
     }
 
-    /// An event is closed: if it waited long for the source that came last, that source lags.
+    /// Reports the source that came last if the closed event waited long for it.
     pub(super) fn watch_lag(&mut self, slot: u32) {
-        let event = self.slab.event(slot);
-        let age = self.clock.since(event.opened);
-        if age.as_ns() < self.lateness.as_ns() * LAG_LATENESSES || self.keys_are_own() {
+        let event = self.open.slab.event(slot);
+        let age = self.time.now.since(event.opened);
+        if age.as_ns() < self.time.lateness.as_ns() * LAG_LATENESSES || self.keys_are_own() {
             return;
         }
         let (Some(&first), Some(&last)) = (event.sources.first(), event.sources.last()) else {
@@ -110,10 +110,11 @@ impl Builder {
         source.behind_said = true;
         let source = source.label.clone();
         let other = self.members.label(first).to_owned();
-        self.reports.say(Report::Behind { source, other, by });
+        self.watch.reports.say(Report::Behind { source, other, by });
     }
 
-    /// A source's second key: now its period is known, and whether its first key fits the others'.
+    /// Checks a source at its second key, when its period is known: whether its first key fits the
+    /// others'.
     pub(super) fn watch_first_keys(&mut self, number: u32, newest: super::Position) {
         let member = self.members.know(number);
         let Some(first) = member.first.filter(|first| first.position != newest) else { return };
@@ -124,10 +125,10 @@ impl Builder {
         if newest.generation != first.position.generation || keys == 0 || self.keys_are_own() {
             return;
         }
-        let period = self.clock.since(first.time).as_ns() / keys;
+        let period = self.time.now.since(first.time).as_ns() / keys;
         let (time, position) = (first.time, first.position);
         let source = self.members.label(number).to_owned();
-        // Of two sources, the second to be looked at says it.
+        // The second one of two sources reports it.
         let looked_at = self.members.iter().filter(|other| other.first_checked);
         let others = looked_at.filter_map(|other| Some((other, other.first?)));
         let found = others.filter(|(_, other)| {
@@ -143,18 +144,19 @@ impl Builder {
         let apart = apart.max(other_first.time.since(time));
         let key = self.anchor.key(position.ordinal);
         let other_key = self.anchor.key(other_first.position.ordinal);
-        self.reports.say(Report::OffByOne { source, key, other, other_key, apart });
+        self.watch.reports.say(Report::OffByOne { source, key, other, other_key, apart });
     }
 
-    /// Says once when memory is too small for the time-out, at the rate that is seen.
+    /// Reports once when memory is too small for the time-out at the measured rate.
     pub(super) fn watch_rate(&mut self) {
-        let passed = self.clock.since(self.rate.since);
-        if passed < RATE_PERIOD || self.rate.said || self.config.mode == Mode::Packet {
+        let passed = self.time.now.since(self.watch.rate.since);
+        if passed < RATE_PERIOD || self.watch.rate.said || self.config.mode == Mode::Packet {
             return;
         }
-        let bytes = self.rate.bytes - self.rate.bytes_before;
-        let first = self.rate.since == Moment::default();
-        (self.rate.since, self.rate.bytes_before) = (self.clock, self.rate.bytes);
+        let bytes = self.watch.rate.bytes - self.watch.rate.bytes_before;
+        let first = self.watch.rate.since == Moment::default();
+        (self.watch.rate.since, self.watch.rate.bytes_before) =
+            (self.time.now, self.watch.rate.bytes);
         if first {
             return;
         }
@@ -164,10 +166,10 @@ impl Builder {
         let waiting = u128::from(per_second) * u128::from(wait.as_ns()) / 1_000_000_000;
         let wanted = u64::try_from(waiting.saturating_mul(2)).unwrap_or(u64::MAX);
         if wanted > self.config.bytes_open_max {
-            self.rate.said = true;
+            self.watch.rate.said = true;
             let bytes_max = wanted.checked_next_power_of_two().unwrap_or(wanted);
             let report = Report::Memory { bytes_per_second: per_second, wait, bytes_max };
-            self.reports.say(report);
+            self.watch.reports.say(report);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The check sum of a UDP datagram: the ones' complement sum over a pseudo header, header and data.
 //!
-//! Without it, two halves of different datagrams that IP joined would pass for one. A sum of 0 is
-//! none. On the host that sends, a capture often sees the sum of the pseudo header alone, because
-//! the network card would have added the rest: such a partial sum says nothing of the data, and
-//! the datagram is taken as it is. Sources: RFC 768, RFC 1071, RFC 8200 §8.1.
+//! Without it, two halves of different datagrams that IP joined would pass for one. A sum of 0
+//! means that there is none. On the host that sends, a capture often has the sum of the pseudo
+//! header alone, because the network card would have added the rest. Such a partial sum does not
+//! protect the data, and the datagram is accepted without a check. Sources: RFC 768, RFC 1071, RFC
+//! 8200 §8.1.
 
 use std::net::IpAddr;
 
@@ -19,7 +20,7 @@ pub(super) struct Carried<'a> {
 }
 
 impl Carried<'_> {
-    /// Whether the check sum is right, absent or partial.
+    /// Returns true when the check sum is right, absent or partial.
     pub fn is_credible(&self) -> bool {
         let Some(stored) = self.udp.get(6..8).and_then(|sum| sum.first_chunk::<2>()) else {
             return false;
@@ -39,14 +40,14 @@ impl Carried<'_> {
     }
 }
 
-/// The sum of the bytes as 16-bit words, an odd last byte followed by 0.
+/// Returns the sum of the bytes as 16-bit words, an odd last byte followed by 0.
 fn sum(bytes: &[u8]) -> u64 {
     let (words, last) = bytes.as_chunks::<2>();
     let words: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
     words + last.first().map_or(0, |last| u64::from(*last) << 8)
 }
 
-/// The ones' complement sum in 16 bits.
+/// Returns the ones' complement sum in 16 bits.
 fn fold(mut sum: u64) -> u16 {
     while sum > u64::from(u16::MAX) {
         sum = (sum & 0xFFFF) + (sum >> 16);

@@ -1,6 +1,7 @@
-//! From a frame to its UDP datagram: link headers off, IP fragments joined.
+//! From a frame to its UDP datagram: removes link headers, joins IP fragments.
 //!
-//! Fragments wait in a table of bounded size; the one that waited longest goes when it is full.
+//! Fragments wait in a table of bounded size; when it is full, the one that waited longest is
+//! dropped.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -18,36 +19,37 @@ const WAITING_MAX: usize = 256;
 /// A datagram that began more fragments ago than this is given up. An IPv4 identification comes
 /// again after 65536 datagrams, and a late half must never be joined to a stranger's other half.
 const WAITING_FRAGMENTS_MAX: u64 = 4096;
-/// So long after its first fragment a datagram takes no more, for the same reason. RFC 791 §3.2
-/// proposes 15 s, RFC 8200 §4.5 allows 60 s; Linux waits for 30 s (`net.ipv4.ipfrag_time`).
+/// Time after its first fragment from which on a datagram takes no more, for the same reason. RFC
+/// 791 §3.2 proposes 15 s, RFC 8200 §4.5 allows 60 s; Linux waits for 30 s
+/// (`net.ipv4.ipfrag_time`).
 const WAITING_TIME_MAX: Span = Span::from_ms(30_000);
 
 /// EtherType values. Source: IEEE 802 numbers, IANA.
 const ETHER_IPV4: u16 = 0x0800;
 const ETHER_IPV6: u16 = 0x86DD;
 const ETHER_VLAN: [u16; 3] = [0x8100, 0x88A8, 0x9100];
-/// VLAN tags that are taken off; hostile frames could stack any number.
+/// Most VLAN tags that are removed; hostile frames could stack any number.
 const VLAN_TAGS_MAX: usize = 4;
 
-/// What a frame is.
+/// The contents of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// UDP.
+    /// A UDP datagram.
     Udp {
-        /// Who sent it.
+        /// The sender.
         source: (IpAddr, u16),
-        /// To which port.
+        /// The destination port.
         destination_port: u16,
-        /// Where its payload is: in the frame, or in [`Decap::joined`].
+        /// The place of its payload: in the frame, or in [`Decap::joined`].
         payload: Range<usize>,
-        /// Whether it was joined from fragments.
+        /// It was joined from fragments.
         joined: bool,
     },
     /// Something else, which is counted.
     Other,
 }
 
-/// What tells the fragments of one IP packet from others. Source: RFC 791 §3.2, RFC 8200 §4.5.
+/// The identity of an IP packet, which its fragments share. Source: RFC 791 §3.2, RFC 8200 §4.5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct FragmentKey {
     source: IpAddr,
@@ -65,7 +67,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Whether it began too long before `time`. A capture's times may also go backwards.
+    /// Returns true when it began too long before `time`. A capture's times may also go backwards.
     fn is_old(&self, time: Moment) -> bool {
         time.since(self.began_time).max(self.began_time.since(time)) > WAITING_TIME_MAX
     }
@@ -80,23 +82,23 @@ pub(super) struct Frame<'a> {
     pub time: Moment,
 }
 
-/// Whether UDP check sums are looked at.
+/// The treatment of UDP check sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckSums {
     /// Datagrams with a wrong one are dropped and counted.
     #[default]
     Check,
-    /// They are taken as they are.
+    /// They are not checked.
     Ignore,
 }
 
-/// Takes headers off, and joins fragments.
+/// Removes headers, and joins fragments.
 #[derive(Default)]
 pub(super) struct Decap {
     waiting: HashMap<FragmentKey, Waiting>,
-    /// Oldest first.
+    /// The keys, oldest first.
     order: VecDeque<FragmentKey>,
-    /// Fragments so far.
+    /// Number of fragments so far.
     fragments: u64,
     joined: Vec<u8>,
     sections: Vec<etherparse::defrag::IpFragRange>,
@@ -104,7 +106,7 @@ pub(super) struct Decap {
 }
 
 impl Decap {
-    /// The datagram of a frame; what is none is counted.
+    /// Returns the datagram of a frame; other frames are counted.
     pub(super) fn find(&mut self, frame: Frame<'_>, counters: &mut CaptureCounters) -> Found {
         let Frame { link, bytes, time } = frame;
         let start = match ip_start(link, bytes) {
@@ -142,7 +144,7 @@ impl Decap {
         self.udp(&carried, Place { offset, joined: false }, counters)
     }
 
-    /// The datagram in `carried`; one that contradicts itself is counted.
+    /// Returns the datagram in `carried`; one that contradicts itself is counted.
     fn udp(&self, carried: &Carried<'_>, place: Place, counters: &mut CaptureCounters) -> Found {
         let Ok(udp) = UdpSlice::from_slice(carried.udp) else {
             counters.malformed += 1;
@@ -162,12 +164,12 @@ impl Decap {
         }
     }
 
-    /// The bytes of the datagram that was joined last: UDP header and payload.
+    /// Returns the bytes of the datagram that was joined last: UDP header and payload.
     pub(super) fn joined(&self) -> &[u8] {
         &self.joined
     }
 
-    /// Fragments that still wait for others.
+    /// Returns the number of fragments that still wait for others.
     pub(super) fn fragments_waiting(&self) -> u64 {
         self.order.iter().filter_map(|key| self.waiting.get(key)).map(|of| of.fragments).sum()
     }
@@ -191,8 +193,9 @@ impl Decap {
         let payload = ip.payload().payload;
         let at = usize::from(offset.byte_offset());
         if self.waiting.get(&key).is_some_and(|of| contradicts(&of.buffer, at, more, payload)) {
-            // One of the two is not of this datagram, and nothing says which: the new one may
-            // begin another, what came before is of no use. Source: RFC 5722 §3.
+            // One of the two is not of this datagram, and nothing shows which. So both are given
+            // up: the new one may begin another datagram, and the earlier one is useless. Source:
+            // RFC 5722 §3.
             counters.fragments_conflicting += self.forget(&key);
         }
         if !self.waiting.contains_key(&key) {
@@ -222,7 +225,7 @@ impl Decap {
         self.udp(&carried, Place { offset: 0, joined: true }, counters)
     }
 
-    /// Forgets what waited too long for its other parts.
+    /// Drops datagrams that waited too long for their other parts.
     fn give_up_old(&mut self, time: Moment, counters: &mut CaptureCounters) {
         while let Some(oldest) = self.order.front().copied() {
             let is_young = |of: &Waiting| {
@@ -235,7 +238,7 @@ impl Decap {
         }
     }
 
-    /// Forgets one datagram; how many fragments of it had come.
+    /// Drops one datagram; returns the number of its fragments that had come.
     fn forget(&mut self, key: &FragmentKey) -> u64 {
         self.order.retain(|other| other != key);
         self.waiting.remove(key).map_or(0, |gone| gone.fragments)
@@ -250,8 +253,8 @@ impl Decap {
     }
 }
 
-/// Whether a fragment and those before it cannot be of one datagram: other bytes at one place, or
-/// bytes beyond its end. The same fragment twice is no contradiction.
+/// Returns true when a fragment and those before it cannot be of one datagram: other bytes at one
+/// place, or bytes beyond its end. The same fragment twice does not contradict.
 fn contradicts(before: &IpDefragBuf, at: usize, more: bool, payload: &[u8]) -> bool {
     let end = at + payload.len();
     if before
@@ -267,7 +270,7 @@ fn contradicts(before: &IpDefragBuf, at: usize, more: bool, payload: &[u8]) -> b
     })
 }
 
-/// Where the IP packet of a frame begins.
+/// The start of the IP packet of a frame.
 enum Link {
     Ip(usize),
     NotIp,
@@ -279,7 +282,7 @@ fn ip_start(link: i32, frame: &[u8]) -> Link {
     // Numbers: https://www.tcpdump.org/linktypes.html
     match link {
         0 | 108 => match frame.first_chunk::<4>() {
-            // The family in the byte order of whoever captured; 24, 28, 30: IPv6 of the BSDs.
+            // The family in the byte order of the capturing host; 24, 28, 30: IPv6 of the BSDs.
             Some(family) => match u32::from_le_bytes(*family).min(u32::from_be_bytes(*family)) {
                 2 | 10 | 24 | 28 | 30 => Link::Ip(4),
                 _ => Link::NotIp,
@@ -320,7 +323,7 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
     frame.get(at..at + 2)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
 }
 
-/// Identification, offset and whether more follow, of an IP fragment.
+/// Returns identification, offset and whether more follow, of an IP fragment.
 fn fragment_of(ip: &IpSlice<'_>) -> Option<(u32, etherparse::IpFragOffset, bool)> {
     match ip {
         IpSlice::Ipv4(v4) => {
@@ -336,16 +339,16 @@ fn fragment_of(ip: &IpSlice<'_>) -> Option<(u32, etherparse::IpFragOffset, bool)
     }
 }
 
-/// Where a UDP datagram is.
+/// The place of a UDP datagram.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Where it begins.
+    /// Its start.
     offset: usize,
     /// In [`Decap::joined`], instead of the frame.
     joined: bool,
 }
 
-/// Where `part`, a part of `whole`, begins in it.
+/// Returns the start of `part`, a part of `whole`, in it.
 fn offset_in(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize).min(whole.len())
 }

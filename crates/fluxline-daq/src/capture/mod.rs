@@ -1,10 +1,10 @@
 //! Captures: pcap and pcapng files as a source of datagrams.
 //!
-//! A capture shows what was on the wire, beneath UDP and beside it. Here link and IP headers are
-//! taken off, IP fragments joined again, and everything that is not UDP to the ports asked for is
-//! counted by its kind. A file cut in the middle yields all its whole frames. Files are strangers:
-//! memory is bounded, every length and every check sum checked. Sources: draft-ietf-opsawg-pcap,
-//! -pcapng; RFC 768, 791, 8200.
+//! A capture has all traffic on the wire, not only UDP payloads. Here link and IP headers are
+//! removed, IP fragments joined again, and everything that is not UDP to the wanted ports is
+//! counted by its kind. A file cut in the middle yields all its whole frames. Files may come from
+//! strangers: memory is bounded, every length and every check sum checked. Sources:
+//! draft-ietf-opsawg-pcap, -pcapng; RFC 768, 791, 8200.
 
 mod check_sum;
 mod decap;
@@ -27,43 +27,43 @@ pub use decap::CheckSums;
 use decap::{Decap, Found, Frame};
 use records::{Next, Records};
 
-/// Why a capture cannot be read.
+/// The reason why a capture cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The file's.
+    /// The file cannot be opened.
     #[error("{} cannot be read: {source}.", .file.display())]
     Open {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// What the operating system says.
+        /// The system's message.
         source: io::Error,
     },
-    /// The file's.
+    /// The file is not a capture.
     #[error(
-        "{} is no capture: it starts with {start}, a pcap file with d4 c3 b2 a1 (or a variant), a \
+        "{} is not a capture: it starts with {start}, a pcap file with d4 c3 b2 a1 (or a variant), a \
          pcapng file with 0a 0d 0d 0a.", .file.display()
     )]
     NotACapture {
-        /// Which file.
+        /// The file.
         file: PathBuf,
         /// Its first bytes in hex.
         start: String,
     },
-    /// The file's.
+    /// The file is damaged.
     #[error("{}: after {frames} frames: {problem}.", .file.display())]
     Damaged {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// How many frames were read before.
+        /// Number of frames that were read before.
         frames: u64,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
 }
 
 fluxline_core::counters! {
-    /// What a capture held. Law: `frames` = `datagrams` + all other kinds, but that several
-    /// `ip_fragments` make one datagram.
+    /// Counters of the frames of a capture. Law: `frames` = `datagrams` + all other kinds, but that
+    /// several `ip_fragments` make one datagram.
     pub struct CaptureCounters {
         frames [Sum "frame"] "Frames in the capture" => "";
         datagrams [Sum "datagram"] "UDP datagrams handed over" => "";
@@ -88,13 +88,14 @@ fluxline_core::counters! {
 }
 
 impl CaptureCounters {
-    /// Frames that are not for this input.
+    /// Returns the number of frames that are not for this input.
     #[must_use]
     pub fn other_traffic(&self) -> u64 {
         self.port_filtered + self.not_udp + self.not_ip + self.unknown_link
     }
 
-    /// Frames that may have been for this input and gave no datagram: damaged, cut, incomplete.
+    /// Returns the number of frames that may have been for this input and gave no datagram:
+    /// damaged, cut, incomplete.
     #[must_use]
     pub fn unusable(&self) -> u64 {
         self.malformed
@@ -122,7 +123,7 @@ pub struct CaptureReader {
 }
 
 impl CaptureReader {
-    /// Opens a pcap or pcapng file; which, its first bytes say. Errors: [`CaptureError`].
+    /// Opens a pcap or pcapng file; its first bytes show which. Errors: [`CaptureError`].
     pub fn open(path: &Path) -> Result<CaptureReader, CaptureError> {
         CaptureReader::new(path, parts::open(path)?)
     }
@@ -140,7 +141,7 @@ impl CaptureReader {
         Ok(reader)
     }
 
-    /// Reads a capture from anywhere; `name` is what messages call it.
+    /// Reads a capture from any reader; `name` is its name in messages.
     pub fn new(
         name: &Path,
         read: impl Read + Send + 'static,
@@ -158,19 +159,19 @@ impl CaptureReader {
         })
     }
 
-    /// Hands over only datagrams to these UDP ports from now on; none given: to all.
+    /// Restricts datagrams to these UDP ports from now on; an empty list allows all.
     pub fn only_ports(&mut self, ports: &[u16]) {
         self.ports = ports.to_vec();
     }
 
-    /// Whether UDP check sums are looked at from now on; at first they are.
+    /// Sets the treatment of UDP check sums from now on; at first they are checked.
     pub fn check_sums(&mut self, check_sums: CheckSums) {
         self.decap.check_sums = check_sums;
     }
 
-    /// The next datagram, or `None` at the end. Cost: one copy of the frame.
+    /// Returns the next datagram, or `None` at the end. Cost: one copy of the frame.
     ///
-    /// Errors: a block that no capture has; what came before it was good. The next call goes on
+    /// Errors: a block that no capture has; everything before it was good. The next call goes on
     /// with the next file, if there is one.
     #[allow(clippy::should_implement_trait, reason = "it lends")]
     pub fn next(&mut self) -> Result<Option<Datagram<'_>>, CaptureError> {
@@ -219,7 +220,7 @@ impl CaptureReader {
         }
     }
 
-    /// Goes on with the next file that can be opened; without one, this is the end.
+    /// Goes on with the next file that can be opened; without one, the capture ends.
     fn next_file(&mut self) -> Result<(), CaptureError> {
         let Some(file) = self.following.pop_front() else {
             self.ended = true;
@@ -247,13 +248,13 @@ impl CaptureReader {
         ));
     }
 
-    /// What the capture held so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counters(&self) -> &CaptureCounters {
         &self.counters
     }
 
-    /// A sentence for each file that ended in the middle of a frame; known at the end.
+    /// Returns a sentence for each file that ended in the middle of a frame; known at the end.
     #[must_use]
     pub fn cut(&self) -> Option<String> {
         self.cut.clone()

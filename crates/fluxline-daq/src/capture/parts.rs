@@ -35,7 +35,7 @@ pub fn by_name(files: &mut [PathBuf]) {
     });
 }
 
-/// Opens a file that is to be read.
+/// Opens a file for reading.
 pub(super) fn open(file: &Path) -> Result<File, CaptureError> {
     File::open(file).map_err(|source| CaptureError::Open { file: file.to_path_buf(), source })
 }
@@ -79,7 +79,7 @@ struct Digits<'a> {
 }
 
 impl<'a> Digits<'a> {
-    /// What orders it by value, however long it is.
+    /// Returns a value that orders it by number, however long it is.
     fn value(self) -> (usize, &'a str) {
         let significant = self.digits.trim_start_matches('0');
         (significant.len(), significant)

@@ -1,4 +1,4 @@
-//! Files of raw payloads: what some boards' own tools write, without addresses and times.
+//! Files of raw payloads, as some boards' own tools write them, without addresses and times.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Read};
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{CaptureError, parts};
 
-/// How payloads are told apart.
+/// The separation of payloads in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Every payload has the same size.
     Fixed {
-        /// That size \[byte\].
+        /// Size of a payload \[byte\].
         bytes: u32,
     },
     /// Its length stands before each payload.
@@ -35,9 +35,9 @@ pub enum LengthPrefix {
     U32Be,
 }
 
-/// Read at a time \[byte\].
+/// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
-/// The longest payload \[byte\]: what a UDP datagram can carry.
+/// The longest payload of a UDP datagram \[byte\].
 const PAYLOAD_BYTES_MAX: usize = 65_527;
 
 /// Reads a file of raw payloads.
@@ -46,7 +46,7 @@ pub struct RawReader {
     read: Box<dyn Read + Send>,
     framing: Framing,
     payload: Vec<u8>,
-    /// Payloads of this file.
+    /// Number of payloads of this file.
     payloads: u64,
     cut: Option<String>,
     /// Files to be read after this one.
@@ -74,7 +74,7 @@ impl RawReader {
         Ok(reader)
     }
 
-    /// Reads raw payloads from anywhere; `name` is what messages call it.
+    /// Reads raw payloads from any reader; `name` is its name in messages.
     pub fn new(name: &Path, read: impl Read + Send + 'static, framing: Framing) -> RawReader {
         RawReader {
             file: name.to_path_buf(),
@@ -87,7 +87,7 @@ impl RawReader {
         }
     }
 
-    /// The next payload, or `None` at the end. It has no sender, no port and no time.
+    /// Returns the next payload, or `None` at the end. It has no sender, no port and no time.
     ///
     /// Errors: a length that no UDP payload has; a disk that does not answer. The next call goes on
     /// with the next file, if there is one.
@@ -145,7 +145,7 @@ impl RawReader {
         Ok(())
     }
 
-    /// A sentence for each file that ended in the middle of a payload; known at the end.
+    /// Returns a sentence for each file that ended in the middle of a payload; known at the end.
     #[must_use]
     pub fn cut(&self) -> Option<String> {
         self.cut.clone()

@@ -1,4 +1,4 @@
-//! Frames of a capture file with their link type and time, whatever kind of file it is.
+//! Frames of a capture file with their link type and time, for each kind of file.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,12 +9,13 @@ use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
 
 use super::CaptureError;
 
-/// Read at a time, and the longest block \[byte\]: twice tcpdump's largest snap length.
+/// Bytes that are read at a time, and the longest block \[byte\]: twice tcpdump's largest snap
+/// length.
 const BUFFER_BYTES: usize = 512 << 10;
-/// Interfaces of one section; a hostile file could name any number.
+/// Most interfaces of one section; a hostile file could name any number.
 const INTERFACES_MAX: usize = 4096;
 
-/// What came next.
+/// The result of a step.
 pub(super) enum Next {
     /// A frame, in [`Records::frame`].
     Frame(Record),
@@ -29,9 +30,9 @@ pub(super) enum Next {
 pub(super) struct Record {
     /// Link type, as tcpdump.org numbers them.
     pub(super) link: i32,
-    /// When it was captured.
+    /// The time of capture.
     pub(super) time: Moment,
-    /// Whether the capture kept only its beginning.
+    /// The capture kept only its beginning.
     pub(super) is_short: bool,
 }
 
@@ -71,7 +72,7 @@ impl Records {
         let head = start[..known].to_vec();
         let hex: Vec<String> = head.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
         let start = if hex.is_empty() { "nothing".to_string() } else { hex.join(" ") };
-        // The parser looks at its first read only; so it gets as much as there is.
+        // The parser examines its first read only, so that read gets as much as possible.
         let mut first = head;
         if let Err(source) = read.by_ref().take(BUFFER_BYTES as u64 / 2).read_to_end(&mut first) {
             return Err(CaptureError::Open { file: name.into(), source });
@@ -82,12 +83,12 @@ impl Records {
         Ok(Records { reader, interfaces: Vec::new(), is_big_endian: false, frame: Vec::new() })
     }
 
-    /// The frame that `next` found.
+    /// Returns the frame that `next` found.
     pub(super) fn frame(&self) -> &[u8] {
         &self.frame
     }
 
-    /// Goes to the next frame; the error says what is wrong in the file.
+    /// Goes to the next frame; the error names the fault of the file.
     pub(super) fn next(&mut self) -> Result<Next, String> {
         loop {
             match self.reader.next() {
@@ -143,7 +144,7 @@ fn take(
         PcapBlockOwned::LegacyHeader(header) => {
             let resolution =
                 if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
-            // The upper half says whether frames end with a check sum: draft-ietf-opsawg-pcap §4.
+            // The upper half shows whether frames end with a check sum: draft-ietf-opsawg-pcap §4.
             let link = header.network.0 & 0xFFFF;
             *interfaces = vec![Interface { link, resolution, offset_s: 0, snap_bytes: 0 }];
             Ok(None)
@@ -194,7 +195,8 @@ fn take(
     }
 }
 
-/// Ticks per second of an `if_tsresol`: a power of ten, or of two where the highest bit is set.
+/// Returns the ticks per second of an `if_tsresol`: a power of ten, or of two where the highest bit
+/// is set.
 fn resolution(code: u8) -> Result<u128, String> {
     let base: u128 = if code & 0x80 == 0 { 10 } else { 2 };
     base.checked_pow(u32::from(code & 0x7F))

@@ -1,20 +1,20 @@
-//! When a datagram of a file is due: pacing as a function of time, without a clock.
+//! The time at which a datagram of a file is due: pacing as a function of time, without a clock.
 
 use fluxline_core::{Moment, Span};
 
-/// How fast a file is replayed.
+/// The speed at which a file is replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Speed {
     /// With the gaps between datagrams as they were recorded.
     Recorded,
-    /// So many datagrams per second; not above 0: as fast as possible.
+    /// This many datagrams per second; 0 or less: as fast as possible.
     Rate(f64),
     /// As fast as possible.
     #[default]
     Full,
 }
 
-/// Says how long to wait before each datagram.
+/// Computes the wait before each datagram.
 #[derive(Clone, Debug)]
 pub struct Pace {
     speed: Speed,
@@ -23,14 +23,14 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A pace that begins with the first datagram.
+    /// Makes a pace that begins with the first datagram.
     #[must_use]
     pub fn new(speed: Speed) -> Pace {
         Pace { speed, began: None, released: 0 }
     }
 
-    /// How long the datagram of time `recorded` must wait at `now`; `None`: it may go, and counts
-    /// as gone. A datagram recorded before the first goes at once.
+    /// Returns the wait of the datagram of time `recorded` at `now`; `None`: it is due, and counts
+    /// as sent. A datagram recorded before the first is due at once.
     pub fn due(&mut self, recorded: Moment, now: Moment) -> Option<Span> {
         let (first, began) = *self.began.get_or_insert((recorded, now));
         let at = match self.speed {

@@ -391,7 +391,7 @@ fn a_first_fragment_of_88_seconds_ago_is_not_joined_with_the_rest_of_another_dat
         let (all, counters, _) = halves(second);
         assert_eq!((all.len(), counters.fragments_left), (0, 2), "at {second} s");
     }
-    // The same frames in time: nothing but a check sum, which is absent here, could tell.
+    // The same frames in time: only a check sum, which is absent here, could show it.
     assert_eq!(halves(129).0.len(), 1);
 }
 

@@ -1,7 +1,7 @@
-//! Writes datagrams into a pcapng file, so that an emulated sensor can be looked at and replayed.
+//! Writes datagrams into a pcapng file, so that an emulated sensor can be examined and replayed.
 //!
-//! One section, one Ethernet interface with nanosecond times. A payload beyond the usual MTU stands
-//! in one large frame, as captures on hosts with segmentation offload have them. Source:
+//! One section, one Ethernet interface with nanosecond times. A payload beyond the usual MTU is in
+//! one large frame, like in captures on hosts with segmentation offload. Source:
 //! draft-ietf-opsawg-pcapng.
 
 use std::io::{self, Write};

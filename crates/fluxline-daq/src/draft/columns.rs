@@ -1,8 +1,8 @@
-//! Each byte of the start of all packets: whether it ever changes, and how much it tells.
+//! Statistics of each byte at the start of all packets: whether it changes, and its entropy.
 
 use super::HEADER_BYTES_MAX;
 
-/// How often each byte had each value, over all packets that reach it.
+/// The number of times that each byte had each value, over all packets that reach it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
     counts: Vec<[u32; 256]>,
@@ -20,7 +20,7 @@ impl Columns {
         }
     }
 
-    /// The value of byte `at`, where it is the same in all packets.
+    /// Returns the value of byte `at`, where it is the same in all packets.
     pub(super) fn constant(&self, at: usize) -> Option<u8> {
         let column = self.counts.get(at)?;
         let mut values = column.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -28,7 +28,7 @@ impl Columns {
         values.next().is_none().then_some(value as u8)
     }
 
-    /// The entropy of byte `at` \[bit\], 0 to 8 (Shannon, 1948).
+    /// Returns the entropy of byte `at` \[bit\], 0 to 8 (Shannon, 1948).
     pub(super) fn entropy_bits(&self, at: usize) -> f64 {
         let Some(column) = self.counts.get(at) else { return 0.0 };
         let total: f64 = column.iter().map(|count| f64::from(*count)).sum();
@@ -36,7 +36,7 @@ impl Columns {
         shares.map(|count| f64::from(*count) / total).map(|share| -share * share.log2()).sum()
     }
 
-    /// How many different values byte `at` had.
+    /// Returns the number of different values of byte `at`.
     pub(super) fn values(&self, at: usize) -> usize {
         self.counts.get(at).map_or(0, |column| column.iter().filter(|c| **c > 0).count())
     }

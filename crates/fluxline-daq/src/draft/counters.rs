@@ -1,9 +1,9 @@
-//! Bits that count: the lowest one changes with every packet, each other one when the one below
+//! Finds counters: their lowest bit changes with every packet, each other bit when the one below
 //! falls back from 1 to 0.
 //!
-//! That finds counters of any width at any bit, in either byte order, without guessing the word
-//! they are in. A bit above that never changes although the one below fell is the end of the
-//! counter: it was seen to begin anew.
+//! This finds counters of any width at any bit, in either byte order, without guessing their word.
+//! A bit above that never changes although the one below fell is the end of the counter: it was
+//! seen to begin anew.
 
 use fluxline_packet::model::ByteOrder;
 use fluxline_packet::word::extract;
@@ -12,19 +12,19 @@ use super::{Counter, HEADER_BYTES_MAX, Sample, Word};
 
 /// Share of the steps that must fit: the rest are losses and reordering.
 const FIT_MIN: f64 = 0.9;
-/// Share of the steps in which a counter may stay as it was: packets that came twice. The upper
-/// half of a time stamp stays more often.
+/// Share of the steps in which a counter may stay the same: packets that came twice. The upper half
+/// of a time stamp stays more often.
 const STAYS_MAX: f64 = 0.02;
-/// Fewer bits that change are a coincidence.
+/// Fewer changing bits are taken for a coincidence.
 const MOVED_BITS_MIN: u32 = 4;
-/// Fewer steps show nothing.
+/// Fewest steps that are significant.
 const STEPS_MIN: u64 = 12;
 /// Widths of fields that a counter whose upper bits never changed may be in \[byte\].
 const FIELD_BYTES: [usize; 3] = [8, 4, 2];
 
 const BITS: usize = HEADER_BYTES_MAX * 8;
 
-/// How each bit changed between packets of one sender. Bit `8·byte + n` has the value 2^n in its
+/// The changes of each bit between packets of one sender. Bit `8·byte + n` has the value 2^n in its
 /// byte.
 struct Steps {
     steps: u64,
@@ -34,7 +34,7 @@ struct Steps {
     carried: [Vec<u64>; 2],
 }
 
-/// The counters, the best one first.
+/// Returns the counters, the best one first.
 pub(super) fn find(senders: &[Vec<Sample>], header: usize) -> Vec<Counter> {
     let steps = Steps::of(senders, header);
     if steps.steps < STEPS_MIN {
@@ -50,7 +50,7 @@ pub(super) fn find(senders: &[Vec<Sample>], header: usize) -> Vec<Counter> {
         }
     }
     // Whole bytes first, then those with more bits in motion, then those further to the front. A
-    // counter within one byte has no byte order: the file's will do.
+    // counter within one byte has no byte order: it gets the file's.
     found.sort_by_key(|of: &Counter| (of.low != 0, std::cmp::Reverse(of.moved), of.word.at));
     found.dedup_by_key(|of| (of.word.at, of.low, of.high));
     found
@@ -91,7 +91,7 @@ impl Steps {
         }
     }
 
-    /// The counter whose lowest bit is `first`, if its bits count.
+    /// Returns the counter whose lowest bit is `first`, if its bits count.
     fn counter_from(
         &self,
         first: usize,
@@ -111,7 +111,7 @@ impl Steps {
                 break;
             }
             if (carried[top] as f64) < FIT_MIN * fell.max(changed) as f64 {
-                // What is above belongs to something else; the counter ends here if it fell often.
+                // The bits above belong to something else; the counter ends here if it fell often.
                 wrapped = fell > 1;
                 break;
             }
@@ -122,7 +122,7 @@ impl Steps {
         }
         let low = (first % 8) as u32;
         let widened = if wrapped { None } else { widened(first, top, order, header, senders) };
-        // Without room above it, the bits that moved count for themselves.
+        // Without room above it, the changing bits are the counter.
         let (word, high) = match widened {
             Some(word) => (word, word.bytes as u32 * 8 - 1),
             None => (word_at(first, (first / 8).abs_diff(top / 8) + 1, order)?, low + moved - 1),
@@ -134,7 +134,7 @@ impl Steps {
         Some(Counter { word, low, high, moved, wrapped, share })
     }
 
-    /// The share of the steps in which these bits of a word stay as they were.
+    /// Returns the share of the steps in which these bits of a word stay the same.
     fn stays(&self, word: Word, low: u32, high: u32, senders: &[Vec<Sample>]) -> f64 {
         let (low, width) = (low as u8, (high - low + 1) as u8);
         let value = |sample: &Sample| extract(sample.word(word), low, width);
@@ -144,7 +144,7 @@ impl Steps {
     }
 }
 
-/// The bit of twice the value.
+/// Returns the bit of twice the value.
 fn above(bit: usize, order: ByteOrder, header: usize) -> Option<usize> {
     let (byte, within) = (bit / 8, bit % 8);
     match (within, order) {
@@ -154,7 +154,7 @@ fn above(bit: usize, order: ByteOrder, header: usize) -> Option<usize> {
     }
 }
 
-/// The word of so many bytes whose lowest byte holds bit `first`.
+/// Returns the word of `bytes` bytes whose lowest byte holds bit `first`.
 fn word_at(first: usize, bytes: usize, order: ByteOrder) -> Option<Word> {
     let at = match order {
         ByteOrder::Big => (first / 8 + 1).checked_sub(bytes)?,
@@ -163,7 +163,8 @@ fn word_at(first: usize, bytes: usize, order: ByteOrder) -> Option<Word> {
     Some(Word { at, bytes, order })
 }
 
-/// The widest usual field around a counter from bit `first` to `top` whose further bits are all 0.
+/// Returns the widest usual field around a counter from bit `first` to `top` whose further bits are
+/// all 0.
 fn widened(
     first: usize,
     top: usize,

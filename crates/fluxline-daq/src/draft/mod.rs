@@ -1,9 +1,9 @@
-//! Drafts a packet description from datagrams: what is constant, what counts, what looks like time.
+//! Drafts a packet description from datagrams: constants, counters, time stamps.
 //!
-//! A board's manual is often late or wrong; a capture never is. The draft says of each part what
-//! was seen and how sure that is, so that a person can correct it. It describes the capture that it
-//! was made from: every packet of that fits. Three analyses over the first bytes of each packet:
-//! bytes that never change (`columns`), bits that count (`counters`), words that grow (`words`).
+//! A board's manual is often late or wrong; a capture never is. The draft shows the evidence for
+//! each part, so that a person can correct it. It describes the capture that it was made from:
+//! every packet of that fits. Three analyses cover the first bytes of each packet: bytes that never
+//! change (`columns`), bits that count (`counters`), words that grow (`words`).
 
 mod columns;
 mod counters;
@@ -19,7 +19,7 @@ use fluxline_packet::model::ByteOrder;
 
 use columns::Columns;
 
-/// Bytes at the start of each packet that are looked at.
+/// Bytes at the start of each packet that are analysed.
 pub const HEADER_BYTES_MAX: usize = 64;
 /// Senders whose packets are followed one by one.
 const SENDERS_MAX: usize = 16;
@@ -28,10 +28,10 @@ const SAMPLES_MAX: usize = 8192;
 /// Different sizes that are counted.
 const SIZES_MAX: usize = 1024;
 
-/// Values of a byte that may tell sources apart.
+/// Most values of a byte that may identify sources.
 const IDS_MAX: usize = 16;
 
-/// A byte that tells sources apart, their packets, and the counters in them.
+/// A byte that identifies sources, their packets, and the counters in them.
 type Split = (Option<usize>, Vec<Vec<Sample>>, Vec<Counter>);
 
 /// The start of one packet.
@@ -46,7 +46,7 @@ struct Sample {
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     packets: u64,
-    /// How often each size came, and packets of further sizes.
+    /// Number of packets of each size, and packets of further sizes.
     sizes: BTreeMap<usize, u64>,
     size_limits: Option<(usize, usize)>,
     columns: Columns,
@@ -63,27 +63,27 @@ struct Word {
     order: ByteOrder,
 }
 
-/// How a counter was seen.
+/// A counter with the evidence for it.
 #[derive(Clone, Debug, PartialEq)]
 struct Counter {
     word: Word,
     /// Its lowest and highest bit in the word.
     low: u32,
     high: u32,
-    /// How many of its bits were seen to change.
+    /// Number of its bits that were seen to change.
     moved: u32,
-    /// Whether it was seen to begin anew after its highest bit.
+    /// It was seen to begin anew after its highest bit.
     wrapped: bool,
     /// Share of the packets that followed their predecessor.
     share: f64,
 }
 
-/// A word that grows, and how.
+/// A word that grows, by the kind of growth.
 #[derive(Clone, Debug, PartialEq)]
 enum Growth {
-    /// By one now and then: packets of one event have it in common.
+    /// It grows by one now and then: packets of one event have it in common.
     Key { packets_each: f64 },
-    /// With the time of arrival.
+    /// It grows with the time of arrival.
     Time { ns_per_tick: f64 },
 }
 
@@ -112,13 +112,13 @@ impl Draft {
         }
     }
 
-    /// How many packets were taken.
+    /// Returns the number of packets that were taken.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// The description of these packets as TOML; `origin` says where they are from. `None` without
+    /// Returns the description of these packets as TOML, with their `origin`. `None` without
     /// packets, or where one of them is empty.
     #[must_use]
     pub fn describe(&self, origin: &str) -> Option<String> {
@@ -137,8 +137,8 @@ impl Draft {
         Some(text::write(self, &text::Findings { origin, header, id, counters, growing }))
     }
 
-    /// The byte by which packets of one sender fall apart into streams that count, with the
-    /// streams and their counters: several boards behind one address, or a file without addresses.
+    /// Returns the byte that splits packets of one sender into streams that count, with the streams
+    /// and their counters: several boards behind one address, or a file without addresses.
     fn split_by_id(&self, header: usize) -> Option<Split> {
         let ids = (0..header).filter(|&at| (2..=IDS_MAX).contains(&self.columns.values(at)));
         let splits = ids.map(|at| {

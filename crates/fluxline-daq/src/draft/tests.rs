@@ -59,7 +59,7 @@ fn drafted(packets: &[Packet]) -> String {
     draft.describe("a test").expect("there are packets")
 }
 
-/// Whether the first packet type with a counter has it in one field or in bits of one.
+/// Returns true when the first packet type with a counter has it in one field or in bits of one.
 fn has_plain_counter(description: &Description) -> bool {
     let mut types = description.packet_types().iter();
     let Some(packet) = types.find(|of| of.sequence.is_some() || of.event.is_some()) else {
@@ -168,7 +168,7 @@ timestamp = { ticks = "time", unit = "8 ns", epoch = "start" }
 }
 
 #[test]
-fn boards_behind_one_address_are_told_apart_by_the_byte_that_holds_their_number() {
+fn boards_behind_one_address_are_split_by_the_byte_that_holds_their_number() {
     let description = load(shipped::shipped("counter").expect("shipped"));
     let mut packets = emulated(&description, Pattern::Noise, Faults::default());
     packets.iter_mut().for_each(|packet| packet.sender = SenderAddress::NONE);

@@ -1,4 +1,4 @@
-//! The draft as a TOML file: each part with what was seen of it.
+//! The draft as a TOML file: each part with the evidence for it.
 
 use std::fmt::Write;
 
@@ -6,19 +6,19 @@ use fluxline_packet::model::ByteOrder;
 
 use super::{Counter, Draft, Growth, Sample, Word, overlap};
 
-/// Sizes that are named.
+/// Most sizes that are named.
 const SIZES_SHOWN_MAX: usize = 5;
-/// Constants are cut at multiples of so many bytes, as most words are.
+/// Constants are cut at multiples of this size \[byte\], as most words are.
 const CONSTANT_BYTES: usize = 4;
 
-/// What was found in the packets.
+/// The findings in the packets.
 pub(super) struct Findings<'a> {
     pub origin: &'a str,
-    /// Bytes that every packet has, at most those that are looked at.
+    /// Number of analysed bytes that every packet has.
     pub header: usize,
-    /// The byte that tells sources of one sender apart.
+    /// The byte that identifies sources of one sender.
     pub id: Option<usize>,
-    /// None overlaps another; the packet counter first.
+    /// Counters without overlap; the packet counter first.
     pub counters: Vec<Counter>,
     pub growing: Vec<(Word, Growth)>,
 }
@@ -113,7 +113,7 @@ impl Writer<'_> {
         writeln!(out, "size = {{ min = {low}, max = {high} }}")
     }
 
-    /// The fields up to the last one of which something is known.
+    /// Returns the fields up to the last known one.
     fn fields(&self) -> Vec<Field> {
         let mut fields = Vec::new();
         for (number, counter) in self.findings.counters.iter().enumerate() {
@@ -199,7 +199,7 @@ impl Writer<'_> {
         Field { at, bytes: 1, comment, text }
     }
 
-    /// Fields for bytes of which little is known: runs that never change, and runs that do.
+    /// Adds fields for bytes with little evidence: runs that never change, and runs that do.
     fn fill(&self, fields: &mut Vec<Field>, gap: std::ops::Range<usize>) {
         let columns = &self.draft.columns;
         let mut at = gap.start;
@@ -312,7 +312,7 @@ impl Writer<'_> {
         )
     }
 
-    /// A word that holds the size less a constant, where sizes differ.
+    /// Returns a word that holds the size less a constant, where sizes differ.
     fn length_word(&self) -> Option<(Word, u64)> {
         let samples = || self.draft.senders.values().flatten();
         let first = samples().next()?;
@@ -341,7 +341,7 @@ impl Writer<'_> {
     }
 }
 
-/// The counters that do not overlap a better one; those after the first move about as much.
+/// Returns the counters that do not overlap a better one; those after the first move about as much.
 pub(super) fn choose(found: Vec<Counter>) -> Vec<Counter> {
     let mut chosen: Vec<Counter> = Vec::new();
     for counter in found {
@@ -371,8 +371,8 @@ fn order_of(word: Word) -> &'static str {
     }
 }
 
-/// A length of time that a clock is likely to have: the nearest of 1, 2, 4, 5, 8, 10, 20, ... ns,
-/// as `timestamp.unit` takes it; where none is near, as it is.
+/// Returns the likely tick of a clock: the nearest of 1, 2, 4, 5, 8, 10, 20, ... ns, as
+/// `timestamp.unit` has it; otherwise the measured one.
 fn unit_of(ns_per_tick: f64) -> String {
     let scale = 10_f64.powf(ns_per_tick.log10().floor());
     let round = [1.0, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0, 10.0].map(|factor| factor * scale);
@@ -387,13 +387,13 @@ fn unit_of(ns_per_tick: f64) -> String {
     }
 }
 
-/// At most four digits behind the point, none that says nothing.
+/// Returns a number with at most four significant digits behind the point.
 fn rounded(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// A text as TOML writes it.
+/// Returns a text as TOML writes it.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! Words that grow: keys that several packets share, and time stamps.
+//! Finds words that grow: keys that several packets share, and time stamps.
 //!
 //! A key grows by one now and then. A time stamp grows with the time of arrival: over all samples
 //! of a sender it lies on a line.
@@ -11,12 +11,12 @@ use super::{Growth, Sample, Word};
 const WORD_BYTES: [usize; 4] = [8, 6, 4, 2];
 /// Share of steps that must fit.
 const FIT_MIN: f64 = 0.98;
-/// Fewer samples of a sender show nothing.
+/// Fewest samples of a sender that are significant.
 const SAMPLES_MIN: usize = 12;
-/// How far a time stamp may lie beside its line, as a share of the whole.
+/// Largest distance of a time stamp from its line, as a share of the whole.
 const LINE_MAX: f64 = 0.02;
 
-/// The growing words, none of which `taken` holds, without overlap; the best ones first.
+/// Returns the growing words without overlap, outside of `taken`; the best ones first.
 pub(super) fn find(
     senders: &[Vec<Sample>],
     header: usize,
@@ -26,7 +26,7 @@ pub(super) fn find(
     let Some(samples) = busiest.filter(|samples| samples.len() >= SAMPLES_MIN) else {
         return Vec::new();
     };
-    // A key and what stands behind it would pass for one long time stamp, so keys come first.
+    // A key and the bytes behind it could pass for one long time stamp, so keys come first.
     let mut found: Vec<(Word, Growth)> = Vec::new();
     for growth_of in [key, time] {
         for word in words(header) {
@@ -40,7 +40,7 @@ pub(super) fn find(
     found
 }
 
-/// All words that are tried, the widest first.
+/// Returns all words that are tried, the widest first.
 fn words(header: usize) -> impl Iterator<Item = Word> {
     WORD_BYTES.into_iter().flat_map(move |bytes| {
         let places =
@@ -51,23 +51,23 @@ fn words(header: usize) -> impl Iterator<Item = Word> {
     })
 }
 
-/// A key: it stays or grows by one.
+/// Returns a key, which stays or grows by one.
 fn key(_: &[Sample], values: &[u64]) -> Option<Growth> {
     let steps = values.len() - 1;
     let stays = values.windows(2).filter(|pair| pair[0] == pair[1]).count();
     let grows = values.windows(2).filter(|pair| pair[0].checked_add(1) == Some(pair[1])).count();
     let fits = (stays + grows) as f64 >= FIT_MIN * steps as f64;
-    // One that grows with every packet is a packet counter, or as good.
+    // A key that grows with every packet is a packet counter, or equivalent.
     let is_key = fits && grows >= 3 && stays > 0;
     is_key.then(|| Growth::Key { packets_each: steps as f64 / grows as f64 })
 }
 
-/// A time stamp: its values lie on a line over the times of arrival.
+/// Returns a time stamp: its values lie on a line over the times of arrival.
 fn time(samples: &[Sample], values: &[u64]) -> Option<Growth> {
     let (first, last) = (samples.first()?, samples.last()?);
     let passed_ns = last.time.since(first.time).as_ns() as f64;
     let grown = values.last()?.checked_sub(values[0])? as f64;
-    // A few ticks are as well a number that happens to grow.
+    // A few ticks may as well be a number that happens to grow.
     if passed_ns <= 0.0 || grown < 1000.0 || values.windows(2).any(|pair| pair[1] < pair[0]) {
         return None;
     }

@@ -1,10 +1,10 @@
 //! Emulated sensors: packets made from the description that also receives them, with faults.
 //!
-//! A board is not always there, and never loses packets when asked to. An emulator makes what N
-//! boards would send, in the order of time, from a seed; it drops, doubles, swaps, spoils and
-//! restarts by given odds, and knows afterwards exactly what it did. The first and the
-//! last packet of each numbering are always sent whole and in order: without one before and one
-//! after it, no receiver can see that a packet is missing.
+//! A board is not always available, and never loses packets on demand. An emulator makes the
+//! packets of N boards, in the order of time, from a seed. It drops, doubles, swaps, spoils and
+//! restarts by given odds, and reports afterwards exactly what it did. The first and the last
+//! packet of each numbering are always sent whole and in order: without one before and one after
+//! it, no receiver can see that a packet is missing.
 
 pub mod roce;
 mod source;
@@ -25,16 +25,16 @@ pub use source::SourceTruth;
 use source::{EmulatedSource, Made};
 use template::Template;
 
-/// What to emulate.
+/// The packets and faults to emulate.
 #[derive(Clone, Debug)]
 pub struct EmulatorConfig {
-    /// How many sources; at least 1.
+    /// Number of sources; at least 1.
     pub sources: u32,
     /// The packet type; `None`: the first with a packet counter or an event key.
     pub packet: Option<String>,
     /// Payload of a packet \[byte\]; `None`: the description's.
     pub payload_bytes: Option<u32>,
-    /// What payloads hold.
+    /// The contents of payloads.
     pub pattern: Pattern,
     /// Packets per second and source; 0: all at once.
     pub rate: f64,
@@ -42,11 +42,11 @@ pub struct EmulatorConfig {
     pub jitter: f64,
     /// Packets per source; 0: no limit.
     pub packets: u64,
-    /// From which all that is random is drawn.
+    /// The seed of everything random.
     pub seed: u64,
     /// The wall time of the start, for time stamps.
     pub epoch_start: Moment,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Faults,
 }
 
@@ -59,7 +59,7 @@ pub enum Pattern {
     Counter,
     /// Random bytes.
     Noise,
-    /// Zeros.
+    /// Only zeros.
     Zero,
 }
 
@@ -73,17 +73,16 @@ pub struct Faults {
     pub duplicate: f64,
     /// It is sent after some of its successors.
     pub reorder: f64,
-    /// After at most so many; 0 stands for 4.
+    /// The largest number of successors that go first; 0 stands for 4.
     pub reorder_distance: u32,
     /// One bit of it is flipped.
     pub corrupt: f64,
     /// Its source falls silent first.
     pub stall: f64,
-    /// For so long \[ms\].
+    /// The length of that silence \[ms\].
     pub stall_ms: u64,
-    /// Its source restarts first, with all counters at zero.
-    /// A receiver takes numbers within its window behind the newest for duplicates, and so sees no
-    /// restart after few packets.
+    /// Its source restarts first, with all counters at zero. A receiver takes numbers within its
+    /// window behind the newest for duplicates, and so sees no restart after few packets.
     pub restart: f64,
 }
 
@@ -100,42 +99,42 @@ impl Faults {
     }
 }
 
-/// Why packets of a description cannot be made.
+/// The reason why packets of a description cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmulatorError {
-    /// The configuration's.
+    /// The configuration names an unknown packet type.
     #[error("the description `{format}` has no packet type `{name}`; it has {known}.")]
     NoSuchPacket {
         /// The description.
         format: String,
-        /// What was asked for.
+        /// The name in the configuration.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
-    /// The configuration's.
+    /// The configuration makes packets too long.
     #[error(
         "a packet of {bytes} bytes is longer than a datagram can be (65507): make payload-bytes \
          smaller."
     )]
     TooLong {
-        /// What it would be \[byte\].
+        /// Their size \[byte\].
         bytes: usize,
     },
-    /// The configuration's: some sources would have one key.
+    /// The configuration has more sources than the description has keys.
     #[error(
-        "packets of `{format}` tell {distinct} sources apart, so {sources} cannot be emulated: emulate \
+        "packets of `{format}` distinguish {distinct} sources, so {sources} cannot be emulated: emulate \
          {distinct}, or say under `emulate = {{ fields = {{ ... }} }}` how `source` makes the key."
     )]
     TooManySources {
         /// The description.
         format: String,
-        /// What was asked for.
+        /// The number of sources in the configuration.
         sources: u32,
-        /// How many keys they have.
+        /// The number of different keys.
         distinct: usize,
     },
-    /// The description's: the packet that was made is not read as it was meant.
+    /// The description reads the packet otherwise than it was made.
     #[error(
         "packets of `{format}` (type `{packet}`) cannot be emulated: {problem}; say how the \
          field is filled under `emulate = {{ fields = {{ ... }} }}` in the description."
@@ -145,7 +144,7 @@ pub enum EmulatorError {
         format: String,
         /// The packet type.
         packet: String,
-        /// Which role differs.
+        /// The role that differs.
         problem: String,
     },
 }
@@ -153,21 +152,22 @@ pub enum EmulatorError {
 /// One packet to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Emission<'a> {
-    /// When, after the start.
+    /// Its time after the start.
     pub at: Span,
     /// Number of its source.
     pub source: u32,
     /// The socket to send it from: below [`Emulator::senders`].
     pub sender: u32,
-    /// How many packets its source had made before; copies share it, and restarts do not touch it.
+    /// Number of packets that its source had made before; copies share it, and restarts do not
+    /// change it.
     pub number: u64,
-    /// Which bit was flipped on purpose, counted from the first byte's lowest.
+    /// The bit that was flipped on purpose, counted from the first byte's lowest.
     pub flipped_bit: Option<u64>,
     /// The UDP payload.
     pub bytes: &'a [u8],
 }
 
-/// A packet that a source hands over.
+/// A packet that is ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) number: u64,
@@ -178,8 +178,8 @@ pub(crate) struct Ready {
 /// Sender ports of one address. Source: the dynamic ports, RFC 6335 §6.
 const SENDER_PORTS: Range<u32> = 49_152..65_536;
 
-/// Where sender number `number` sends from when nothing else decides it: from all dynamic ports of
-/// `first`, then of the next address.
+/// Returns the address that sender number `number` sends from, unless something else decides it:
+/// all dynamic ports of `first`, then of the next address.
 #[must_use]
 pub fn sender_address(first: Ipv4Addr, number: u32) -> SocketAddr {
     let ports = SENDER_PORTS.end - SENDER_PORTS.start;
@@ -188,7 +188,7 @@ pub fn sender_address(first: Ipv4Addr, number: u32) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::from(host), port as u16))
 }
 
-/// No two sources have one key: a receiver would take them for one.
+/// Checks that no two sources have one key: a receiver would take them for one.
 fn check_sources(
     description: &Description,
     template: &Template,
@@ -211,18 +211,19 @@ pub struct Emulator {
     config: EmulatorConfig,
     template: Template,
     sources: Vec<EmulatedSource>,
-    /// When each source makes its next packet \[ns\]; equal times in the order of pushing.
+    /// The time at which each source makes its next packet \[ns\]; equal times in the order of
+    /// pushing.
     agenda: BinaryHeap<Reverse<(u64, u64, u32)>>,
     pushed: u64,
     ready: VecDeque<(Span, u32, Ready)>,
-    /// The packet that `next` lent out, and memory of earlier ones.
+    /// The packet that `next` lends, and memory of earlier ones.
     lent: Vec<u8>,
     spare: Vec<Vec<u8>>,
     stopping: bool,
 }
 
 impl Emulator {
-    /// Sources that send what `description` describes. Errors: [`EmulatorError`].
+    /// Makes sources that send packets of `description`. Errors: [`EmulatorError`].
     pub fn new(
         description: &Description,
         config: EmulatorConfig,
@@ -249,7 +250,7 @@ impl Emulator {
         Ok(emulator)
     }
 
-    /// The next packet; `None` when every source has sent its last.
+    /// Returns the next packet; `None` when every source has sent its last.
     ///
     /// Cost: one copy of the payload's pattern; no allocation in steady state.
     #[allow(clippy::should_implement_trait, reason = "it lends")]
@@ -266,19 +267,19 @@ impl Emulator {
         Some(Emission { at, source, sender, number, flipped_bit, bytes: &self.lent })
     }
 
-    /// Ends the emulation: each source sends what it held back and one last packet.
+    /// Ends the emulation: each source sends the packets that it held back and one last packet.
     pub fn stop(&mut self) {
         self.stopping = true;
     }
 
-    /// How many sender addresses the sources need: one each where the source key has the address
-    /// or the port, else one for all.
+    /// Returns the number of sender addresses that the sources need: one each where the source key
+    /// has the address or the port, else one for all.
     #[must_use]
     pub fn senders(&self) -> u32 {
         if self.template.needs_senders { self.sources.len() as u32 } else { 1 }
     }
 
-    /// How many sources there are.
+    /// Returns the number of sources.
     #[must_use]
     pub fn sources(&self) -> u32 {
         self.sources.len() as u32
@@ -288,19 +289,19 @@ impl Emulator {
         if self.template.needs_senders { source } else { 0 }
     }
 
-    /// The size of a packet \[byte\].
+    /// Returns the size of a packet \[byte\].
     #[must_use]
     pub fn packet_bytes(&self) -> usize {
         self.template.bytes.len()
     }
 
-    /// The seed that makes the same packets again.
+    /// Returns the seed that makes the same packets again.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.config.seed
     }
 
-    /// What each source did so far.
+    /// Returns the counts of each source so far.
     #[must_use]
     pub fn truth(&self) -> Vec<SourceTruth> {
         self.sources.iter().map(|source| source.truth.clone()).collect()
@@ -311,7 +312,7 @@ impl Emulator {
         self.pushed += 1;
     }
 
-    /// Source `number` makes its next packet; what it sends now becomes ready.
+    /// Lets source `number` make its next packet; packets that it sends now become ready.
     fn step(&mut self, at_ns: u64, number: u32) {
         let source = &mut self.sources[number as usize];
         let made = source.make(&self.config, &self.template, self.stopping, &mut self.spare);

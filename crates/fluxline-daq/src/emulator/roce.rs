@@ -1,8 +1,9 @@
-//! Emulated packets as a simple FPGA sends them over RoCEv2: RDMA WRITE ONLY with immediate on an
-//! unreliable connection that both sides are configured for, round a ring of slots.
+//! Emulated packets as a simple FPGA sends them over RoCEv2.
 //!
-//! A packet has the PSN and the slot of its number, so one that is withheld leaves a hole in both.
-//! A bit that is flipped on purpose is flipped after the invariant CRC, as on the wire.
+//! It sends RDMA WRITE ONLY with immediate on an unreliable connection that both sides are
+//! configured for, round a ring of slots. A packet has the PSN and the slot of its number, so one
+//! that is withheld leaves a gap in both. A bit that is flipped on purpose is flipped after the
+//! invariant CRC, as on the wire.
 
 use std::net::SocketAddr;
 
@@ -13,7 +14,7 @@ use fluxline_core::roce::{
 
 use super::Emission;
 
-/// Where an emulated FPGA writes.
+/// The address and the ring that an emulated FPGA writes to.
 #[derive(Clone, Copy, Debug)]
 pub struct WriterConfig {
     /// The receiver.
@@ -28,11 +29,11 @@ pub struct WriterConfig {
     pub base: u64,
     /// Distance of two packets in the region \[byte\]; at least 1.
     pub slot_bytes: u64,
-    /// The ring has so many slots; at least 1.
+    /// Number of slots of the ring; at least 1.
     pub slots: u64,
 }
 
-/// What a receiver's ledger should say of one writer, to the frame.
+/// The counts that a receiver's ledger should have of one writer, to the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriterTruth {
     /// Frames sent.
@@ -58,7 +59,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer that sends from `from`; `None`: its address is of another family than the
+    /// Makes a writer that sends from `from`; `None`: its address is of another family than the
     /// receiver's.
     #[must_use]
     pub fn new(from: SocketAddr, config: WriterConfig) -> Option<Writer> {
@@ -110,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// What was sent so far.
+    /// Returns the counts of sent frames so far.
     #[must_use]
     pub fn truth(&self) -> WriterTruth {
         self.truth

@@ -10,7 +10,7 @@ use super::{EmulatorConfig, Pattern, Ready};
 /// Dropped sequence numbers that are remembered per source.
 const DROPPED_LISTED: usize = 1024;
 
-/// What a source did: what a receiver's ledger should say, to the packet.
+/// The counts of a source, which a receiver's ledger should have, to the packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceTruth {
     /// Packets made, dropped ones among them.
@@ -31,7 +31,7 @@ pub struct SourceTruth {
     pub dropped_sequences: Vec<u64>,
 }
 
-/// Whether a source goes on.
+/// The state of a source after a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
     More,
@@ -41,14 +41,14 @@ pub(super) enum Made {
 pub(super) struct EmulatedSource {
     number: u32,
     random: Xoshiro256PlusPlus,
-    /// Packets since the last restart.
+    /// Number of packets since the last restart.
     count: u64,
-    /// Payload bytes since the start.
+    /// Number of payload bytes since the start.
     payload_bytes: u64,
-    /// When the next packet is due without jitter \[ns\], and the jitter of it.
+    /// The time at which the next packet is due without jitter \[ns\], and its jitter.
     due_ns: f64,
     jitter_ns: f64,
-    /// Held back: how many successors go first, the sequence, the packet.
+    /// Packets held back: number of successors that go first, the sequence, the packet.
     held: Vec<(u32, u64, Ready)>,
     /// A restart was drawn, and waits for a packet that was sent whole.
     restart_due: bool,
@@ -56,7 +56,7 @@ pub(super) struct EmulatedSource {
     /// came now.
     newest_is_lost: bool,
     highest_sent: Option<u64>,
-    /// Sent by the last call of `make`.
+    /// The packets sent by the last call of `make`.
     pub(super) sent: Vec<Ready>,
     pub(super) truth: SourceTruth,
 }
@@ -83,7 +83,7 @@ impl EmulatedSource {
         }
     }
 
-    /// When the next packet is made \[ns since the start\].
+    /// Returns the time at which the next packet is made \[ns since the start\].
     pub(super) fn next_ns(&self) -> u64 {
         (self.due_ns + self.jitter_ns) as u64
     }
@@ -178,7 +178,7 @@ impl EmulatedSource {
         self.release();
     }
 
-    /// Sends one packet now, and notes whether a later one went before.
+    /// Sends one packet now, and notes whether a later one was sent before.
     fn send(&mut self, packet: Ready, sequence: u64) {
         if self.highest_sent.is_some_and(|highest| sequence < highest) {
             self.truth.reordered += 1;
@@ -188,7 +188,7 @@ impl EmulatedSource {
         self.sent.push(packet);
     }
 
-    /// One successor went: sends those that have waited for enough of them.
+    /// Counts one successor: sends the packets that have waited for enough of them.
     fn release(&mut self) {
         let mut index = 0;
         while index < self.held.len() {
@@ -262,7 +262,7 @@ impl EmulatedSource {
     }
 }
 
-/// A number from 0 to just below 1: 53 random bits, the precision of a double.
+/// Returns a number from 0 to just below 1: 53 random bits, the precision of a double.
 fn share(random: &mut Xoshiro256PlusPlus) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }

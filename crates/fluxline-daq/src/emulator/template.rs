@@ -1,8 +1,8 @@
-//! One packet with everything that never changes in it, and where to write what does.
+//! One packet with all its constants, and the places of its changing values.
 //!
-//! The layout says which value plays which role; so a sequence number or an event key is written
-//! where the program will look for it. Roles that are computed need `emulate` in the description.
-//! At the end the description's own program must read the packet as it was meant.
+//! The layout gives the role of each value; so a sequence number or an event key is written where
+//! the program will look for it. Roles that are computed need `emulate` in the description. At the
+//! end the description's own program must read the packet as it was meant.
 
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -40,7 +40,7 @@ const BYTE_RANGE_PACKETS: u32 = 4;
 /// Event keys of the packets that are read back: small but not zero, and beyond usual widths. Their
 /// lowest bits differ, so that a constant is never taken for a key or a counter.
 const READ_BACK_EVENTS: [u64; 4] = [3, 0x1_8006, 0x1_8000_000B, 0x1_8000_0000_0011];
-/// TAI is ahead of UTC by so many seconds. Source: IERS bulletin C, unchanged since 2017.
+/// Time by which TAI is ahead of UTC \[s\]. Source: IERS bulletin C, unchanged since 2017.
 const TAI_MINUS_UTC_S: u64 = 37;
 /// 1980-01-06 in Unix time \[s\], and how far GPS time is ahead of UTC. Source: IS-GPS-200.
 const GPS_EPOCH_S: u64 = 315_964_800;
@@ -50,9 +50,9 @@ const GPS_MINUS_UTC_S: u64 = 18;
 pub(super) struct Template {
     /// The packet.
     pub(super) bytes: Vec<u8>,
-    /// Where its payload is.
+    /// The place of its payload.
     pub(super) payload: Range<usize>,
-    /// Whether sources are told apart by the sender's address or port.
+    /// Sources are identified by the sender's address or port.
     pub(super) needs_senders: bool,
     /// Packets of one fragment.
     pub(super) packets_per_fragment: u32,
@@ -116,12 +116,12 @@ impl Template {
         Ok(template)
     }
 
-    /// The packet counter after so many packets.
+    /// Returns the packet counter after `count` packets.
     pub(super) fn sequence_of(&self, count: u64) -> u64 {
         self.sequence.as_ref().map_or(count, |sequence| sequence.value_of(count))
     }
 
-    /// Writes what changes, the check sum last.
+    /// Writes the changing values, the check sum last.
     pub(super) fn patch(&self, packet: &mut [u8], variables: &Variables) {
         let size = packet.len() as u64;
         for patch in &self.patches {
@@ -145,7 +145,7 @@ impl Template {
         out.copy_from_slice(&self.ramp[start..start + out.len()]);
     }
 
-    /// The sensor's time `since` the start, as the description counts it.
+    /// Returns the sensor's time `since` the start, as the description counts it.
     pub(super) fn time(&self, start: Moment, since: Span) -> (u64, u64) {
         let Some(stamp) = &self.timestamp else { return (0, 0) };
         let unix_ns = (start + since).as_ns();
@@ -213,7 +213,7 @@ impl Template {
         self.read_back_wrap(description, packet, payload).map_or(Ok(()), |what| Err(wrong(what)))
     }
 
-    /// The counter's largest number, after which it begins anew, can be written too.
+    /// Checks that the counter's largest number, after which it begins anew, can be written too.
     fn read_back_wrap(
         &self,
         description: &Description,
@@ -239,7 +239,7 @@ impl Template {
         description.program().parse(&Datagram { bytes: &bytes, sender, port: 0, time })
     }
 
-    /// The key by which a receiver tells source `number`.
+    /// Returns the key by which a receiver identifies source `number`.
     pub(super) fn source_key(&self, description: &Description, number: u32) -> Option<SourceKey> {
         let mut variables: Variables = [0; 10];
         variables[SOURCE] = number.into();
@@ -251,7 +251,7 @@ impl Template {
     }
 }
 
-/// The first role that reads otherwise than the variables meant it.
+/// Returns the first role that reads otherwise than the variables meant it.
 fn first_difference(packet: &PacketType, parsed: &Parsed, meant: &Variables) -> Option<String> {
     let differs = |role: &str, is: u64, meant: u64| {
         (is != meant).then(|| format!("the {role} reads as {is}, {meant} was meant"))
@@ -299,12 +299,12 @@ fn checksum_of(packet: &PacketType, size: usize) -> Option<Checksum> {
     (end <= size && over.start <= over.end).then_some(Checksum { crc, at: at..end, over })
 }
 
-/// Which header value gets what.
+/// The contents of each header value.
 struct Plan<'p> {
     packet: &'p PacketType,
     payload_bytes: usize,
     packets_per_fragment: u32,
-    /// What each header value is filled with, over the variables; `None`: left zero.
+    /// The contents of each header value, over the variables; `None`: left zero.
     fill: Vec<Option<Expr>>,
 }
 
@@ -400,7 +400,7 @@ impl<'p> Plan<'p> {
         &self.packet.header
     }
 
-    /// A list gets one entry per picked value.
+    /// Gives a list one entry per picked value.
     fn fill_by_lists(&mut self) {
         for item in &self.header().items {
             if let ItemKind::List(list) = &item.kind {
@@ -449,7 +449,7 @@ impl<'p> Plan<'p> {
         self.solve(expression, Expr::Value(variable));
     }
 
-    /// The source's number over the key's fields, the last one fastest.
+    /// Spreads the source's number over the key's fields, the last one fastest.
     fn fill_source_key(&mut self) {
         let mut divisor = 1_u64;
         for term in self.packet.source.iter().rev() {
@@ -470,8 +470,8 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// The packet with its constants. Its size may decide values, and values its size: so it is
-    /// built until that no longer changes.
+    /// Builds the packet with its constants. Its size may decide values, and values its size: so it
+    /// is built until that no longer changes.
     fn build(&self) -> Vec<u8> {
         let trailer_of = |end: usize| {
             let given = self.packet.payload.trailer.as_ref();
@@ -530,7 +530,7 @@ impl<'p> Plan<'p> {
         self.write_equalities(bytes);
     }
 
-    /// Fields that must equal an expression over others.
+    /// Writes fields that must equal an expression over others.
     fn write_equalities(&self, bytes: &mut [u8]) {
         let header = self.header();
         let words = header.items.iter().filter_map(|item| Some((item.value?, &item.rules)));
@@ -545,7 +545,7 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Where the values that change stand in the finished packet.
+    /// Returns the places of the changing values in the finished packet.
     fn patches(&self, bytes: &[u8]) -> Vec<Patch> {
         let mut patches = Vec::new();
         for (id, fill) in self.fill.iter().enumerate() {
@@ -558,7 +558,7 @@ impl<'p> Plan<'p> {
     }
 
     fn patch_of(&self, id: usize, value: &Expr, bytes: &[u8]) -> Option<Patch> {
-        // The layout tells where a value stands by what changes when it is written.
+        // The layout finds the place of a value by the change that writing it makes.
         let (item, low, width) = match self.header().values[id].origin {
             Origin::Word { item } => (item, 0, 64),
             Origin::Bits { item, low, width } => (item, low, width),
@@ -590,7 +590,7 @@ impl<'p> Plan<'p> {
     }
 }
 
-/// A value that a rule allows, where it allows not all.
+/// Returns a value that a rule allows, where it does not allow all.
 fn allowed(rules: &Rules) -> Option<Expr> {
     let constant = rules.equals.as_ref().and_then(|equals| equals.constant());
     let constant = constant.or(rules.one_of.first().copied()).or(rules.min);

@@ -9,13 +9,13 @@ pub const INPUT_FAULTS: &str = "input_faults";
 /// The word for senders and producers that vanished: their counter's name.
 pub const GONE: &str = "producers_gone";
 
-/// Returns whether `accept` has this name.
+/// Returns true when `accept` has this name.
 #[must_use]
 pub fn accepts(accept: &[String], name: &str) -> bool {
     accept.iter().any(|accepted| is_same(accepted, name))
 }
 
-/// Checks the names of `accept`; the error says which there are.
+/// Checks the names of `accept`; the error lists the known ones.
 pub fn check_accept(accept: &[String]) -> Result<(), String> {
     let names: Vec<&str> = acceptable().collect();
     match accept.iter().find(|name| !names.iter().any(|known| is_same(name, known))) {
@@ -32,7 +32,8 @@ fn acceptable() -> impl Iterator<Item = &'static str> {
     dropped.map(|row| row.name()).chain([SILENT, INPUT_FAULTS, GONE])
 }
 
-/// Counters are written with `_`, keys of experiments with `-`: either will do.
+/// Returns true for the same name. Counters are written with `_`, keys of experiments with `-`:
+/// both are allowed.
 fn is_same(written: &str, name: &str) -> bool {
     written.replace('-', "_") == name
 }

@@ -1,4 +1,4 @@
-//! What must hold of an experiment's numbers; each message says what to write.
+//! Checks of an experiment's numbers; each message says what to write.
 
 use std::fmt::Display;
 
@@ -58,12 +58,12 @@ impl Source {
     }
 }
 
-/// Checks a length of time that a run or an emulator is given; `what` is what the message calls it.
+/// Checks a length of time of a run or an emulator; `what` is its name in the message.
 pub fn check_seconds(what: &str, seconds: f64) -> Result<(), String> {
     if seconds >= 0.0 && seconds.is_finite() {
         return Ok(());
     }
-    Err(format!("{what} = {seconds} is no time; write seconds, or 0 for no limit."))
+    Err(format!("{what} = {seconds} is not a time; write seconds, or 0 for no limit."))
 }
 
 fn check_speed(name: &str, speed: Speed) -> Result<(), Problem> {
@@ -147,7 +147,7 @@ impl Events {
 }
 
 impl Experiment {
-    /// Raw files have no times of arrival to cut into windows.
+    /// Checks that windows by arrival are not used with raw files, which have no times of arrival.
     pub(super) fn check_windows(&self) -> Result<(), Problem> {
         let Events { build, window_clock, .. } = &self.events;
         let by_arrival = *build == Build::Window && *window_clock == WindowClock::Arrival;

@@ -19,17 +19,17 @@ impl FileList {
         FileList(vec![name.into()])
     }
 
-    /// Makes names relative to `folder`, but for absolute ones.
+    /// Makes names relative to `folder`, except absolute ones.
     pub(super) fn resolve(&mut self, folder: &Path) {
         for name in &mut self.0 {
             *name = folder.join(&*name);
         }
     }
 
-    /// Returns the files that are there: each once, patterns as the files that they fit. `source`
-    /// is for messages.
+    /// Returns the existing files: each once, patterns as the files that they match. `source` is
+    /// for messages.
     ///
-    /// A name that fits nothing is returned as it is, unless it is a pattern: that is an error.
+    /// A name without a file is returned unchanged, but a pattern without a file is an error.
     pub fn found(&self, source: &str) -> Result<Vec<PathBuf>, InputError> {
         let mut found: Vec<PathBuf> = Vec::new();
         for name in &self.0 {
@@ -61,7 +61,7 @@ fn pattern_of(path: &Path) -> Option<Pattern<'_>> {
 }
 
 impl Pattern<'_> {
-    /// Returns the files of the folder that fit, sorted by name.
+    /// Returns the files of the folder that match, sorted by name.
     fn files(&self, source: &str) -> Result<Vec<PathBuf>, InputError> {
         let (name, folder) = (&self.name, self.folder.display());
         let entries = std::fs::read_dir(self.folder).map_err(|error| {
@@ -86,8 +86,8 @@ impl Pattern<'_> {
     }
 }
 
-/// Returns whether a name fits a pattern: `*` stands for any characters, `?` for one. As in shells,
-/// a name that begins with a dot fits only a pattern that does.
+/// Returns true when a name matches a pattern: `*` stands for any characters, `?` for one. As in
+/// shells, a name that begins with a dot matches only a pattern that does.
 fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;

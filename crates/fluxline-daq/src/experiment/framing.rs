@@ -14,7 +14,7 @@ impl Raw {
 }
 
 impl Pcap {
-    /// Returns whether UDP check sums are looked at.
+    /// Returns the treatment of UDP check sums.
     pub fn check_sums(&self) -> CheckSums {
         if self.check_sums { CheckSums::Check } else { CheckSums::Ignore }
     }

@@ -1,4 +1,4 @@
-//! What an experiment asks of this host and of its descriptions: cores, ports, parameters.
+//! Checks of an experiment against this host and its descriptions: cores, ports, parameters.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -46,7 +46,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// Two sockets cannot share a port: the second one is refused, or each gets a part.
+    /// Checks that no two sockets share a port: the second one would be rejected, or each would get
+    /// a part.
     pub(super) fn check_ports(&self) -> Result<(), Problem> {
         let mut seen: Vec<Listen<'_>> = Vec::new();
         for (number, source) in self.sources.iter().enumerate() {
@@ -77,7 +78,8 @@ impl Listen<'_> {
     }
 }
 
-/// Where a source listens; host names are left out, their addresses are not known here.
+/// Returns the addresses that a source listens on. Host names are left out; their addresses are not
+/// known here.
 fn listens_of(number: usize, source: &Source) -> Vec<Listen<'_>> {
     let udp = source.udp.iter().flat_map(|udp| udp.listen.iter().enumerate());
     let udp = udp.map(|(at, text)| (format!("source.{number}.udp.listen.{at}"), text));
@@ -90,7 +92,7 @@ fn listens_of(number: usize, source: &Source) -> Vec<Listen<'_>> {
         .collect()
 }
 
-/// `0 to 3`, or all of them where some between are missing.
+/// Returns a list of cores: `0 to 3`, or all of them where some between are missing.
 fn list_of(cores: &[usize]) -> String {
     let (first, last) = (cores[0], cores[cores.len() - 1]);
     match last - first + 1 == cores.len() {
@@ -101,11 +103,11 @@ fn list_of(cores: &[usize]) -> String {
 }
 
 impl Source {
-    /// The description is there, and has the parameters that are set.
+    /// Checks that the description exists and has the parameters that are set.
     fn check_format(&self) -> Result<(), Problem> {
         let read = formats::read(&self.format);
         let (name, text) = read.map_err(|error| Problem::at("format", error.to_string()))?;
-        // What is wrong in the description itself is reported with its own lines later.
+        // A fault in the description itself is reported with its own lines later.
         let Ok(description) = Description::load(&name, &text, &BTreeMap::new()) else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! The experiment: what `experiment.toml` says, as read and as checked values.
+//! The experiment: the values of `experiment.toml`, read and checked.
 
 mod accept;
 mod check;
@@ -37,8 +37,8 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Reads an experiment file that is to be run by a process which may use these cores: they and
-    /// the parameters of the descriptions are checked too.
+    /// Reads an experiment file for a process that may use these cores: they and the parameters of
+    /// the descriptions are checked too.
     pub fn load_for(path: &Path, cores: &[usize]) -> Result<Experiment, InputError> {
         let experiment = Experiment::load(path)?;
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -62,7 +62,7 @@ impl Experiment {
         }
     }
 
-    /// Reads an experiment from text; `name` is what messages call it.
+    /// Reads an experiment from text; `name` is its name in messages.
     pub fn parse(name: &str, text: &str) -> Result<Experiment, InputError> {
         let source = Text { file: name, text };
         let experiment: Experiment =

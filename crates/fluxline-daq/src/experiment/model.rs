@@ -20,23 +20,23 @@ pub struct Experiment {
     /// The name of the run in reports.
     #[serde(default = "unnamed")]
     pub name: String,
-    /// The folder that numbered run folders are made in.
+    /// The directory that numbered run folders are made in.
     #[serde(default = "runs")]
     pub runs: PathBuf,
-    /// Stop after so many seconds; 0: when the sources end, or Ctrl-C.
+    /// Seconds after which the run stops; 0: when the sources end, or Ctrl-C.
     #[serde(default)]
     pub seconds: f64,
     /// Run readout and builder on this core.
     pub readout_core: Option<usize>,
     /// Run the recorder on this core.
     pub recorder_core: Option<usize>,
-    /// Most sources that the run tells apart; packets of further ones are refused and counted.
+    /// Most sources of the run; packets of further ones are refused and counted.
     #[serde(default = "sources_max")]
     pub sources_max: u32,
     /// Ends of received data that do not make the exit status: names of counters, or `silent`.
     #[serde(default)]
     pub accept: Vec<String>,
-    /// Where packets come from.
+    /// The sources of packets.
     #[serde(rename = "source")]
     pub sources: Vec<Source>,
     /// Rules that make events of packets.
@@ -47,7 +47,7 @@ pub struct Experiment {
     pub record: Record,
 }
 
-/// Where packets come from: one link, one description.
+/// A source of packets: one link, one description.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Source {
@@ -78,12 +78,12 @@ pub struct Source {
 }
 
 impl Source {
-    /// Returns whether it is a capture that is replayed as it was recorded.
+    /// Returns true when it is a capture that is replayed at the recorded speed.
     pub fn is_replayed(&self) -> bool {
         self.pcap.as_ref().is_some_and(|pcap| pcap.speed == Speed::Recorded)
     }
 
-    /// Returns whether its packets come from files.
+    /// Returns true when its packets come from files.
     pub fn is_file(&self) -> bool {
         self.pcap.is_some() || self.raw.is_some()
     }
@@ -125,10 +125,10 @@ pub struct Udp {
     /// Largest datagram \[byte\]; slots without GRO are this size.
     #[serde(default = "datagram_bytes_max")]
     pub datagram_bytes_max: usize,
-    /// Busy-poll the network device for so long \[µs\]; 0: off.
+    /// Time for which the network device is busy-polled \[µs\]; 0: off.
     #[serde(default)]
     pub busy_poll_us: u32,
-    /// Rest so long between two calls, so that datagrams gather \[µs\]; 0: do not.
+    /// Pause between two calls, so that datagrams gather \[µs\]; 0: none.
     #[serde(default = "nap_us")]
     pub nap_us: u32,
     /// Behaviour when the push ring is full.
@@ -314,15 +314,15 @@ pub enum Build {
 pub struct Record {
     /// Write events.
     pub enabled: bool,
-    /// A batch is written when it has so many bytes.
+    /// Size at which a batch is written \[byte\].
     pub batch_bytes: u64,
-    /// Or when its first event is so old \[ms\].
+    /// Age of its first event at which a batch is written \[ms\].
     pub batch_ms: u64,
     /// Batches between readout and disk; bounds memory.
     pub batches_max: u32,
-    /// A new file is begun after so many bytes.
+    /// Size after which a new file is begun \[byte\].
     pub file_bytes: u64,
-    /// When written bytes are forced to the disk.
+    /// The moments at which written bytes are forced to the disk.
     pub sync: SyncPolicy,
     /// Through the page cache, or past it.
     pub write: WriteMode,

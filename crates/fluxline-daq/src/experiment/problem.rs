@@ -1,4 +1,4 @@
-//! What is wrong with an experiment whose text is right, and with which key.
+//! A contradiction in an experiment that could be read, and its key.
 
 use std::fmt;
 

@@ -134,7 +134,7 @@ impl Roce {
         }
         if ring < slot {
             return wrong(format!(
-                "ring-bytes = {ring} is smaller than a packet of {slot} byte; make it larger."
+                "ring-bytes = {ring} is smaller than a packet of {slot} bytes; make it larger."
             ));
         }
         if (self.senders.len() as u64).saturating_mul(ring) > MEMORY_BYTES_MAX {
@@ -147,7 +147,8 @@ impl Roce {
         })
     }
 
-    /// The networks that may connect, as addresses and the length of their common prefix \[bit\].
+    /// Returns the networks that may connect, as addresses and the length of their common prefix
+    /// \[bit\].
     pub fn allowed(&self) -> Result<Vec<(IpAddr, u8)>, String> {
         self.allow.iter().map(|text| network(text)).collect()
     }
@@ -155,7 +156,7 @@ impl Roce {
     fn check_push(&self, name: &str) -> Result<(), String> {
         if self.push.as_ref().is_some_and(|push| push.key == Some(0)) {
             return Err(format!(
-                "source `{name}`: key = 0 stands for no key; write another number, or leave it out \
+                "source `{name}`: key = 0 means no key; write another number, or leave it out \
                  and the run draws one."
             ));
         }
@@ -174,14 +175,14 @@ impl Roce {
     }
 }
 
-/// An address with a port, as numbers.
+/// Returns an address with a port, as numbers.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        format!("{text:?} is no address with a port; write for example \"127.0.0.1:4791\".")
+        format!("{text:?} is not an address with a port; write for example \"127.0.0.1:4791\".")
     })
 }
 
-/// A network: `10.0.0.0/24`, or one address.
+/// Returns a network: `10.0.0.0/24`, or one address.
 fn network(text: &str) -> Result<(IpAddr, u8), String> {
     let wrong = || {
         format!(
@@ -221,7 +222,7 @@ impl Sender {
             return Err(format!("first-psn is larger than {NUMBER_MAX}."));
         }
         if self.key == 0 {
-            return Err("key = 0 stands for no key; write another number.".into());
+            return Err("key = 0 means no key; write another number.".into());
         }
         Ok(())
     }

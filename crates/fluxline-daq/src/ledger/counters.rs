@@ -1,13 +1,13 @@
-//! Every counter of a run, as rows: the one place where a counter is named, explained and remedied.
+//! Every counter of a run, as rows: the one place with the name, meaning and remedy of each.
 //!
 //! Each stage keeps a copy of the struct and raises its own fields only; the ledger merges the
-//! copies. A packet ends in exactly one of the places that a law (`laws.rs`) adds up.
-//! Source of the idea: Aeron's system counters and spead2's statistics page.
+//! copies. A packet ends in exactly one of the places that a law (`laws.rs`) adds up. Source of the
+//! idea: Aeron's system counters and spead2's statistics page.
 
 use serde::{Deserialize, Serialize};
 
 fluxline_core::counters! {
-    /// What one input (a socket, a capture, an emulator) saw.
+    /// Counters of one input (a socket, a capture, an emulator).
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
     pub struct InputCounters {
@@ -32,13 +32,13 @@ fluxline_core::counters! {
 }
 
 fluxline_core::counters! {
-    /// What became of what peers write into one input's memory (RoCEv2, shared memory).
+    /// Counters of frames that peers write into one input's memory (RoCEv2, shared memory).
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
     pub struct RemoteWriteCounters {
         frames [Sum "frame"] "Frames of static senders that came to the port" => "";
         frames_placed [Sum "frame"] "Frames whose bytes were written into a slot" => "";
-        frames_duplicate [Sum "frame"] "Frames whose PSN had come before, or is too old to tell"
+        frames_duplicate [Sum "frame"] "Frames whose PSN came before, or that are too old to decide"
             => "Look for mirrored ports and loops in the network.";
         frames_wrong_check [Sum "frame"] "Frames whose invariant CRC was wrong"
             => "Bits are turned on the way, or an address is translated (NAT).";
@@ -55,23 +55,23 @@ fluxline_core::counters! {
             => "Let the sender write one packet per operation (WRITE ONLY).";
         frames_other [Sum "frame"] "Frames too short, of an unknown kind or of another transport"
             => "Find out who else sends to this port.";
-        frames_unannounced [Sum "frame"] "Frames placed without an immediate; nobody reads them"
+        frames_unannounced [Sum "frame"] "Frames placed without an immediate; they are not read"
             => "Let the sender use RDMA WRITE ONLY with immediate.";
-        frames_expected [Sum "frame"] "Frames that the PSN says were sent" => "";
+        frames_expected [Sum "frame"] "Frames sent, by their PSN" => "";
         frames_lost [Sum "frame"]
-            "Frames that the PSN says are missing; with a wrong CRC or out of bounds, too"
+            "Frames missing, by their PSN; with a wrong CRC or out of bounds, too"
             => "See where they were lost, below the table; pace the sender.";
         frames_late [Sum "frame"] "Frames that came after a later one; kept" => "";
         sender_restarts [Sum "restart"] "Times that a sender's PSNs started anew"
             => "Ask why the sender restarted; losses across a restart cannot be counted.";
         records [Sum "record"] "Records handed to the readout" => "";
         records_taken [Sum "record"] "Records that the readout took" => "";
-        puts_refused [Sum "put"] "Puts of producers into what was not read yet; they end it"
+        puts_refused [Sum "put"] "Puts of producers into unread data; they end the connection"
             => "The producer has a defect, or another version.";
         producers_gone [Sum "producer"] "Producers that vanished or were disconnected"
             => "The notes name them.";
         rings_renewed [Sum "ring"]
-            "Times that a producer wrote what no ring can hold; the ring was emptied"
+            "Times that a producer wrote an invalid record; the ring was emptied"
             => "The producer has a defect, or another version.";
         keys_refused [Sum "key"] "Wrong keys that were shown"
             => "Somebody guesses, or a producer has an old key.";
@@ -79,13 +79,14 @@ fluxline_core::counters! {
             "Connections refused: not allowed, too many, or without the key for too long"
             => "The notes say from where; see `allow` of [source.roce].";
         rings_broken [Sum "ring"]
-            "Push rings in which a producer wrote what no ring can hold; no more is read from them"
+            "Push rings in which a producer wrote an invalid record; no more is read from them"
             => "The producer has a defect, or another version. Repair it, and start the run anew.";
     }
 }
 
 fluxline_core::counters! {
-    /// What the host dropped before any socket saw it, of all traffic, over the time of the run.
+    /// Packets that the host dropped before any socket saw them, of all traffic, over the time of
+    /// the run.
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
     pub struct HostCounters {
@@ -100,7 +101,7 @@ fluxline_core::counters! {
 }
 
 fluxline_core::counters! {
-    /// Where the packets of one source went.
+    /// Counters of the packets of one source.
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
     pub struct SourceCounters {
@@ -115,20 +116,20 @@ fluxline_core::counters! {
             "Copies: packets whose number had come already, with the same content"
             => "Look for mirrored ports and loops in the network.";
         late [Sum "packet"]
-            "Packets too old to tell whether they had come already, or stray packets with a number \
-             that another packet had; dropped"
+            "Packets too old to compare with earlier ones, or stray packets with the number of \
+             another packet; dropped"
             => "Look for two senders that share one source key.";
         held [Sum "packet"] "Packets that wait for the next one to say whether the source restarted"
             => "";
-        expected [Sum "packet"] "Packets that the packet counter says were sent" => "";
-        lost [Sum "packet"] "Packets that the packet counter says are missing"
+        expected [Sum "packet"] "Packets sent, by the packet counter" => "";
+        lost [Sum "packet"] "Packets missing, by the packet counter"
             => "See where they were lost, below the table, and run `fluxline doctor`.";
         restarts [Sum "restart"] "Times that the packet counter started anew"
             => "Ask why the source restarted; losses across a restart cannot be counted.";
         to_builder [Sum "packet"] "Packets handed to the event builder" => "";
         builder_full [Sum "packet"] "Packets refused because the event builder was full"
             => "Raise `bytes-max` under `[events]`; look for a slow disk.";
-        late_dropped [Sum "packet"] "Late packets that the experiment told to drop"
+        late_dropped [Sum "packet"] "Late packets that the experiment drops"
             => "Write `late = \"record\"` under `[events]` to keep them.";
         event_duplicate [Sum "packet"] "Packets whose part of the event had come already" => "";
         inconsistent [Sum "packet"] "Packets that contradict others of the same fragment"
@@ -148,7 +149,7 @@ fluxline_core::counters! {
 }
 
 fluxline_core::counters! {
-    /// What the event builder did.
+    /// Counters of the event builder.
     #[derive(Serialize, Deserialize)]
     #[serde(default)]
     pub struct BuilderCounters {

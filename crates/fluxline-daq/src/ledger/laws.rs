@@ -1,7 +1,7 @@
 //! The laws of the ledger, as data: sums of counters that must be equal.
 //!
 //! A law that does not hold means that packets were counted twice or not at all: a defect of the
-//! program, not of the network. Loss is lawful; a hole in the books is not.
+//! program, not of the network. Loss is allowed; a packet without a place is not.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,31 +11,31 @@ use super::{Ledger, RemoteWriteCounters};
 /// `remote`, `source`, `builder` and `truth`, each summed over all of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Law {
-    /// What the law says, in words.
+    /// The law in words.
     pub name: &'static str,
     /// The counters of the left sum.
     pub left: &'static [&'static str],
     /// The counters of the right sum.
     pub right: &'static [&'static str],
-    /// What a run must have for it.
+    /// The data that a run must have for it.
     pub needs: Needs,
 }
 
-/// What a law is about.
+/// The data that a law needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Any run.
     Nothing,
-    /// An emulator that says what it sent.
+    /// An emulator with its counts of sent packets.
     Truth,
     /// An input that peers write into memory.
     RemoteWrites,
 }
 
-/// Whether a law holds.
+/// The result of a law.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LawResult {
-    /// What the law says, in words.
+    /// The law in words.
     pub name: String,
     /// The left sum.
     pub left: u64,
@@ -44,7 +44,7 @@ pub struct LawResult {
 }
 
 impl LawResult {
-    /// Whether the sums are equal.
+    /// Returns true when the sums are equal.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.left == self.right
@@ -180,13 +180,14 @@ impl Ledger {
             .collect()
     }
 
-    /// Whether every law holds.
+    /// Returns true when every law holds.
     #[must_use]
     pub fn closes(&self) -> bool {
         self.check().iter().all(LawResult::holds)
     }
 
-    /// The total of a counter over all of its place, as laws name it; `None`: there is none such.
+    /// Returns the total of a counter over all of its place, as laws name it; `None`: no such
+    /// counter exists.
     #[must_use]
     pub fn total(&self, counter: &str) -> Option<u64> {
         let (place, name) = counter.split_once('.')?;

@@ -1,8 +1,8 @@
-//! The ledger: where every packet went, by source, by input and by host; kept in run.json.
+//! The ledger: the place of every packet, by source, by input and by host; kept in run.json.
 //!
-//! Stages count for themselves (`counters.rs`); the ledger gathers their counts at the end of a
-//! run, or for a live view, checks that they close (`laws.rs`), says what became of the data that
-//! was received (`outcome.rs`) and shows it (`table.rs`).
+//! Stages count for themselves (`counters.rs`). The ledger collects their counts at the end of a
+//! run, or for a live view, and checks that they close (`laws.rs`). It gives the ends of the
+//! received data (`outcome.rs`) and shows them (`table.rs`).
 
 mod counters;
 mod laws;
@@ -27,7 +27,7 @@ pub use outcome::{Counted, Fate, OUTCOMES, Outcome, OutcomeRow, listed};
 pub use page::counters_page;
 pub use places::LostPlaces;
 
-/// Where every packet of a run went.
+/// The place of every packet of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
@@ -35,15 +35,15 @@ pub struct Ledger {
     pub inputs: Vec<InputEntry>,
     /// One entry per source, by source number.
     pub sources: Vec<SourceEntry>,
-    /// What the host dropped while the run lasted.
+    /// Packets that the host dropped during the run.
     pub host: HostCounters,
-    /// What the event builder did.
+    /// Counters of the event builder.
     pub builder: BuilderCounters,
-    /// Why packets were rejected.
+    /// The reasons why packets were rejected.
     pub rejects: Vec<RejectEntry>,
-    /// What an emulator knows that it sent.
+    /// An emulator's counts of sent packets.
     pub truth: Option<Truth>,
-    /// Where sources were silent, and proved later that they had sent nothing.
+    /// Ranges over which sources were silent and, as proved later, had sent nothing.
     pub amendments: Vec<Amendment>,
 }
 
@@ -51,11 +51,11 @@ pub struct Ledger {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InputEntry {
-    /// What people call it: an address and port, a file.
+    /// Its name in reports: an address and port, a file.
     pub name: String,
-    /// What it counted.
+    /// Its counters.
     pub counters: InputCounters,
-    /// What became of the frames that peers write into memory; zeros for other links.
+    /// Counters of the frames that peers write into memory; zeros for other links.
     pub remote: RemoteWriteCounters,
 }
 
@@ -63,25 +63,25 @@ pub struct InputEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceEntry {
-    /// What people call it.
+    /// Its label in reports.
     pub label: String,
     /// Number of its format.
     pub format: u16,
-    /// When its first packet arrived \[ns since 1970\].
+    /// Time of arrival of its first packet \[ns since 1970\].
     pub first_time_ns: u64,
-    /// When its last packet arrived \[ns since 1970\].
+    /// Time of arrival of its last packet \[ns since 1970\].
     pub last_time_ns: u64,
     /// The first number that came, unwrapped.
     pub first_sequence: Option<u64>,
     /// The number that came last, unwrapped.
     pub last_sequence: Option<u64>,
-    /// Where its packets went.
+    /// Counters of its packets.
     pub counters: SourceCounters,
-    /// What events saw of it, and its state at the end.
+    /// Its summary by the event builder, with its state at the end.
     pub events: SourceSummary,
     /// The missing numbers.
     pub missing: Vec<MissingRange>,
-    /// How many missing packets `missing` does not name.
+    /// Number of missing packets that `missing` does not name.
     pub missing_not_listed: u64,
 }
 
@@ -91,17 +91,17 @@ pub struct SourceEntry {
 pub struct RejectEntry {
     /// Number of the format that rejected them.
     pub format: u16,
-    /// Why, in words.
+    /// The reason in words.
     pub reason: String,
     /// Number of the packet type whose rule they broke.
     pub packet: u8,
     /// Number of the rule's field; 65535 for none.
     pub field: u16,
-    /// How many; of kinds beyond the table all together, without a first one.
+    /// Number of packets; for kinds beyond the table all together, without a first one.
     pub packets: u64,
-    /// Who sent the first of them.
+    /// The sender of the first one.
     pub first_sender: String,
-    /// When the first of them arrived \[ns since 1970\].
+    /// Time of arrival of the first one \[ns since 1970\].
     pub first_time_ns: u64,
     /// Its size \[byte\].
     pub first_bytes: u64,
@@ -109,35 +109,35 @@ pub struct RejectEntry {
     pub first_hex: String,
 }
 
-/// How many bytes of a rejected packet the ledger shows.
+/// Most bytes of a rejected packet that the ledger shows.
 pub const REJECT_HEX_BYTES_MAX: usize = 64;
 
-/// What an emulator knows that it sent.
+/// An emulator's counts of sent packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Truth {
-    /// Datagrams that it handed to the link, duplicates included.
+    /// Datagrams that it sent to the link, duplicates included.
     pub sent: u64,
     /// Packet numbers that it used up, of packets withheld on purpose too.
     pub numbered: u64,
-    /// Datagrams that places outside the inputs' counters dropped (network card, softnet, ...), as
-    /// far as they are known to be of this run.
+    /// Datagrams of this run that were dropped outside the inputs' counters (network card, softnet,
+    /// ...), as far as known.
     pub dropped_elsewhere: u64,
 }
 
-/// What became of a batch.
+/// The fate of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchFate {
     /// It is written.
     Recorded,
     /// It could not be written.
     Failed,
-    /// It was not to be written.
+    /// It was not meant to be written.
     NotRecorded,
 }
 
 impl Ledger {
-    /// Notes what became of a batch that was given to the recorder. Cost: one pass over its rows.
+    /// Adds the fate of a batch that was given to the recorder. Cost: one pass over its rows.
     pub fn note_batch(&mut self, batch: &EventBatch, fate: BatchFate) {
         for row in &batch.packets {
             let counters = &mut self.source(row.source).counters;
@@ -152,7 +152,7 @@ impl Ledger {
         }
     }
 
-    /// The counters of all inputs together.
+    /// Returns the counters of all inputs together.
     #[must_use]
     pub fn input_totals(&self) -> InputCounters {
         let mut totals = InputCounters::default();
@@ -160,7 +160,7 @@ impl Ledger {
         totals
     }
 
-    /// The counters of all inputs that peers write into memory, together.
+    /// Returns the counters of all inputs that peers write into memory, together.
     #[must_use]
     pub fn remote_totals(&self) -> RemoteWriteCounters {
         let mut totals = RemoteWriteCounters::default();
@@ -168,7 +168,7 @@ impl Ledger {
         totals
     }
 
-    /// The counters of all sources together.
+    /// Returns the counters of all sources together.
     #[must_use]
     pub fn source_totals(&self) -> SourceCounters {
         let mut totals = SourceCounters::default();
@@ -176,7 +176,7 @@ impl Ledger {
         totals
     }
 
-    /// The entry of a source; made when it is new.
+    /// Returns the entry of a source; made when it is new.
     pub(crate) fn source(&mut self, number: u32) -> &mut SourceEntry {
         let place = number as usize;
         if self.sources.len() <= place {

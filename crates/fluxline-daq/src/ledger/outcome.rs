@@ -1,8 +1,8 @@
-//! What became of the data that this host received: one row for each end that it can have.
+//! The ends of the data that this host received: one row for each.
 //!
-//! Laws say that the books close. Whether a run is as its user wants is another question: a run
-//! whose packets were all rejected closes too. So each end says whether the data is in the files,
-//! and the summary begins with the sum.
+//! Laws show that the books close. Whether a run is good is another question: a run whose packets
+//! were all rejected closes too. So each end states whether the data is in the files, and the
+//! summary begins with the sum.
 
 use std::fmt::Write;
 
@@ -15,15 +15,15 @@ use super::{Ledger, page::remedy};
 pub struct OutcomeRow {
     /// The counter, as laws name it: `input.rejected`.
     pub counter: &'static str,
-    /// What reports call it.
+    /// Its name in reports.
     pub words: &'static str,
-    /// Where the data is.
+    /// The place of the data.
     pub fate: Fate,
-    /// What is counted.
+    /// The unit of the count.
     pub of: Counted,
 }
 
-/// Where received data is.
+/// The place of received data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
@@ -37,7 +37,7 @@ pub enum Fate {
     Dropped,
 }
 
-/// What an end counts.
+/// The unit of an end's count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Datagrams: these ends add up to what was received.
@@ -83,29 +83,30 @@ pub const OUTCOMES: &[OutcomeRow] = &[
 ];
 
 impl OutcomeRow {
-    /// The counter's name without its place: `rejected`.
+    /// Returns the counter's name without its place: `rejected`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.counter.split_once('.').map_or(self.counter, |(_, name)| name)
     }
 
-    /// The name of a source's counter; `None` for what ended before its source was known.
+    /// Returns the name of a source's counter; `None` for data that ended before its source was
+    /// known.
     pub(super) fn source_counter(&self) -> Option<&'static str> {
         self.counter.strip_prefix("source.")
     }
 }
 
-/// How much of the received data had one end.
+/// The amount of the received data that had one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Which end.
+    /// The end.
     pub row: &'static OutcomeRow,
-    /// How many datagrams or frames.
+    /// Number of datagrams or frames.
     pub count: u64,
 }
 
 impl Outcome {
-    /// What to do about it; may be empty.
+    /// Returns the remedy; may be empty.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         remedy(self.row.counter)
@@ -113,22 +114,22 @@ impl Outcome {
 }
 
 impl Ledger {
-    /// How many datagrams this host received: those handed over, and those that the kernel dropped
-    /// at a full socket.
+    /// Returns the number of datagrams that this host received: those taken, and those that the
+    /// kernel dropped at a full socket.
     #[must_use]
     pub fn received(&self) -> u64 {
         let input = self.input_totals();
         input.datagrams + input.socket_dropped
     }
 
-    /// Every end that is not zero, in the order of the tables.
+    /// Returns every end that is not zero, in the order of the tables.
     #[must_use]
     pub fn outcomes(&self) -> Vec<Outcome> {
         let counted = |row| Outcome { row, count: self.total(row.counter).unwrap_or(0) };
         OUTCOMES.iter().map(counted).filter(|outcome| outcome.count > 0).collect()
     }
 
-    /// What was received and what became of it: the first sentences of a summary.
+    /// Returns the first sentences of a summary: the amount received, and its ends.
     #[must_use]
     pub fn headline(&self) -> String {
         let outcomes = self.outcomes();
@@ -194,13 +195,13 @@ impl Ledger {
         format!("Events: {events}, {incomplete} incomplete{late}")
     }
 
-    /// How many events were closed.
+    /// Returns the number of closed events.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.builder.events_complete + self.events_incomplete()
     }
 
-    /// How many events lack something.
+    /// Returns the number of events that lack something.
     #[must_use]
     pub fn events_incomplete(&self) -> u64 {
         let builder = &self.builder;
@@ -208,12 +209,12 @@ impl Ledger {
     }
 }
 
-/// `1 packet`, `2 packets`.
+/// Returns a count with its unit: `1 packet`, `2 packets`.
 fn of_unit(count: u64, unit: &str) -> String {
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
-/// `rejected 100, truncated 3`.
+/// Returns ends as a list: `rejected 100, truncated 3`.
 pub fn listed<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> String {
     let each = outcomes.map(|outcome| format!("{} {}", outcome.row.words, outcome.count));
     each.collect::<Vec<_>>().join(", ")

@@ -9,7 +9,7 @@ use super::{
     RemoteWriteCounters, SourceCounters,
 };
 
-/// The page that explains every counter, in Markdown.
+/// Returns the page that explains every counter, in Markdown.
 #[must_use]
 pub fn counters_page() -> String {
     let mut out = String::from(
@@ -86,7 +86,7 @@ fn page_section(out: &mut String, title: &str, about: &str, rows: &[Row]) {
     }
 }
 
-/// What to do about a counter, as laws name it.
+/// Returns the remedy of a counter, named as laws name it.
 pub(super) fn remedy(counter: &str) -> &'static str {
     let (place, name) = counter.split_once('.').unwrap_or((counter, ""));
     let rows = match place {

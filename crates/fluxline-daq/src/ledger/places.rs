@@ -1,9 +1,9 @@
-//! Where lost packets were lost, as far as this host can know.
+//! The places where lost packets were lost, as far as this host can know.
 //!
-//! Packet counters say how many are missing; the kernel and the ring say how many they dropped.
-//! What nobody here dropped was lost before this host, or by something that does not count. The
-//! host's counters are of all its traffic: where they exceed what is missing, they are cut to it,
-//! and a note says so.
+//! Packet counters show how many are missing; the kernel and the ring count how many they dropped.
+//! The rest was lost before this host, or by something that does not count. The host's counters are
+//! of all its traffic: where they exceed the missing packets, they are cut to that number, and a
+//! note says so.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct LostPlaces {
     pub nic: u64,
     /// Lost before this host, or not accounted for by anyone.
     pub elsewhere: u64,
-    /// What makes the split uncertain; empty when nothing does.
+    /// The reason why the split is uncertain; empty when it is certain.
     pub note: String,
 }
 

@@ -1,7 +1,8 @@
 //! The ledger for people: an aligned table for the terminal.
 //!
-//! It says where every received datagram is, twice: for all inputs together, with what to do, and
-//! for each source. The rows add up, and a column is left out only where all of it is zero.
+//! It gives the place of every received datagram, twice: for all inputs together, with the
+//! remedies, and for each source. The rows add up, and a column is left out only where all of it is
+//! zero.
 
 use std::fmt::Write;
 
@@ -10,19 +11,20 @@ use fluxline_core::counters::Row;
 use super::outcome::{Counted, OUTCOMES, Outcome};
 use super::{LawResult, Ledger, SourceCounters, SourceEntry};
 
-/// How many sources and missing ranges a table shows.
+/// Most sources that a table shows.
 const SOURCES_SHOWN_MAX: usize = 64;
-/// How many missing ranges a table shows per source.
+/// Most missing ranges that a table shows per source.
 const RANGES_SHOWN_MAX: usize = 8;
-/// What a source's packets are beside the place where they ended.
+/// The properties of a source's packets, beside the place where they ended.
 const QUALITIES: [&str; 7] =
     ["lost", "reordered", "restarts", "unsequenced", "in_complete", "in_incomplete", "in_late"];
-/// Between the places, which add up to `parsed`, and the qualities.
+/// The mark between the places, which add up to `parsed`, and the qualities.
 const DIVIDER: &str = "|";
 
 impl Ledger {
-    /// The ledger as a table: where all received data is, a line per source, what is not zero
-    /// elsewhere, where packets were lost. [`Self::closing`] belongs below it.
+    /// Returns the ledger as a table: the places of all received data, a line per source, other
+    /// counters that are not zero, and the places of lost packets. [`Self::closing`] belongs below
+    /// it.
     #[must_use]
     pub fn table(&self) -> String {
         let mut out = String::new();
@@ -41,7 +43,7 @@ impl Ledger {
         out
     }
 
-    /// Whether the laws hold, in a line or more.
+    /// Returns the result of the laws, in a line or more.
     #[must_use]
     pub fn closing(&self) -> String {
         let mut out = String::new();
@@ -63,8 +65,8 @@ impl Ledger {
         out
     }
 
-    /// Where everything is that was received, with what to do about it. The indented datagrams add
-    /// up to the first line.
+    /// Writes the places of all received data, with the remedies. The indented datagrams add up to
+    /// the first line.
     fn received_lines(&self, out: &mut String) {
         let outcomes = self.outcomes();
         let (datagrams, frames): (Vec<&Outcome>, Vec<&Outcome>) =
@@ -86,7 +88,7 @@ impl Ledger {
     }
 
     fn source_lines(&self, out: &mut String) {
-        // A column of zeros says nothing, but for the three that everybody looks for.
+        // A column of zeros is left out, except for the three that everybody looks for.
         let always = ["parsed", "recorded", "lost"];
         let totals = self.source_totals();
         let is_shown = |name: &&str| always.contains(name) || value_of(&totals, name) > 0;

@@ -1,8 +1,7 @@
-//! Several inputs that can wait, read as one stream: which gives the next packet, and what time
-//! it is.
+//! Several inputs that can wait, read as one stream: the choice of the next packet, and the time.
 //!
 //! A file can be read faster than another one, or begin a week earlier. If each were read as fast
-//! as it goes, events would close before their last fragment was read. So the next packet comes
+//! as possible, events would close before their last fragment was read. So the next packet comes
 //! from the input that holds all events back: the one whose newest packet has the lowest position.
 //! That needs no synchronised clocks. Inputs without positions are read by time of capture, and
 //! those without either in turns. The choice depends on packets alone, never on threads or speed:
@@ -18,29 +17,29 @@ use crate::builder::Position;
 /// One of the inputs that are read as one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// Its number in the acquisition.
+    /// Its number in the pipeline.
     pub input: u16,
-    /// Whether its packets say when they were captured.
+    /// The times of its packets.
     pub times: Times,
-    /// Whether its packets have positions.
+    /// Its packets have positions.
     pub has_positions: bool,
 }
 
-/// Whether packets say when they were captured.
+/// The times of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
-    /// They do: captures.
+    /// Packets have a time of capture.
     Captured,
-    /// They do not: files of raw payloads.
+    /// Packets have no time: files of raw payloads.
     Absent,
 }
 
-/// What is known of a lane's next packet.
+/// The next packet of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// Nothing yet.
+    /// It is not known yet.
     Unknown,
-    /// When it was captured; without times, the zero moment.
+    /// Its time of capture; without times, the zero moment.
     Packet(Moment),
     /// There is none: the input has ended.
     None,
@@ -54,7 +53,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// When its next packet was captured, where packets have times.
+    /// Returns the time of capture of its next packet, where packets have times.
     fn time(&self) -> Option<Moment> {
         match (self.lane.times, self.next) {
             (Times::Captured, Next::Packet(time)) => Some(time),
@@ -69,7 +68,7 @@ impl Entry {
 
 /// Chooses among inputs; see the head of this file.
 ///
-/// Lanes are numbered in the order in which they were given, which settles what is left to choose.
+/// Lanes are numbered in the order in which they were given, which decides between equal ones.
 #[derive(Clone, Debug)]
 pub struct Merge {
     entries: Vec<Entry>,
@@ -78,7 +77,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// Returns a merge of these lanes, of which nothing is known.
+    /// Makes a merge of these lanes, whose next packets are not known.
     #[must_use]
     pub fn new(lanes: impl IntoIterator<Item = Lane>) -> Merge {
         let entry = |lane| Entry { lane, next: Next::Unknown, taken: 0 };
@@ -114,7 +113,7 @@ impl Merge {
     }
 
     /// Returns the lane whose packet is next, and moves the clock on; `None` when all have ended or
-    /// one is [unknown](Self::unknown). `position` says how far an input has come.
+    /// one is [unknown](Self::unknown). `position` returns the progress of an input.
     ///
     /// Cost: a pass over the lanes; no allocation.
     pub fn choose(&mut self, position: impl Fn(u16) -> Option<Position>) -> Option<usize> {
@@ -145,14 +144,14 @@ impl Merge {
         self.set(lane, Next::Unknown);
     }
 
-    /// Returns what is said of `lane`.
+    /// Returns the properties of `lane`.
     #[must_use]
     pub fn lane(&self, lane: usize) -> Lane {
         self.entries[lane].lane
     }
 
-    /// Returns the time that all inputs have reached: no packet that is still to come was captured
-    /// before it. It never goes back. Without any times it stays at the zero moment.
+    /// Returns the time that all inputs have reached: no later packet was captured before it. It
+    /// never goes back. Without any times it stays at the zero moment.
     #[must_use]
     pub fn now(&self) -> Moment {
         self.now
@@ -167,7 +166,7 @@ impl Merge {
 
 type Candidate<'a> = (usize, &'a Entry);
 
-/// The earlier of two lanes of different kinds: by time where both have one, else in turns.
+/// Returns the earlier of two lanes of different kinds: by time where both have one, else in turns.
 fn earlier<'a>(one: Candidate<'a>, other: Candidate<'a>) -> Candidate<'a> {
     let other_first = match (one.1.time(), other.1.time()) {
         (Some(one_time), Some(other_time)) => (other_time, other.0) < (one_time, one.0),

@@ -14,7 +14,7 @@ struct Packet {
     key: u64,
 }
 
-/// What a merge gave: which lane's packet, and the time then.
+/// The choices of a merge: the lane of each packet, and the time then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Given {
     lane: usize,

@@ -1,15 +1,15 @@
-//! A digest of a packet's bytes, so that a copy is told from another packet with the same number.
+//! A digest of a packet's bytes. It distinguishes a copy from another packet with the same number.
 
-/// Bytes of each piece that is looked at.
+/// Bytes of each piece that is digested.
 const PIECE_BYTES: usize = 32;
-/// Pieces that are looked at of a long packet: its first and last bytes, and two between.
+/// Pieces of a long packet that are digested: its first and last bytes, and two between.
 const PIECES: usize = 4;
 
 /// Returns a digest of a packet: of all of it up to 128 bytes, of four pieces and the length of a
 /// longer one.
 ///
 /// Headers, time stamps and the first samples are in the first piece. Packets of one number that
-/// differ elsewhere alone are taken for copies; so is one of 65,536 that differ here. Cost: some
+/// differ elsewhere alone are taken for copies; so is one of 65,536 that differ here. Cost: about
 /// 10 ns.
 #[inline]
 pub(super) fn content_of(bytes: &[u8]) -> u16 {
@@ -32,7 +32,7 @@ pub(super) fn content_of(bytes: &[u8]) -> u16 {
     ((digest ^ digest >> 29).wrapping_mul(ODD) >> 48) as u16
 }
 
-/// Words of a piece, each mixed into a lane of its own: their multiplications overlap.
+/// Words of a piece. Each is mixed into a lane of its own, so that the multiplications overlap.
 const LANES: usize = PIECE_BYTES / size_of::<u64>();
 /// An odd constant with bits in all places: 2^64 divided by the golden ratio.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -1,12 +1,12 @@
-//! Which packet numbers are missing: a bounded, sorted list of ranges.
+//! Missing packet numbers: a bounded, sorted list of ranges.
 //!
-//! Reordering opens a gap and soon fills it, so the work is at the end of the list. When the list
-//! is full, what it cannot name is still counted.
+//! Reordering opens a gap and soon fills it, so the work is at the end of the list. Missing numbers
+//! that a full list cannot name are still counted.
 
 /// Missing packets in positions of the current numbering.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MissingPositions {
-    /// Both ends included; sorted, disjoint.
+    /// The ranges, both ends included; sorted, disjoint.
     ranges: Vec<(u64, u64)>,
     /// Missing packets that no range names.
     not_listed: u64,
@@ -49,17 +49,17 @@ impl MissingPositions {
         }
     }
 
-    /// The ranges, in order.
+    /// Returns the ranges, in order.
     pub(super) fn ranges(&self) -> &[(u64, u64)] {
         &self.ranges
     }
 
-    /// How many missing packets no range names.
+    /// Returns the number of missing packets that no range names.
     pub(super) fn not_listed(&self) -> u64 {
         self.not_listed
     }
 
-    /// Forgets everything.
+    /// Removes all ranges and counts.
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
         self.not_listed = 0;

@@ -1,9 +1,9 @@
-//! Readout: which source a parsed packet is of, and what its counter says about it.
+//! Readout: the source of each parsed packet, and the order that its packet counter shows.
 //!
 //! The table of sources is bounded, because sender addresses can be forged; packets of sources
 //! beyond it are refused and counted. Each source has one [`SequenceTracker`] per class of packet
-//! types that share a counter. Packets that may go on are handed to a closure, which runs once,
-//! twice (a packet kept aside was cleared by the next one) or not at all per packet.
+//! types that share a counter. Accepted packets are passed to a closure. It runs once per packet,
+//! twice when the packet confirms one that was kept aside, or not at all.
 
 mod content;
 mod missing;
@@ -27,10 +27,10 @@ use sequence::{
     Evidence, HeldFate, Order, POSITION_START, SequenceLimits, SequenceRule, SequenceTracker,
 };
 
-/// What the readout must know of one packet type.
+/// The rules of one packet type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketRule {
-    /// How its packet counter counts; `None`: it has none.
+    /// The rule of its packet counter; `None`: it has none.
     pub sequence: Option<SequenceRule>,
     /// Packet types of one class share one counter per source (the first type's rule holds).
     pub sequence_class: u8,
@@ -42,18 +42,18 @@ pub struct PacketRule {
 }
 
 impl PacketRule {
-    /// The width of a key that wraps; 64 when it does not.
+    /// Returns the width of a key that wraps; 64 when it does not.
     fn event_bits(&self) -> u8 {
         if (1..64).contains(&self.event_bits) { self.event_bits } else { 64 }
     }
 
-    /// The width of a spill number that wraps; 64 when it does not.
+    /// Returns the width of a spill number that wraps; 64 when it does not.
     fn spill_bits(&self) -> u8 {
         if (1..32).contains(&self.spill_bits) { self.spill_bits } else { 64 }
     }
 }
 
-/// What the readout must know of one format: a rule per packet type, in the description's order.
+/// The rules of one format: one per packet type, in the description's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormatRules {
     /// One rule per packet type; types beyond the list have neither counter nor wrapping key.
@@ -63,11 +63,11 @@ pub struct FormatRules {
 /// Bounds of the readout's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadoutLimits {
-    /// How many sources there may be.
+    /// Most sources.
     pub sources_max: usize,
-    /// How many kinds of rejects are told apart.
+    /// Most kinds of rejects that are counted separately.
     pub reject_kinds_max: usize,
-    /// How far the sequence trackers look.
+    /// The limits of the sequence trackers.
     pub sequence: SequenceLimits,
 }
 
@@ -81,18 +81,18 @@ impl Default for ReadoutLimits {
     }
 }
 
-/// What the readout adds to a packet that goes on.
+/// The readout's findings about an accepted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
     /// The source's number in the run's table of sources.
     pub source: u32,
     /// Number of the input that it came by.
     pub input: u16,
-    /// How often the source restarted before.
+    /// Number of restarts of the source before.
     pub epoch: u32,
     /// The packet counter, unwrapped to 64 bits.
     pub sequence: Option<u64>,
-    /// What the packet counter says of its order; `None`: it has none.
+    /// The order that the packet counter shows; `None`: it has none.
     pub counted: Option<Counted>,
     /// Width of the event key \[bit\]; 64: it does not wrap.
     pub event_bits: u8,
@@ -100,25 +100,25 @@ pub struct Accepted {
     pub spill_bits: u8,
 }
 
-/// What the packet counter says of a packet's order.
+/// The order of a packet, as its packet counter shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// The class of packet types that share the counter.
     pub class: u8,
     /// Its place in the count of packets since the counter last began anew.
     pub count: u64,
-    /// How many numbers before it had not come yet.
+    /// Number of packets before it that had not come yet.
     pub missing: u64,
-    /// Whether a later one came before it.
+    /// A later packet came before it.
     pub reordered: bool,
-    /// How often the counter began anew before.
+    /// Number of times that the counter began anew before.
     pub restarts: u32,
 }
 
-/// What became of one packet at the readout.
+/// The fate of one packet at the readout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It went on.
+    /// It is passed on.
     Accepted(Accepted),
     /// Its number had come already.
     Duplicate,
@@ -131,21 +131,21 @@ pub enum Verdict {
 /// One source.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What tells it from others.
+    /// The key that identifies it.
     pub key: SourceKey,
     /// Number of its format.
     pub format: u16,
-    /// What people call it. The program may change it by [`Readout::set_label`].
+    /// Its label in reports. The program may change it by [`Readout::set_label`].
     pub label: String,
-    /// When its first packet arrived.
+    /// Time of arrival of its first packet.
     pub first_time: Moment,
-    /// When its last packet arrived.
+    /// Time of arrival of its last packet.
     pub last_time: Moment,
     /// The first number that came, unwrapped.
     pub first_sequence: Option<u64>,
     /// The number that came last, unwrapped.
     pub last_sequence: Option<u64>,
-    /// How often any of its counters started anew.
+    /// Number of restarts of any of its counters.
     pub epoch: u32,
     counters: SourceCounters,
     lines: Vec<Line>,
@@ -185,7 +185,7 @@ pub struct Readout {
 }
 
 impl Readout {
-    /// A readout for these formats, numbered in this order.
+    /// Makes a readout for these formats, numbered in this order.
     #[must_use]
     pub fn new(formats: Vec<FormatRules>, limits: ReadoutLimits) -> Readout {
         Readout {
@@ -199,8 +199,8 @@ impl Readout {
         }
     }
 
-    /// A packet of format number `format` was parsed. Calls `deliver` for every packet that may go
-    /// on now, oldest first: at most the one kept aside and this one.
+    /// Takes a packet of format number `format` that was parsed. Calls `deliver` for every packet
+    /// that is accepted now, oldest first: at most the one kept aside and this one.
     ///
     /// New sources appear at the end of [`Self::sources`] before `deliver` runs for them.
     pub fn accept(
@@ -226,7 +226,7 @@ impl Readout {
         let (Some(value), Some(counts)) = (parsed.sequence, rule.sequence) else {
             source.counters.unsequenced += 1;
             source.counters.to_builder += 1;
-            let accepted = source.accepted((number, format), rule);
+            let accepted = source.accepted(number, rule);
             deliver(&accepted, datagram, parsed);
             return Verdict::Accepted(accepted);
         };
@@ -234,7 +234,7 @@ impl Readout {
         let evidence = evidence_of(datagram, parsed, rule);
         let observed = source.lines[line].tracker.observe(value, evidence);
         if let Some(fate) = observed.held {
-            source.settle_held((number, format), line, fate, &mut deliver);
+            source.settle_held(number, line, fate, &mut deliver);
         }
         match observed.order {
             Order::Duplicate => {
@@ -259,61 +259,60 @@ impl Readout {
                 reordered: observed.order == Order::Reordered,
                 restarts: source.lines[line].tracker.restarts(),
             }),
-            ..source.accepted((number, format), rule)
+            ..source.accepted(number, rule)
         };
         deliver(&accepted, datagram, parsed);
         Verdict::Accepted(accepted)
     }
 
-    /// A packet of format number `format` was rejected.
+    /// Counts a packet of format number `format` that was rejected.
     pub fn reject(&mut self, format: u16, reject: Reject, datagram: &Datagram<'_>) {
         self.rejects.count(format, reject, datagram);
     }
 
-    /// The end: packets still kept aside go on, as the first of a new numbering.
+    /// Ends the run: packets still kept aside are delivered, as the first of a new numbering.
     pub fn finish(&mut self, mut deliver: impl FnMut(&Accepted, &Datagram<'_>, &Parsed)) {
         for (number, source) in self.sources.iter_mut().enumerate() {
             for line in 0..source.lines.len() {
                 if let Some(fate) = source.lines[line].tracker.finish() {
-                    let of = (number as u32, source.format);
-                    source.settle_held(of, line, fate, &mut deliver);
+                    source.settle_held(number as u32, line, fate, &mut deliver);
                 }
             }
         }
     }
 
-    /// Gives source `number` the name that reports show; nothing happens where there is no such.
+    /// Gives source `number` its label in reports; does nothing for an unknown number.
     pub fn set_label(&mut self, number: u32, label: String) {
         if let Some(source) = self.sources.get_mut(number as usize) {
             source.label = label;
         }
     }
 
-    /// The table of sources; a source's number is its place.
+    /// Returns the table of sources; a source's number is its index.
     #[must_use]
     pub fn sources(&self) -> &[Source] {
         &self.sources
     }
 
-    /// Packets of sources beyond the allowed number.
+    /// Returns the number of packets of sources beyond the limit.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// The kinds of rejected packets, in the order of their first appearance.
+    /// Returns the kinds of rejected packets, in the order of their first appearance.
     #[must_use]
     pub fn rejects(&self) -> &[RejectRow] {
         self.rejects.rows()
     }
 
-    /// Rejected packets of kinds beyond [`ReadoutLimits::reject_kinds_max`].
+    /// Returns the number of rejected packets of kinds beyond [`ReadoutLimits::reject_kinds_max`].
     #[must_use]
     pub fn rejects_other(&self) -> u64 {
         self.rejects.other()
     }
 
-    /// All rejected packets.
+    /// Returns the number of all rejected packets.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.rejects.total()
@@ -360,7 +359,7 @@ impl Readout {
 }
 
 impl Source {
-    /// The readout's share of this source's counters.
+    /// Returns the readout's share of this source's counters.
     #[must_use]
     pub fn counters(&self) -> SourceCounters {
         let mut counters = self.counters.clone();
@@ -373,7 +372,7 @@ impl Source {
         counters
     }
 
-    /// Its trackers, with the class of packet types that each one tracks.
+    /// Returns its trackers, with the class of packet types that each one tracks.
     pub fn trackers(&self) -> impl Iterator<Item = (u8, &SequenceTracker)> {
         self.lines.iter().map(|line| (line.class, &line.tracker))
     }
@@ -403,11 +402,11 @@ impl Source {
         });
     }
 
-    /// What is known of a packet without a counter.
-    fn accepted(&self, (number, input): (u32, u16), rule: PacketRule) -> Accepted {
+    /// Returns the findings about a packet without a counter.
+    fn accepted(&self, number: u32, rule: PacketRule) -> Accepted {
         Accepted {
             source: number,
-            input,
+            input: self.format,
             epoch: self.epoch,
             sequence: None,
             counted: None,
@@ -418,7 +417,7 @@ impl Source {
 
     fn settle_held(
         &mut self,
-        of: (u32, u16),
+        number: u32,
         line: usize,
         fate: HeldFate,
         deliver: &mut impl FnMut(&Accepted, &Datagram<'_>, &Parsed),
@@ -440,7 +439,7 @@ impl Source {
                         restarts: self.lines[line].tracker.restarts(),
                     }),
                     sequence: Some(sequence),
-                    ..self.accepted(of, held.rule)
+                    ..self.accepted(number, held.rule)
                 };
                 let Held { ref bytes, sender, port, time, ref parsed, .. } = held;
                 deliver(&accepted, &Datagram { bytes, sender, port, time }, parsed);
@@ -455,7 +454,7 @@ impl Source {
     }
 }
 
-/// What a packet says besides its number.
+/// Returns everything that a packet says besides its number.
 fn evidence_of(datagram: &Datagram<'_>, parsed: &Parsed, rule: PacketRule) -> Evidence {
     Evidence {
         time_ns: parsed.sensor_time_ns,

@@ -1,4 +1,4 @@
-//! Rejected packets: counted by reason, the first offender of each kept for the report.
+//! Rejected packets: counted by reason, with the first packet of each kind for the report.
 //!
 //! Strangers choose what arrives, so the table is bounded: kinds beyond it share one count.
 
@@ -10,22 +10,21 @@ use fluxline_packet::Reject;
 pub struct RejectRow {
     /// Number of the format that rejected them.
     pub format: u16,
-    /// Why, and by which rule.
+    /// The reason, and the broken rule.
     pub reject: Reject,
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
     /// The first of them, whole (at most [`FIRST_BYTES_MAX`]).
     pub first_bytes: Vec<u8>,
-    /// Who sent it.
+    /// The sender of the first one.
     pub first_sender: SenderAddress,
-    /// The UDP port it was sent to.
+    /// The UDP port that it was sent to.
     pub first_port: u16,
-    /// When it arrived.
+    /// Its time of arrival.
     pub first_time: Moment,
 }
 
-/// The largest UDP payload \[byte\]: so much of a first offender is kept.
-/// Source: 65535 − 8, RFC 768.
+/// The largest UDP payload \[byte\], which is kept of a first packet. Source: 65535 − 8, RFC 768.
 pub const FIRST_BYTES_MAX: usize = 65_527;
 
 /// Counts of rejected packets.

@@ -1,9 +1,9 @@
 //! Packet counters against an obvious model: the set of all numbers that came, for each numbering.
 //!
-//! A script says what a board sends and what the network does to it: single losses, bursts,
-//! repeats, displacement within the distance that the tracker promises to tell apart, stragglers
-//! beyond it, restarts with and without time stamps, losses of whole wraps. All widths from 4 to
-//! 64 bits, several steps.
+//! A script decides what a board sends and what the network does to it: single losses, bursts,
+//! repeats, displacement within the distance that the tracker promises to recognise, stragglers
+//! beyond it, restarts with and without time stamps, losses of whole wraps. All widths from 4 to 64
+//! bits, several steps.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::sequence::{
     Evidence, HeldFate, MissingRange, Order, SequenceLimits, SequenceRule, SequenceTracker,
 };
 
-/// What the sensor's time does for the tracker.
+/// The sensor's times in a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Time {
     /// There is none.
@@ -39,7 +39,7 @@ struct Plan {
     epochs: u32,
 }
 
-/// How many packets are sent in a numbering.
+/// Number of packets sent in a numbering.
 const PACKETS: u64 = 1500;
 /// A numbering begins without a burst, so that its first two packets are neighbours.
 const QUIET_PACKETS: u64 = 130;
@@ -74,7 +74,7 @@ impl Plan {
         (self.values() / 4).clamp(1, SequenceLimits::default().window_packets.into())
     }
 
-    /// How far a packet may be displaced and still be told from a loss.
+    /// Returns the largest displacement that is distinguished from a loss.
     fn distance(self) -> u64 {
         let distance = (self.window() / 3).max(1);
         if self.epochs > 1 { distance.min(60) } else { distance }
@@ -129,7 +129,7 @@ struct Check {
     start: u64,
     start_ns: u64,
     seen: BTreeSet<u64>,
-    /// What the last packet must be told as, if it was doubtful.
+    /// The fate that the last packet must have, if it was doubtful.
     owed: Option<HeldFate>,
     before: (u64, u64),
     missing_before: Vec<(u32, u64)>,
@@ -240,7 +240,7 @@ impl Check {
         assert_eq!(self.tracker.missing_not_listed(), 0);
     }
 
-    /// Switches the board off and on; where its counter begins must be possible to tell.
+    /// Switches the board off and on; its counter begins where the tracker can notice it.
     fn restart(&mut self, coming: &[u64], dice: &mut Dice) {
         let Some(&newest) = self.seen.last() else { return };
         let newest_value = self.value(newest);
@@ -250,8 +250,8 @@ impl Check {
         let second = coming.iter().copied().find(|&number| number != first).unwrap_or(first);
         self.start = match self.plan.time {
             Time::Grows | Time::Content => {
-                // It counts over numbers that came lately: only time or content tells. Content
-                // tells nothing where the second number had not come.
+                // It counts over numbers that came lately: only time or content shows that. Content
+                // shows nothing where the second number had not come.
                 let near = self.seen.range(newest.saturating_sub(self.plan.window() - 1)..);
                 let near: Vec<u64> = near
                     .copied()
@@ -361,7 +361,7 @@ fn restarts_over_recent_numbers_with_other_content_agree_with_a_set_of_numbers_e
 }
 
 #[test]
-fn losses_of_whole_wraps_agree_with_the_set_of_numbers_where_time_tells() {
+fn losses_of_whole_wraps_agree_with_the_set_of_numbers_where_time_shows_them() {
     run_all("wraps", 5, |seed| {
         (4..=20).map(|bits| Plan { time: Time::Steps(900), ..Plan::of(seed, bits) }).collect()
     });

@@ -1,9 +1,9 @@
 //! Rows to columns: the body of a record batch message.
 //!
-//! Only the packets' bytes are many; they stay where they are and are written from there. All
-//! other columns, some sixty bytes per packet, are laid one after the other into one vector
-//! that is reused. The packets' bytes are the table's last buffer, so the body is that vector,
-//! then the bytes, then padding.
+//! Only the packets' bytes are many; they stay in place and are written from there. All other
+//! columns, about 60 bytes per packet, are copied one after the other into one vector that is
+//! reused. The packets' bytes are the table's last buffer, so the body is that vector, then the
+//! bytes, then padding.
 
 use arrow_ipc::{Buffer, FieldNode};
 use fluxline_core::Moment;
@@ -24,7 +24,7 @@ pub(super) struct Piece<'a> {
     pub missing: &'a str,
 }
 
-/// Why rows cannot be written.
+/// The reason why rows cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowFault {
     /// The rows contradict each other: a list is longer or shorter than they say.
@@ -76,7 +76,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// The longest buffer between here and `to` \[byte\], lists counted by their offsets.
+    /// Returns the length of the longest buffer between here and `to` \[byte\], lists counted by
+    /// their offsets.
     fn span(self, to: Cut) -> usize {
         (to.bytes - self.bytes)
             .max(to.missing - self.missing)
@@ -85,7 +86,7 @@ impl Cut {
     }
 }
 
-/// The most bytes that one event takes in any buffer but data and missing: its longest status.
+/// The most bytes of one event in any buffer but data and missing: its longest status.
 const EVENT_BYTES_MAX: usize = 16;
 
 fn piece(batch: &EventBatch, from: Cut, to: Cut) -> Result<Piece<'_>, RowFault> {
@@ -122,7 +123,7 @@ pub(super) struct Columns {
     pub bytes: Vec<u8>,
     /// Length and null count of each column.
     pub nodes: Vec<FieldNode>,
-    /// Where each buffer lies in the body.
+    /// Place of each buffer in the body.
     pub buffers: Vec<Buffer>,
     /// Size of the body with the packets' bytes and padding \[byte\].
     pub body_bytes: usize,
@@ -142,7 +143,7 @@ impl Columns {
         debug_assert_eq!((self.nodes.len(), self.buffers.len()), (NODES, BUFFERS));
     }
 
-    /// How many zeros follow the packets' bytes.
+    /// Returns the number of zeros behind the packets' bytes.
     pub fn padding(&self, piece: &Piece<'_>) -> usize {
         self.body_bytes - self.bytes.len() - piece.bytes.len()
     }
@@ -195,13 +196,13 @@ impl Columns {
         self.offsets(rows.iter().map(|row| row.bytes as usize));
     }
 
-    /// A column in which every value is there: its validity buffer is empty.
+    /// Adds a column without absent values: its validity buffer is empty.
     fn required(&mut self, rows: usize) {
         self.nodes.push(FieldNode::new(rows as i64, 0));
         self.buffers.push(Buffer::new(self.bytes.len() as i64, 0));
     }
 
-    /// A column of numbers that may be absent; absent ones are 0 and have no bit.
+    /// Adds a column of numbers that may be absent; absent ones are 0 and have no bit.
     fn optional<R, const WIDTH: usize>(
         &mut self,
         rows: &[R],
@@ -250,7 +251,7 @@ impl Columns {
     }
 }
 
-/// Arrow's nanoseconds are signed: what lies beyond the year 2262 becomes its end.
+/// Returns a time as Arrow has it, signed: moments beyond the year 2262 become its end.
 fn time_ns(moment: Moment) -> i64 {
     i64::try_from(moment.as_ns()).unwrap_or(i64::MAX)
 }

@@ -1,13 +1,13 @@
-//! How a message's bytes reach the file: through the page cache, or past it.
+//! The way of a message's bytes to the file: through the page cache, or past it.
 //!
-//! A buffered write is as fast as memory while fresh pages are at hand, and stalls when they are
-//! not, or when the kernel decides to write back. A write past the cache (O_DIRECT) is as fast as
-//! the disk, steadily, and leaves the memory to others. Which is faster changes with the minute,
-//! so it is measured: `ways.rs` decides.
+//! A buffered write is as fast as memory while free pages are at hand. It stalls when they are not,
+//! or when the kernel decides to write back. A write past the cache (O_DIRECT) is as fast as the
+//! disk, steadily, and leaves the memory to others. The faster way changes from minute to minute,
+//! so `ways.rs` measures both.
 //!
-//! Only whole blocks can be written so. What a message has beyond its last whole block is written
-//! through the cache; the next message reads it back from there and writes its block whole. So the
-//! file is exact after every message, whichever way it went, and readers need not know.
+//! Only whole blocks can be written past the cache. The rest of a message behind its last whole
+//! block is written through the cache; the next message reads it back from there and writes its
+//! block whole. So the file is exact after every message, and readers need not know the way.
 //! Source: Linux man-pages open(2), section NOTES, O_DIRECT.
 
 use std::fs::{File, OpenOptions};
@@ -20,8 +20,8 @@ use super::ways::{Way, Ways};
 /// Alignment of direct writes, in memory and in the file \[byte\]: the largest logical block of
 /// common disks. Source: NVMe and Advanced Format disks have 512 or 4096.
 const BLOCK_BYTES: usize = 4_096;
-/// Bytes of one direct write at most: large enough for the disk's full rate, small enough to be
-/// filled in the cache.
+/// Size of one direct write at most \[byte\]: large enough for the disk's full rate, small enough
+/// to be filled in the cache.
 const STAGE_BYTES: usize = 1 << 20;
 const _: () = assert!(STAGE_BYTES.is_multiple_of(BLOCK_BYTES));
 /// Messages below this go through the page cache: a direct write waits for the disk.
@@ -45,7 +45,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// The aligned bytes; allocated at the first use.
+    /// Returns the aligned bytes, which are allocated at the first use.
     fn bytes(&mut self) -> &mut [u8] {
         if self.memory.is_empty() {
             self.memory = vec![0; DIRECT_MEMORY_BYTES];
@@ -59,24 +59,26 @@ impl MessageFile {
     /// Makes the file, which must not exist; `past_cache`: direct writes are wanted.
     pub fn create(path: &Path, past_cache: bool) -> io::Result<MessageFile> {
         let buffered = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        // A file system without direct writes refuses here, or at the first write.
+        // A file system without direct writes fails here, or at the first write.
         let open = || OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path).ok();
         Ok(MessageFile { buffered, direct: past_cache.then(open).flatten() })
     }
 
-    /// The file itself, for all but appending.
+    /// Returns the file itself, for everything but appending.
     pub fn file(&self) -> &File {
         &self.buffered
     }
 
-    /// Writes a message at `end`, the file's end; returns how many bytes went past the page cache.
+    /// Writes a message at `end`, the file's end; returns the number of bytes that were written
+    /// past the page cache.
     ///
-    /// On an error the file may be longer than `end`; what was before `end` is unchanged.
+    /// On an error the file may be longer than `end`; the bytes before `end` are unchanged.
     pub fn append(
         &mut self,
         end: u64,
         parts: &mut [IoSlice<'_>],
-        (stage, ways): (&mut Stage, &mut Ways),
+        stage: &mut Stage,
+        ways: &mut Ways,
     ) -> io::Result<u64> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         if self.direct.is_none() || bytes < DIRECT_BYTES_MIN {
@@ -85,7 +87,7 @@ impl MessageFile {
         ways.timed(bytes, |way| match (way, &self.direct) {
             (Way::PastCache, Some(direct)) => {
                 match append_direct(&self.buffered, direct, end, parts, stage.bytes()) {
-                    // Some file systems open so and then refuse every write.
+                    // Some file systems open the file for direct writes and then reject every one.
                     Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                         self.direct = None;
                         self.append_buffered(end, parts)
@@ -104,7 +106,7 @@ impl MessageFile {
     }
 }
 
-/// Whole blocks past the cache, the rest through it.
+/// Writes whole blocks past the cache, the rest through it.
 fn append_direct(
     buffered: &File,
     direct: &File,
@@ -181,13 +183,13 @@ mod tests {
             let mut body = vec![0; below(limit)];
             body.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at * 7 + step) as u8);
             let parts = || [IoSlice::new(&head), IoSlice::new(&[]), IoSlice::new(&body)];
-            past_cache += direct.append(end, &mut parts(), (&mut stage, &mut ways)).unwrap();
-            let through = buffered.append(end, &mut parts(), (&mut stage, &mut ways));
+            past_cache += direct.append(end, &mut parts(), &mut stage, &mut ways).unwrap();
+            let through = buffered.append(end, &mut parts(), &mut stage, &mut ways);
             assert_eq!(through.unwrap(), 0);
             end += (head.len() + body.len()) as u64;
             assert_eq!(direct.file().metadata().unwrap().len(), end, "step {step}");
         }
         assert!(fs::read(&left).unwrap() == fs::read(&right).unwrap());
-        println!("{past_cache} of {end} byte went past the page cache");
+        println!("{past_cache} of {end} bytes went past the page cache");
     }
 }

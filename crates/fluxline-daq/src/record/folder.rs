@@ -1,8 +1,8 @@
-//! Run folders: where a run lies on disk, and the small files beside its events.
+//! Run folders: the place of a run on disk, and the small files beside its events.
 //!
-//! Two programs may start a run at the same moment, and a crash may come at any. So a
-//! folder's number is taken by making the folder (which only one can), and `run.json` is
-//! replaced as a whole: written beside, forced to the disk, renamed over the old one.
+//! Two programs may start a run at the same moment, and a crash may come at any time. So a program
+//! takes a number by making the folder, which only one program can. And `run.json` is replaced as a
+//! whole: written beside, forced to the disk, renamed over the old one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -27,42 +27,43 @@ pub struct RunFolder {
     path: PathBuf,
 }
 
-/// Why a run folder could not be made, opened or written.
+/// The reason why a run folder could not be made, opened or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// A new run must not mix with an old one.
     #[error("{} exists already: give another folder, or remove it", .0.display())]
     Exists(PathBuf),
-    /// The folder that shall hold it is not there.
-    #[error("{} cannot be made, since the folder that shall hold it is missing: make it first",
+    /// The parent directory does not exist.
+    #[error("{} cannot be made: its parent directory does not exist; make that first",
         .0.display())]
     ParentMissing(PathBuf),
     /// There is no such file or folder.
     #[error("{} is not there: give the path of a run folder, such as runs/0042", .0.display())]
     Missing(PathBuf),
-    /// The user may not.
+    /// The user lacks the permission.
     #[error("no permission for {}: give a folder that is yours, or have its rights changed",
         .0.display())]
     Permission(PathBuf),
     /// The disk is full.
     #[error("no space left for {}: free some, or give a folder on another disk", .0.display())]
     NoSpace(PathBuf),
-    /// It is there, and is no run.
-    #[error("{} is no run folder, since it holds neither run.json nor events-*.arrows: \
+    /// It exists, but is not a run.
+    #[error("{} is not a run folder, it has neither run.json nor events-*.arrows: \
         give the path of a run folder, such as runs/0042", .0.display())]
     NotARun(PathBuf),
     /// It is a file, or lies below one.
-    #[error("{} is no folder, nor can it be in one: give the path of a folder", .0.display())]
+    #[error("{} is not a directory, or its parent is not: give the path of a directory",
+        .0.display())]
     NotAFolder(PathBuf),
-    /// A file of the run does not say what it should.
+    /// A file of the run has a line that cannot be understood.
     #[error("{}, line {line}: {reason}; restore the file from a copy, or remove the line",
         .file.display())]
     Text {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault of the line.
         reason: String,
     },
     /// Something else has the name of one of its files.
@@ -71,7 +72,7 @@ pub enum FolderError {
     NotAFile {
         /// Its path.
         path: PathBuf,
-        /// What it is.
+        /// The kind of thing that it is.
         what: &'static str,
     },
     /// No run has such a large text.
@@ -86,18 +87,18 @@ pub enum FolderError {
     /// A name that would leave the folder.
     #[error("{0:?} cannot be a file's name: use letters, digits, '-' and '_'")]
     Name(String),
-    /// Anything else that the operating system says.
+    /// Any other error of the operating system.
     #[error("{}: {reason}; check the disk", .path.display())]
     Other {
-        /// Which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// The system's message.
         reason: io::Error,
     },
 }
 
 impl FolderError {
-    /// The sentence for what the operating system said about `path`.
+    /// Returns the error for what the operating system reported about `path`.
     pub(super) fn explain(path: &Path, reason: io::Error) -> FolderError {
         let path = path.to_path_buf();
         match reason.kind() {
@@ -122,23 +123,23 @@ fn parent_is_there(path: &Path) -> bool {
 pub struct SourceLine {
     /// Its number: `source` in the events' packets.
     pub source: u32,
-    /// What reports call it.
+    /// Its label in reports.
     pub name: String,
     /// Name of its packet description: `formats/NAME.toml`.
     pub format: String,
     /// The description's parameters where the experiment set them.
     #[serde(default)]
     pub parameters: BTreeMap<String, u64>,
-    /// The UDP port that its packets are sent to, where there is one; descriptions may use it.
+    /// The UDP port that its packets are sent to, if there is one; descriptions may use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Anything else that is known of it: address, key, packets.
+    /// Everything else that is known about it: address, key, packets.
     #[serde(default, flatten)]
     pub details: serde_json::Map<String, Value>,
 }
 
 impl RunFolder {
-    /// Makes the folder with the next free number, `runs/0000` first; makes `runs` where missing.
+    /// Makes the folder with the next free number, `runs/0000` first; makes `runs` if necessary.
     ///
     /// Safe against other programs that do the same at the same time. Errors: [`FolderError`].
     pub fn create_next(runs: &Path) -> Result<RunFolder, FolderError> {
@@ -169,7 +170,7 @@ impl RunFolder {
     /// Makes the folder `path`, which must not exist, in a folder that does.
     pub fn create(path: &Path) -> Result<RunFolder, FolderError> {
         fs::create_dir(path).map_err(|reason| match reason.kind() {
-            // /proc says so too, of folders in it.
+            // /proc gives the same error for folders in it.
             io::ErrorKind::NotFound if parent_is_there(path) => {
                 FolderError::Permission(path.to_path_buf())
             }
@@ -181,7 +182,7 @@ impl RunFolder {
         Ok(RunFolder { path: path.to_path_buf() })
     }
 
-    /// Opens a run that is there, finished or not.
+    /// Opens an existing run, finished or not.
     pub fn open(path: &Path) -> Result<RunFolder, FolderError> {
         let folder = RunFolder { path: path.to_path_buf() };
         let has_events = !folder.event_files()?.is_empty();
@@ -192,13 +193,13 @@ impl RunFolder {
         }
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The run's name: the folder's.
+    /// Returns the run's name: the folder's.
     #[must_use]
     pub fn id(&self) -> String {
         self.path
@@ -206,9 +207,9 @@ impl RunFolder {
             .map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// Replaces `run.json`; whoever reads sees the old text or the new one, also after a crash.
+    /// Replaces `run.json`; a reader gets the old text or the new one, also after a crash.
     ///
-    /// Done when it is on the disk. Cost: two forced writes.
+    /// The new text is on the disk afterwards. Cost: two forced writes.
     pub fn write_run(&self, run: &Value) -> Result<(), FolderError> {
         let mut text = serde_json::to_string_pretty(run).unwrap_or_default();
         text.push('\n');
@@ -243,7 +244,7 @@ impl RunFolder {
         })
     }
 
-    /// The names of the packet descriptions kept in the run, in order.
+    /// Returns the names of the packet descriptions kept in the run, in order.
     pub fn formats(&self) -> Result<Vec<String>, FolderError> {
         let folder = self.path.join(FORMATS_FOLDER);
         let mut names: Vec<String> = file_names(&folder)?
@@ -263,7 +264,7 @@ impl RunFolder {
         faults.into_iter().next().map_or(Ok(lines), Err)
     }
 
-    /// The sources whose lines can be read, and what is wrong with the other lines.
+    /// Returns the sources whose lines can be read, and the faults of the other lines.
     #[must_use]
     pub fn readable_sources(&self) -> (Vec<SourceLine>, Vec<FolderError>) {
         let file = self.path.join(SOURCES_FILE);
@@ -288,7 +289,7 @@ impl RunFolder {
         (lines, faults)
     }
 
-    /// The event files with their numbers, in order.
+    /// Returns the event files with their numbers, in order.
     pub fn event_files(&self) -> Result<Vec<(u32, PathBuf)>, FolderError> {
         let mut files: Vec<(u32, PathBuf)> = file_names(&self.path)?
             .into_iter()
@@ -307,12 +308,12 @@ impl RunFolder {
     }
 }
 
-/// The name of the event file with this number.
+/// Returns the name of the event file with this number.
 pub(super) fn event_file_name(number: u32) -> String {
     format!("events-{number:06}.arrows")
 }
 
-/// How many bytes of a file of lines belong to lines that are complete.
+/// Returns the length of the complete lines of a file \[byte\].
 pub(super) fn complete_lines_bytes(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1)
 }
@@ -345,7 +346,7 @@ fn file_names(folder: &Path) -> Result<Vec<String>, FolderError> {
 fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FolderError> {
     let temporary = path.with_extension("new");
     let written = (|| {
-        // A crash may have left one, and anybody anything under its name.
+        // A crash may have left one, and any file may have its name.
         match fs::remove_file(&temporary) {
             Err(reason) if reason.kind() != io::ErrorKind::NotFound => return Err(reason),
             _ => {}
@@ -357,7 +358,7 @@ fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), FolderError> {
         path.parent().map_or(Ok(()), sync_folder)
     })();
     written.map_err(|reason| {
-        // What is left of it helps nobody; that removing it fails too is the same fault.
+        // The rest of it is useless. If it cannot be removed either, the cause is the same.
         let _ = fs::remove_file(&temporary);
         FolderError::explain(path, reason)
     })
@@ -390,7 +391,7 @@ mod tests {
         assert!(text.contains("mine exists already: give another folder"), "{text}");
         let lost = dir.path().join("no/where");
         let text = RunFolder::create(&lost).unwrap_err().to_string();
-        assert!(text.contains("the folder that shall hold it is missing"), "{text}");
+        assert!(text.contains("its parent directory does not exist"), "{text}");
         assert!(matches!(
             RunFolder::create_next(&lost).unwrap_err(),
             FolderError::ParentMissing(_)

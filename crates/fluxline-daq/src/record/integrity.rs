@@ -1,9 +1,8 @@
-//! Compares the files of a run with what `run.json` says was recorded.
+//! Compares the files of a run with the counts in `run.json`.
 //!
-//! Check sums prove each batch that is there. They say nothing of a file that was deleted, or of
-//! batches cut off its end: only the counts that the run left when it ended do. A run that was
-//! killed left none; of it, every complete batch is there, and only a gap between batches or a
-//! damaged one is a fault.
+//! Check sums prove each batch in the files. They do not show a deleted file, or batches cut off
+//! its end: only the counts that the run wrote when it ended do. A run that was killed wrote none.
+//! It has every complete batch, and only a gap between batches or a damaged one is a fault.
 
 use std::path::Path;
 
@@ -13,23 +12,23 @@ use super::folder::{FolderError, RUN_FILE, RunFolder, SOURCES_FILE, event_file_n
 use super::reader::ReadReport;
 use super::recover::is_recording;
 
-/// How many places of missing or damaged data a sentence names.
+/// Most places of missing or damaged data in a sentence.
 const FAULTS_SHOWN_MAX: usize = 3;
 
-/// How a run ended, by `run.json` and by the lock of its recorder.
+/// The end of a run, by `run.json` and by the lock of its recorder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunEnd {
     /// It is being recorded now.
     Running,
-    /// The program or the machine stopped before the run ended.
+    /// The program or the machine stopped during the run.
     Killed,
     /// It ended by itself; all its batches were written.
     Finished,
-    /// It ended by itself; recording had stopped before, for a fault of the disk.
+    /// It ended by itself; recording had stopped before, because of a fault of the disk.
     RecordingStopped,
     /// It was killed or damaged, and mended afterwards.
     Recovered,
-    /// `run.json` does not say.
+    /// `run.json` does not show it.
     #[default]
     Unknown,
 }
@@ -46,16 +45,16 @@ impl RunEnd {
         }
     }
 
-    /// Whether every file of such a run has its end mark, and nothing behind it.
+    /// Returns true when every file of such a run has its end mark, and nothing behind it.
     fn has_whole_files(self) -> bool {
         matches!(self, RunEnd::Finished | RunEnd::Recovered)
     }
 }
 
-/// How much a run holds.
+/// The contents of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
     /// Events in them.
     pub events: u64,
@@ -64,7 +63,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// The counts of a JSON object; `None` where one is absent.
+    /// Returns the counts of a JSON object; `None` where one is absent.
     pub(super) fn of(counts: &Value) -> Option<Held> {
         let count = |name: &str| counts[name].as_u64();
         Some(Held {
@@ -83,22 +82,22 @@ impl Held {
     }
 }
 
-/// Whether the files of a run hold what was recorded.
+/// The comparison of a run's files with its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Integrity {
-    /// How the run ended.
+    /// The end of the run.
     pub end: RunEnd,
-    /// What was recorded, where the run said so.
+    /// The recorded contents, if the run stated them.
     pub recorded: Option<Held>,
-    /// What is missing of it. Without `recorded`: the batches whose numbers are missing; how many
-    /// events and packets they had is then unknown, and 0 here.
+    /// The missing contents. Without `recorded`: the batches whose numbers are missing; the number
+    /// of their events and packets is then unknown, and 0 here.
     pub missing: Held,
-    /// Where something is missing or damaged, one clause each; empty when nothing is.
+    /// The places of missing or damaged data, one clause each; empty without such.
     pub faults: Vec<String>,
 }
 
 impl Integrity {
-    /// Compares what a reader `found`, after its last batch, with the run's own files.
+    /// Compares the findings of a reader, after its last batch, with the run's own files.
     #[must_use]
     pub fn of(folder: &RunFolder, found: &ReadReport) -> Integrity {
         let (run, fault) = match folder.read_run() {
@@ -108,7 +107,7 @@ impl Integrity {
         };
         let end = RunEnd::of(folder, &run);
         let held = Held { batches: found.batches, events: found.events, packets: found.packets };
-        // Counts that miss fewer batches than the batches' own numbers were taken after the damage.
+        // Counts that miss fewer batches than the batches' own numbers were made after the damage.
         let recorded = recorded_by(&run)
             .filter(|recorded| recorded.beyond(held).batches >= found.batches_missing);
         let mut missing = recorded.map_or(Held::default(), |recorded| recorded.beyond(held));
@@ -138,13 +137,13 @@ impl Integrity {
         Integrity { end, recorded, missing, faults }
     }
 
-    /// Whether the files hold all that was recorded, as far as anything can tell.
+    /// Returns true when the files hold everything that was recorded, as far as the files can show.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// What is missing or damaged, in one sentence; `None` when nothing is.
+    /// Returns the missing and damaged data in one sentence; `None` without such.
     #[must_use]
     pub fn sentence(&self) -> Option<String> {
         if self.is_sound() {
@@ -172,14 +171,15 @@ impl Integrity {
     }
 }
 
-/// What a run says that it recorded; a recovered one, what it held before or when it was mended.
+/// Returns the recorded contents by `run.json`; of a recovered run, those before the damage, or
+/// those when it was mended.
 pub(super) fn recorded_by(run: &Value) -> Option<Held> {
     Held::of(&run["recovered"]["recorded"])
         .or_else(|| Held::of(&run["recorded"]))
         .or_else(|| Held::of(&run["recovered"]))
 }
 
-/// The events files that the run left and that are gone.
+/// Returns a clause about the events files of the run that are gone.
 fn absent_files(folder: &RunFolder, run: &Value) -> Option<String> {
     let files = u32::try_from(run["recorded"]["files"].as_u64()?).ok()?;
     let present = folder.event_files().unwrap_or_default();
@@ -194,14 +194,14 @@ fn absent_files(folder: &RunFolder, run: &Value) -> Option<String> {
     })
 }
 
-/// Files with something behind the last good batch, or without their end mark. The last file of a
-/// run that goes on, was killed or lost its disk may be so.
+/// Returns a clause about files with bytes behind the last good batch, or without their end mark.
+/// The last file of a run that goes on, was killed or lost its disk may be so.
 fn torn_files(end: RunEnd, folder: &RunFolder, found: &ReadReport) -> Vec<String> {
     let last = folder.event_files().unwrap_or_default().pop();
     let may_be_torn =
         |file: &Path| !end.has_whole_files() && last.as_ref().is_some_and(|(_, last)| last == file);
     let tails = found.tails.iter().filter(|tail| !may_be_torn(&tail.file)).map(|tail| {
-        format!("{} ends in {} bytes that are no batch", name(&tail.file), tail.torn_bytes)
+        format!("{} ends in {} bytes that are not a batch", name(&tail.file), tail.torn_bytes)
     });
     let is_cut = |file: &&std::path::PathBuf| {
         !may_be_torn(file)
@@ -212,7 +212,7 @@ fn torn_files(end: RunEnd, folder: &RunFolder, found: &ReadReport) -> Vec<String
     tails.chain(cut.map(|file| format!("{} is cut off before its end", name(file)))).collect()
 }
 
-/// Sources and descriptions that the events need and that are gone.
+/// Returns a clause about sources and descriptions that the events need and that are gone.
 fn absent_descriptions(folder: &RunFolder, run: &Value, found: &ReadReport) -> Vec<String> {
     let (lines, unread) = folder.readable_sources();
     let mut faults: Vec<String> = unread.iter().map(ToString::to_string).collect();

@@ -1,10 +1,10 @@
 //! Arrow IPC messages: the flatbuffer before each body, and its two check sums.
 //!
 //! Arrow's own writer copies every buffer into the message and cannot put metadata on one batch.
-//! Here the metadata alone is built, and the body is written from where it lies. A batch carries
-//! the CRC-32C of its body; the metadata has one too, since a flipped bit in a length
-//! would otherwise lead a reader astray.
-//! Source: Arrow Columnar Format, "Encapsulated message format"; Message.fbs, Schema.fbs.
+//! Here only the metadata is built, and the body is written from its place in memory. A batch
+//! carries the CRC-32C of its body; the metadata has one too, since a flipped bit in a length would
+//! otherwise lead a reader astray. Source: Arrow Columnar Format, "Encapsulated message format";
+//! Message.fbs, Schema.fbs.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,18 +20,18 @@ use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, VerifierOptions, WIPOffset}
 use super::columns::Columns;
 use super::schema::{KEY_BATCH, KEY_CRC, KEY_METADATA_CRC};
 
-/// What every message begins with; then four bytes of length.
+/// The first bytes of every message; four bytes of length follow.
 pub(super) const CONTINUATION: [u8; 4] = [0xFF; 4];
 /// Bytes before the flatbuffer.
 pub(super) const PREFIX_BYTES: usize = 8;
-/// What a stream ends with: a message of no length.
+/// The last bytes of a stream: a message without length.
 pub(super) const END_OF_STREAM: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 
 const NO_CRC: &str = "00000000";
 
-/// What is believed of a flatbuffer. Its parts may share parts, so a few kilobytes can unfold to
-/// gigabytes; ours share little: no more is visited than four times the longest metadata, and no
-/// more tables than that has room for.
+/// Limits for flatbuffers of strangers. Parts may share parts, so a few kilobytes can unfold to
+/// gigabytes. Ours share little: the limits are four times the longest metadata, and the number of
+/// tables that fit into it.
 const VERIFIED: VerifierOptions = VerifierOptions {
     max_depth: 64,
     max_tables: 1 << 12,
@@ -53,14 +53,14 @@ impl fmt::Debug for MessageEncoder {
 }
 
 impl MessageEncoder {
-    /// The whole message that begins a file.
+    /// Returns the message that begins a file.
     pub fn schema(&mut self, schema: &Schema) -> &[u8] {
         self.builder.reset();
         let header = IpcSchemaEncoder::new().schema_to_fb_offset(&mut self.builder, schema);
         self.finish(MessageHeader::Schema, header.as_union_value(), 0, &[])
     }
 
-    /// What stands before the body of a batch.
+    /// Returns the bytes before the body of a batch.
     pub fn batch(&mut self, columns: &Columns, rows: usize, number: u64, crc: u32) -> &[u8] {
         self.builder.reset();
         let nodes = Some(self.builder.create_vector(&columns.nodes));
@@ -72,7 +72,7 @@ impl MessageEncoder {
         self.finish(MessageHeader::RecordBatch, header, columns.body_bytes as i64, &pairs)
     }
 
-    /// What was built last.
+    /// Returns the head that was built last.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -118,36 +118,37 @@ fn frame(flatbuffer: &[u8], head: &mut Vec<u8>) {
     head.extend_from_slice(flatbuffer);
     head.resize(PREFIX_BYTES + padded, 0);
     let metadata = &mut head[PREFIX_BYTES..];
-    // The place is there: `finish` has just put it.
+    // The place exists: `finish` has just written it.
     if let Some(place) = crc_place(metadata, KEY_METADATA_CRC) {
         let crc = crc_fast::crc32_iscsi(metadata);
         metadata[place].copy_from_slice(format!("{crc:08x}").as_bytes());
     }
 }
 
-/// The message in `metadata` (flatbuffer and padding), if it is one and its check sum holds.
+/// Returns the message in `metadata` (flatbuffer and padding), if it is one and its check sum is
+/// right.
 ///
-/// Zeroes the digits of the check sum on the way; the rest is left as it is.
+/// Sets the digits of the check sum to zero; the rest is left unchanged.
 pub(super) fn verified_message(metadata: &mut [u8]) -> Option<Message<'_>> {
     let place = crc_place(metadata, KEY_METADATA_CRC)?;
     let stated = metadata[place.clone()].to_vec();
     metadata[place].copy_from_slice(NO_CRC.as_bytes());
     // Compared as text: parsing would take 'A' for 'a', and so miss a flipped bit.
     let holds = format!("{:08x}", crc_fast::crc32_iscsi(metadata)).as_bytes() == stated;
-    // A fuzzer would never get behind the check sum.
+    // Otherwise a fuzzer would never get past the check sum.
     if !holds && !cfg!(fuzzing) {
         return None;
     }
     arrow_ipc::root_as_message_with_opts(&VERIFIED, metadata).ok()
 }
 
-/// The value of a key in a message's metadata.
+/// Returns the value of a key in a message's metadata.
 pub(super) fn metadata_value<'a>(message: &Message<'a>, key: &str) -> Option<&'a str> {
     let pairs = message.custom_metadata()?;
     pairs.iter().find(|pair| pair.key() == Some(key))?.value()
 }
 
-/// Where the eight digits of a check sum stand.
+/// Returns the place of the eight digits of a check sum.
 fn crc_place(metadata: &[u8], key: &str) -> Option<Range<usize>> {
     let message = arrow_ipc::root_as_message_with_opts(&VERIFIED, metadata).ok()?;
     let value = metadata_value(&message, key)?;
@@ -216,7 +217,7 @@ mod tests {
 
 #[cfg(test)]
 pub(super) mod forge {
-    //! Makes the check sums of a spoilt message right again, as somebody with intent would.
+    //! Corrects the check sums of a spoilt message, as an attacker would.
 
     use super::*;
 

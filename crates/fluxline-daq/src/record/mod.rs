@@ -1,16 +1,14 @@
 //! Recording: a run is a folder that is readable after any crash, up to the last complete batch.
 //!
 //! A run folder holds `run.json` (configuration, host, ledger; replaced atomically),
-//! `sources.jsonl` (one line per source), `formats/NAME.toml` (the descriptions as they were) and
+//! `sources.jsonl` (one line per source), `formats/NAME.toml` (the descriptions of the run) and
 //! Arrow IPC stream files, `events-000000.arrows` and so on, rotated by size. One Arrow record
 //! batch is one unit of safety: its message carries the batch's number and CRC-32C, so that a
-//! reader knows of every byte whether it is the one that was written. Arrow, because every language
-//! already reads it.
+//! reader can verify every byte. The format is Arrow, because every language already reads it.
 //!
-//! [`folder`] makes and opens run folders, [`writer`] records, [`reader`] reads back,
-//! [`mod@join`] puts late fragments into their events, [`mod@recover`] mends a run that did not
-//! end, [`integrity`] compares the files with `run.json`,
-//! [`mod@export`] hands a run to other tools.
+//! [`folder`] makes and opens run folders, [`writer`] records, [`reader`] reads back, [`mod@join`]
+//! puts late fragments into their events, [`mod@recover`] mends a run that did not end,
+//! [`integrity`] compares the files with `run.json`, [`mod@export`] converts a run for other tools.
 //! Source: Apache Arrow Columnar Format 1.5, "Serialization and Interprocess Communication".
 
 mod columns;

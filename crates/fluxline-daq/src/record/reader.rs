@@ -1,8 +1,7 @@
-//! Reads a run back: every complete batch of it, whatever happened to it.
+//! Reads every complete batch of a run, also after a crash or damage.
 //!
-//! A torn tail is not an error: it is what a crash leaves, and the report says how long it is.
-//! A damaged batch is skipped and reported. So a reader gets all that is proven, and knows what is
-//! not.
+//! A torn tail is not an error: a crash leaves one, and the report has its length. A damaged batch
+//! is skipped and reported. So a reader gets everything that is proven, and a list of the rest.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,72 +21,72 @@ use super::scan::{Bad, Scan, ScanFault, decode};
 use super::schema::event_column;
 use super::writer::BUFFER_BYTES_MAX;
 
-/// Why a run cannot be read.
+/// The reason why a run cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The folder or a file beside the events.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// It is intact, and no events file of a run, or of a later version.
-    #[error("{} is no events file that this program can read: {reason}; \
+    /// It is intact, but not an events file of a run, or of a later version.
+    #[error("{} is not an events file that this program can read: {reason}; \
         read it with the program that wrote it", .file.display())]
     Foreign {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// What is different.
+        /// The difference.
         reason: String,
     },
-    /// A batch is intact, and holds a value that no recorder writes.
+    /// A batch is intact, but holds a value that no recorder writes.
     #[error("batch {batch}: {reason}; read it with the program that wrote it")]
     Value {
         /// Number of the batch in the run.
         batch: u64,
-        /// What is wrong.
+        /// The fault of the value.
         reason: String,
     },
 }
 
-/// What a file ends with that is no complete batch.
+/// The end of a file behind its last complete batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// How many bytes at its start are proven, or lie before proven ones.
+    /// Number of bytes at its start that are proven, or lie before proven ones.
     pub good_bytes: u64,
-    /// How many bytes follow them.
+    /// Number of bytes that follow them.
     pub torn_bytes: u64,
 }
 
-/// Bytes within a file that are not what was recorded; what follows them is good.
+/// Damaged bytes within a file; good ones follow them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// Where they start \[byte\].
+    /// Their first byte in the file.
     pub start: u64,
-    /// How many they are.
+    /// Their number.
     pub bytes: u64,
     /// Number of the batch in the run, where it is known.
     pub batch: Option<u64>,
-    /// What was found.
+    /// The finding.
     pub reason: &'static str,
 }
 
 /// A file that cannot be read, or not to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// Why, in words that name the file.
+    /// The reason, in words that name the file.
     pub reason: String,
 }
 
-/// What a reader came across.
+/// The findings of a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {
     /// Complete batches.
     pub batches: u64,
-    /// Numbers of batches that should be there and are not, up to the last one found.
+    /// Batches whose numbers are missing, up to the last one found.
     pub batches_missing: u64,
     /// Events in them.
     pub events: u64,
@@ -99,7 +98,7 @@ pub struct ReadReport {
     pub damages: Vec<Damage>,
     /// Torn tails.
     pub tails: Vec<Tail>,
-    /// Files that the operating system does not let us read, or that are no regular files.
+    /// Files that the operating system does not open, or that are not regular files.
     pub unreadable: Vec<Unreadable>,
     /// Files without the mark of a proper end; one that is being written has none.
     pub unfinished_files: Vec<PathBuf>,
@@ -113,10 +112,10 @@ pub struct RecordedBatch {
     record_batch: RecordBatch,
 }
 
-/// Where a batch lies in the files of its run.
+/// The place of a batch in the files of its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Which of the run's files, as they were when the run was opened.
+    /// Index of the file among those that existed when the run was opened.
     file: u32,
     start: u64,
 }
@@ -137,7 +136,7 @@ pub(super) struct Place {
 pub struct RunReader {
     folder: RunFolder,
     files: Vec<PathBuf>,
-    /// How many of them were opened.
+    /// Number of files that were opened.
     opened: usize,
     scan: Option<Scan>,
     last_batch: Option<u64>,
@@ -146,8 +145,8 @@ pub struct RunReader {
 }
 
 impl RunReader {
-    /// Opens a run, finished or not; the files that are there now are read, up to their size when
-    /// each is reached.
+    /// Opens a run, finished or not. The existing files are read, up to their size when each is
+    /// reached.
     pub fn open(path: &Path) -> Result<RunReader, ReadError> {
         let folder = RunFolder::open(path)?;
         let files = folder.event_files()?.into_iter().map(|its| its.1).collect();
@@ -162,14 +161,14 @@ impl RunReader {
         })
     }
 
-    /// The run's folder.
+    /// Returns the run's folder.
     #[must_use]
     pub fn folder(&self) -> &RunFolder {
         &self.folder
     }
 
-    /// The next complete batch; `None` at the end. Cost: reads and checks the whole batch; its
-    /// memory is the batch's, no more is held.
+    /// Returns the next complete batch; `None` at the end. Cost: reads and checks the whole batch;
+    /// its memory is the batch's, no more is held.
     pub fn next_batch(&mut self) -> Result<Option<RecordedBatch>, ReadError> {
         loop {
             let Some(scan) = &mut self.scan else {
@@ -211,7 +210,7 @@ impl RunReader {
         }
     }
 
-    /// A batch that was read before, again; `None` if it is no longer there.
+    /// Reads a batch a second time; `None` if it no longer exists.
     pub(super) fn read_again(&self, place: Place) -> Result<Option<RecordedBatch>, ReadError> {
         let Some(path) = self.files.get(place.file as usize) else { return Ok(None) };
         let Ok(mut scan) = Scan::open_at(path, place.start) else { return Ok(None) };
@@ -224,13 +223,13 @@ impl RunReader {
         }
     }
 
-    /// What was found so far; complete once `next_batch` gave `None`.
+    /// Returns the findings so far; complete once `next_batch` returned `None`.
     #[must_use]
     pub fn report(&self) -> &ReadReport {
         &self.report
     }
 
-    /// What the files say of themselves (keys in [`super::schema`]), once a batch was read.
+    /// Returns the metadata of the files (keys in [`super::schema`]), once a batch was read.
     #[must_use]
     pub fn metadata(&self) -> &HashMap<String, String> {
         &self.metadata
@@ -260,7 +259,7 @@ impl Iterator for RunReader {
     }
 }
 
-/// Rows as Arrow record batches: as the recorder would write them, and read at once.
+/// Returns rows as Arrow record batches, as if they had been recorded and read.
 fn in_memory(rows: &EventBatch) -> Result<Vec<RecordBatch>, String> {
     let (mut columns, mut messages) = (Columns::default(), MessageEncoder::default());
     let mut batches = Vec::new();
@@ -304,18 +303,18 @@ pub(super) fn explain(file: &Path, fault: ScanFault) -> ReadError {
 }
 
 impl RecordedBatch {
-    /// Its number in the run, from 0.
+    /// Returns its number in the run, from 0.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Where it lies.
+    /// Returns its place.
     pub(super) fn place(&self) -> Place {
         self.place
     }
 
-    /// Whether any of its rows is a late fragment.
+    /// Returns true when any of its rows is a late fragment.
     #[must_use]
     pub fn has_late(&self) -> bool {
         let status = self.record_batch.column(event_column::STATUS).as_string::<i32>();
@@ -323,7 +322,7 @@ impl RecordedBatch {
         (0..status.len()).any(|row| status.value(row) == late)
     }
 
-    /// The same batch with other rows; in pieces, if they are too many for one.
+    /// Returns the same batch with other rows; in pieces, if they are too many for one.
     pub(super) fn replaced_by(&self, rows: &EventBatch) -> Result<Vec<RecordedBatch>, ReadError> {
         let (number, place) = (self.number, self.place);
         let batches =
@@ -332,13 +331,14 @@ impl RecordedBatch {
         Ok(batches.into_iter().map(replaced).collect())
     }
 
-    /// As an Arrow record batch of [`super::schema::event_schema`].
+    /// Returns it as an Arrow record batch of [`super::schema::event_schema`].
     #[must_use]
     pub fn record_batch(&self) -> &RecordBatch {
         &self.record_batch
     }
 
-    /// The packets of all its events, one row each, in order: [`super::schema::packet_fields`].
+    /// Returns the packets of all its events, one row each, in order:
+    /// [`super::schema::packet_fields`].
     #[must_use]
     pub fn packets(&self) -> StructArray {
         let list = self.record_batch.column(event_column::PACKETS).as_list::<i32>();
@@ -347,7 +347,7 @@ impl RecordedBatch {
         list.values().as_struct().slice(start, end - start)
     }
 
-    /// How many packets the event in `row` has.
+    /// Returns the number of packets of the event in `row`.
     #[must_use]
     pub fn packets_of(&self, row: usize) -> usize {
         self.record_batch.column(event_column::PACKETS).as_list::<i32>().value_length(row) as usize
@@ -355,8 +355,7 @@ impl RecordedBatch {
 
     /// Appends its rows to `batch`, as they were given to the recorder.
     ///
-    /// Errors: [`ReadError::Value`] for a status that this program does not know; `batch` then
-    /// holds the rows before.
+    /// Errors: [`ReadError::Value`] for an unknown status; `batch` then holds the rows before.
     pub fn append_to(&self, batch: &mut EventBatch) -> Result<(), ReadError> {
         let columns = &self.record_batch;
         let key = columns.column(event_column::KEY).as_primitive::<UInt64Type>();

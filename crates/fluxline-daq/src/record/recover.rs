@@ -1,11 +1,10 @@
 //! Mends a run whose program or machine died.
 //!
-//! What a crash leaves is complete up to its last batch; then there may be a piece of a
-//! batch. Other readers of Arrow stumble over that piece, so it is moved out of the file, into
-//! one beside it (`events-000003.arrows.torn`, removed by whoever does not want it), and the file
-//! gets its end mark. Counts are rebuilt from the batches. Nothing that is proven is touched, a
-//! second time changes nothing, and a crash in the middle of it costs nothing: the piece is on the
-//! disk before it is cut off.
+//! A crash leaves complete batches, then possibly a piece of one. Other readers of Arrow stumble
+//! over that piece. So it is moved into a file beside it (`events-000003.arrows.torn`, which may be
+//! deleted), and the file gets its end mark. Counts are rebuilt from the batches. Proven data is
+//! never changed, and a second recovery changes nothing. A crash during recovery loses nothing: the
+//! piece is on the disk before it is cut off.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -22,7 +21,7 @@ use super::reader::{Damage, ReadError, ReadReport, RunReader, explain};
 use super::regular::{Access, open_regular, read_regular};
 use super::scan::{Scan, ScanFault};
 
-/// Why a run cannot be mended.
+/// The reason why a run cannot be mended.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// It is not over.
@@ -39,44 +38,45 @@ impl From<FolderError> for RecoverError {
     }
 }
 
-/// What was cut off a file.
+/// A piece that was cut off a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// What stayed of it \[byte\]; when nothing did, the file is gone.
+    /// Size of the rest \[byte\]; without a rest, the file is gone.
     pub kept_bytes: u64,
-    /// What was cut off \[byte\].
+    /// Size of the piece \[byte\].
     pub cut_bytes: u64,
-    /// Where the cut bytes are now.
+    /// The file that has the piece now.
     pub kept_as: Option<PathBuf>,
 }
 
-/// What was done, and what the run holds now.
+/// The changes, and the contents of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoverReport {
-    /// What was cut off.
+    /// The pieces that were cut off.
     pub cuts: Vec<Cut>,
     /// Files that got their end mark.
     pub ended: Vec<PathBuf>,
-    /// What the run holds now, damage in the middle of files included (it stays as it is).
+    /// The contents of the run, with damage in the middle of files, which stays.
     pub found: ReadReport,
-    /// What is missing of that which was recorded.
+    /// The recorded data that is missing.
     pub integrity: Integrity,
-    /// Whether anything was changed.
+    /// Something was changed.
     pub changed: bool,
 }
 
 /// Mends the run in `path`; see the head of this file. Reads the whole run twice.
 ///
-/// Done when all is on the disk. Errors: [`RecoverError`]; what was mended until then stays mended.
+/// All changes are on the disk afterwards. Errors: [`RecoverError`]; the changes made until then
+/// stay.
 pub fn recover(path: &Path) -> Result<RecoverReport, RecoverError> {
     let folder = RunFolder::open(path)?;
     let _lock = lock(&folder)?;
     let mut report = RecoverReport::default();
     let mut last_batch = None;
     for (_, file) in folder.event_files()? {
-        // What cannot be read stays as it is; the count below names it.
+        // An unreadable file is left unchanged; the count below names it.
         let Ok(mut scan) = Scan::open(&file, last_batch) else { continue };
         if walk(&mut scan, &mut last_batch)? == Walked::ToTheEnd {
             mend_file(&scan, &mut report)?;
@@ -107,7 +107,7 @@ fn walk(scan: &mut Scan, last_batch: &mut Option<u64>) -> Result<Walked, ReadErr
     }
 }
 
-/// Whether a recorder holds the folder's lock.
+/// Returns true when a recorder holds the folder's lock.
 pub(super) fn is_recording(folder: &RunFolder) -> bool {
     let Ok(handle) = File::open(folder.path()) else { return false };
     matches!(handle.try_lock_shared(), Err(TryLockError::WouldBlock))
@@ -177,7 +177,8 @@ fn free_name(path: &Path) -> PathBuf {
     free
 }
 
-/// Completes the last line when it only lacks its end, else cuts it off; whether it did either.
+/// Completes the last line when it only lacks its end, else cuts it off; returns true when it did
+/// either.
 fn mend_lines(path: &Path) -> Result<bool, FolderError> {
     let bytes = match read_regular(path) {
         // An absent file cannot be mended; the check of the run names it.
@@ -244,7 +245,7 @@ fn mend_run(folder: &RunFolder, report: &mut RecoverReport) -> Result<(), Folder
         "damages": found.damages.iter().map(damage_value).collect::<Vec<_>>(),
         "cuts": cuts,
     });
-    // What the run once held stays known, however often it is damaged and mended.
+    // The contents that the run once had stay known, however often it is damaged and mended.
     if let Some(Held { batches, events, packets }) = recorded {
         counts["recorded"] = json!({ "batches": batches, "events": events, "packets": packets });
     }

@@ -1,9 +1,9 @@
 //! Opens the files of a run: regular files only, and never blocks.
 //!
-//! A run folder may have come from anywhere. Under the name of an events file there may be a named
-//! pipe, on which an ordinary open waits for ever, or a device, which acts when it is opened. So
-//! the type is looked at before the file is opened, and again afterwards.
-//! Source: Linux man-pages open(2), O_NONBLOCK; fifo(7).
+//! A run folder may come from anywhere. An events file may really be a named pipe, on which an
+//! ordinary open waits for ever, or a device, which acts when it is opened. So the type is checked
+//! before the file is opened, and again afterwards. Source: Linux man-pages open(2), O_NONBLOCK;
+//! fifo(7).
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use super::folder::FolderError;
 /// The largest `run.json`, `sources.jsonl` or description that is read \[byte\].
 const TEXT_BYTES_MAX: u64 = 256 << 20;
 
-/// What a file is opened for.
+/// The purpose of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// Reading only.
@@ -24,7 +24,7 @@ pub(super) enum Access {
     Write,
 }
 
-/// Opens a file that must exist and be a regular one. Returns at once, whatever is there.
+/// Opens a file that must exist and be a regular one. Returns at once, whatever the path names.
 pub(super) fn open_regular(path: &Path, access: Access) -> Result<File, FolderError> {
     let found = fs::metadata(path).map_err(|reason| not_found(path, reason))?;
     check(path, found.file_type())?;
@@ -62,7 +62,7 @@ fn check(path: &Path, kind: FileType) -> Result<(), FolderError> {
     Err(FolderError::NotAFile { path: path.to_path_buf(), what })
 }
 
-/// A link to nowhere is there, and yet is not.
+/// Returns the error for an absent file, or for a link to nowhere.
 fn not_found(path: &Path, reason: io::Error) -> FolderError {
     let is_link = path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
     if reason.kind() == io::ErrorKind::NotFound && is_link {

@@ -1,11 +1,11 @@
-//! Walks the messages of one events file, whatever state it is in.
+//! Walks the messages of one events file in any state.
 //!
-//! A file may end anywhere (a crash), hold zeros or old bytes where data should be (a power cut),
-//! or have flipped bits. Each message carries check sums over its metadata and its body, so every
-//! byte is either proven or not. Where the chain of lengths breaks, the walk looks for the next
-//! message that proves itself: damage in the middle costs the batches it hit, no others.
-//! What nothing good follows is the torn tail. Every length is compared with the file's size
-//! before memory is asked for.
+//! A file may end anywhere (a crash), hold zeros or old bytes instead of data (a power cut), or
+//! have flipped bits. Each message carries check sums over its metadata and its body, so every byte
+//! is either proven or not. Where the chain of lengths breaks, the walk searches for the next
+//! message that proves itself: damage in the middle costs only the batches that it hit. Bytes
+//! without a good message behind them are the torn tail. Every length is compared with the file's
+//! size before memory is allocated.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,8 +27,8 @@ use super::schema::{
     event_schema,
 };
 
-/// The longest metadata that is believed \[byte\]; ours has some 1300, and the schema the names
-/// of the formats.
+/// The longest metadata that is believed \[byte\]; ours has some 1300, and the schema the names of
+/// the formats.
 const METADATA_BYTES_MAX: usize = 1 << 16;
 /// The longest metadata of a batch that a search believes \[byte\]: bounds the search's cost.
 const SEARCH_METADATA_BYTES_MAX: usize = 1 << 12;
@@ -36,10 +36,10 @@ const SEARCH_METADATA_BYTES_MAX: usize = 1 << 12;
 const BODY_BYTES_MAX: u64 = 1 << 33;
 /// Messages start at multiples of this in the file \[byte\].
 const STEP: usize = 8;
-/// How much of a file a search reads at once \[byte\].
+/// Size of the reads of a search \[byte\].
 const WINDOW_BYTES: usize = 1 << 16;
 
-/// Bytes of a file that are not what was written.
+/// Damaged bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bad {
     pub bytes: Range<u64>,
@@ -55,11 +55,11 @@ pub(super) struct Good {
     pub record_batch: RecordBatch,
 }
 
-/// Why the walk cannot go on in a file.
+/// The reason why the walk cannot go on in a file.
 #[derive(Debug)]
 pub(super) enum ScanFault {
     Io(io::Error),
-    /// It is intact, and not ours or of a later version.
+    /// It is intact, but not ours or of a later version.
     Foreign(String),
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Opens a file; its size now is where the walk ends. Batches up to `last_batch` came before.
+    /// Opens a file; the walk ends at its present size. Batches up to `last_batch` came before.
     pub fn open(path: &Path, last_batch: Option<u64>) -> Result<Scan, FolderError> {
         let file = open_regular(path, Access::Read)?;
         let metadata = file.metadata().map_err(|reason| FolderError::explain(path, reason))?;
@@ -108,14 +108,14 @@ impl Scan {
         })
     }
 
-    /// Opens a file again, at a batch that was found good.
+    /// Opens a file a second time, at a batch that was found good.
     pub fn open_at(path: &Path, position: u64) -> Result<Scan, FolderError> {
         let mut scan = Scan::open(path, None)?;
         scan.position = position.min(scan.size);
         Ok(scan)
     }
 
-    /// The next good batch; `None` at the end of what is good.
+    /// Returns the next good batch; `None` at the end of what is good.
     pub fn next_batch(&mut self) -> Result<Option<Good>, ScanFault> {
         while self.position < self.size && !self.torn {
             match self.step()? {
@@ -144,33 +144,33 @@ impl Scan {
         &self.path
     }
 
-    /// Bad bytes that good ones follow.
+    /// Returns the bad bytes that good ones follow.
     pub fn bad(&self) -> &[Bad] {
         &self.bad
     }
 
-    /// The end of the last good message \[byte from the start\]; after the walk, where the tail
-    /// begins.
+    /// Returns the end of the last good message \[byte from the start\]; after the walk, the start
+    /// of the tail.
     pub fn good_end(&self) -> u64 {
         self.good_end
     }
 
-    /// How many bytes follow the last good message; after the walk, the torn tail.
+    /// Returns the number of bytes behind the last good message; after the walk, the torn tail.
     pub fn torn_bytes(&self) -> u64 {
         self.size - self.good_end
     }
 
-    /// Whether the file says that it is complete, and nothing follows.
+    /// Returns true when the file ends with its end mark.
     pub fn is_ended(&self) -> bool {
         self.ended && self.good_end == self.size
     }
 
-    /// Whether the last good message is the end mark.
+    /// Returns true when the last good message is the end mark.
     pub fn has_end(&self) -> bool {
         self.ended
     }
 
-    /// What the file says of itself, once its schema was read.
+    /// Returns the file's metadata, once its schema was read.
     pub fn metadata(&self) -> &HashMap<String, String> {
         &self.metadata
     }
@@ -221,7 +221,7 @@ impl Scan {
         let mut body = MutableBuffer::from_len_zeroed(head.body_bytes as usize);
         self.file.read_exact_at(body.as_slice_mut(), body_start)?;
         if crc_fast::crc32_iscsi(body.as_slice()) != head.crc && !cfg!(fuzzing) {
-            return Ok(bad("the check sum of the batch does not hold"));
+            return Ok(bad("the check sum of the batch is wrong"));
         }
         if self.last_batch.is_some_and(|last| head.number <= last) {
             return Ok(bad("the batch's number is not above the one before"));
@@ -234,7 +234,7 @@ impl Scan {
         }
     }
 
-    /// Looks for the next batch that proves itself, and notes what is skipped.
+    /// Searches for the next batch that proves itself, and notes the skipped bytes.
     fn search(&mut self) -> Result<(), ScanFault> {
         let broken = self.position;
         let mut window_start = (broken + 1).next_multiple_of(STEP as u64);
@@ -269,7 +269,7 @@ impl Scan {
         Ok(head.is_some_and(|head| self.last_batch.is_none_or(|last| head.number > last)))
     }
 
-    /// So many bytes from `start` on, `None` when the file ends before.
+    /// Reads bytes from `start` on, `None` when the file ends before.
     fn read_small(&self, start: u64, bytes: usize) -> io::Result<Option<Vec<u8>>> {
         if start > self.size || self.size - start < bytes as u64 {
             return Ok(None);
@@ -287,7 +287,7 @@ enum Found {
     End,
     /// A message that proves itself, and the file ends within its body.
     Cut,
-    /// Nothing that proves itself.
+    /// There is no message that proves itself.
     Broken,
 }
 
@@ -335,14 +335,14 @@ fn schema_metadata(message: &Message<'_>) -> Result<HashMap<String, String>, Sca
     Ok(schema.metadata().iter().map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-/// What a buffer of a column holds.
+/// The contents of a buffer of a column.
 #[derive(Clone, Copy)]
 enum Holds {
     /// A bit per row; empty when no row is null.
     Validity,
-    /// A value of so many bytes per row.
+    /// A value of this many bytes per row.
     Values(i64),
-    /// Where each row's part of the next buffer (or of the list) starts, and the end.
+    /// The start of each row's part of the next buffer (or of the list), and the end.
     Offsets,
     /// Text or bytes of all rows.
     Data,
@@ -374,7 +374,7 @@ const COLUMN_BUFFERS: [&[Holds]; NODES] = [
     BYTES, WORDS, WORDS, WORDS, WORDS, HALF_WORDS, HALF_WORDS, TEXT,
 ];
 
-/// The batch in a body whose check sum holds; `None` when it has not the columns of a run.
+/// Decodes the batch in a body whose check sum is right; `None` without the columns of a run.
 ///
 /// The check sum keeps accidents out, not intent: lengths are checked all the same.
 pub(super) fn decode(message: &Message<'_>, body: &Buffer) -> Option<RecordBatch> {

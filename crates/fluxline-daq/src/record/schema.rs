@@ -1,16 +1,16 @@
-//! The table that a run's files hold: one row per event, its packets a list within the row.
+//! The table of a run's files: one row per event, its packets a list within the row.
 //!
-//! A list within the row, not a second table, because a batch must be safe as a whole: an event
-//! and its packets come to the disk together or not at all. Whole UDP payloads are kept; typed
-//! columns are made at export from the description in the run folder, so that a wrong
-//! description found later costs nothing.
+//! The packets are a list within the row, not a second table, because a batch must be safe as a
+//! whole: an event and its packets reach the disk together or not at all. Whole UDP payloads are
+//! kept. An export makes typed columns from the description in the run folder, so a wrong
+//! description can be corrected later without loss.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
-/// The version of the table's layout; a reader refuses a newer one.
+/// The version of the table's layout; a reader rejects a newer one.
 pub const LAYOUT_VERSION: u32 = 2;
 
 /// Key of the schema's metadata: [`LAYOUT_VERSION`].
@@ -29,7 +29,7 @@ pub const KEY_CRC: &str = "fluxline.crc32c";
 /// padding), these eight digits taken as `00000000`.
 pub const KEY_METADATA_CRC: &str = "fluxline.metadata_crc32c";
 
-/// The columns of a recorded event, in order.
+/// Returns the columns of a recorded event, in order.
 ///
 /// Times are nanoseconds since 1970 UTC; those beyond the year 2262 are recorded as its end.
 #[must_use]
@@ -49,7 +49,7 @@ pub fn event_fields() -> Fields {
     ])
 }
 
-/// The columns of a recorded packet, in order.
+/// Returns the columns of a recorded packet, in order.
 #[must_use]
 pub fn packet_fields() -> Fields {
     let time = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
@@ -70,10 +70,10 @@ pub fn packet_fields() -> Fields {
 pub(super) const NODES: usize = 19;
 /// Buffers of the table in a record batch message.
 pub(super) const BUFFERS: usize = 40;
-/// What stands before the packets' columns: nine columns, and the struct within the list.
+/// Nodes before the packets' columns: nine columns, and the struct within the list.
 pub(super) const EVENT_NODES: usize = 10;
 
-/// Places of an event's columns.
+/// Indexes of an event's columns.
 pub(super) mod event_column {
     pub const KEY: usize = 0;
     pub const GENERATION: usize = 1;
@@ -87,13 +87,13 @@ pub(super) mod event_column {
 
 static EVENT_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| Arc::new(Schema::new(event_fields())));
 
-/// The schema of recorded events, without metadata.
+/// Returns the schema of recorded events, without metadata.
 #[must_use]
 pub fn event_schema() -> SchemaRef {
     Arc::clone(&EVENT_SCHEMA)
 }
 
-/// The schema with what a file says about its run.
+/// Returns the schema with a file's metadata about its run.
 pub(super) fn file_schema(run: &str, formats: &[String]) -> Schema {
     let metadata = HashMap::from([
         (KEY_LAYOUT.to_owned(), LAYOUT_VERSION.to_string()),

@@ -17,12 +17,13 @@ pub trait Storage: Debug {
     /// Makes an event file, which must not exist; the following calls concern it.
     fn create(&mut self, path: &Path) -> io::Result<()>;
 
-    /// Writes a message at `end`, the file's end; returns how many bytes went past the page cache.
+    /// Writes a message at `end`, the file's end; returns the number of bytes that were written
+    /// past the page cache.
     ///
     /// On an error the file may be longer than `end`; the bytes before `end` are unchanged.
     fn append(&mut self, end: u64, parts: &mut [IoSlice<'_>]) -> io::Result<u64>;
 
-    /// Returns whether somebody removed the event file.
+    /// Returns true when somebody removed the event file.
     fn is_removed(&self) -> bool;
 
     /// Cuts the event file to its first `bytes`.
@@ -37,7 +38,7 @@ pub trait Storage: Debug {
     /// Removes a file.
     fn remove(&mut self, path: &Path) -> io::Result<()>;
 
-    /// Appends a line, whole or not at all, to a file that is made where there is none.
+    /// Appends a line, whole or not at all, to a file that is made if it does not exist.
     fn append_line(&mut self, path: &Path, line: &str) -> io::Result<()>;
 
     /// Forces the appended lines to the disk.
@@ -85,7 +86,7 @@ impl Storage for Disk {
 
     fn append(&mut self, end: u64, parts: &mut [IoSlice<'_>]) -> io::Result<u64> {
         let file = self.file.as_mut().ok_or_else(no_file)?;
-        file.append(end, parts, (&mut self.stage, &mut self.ways))
+        file.append(end, parts, &mut self.stage, &mut self.ways)
     }
 
     fn is_removed(&self) -> bool {

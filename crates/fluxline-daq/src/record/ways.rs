@@ -1,19 +1,20 @@
-//! Through the page cache or past it: both are tried, the faster one is used.
+//! Chooses between writes through the page cache and past it: both are tried, the faster one is
+//! used.
 //!
-//! What a byte cost each way is remembered; the dearer one is tried again now and then, since a
-//! disk that was busy becomes free, and a page cache that was free becomes full. Costs are
-//! averaged, not rates: one stall then weighs as much as it delayed. Time comes from a clock that
-//! the caller gives: this crate owns none.
+//! The cost of a byte is remembered for each way. The slower way is tried again now and then, since
+//! a busy disk becomes free, and a free page cache becomes full. Costs are averaged, not rates: one
+//! stall then weighs as much as it delayed. Time comes from the caller's clock: this crate has
+//! none.
 
 use fluxline_core::Moment;
 use serde::{Deserialize, Serialize};
 
-/// How recorded bytes go to the file.
+/// The way of recorded bytes to the file.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteMode {
-    /// The faster way, measured as the run goes on. Needs a clock
-    /// ([`super::Recorder::measure_with`]), else as `Buffered`.
+    /// The faster way, measured during the run. Needs a clock ([`super::Recorder::measure_with`]);
+    /// without one, as `Buffered`.
     #[default]
     Auto,
     /// Large messages past the page cache, where the file system allows it: a steady rate, and the
@@ -23,16 +24,16 @@ pub enum WriteMode {
     Buffered,
 }
 
-/// Where a message goes.
+/// The way of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     ThroughCache,
     PastCache,
 }
 
-/// After so many messages the way that is not in use is tried again.
+/// Messages after which the way that is not in use is tried again.
 const TRY_EVERY: u32 = 32;
-/// How much the newest cost counts against the remembered one.
+/// Weight of the newest cost against the remembered one.
 const NEWEST_SHARE: f64 = 0.5;
 
 /// Chooses the way of each message.
@@ -50,17 +51,17 @@ impl Ways {
         Ways { mode, clock: None, messages: 0, costs: [None; 2] }
     }
 
-    /// Gives it a clock to measure with.
+    /// Sets a clock to measure with.
     pub fn measure_with(&mut self, clock: fn() -> Moment) {
         self.clock = Some(clock);
     }
 
-    /// Whether direct writes may be wanted at all.
+    /// Returns true when direct writes may be wanted.
     pub fn may_go_past_cache(&self) -> bool {
         self.mode == WriteMode::Direct || (self.mode == WriteMode::Auto && self.clock.is_some())
     }
 
-    /// Writes a message of `bytes` the way that is due, and remembers how fast it was.
+    /// Writes a message of `bytes` the way that is due, and remembers its cost.
     pub fn timed<T>(&mut self, bytes: usize, write: impl FnOnce(Way) -> T) -> T {
         let way = self.choose();
         let Some(clock) = self.clock else { return write(way) };
@@ -101,8 +102,8 @@ mod tests {
         Moment::from_ns(NOW_NS.get())
     }
 
-    /// Writes 1000 messages, each way with its time per message \[ns\]: how many went past the
-    /// cache.
+    /// Writes 1000 messages, each way with its time per message \[ns\]; returns the number of those
+    /// written past the cache.
     fn past_cache_of_1000(ways: &mut Ways, through_ns: u64, past_ns: u64) -> u32 {
         let mut past = 0;
         for _ in 0..1000 {

@@ -1,10 +1,10 @@
-//! Records batches of events: one write per batch, straight from where the packets lie.
+//! Records batches of events: one write per batch, straight from the packets' memory.
 //!
 //! The recorder must keep up with the readout, and must not fall with the disk. So the packets'
-//! bytes are taken from where they lie (`file.rs` says how they reach the disk): what stands before
-//! them is built in small buffers that are reused. When the disk fails or is
-//! full, the torn end is cut off, recording stops with a reason that stays, and every event after
-//! that is counted as failed; the readout goes on.
+//! bytes are written from their place (`file.rs` explains how they reach the disk); the rest is
+//! built in small buffers that are reused. When the disk fails or is full, the torn end is cut off,
+//! recording stops with a reason that stays, and every event after that is counted as failed; the
+//! readout goes on.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -26,25 +26,25 @@ use super::ways::WriteMode;
 /// The longest buffer in one message \[byte\]. Source: Arrow's 32-bit offsets.
 pub(super) const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 
-/// When recorded bytes are forced to the disk.
+/// The moments at which recorded bytes are forced to the disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SyncPolicy {
-    /// When the operating system wants to: a crash of the program loses nothing, a power cut may
-    /// cost what came in the last half minute.
+    /// At the operating system's choice: a crash of the program loses nothing, a power cut may lose
+    /// the last half minute.
     None,
     /// Before `write` returns: a power cut loses no batch that was reported as written.
     Batch,
-    /// After every span of so many seconds, rounded up, with the first batch that comes then.
+    /// After every span of this many seconds, rounded up, with the first batch that comes then.
     EverySeconds(f64),
 }
 
-/// How to record.
+/// Configuration of a recorder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecorderConfig {
-    /// A new file is begun before one would grow beyond this \[byte\]; one batch may exceed it
-    /// alone.
+    /// Size that a file does not exceed \[byte\], except by a single larger batch; then a new file
+    /// is begun.
     pub file_bytes: u64,
-    /// When recorded bytes are forced to the disk.
+    /// The moments at which recorded bytes are forced to the disk.
     pub sync: SyncPolicy,
     /// Through the page cache, or past it.
     pub write: WriteMode,
@@ -61,12 +61,12 @@ impl Default for RecorderConfig {
     }
 }
 
-/// Whether it records.
+/// The state of a recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecorderState {
-    /// It does.
+    /// It records.
     Recording,
-    /// A fault stopped it; it stays so.
+    /// A fault stopped it for good.
     Stopped {
         /// The fault in a sentence.
         reason: WriteFault,
@@ -75,7 +75,7 @@ pub enum RecorderState {
     Finished,
 }
 
-/// Why events were not written.
+/// The reason why events were not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteFault {
     /// The disk is full, or the quota is used up.
@@ -92,34 +92,34 @@ pub enum WriteFault {
         /// The file that is gone.
         file: PathBuf,
     },
-    /// The disk refused.
+    /// The disk failed.
     #[error("{} cannot be written ({reason}): recording has stopped, what was recorded before is \
         safe; check the disk and start a new run", .file.display())]
     Disk {
         /// The file that was written.
         file: PathBuf,
-        /// What the operating system says.
+        /// The system's message.
         reason: String,
     },
-    /// The bytes are written, and the disk did not confirm them.
+    /// The bytes are written, but the disk did not confirm them.
     #[error("the disk did not confirm {} ({reason}): recording has stopped, and its last \
         {bytes} bytes may be lost at a power cut; check the disk and start a new run",
         .file.display())]
     NotConfirmed {
         /// The file that was forced to the disk.
         file: PathBuf,
-        /// How many of its bytes are not confirmed.
+        /// Number of its bytes that are not confirmed.
         bytes: u64,
-        /// What the operating system says.
+        /// The system's message.
         reason: String,
     },
-    /// One event is too large for the format; the batch is refused, recording goes on.
+    /// One event is too large for the format; its batch is not written, recording goes on.
     #[error(
         "an event of 2 GiB or more cannot be recorded: its batch was left out; \
         choose smaller events"
     )]
     EventTooLarge,
-    /// The batch contradicts itself; it is refused, recording goes on.
+    /// The batch contradicts itself; it is not written, recording goes on.
     #[error("a batch whose rows do not add up was left out; this is an error of the program")]
     Inconsistent,
     /// The run is over.
@@ -136,7 +136,7 @@ impl From<RowFault> for WriteFault {
     }
 }
 
-/// What became of the events: every one that `write` was given is in exactly one of the two.
+/// The fate of the events: every one that `write` was given is in exactly one of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecorderCounts {
     /// Complete in a file.
@@ -161,10 +161,10 @@ impl RecorderCounts {
     }
 }
 
-/// So much data.
+/// An amount of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Events.
+    /// Number of events.
     pub events: u64,
     /// Packets in them.
     pub packets: u64,
@@ -193,10 +193,10 @@ impl Amount {
 /// Writes a run's events.
 #[derive(Debug)]
 pub struct Recorder<S = Disk> {
-    /// Tells a recovery that the run goes on.
+    /// Shows a recovery that the run goes on.
     _lock: Option<File>,
     folder: RunFolder,
-    /// What event files call the run.
+    /// The run's name in event files.
     name: String,
     config: RecorderConfig,
     state: RecorderState,
@@ -213,7 +213,7 @@ pub struct Recorder<S = Disk> {
 #[derive(Debug)]
 struct EventFile {
     path: PathBuf,
-    /// Up to the last complete message.
+    /// Size up to the last complete message.
     bytes: u64,
     /// Of these, confirmed by the disk.
     forced_bytes: u64,
@@ -222,20 +222,20 @@ struct EventFile {
 }
 
 impl Recorder {
-    /// Takes the recording of a new run. Files are begun when there is something to write.
+    /// Begins the recording of a new run. Files are begun with the first batch.
     #[must_use]
     pub fn open(folder: RunFolder, config: RecorderConfig) -> Recorder {
         Recorder::open_on(folder, config, Disk::new(config.write))
     }
 
-    /// Gives a clock to measure with: [`WriteMode::Auto`] then finds the faster way to the disk.
+    /// Sets a clock to measure with: [`WriteMode::Auto`] then finds the faster way to the disk.
     pub fn measure_with(&mut self, clock: fn() -> Moment) {
         self.storage.measure_with(clock);
     }
 }
 
 impl<S: Storage> Recorder<S> {
-    /// Takes the recording of a new run, as [`Recorder::open`] does, on another storage.
+    /// Begins the recording of a new run, as [`Recorder::open`] does, on another storage.
     #[must_use]
     pub fn open_on(folder: RunFolder, config: RecorderConfig, storage: S) -> Recorder<S> {
         Recorder {
@@ -256,16 +256,16 @@ impl<S: Storage> Recorder<S> {
         }
     }
 
-    /// Sets the run's name in event files; without it, they say the folder's. The same name in each
-    /// run makes files of the same events equal, byte for byte.
+    /// Sets the run's name in event files; without it, they have the folder's. The same name in
+    /// each run makes files of the same events equal, byte for byte.
     pub fn name_run(&mut self, name: &str) {
         name.clone_into(&mut self.name);
     }
 
-    /// Notes a source. Done when it is handed to the operating system, and on the disk unless the
-    /// choice is [`SyncPolicy::None`]. Call it before the first batch that names the source.
+    /// Notes a source. Call it before the first batch that names the source.
     ///
-    /// Errors: as [`Recorder::write`]; a fault stops recording.
+    /// The operating system has the line afterwards; the disk has it too, unless the choice is
+    /// [`SyncPolicy::None`]. Errors: as [`Recorder::write`]; a fault stops recording.
     pub fn write_source(&mut self, source: &SourceLine) -> Result<(), WriteFault> {
         self.check_state()?;
         let path = self.folder.path().join(SOURCES_FILE);
@@ -280,13 +280,13 @@ impl<S: Storage> Recorder<S> {
 
     /// Writes a batch. `now` is the caller's clock.
     ///
-    /// Done when the batch is handed to the operating system, whole (it survives the
-    /// program's end); [`RecorderConfig::sync`] says when it is on the disk (survives a power cut).
-    /// Errors: after a [`WriteFault`] of the disk recording is stopped: the end of the file is cut
-    /// to the last complete batch, and later calls fail at once, without touching the disk.
-    /// Whatever is returned, [`Recorder::counts`] says exactly what is in the files: a batch above
-    /// 2 GiB goes in parts, and a part of it may have been written.
-    /// Cost: one write, one pass for the check sum, some sixty bytes copied per packet.
+    /// Afterwards the operating system has the whole batch, which survives the program's end;
+    /// [`RecorderConfig::sync`] decides when it is on the disk and survives a power cut. Errors: a
+    /// [`WriteFault`] of the disk stops recording: the end of the file is cut to the last complete
+    /// batch, and later calls fail at once, without touching the disk. In every case
+    /// [`Recorder::counts`] gives the exact contents of the files: a batch above 2 GiB is written
+    /// in parts, and some of them may have been written. Cost: one write, one pass for the check
+    /// sum, about 60 bytes copied per packet.
     pub fn write(&mut self, batch: &EventBatch, now: Moment) -> Result<(), WriteFault> {
         let mut all = self.counts.given();
         all.add(Amount::of(batch.events.len(), batch.packets.len(), batch.bytes.len()));
@@ -301,9 +301,8 @@ impl<S: Storage> Recorder<S> {
 
     /// Completes the files; safe to call twice.
     ///
-    /// Done when the end mark is written, and on the disk unless the choice is
-    /// [`SyncPolicy::None`].
-    /// Errors: as [`Recorder::write`]; after an earlier fault, that fault.
+    /// The end mark is written afterwards, and on the disk unless the choice is
+    /// [`SyncPolicy::None`]. Errors: as [`Recorder::write`]; after an earlier fault, that fault.
     pub fn finish(&mut self) -> Result<(), WriteFault> {
         match &self.state {
             RecorderState::Finished => return Ok(()),
@@ -315,19 +314,19 @@ impl<S: Storage> Recorder<S> {
         Ok(())
     }
 
-    /// Whether it records.
+    /// Returns its state.
     #[must_use]
     pub fn state(&self) -> &RecorderState {
         &self.state
     }
 
-    /// What became of the events so far.
+    /// Returns the fate of the events so far.
     #[must_use]
     pub fn counts(&self) -> RecorderCounts {
         self.counts
     }
 
-    /// The run's folder.
+    /// Returns the run's folder.
     #[must_use]
     pub fn folder(&self) -> &RunFolder {
         &self.folder
@@ -450,7 +449,7 @@ impl<S: Storage> Recorder<S> {
         }
     }
 
-    /// Stops for good; what a removed file held goes from written to failed.
+    /// Stops for good; the contents of a removed file are moved from written to failed.
     fn stop(&mut self, fault: WriteFault) -> WriteFault {
         if let (WriteFault::Removed { .. }, Some(file)) = (&fault, &self.file) {
             self.counts.written.subtract(file.held);
@@ -467,7 +466,8 @@ impl<S: Storage> Recorder<S> {
 }
 
 impl EventFile {
-    /// Appends a message, whole or not at all; returns how many bytes went past the page cache.
+    /// Appends a message, whole or not at all; returns the number of bytes that were written past
+    /// the page cache.
     fn append(
         &mut self,
         parts: &mut [IoSlice<'_>],
@@ -486,7 +486,7 @@ impl EventFile {
         Ok(direct)
     }
 
-    /// Cuts what was written of an incomplete message. If that fails too, readers see a torn tail.
+    /// Cuts off an incomplete message. If that fails too, readers see a torn tail.
     fn cut(&mut self, storage: &mut impl Storage) {
         let _ = match self.bytes {
             0 => storage.remove(&self.path),

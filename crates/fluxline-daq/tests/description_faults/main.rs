@@ -8,13 +8,13 @@ mod generator;
 use std::collections::{BTreeMap, BTreeSet};
 
 use fluxline_core::{Datagram, Moment, SenderAddress, Span};
-use fluxline_daq::acquisition::Acquisition;
 use fluxline_daq::builder::{BuilderConfig, Mode, Scope};
 use fluxline_daq::emulator::{
     Emulator, EmulatorConfig, Faults, Pattern, SourceTruth, sender_address,
 };
 use fluxline_daq::event::EventBatch;
 use fluxline_daq::ledger::{Ledger, SourceCounters};
+use fluxline_daq::pipeline::Pipeline;
 use fluxline_daq::readout::ReadoutLimits;
 use fluxline_packet::Description;
 use fluxline_packet::layout::{Fragment, PacketType};
@@ -65,8 +65,8 @@ fn faults(dice: &mut Dice, packet: &PacketType) -> Faults {
     match dice.below(4) {
         0 => none,
         1 if values >= MIXED_VALUES_MIN => mixed,
-        // A packet may be overtaken by a quarter of the numbers that are told from repeats: others
-        // that wait with it add to that.
+        // A packet may be overtaken by a quarter of the numbers that are compared with repeats:
+        // others that wait with it add to that.
         2 if values >= 64 => {
             let reorder_distance = (values / 16).clamp(1, 100) as u32;
             Faults { duplicate: dice.share() * 0.2, reorder: 0.05, reorder_distance, ..none }
@@ -125,8 +125,8 @@ impl Findings {
         }
     }
 
-    fn found(acquisition: &Acquisition) -> Findings {
-        let ledger = Ledger::default().with(acquisition.readout(), acquisition.builder());
+    fn found(pipeline: &Pipeline) -> Findings {
+        let ledger = Ledger::default().with(pipeline.readout(), pipeline.builder());
         let SourceCounters {
             parsed,
             lost,
@@ -148,7 +148,7 @@ impl Findings {
             restarts,
             late,
             held,
-            rejected: acquisition.taken(0).rejected,
+            rejected: pipeline.taken(0).rejected,
             events_complete: ledger.builder.events_complete,
         }
     }
@@ -200,7 +200,7 @@ fn run(seed: u64) -> Option<String> {
         ..BuilderConfig::default()
     };
     let inputs = vec![("random".to_string(), description)];
-    let mut acquisition = Acquisition::new(inputs, ReadoutLimits::default(), builder);
+    let mut pipeline = Pipeline::new(inputs, ReadoutLimits::default(), builder);
     let mut sent = Sent { packets_per_event: packets_per_event(&packet), seen: BTreeMap::new() };
     let (mut now, mut spare) = (config.epoch_start, EventBatch::default());
     while let Some(emission) = emulator.next() {
@@ -209,16 +209,16 @@ fn run(seed: u64) -> Option<String> {
         let sender = sender_address([10, 0, 0, 1].into(), emission.sender);
         let sender = SenderAddress::from(sender);
         let datagram = Datagram { bytes: emission.bytes, sender, port: 6006, time: now };
-        acquisition.take(0, now, &datagram);
-        acquisition.poll(now);
-        if acquisition.batch_is_due(now) {
-            spare = acquisition.take_batch(spare);
+        pipeline.take(0, now, &datagram);
+        pipeline.poll(now);
+        if pipeline.batch_is_due(now) {
+            spare = pipeline.take_batch(spare);
             spare.clear();
         }
     }
-    acquisition.finish(now);
+    pipeline.finish(now);
     let meant = Findings::meant(&emulator.truth(), &sent);
-    assert_eq!(Findings::found(&acquisition), meant, "seed {seed}, {config:?}\n{text}");
+    assert_eq!(Findings::found(&pipeline), meant, "seed {seed}, {config:?}\n{text}");
     Some(text)
 }
 

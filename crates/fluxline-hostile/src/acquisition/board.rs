@@ -7,7 +7,7 @@ use fluxline_packet::Description;
 
 use crate::draw::Draw;
 
-/// What a packet says of its part of the event.
+/// The way in which a packet gives its part of the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parts {
     Whole,
@@ -26,7 +26,7 @@ pub(super) struct Layout {
     has_time: bool,
 }
 
-/// What a packet says.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Content {
     pub board: u8,

@@ -15,7 +15,8 @@ pub(crate) struct InputEnd {
     pub counters: InputCounters,
     /// Counters of the frames that peers write into memory.
     pub remote: RemoteWriteCounters,
-    /// A push ring that a producer on Ethernet filled: it counts on while the readout empties it.
+    /// A push ring that a producer on Ethernet filled: its counts grow while the readout empties
+    /// it.
     pub keeper: Option<RingKeeper>,
     /// The end of a ring on shared memory, known when the readout has emptied it.
     pub fate: RingFate,

@@ -22,7 +22,7 @@ use crate::monitor::Monitor;
 use crate::ring::{InputRing, OnDemandRing, Replay};
 use crate::stop::Stop;
 
-/// The longest sleep while waiting for a datagram's time, so that Ctrl-C is heard.
+/// The longest sleep while waiting for a datagram's time, so that Ctrl-C is noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 
 /// The open files of one source.
@@ -78,7 +78,7 @@ impl FileSource {
         Ok(FileSource { reader, speed: raw.speed })
     }
 
-    /// Returns whether its packets have times.
+    /// Returns the kind of times of its packets.
     fn times(&self) -> Times {
         match self.reader {
             Reader::Capture(_) => Times::Captured,
@@ -86,7 +86,7 @@ impl FileSource {
         }
     }
 
-    /// Returns how fast it is replayed by the clock that all inputs share.
+    /// Returns the speed of its replay by the clock that all inputs share.
     fn replay(&self) -> Replay {
         match self.speed {
             Speed::Recorded => Replay::Recorded,
@@ -94,7 +94,7 @@ impl FileSource {
         }
     }
 
-    /// Returns the pace of its own thread; `None`: as fast as it can.
+    /// Returns the pace of its own thread; `None`: as fast as possible.
     fn pace(&self) -> Option<Pace> {
         match self.speed {
             Speed::Rate(_) => Some(Pace::new(self.speed)),

@@ -3,6 +3,7 @@
 
 mod end;
 mod file;
+mod paced;
 mod push;
 mod roce;
 mod roce_push;
@@ -28,7 +29,7 @@ use crate::stop::Stop;
 pub(crate) use end::InputEnd;
 use sensors::Sensors;
 
-/// Fills a ring, or looks after the peers that fill it.
+/// Fills a ring, or serves the peers that fill it.
 pub(crate) trait Feed: Send {
     /// Works until the source has ended or the run is over.
     fn run(self: Box<Self>, stop: &Stop, monitor: &Monitor) -> InputEnd;
@@ -92,7 +93,7 @@ fn new_ring(source: &Source, slot_bytes: usize) -> Result<(RingConfig, Producer,
 }
 
 impl OpenInput {
-    /// Returns an input that nobody outside reaches, with a ring of so many bytes.
+    /// Returns an input without addresses, with a ring of `ring_bytes`.
     fn new(
         source: &Source,
         ring: InputRing,
@@ -112,7 +113,7 @@ impl OpenInput {
         }
     }
 
-    /// Parts the readout's end from the thread's.
+    /// Separates the readout's end from the thread's.
     pub fn split(self) -> (InputRing, InputThread) {
         (self.ring, InputThread { core: self.core, feed: self.feed })
     }

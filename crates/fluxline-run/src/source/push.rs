@@ -7,7 +7,7 @@ use fluxline_core::Datagram;
 
 use crate::stop::Stop;
 
-/// The longest sleep while waiting for room, so that Ctrl-C is heard.
+/// The longest sleep while waiting for room, so that Ctrl-C is noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 
 /// Copies one datagram into the ring, waiting for room; `false` when the run is over first.
@@ -27,7 +27,7 @@ pub(super) fn push(ring: &mut Producer, datagram: &Datagram<'_>, stop: &Stop) ->
     }
 }
 
-/// Copies one datagram into the ring, however long that takes; `false` when nobody reads it.
+/// Copies one datagram into the ring, however long that takes; `false` when its reader is gone.
 pub(super) fn push_all(ring: &mut Producer, datagram: &Datagram<'_>) -> bool {
     push(ring, datagram, &Stop::default())
 }

@@ -1,5 +1,7 @@
-//! Regions that simple senders (FPGAs) write over Ethernet, configured on both sides: RDMA WRITE
-//! ONLY with immediate, unreliable, each write a record in a slot of its sender's ring.
+//! Regions that simple senders (FPGAs) write over Ethernet, configured on both sides.
+//!
+//! They use RDMA WRITE ONLY with immediate, unreliable. Each write is a record in a slot of its
+//! sender's ring.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -23,18 +25,19 @@ use crate::monitor::Monitor;
 use crate::ring::{InputRing, Landed, LandedLane};
 use crate::stop::Stop;
 
-/// Longest wait at an empty socket before the thread asks whether the run is over.
+/// Longest wait at an empty socket before the thread checks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
-/// Pause of a port between two looks, so that frames gather.
+/// Pause of a port between two polls, so that frames gather.
 const NAP: Duration = Duration::from_micros(50);
-/// A ring with fewer free slots is given to the readout first, unless it is shorter than twice
-/// that: as many as one poll of the node brings (8 batches of 64).
+/// Fewest free slots of a ring; below, the readout reads first. Derived: one poll of the node
+/// brings at most this many records (8 batches of 64). A ring shorter than twice this needs half
+/// its slots.
 const FREE_SLOTS: u64 = 512;
 /// A socket that is never empty is drained no longer than this.
 const DRAIN_MAX: Duration = Duration::from_millis(200);
 
-/// A node on the experiment's address, with a buffer as asked. Without GRO the kernel counts every
-/// frame that it drops.
+/// Binds a node to the experiment's address, with the configured buffer. Without GRO the kernel
+/// counts every frame that it drops.
 pub(super) fn bind(name: &str, roce: &Roce) -> Result<UdpPort, Error> {
     let local = experiment::address(&roce.listen)
         .map_err(|text| Error::input(format_args!("source `{name}`: listen = {text}")))?;
@@ -75,7 +78,7 @@ pub(super) fn open(source: &Source, roce: &Roce) -> Result<OpenInput, Error> {
     let name = source.name.clone();
     let port = bind(&name, roce)?;
     let (address, warning) = (port.local_address(), port.buffer().warning());
-    // Nobody may connect: no frame has the unspecified address as its sender.
+    // No peer may connect: no frame has the unspecified address as its sender.
     let nobody = (IpAddr::V6(Ipv6Addr::UNSPECIFIED), 128);
     let config = EndpointConfig { allowed: vec![nobody], ..config_of(&name)? };
     let mut node = RoceNode::on(port, config);
@@ -104,7 +107,7 @@ pub(super) fn open(source: &Source, roce: &Roce) -> Result<OpenInput, Error> {
 }
 
 impl Feed for RoceFeed {
-    /// Places what arrives until the run is over, then what the socket still holds.
+    /// Places frames until the run is over, then those that the socket still has.
     fn run(mut self: Box<Self>, stop: &Stop, monitor: &Monitor) -> InputEnd {
         let mut over: Option<Instant> = None;
         loop {
@@ -140,12 +143,13 @@ impl RoceFeed {
         })
     }
 
-    /// Polls the node until nothing is left or the readout is behind; how many records came.
+    /// Polls the node until it has no frames or the readout is behind; returns the number of
+    /// records.
     fn take(&mut self) -> u64 {
         let mut taken = 0;
         loop {
             if self.node.node().waiting() == 0 {
-                // All that was written and told is announced.
+                // All written and notified records are announced.
                 self.lanes.iter_mut().for_each(|lane| lane.announcer.next_round());
                 if !self.has_room() {
                     return taken;
@@ -153,7 +157,7 @@ impl RoceFeed {
             }
             match self.node.next_completion() {
                 Some(Completion::Notified { endpoint, region, offset, bytes, .. }) => {
-                    taken += self.announce(endpoint, (region, offset, bytes));
+                    taken += self.announce(endpoint, region, offset, bytes);
                 }
                 Some(_) => {}
                 None => return taken,
@@ -167,13 +171,13 @@ impl RoceFeed {
         while self.node.node().waiting() > 0 {
             let completion = self.node.next_completion();
             if let Some(Completion::Notified { endpoint, region, offset, bytes, .. }) = completion {
-                self.announce(endpoint, (region, offset, bytes));
+                self.announce(endpoint, region, offset, bytes);
             }
         }
     }
 
-    fn announce(&mut self, endpoint: EndpointId, place: (RegionId, u64, u64)) -> u64 {
-        let (region, offset, bytes) = place;
+    /// Announces a written record; returns the number of records, 1 or 0.
+    fn announce(&mut self, endpoint: EndpointId, region: RegionId, offset: u64, bytes: u64) -> u64 {
         // Endpoints are numbered as senders are, from the first.
         let first = self.lanes.first().map_or(0, |lane| lane.endpoint.0);
         let lane = self.lanes.get_mut(endpoint.0.wrapping_sub(first) as usize);

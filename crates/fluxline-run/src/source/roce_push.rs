@@ -26,7 +26,8 @@ const NAP: Duration = Duration::from_micros(100);
 const CONNECTIONS_MAX: u32 = 32;
 /// Of these, from one address.
 const PER_ADDRESS_MAX: u32 = 8;
-/// Producers that run.json has one by one; a producer that comes and goes makes no long list.
+/// Producers that are listed in run.json one by one; a producer that comes and goes makes no long
+/// list.
 const PRODUCERS_LISTED: usize = 64;
 
 /// A ring that is exported, and its producer.
@@ -125,7 +126,7 @@ impl PushFeed {
         }
     }
 
-    /// Keeps what is known of a producer for run.json.
+    /// Keeps the findings about a producer for run.json.
     fn list(&mut self, producer: ReadUp) {
         if self.producers.len() >= PRODUCERS_LISTED {
             return;
@@ -142,7 +143,7 @@ impl PushFeed {
     }
 }
 
-/// The ring's key, and once more if it was drawn because the experiment has none.
+/// Returns the ring's key, and once more if it was drawn because the experiment has none.
 fn key_of(name: &str, push: &PushRing) -> Result<(Key, Option<u64>), Error> {
     if let Some(key) = push.key {
         return Ok((Key(key), None));

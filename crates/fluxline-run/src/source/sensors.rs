@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use fluxline::clock;
 use fluxline::ring::Producer;
@@ -17,6 +16,7 @@ use fluxline_daq::formats::LoadedFormat;
 use fluxline_daq::ledger::InputCounters;
 use fluxline_daq::merge::Times;
 
+use super::paced::{Paced, sleep_until};
 use super::push::push_all;
 use super::window::{Arrived, Window};
 use super::{Feed, InputEnd, OpenInput, new_ring};
@@ -26,16 +26,12 @@ use crate::monitor::Monitor;
 use crate::ring::{InputRing, OnDemandRing, Replay};
 use crate::stop::Stop;
 
-/// Datagrams of all sensors that are gathered before they are sent together.
+/// Datagrams of all sensors that are sent together at most.
 pub(super) const BATCH_DATAGRAMS: usize = 64;
-/// Datagrams that are due within this time go together.
-pub(super) const GATHER: Duration = Duration::from_micros(100);
-/// The longest sleep, so that Ctrl-C is heard.
-const SLEEP_MAX: Duration = Duration::from_millis(20);
 /// Addresses in captures that are written. Source: TEST-NET-1, RFC 5737.
 const SENDERS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const RECEIVER: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 255), 49_152);
-/// Sensors with sockets of their own at most.
+/// Most sensors with sockets of their own.
 const SOCKETS_MAX: u32 = 4096;
 
 /// Emulated sensors with the sockets that they send from.
@@ -46,20 +42,20 @@ pub struct Sensors {
     window: Option<Window>,
 }
 
-/// One socket, and what is to be sent from it; the memory of sent datagrams is used again.
+/// One socket, and the datagrams to be sent from it; their memory is used again.
 struct Outlet {
     sender: UdpSender,
     datagrams: Vec<Vec<u8>>,
     filled: usize,
 }
 
-/// The packets that the sensors really sent: the truth that a ledger is compared with.
+/// The packets that the sensors really sent, for comparison with a ledger.
 pub struct SensorsTruth {
-    /// Per sensor.
+    /// The packets of each sensor.
     pub sources: Vec<SourceTruth>,
     /// Datagrams that the kernel rejected.
     pub not_sent: u64,
-    /// The seed that makes the same again.
+    /// The seed that makes the same packets again.
     pub seed: u64,
 }
 
@@ -99,7 +95,7 @@ impl Sensors {
         let count = self.emulator.senders();
         if count > SOCKETS_MAX {
             return Err(Error::input(format_args!(
-                "{count} sensors that are told apart by their port need as many sockets; at most \
+                "{count} sensors that differ by their port need as many sockets; at most \
                  {SOCKETS_MAX} are possible: emulate fewer, or use link = \"direct\"."
             )));
         }
@@ -119,33 +115,26 @@ impl Sensors {
 
     /// Sends over the sockets until all packets are made or the run is over.
     pub fn send(self, stop: &Stop, monitor: &Monitor) -> SensorsTruth {
-        let Sensors { mut emulator, mut outlets, mut window, .. } = self;
+        let Sensors { emulator, mut outlets, mut window, .. } = self;
         let burst = window.as_ref().map_or(BATCH_DATAGRAMS, Window::burst).min(BATCH_DATAGRAMS);
-        let began = Instant::now();
-        let (mut waiting, mut not_sent, mut stopped) = (0, 0, false);
-        loop {
-            if !stopped && stop.is_over() {
-                emulator.stop();
-                stopped = true;
-            }
-            let Some(emission) = emulator.next() else { break };
-            let at = Duration::from_nanos(emission.at.as_ns());
-            let early = !stopped && at.saturating_sub(began.elapsed()) > GATHER;
-            if waiting > 0 && (early || waiting >= burst) {
+        let mut paced = Paced::start(emulator, stop);
+        let (mut waiting, mut not_sent) = (0, 0);
+        while let Some((emission, due)) = paced.next() {
+            if waiting > 0 && (due.is_some() || waiting >= burst) {
                 if let Some(window) = &mut window {
                     window.make_room(waiting as u64);
                 }
                 not_sent += flush(&mut outlets, monitor);
                 waiting = 0;
             }
-            if early {
-                sleep_until(began + at, stop);
+            if let Some(due) = due {
+                sleep_until(due, stop);
             }
             outlets[emission.sender as usize].add(emission.bytes);
             waiting += 1;
         }
         not_sent += flush(&mut outlets, monitor);
-        SensorsTruth { sources: emulator.truth(), not_sent, seed: emulator.seed() }
+        paced.truth(not_sent)
     }
 
     /// Puts packets straight into the ring until all are made or the run is over.
@@ -155,18 +144,11 @@ impl Sensors {
         stop: &Stop,
         counters: &mut InputCounters,
     ) -> SensorsTruth {
-        let Sensors { mut emulator, .. } = self;
-        let began = Instant::now();
-        let (mut not_sent, mut stopped) = (0, false);
-        loop {
-            if !stopped && stop.is_over() {
-                emulator.stop();
-                stopped = true;
-            }
-            let Some(emission) = emulator.next() else { break };
-            let at = Duration::from_nanos(emission.at.as_ns());
-            if !stopped && at.saturating_sub(began.elapsed()) > GATHER {
-                sleep_until(began + at, stop);
+        let mut paced = Paced::start(self.emulator, stop);
+        let mut not_sent = 0;
+        while let Some((emission, due)) = paced.next() {
+            if let Some(due) = due {
+                sleep_until(due, stop);
             }
             let sender = emulator::sender_address(Ipv4Addr::LOCALHOST, emission.sender);
             let sender = SenderAddress::from(sender);
@@ -178,10 +160,10 @@ impl Sensors {
                 not_sent += 1;
             }
         }
-        SensorsTruth { sources: emulator.truth(), not_sent, seed: emulator.seed() }
+        paced.truth(not_sent)
     }
 
-    /// Returns the traffic of `source`, of which these sensors are.
+    /// Returns the traffic of `source`, to which these sensors belong.
     pub(super) fn expected(&self, source: &Source) -> ExpectedTraffic {
         let emulator = source.emulator.as_ref();
         ExpectedTraffic {
@@ -264,7 +246,7 @@ impl Outlet {
     }
 }
 
-/// Sends what has gathered; returns how many datagrams the kernel did not take.
+/// Sends the gathered datagrams; returns the number that the kernel did not take.
 fn flush(outlets: &mut [Outlet], monitor: &Monitor) -> u64 {
     let mut not_sent = 0;
     for outlet in outlets.iter_mut().filter(|outlet| outlet.filled > 0) {
@@ -286,15 +268,4 @@ fn flush(outlets: &mut [Outlet], monitor: &Monitor) -> u64 {
         outlet.filled = 0;
     }
     not_sent
-}
-
-/// Sleeps until `due`, in pieces, so that Ctrl-C is heard.
-pub(super) fn sleep_until(due: Instant, stop: &Stop) {
-    while !stop.is_over() {
-        let left = due.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            break;
-        }
-        std::thread::sleep(left.min(SLEEP_MAX));
-    }
 }

@@ -1,7 +1,7 @@
 //! Emulated sensors that send RoCEv2 frames, as a simple FPGA does.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fluxline::clock;
 use fluxline::udp::{UdpPort, UdpPortConfig};
@@ -10,18 +10,19 @@ use fluxline_core::roce::{Psn, QueuePair};
 use fluxline_daq::emulator::Emulator;
 use fluxline_daq::emulator::roce::{Writer, WriterConfig, WriterTruth};
 
-use super::sensors::{BATCH_DATAGRAMS, GATHER, Sensors, SensorsTruth, sleep_until};
+use super::paced::{Paced, sleep_until};
+use super::sensors::{BATCH_DATAGRAMS, Sensors, SensorsTruth};
 use crate::error::Error;
 use crate::stop::Stop;
 
 /// Longest wait for a full send buffer at a time.
 const WAIT: Duration = Duration::from_millis(5);
-/// Sensors at most: each has a port and a queue pair of its own.
+/// Most sensors: each has a port and a queue pair of its own.
 const SENSORS_MAX: u32 = 256;
-/// Frames are received by nobody here.
+/// Small, since no frames are received here.
 const RECEIVE_BUFFER_BYTES: u32 = 4096;
 
-/// Where emulated FPGAs send from and to; each has the next port and queue pair.
+/// Addresses of emulated FPGAs and their receiver; each has the next port and queue pair.
 #[derive(Clone, Copy, Debug)]
 pub struct RoceSensorsConfig {
     /// The receiver.
@@ -30,7 +31,7 @@ pub struct RoceSensorsConfig {
     pub from: SocketAddr,
     /// The first one's queue pair.
     pub queue_pair: u32,
-    /// The first PSN of each.
+    /// The first PSN of each one.
     pub first_psn: u32,
     /// The R_Key.
     pub key: u32,
@@ -57,7 +58,7 @@ impl RoceSensors {
         let RoceSensorsConfig { ring_bytes, slot_bytes, .. } = *config;
         if bytes > slot_bytes || slot_bytes > ring_bytes {
             return Err(Error::input(format_args!(
-                "a packet of {bytes} byte does not fit slots of {slot_bytes} in a ring of \
+                "a packet of {bytes} bytes does not fit slots of {slot_bytes} in a ring of \
                  {ring_bytes}; make --slot-bytes or --ring-bytes larger, or packets shorter."
             )));
         }
@@ -76,23 +77,16 @@ impl RoceSensors {
 
     /// Sends until all packets are made or the run is over.
     pub fn send(self, stop: &Stop) -> (SensorsTruth, Vec<WriterTruth>) {
-        let RoceSensors { mut emulator, mut outlets } = self;
-        let began = Instant::now();
-        let (mut waiting, mut stopped) = (0, false);
-        loop {
-            if !stopped && stop.is_over() {
-                emulator.stop();
-                stopped = true;
-            }
-            let Some(emission) = emulator.next() else { break };
-            let at = Duration::from_nanos(emission.at.as_ns());
-            let early = !stopped && at.saturating_sub(began.elapsed()) > GATHER;
-            if waiting >= BATCH_DATAGRAMS || (waiting > 0 && early) {
+        let RoceSensors { emulator, mut outlets } = self;
+        let mut paced = Paced::start(emulator, stop);
+        let mut waiting = 0;
+        while let Some((emission, due)) = paced.next() {
+            if waiting > 0 && (due.is_some() || waiting >= BATCH_DATAGRAMS) {
                 outlets.iter_mut().for_each(|(port, _)| port.flush(clock::monotonic()));
                 waiting = 0;
             }
-            if early {
-                sleep_until(began + at, stop);
+            if let Some(due) = due {
+                sleep_until(due, stop);
             }
             let (port, writer) = &mut outlets[emission.source as usize];
             while !writer.send(&emission, port) {
@@ -111,8 +105,7 @@ impl RoceSensors {
             }
             not_sent += port.counters().frames_refused;
         }
-        let truth = SensorsTruth { sources: emulator.truth(), not_sent, seed: emulator.seed() };
-        (truth, outlets.iter().map(|(_, writer)| writer.truth()).collect())
+        (paced.truth(not_sent), outlets.iter().map(|(_, writer)| writer.truth()).collect())
     }
 }
 
@@ -125,7 +118,7 @@ fn outlet(config: &RoceSensorsConfig, number: u16) -> Result<(UdpPort, Writer), 
         ..UdpPortConfig::new(from)
     });
     let port = port.map_err(|error| Error::link(format_args!("emulate: {error}.")))?;
-    let no_way = || Error::input(format_args!("from {from} there is no way to {to}."));
+    let no_way = || Error::input(format_args!("no route from {from} to {to}."));
     let from = port.local(to.ip()).ok_or_else(no_way)?;
     let writer = WriterConfig {
         to,

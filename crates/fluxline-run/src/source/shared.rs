@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fluxline::push::ConsumerWait;
 use fluxline::shm::{Shm, ShmConfig};
 use fluxline::{clock, shm_names};
 use fluxline_core::fabric::{Completion, Fabric, Grant, Key, Name, Rights, Status};
@@ -13,7 +14,7 @@ use crate::monitor::Monitor;
 use crate::ring::{InputRing, Records, RingFate, SharedRing};
 use crate::stop::Stop;
 
-/// Period of looking at the connections.
+/// Time between two checks of the connections.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A node whose ring is exported.
@@ -33,7 +34,8 @@ pub(super) fn open(source: &Source, from: &SharedMemory) -> Result<OpenInput, Er
     let (group, node) = shm_names(&from.url).map_err(|error| wrong(&error))?;
     let region = Name::parse(&from.region).map_err(|error| wrong(&error))?;
     let mut node = Shm::open(&group, &node, ShmConfig::default()).map_err(|error| wrong(&error))?;
-    let consumer = node.push_consumer(from.ring_bytes, true).map_err(|error| wrong(&error))?;
+    let consumer =
+        node.push_consumer(from.ring_bytes, ConsumerWait::Sleeps).map_err(|error| wrong(&error))?;
     let grant = Grant { rights: Rights::PUT, key: Key(from.key) };
     node.export(consumer.region(), region, grant).map_err(|error| wrong(&error))?;
     let end = Stop::default();

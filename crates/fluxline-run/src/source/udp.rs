@@ -15,7 +15,7 @@ use crate::monitor::Monitor;
 use crate::ring::InputRing;
 use crate::stop::Stop;
 
-/// Longest wait for a datagram before a receiver asks whether the run is over.
+/// Longest wait for a datagram before a receiver checks whether the run is over.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
 /// Longest wait for a full ring or an empty socket when the run is over.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(1);
@@ -85,7 +85,7 @@ fn bind(name: &str, udp: &Udp) -> Result<UdpReceiver, Error> {
     }
     if let Some(text) = &udp.multicast {
         let group = text.parse().map_err(|_| {
-            Error::input(format_args!("source `{name}`: multicast = {text} is no IP address."))
+            Error::input(format_args!("source `{name}`: multicast = {text} is not an IP address."))
         })?;
         config.groups.push(Multicast { group, interface: udp.interface.clone() });
     }
@@ -105,8 +105,9 @@ fn bind(name: &str, udp: &Udp) -> Result<UdpReceiver, Error> {
 }
 
 impl Feed for UdpFeed {
-    /// Receives until the run is over; then takes what the sockets still hold, but not the packets
-    /// that senders without a pause put in behind it: else a run under full load would not end.
+    /// Receives until the run is over; then takes the packets that the sockets still have. Packets
+    /// that senders without a pause add behind those are left: otherwise a run under full load
+    /// would not end.
     fn run(self: Box<Self>, stop: &Stop, monitor: &Monitor) -> InputEnd {
         let UdpFeed { mut receiver, mut ring } = *self;
         let mut over = false;

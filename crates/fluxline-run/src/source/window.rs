@@ -1,15 +1,15 @@
-//! Holds emulated sensors back while too many of their datagrams are on the way to our receiver.
+//! Holds emulated sensors back while too many of their datagrams are on the way to the receiver.
 //!
-//! A real sensor never waits, and an emulator by default does not either: what does not fit into
-//! the socket's buffer is lost, and counted. Where loss would say nothing (a demonstration on a
-//! busy machine whose kernel grants 208 KiB), a window keeps the emulator from outrunning the
-//! receiver.
+//! A real sensor never waits, and by default an emulator does not either: datagrams that do not fit
+//! into the socket's buffer are lost, and counted. Where loss would show nothing, such as a
+//! demonstration on a busy machine whose kernel grants 208 KiB, a window keeps the emulator from
+//! outrunning the receiver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Datagrams that do not arrive for so long are lost; the window then begins anew.
+/// Time after which missing datagrams are lost; the window then begins anew.
 const LOST_AFTER: Duration = Duration::from_millis(500);
 /// Pause at a full window.
 const NAP: Duration = Duration::from_micros(100);

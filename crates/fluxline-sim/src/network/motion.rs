@@ -13,8 +13,13 @@ use crate::Agenda;
 /// once.
 const BLOCK: usize = 16;
 
-/// The path of a head: its buffer, and the channel of the next link.
-type Way = (u32, u8);
+/// The head that an output sends next.
+struct Winner {
+    /// The buffer that it waits in.
+    buffer: u32,
+    /// The channel of the next link that has room for it.
+    channel: u8,
+}
 
 /// Takes the first packet on a way when it is there.
 fn due(way: &mut VecDeque<Coming>, now: u64) -> Option<Coming> {
@@ -137,7 +142,7 @@ impl Network {
         }
         out.wake = NEVER;
         match self.winner(output) {
-            Ok(way) => self.transmit(output, way, agenda),
+            Ok(winner) => self.transmit(output, winner, agenda),
             Err(NEVER) => {}
             Err(later) => self.wake(output, later, agenda),
         }
@@ -145,7 +150,7 @@ impl Network {
 
     /// The next buffer in turn whose head can go, and the channel that has room; else when it is
     /// worth looking again (`NEVER`: when something happens).
-    fn winner(&mut self, output: u32) -> Result<Way, u64> {
+    fn winner(&mut self, output: u32) -> Result<Winner, u64> {
         let now = self.tick;
         let out = &self.outputs[output as usize];
         let mut later = NEVER;
@@ -159,14 +164,14 @@ impl Network {
                 continue;
             }
             if out.to == NONE {
-                return Ok((out.base + place, 0));
+                return Ok(Winner { buffer: out.base + place, channel: 0 });
             }
             let bytes = self.packets.get(queue.head).bytes;
             for channel in queue.first_channel..queue.end_channel {
                 let next = &mut self.buffers[(out.to + u32::from(channel)) as usize];
                 next.settle(now, &mut self.later);
                 if next.free >= bytes {
-                    return Ok((out.base + place, channel));
+                    return Ok(Winner { buffer: out.base + place, channel });
                 }
                 later = later.min(next.due[0]);
             }
@@ -177,7 +182,7 @@ impl Network {
     fn transmit<A: From<Entry>>(
         &mut self,
         output: u32,
-        (buffer, channel): Way,
+        Winner { buffer, channel }: Winner,
         agenda: &mut Agenda<A>,
     ) {
         let now = self.tick;

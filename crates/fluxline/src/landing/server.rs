@@ -8,7 +8,7 @@
 //!   puts records and tails                    ──▶   puts what was read
 //! ```
 //!
-//! A stranger is told no key. When the producer leaves, vanishes or writes what no ring can hold,
+//! A stranger gets no key. When the producer leaves, vanishes or writes an invalid record,
 //! all that it had published is read; then the ring is emptied and the next producer is admitted.
 
 use std::collections::VecDeque;
@@ -38,7 +38,7 @@ fluxline_core::counters! {
         producers [Sum "producer"] "Producers that showed the key" => "";
         producers_gone [Sum "producer"] "Producers that vanished, or were disconnected" => "";
         strangers [Sum "connection"] "Connections that did not show the key in time" => "";
-        rings_renewed [Sum "ring"] "Times that a producer wrote what no ring can hold" => "";
+        rings_renewed [Sum "ring"] "Times that a producer wrote an invalid record" => "";
     }
 }
 
@@ -50,7 +50,7 @@ pub enum RingEvent {
         /// Its name, printable.
         producer: String,
     },
-    /// Its connection is over; what it had published is still being read.
+    /// Its connection is over; the records that it had published are still being read.
     Left {
         /// Its name, printable.
         producer: String,
@@ -82,17 +82,17 @@ pub struct ReadUp {
 /// The end of a producer's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
-    /// It said goodbye.
+    /// It disconnected.
     Disconnected,
     /// It died, or the link did.
     Vanished(Status),
     /// It asked for an unreliable connection.
     Unreliable,
-    /// It did not tell the key of its region in time.
+    /// It did not show the key of its region in time.
     NoCredit,
     /// Its region could not be imported.
     WrongCredit(Status),
-    /// It wrote what no ring can hold.
+    /// It wrote an invalid record.
     Nonsense,
     /// The server ended.
     Stopped,
@@ -119,7 +119,7 @@ impl fmt::Display for Leave {
             }
             Leave::NoCredit => write!(
                 out,
-                "was refused: it did not tell the key of its region `{CREDIT_NAME}` within \
+                "was refused: it did not show the key of its region `{CREDIT_NAME}` within \
                  {seconds} s"
             ),
             Leave::WrongCredit(status) => write!(
@@ -128,7 +128,7 @@ impl fmt::Display for Leave {
             ),
             Leave::Nonsense => write!(
                 out,
-                "wrote what no ring can hold and was disconnected; all that it had published \
+                "wrote an invalid record and was disconnected; all that it had published \
                  before is kept"
             ),
             Leave::Stopped => write!(out, "was connected until the end"),
@@ -141,7 +141,7 @@ impl fmt::Display for Leave {
 pub enum Turn {
     /// At once: there is something to send.
     Again,
-    /// Soon: a producer may wait for what is being read.
+    /// Soon: a producer may wait for room.
     Soon,
     /// Once the node has received something.
     Idle,
@@ -181,14 +181,14 @@ struct Gone {
 }
 
 enum State {
-    /// The ring is not empty yet: nobody is admitted.
+    /// The ring is not empty yet: no producer is admitted.
     Closed(Option<Box<Gone>>),
     /// The next connection that shows the key is admitted.
     Open,
     Used(Producer),
 }
 
-/// One push ring of a node, and whoever fills it.
+/// One push ring of a node, and its producer.
 pub struct RingServer {
     keeper: RingKeeper,
     region: RegionId,
@@ -275,15 +275,15 @@ impl RingServer {
         self.read_up();
     }
 
-    /// The ring, when there is no more to serve.
+    /// Returns the ring, when there is no more to serve.
     #[must_use]
     pub fn into_keeper(self) -> RingKeeper {
         self.keeper
     }
 
-    /// Takes what the node has received, and does what is due.
+    /// Takes the completions that the node has received, and acts on them.
     ///
-    /// Done at return; what it sends goes out with the node's next poll. Cost: that of the polls.
+    /// The node's next poll sends the answers. Cost: that of the polls.
     pub fn turn<P: Port>(&mut self, node: &mut Node<P>, now: Moment) -> Turn {
         while let Some(what) = node.poll(now) {
             self.hear(node, what, now);
@@ -339,7 +339,7 @@ impl RingServer {
                     (Credit::Asked(_), Status::Done) => {
                         self.dismiss(node, Leave::WrongCredit(Status::OutOfRegion));
                     }
-                    // Its connection is over: that is told next.
+                    // Its connection is over: the next completion reports it.
                     (Credit::Asked(_), Status::Flushed) => {}
                     (Credit::Asked(_), status) => self.dismiss(node, Leave::WrongCredit(status)),
                     _ => {}
@@ -395,7 +395,7 @@ impl RingServer {
         let State::Open = self.state else { return };
         let Some(endpoint) = node.importer(self.region) else { return };
         let Some(place) = self.strangers.iter().position(|of| of.endpoint == endpoint) else {
-            // It was over before it could be looked at.
+            // It was over before it was handled.
             self.state = State::Closed(None);
             return;
         };
@@ -422,7 +422,7 @@ impl RingServer {
         match producer.credit {
             Credit::Open(_) => {}
             Credit::Unknown if key != Key(0) => {
-                // An error says that its connection is over: that is told next.
+                // An error means that its connection is over: the next completion reports it.
                 let asked = node.import(producer.endpoint, self.credit_name.clone(), key);
                 producer.credit = asked.map_or(Credit::Unknown, Credit::Asked);
             }
@@ -443,8 +443,8 @@ impl RingServer {
         }
     }
 
-    /// Tells the producer what was read, once per quarter of the ring or when all is read; whether
-    /// there was something to tell.
+    /// Notifies the producer of free room, once per quarter of the ring or when everything is read;
+    /// returns true when there was room to report.
     fn give_back<P: Port>(&mut self, node: &mut Node<P>) -> bool {
         let State::Used(producer) = &mut self.state else { return false };
         let Credit::Open(remote) = producer.credit else { return false };

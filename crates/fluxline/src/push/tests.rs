@@ -37,8 +37,8 @@ struct Ring {
 
 impl Ring {
     fn attach(&self) -> Result<Producer, PushOpenError> {
-        let all = (0, HEADER_BYTES + self.size);
-        Producer::attach(Arc::clone(&self.map), all, self.file.reopened())
+        let map = Arc::clone(&self.map);
+        Producer::attach(map, 0, HEADER_BYTES + self.size, self.file.reopened())
     }
 }
 

@@ -23,7 +23,7 @@ const HEAD: u64 = if cfg!(loom) { 8 } else { 128 };
 const RING: u64 = 2 * HEAD;
 const WORD: u64 = 8;
 
-/// The other process wrote what cannot be.
+/// The other process wrote invalid data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Corrupt;
 
@@ -134,7 +134,7 @@ impl Receiver {
         Ok(Some(word as u8))
     }
 
-    /// Gives the oldest record's room back; `bytes` is what `peek` found.
+    /// Frees the room of the oldest record; `bytes` is the length that `peek` found.
     pub fn take(&mut self, bytes: usize) {
         self.head += WORD + (bytes as u64).next_multiple_of(WORD);
         // SYNC record-taken -> has_room

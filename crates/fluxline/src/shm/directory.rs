@@ -1,13 +1,13 @@
-//! Where nodes and regions of a group are found: files in a directory that only their user enters.
+//! The files of nodes and regions of a group, in a directory that only their user enters.
 //!
 //! `/dev/shm/fluxline-UID/GROUP/NODE.node` is a node's control file, which its process holds locked
-//! for as long as it lives; `NODE~NAME.region` is an exported region. What is locked is alive; what
-//! is not was left by a process that died, and is removed by the next that takes the name, or by
-//! `fluxline shm clean`.
+//! for as long as it lives; `NODE~NAME.region` is an exported region. A locked file belongs to a
+//! living node. An unlocked one was left by a process that died, and is removed by the next that
+//! takes the name, or by `fluxline shm clean`.
 //!
-//! `/dev/shm` is everybody's: another user may have made our directory before us, or a link in its
-//! place. So a directory is opened, never followed, checked as it was opened, and from then on used
-//! by its descriptor alone.
+//! `/dev/shm` is open to all users: another one may have made our directory before us, or a link in
+//! its place. So a directory is opened without following links, checked once open, and from then on
+//! used by its descriptor alone.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -20,7 +20,7 @@ use fluxline_core::fabric::Name;
 
 use super::ShmError;
 use crate::sys::dir::Dir;
-use crate::sys::shared::{effective_user, unnamed_file};
+use crate::sys::shared::{Pages, effective_user, unnamed_file};
 
 const NODE_SUFFIX: &str = ".node";
 const REGION_SUFFIX: &str = ".region";
@@ -122,8 +122,8 @@ impl Directory {
     }
 
     /// A file of the group that has no name yet, with room for `bytes`.
-    pub fn unnamed(&self, bytes: u64, huge: bool) -> io::Result<File> {
-        unnamed_file(&self.dir, bytes, huge)
+    pub fn unnamed(&self, bytes: u64, pages: Pages) -> io::Result<File> {
+        unnamed_file(&self.dir, bytes, pages)
     }
 
     /// Gives a file without a name its name.
@@ -201,16 +201,16 @@ impl Directory {
                 node: node.to_owned(),
                 alive: self.open_file(Path::new(&file)).is_ok_and(|file| is_held(&file)),
                 regions,
-                // Slots that nobody used have no memory.
+                // Slots that were never used have no memory.
                 bytes: metadata(&file).map_or(0, |of| of.blocks() * BLOCK_BYTES),
             });
         }
         Ok(found)
     }
 
-    /// Removes what a dead node left; `false`: it lives.
+    /// Removes the files of a dead node; `false`: it lives.
     fn clean(&self, node: &Name) -> Result<bool, ShmError> {
-        // Held while it is removed, so that nobody takes it over in between.
+        // The lock is held during the removal, so that no process takes it over in between.
         let file = self.open_file(&Directory::node(node))?;
         if file.try_lock().is_err() {
             return Ok(false);
@@ -263,7 +263,7 @@ fn region_of(file: &str) -> Option<(&str, &str)> {
     file.strip_suffix(REGION_SUFFIX)?.split_once(SEPARATOR)
 }
 
-/// Opens the groups below `base` (default: this user's); what is no directory is no group.
+/// Opens the groups below `base` (default: this user's); other files are left out.
 fn groups(base: Option<&Path>) -> Result<Vec<Result<Directory, ShmError>>, ShmError> {
     let path = base.map_or_else(default_base, Path::to_path_buf);
     let base = match open_base(&path) {
@@ -274,7 +274,7 @@ fn groups(base: Option<&Path>) -> Result<Vec<Result<Directory, ShmError>>, ShmEr
     names.sort();
     let opened = names.into_iter().map(|name| Directory::existing(&base, &path, name));
     let is_group = |of: &Result<Directory, ShmError>| {
-        // A group whose last node has just ended is no group any more.
+        // The last node of the group has just ended, and the group with it.
         let gone = matches!(of, Err(ShmError::NotThere { .. }));
         let flaw = Flaw::Kind { expected: "directory" };
         !gone && !matches!(of, Err(ShmError::NotOurs { flaw: found, .. }) if *found == flaw)
@@ -294,9 +294,10 @@ pub fn list(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
     Ok(found)
 }
 
-/// Removes what dead nodes left; returns what was removed.
+/// Removes the files of dead nodes; returns the removed ones.
 ///
-/// Errors: [`ShmError`], after all that can be removed is; nothing of a living node is touched.
+/// Errors: [`ShmError`], after everything that can be removed is; nothing of a living node is
+/// touched.
 pub fn clean(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
     let (mut removed, mut refused) = (Vec::new(), None);
     for group in groups(base)? {

@@ -1,4 +1,4 @@
-//! One end of a connection: what it sends and receives besides the bytes of puts.
+//! One end of a connection: everything that it sends and receives besides the bytes of puts.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ use super::node::{End, NodeFile, Phase, Slot};
 use super::region::OwnRegion;
 use super::table::Table;
 
-/// A message for which no buffer was posted for so long is dropped, and its sender told.
+/// Time after which a message without a posted buffer is dropped; its sender is notified.
 const NO_BUFFER_WAIT: Span = Span::from_ms(100);
-/// Records looked at in one turn.
+/// Records taken in one turn.
 const RECORDS_PER_TURN: usize = 16;
 
 /// Kinds of records.
@@ -33,13 +33,44 @@ enum Unanswered {
     Flush { tag: u64 },
 }
 
+/// The other node of a connection.
+pub(super) struct Peer {
+    pub name: String,
+    /// Its control file: its life and its bell.
+    pub node: NodeFile,
+}
+
+/// The record by which a peer learns that the bytes of a put are in place.
+pub(super) struct Notice {
+    /// Number of the region, as its owner counts.
+    pub region: u32,
+    pub value: u32,
+    pub offset: u64,
+    pub bytes: u64,
+}
+
+impl Notice {
+    fn to_record(&self) -> [u8; 24] {
+        let mut record = [0; 24];
+        record[..4].copy_from_slice(&self.region.to_le_bytes());
+        record[4..8].copy_from_slice(&self.value.to_le_bytes());
+        record[8..16].copy_from_slice(&self.offset.to_le_bytes());
+        record[16..].copy_from_slice(&self.bytes.to_le_bytes());
+        record
+    }
+
+    fn of_record(record: &[u8; 24]) -> Notice {
+        let word = |at: usize| record[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+        let (region, value) = (word(0) as u32, (word(0) >> 32) as u32);
+        Notice { region, value, offset: word(8), bytes: word(16) }
+    }
+}
+
 /// One end of a connection.
 pub(super) struct Endpoint {
     pub id: EndpointId,
-    pub peer_name: String,
     pub reliability: Reliability,
-    /// The peer's control file: its life and its bell.
-    pub peer: NodeFile,
+    pub peer: Peer,
     slot: Slot,
     end: End,
     /// The owner has answered.
@@ -60,14 +91,14 @@ pub(super) struct Endpoint {
 impl Endpoint {
     pub fn new(
         id: EndpointId,
-        (peer_name, reliability): (String, Reliability),
-        peer: NodeFile,
-        (slot, end): (Slot, End),
+        peer: Peer,
+        reliability: Reliability,
+        slot: Slot,
+        end: End,
     ) -> Endpoint {
         let (sender, receiver) = slot.channels(end);
         Endpoint {
             id,
-            peer_name,
             reliability,
             peer,
             slot,
@@ -88,22 +119,17 @@ impl Endpoint {
         self.sender.has_room(bytes + 16 * RECORDS_PER_TURN)
     }
 
-    /// Tells the peer that bytes are in place.
-    pub fn notify(&mut self, region: u32, (offset, bytes): (u64, u64), value: u32) {
-        let mut record = [0; 24];
-        record[..4].copy_from_slice(&region.to_le_bytes());
-        record[4..8].copy_from_slice(&value.to_le_bytes());
-        record[8..16].copy_from_slice(&offset.to_le_bytes());
-        record[16..].copy_from_slice(&bytes.to_le_bytes());
-        self.sender.push(kind::NOTICE, [&record, &[]]);
-        self.peer.ring();
+    /// Notifies the peer that bytes are in place.
+    pub fn notify(&mut self, notice: &Notice) {
+        self.sender.push(kind::NOTICE, [&notice.to_record(), &[]]);
+        self.peer.node.ring();
     }
 
     /// Sends a message; its completion comes with the peer's answer.
     pub fn send(&mut self, bytes: &[u8], tag: u64, reported: bool) {
         self.sender.push(kind::MESSAGE, [bytes, &[]]);
         self.unanswered.push_back(Unanswered::Message { tag, reported });
-        self.peer.ring();
+        self.peer.node.ring();
     }
 
     /// Completes when all earlier messages are answered; puts are placed when they are posted.
@@ -129,13 +155,13 @@ impl Endpoint {
 
     fn complete_flushes(&mut self, completions: &mut CompletionQueue) {
         while let Some(Unanswered::Flush { tag }) = self.unanswered.front() {
-            completions.push_back(self.done(*tag, Operation::Flush, (Status::Done, 0)));
+            completions.push_back(self.done(*tag, Operation::Flush, Status::Done, 0));
             self.unanswered.pop_front();
             self.fenced = self.fenced.saturating_sub(1);
         }
     }
 
-    /// Looks at what the peer did; `Err`: the connection is over, and why.
+    /// Takes the peer's records; `Err`: the reason why the connection is over.
     pub fn turn(
         &mut self,
         now: Moment,
@@ -145,7 +171,7 @@ impl Endpoint {
         if !self.open {
             return self.answered(completions);
         }
-        // The flag first: what was sent before the peer closed is seen after it.
+        // The flag is read first: records that were sent before the peer closed are seen after it.
         let closed = self.slot.phase() != Some(Phase::Open) || self.slot.is_closed(self.other());
         for _ in 0..RECORDS_PER_TURN {
             let peeked = self.receiver.peek(&mut self.record);
@@ -185,7 +211,7 @@ impl Endpoint {
     pub fn connected(&self) -> Completion {
         Completion::Connected {
             endpoint: self.id,
-            peer: self.peer_name.clone(),
+            peer: self.peer.name.clone(),
             reliability: self.reliability,
         }
     }
@@ -220,12 +246,10 @@ impl Endpoint {
         completions: &mut CompletionQueue,
     ) -> Result<(), Status> {
         let record: &[u8; 24] = self.record.as_slice().try_into().map_err(|_| Status::Version)?;
-        let word = |at: usize| record[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
-        let (region, value) = (word(0) as u32, (word(0) >> 32) as u32);
-        let (offset, bytes) = (word(8), word(16));
-        // A notice of a region that has been withdrawn tells nobody anything.
+        let Notice { region, value, offset, bytes } = Notice::of_record(record);
+        // A notice of a withdrawn region is dropped.
         if let Some(of) = regions.get(region) {
-            // No put leaves its region; a program may make room for so many bytes.
+            // No put leaves its region; a program may allocate that many bytes.
             of.view().place(offset, bytes).map_err(|_| Status::Transport)?;
             let (endpoint, region) = (self.id, RegionId(region));
             completions.push_back(Completion::Notified { endpoint, region, offset, bytes, value });
@@ -246,7 +270,7 @@ impl Endpoint {
             _ => Status::NoBuffer,
         };
         if wanted || status != Status::Done {
-            completions.push_back(self.done(tag, Operation::Send, (status, 0)));
+            completions.push_back(self.done(tag, Operation::Send, status, 0));
         }
         self.complete_flushes(completions);
         Ok(())
@@ -276,7 +300,7 @@ impl Endpoint {
             }
             _ => Status::Withdrawn,
         };
-        completions.push_back(self.done(tag, Operation::Receive, (status, room as u64)));
+        completions.push_back(self.done(tag, Operation::Receive, status, room as u64));
         self.answer(match status {
             Status::Done => 0,
             Status::TooLong => 1,
@@ -290,16 +314,15 @@ impl Endpoint {
         // Room for answers is kept (`has_room`); a peer that does not read them has broken off.
         if self.sender.has_room(1) {
             self.sender.push(kind::ANSWER, [&[answer], &[]]);
-            self.peer.ring();
+            self.peer.node.ring();
         }
     }
 
-    pub fn done(&self, tag: u64, operation: Operation, how: (Status, u64)) -> Completion {
-        let (status, value) = how;
+    pub fn done(&self, tag: u64, operation: Operation, status: Status, value: u64) -> Completion {
         Completion::Done { endpoint: self.id, tag, operation, status, value }
     }
 
-    /// Ends it: all that waits is flushed, then `status` says why.
+    /// Ends it: all waiting work is flushed, then the completion with `status` follows.
     pub fn end(&mut self, status: Status, completions: &mut CompletionQueue) {
         let sends = self.unanswered.drain(..).map(|waiting| match waiting {
             Unanswered::Message { tag, .. } => (tag, Operation::Send),
@@ -308,13 +331,13 @@ impl Endpoint {
         let waiting: Vec<_> =
             sends.chain(self.receives.drain(..).map(|of| (of.0, Operation::Receive))).collect();
         for (tag, operation) in waiting {
-            completions.push_back(self.done(tag, operation, (Status::Flushed, 0)));
+            completions.push_back(self.done(tag, operation, Status::Flushed, 0));
         }
         completions.push_back(Completion::Broken { endpoint: self.id, status });
         match (status, self.end) {
             (Status::PeerGone, End::Owner) => self.slot.close_for_dead(),
             _ => self.slot.close(self.end),
         }
-        self.peer.ring();
+        self.peer.node.ring();
     }
 }

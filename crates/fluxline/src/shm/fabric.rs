@@ -11,10 +11,11 @@ use fluxline_core::fabric::{
 use fluxline_core::{Moment, Span};
 
 use super::directory::Directory;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, Peer};
 use super::node::End;
 use super::region::{Imported, OwnRegion};
 use super::{CAPABILITIES, Import, LIFE_PERIOD, QUEUE_MAX, Shm, reason};
+use crate::sys::shared::Pages;
 
 impl Fabric for Shm {
     fn capabilities(&self) -> &Capabilities {
@@ -28,7 +29,8 @@ impl Fabric for Shm {
         }
         let too_many = RegisterError::TooMany { max: CAPABILITIES.regions_max };
         let id = self.regions.next_id().ok_or(too_many.clone())?;
-        let region = OwnRegion::new(&self.directory, id, bytes, self.config.huge_pages)
+        let pages = if self.config.huge_pages { Pages::Huge } else { Pages::Small };
+        let region = OwnRegion::new(&self.directory, id, bytes, pages)
             .map_err(|error| RegisterError::Memory { bytes, reason: reason(&error) })?;
         self.regions.insert(region).map(RegionId).ok_or(too_many)
     }
@@ -55,7 +57,7 @@ impl Fabric for Shm {
         self.regions.remove(region.0).ok_or(AccessError::UnknownRegion)?.withdraw();
         if let Some(place) = self.exported.iter().position(|of| of.1 == region) {
             let (name, _) = self.exported.swap_remove(place);
-            // What cannot be removed is withdrawn all the same.
+            // A file that cannot be removed is withdrawn all the same.
             let _ = self.directory.remove_file(&Directory::region(&self.name, &name));
         }
         Ok(())
@@ -83,9 +85,9 @@ impl Fabric for Shm {
             return Err(host("its process has died; start it again".to_owned()));
         }
         let slot = node.claim(&self.as_claimer(reliability)).map_err(host)?;
-        let named = (name.to_string(), reliability);
-        let made = self.add_endpoint(|id| Endpoint::new(id, named, node, (slot, End::Claimer)));
-        made.ok_or(too_many)
+        let peer = Peer { name: name.to_string(), node };
+        let made = |id| Endpoint::new(id, peer, reliability, slot, End::Claimer);
+        self.add_endpoint(made).ok_or(too_many)
     }
 
     fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
@@ -102,7 +104,7 @@ impl Fabric for Shm {
         key: Key,
     ) -> Result<RemoteId, ImportError> {
         let of = self.endpoint(endpoint).map_err(|_| ImportError::NotConnected)?;
-        let peer = Name::parse(&of.peer_name).map_err(|_| ImportError::NotConnected)?;
+        let peer = Name::parse(&of.peer.name).map_err(|_| ImportError::NotConnected)?;
         let max = CAPABILITIES.regions_max;
         let full = self.imports.next_id().is_none() || self.completions.len() >= max as usize;
         let file = Directory::region(&peer, &name);
@@ -136,7 +138,7 @@ impl Fabric for Shm {
         }
         let (wanted, ended) = match &work {
             Work::Put { from, to, notify, complete_at } => {
-                (complete_at.is_some(), self.put(endpoint, (from, *to), *notify)?.map(|()| 0))
+                (complete_at.is_some(), self.put(endpoint, from, *to, *notify)?.map(|()| 0))
             }
             Work::Get { from, into } => (true, self.get(endpoint, *from, *into)?.map(|()| 0)),
             Work::FetchAdd { at, add } => {
@@ -147,7 +149,7 @@ impl Fabric for Shm {
                 (true, self.atomic(endpoint, *at, swap)?)
             }
             Work::Send { from, complete_at } => {
-                return self.send(endpoint, tag, (from, complete_at.is_some()));
+                return self.send(endpoint, tag, from, complete_at.is_some());
             }
             // Only messages are not placed yet when `post` returns.
             Work::Fence => {
@@ -157,9 +159,8 @@ impl Fabric for Shm {
             Work::Flush => return self.flush(endpoint, tag),
         };
         match ended {
-            Ok(value) if wanted => self.report(endpoint, tag, &work, (Status::Done, value)),
-            Ok(_) => {}
-            Err(status) => self.report(endpoint, tag, &work, (status, 0)),
+            Ok(_) if !wanted => {}
+            ended => self.report(endpoint, tag, &work, ended),
         }
         Ok(())
     }

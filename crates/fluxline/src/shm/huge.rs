@@ -1,4 +1,4 @@
-//! What the host granted of the huge pages that were asked for.
+//! The share of the wanted huge pages that the host granted.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl HugePages {
 impl fmt::Display for HugePages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let HugePages { granted_bytes, all_bytes } = self;
-        write!(f, "{granted_bytes} of {all_bytes} byte are on huge pages")?;
+        write!(f, "{granted_bytes} of {all_bytes} bytes are on huge pages")?;
         if self.are_granted() {
             return Ok(());
         }
@@ -92,6 +92,6 @@ VmFlags: rd wr sh
         assert!(text(0, 4 << 20).contains("huge=advise"));
         assert!(text(0, 4096).contains("less than 2 MiB"));
         assert!(text(2 << 20, 8 << 20).contains("no more memory"));
-        assert_eq!(text(4 << 20, 5 << 20), "4194304 of 5242880 byte are on huge pages");
+        assert_eq!(text(4 << 20, 5 << 20), "4194304 of 5242880 bytes are on huge pages");
     }
 }

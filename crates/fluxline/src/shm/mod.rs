@@ -4,9 +4,9 @@
 //! the bytes are placed. Notifications and messages go through small channels in the nodes' control
 //! files. Nothing here is a system call while both sides poll.
 //!
-//! [`directory`](list) says where everything is found, `node.rs` how nodes meet, `channel.rs` how
-//! records cross, `region.rs` what a region is. What a hostile process of the same user can do:
-//! docs/security.md. Why it is built so: docs/adr/0008.
+//! [`directory`](list) finds the files, `node.rs` connects nodes, `channel.rs` carries records,
+//! `region.rs` maps regions. The powers of a hostile process of the same user: docs/security.md.
+//! The reasons for this design: docs/adr/0008.
 
 mod channel;
 mod directory;
@@ -36,21 +36,21 @@ pub use directory::{Flaw, NodeEntry, clean, list};
 pub use huge::HugePages;
 
 use directory::Directory;
-use endpoint::{CompletionQueue, Endpoint};
+use endpoint::{CompletionQueue, Endpoint, Peer};
 use node::{Claimer, End, NodeFile, Phase, SLOTS};
 #[cfg(not(loom))]
 pub(crate) use region::private_memory;
 use region::{Imported, OwnRegion};
 use table::{SLOTS_MAX, Table};
 
-use crate::push::{PushConsumer, PushOpenError, PushProducer, reason};
+use crate::push::{ConsumerWait, PushConsumer, PushOpenError, PushProducer, reason};
 use crate::sys::push;
 
-/// Version of what is in the files; other versions are refused.
+/// Version of the files' layout; other versions are refused.
 const LAYOUT: u64 = 3;
 /// Period of checking that the peers live.
 const LIFE_PERIOD: Span = Span::from_ms(50);
-/// A claim that is not completed for so long was left by a process that died over it.
+/// Periods after which an incomplete claim was left by a process that died over it.
 const CLAIM_PERIODS_MAX: u32 = 100;
 /// Completions and unanswered messages that wait at most.
 const QUEUE_MAX: usize = 256;
@@ -83,18 +83,17 @@ pub struct ShmConfig {
     /// tens of microseconds for latency close to polling.
     pub spin: Duration,
     /// Asks for huge pages for regions and push rings of 2 MiB or more: fewer misses of the address
-    /// cache where a large window is used at random. The file system of `base` must give them on
-    /// advice (`mount -o remount,huge=advise /dev/shm`); else small pages are used, and
-    /// [`Shm::huge_pages`] says so.
+    /// cache where a large window is used at random. The file system of `base` must support them on
+    /// advice (`mount -o remount,huge=advise /dev/shm`); otherwise small pages are used, as
+    /// [`Shm::huge_pages`] shows.
     pub huge_pages: bool,
-    /// Transfers of up to so many bytes are better stored through a window, longer ones put;
-    /// becomes the node's [`Capabilities::crossover_bytes`]. `fluxline bench shm:// --only stores`
-    /// measures it.
+    /// Size up to which transfers are better stored through a window, longer ones put; becomes the
+    /// node's [`Capabilities::crossover_bytes`]. `fluxline bench shm:// --only stores` measures it.
     pub crossover_bytes: u64,
 }
 
 impl Default for ShmConfig {
-    /// The user's directory, no spinning, small pages, always stores: whoever puts copies as well.
+    /// The user's directory, no spinning, small pages, always stores: a put copies as well.
     fn default() -> ShmConfig {
         ShmConfig {
             base: None,
@@ -144,7 +143,7 @@ pub enum ShmError {
     NoResources {
         /// The file or folder.
         path: PathBuf,
-        /// The host's answer, with what mends it.
+        /// The system's message, with the remedy.
         reason: String,
     },
     /// The host refused.
@@ -152,7 +151,7 @@ pub enum ShmError {
     Host {
         /// The file or folder.
         path: PathBuf,
-        /// Its answer, with what mends it where that is known.
+        /// The system's message, with the remedy where it is known.
         reason: String,
     },
 }
@@ -181,9 +180,10 @@ struct Import {
 
 /// A node on the shared-memory link.
 ///
-/// Dropped, it ends its connections, withdraws its regions and removes its files. Killed, it leaves
-/// them; peers notice within 100 ms, and whoever takes its name removes them. A child that is
-/// forked and does not execute another program keeps its parent's node alive.
+/// A node that is dropped ends its connections, withdraws its regions and removes its files. A
+/// killed one leaves them; peers notice within 100 ms, and the next process that takes its name
+/// removes them. A child that is forked and does not execute another program keeps its parent's
+/// node alive.
 pub struct Shm {
     name: Name,
     directory: Directory,
@@ -239,8 +239,8 @@ impl Shm {
 
     /// Waits until [`Fabric::poll`] has something to do, at most `timeout`.
     ///
-    /// Looks for `config.spin`, then sleeps; a sleeping node costs a wake-up each 50 ms, to look
-    /// whether its peers live. Puts without a notification wake nobody.
+    /// Polls for `config.spin`, then sleeps; a sleeping node wakes every 50 ms to check that its
+    /// peers live. Puts without a notification do not wake it.
     pub fn wait(&mut self, timeout: Duration) {
         let began = Instant::now();
         while !self.is_due() {
@@ -261,14 +261,13 @@ impl Shm {
     }
 
     /// Makes a push ring of `bytes` (a power of two) in a region of its own; export its region
-    /// with the right to put. `sleeps`: [`PushConsumer::wait`] sleeps, at the price of a memory
-    /// fence per publication.
+    /// with the right to put.
     ///
     /// Errors: [`PushOpenError`]. Cost: as [`Fabric::register`].
     pub fn push_consumer(
         &mut self,
         bytes: u64,
-        sleeps: bool,
+        wait: ConsumerWait,
     ) -> Result<PushConsumer, PushOpenError> {
         let size = PushOpenError::Size { bytes };
         if !bytes.is_power_of_two() || bytes < push::SIZE_MIN {
@@ -276,7 +275,7 @@ impl Shm {
         }
         let all = bytes.checked_add(push::HEADER_BYTES).ok_or(size)?;
         let region = self.register(all)?;
-        let made = self.make_ring(region, bytes, sleeps);
+        let made = self.make_ring(region, bytes, wait);
         if made.is_err() {
             let _ = self.withdraw(region); // it was just made
         }
@@ -287,16 +286,17 @@ impl Shm {
         &mut self,
         region: RegionId,
         size: u64,
-        sleeps: bool,
+        wait: ConsumerWait,
     ) -> Result<push::Consumer, PushOpenError> {
         let own = self.regions.get_mut(region.0).ok_or(PushOpenError::NoRing)?;
         own.is_ring = true;
+        let sleeps = wait == ConsumerWait::Sleeps;
         let shape = push::Shape { start: region::HEADER_BYTES, size, sleeps };
         let file = push::ClaimFile::new(Arc::clone(&own.file));
         push::Consumer::create(Arc::clone(&own.map), shape, file)
     }
 
-    /// Gives an imported region back before its connection ends.
+    /// Releases an imported region before its connection ends.
     ///
     /// Errors: [`AccessError::UnknownRegion`].
     pub fn release(&mut self, remote: RemoteId) -> Result<(), AccessError> {
@@ -319,8 +319,8 @@ impl Shm {
         let host = |error: ShmError| PushOpenError::Host { reason: error.to_string() };
         let file = import.region.reopen(&self.directory).map_err(host)?;
         let file = push::ClaimFile::new(Arc::new(file.ok_or(PushOpenError::NoRing)?));
-        let place = (region::HEADER_BYTES, view.bytes);
-        push::Producer::attach(Arc::clone(&view.map), place, file).map(PushProducer)
+        let (map, start) = (Arc::clone(&view.map), region::HEADER_BYTES);
+        push::Producer::attach(map, start, view.bytes, file).map(PushProducer)
     }
 
     /// Returns the share of an own region on huge pages. Cost: reads `/proc/self/smaps`.
@@ -351,9 +351,9 @@ impl Shm {
     /// A peer's control file: as another connection to that living node has it, else newly opened.
     /// A thousand connections to one peer take one descriptor.
     fn peer(&self, name: &Name) -> Result<NodeFile, ShmError> {
-        let known = self.endpoints.values().find(|of| of.peer_name == name.as_str());
+        let known = self.endpoints.values().find(|of| of.peer.name == name.as_str());
         match known {
-            Some(of) if of.peer.is_alive() => Ok(of.peer.clone()),
+            Some(of) if of.peer.node.is_alive() => Ok(of.peer.node.clone()),
             _ => NodeFile::open(&self.directory, name),
         }
     }
@@ -388,20 +388,22 @@ impl Shm {
             if !slot.change(Phase::Claimed, Phase::Open) {
                 continue;
             }
-            let named = (of.name.to_string(), of.reliability);
-            let id = self.add_endpoint(|id| Endpoint::new(id, named, peer, (slot, End::Owner)));
+            let peer = Peer { name: of.name.to_string(), node: peer };
+            let made = |id| Endpoint::new(id, peer, of.reliability, slot, End::Owner);
+            let id = self.add_endpoint(made);
             if let Some(endpoint) = id.and_then(|id| self.endpoints.get(id.0)) {
                 self.completions.push_back(endpoint.connected());
-                endpoint.peer.ring();
+                endpoint.peer.node.ring();
             }
         }
     }
 
-    /// Gives each endpoint its turn, until there is something to tell.
+    /// Runs a turn of each endpoint, until there is a completion.
     fn turns(&mut self, now: Moment) {
         let count = self.endpoints.len();
         for step in 0..count {
-            // Whoever ends has another move to its place, whose turn comes with the next poll.
+            // When an endpoint ends, another one moves to its place; that one's turn comes with the
+            // next poll.
             let Some(id) = self.endpoints.id_at((self.turn + step) % count) else { continue };
             let Some(of) = self.endpoints.get_mut(id) else { continue };
             if let Err(status) = of.turn(now, &self.regions, &mut self.completions) {
@@ -414,7 +416,7 @@ impl Shm {
         }
     }
 
-    /// Now and then: who of the peers is alive, and which claims were left unfinished.
+    /// Checks now and then which peers are alive, and which claims were left unfinished.
     fn look_at_lives(&mut self, now: Moment) {
         let since = self.lives_seen.get_or_insert(now);
         if now.since(*since) < LIFE_PERIOD {
@@ -425,11 +427,13 @@ impl Shm {
         for id in self.endpoints.ids() {
             let Some(of) = self.endpoints.get_mut(id) else { continue };
             // Of many connections to one peer, the first is asked.
-            let known = last.take().filter(|(peer, _)| peer.is_same(&of.peer));
-            let (peer, alive) = known.unwrap_or_else(|| (of.peer.clone(), of.peer.is_alive()));
+            let known = last.take().filter(|(peer, _)| peer.is_same(&of.peer.node));
+            let (peer, alive) =
+                known.unwrap_or_else(|| (of.peer.node.clone(), of.peer.node.is_alive()));
             last = Some((peer, alive));
             if !alive {
-                // What it sent before it died is still there; a third process may write more.
+                // Records that it sent before it died are still there; a third process may write
+                // more.
                 let mut turns_left = TURNS_FOR_DEAD;
                 while turns_left > 0
                     && of.is_due()

@@ -24,12 +24,14 @@ use crate::sys::futex::{sleep_on, wake};
 use crate::sys::map::SharedMap;
 #[cfg(not(all(test, loom)))]
 use crate::sys::shared::make_room;
+use crate::sys::shared::{Access, Pages};
 use crate::sys::shim::{AtomicU64, Ordering, fence};
 
 /// Connections to one node at most; loom, to which each word is an object, has one.
 pub(super) const SLOTS: u64 = if cfg!(loom) { 1 } else { 1024 };
 const MAGIC: u64 = u64::from_le_bytes(*b"FLXNODE\0");
-/// The head and a slot \[byte\]: what every kernel maps alone, pages of 64 KiB among them.
+/// The head and a slot \[byte\]: a size that every kernel can map alone, pages of 64 KiB among
+/// them.
 const HEAD_BYTES: u64 = if cfg!(loom) { 400 } else { 64 << 10 };
 const SLOT_BYTES: u64 = SLOT_HEADER_BYTES + 2 * CHANNEL_BYTES;
 const SLOT_HEADER_BYTES: u64 = if cfg!(loom) { 264 } else { 512 };
@@ -82,7 +84,7 @@ pub(super) enum Phase {
 
 const PHASES: [Phase; 4] = [Phase::Free, Phase::Claiming, Phase::Claimed, Phase::Open];
 
-/// The node that claimed a slot, as the slot says.
+/// The node that claimed a slot, by the slot's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Claimer {
     pub name: Name,
@@ -104,14 +106,14 @@ pub(super) struct NodeFile {
 }
 
 impl NodeFile {
-    /// Makes a node's file and holds it; what a dead node of that name left goes.
+    /// Makes a node's file and holds its lock; removes the files of a dead node of that name.
     pub fn create(directory: &Directory, node: &Name) -> Result<NodeFile, ShmError> {
         let name = Directory::node(node);
         let host = |error: &std::io::Error| ShmError::host(&directory.path_of(&name), error);
-        let file = directory.unnamed(HEAD_BYTES, false).map_err(|error| host(&error))?;
+        let file = directory.unnamed(HEAD_BYTES, Pages::Small).map_err(|error| host(&error))?;
         // Slots have no memory yet.
         file.set_len(FILE_BYTES).map_err(|error| host(&error))?;
-        let map = SharedMap::of_file(file.as_fd(), HEAD_BYTES as usize, true);
+        let map = SharedMap::of_file(file.as_fd(), HEAD_BYTES as usize, Access::ReadWrite);
         let map = map.map_err(|error| host(&error))?;
         map.word(at::LAYOUT).store(LAYOUT, Ordering::Relaxed);
         map.word(at::MAGIC).store(MAGIC, Ordering::Release);
@@ -128,7 +130,8 @@ impl NodeFile {
         Err(ShmError::NameTaken { node: node.clone() })
     }
 
-    /// Opens a peer's file. Errors: there is none, it is not of this user, it is no control file.
+    /// Opens a peer's file. Errors: it does not exist, it is of another user, it is not a control
+    /// file.
     pub fn open(directory: &Directory, node: &Name) -> Result<NodeFile, ShmError> {
         let name = Directory::node(node);
         let file = directory.open_file(&name)?;
@@ -138,7 +141,7 @@ impl NodeFile {
         if length != FILE_BYTES {
             return Err(version());
         }
-        let map = SharedMap::of_file(file.as_fd(), HEAD_BYTES as usize, true);
+        let map = SharedMap::of_file(file.as_fd(), HEAD_BYTES as usize, Access::ReadWrite);
         let map = map.map_err(|error| ShmError::host(&path, &error))?;
         let word = |place| map.word(place).load(Ordering::Acquire);
         if word(at::MAGIC) != MAGIC || word(at::LAYOUT) != LAYOUT {
@@ -175,7 +178,12 @@ impl NodeFile {
         let start = HEAD_BYTES + place.number * SLOT_BYTES;
         make_room(&self.file, start, SLOT_BYTES)?;
         let start = libc::off_t::try_from(start).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
-        let map = SharedMap::of_file_at(self.file.as_fd(), start, SLOT_BYTES as usize, true)?;
+        let map = SharedMap::of_file_at(
+            self.file.as_fd(),
+            start,
+            SLOT_BYTES as usize,
+            Access::ReadWrite,
+        )?;
         Ok(Slot { place, map: Arc::new(map) })
     }
 
@@ -243,7 +251,7 @@ impl NodeFile {
         }
     }
 
-    /// Sleeps until somebody rings, at most `timeout`, unless `is_due` says that there is work.
+    /// Sleeps until the bell rings, at most `timeout`, unless `is_due` returns true.
     pub fn sleep(&self, timeout: Duration, is_due: impl Fn() -> bool) {
         let (bell, sleepers) = (self.map.half_word(at::BELL), self.map.half_word(at::SLEEPERS));
         let seen = bell.load(Ordering::Relaxed);
@@ -256,12 +264,12 @@ impl NodeFile {
     }
 }
 
-/// An open file is told its inode; if ever not, it is no claimer's.
+/// Returns the inode of an open file; 0, which no claimer has, if the host does not report it.
 fn inode_of(file: &File) -> u64 {
     file.metadata().map_or(0, |metadata| metadata.ino())
 }
 
-/// Removes what a dead node left; an error when it lives.
+/// Removes the files of a dead node; an error when it lives.
 fn remove_dead(directory: &Directory, node: &Name) -> Result<(), ShmError> {
     let name = Directory::node(node);
     let file = match directory.open_file(&name) {
@@ -327,7 +335,7 @@ impl SlotState {
         changed.is_ok()
     }
 
-    /// Refuses a claim: its claimer finds the slot another's.
+    /// Refuses a claim: its claimer finds that the slot belongs to another.
     pub fn refuse(&self) {
         self.free_from(Phase::Claimed); // or it is another's already
     }
@@ -337,7 +345,8 @@ impl SlotState {
         self.free_from(Phase::Claiming);
     }
 
-    /// One step, in which nobody can die half-way. Who claims it next clears it.
+    /// Frees the slot in one step, so that a process that dies leaves no half-freed one. The next
+    /// claimer clears it.
     fn free_from(&self, phase: Phase) -> bool {
         self.change_to(phase, self.generation + 1, Phase::Free)
     }
@@ -368,7 +377,7 @@ impl Slot {
         self.place.change(from, to)
     }
 
-    /// Writes down who claims it.
+    /// Writes the claimer into the slot.
     fn sign(&self, by: &Claimer) {
         let text = by.name.as_str().as_bytes();
         let set = |place, value| self.map.word(place).store(value, Ordering::Relaxed);
@@ -409,7 +418,7 @@ impl Slot {
         self.map.word(in_slot::CLOSED[end as usize]).load(Ordering::Acquire) != 0
     }
 
-    /// Closes at `end`; the second to close frees the slot. One that was refused is another's, and
+    /// Closes at `end`; the second to close frees the slot. A refused slot belongs to another, and
     /// one that its owner has not answered is taken back.
     pub fn close(&self, end: End) {
         let taken_back = end == End::Claimer && self.place.free_from(Phase::Claimed);
@@ -434,7 +443,7 @@ impl Slot {
         self.close(End::Owner);
     }
 
-    /// Refuses a claim: its claimer finds the slot another's.
+    /// Refuses a claim: its claimer finds that the slot belongs to another.
     pub fn refuse(&self) {
         self.place.refuse();
     }

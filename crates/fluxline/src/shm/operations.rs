@@ -5,7 +5,7 @@ use fluxline_core::fabric::{
 };
 
 use super::channel::RECORD_BYTES_MAX;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, Notice};
 use super::region::{Imported, OwnRegion};
 use super::{QUEUE_MAX, Shm};
 
@@ -56,15 +56,18 @@ impl Shm {
         }
     }
 
+    /// Adds the completion of work that ended with a value, or with the reason why it failed.
     pub(super) fn report(
         &mut self,
         endpoint: EndpointId,
         tag: u64,
         work: &Work<'_>,
-        how: (Status, u64),
+        ended: Result<u64, Status>,
     ) {
+        let (status, value) =
+            ended.map_or_else(|status| (status, 0), |value| (Status::Done, value));
         if let Some(of) = self.endpoints.get(endpoint.0) {
-            self.completions.push_back(of.done(tag, work.operation(), how));
+            self.completions.push_back(of.done(tag, work.operation(), status, value));
         }
     }
 
@@ -72,7 +75,8 @@ impl Shm {
     pub(super) fn put(
         &mut self,
         endpoint: EndpointId,
-        (from, to): (&Local<'_>, Target),
+        from: &Local<'_>,
+        to: Target,
         notify: Option<u32>,
     ) -> Result<Result<(), Status>, PostError> {
         let import = self.import_of(endpoint, to)?;
@@ -99,9 +103,9 @@ impl Shm {
             }
             _ => {}
         }
-        let id = import.id;
+        let region = import.id;
         if let (Some(value), Some(of)) = (notify, self.endpoints.get_mut(endpoint.0)) {
-            of.notify(id, (to.offset, bytes), value);
+            of.notify(&Notice { region, value, offset: to.offset, bytes });
         }
         Ok(Ok(()))
     }
@@ -143,7 +147,8 @@ impl Shm {
         &mut self,
         endpoint: EndpointId,
         tag: u64,
-        (from, reported): (&Local<'_>, bool),
+        from: &Local<'_>,
+        reported: bool,
     ) -> Result<(), PostError> {
         let copied;
         let bytes: &[u8] = match *from {

@@ -1,8 +1,8 @@
 //! A region: a file of one header page and the data behind it, mapped by owner and importers.
 //!
-//! The header says how large the region is, what importers may do, and what they must show. An
-//! importer checks all of it against the file itself before it maps anything, so that a file that
-//! is cut short or foreign is a status and never a fault.
+//! The header has the size of the region, the rights of importers, and the key that they must show.
+//! An importer checks all of it against the file itself before it maps anything. So a file that is
+//! cut short or foreign leads to a status, never to a fault.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -15,6 +15,7 @@ use fluxline_core::fabric::{AccessError, Grant, Key, Memory, Rights, Status};
 use super::directory::Directory;
 use super::{LAYOUT, ShmError, is_shortage};
 use crate::sys::map::SharedMap;
+use crate::sys::shared::{Access, Pages};
 use crate::sys::shim::Ordering;
 
 /// Before the data \[byte\]: a page, so that the data is aligned to one.
@@ -43,17 +44,17 @@ pub(super) struct OwnRegion {
 }
 
 impl OwnRegion {
-    /// Makes one, zeroed and without a name; `huge`: on huge pages where the host gives them.
+    /// Makes one, zeroed and without a name.
     pub fn new(
         directory: &Directory,
         id: u32,
         bytes: u64,
-        huge: bool,
+        pages: Pages,
     ) -> std::io::Result<OwnRegion> {
         let all = HEADER_BYTES + bytes;
         let size = usize::try_from(all).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
-        let file = directory.unnamed(all, huge)?;
-        let map = Arc::new(SharedMap::of_file(file.as_fd(), size, true)?);
+        let file = directory.unnamed(all, pages)?;
+        let map = Arc::new(SharedMap::of_file(file.as_fd(), size, Access::ReadWrite)?);
         let set = |place, value| map.word(place).store(value, Ordering::Relaxed);
         set(at::LAYOUT, LAYOUT);
         set(at::BYTES, bytes);
@@ -78,8 +79,8 @@ impl OwnRegion {
         self.map.word(at::KEY).store(grant.key.0, Ordering::Release);
     }
 
-    /// Gives it the name that importers open. A file that is there was left by a dead owner: its
-    /// name has this node's, which is held.
+    /// Publishes it under the name that importers open. An existing file was left by a dead owner:
+    /// its name begins with this node's, whose lock is held.
     pub fn publish(&self, directory: &Directory, name: &Path) -> std::io::Result<()> {
         match directory.name_file(&self.file, name) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -90,12 +91,12 @@ impl OwnRegion {
         }
     }
 
-    /// Tells importers that it is over.
+    /// Marks it as withdrawn for importers.
     pub fn withdraw(&self) {
         self.map.word(at::WITHDRAWN).store(1, Ordering::Release); // SYNC withdrawn -> is_withdrawn
     }
 
-    /// The owner's view: everything is allowed, but to write what is a push ring's.
+    /// Returns the owner's view: everything is allowed, except writing to a push ring.
     pub fn view(&self) -> View {
         let (map, bytes) = (Arc::clone(&self.map), self.bytes);
         let rights = Rights { put: !self.is_ring, get: true, atomic: !self.is_ring };
@@ -132,7 +133,7 @@ fn id_of(file: &File) -> std::io::Result<FileId> {
 }
 
 impl Imported {
-    /// Opens a peer's region; why not, as its importer is told.
+    /// Opens a peer's region; the error is the status that its importer gets.
     pub fn open(directory: &Directory, name: &Path, key: Key) -> Result<Imported, Status> {
         let file = directory.open_file(name).map_err(|error| match error {
             ShmError::NotThere { .. } => Status::NoSuchRegion,
@@ -143,12 +144,12 @@ impl Imported {
         if length < HEADER_BYTES {
             return Err(Status::Version);
         }
-        let map = |bytes, writable| {
-            SharedMap::of_file(file.as_fd(), bytes, writable).map_err(|error| {
+        let map = |bytes, access| {
+            SharedMap::of_file(file.as_fd(), bytes, access).map_err(|error| {
                 if is_shortage(&error) { Status::NoResources } else { Status::Transport }
             })
         };
-        let header = map(HEADER_BYTES as usize, false)?;
+        let header = map(HEADER_BYTES as usize, Access::Read)?;
         let word = |place| header.word(place).load(Ordering::Acquire);
         let bytes = word(at::BYTES);
         let fits = HEADER_BYTES.checked_add(bytes).is_some_and(|all| all == length);
@@ -162,14 +163,16 @@ impl Imported {
         let right = |bit: u64| rights >> bit & 1 == 1;
         let rights = Rights { put: right(0), get: right(1), atomic: right(2) };
         let size = usize::try_from(length).map_err(|_| Status::Transport)?;
-        let map = Arc::new(map(size, rights.put || rights.atomic)?);
+        let writes = rights.put || rights.atomic;
+        let access = if writes { Access::ReadWrite } else { Access::Read };
+        let map = Arc::new(map(size, access)?);
         let id = u32::try_from(word(at::ID)).map_err(|_| Status::Version)?;
         let file = id_of(&file).map_err(|_| Status::Transport)?;
         let view = View { map, bytes, rights, refusal: AccessError::Rights };
         Ok(Imported { view, id, name: name.to_path_buf(), file })
     }
 
-    /// Its file once more; `None`: the name stands for another one now, or for none.
+    /// Opens its file a second time; `None`: the name belongs to another file now, or to none.
     pub fn reopen(&self, directory: &Directory) -> Result<Option<File>, ShmError> {
         let file = match directory.open_file(&self.name) {
             Err(ShmError::NotThere { .. }) => return Ok(None),
@@ -179,7 +182,7 @@ impl Imported {
         Ok(same.then_some(file))
     }
 
-    /// Returns true when its owner has ended it, or died: nobody reads new bytes.
+    /// Returns true when its owner has withdrawn it, or died: new bytes are not read.
     pub fn is_withdrawn(&self) -> bool {
         self.view.map.word(at::WITHDRAWN).load(Ordering::Acquire) != 0 // SYNC withdrawn <- withdraw
     }

@@ -3,8 +3,8 @@
 /// An identifier is a slot's number and how often that slot was used: `uses * SLOTS_MAX + slot`.
 pub(super) const SLOTS_MAX: u32 = 1024;
 
-/// Values by identifier. What it costs to look at all of them grows with how many there are, not
-/// with how many there ever were.
+/// Values by identifier. A pass over all of them costs by their present number, not by the number
+/// that ever existed.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     slots: Vec<TableSlot<T>>,
@@ -61,7 +61,7 @@ impl<T> Table<T> {
         Some(id)
     }
 
-    /// An identifier for what is over already; `None`: there is room for no more.
+    /// Returns an identifier for something that is over already; `None`: there is room for no more.
     pub fn spend(&mut self) -> Option<u32> {
         let id = self.next_id()?;
         if self.free.pop().is_none() {

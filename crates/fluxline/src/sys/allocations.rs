@@ -1,4 +1,4 @@
-//! Counts what a thread allocates, for tests that promise to allocate nothing.
+//! Counts a thread's allocations, for tests that promise to allocate nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

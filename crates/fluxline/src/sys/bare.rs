@@ -16,8 +16,8 @@ const CONTROL_BYTES: usize = 48;
 #[repr(align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
-/// Messages of equal size with headers that point to them. The vectors are never resized, so
-/// what the headers point to stays where it is, also when the batch itself is moved.
+/// Messages of equal size with headers that point to them. The vectors are never resized, so the
+/// data that the headers point to stays in place, also when the batch itself is moved.
 pub(crate) struct Batch {
     room: Vec<u8>,
     message_bytes: usize,
@@ -97,7 +97,7 @@ impl Batch {
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Receives what is there, without waiting; returns how many messages came.
+    /// Receives messages without waiting; returns their number.
     pub(crate) fn receive(&mut self, socket: &Socket) -> io::Result<usize> {
         for header in &mut self.headers {
             header.msg_hdr.msg_controllen = CONTROL_BYTES;

@@ -1,8 +1,8 @@
 //! bpf(2): a map of AF_XDP sockets, a program that picks frames for them, and its tie to an
-//! interface. All three end with their descriptors: nothing stays behind a process that dies.
+//! interface. All three end with their descriptors: a process that dies leaves nothing behind.
 //!
 //! Source: Linux man-pages bpf(2); <linux/bpf.h> for the numbers and layouts, of which each call
-//! needs the beginning only: what is left out counts as zero.
+//! needs the beginning only: the rest counts as zero.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -24,7 +24,7 @@ const KIND_XDP_PROGRAM: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 /// `BPF_F_XDP_HAS_FRAGS`: the program may see frames of several buffers.
 const HAS_FRAGMENTS: u32 = 1 << 5;
-/// Room for what the kernel says about a program it refuses \[byte\].
+/// Size of the kernel's message about a program that it rejects \[byte\].
 const LOG_BYTES: usize = 4096;
 
 #[repr(C)]
@@ -108,7 +108,7 @@ pub(crate) fn put_socket(map: &OwnedFd, queue: u32, socket: RawFd) -> io::Result
     unsafe { call(MAP_UPDATE_ELEMENT, &mut attributes) }.map(drop)
 }
 
-/// Loads an XDP program; a refusal by the verifier carries what it said.
+/// Loads an XDP program; the error has the verifier's message.
 pub(crate) fn load(code: &[u64], fragments: bool) -> io::Result<OwnedFd> {
     let mut log = [0_u8; LOG_BYTES];
     let mut name = [0; 16];

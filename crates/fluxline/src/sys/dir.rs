@@ -1,5 +1,5 @@
-//! A directory that is held open: what is in it is reached through it, and never by a path that
-//! somebody else may have bent in between.
+//! A directory that is held open: its files are reached through it, and never by a path that
+//! another user may have changed in between.
 //!
 //! Source: Linux man-pages open(2), mkdirat(2), linkat(2), unlinkat(2).
 
@@ -32,7 +32,7 @@ impl Dir {
         done(unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o700) })
     }
 
-    /// Opens a file for reading and writing. Returns at once, whatever it is.
+    /// Opens a file for reading and writing. Returns at once, whatever the name leads to.
     pub(crate) fn open_file(&self, name: &Path) -> io::Result<File> {
         open(self.0.as_raw_fd(), name, libc::O_RDWR | libc::O_NONBLOCK)
     }
@@ -68,7 +68,7 @@ impl Dir {
         done(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), flags) })
     }
 
-    /// The names of what is in it.
+    /// Returns the names of its entries.
     pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
         let entries = std::fs::read_dir(format!("/proc/self/fd/{}", self.0.as_raw_fd()))?;
         entries.map(|entry| entry.map(|entry| entry.file_name())).collect()

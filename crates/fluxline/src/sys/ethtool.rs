@@ -1,5 +1,4 @@
-//! What a card's driver says of itself and takes: its name, rings, coalescing, offloads, channels,
-//! statistics.
+//! Settings and statistics of a card's driver: its name, rings, coalescing, offloads, channels.
 //!
 //! One ioctl with a structure of 32-bit words each; numbers and layouts: <linux/ethtool.h>.
 
@@ -23,15 +22,12 @@ const SGRO: u32 = 0x2c;
 const GSSET_INFO: u32 = 0x37;
 const GFEATURES: u32 = 0x3a;
 const GCHANNELS: u32 = 0x3c;
-/// `ETH_SS_STATS`, `ETH_SS_FEATURES`: the sets of strings that name statistics and offloads.
-const STRINGS_OF_STATISTICS: u32 = 1;
-const STRINGS_OF_FEATURES: u32 = 4;
 /// `ETH_GSTRING_LEN` \[byte\].
 const STRING_BYTES: usize = 32;
-/// Most statistics that are read; cards with hundreds of queues have some ten thousand.
-const STATISTICS_MAX: usize = 16_384;
-/// Most offloads that are read; Linux 6.12 has some 60.
-const FEATURES_MAX: usize = 1024;
+/// The names of statistics, `ETH_SS_STATS`. Cards with hundreds of queues have some ten thousand.
+const STATISTICS: StringSet = StringSet { number: 1, strings_max: 16_384 };
+/// The names of offloads, `ETH_SS_FEATURES`. Linux 6.12 has some 60.
+const FEATURES: StringSet = StringSet { number: 4, strings_max: 1024 };
 /// Words of `struct ethtool_drvinfo`, `ethtool_ringparam`, `ethtool_coalesce`, `ethtool_channels`,
 /// `ethtool_value`.
 const DRIVER_WORDS: usize = 49;
@@ -39,6 +35,14 @@ const RING_WORDS: usize = 9;
 const COALESCE_WORDS: usize = 23;
 const CHANNEL_WORDS: usize = 9;
 const VALUE_WORDS: usize = 2;
+
+/// A set of strings that the kernel names by a number.
+#[derive(Clone, Copy)]
+struct StringSet {
+    number: u32,
+    /// Most strings that are read.
+    strings_max: usize,
+}
 
 /// The driver of a card. A field is empty where the driver leaves it so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +169,7 @@ pub fn set_gro(interface: &str, on: bool) -> io::Result<()> {
     call(interface, &mut [SGRO, u32::from(on)])
 }
 
-/// Returns true when the card checks the checksums of what it receives.
+/// Returns true when the card checks the checksums of received packets.
 pub fn receive_checksum(interface: &str) -> io::Result<bool> {
     Ok(ask::<VALUE_WORDS>(interface, GRXCSUM)?[1] != 0)
 }
@@ -179,14 +183,11 @@ pub fn channels(interface: &str) -> io::Result<CardRing> {
 
 /// The names of the offloads that are on, as `ethtool -k` of the kernel's own names has them.
 pub fn features(interface: &str) -> io::Result<Vec<String>> {
-    /// Words that the kernel tells of 32 offloads: available, wanted, active, fixed.
+    /// Words about 32 offloads: available, wanted, active, fixed.
     const BLOCK_WORDS: usize = 4;
-    let count = count_of(interface, STRINGS_OF_FEATURES)?;
-    if count > FEATURES_MAX {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
-    let names = strings(interface, STRINGS_OF_FEATURES, (count, FEATURES_MAX))?;
-    // The kernel writes as many blocks as it is told that there is room for, or fewer.
+    let count = count_of(interface, FEATURES)?;
+    let names = strings(interface, FEATURES, count)?;
+    // The kernel writes at most the number of blocks that the structure states.
     let mut words = vec![0_u32; 2 + count.div_ceil(32) * BLOCK_WORDS];
     (words[0], words[1]) = (GFEATURES, count.div_ceil(32) as u32);
     call(interface, &mut words)?;
@@ -197,12 +198,9 @@ pub fn features(interface: &str) -> io::Result<Vec<String>> {
 
 /// The card's own statistics by name, in its order.
 pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
-    let count = count_of(interface, STRINGS_OF_STATISTICS)?;
-    if count > STATISTICS_MAX {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
-    let names = strings(interface, STRINGS_OF_STATISTICS, (count, STATISTICS_MAX))?;
-    let mut values = vec![0_u32; 2 + room_for(STATISTICS_MAX) * 2];
+    let count = count_of(interface, STATISTICS)?;
+    let names = strings(interface, STATISTICS, count)?;
+    let mut values = vec![0_u32; 2 + room_for(STATISTICS) * 2];
     (values[0], values[1]) = (GSTATS, count as u32);
     call(interface, &mut values)?;
     if values[1] as usize != count {
@@ -212,16 +210,17 @@ pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
     Ok(names.into_iter().zip(numbers).collect())
 }
 
-/// The kernel writes as many as there are at the moment of the call, whatever we say: room for
-/// the most that we accept, four times over, so that new queues between two calls do no harm.
-fn room_for(most: usize) -> usize {
-    4 * most
+/// Returns the number of strings to reserve memory for. The kernel writes all that exist at the
+/// moment of the call, whatever the caller states. Four times the accepted number is reserved, so
+/// that queues that appear between two calls do no harm.
+fn room_for(set: StringSet) -> usize {
+    4 * set.strings_max
 }
 
-/// The strings of a set that has `count` of at most `most`.
-fn strings(interface: &str, set: u32, (count, most): (usize, usize)) -> io::Result<Vec<String>> {
-    let mut words = vec![0_u32; 3 + room_for(most) * STRING_BYTES / 4];
-    (words[0], words[1], words[2]) = (GSTRINGS, set, count as u32);
+/// Returns the `count` strings of a set.
+fn strings(interface: &str, set: StringSet, count: usize) -> io::Result<Vec<String>> {
+    let mut words = vec![0_u32; 3 + room_for(set) * STRING_BYTES / 4];
+    (words[0], words[1], words[2]) = (GSTRINGS, set.number, count as u32);
     call(interface, &mut words)?;
     if words[2] as usize != count {
         return Err(io::ErrorKind::Interrupted.into());
@@ -229,16 +228,20 @@ fn strings(interface: &str, set: u32, (count, most): (usize, usize)) -> io::Resu
     Ok(words[3..].chunks_exact(STRING_BYTES / 4).map(name_of).take(count).collect())
 }
 
-/// Returns the number of strings of a set.
-fn count_of(interface: &str, set: u32) -> io::Result<usize> {
+/// Returns the number of strings of a set. Error: there are more than are read.
+fn count_of(interface: &str, set: StringSet) -> io::Result<usize> {
     // Command, reserved, a mask of 64 bits (asked and answered), one number per bit.
     let mut words = [GSSET_INFO, 0, 0, 0, 0];
-    words[2..4].copy_from_slice(&halves(1 << set));
+    words[2..4].copy_from_slice(&halves(1 << set.number));
     call(interface, &mut words)?;
-    Ok(if number_of(&words[2..4]) == 0 { 0 } else { words[4] as usize })
+    let count = if number_of(&words[2..4]) == 0 { 0 } else { words[4] as usize };
+    if count > set.strings_max {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(count)
 }
 
-/// A 64-bit number as it lies in memory.
+/// Returns a 64-bit number as its two words in memory.
 fn halves(number: u64) -> [u32; 2] {
     let bytes = number.to_ne_bytes();
     let half = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));

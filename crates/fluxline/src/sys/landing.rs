@@ -1,10 +1,9 @@
 //! Slots that a peer's remote writes land in and that this process reads in place.
 //!
-//! An endpoint writes what comes from the network into a region; the readout, in another thread,
-//! reads it where it lies. A simple sender goes round a ring of slots and asks nobody, so each slot
-//! has a state, and a write to a slot that is not read yet is refused and counted: what was lent is
-//! never written, whatever the network says.
-//! The ring of records that a peer fills by credits is in landing_ring.rs.
+//! An endpoint writes data from the network into a region; the readout, in another thread, reads it
+//! in place. A simple sender goes round a ring of slots without waiting, so each slot has a state,
+//! and a write to an unread slot is refused and counted: lent slots are never written, whatever the
+//! network sends. The ring of records that a peer fills by credits is in landing_ring.rs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -37,7 +36,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// A region of `bytes`, in slots of `slot_bytes`; what is left at its end is not used.
+    /// Makes a region of `bytes`, in slots of `slot_bytes`; the rest at its end is not used.
     pub(crate) fn new(bytes: u64, slot_bytes: u64) -> std::io::Result<Arc<Slots>> {
         let wrong = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
         let size = usize::try_from(bytes).map_err(|_| wrong())?;
@@ -153,7 +152,7 @@ pub(crate) struct Reader {
     lent: Option<usize>,
 }
 
-/// Both sides of a region that nobody has yet.
+/// Returns both sides of a new region.
 pub(crate) fn sides(slots: Arc<Slots>) -> (Announcer, Reader) {
     (Announcer(Arc::clone(&slots)), Reader { slots, lent: None })
 }
@@ -171,7 +170,8 @@ impl Announcer {
         self.0.round.store(next, Ordering::Relaxed);
     }
 
-    /// Lets the reader have what was written; `false`: nothing was, or it is being read already.
+    /// Shows a written slot to the reader; `false`: nothing was written, or it is being read
+    /// already.
     pub(crate) fn announce(&mut self, offset: u64, bytes: u64) -> bool {
         let slots = &*self.0;
         let Some(slot) = usize::try_from(bytes).ok().and_then(|bytes| slots.slot(offset, bytes))
@@ -271,9 +271,9 @@ mod tests {
         let (slots, mut announcer, mut reader) = region(64, 16);
         slots.write(0, b"silent").expect("free");
         announcer.next_round();
-        slots.write(0, b"told").expect("nobody reads it");
+        slots.write(0, b"seen").expect("nobody reads it");
         assert!(announcer.announce(0, 4) && !announcer.announce(0, 4));
-        assert_eq!(reader.next(), Some(b"told".as_slice()));
+        assert_eq!(reader.next(), Some(b"seen".as_slice()));
     }
 
     #[test]

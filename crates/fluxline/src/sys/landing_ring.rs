@@ -1,10 +1,10 @@
 //! The push ring of `fluxline_core::fabric::push`, its consumer's side read in place.
 //!
 //! The producer's puts come through an endpoint of this process, in one thread; another reads the
-//! records where they lie. A put into bytes that are not read yet is refused, so that what was lent
-//! is never written, whatever the producer does. Only a record that wraps is copied. A producer
-//! that writes what no ring can hold breaks the ring: the reader reads all that was published
-//! before, and the ring is emptied for the next producer.
+//! records in place. A put into unread bytes is refused, so that lent bytes are never written,
+//! whatever the producer does. Only a record that wraps is copied. A producer that writes an
+//! invalid record breaks the ring: the reader reads everything that was published before, and the
+//! ring is emptied for the next producer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,12 +34,12 @@ pub(crate) struct LandingRing {
     tail: AtomicU64,
     /// The position up to which bytes were read.
     head: AtomicU64,
-    /// The key of the producer's region; 0: not told yet.
+    /// The key of the producer's region; 0: not known yet.
     credit_key: AtomicU64,
     shown: Mutex<Readable>,
-    /// The reader found what cannot be, and reads no further.
+    /// The reader found an invalid record, and reads no further.
     broken: AtomicBool,
-    /// The producer published what cannot be; what it had published before is read.
+    /// The producer published an invalid tail; the records that it had published before are read.
     spoiled: AtomicBool,
     overrun: AtomicU64,
     records: AtomicU64,
@@ -80,12 +80,13 @@ impl LandingRing {
         self.tail.load(Ordering::Relaxed).saturating_sub(self.head())
     }
 
-    /// The key of the producer's region; 0: it has not told it.
+    /// Returns the key of the producer's region; 0: it is not known yet.
     pub(crate) fn credit_key(&self) -> u64 {
         self.credit_key.load(Ordering::Relaxed)
     }
 
-    /// The producer wrote what cannot be; nothing of it is read until [`LandingRing::restart`].
+    /// Returns true when the producer wrote an invalid record or tail; nothing of it is read until
+    /// [`LandingRing::restart`].
     pub(crate) fn is_broken(&self) -> bool {
         self.spoiled.load(Ordering::Relaxed) || self.reader_stands()
     }
@@ -94,7 +95,8 @@ impl LandingRing {
         self.broken.load(Ordering::Acquire) // SYNC broken <- break_off; renewed <- restart
     }
 
-    /// Puts that were refused because what they overwrite was not read yet.
+    /// Returns the number of puts that were refused because they would have overwritten unread
+    /// data.
     pub(crate) fn overrun(&self) -> u64 {
         self.overrun.load(Ordering::Relaxed)
     }
@@ -104,9 +106,9 @@ impl LandingRing {
         self.records.load(Ordering::Relaxed)
     }
 
-    /// Begins anew for the next producer, once all of the last one's records are read or the reader
-    /// has found what cannot be; `false`: there are records to be read. The last producer must not
-    /// be able to write any more.
+    /// Clears the ring for the next producer, once all of the last one's records are read or the
+    /// reader has found an invalid one; `false`: there are records to be read. The last producer
+    /// must not be able to write any more.
     pub(crate) fn restart(&self) -> bool {
         let mut shown = self.shown();
         let head = self.head.load(Ordering::Acquire);
@@ -115,7 +117,7 @@ impl LandingRing {
         if !all_read && !self.reader_stands() {
             return false;
         }
-        // What the reader has been shown and cannot read lies before the new beginning.
+        // Records that the reader has been shown and cannot read lie before the new beginning.
         let base = head.max(shown.end).next_multiple_of(self.size);
         *shown = Readable { base, end: base };
         self.tail.store(0, Ordering::Relaxed);
@@ -126,7 +128,7 @@ impl LandingRing {
         true
     }
 
-    /// Takes a tail of the producer's; it only goes forward, and not past what was read.
+    /// Takes a tail of the producer's; it only goes forward, and not past unread data.
     fn publish(&self, tail: u64) -> Result<(), AccessError> {
         let published = self.tail.load(Ordering::Relaxed);
         let is_sound = tail.is_multiple_of(WORD)
@@ -260,7 +262,7 @@ impl RingReader {
         self.ring.head.store(self.position, Ordering::Release); // SYNC room-back -> is_lent
     }
 
-    /// Looks for more; gives all that was read back first.
+    /// Shows more records to the reader; frees the room of those that were read.
     fn show(&mut self) {
         let ring = Arc::clone(&self.ring);
         let mut shown = ring.shown();
@@ -277,7 +279,7 @@ impl RingReader {
         (shown.end, self.end) = (tail, tail);
     }
 
-    /// Here is what cannot be: nothing behind it is read.
+    /// Marks the ring as broken: nothing behind this record is read.
     fn break_off(&mut self) {
         self.end = self.position;
         self.ring.broken.store(true, Ordering::Release); // SYNC broken -> reader_stands

@@ -1,16 +1,17 @@
-//! Memory that several processes share: one mapping, bounds checked, given back when dropped.
+//! Memory that several processes share: one mapping, bounds checked, unmapped when dropped.
 //!
 //! The bytes may change under a reader at any time: another process has them too. So nothing safe
-//! here hands out a reference to bytes of the mapping; they are copied in and out (foreign.rs), and
-//! words are atomic. Who needs bytes in place (`lend`) argues why nobody writes them.
-//! Under loom the same interface stands on modelled memory: map_loom.rs.
-//! Source: Linux man-pages mmap(2).
+//! here returns a reference to bytes of the mapping; they are copied in and out (foreign.rs), and
+//! words are atomic. A caller that needs bytes in place (`lend`) must show that nobody writes them.
+//! Under loom the same interface uses modelled memory: map_loom.rs. Source: Linux man-pages
+//! mmap(2).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
 use super::foreign::{self, LINE_UP_MIN};
+use super::shared::Access;
 use super::shim::{AtomicU32, AtomicU64, Ordering};
 
 /// A shared mapping of a file.
@@ -32,9 +33,9 @@ impl SharedMap {
     pub(crate) fn of_file(
         file: BorrowedFd<'_>,
         bytes: usize,
-        writable: bool,
+        access: Access,
     ) -> io::Result<SharedMap> {
-        SharedMap::of_file_at(file, 0, bytes, writable)
+        SharedMap::of_file_at(file, 0, bytes, access)
     }
 
     /// Maps `bytes` of a file from `offset` on, which must be there (else access is SIGBUS).
@@ -42,8 +43,9 @@ impl SharedMap {
         file: BorrowedFd<'_>,
         offset: libc::off_t,
         bytes: usize,
-        writable: bool,
+        access: Access,
     ) -> io::Result<SharedMap> {
+        let writable = access == Access::ReadWrite;
         let rights = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: the kernel chooses the address, so nothing mapped before is touched; the
@@ -76,7 +78,7 @@ impl SharedMap {
         use std::os::fd::AsFd;
         let file = tempfile::tempfile_in("/dev/shm").expect("a file");
         file.set_len(bytes).expect("room");
-        SharedMap::of_file(file.as_fd(), bytes as usize, true).expect("mapped")
+        SharedMap::of_file(file.as_fd(), bytes as usize, Access::ReadWrite).expect("mapped")
     }
 
     #[cfg(all(test, miri))]
@@ -108,7 +110,7 @@ impl SharedMap {
     /// # Panics
     /// When they are not inside: callers check first, this is the net below.
     pub(crate) fn at(&self, offset: u64, bytes: usize) -> NonNull<u8> {
-        assert!(self.holds(offset, bytes), "{bytes} byte at {offset} of {}", self.bytes);
+        assert!(self.holds(offset, bytes), "{bytes} bytes at {offset} of {}", self.bytes);
         // SAFETY: `offset + bytes <= self.bytes` (asserted), so the result is inside the mapping.
         unsafe { self.base.add(offset as usize) }
     }
@@ -158,11 +160,11 @@ impl SharedMap {
         unsafe { self.word_unchecked(offset) }.load(Ordering::Relaxed)
     }
 
-    /// Copies a record to words of the mapping, without a look whether it fits. Asks for the line
-    /// at
+    /// Copies a record to words of the mapping, without a check that it fits. Asks for the line at
     /// `ahead` too, unless the record is so long that it asks by itself.
     ///
     /// # Safety
+    ///
     /// Whole words around the bytes must be inside, `offset` a multiple of 8, the mapping writable.
     #[inline]
     pub(crate) unsafe fn write_record(&self, offset: u64, from: &[u8], ahead: u64) {
@@ -178,19 +180,25 @@ impl SharedMap {
         }
     }
 
-    /// Copies a record from words of another mapping to words of this one, without a look whether
-    /// it fits.
+    /// Copies a record from words of another mapping to words of this one, without a check that it
+    /// fits.
     ///
     /// # Safety
+    ///
     /// As for [`SharedMap::write_record`], of both; neither may be a part of the other.
     #[inline]
-    pub(crate) unsafe fn write_across(&self, offset: u64, from: (&SharedMap, u64), bytes: usize) {
-        let (map, place) = from;
+    pub(crate) unsafe fn write_across(
+        &self,
+        offset: u64,
+        from: &SharedMap,
+        from_offset: u64,
+        bytes: usize,
+    ) {
         debug_assert!(self.holds(offset, bytes.next_multiple_of(8)) && self.writable);
-        debug_assert!(map.holds(place, bytes.next_multiple_of(8)));
+        debug_assert!(from.holds(from_offset, bytes.next_multiple_of(8)));
         // SAFETY: inside and aligned, by the caller's word.
         unsafe {
-            let from = map.base.add(place as usize).as_ptr();
+            let from = from.base.add(from_offset as usize).as_ptr();
             foreign::copy_across(from, self.base.add(offset as usize).as_ptr(), bytes);
         }
     }
@@ -258,7 +266,7 @@ impl SharedMap {
         }
     }
 
-    /// Copies out of the mapping; the bytes are as they are found.
+    /// Copies out of the mapping, whatever bytes it has at that moment.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
         let from = self.at(offset, into.len());
         // SAFETY: both are `into.len()` long (`at` asserts one side), `into` is exclusive and so

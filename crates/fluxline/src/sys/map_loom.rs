@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
+use super::shared::Access;
 use super::shim::{AtomicU32, AtomicU64};
 
 /// Memory as `map::SharedMap` has it, in a model.
@@ -28,7 +29,7 @@ unsafe impl Send for SharedMap {}
 unsafe impl Sync for SharedMap {}
 
 impl SharedMap {
-    pub(crate) fn of_file(_: BorrowedFd<'_>, _: usize, _: bool) -> io::Result<SharedMap> {
+    pub(crate) fn of_file(_: BorrowedFd<'_>, _: usize, _: Access) -> io::Result<SharedMap> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -36,7 +37,7 @@ impl SharedMap {
         _: BorrowedFd<'_>,
         _: libc::off_t,
         _: usize,
-        _: bool,
+        _: Access,
     ) -> io::Result<SharedMap> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -101,8 +102,14 @@ impl SharedMap {
 
     /// # Safety
     /// None is needed here: all is checked.
-    pub(crate) unsafe fn write_across(&self, offset: u64, from: (&SharedMap, u64), bytes: usize) {
-        from.0.copy_to(from.1, self, offset, bytes);
+    pub(crate) unsafe fn write_across(
+        &self,
+        offset: u64,
+        from: &SharedMap,
+        from_offset: u64,
+        bytes: usize,
+    ) {
+        from.copy_to(from_offset, self, offset, bytes);
     }
 
     pub(crate) fn read_record(&self, offset: u64, bytes: usize, into: &mut Vec<u8>) {

@@ -242,7 +242,7 @@ impl Producer {
         shared.freed.wait(timeout, || look(self.tail))
     }
 
-    /// The consumer has been dropped: what is pushed now is read by nobody.
+    /// Returns true when the consumer has been dropped: pushed datagrams are not read any more.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.shared.consumer_gone.load(Ordering::Acquire) // SYNC consumer-gone <- drop
@@ -322,9 +322,10 @@ impl Batch<'_> {
         })
     }
 
-    /// Says what slot `index` of the batch holds; `meta.len` is cut to the slot's size.
+    /// Sets the contents of slot `index` of the batch; `meta.len` is cut to the slot's size.
     ///
     /// # Panics
+    ///
     /// When `index` is not below `len()`: a mistake of the caller, not of input.
     pub fn set(&mut self, index: usize, meta: SlotMeta) {
         assert!(index < self.len, "slot {index} of a batch of {}", self.len);
@@ -375,10 +376,11 @@ impl Consumer {
         Filled { len: self.tail_seen.wrapping_sub(self.head), next: 0, consumer: self }
     }
 
-    /// Hands the oldest `count` slots back to the producer.
+    /// Releases the oldest `count` slots to the producer.
     ///
     /// # Panics
-    /// When `count` exceeds what the last `peek` showed: a mistake of the caller.
+    ///
+    /// When `count` exceeds the number that the last `peek` showed: a mistake of the caller.
     pub fn release(&mut self, count: usize) {
         let shown = self.tail_seen.wrapping_sub(self.head);
         assert!(count <= shown, "release of {count} slots, {shown} were shown");

@@ -67,7 +67,7 @@ pub enum RingError {
         next: usize,
     },
     /// The configuration's: no or a senseless slot size.
-    #[error("a ring slot of {slot_bytes} byte: choose 1 to {max} byte")]
+    #[error("a ring slot of {slot_bytes} bytes: choose 1 to {max} bytes")]
     SlotBytes {
         /// The slot size that was asked for \[byte\].
         slot_bytes: usize,
@@ -75,7 +75,7 @@ pub enum RingError {
         max: usize,
     },
     /// The host's: no memory.
-    #[error("the ring needs {bytes} byte of memory, more than there is: ask for fewer slots")]
+    #[error("the ring needs {bytes} bytes of memory, more than there is: ask for fewer slots")]
     Memory {
         /// Bytes asked of the allocator.
         bytes: u64,
@@ -89,14 +89,14 @@ pub enum PushError {
     #[error("the ring is full: its reader is behind")]
     Full,
     /// The caller's: the payload does not fit.
-    #[error("a payload of {bytes} byte does not fit a ring slot of {slot_bytes} byte")]
+    #[error("a payload of {bytes} bytes does not fit a ring slot of {slot_bytes} bytes")]
     TooLong {
         /// The payload \[byte\].
         bytes: usize,
         /// The slot \[byte\].
         slot_bytes: usize,
     },
-    /// Final: nobody reads any more.
+    /// The reader is gone for good.
     #[error("the ring's reader has stopped")]
     ConsumerGone,
 }
@@ -108,7 +108,7 @@ pub enum Waited {
     Ready,
     /// The time has passed.
     TimedOut,
-    /// The other side has gone, and nothing of it is left.
+    /// The other side is gone, and all its slots were read.
     Closed,
 }
 
@@ -205,10 +205,10 @@ fluxline_core::counters! {
     }
 }
 
-/// Wakes a sleeping side, and costs a fence when it does not sleep.
+/// Wakes a sleeping side; costs a fence when it does not sleep.
 ///
-/// The sleeper says that it sleeps, then looks once more; the waker changes the ring, then looks
-/// whether somebody sleeps. With a sequentially consistent fence between the two steps on both
+/// The sleeper announces its sleep, then checks the ring once more; the waker changes the ring,
+/// then checks for a sleeper. With a sequentially consistent fence between the two steps on both
 /// sides, at least one of them sees the other (SYNC doorbell), so no wake-up is lost.
 pub(crate) struct Doorbell {
     sleeping: AtomicBool,

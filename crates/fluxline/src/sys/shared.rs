@@ -8,19 +8,33 @@ use std::os::fd::AsRawFd;
 
 use super::dir::Dir;
 
+/// The access that a mapping gives to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    ReadWrite,
+}
+
+/// The pages that a file in memory consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pages {
+    Small,
+    /// Huge ones, where the host has them on advice.
+    Huge,
+}
+
 /// The user that this process acts for.
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: takes nothing, cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// A file of the directory's file system that has no name yet, for its owner alone, with room for
-/// `bytes` zero bytes: a full file system is told here, not by a signal later. `huge`: on huge
-/// pages, where the host gives them on advice.
-pub(crate) fn unnamed_file(directory: &Dir, bytes: u64, huge: bool) -> io::Result<File> {
+/// Makes a file of the directory's file system that has no name yet, for its owner alone, with room
+/// for `bytes` zero bytes. A full file system is an error here, not a signal later.
+pub(crate) fn unnamed_file(directory: &Dir, bytes: u64, pages: Pages) -> io::Result<File> {
     let file = directory.unnamed_file()?;
     let length = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    if huge {
+    if pages == Pages::Huge {
         file.set_len(bytes)?;
         fill_with_huge_pages(&file, bytes);
     }
@@ -31,8 +45,8 @@ pub(crate) fn unnamed_file(directory: &Dir, bytes: u64, huge: bool) -> io::Resul
     }
 }
 
-/// Makes room for a part of a file that lies within its length: a full file system is told here,
-/// not by a signal later. Where it cannot be asked for room there is none to be told of.
+/// Allocates a part of a file that lies within its length: a full file system is an error here, not
+/// a signal later. A file system without this call gives no error.
 pub(crate) fn make_room(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let number = |value| libc::off_t::try_from(value).map_err(|_| io::ErrorKind::FileTooLarge);
     let (offset, bytes) = (number(offset)?, number(bytes)?);

@@ -1,6 +1,6 @@
-//! UDP sockets with what std does not offer: batches, trains, time stamps, drop counters.
+//! UDP sockets with features that std does not offer: batches, trains, time stamps, drop counters.
 //!
-//! Addresses and ancillary data are taken apart as bytes, in safe code; unsafe is only the calls.
+//! Addresses and ancillary data are parsed as bytes, in safe code; only the calls are unsafe.
 //! Source: Linux man-pages socket(7), ip(7), ipv6(7), udp(7), cmsg(3), recvmmsg(2), sendmmsg(2).
 
 use std::io;
@@ -298,9 +298,9 @@ impl Socket {
             .ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    /// Receives what is there into `buffers`, one message each, without waiting.
+    /// Receives into `buffers`, one message each, without waiting.
     ///
-    /// At most [`BATCH_MESSAGES`]; returns how many; the arena then tells about each.
+    /// At most [`BATCH_MESSAGES`]; returns their number; the arena then has the details of each.
     pub(crate) fn receive<'a>(
         &self,
         arena: &mut Arena,
@@ -406,7 +406,7 @@ pub(crate) enum Until {
 
 /// Sleeps until one of the sockets is ready or the time has passed; `true` when one is.
 ///
-/// An interruption by a signal counts as time passed, so that the caller can look at its flags.
+/// An interruption by a signal counts as time passed, so that the caller can check its flags.
 pub(crate) fn wait(sockets: &[&Socket], until: Until, timeout: Duration) -> io::Result<bool> {
     let events = match until {
         Until::Readable => libc::POLLIN,

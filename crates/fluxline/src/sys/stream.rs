@@ -1,6 +1,6 @@
 //! Large copies past the cache, where that is faster: docs/adr/0011, benches/copy.rs.
 
-/// From so many bytes on a copy goes past the cache \[byte\]. Below, it would take a window that is
+/// Size from which on a copy goes past the cache \[byte\]. Below, it would take a window that is
 /// used again out of the caches where its reader finds it. Source: benches/copy.rs.
 pub(crate) const STREAM_BYTES_MIN: usize = 16 << 20;
 
@@ -64,9 +64,10 @@ pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     unsafe { copy_bytes(from, to, bytes) };
 }
 
-/// Copies byte by byte: what is left over of lines.
+/// Copies the rest of lines, byte by byte.
 ///
 /// # Safety
+///
 /// As for [`stream`].
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     for at in 0..bytes {

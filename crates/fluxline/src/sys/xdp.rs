@@ -32,7 +32,7 @@ const SO_PREFER_BUSY_POLL: c_int = 69;
 const SO_BUSY_POLL_BUDGET: c_int = 70;
 /// Frames that one busy poll may take from the device. Source: NAPI_POLL_WEIGHT of the kernel.
 const BUSY_POLL_BUDGET: c_int = 64;
-/// Calls of one [`Xdp::kick`], so that a link that refuses all cannot hold the caller.
+/// Most calls of one [`Xdp::kick`], so that a link that refuses everything cannot hold the caller.
 const CALLS_MAX: u32 = 1024;
 
 /// The division of a socket's memory.
@@ -265,8 +265,8 @@ impl Xdp {
         }
     }
 
-    /// Gives the frame last shown back, and tells the kernel what it may fill. Returns whether a
-    /// system call was needed for that.
+    /// Releases the frame shown last, so that the kernel may fill it again. Returns true when a
+    /// system call is needed for that.
     pub(crate) fn release(&mut self) -> bool {
         self.give_back();
         self.receive.publish_read();
@@ -280,7 +280,7 @@ impl Xdp {
         wake
     }
 
-    /// Lets the kernel look at the device and at the fill ring.
+    /// Lets the kernel check the device and the fill ring.
     pub(crate) fn poll_device(&self) {
         let fd = self.descriptor.as_raw_fd();
         // SAFETY: no memory is given. Its result says nothing that the rings do not.
@@ -403,7 +403,7 @@ impl Xdp {
 
     /// Puts the first `bytes` of a slot into the transmit ring; they leave with [`Xdp::kick`].
     pub(crate) fn submit(&mut self, slot: FrameSlot, bytes: usize) {
-        assert!((1..=self.layout.slot_bytes).contains(&bytes), "{bytes} byte");
+        assert!((1..=self.layout.slot_bytes).contains(&bytes), "{bytes} bytes");
         let offset = self.slot_offset(&slot);
         let chunk = self.layout.chunk_bytes;
         let parts = bytes.div_ceil(chunk);
@@ -420,7 +420,7 @@ impl Xdp {
         self.parts_out[slot.0 as usize] = parts as u8;
     }
 
-    /// Has the kernel send what was submitted, until it has taken all or refuses to.
+    /// Makes the kernel send the submitted frames, until it has taken all or refuses to.
     pub(crate) fn kick(&mut self) -> Kicked {
         let mut kicked = Kicked::default();
         self.transmit.publish_written();
@@ -478,7 +478,7 @@ enum ShownFrame {
 }
 
 /// Sleeps until one of the sockets has received something or the time has passed; `true` when one
-/// has. Frames that wait to be sent are looked at, too.
+/// has. Frames that wait to be sent are checked, too.
 pub(crate) fn wait<'a>(sockets: impl Iterator<Item = &'a Xdp>, timeout: Duration) -> bool {
     let mut entries: Vec<libc::pollfd> = sockets
         .map(|socket| libc::pollfd { fd: socket.raw(), events: libc::POLLIN, revents: 0 })

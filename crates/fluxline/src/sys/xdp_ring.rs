@@ -10,6 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::map::SharedMap;
+use super::shared::Access;
 
 /// A descriptor of the receive and transmit rings: `struct xdp_desc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub(crate) struct KernelRing {
     count: u32,
     /// Our index; published by [`KernelRing::publish`].
     own: u32,
-    /// The kernel's index when it was last looked at.
+    /// The kernel's index when it was last read.
     seen: u32,
 }
 
@@ -62,7 +63,7 @@ impl KernelRing {
     ) -> io::Result<KernelRing> {
         let entry_bytes = entries.bytes();
         let bytes = (offsets.desc + u64::from(count) * entry_bytes) as usize;
-        let map = SharedMap::of_file_at(socket, page_offset, bytes, true)?;
+        let map = SharedMap::of_file_at(socket, page_offset, bytes, Access::ReadWrite)?;
         Ok(KernelRing { map, offsets, entry_bytes, count, own: 0, seen: 0 })
     }
 
@@ -90,7 +91,7 @@ impl KernelRing {
         self.own = self.own.wrapping_add(1);
     }
 
-    /// As producer: shows the kernel what was written.
+    /// As producer: publishes the written entries to the kernel.
     pub(crate) fn publish_written(&mut self) {
         // Pairs with the kernel's acquire of the producer index.
         self.map.half_word(self.offsets.producer).store(self.own, Release);
@@ -131,18 +132,18 @@ impl KernelRing {
         }
     }
 
-    /// As consumer: done with so many entries.
+    /// As consumer: passes `entries` entries.
     pub(crate) fn advance(&mut self, entries: u32) {
         self.own = self.own.wrapping_add(entries);
     }
 
-    /// As consumer: lets the kernel write over what was read.
+    /// As consumer: lets the kernel overwrite the entries that were read.
     pub(crate) fn publish_read(&mut self) {
         // Pairs with the kernel's acquire of the consumer index.
         self.map.half_word(self.offsets.consumer).store(self.own, Release);
     }
 
-    /// Returns true when the kernel wants a system call before it looks at this ring.
+    /// Returns true when the kernel wants a system call before it reads this ring.
     pub(crate) fn needs_wakeup(&self) -> bool {
         self.map.half_word(self.offsets.flags).load(Acquire) & libc::XDP_RING_NEED_WAKEUP != 0
     }

@@ -1,7 +1,8 @@
-//! The yardstick: what batched UDP costs without anything around it.
+//! The yardstick: the cost of batched UDP without anything around it.
 //!
-//! Headers are prepared once, errors are the caller's, nothing is counted, and the receiver looks
-//! at nothing but lengths. A rate means something only beside what these reach in the same run.
+//! Headers are prepared once, errors are the caller's, nothing is counted, and the receiver reads
+//! nothing but lengths. A rate has a meaning only beside the rates that these reach in the same
+//! run.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +27,7 @@ pub struct BareSender {
 impl BareSender {
     /// Prepares `messages` of `train` datagrams each; a train of 1 is a single datagram.
     ///
-    /// Errors: [`BindError`]. The kernel refuses trains above 65,507 byte at the first call.
+    /// Errors: [`BindError`]. The kernel refuses trains above 65,507 bytes at the first call.
     pub fn open(
         destination: SocketAddr,
         datagram_bytes: usize,
@@ -92,7 +93,8 @@ impl BareReceiver {
             socket.set(Flag::Gro, 1).map_err(refused("switch on UDP_GRO", address))?;
         }
         bind::bind(&socket, address)?;
-        let address = socket.local_address().map_err(refused("tell the local address", address))?;
+        let address =
+            socket.local_address().map_err(refused("report the local address", address))?;
         Ok(BareReceiver { socket, batch: Batch::to_receive(), address })
     }
 
@@ -108,7 +110,7 @@ impl BareReceiver {
         self.batch.messages()
     }
 
-    /// Fetches what is there, without waiting; 0 when there is nothing. Cost: one system call.
+    /// Fetches messages without waiting; 0 when there are none. Cost: one system call.
     pub fn receive(&mut self) -> io::Result<usize> {
         match self.batch.receive(&self.socket) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),

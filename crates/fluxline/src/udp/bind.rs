@@ -42,7 +42,7 @@ pub enum BindError {
     /// The configuration's: no interface has that address.
     #[error(
         "{address} is not an address of this machine: `ip address` shows those that are; \
-         0.0.0.0 or [::] stand for all"
+         0.0.0.0 or [::] mean all"
     )]
     AddressNotHere {
         /// The address that was asked for.
@@ -77,7 +77,7 @@ pub enum BindError {
         /// An address to listen on.
         hint: &'static str,
     },
-    /// The host's: it refused the group.
+    /// The host refused to join the group.
     #[error("the host did not join group {group}: {source}; name an interface with multicast")]
     Join {
         /// The group that was asked for.
@@ -105,7 +105,7 @@ pub(super) fn refused(
     move |source| BindError::System { action, address, source }
 }
 
-/// Binds, and says in a sentence why not.
+/// Binds; the error is a sentence.
 pub(super) fn bind(socket: &Socket, address: SocketAddr) -> Result<(), BindError> {
     socket.bind(address).map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => BindError::PortInUse { address },

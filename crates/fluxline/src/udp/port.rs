@@ -1,9 +1,9 @@
-//! A UDP socket as a port of frames: trains out, trains in, and what the kernel dropped.
+//! A UDP socket as a port of frames: trains out, trains in, and the frames that the kernel dropped.
 //!
-//! The socket is never connected, and never lets the kernel cut frames (path MTU discovery is
-//! on): so an IPv4 header's identification is known before the frame leaves. Linux writes 0 into
-//! that of a single datagram that must not be cut; a train begins with 0, and who takes it apart
-//! counts it up. Source: `ip_select_ident_segs` and `inet_gso_segment` of Linux; docs/ports.md.
+//! The socket is never connected, and never lets the kernel cut frames (path MTU discovery is on):
+//! so an IPv4 header's identification is known before the frame leaves. Linux writes 0 into that of
+//! a single datagram that must not be cut; a train begins with 0, and each of its datagrams counts
+//! up by one. Source: `ip_select_ident_segs` and `inet_gso_segment` of Linux; docs/ports.md.
 
 mod route;
 #[cfg(test)]
@@ -131,12 +131,12 @@ pub struct UdpPort {
 impl UdpPort {
     /// Opens, sets up and binds the socket; frames are buffered by the kernel from then on.
     ///
-    /// Errors: [`BindError`], a sentence each. A buffer smaller than asked is no error: see
-    /// [`UdpPort::buffer`]. Cost: some twenty system calls, 4.5 MiB.
+    /// Errors: [`BindError`], a sentence each. A smaller buffer than configured is not an error:
+    /// see [`UdpPort::buffer`]. Cost: about twenty system calls, 4.5 MiB.
     pub fn bind(config: UdpPortConfig) -> Result<UdpPort, BindError> {
         let (socket, granted_bytes) = open(&config)?;
         let local =
-            socket.local_address().map_err(refused("tell the local address", config.local))?;
+            socket.local_address().map_err(refused("report the local address", config.local))?;
         let mtu = config.mtu.unwrap_or_else(|| route::mtu(local.ip()));
         let (headers, datagram_bytes_max) = match local {
             SocketAddr::V4(_) => (HEADERS_V4, DATAGRAM_BYTES_MAX_V4),
@@ -185,7 +185,7 @@ impl UdpPort {
 
     /// Returns true when equal frames leave as trains; `false` also after the device refused one.
     ///
-    /// The frames of the train that was refused leave one by one, with identification 0 each.
+    /// The frames of that train leave one by one, with identification 0 each.
     #[must_use]
     pub fn segmentation(&self) -> bool {
         self.trains.segmentation()
@@ -243,7 +243,7 @@ impl UdpPort {
         self.socket.wait_ready(pending, timeout)
     }
 
-    /// Sends what waits, until the kernel has no room.
+    /// Sends the waiting frames, until the kernel has no room.
     fn push(&mut self) {
         while !self.trains.is_empty() {
             self.counters.calls_sending += 1;
@@ -260,7 +260,7 @@ impl UdpPort {
 
     fn took(&mut self, messages: usize) {
         if self.trains.first_is_apart() {
-            // Its frames go where the train did not: it is trains that the device refuses.
+            // Its frames are sent although the train was not: the device refuses trains.
             self.trains.stop_segmentation();
         }
         let (frames, bytes) = self.trains.sent(messages);
@@ -314,8 +314,8 @@ impl Port for UdpPort {
         &self.limits
     }
 
-    /// The address bound; for the wildcard the one that the kernel's routes give, remembered for
-    /// the last 64 peers. An IPv6 peer of the link alone has none, for its interface is not said.
+    /// Returns the address bound; for the wildcard the one of the kernel's route, remembered for
+    /// the last 64 peers. A link-local IPv6 peer has none, because its interface is not known.
     fn local(&self, peer: IpAddr) -> Option<SocketAddr> {
         if peer.is_ipv4() != self.local.is_ipv4() {
             return None;
@@ -344,13 +344,13 @@ impl Port for UdpPort {
         Some(Outgoing { bytes: self.trains.bytes_mut(place), identification })
     }
 
-    /// Hands all frames to the kernel. What it has no room for stays, in order, for the next
-    /// flush; a train that it refuses for another reason is lost, and counted.
+    /// Sends all frames to the kernel. Frames without room stay, in order, for the next flush; a
+    /// train that it refuses for another reason is lost, and counted.
     fn flush(&mut self, _now: Moment) {
         self.push();
     }
 
-    /// Gives the frames of at most 64 messages, each a frame or a train. Cost: one system call.
+    /// Receives the frames of at most 64 messages, each a frame or a train. Cost: one system call.
     fn receive(&mut self, _now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let places = self.room.chunks_exact_mut(MESSAGE_BYTES);
         self.counters.calls_receiving += 1;
@@ -359,7 +359,7 @@ impl Port for UdpPort {
             true => self.socket.receive(&mut self.arena, places),
             false => self.socket.receive_at_most::<FEW_MESSAGES>(&mut self.arena, places),
         };
-        // An error is a signal, or what ICMP told of a frame sent earlier: nothing has arrived.
+        // An error is a signal, or an ICMP message about a frame sent earlier: nothing has arrived.
         let count = received.unwrap_or(0);
         self.drained = count < asked;
         let (mut frames, mut bytes) = (0, 0);
@@ -389,8 +389,9 @@ impl Port for UdpPort {
         frames
     }
 
-    /// The counters; `frames_dropped` is what the kernel dropped for want of room in the receive
-    /// buffer (or for a wrong checksum) until now: exact without GRO; with it a train is one.
+    /// Returns the counters. `frames_dropped` counts frames that the kernel dropped until now,
+    /// because the receive buffer was full or the checksum wrong: exact without GRO; with it a
+    /// train is one.
     ///
     /// Cost: one system call.
     fn counters(&self) -> PortCounters {

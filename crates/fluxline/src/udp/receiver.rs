@@ -1,10 +1,10 @@
 //! Receiving UDP without losing it: batches straight into the push ring, every drop counted.
 //!
-//! The kernel drops what does not fit the socket's buffer, silently unless asked. So the buffer is
-//! made large, packets are fetched many at a time, and the socket's own drop counter is read.
-//! A receiver that is woken for each packet loses more than one that naps for tens of microseconds
-//! and then fetches a batch: two to three times the loss-free rate where sender and receiver share
-//! a machine (measured with bare programs over loopback and veth).
+//! The kernel drops datagrams that do not fit the socket's buffer, silently by default. So the
+//! buffer is made large, packets are fetched many at a time, and the socket's own drop counter is
+//! read. A receiver that is woken for each packet loses more than one that naps for tens of
+//! microseconds and then fetches a batch: two to three times the loss-free rate where sender and
+//! receiver share a machine (measured with bare programs over loopback and veth).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,7 +17,7 @@ use crate::clock;
 use crate::ring::{Batch, Producer, SLOT_BYTES_ANY, SlotMeta, Waited};
 use crate::sys::socket::{self, Arena, BATCH_MESSAGES, Flag, Message, Socket, Until};
 
-/// Sockets of one receiver at most: they are looked at in turn.
+/// Most sockets of one receiver: they are polled in turn.
 const SOCKETS_MAX: usize = 64;
 
 /// The behaviour of a receiver while nothing arrives.
@@ -88,7 +88,7 @@ impl ReceiverConfig {
     }
 }
 
-/// The buffer that the kernel was asked for, and the one that it gave.
+/// The configured buffer, and the one that the kernel granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferReport {
     /// Receive buffer asked for \[byte\].
@@ -104,7 +104,7 @@ impl BufferReport {
         let BufferReport { asked_bytes: asked, granted_bytes: granted } = *self;
         (granted < asked).then(|| {
             format!(
-                "the receive buffer is {granted} byte, {asked} were asked: bursts may be lost; \
+                "the receive buffer is {granted} bytes, {asked} were asked: bursts may be lost; \
                  allow it with `sudo sysctl -w net.core.rmem_max={asked}`"
             )
         })
@@ -114,13 +114,13 @@ impl BufferReport {
 /// The result of one call of [`UdpReceiver::receive_into`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// So many slots were filled and published.
+    /// Number of slots that were filled and published.
     Slots(usize),
     /// Nothing came before the time had passed.
     Idle,
-    /// The ring was full; with [`WhenFull::Drop`], what had come was dropped and counted.
+    /// The ring was full; with [`WhenFull::Drop`], the datagrams were dropped and counted.
     RingFull,
-    /// The ring's reader has gone.
+    /// The ring's reader is gone.
     ReaderGone,
 }
 
@@ -129,8 +129,8 @@ pub enum Received {
 pub enum ReceiveError {
     /// The configuration's: trains would be cut.
     #[error(
-        "ring slots of {slot_bytes} byte cannot hold trains of UDP_GRO: make them {SLOT_BYTES_ANY} \
-         byte or switch gro off"
+        "ring slots of {slot_bytes} bytes cannot hold trains of UDP_GRO: make them \
+         {SLOT_BYTES_ANY} bytes or switch gro off"
     )]
     SlotsTooSmall {
         /// The ring's slots \[byte\].
@@ -156,7 +156,7 @@ fluxline_core::counters! {
         calls [Sum "call"] "System calls that fetched something" => "";
         sleeps [Sum "sleep"] "Times that the receiver slept for want of packets" => "";
         truncated [Sum "message"] "Messages cut because a slot was too small"
-            => "Give the ring slots of at least the largest datagram; 65536 byte holds any.";
+            => "Give the ring slots of at least the largest datagram; 65536 bytes holds any.";
         ring_full [Sum "datagram"] "Datagrams dropped because the ring was full"
             => "The reader is too slow: see the ring's full_stalls.";
         ring_full_bytes [Sum "byte"] "UDP payload of the datagrams in ring_full" => "";
@@ -203,9 +203,9 @@ pub struct UdpReceiver {
     arena: Arena,
     config: ReceiverConfig,
     buffer: BufferReport,
-    /// The last sweep fetched less than was possible: what comes next deserves a nap first.
+    /// The last sweep fetched less than was possible: a nap first lets datagrams gather.
     drained: bool,
-    /// Only what came before is still wanted, when the run is over.
+    /// At the end of a run: only datagrams from before this moment are still wanted.
     drain_since: Option<Moment>,
     counters: ReceiverCounters,
 }
@@ -246,12 +246,11 @@ impl UdpReceiver {
         })
     }
 
-    /// Fetches what has come into free slots of the ring and publishes them.
+    /// Fetches datagrams into free slots of the ring and publishes them.
     ///
     /// Returns after the first batch, at most 64 slots per socket; or when `timeout` has passed or
-    /// a signal came. Errors: [`ReceiveError`]; what was fetched before is in the ring.
-    /// Cost: one system call per socket and batch, no copy but the kernel's, no allocation per
-    /// packet.
+    /// a signal came. Errors: [`ReceiveError`]; datagrams fetched before are in the ring. Cost: one
+    /// system call per socket and batch, no copy but the kernel's, no allocation per packet.
     pub fn receive_into(
         &mut self,
         ring: &mut Producer,
@@ -372,7 +371,7 @@ impl UdpReceiver {
 
     /// Fetches one batch from one socket and drops it, counted.
     fn discard(&mut self, index: usize) -> Result<usize, ReceiveError> {
-        // Buffers of no bytes: the kernel drops the payload and still tells its length.
+        // Empty buffers: the kernel drops the payload and still reports its length.
         let nowhere = (0..BATCH_MESSAGES).map(|_| Default::default());
         let received = self.ports[index].socket.receive(&mut self.arena, nowhere);
         let Some(count) = self.settle(index, received)? else { return Ok(0) };
@@ -387,8 +386,8 @@ impl UdpReceiver {
         Ok(count)
     }
 
-    /// Looks whether what was just fetched came after all that is still wanted. Without the
-    /// kernel's time only an empty socket says so.
+    /// Checks whether the datagrams just fetched came after all that are still wanted. Without the
+    /// kernel's time only an empty socket shows that.
     fn note_drain(&mut self, index: usize, count: usize) {
         let Some(since) = self.drain_since else { return };
         let last = count.checked_sub(1).and_then(|last| self.arena.message(last).time);
@@ -414,7 +413,7 @@ impl UdpReceiver {
                     self.ports[index].drained = true;
                     Ok(None)
                 }
-                // What an ICMP message told about something sent earlier from this port.
+                // An ICMP message about a datagram sent earlier from this port.
                 io::ErrorKind::ConnectionRefused
                 | io::ErrorKind::HostUnreachable
                 | io::ErrorKind::NetworkUnreachable => {
@@ -439,16 +438,15 @@ impl UdpReceiver {
         }
     }
 
-    /// Notes that only what came before `moment` is still wanted; [`UdpReceiver::is_drained`] then
-    /// says when [`UdpReceiver::receive_into`] has fetched it all. Cost: none.
+    /// Notes that only datagrams from before `moment` are still wanted; [`UdpReceiver::is_drained`]
+    /// is true once [`UdpReceiver::receive_into`] has fetched them all. Cost: none.
     pub fn begin_drain(&mut self, moment: Moment) {
         self.drain_since = Some(moment);
         self.ports.iter_mut().for_each(|port| port.drained = false);
     }
 
-    /// Returns true when each socket was empty since [`UdpReceiver::begin_drain`], or gave a
-    /// datagram
-    /// that the kernel received after its moment, as senders that never pause make it do.
+    /// Returns true when each socket was empty since [`UdpReceiver::begin_drain`], or had a
+    /// datagram that the kernel received after its moment, as with senders that never pause.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.drain_since.is_some() && self.ports.iter().all(|port| port.drained)
@@ -456,7 +454,7 @@ impl UdpReceiver {
 
     /// Returns the counters, after asking each socket for its drops up to now.
     ///
-    /// Packets tell the drops before them; those after the last packet only this call knows.
+    /// Packets report the drops before them; only this call finds those after the last packet.
     /// Cost: one system call per socket.
     pub fn counters(&mut self) -> &ReceiverCounters {
         for port in &mut self.ports {
@@ -522,13 +520,14 @@ fn open(config: &ReceiverConfig, address: SocketAddr) -> Result<(Port, u32), Bin
         socket.set(Flag::BusyPollMicroseconds, us).map_err(refused("busy-poll", address))?;
     }
     bind::bind(&socket, address)?;
-    let address = socket.local_address().map_err(refused("tell the local address", address))?;
+    let address = socket.local_address().map_err(refused("report the local address", address))?;
     Ok((Port { socket, address, drops: DropCount::default(), drained: false }, granted))
 }
 
-/// Asks for a receive buffer; returns what was granted \[byte\].
+/// Asks for a receive buffer; returns the granted size \[byte\].
 pub(super) fn ask_buffer(socket: &Socket, bytes: u32) -> io::Result<u32> {
-    // The kernel doubles what is set and reports the double; the second half is its overhead.
+    // The kernel doubles the size that is set and reports the double; the second half is its
+    // overhead.
     let ask = i32::try_from(bytes).unwrap_or(i32::MAX);
     if socket.set(Flag::ReceiveBufferForce, ask).is_err() {
         socket.set(Flag::ReceiveBuffer, ask)?;

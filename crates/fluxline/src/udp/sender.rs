@@ -1,8 +1,8 @@
-//! Sending UDP at a given rate, in batches, knowing exactly what the kernel took.
+//! Sending UDP at a given rate, in batches, with the exact number that the kernel took.
 //!
 //! A system call per datagram limits a sender to some 0.5 M/s, so datagrams go in batches
-//! (sendmmsg), and equal ones as trains that the kernel or the card takes apart (UDP_SEGMENT).
-//! A datagram that was not sent is told to the caller, never lost in silence.
+//! (sendmmsg), and equal ones as trains that the kernel or the card cuts (UDP_SEGMENT). A datagram
+//! that was not sent is reported to the caller, never lost in silence.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -61,7 +61,7 @@ impl SenderConfig {
 /// The result of [`UdpSender::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendOutcome {
-    /// The kernel took the first so many of the datagrams given, and none after them.
+    /// Number of the given datagrams that the kernel took, from the first on.
     pub accepted: usize,
 }
 
@@ -70,7 +70,7 @@ pub struct SendOutcome {
 pub enum SendError {
     /// The caller's: no network carries it.
     #[error(
-        "a datagram of {bytes} byte is too long for {destination}: at most 65507 byte, and the \
+        "a datagram of {bytes} bytes is too long for {destination}: at most 65507 bytes, and the \
          MTU less 28 where fragmentation is off"
     )]
     TooLong {
@@ -94,7 +94,7 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// The kernel took the first so many of the datagrams given, and none after them.
+    /// Returns the number of the given datagrams that the kernel took, from the first on.
     #[must_use]
     pub fn accepted(&self) -> usize {
         match self {
@@ -113,7 +113,7 @@ fluxline_core::counters! {
         buffer_full [Sum "wait"] "Waits for room in the send buffer" => "";
         queue_full [Sum "wait"] "Waits because the device's queue was full (ENOBUFS)"
             => "Lower the rate or raise the interface's txqueuelen.";
-        refused [Sum "error"] "Times that the receiver's host said: nobody listens"
+        refused [Sum "error"] "Times that the receiver's host reported a closed port"
             => "Start the receiver first; these datagrams were sent and lost there.";
         segmentation_refused [Sum "error"] "Times that the device refused trains"
             => "Datagrams larger than the MTU cannot be sent as trains.";
@@ -158,15 +158,15 @@ impl UdpSender {
             socket.connect(destination).map_err(refused("find a route", destination))?;
         }
         let local =
-            socket.local_address().map_err(refused("tell the local address", destination))?;
+            socket.local_address().map_err(refused("report the local address", destination))?;
         let segmentation = config.segmentation;
         Ok(UdpSender { socket, config, local, segmentation, counters: SenderCounters::default() })
     }
 
     /// Sends the datagrams in order.
     ///
-    /// Done when the kernel has taken them, which is no promise that they arrive. Returns fewer
-    /// than given only when the buffer stayed full for the whole `patience`. Errors: [`SendError`],
+    /// The kernel has them when it returns, which is no promise that they arrive. Returns a smaller
+    /// number only when the buffer stayed full for the whole `patience`. Errors: [`SendError`],
     /// with the number taken before. Cost: one system call per 64 datagrams or trains of up to 64.
     pub fn send(&mut self, datagrams: &[&[u8]]) -> Result<SendOutcome, SendError> {
         let mut accepted = 0;
@@ -218,7 +218,7 @@ impl UdpSender {
         Ok(SendOutcome { accepted })
     }
 
-    /// Counts what the kernel took; returns the datagrams.
+    /// Counts the messages that the kernel took; returns the datagrams.
     fn took(&mut self, messages: &[&[&[u8]]]) -> usize {
         self.counters.calls += 1;
         let mut datagrams = 0;
@@ -232,7 +232,7 @@ impl UdpSender {
         datagrams
     }
 
-    /// Waits out what passes, gives up trains where they are refused; else stops.
+    /// Waits for passing errors, gives up trains where they are refused; else stops.
     fn recover(
         &mut self,
         error: io::Error,

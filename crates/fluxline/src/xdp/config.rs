@@ -1,4 +1,4 @@
-//! What to open, and why it could not be, in a sentence.
+//! Configuration of a port, and the reason in a sentence why it could not be opened.
 
 use std::io;
 use std::net::IpAddr;
@@ -125,8 +125,7 @@ pub struct Granted {
 }
 
 /// The reason why the interface was not opened. A UDP socket does the same work slower, without
-/// what this
-/// needs.
+/// these requirements.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpError {
     /// The configuration's.
@@ -136,7 +135,7 @@ pub enum XdpError {
         interface: String,
     },
     /// The configuration's: nothing to pass by.
-    #[error("{interface} is no Ethernet interface: use a UDP socket on it")]
+    #[error("{interface} is not an Ethernet interface: use a UDP socket on it")]
     NotEthernet {
         /// The interface that was asked for.
         interface: String,
@@ -177,7 +176,7 @@ pub enum XdpError {
     },
     /// The host's: memory cannot be locked.
     #[error(
-        "the buffers need {bytes} byte of locked memory: raise `ulimit -l`, give the program \
+        "the buffers need {bytes} bytes of locked memory: raise `ulimit -l`, give the program \
          cap_ipc_lock, or ask for fewer buffers"
     )]
     LockedMemory {
@@ -206,7 +205,7 @@ pub enum XdpError {
         /// The queue that was asked for.
         queue: u32,
     },
-    /// The driver's: it cannot do what was asked.
+    /// The driver does not support the configuration.
     #[error(
         "{interface} cannot do XDP in {mode:?} mode at MTU {mtu} ({source}): lower the MTU to \
          3498, take another mode, or a UDP socket"

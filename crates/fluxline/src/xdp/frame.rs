@@ -1,7 +1,8 @@
-//! Ethernet, IP and UDP headers: written before what we send, read and checked before what arrives.
+//! Ethernet, IP and UDP headers: written before sent payloads, read and checked before received
+//! ones.
 //!
-//! Source: IEEE 802.3 and 802.1Q (Ethernet), RFC 791 (IPv4), RFC 8200 (IPv6), RFC 768 (UDP),
-//! RFC 1071 (checksum), RFC 3168 (congestion marks).
+//! Source: IEEE 802.3 and 802.1Q (Ethernet), RFC 791 (IPv4), RFC 8200 (IPv6), RFC 768 (UDP), RFC
+//! 1071 (checksum), RFC 3168 (congestion marks).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
@@ -36,7 +37,7 @@ const EXPERIENCED: u8 = 3;
 /// The reason why a frame was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Malformed {
-    /// Shorter than its headers, or than its headers say.
+    /// Shorter than its headers, or than the length in them.
     Short,
     /// Neither IPv4 without options nor IPv6 without extension headers, or not UDP.
     NotUdp,
@@ -91,7 +92,7 @@ fn parse_v4(frame: &[u8], start: usize, unfinished: Unfinished) -> Result<Parsed
     if packet[0] != 0x45 || packet[9] != UDP || is_fragment {
         return Err(Malformed::NotUdp);
     }
-    // Frames are padded to 60 byte, so the packet may end before the frame.
+    // Frames are padded to 60 bytes, so the packet may end before the frame.
     let total = usize::from(half(packet, 2));
     if total < V4_HEAD_BYTES || total > packet.len() {
         return Err(Malformed::Short);
@@ -141,7 +142,7 @@ fn parse_v6(
         check(&packet[8..40], &datagram[..udp_bytes], unfinished)?;
     }
     let [from, to] = [(8, 0), (24, 2)].map(|(at, port)| {
-        let octets: [u8; 16] = packet[at..at + 16].try_into().expect("16 byte");
+        let octets: [u8; 16] = packet[at..at + 16].try_into().expect("16 bytes");
         let address = Ipv6Addr::from(octets);
         let scope = if is_link_local(address) { scope } else { 0 };
         SocketAddr::V6(SocketAddrV6::new(address, half(datagram, port), 0, scope))
@@ -156,7 +157,7 @@ pub(super) fn is_link_local(address: Ipv6Addr) -> bool {
     address.segments()[0] & 0xffc0 == 0xfe80
 }
 
-/// The length that a UDP header says, checked.
+/// Returns the length in a UDP header, checked.
 fn udp_bytes(datagram: &[u8]) -> Result<usize, Malformed> {
     if datagram.len() < UDP_BYTES {
         return Err(Malformed::Short);
@@ -181,7 +182,7 @@ fn check(addresses: &[u8], datagram: &[u8], unfinished: Unfinished) -> Result<()
     }
 }
 
-/// Sum over addresses, protocol and length: what UDP checksums begin with.
+/// Returns the sum over addresses, protocol and length, with which UDP checksums begin.
 fn pseudo(addresses: &[u8], udp_bytes: usize) -> u16 {
     fold(u64::from(sum(addresses)) + u64::from(UDP) + udp_bytes as u64)
 }
@@ -296,7 +297,7 @@ pub(super) fn finish_checksum(frame: &mut [u8], head_bytes: usize) {
     let first = ETHERNET_BYTES + if v6 { 8 } else { 12 };
     let pseudo = pseudo(&frame[first..udp], frame.len() - udp);
     let sum = !fold(u64::from(pseudo) + u64::from(sum(&frame[udp..])));
-    // RFC 768: a sum of zero is sent as all ones, for zero says that there is none.
+    // RFC 768: a sum of zero is sent as all ones, because zero means that there is none.
     let sum = if sum == 0 { 0xffff } else { sum };
     frame[udp + 6..udp + 8].copy_from_slice(&sum.to_be_bytes());
 }

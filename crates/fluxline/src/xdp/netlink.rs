@@ -1,4 +1,4 @@
-//! What the kernel knows of interfaces, addresses, routes and neighbours, asked over route netlink.
+//! Interfaces, addresses, routes and neighbours of the kernel, asked over route netlink.
 //!
 //! Source: Linux man-pages netlink(7), rtnetlink(7); <linux/rtnetlink.h>, <linux/neighbour.h>.
 
@@ -69,7 +69,7 @@ impl Netlink {
         Ok(Netlink { socket: KernelSocket::route()?, sequence: Cell::new(0) })
     }
 
-    /// Asks, and gives the body of each message of the answer to `take`.
+    /// Sends a request, and passes the body of each message of the answer to `take`.
     fn ask(
         &self,
         kind: u16,
@@ -117,8 +117,8 @@ impl Netlink {
 
     /// The way to `peer` through that interface; `None` when there is none.
     pub(super) fn route(&self, index: u32, peer: IpAddr) -> Option<Route> {
-        // Told to use an interface, the kernel takes whatever no route leads to for a neighbour,
-        // so first whether there is an entry; then what the kernel makes of it.
+        // With a given interface, the kernel takes any address without a route for a neighbour. So
+        // the first request is for the entry, the second for the kernel's decision.
         self.ask(GET_ROUTE, 0, &Body::route(index, peer, TABLE_ENTRY), |_, _| ()).ok()?;
         let mut found = None;
         let body = Body::route(index, peer, 0);
@@ -137,7 +137,7 @@ impl Netlink {
     /// Has the kernel resolve a neighbour, or confirm it; done later, in the background.
     pub(super) fn use_neighbour(&self, index: u32, address: IpAddr) {
         let body = Body::neighbour(index, address, USE);
-        // What comes of it is seen in the neighbour's state.
+        // The neighbour's state shows the result.
         let _ = self.ask(NEW_NEIGHBOUR, CREATE | ACKNOWLEDGE, &body, |_, _| ());
     }
 }
@@ -181,7 +181,7 @@ impl Body {
         body
     }
 
-    /// struct ndmsg: family, padding, index, state (2 byte), flags, kind.
+    /// struct ndmsg: family, padding, index, state (2 bytes), flags, kind.
     fn neighbour(index: u32, address: IpAddr, flags: u8) -> Body {
         let mut fixed = [0; 12];
         fixed[0] = family(address);

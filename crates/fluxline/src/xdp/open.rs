@@ -1,4 +1,4 @@
-//! Opening: from what was asked to what the interface grants, best first.
+//! Opening: from the configuration to the best that the interface grants.
 
 use std::io;
 use std::net::IpAddr;

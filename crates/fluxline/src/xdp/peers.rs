@@ -1,8 +1,9 @@
 //! The way to each peer: source address, next hop, its Ethernet address; asked of the kernel, kept
 //! for a while, refreshed in the background.
 //!
-//! The kernel resolves neighbours (ARP, neighbour discovery) when it is told that one is in use,
-//! which is also how it learns that an entry is still needed: frames that pass it by are unseen.
+//! The kernel resolves neighbours (ARP, neighbour discovery) when a program reports that one is in
+//! use. It also learns from this that an entry is still needed: it does not see frames that pass it
+//! by.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,9 +15,9 @@ use super::netlink::{Netlink, Route};
 
 /// Peers that are remembered; beyond that, the place of another is taken.
 const PEERS_MAX: usize = 4096;
-/// Between two looks at a neighbour that is not resolved yet: an ARP reply takes some 100 us.
+/// Time between two checks of a neighbour that is not resolved yet: an ARP reply takes some 100 us.
 const RESOLVE_EVERY: Span = Span::from_ms(1);
-/// Between two requests to resolve one that does not answer, and two looks at one that did.
+/// Time between two requests to resolve one that does not answer, and two checks of one that did.
 const REFRESH_EVERY: Span = Span::from_ms(1_000);
 
 /// The common headers of the frames to all peers.
@@ -36,7 +37,7 @@ struct Peer {
     source: Option<IpAddr>,
     /// Its headers, when it can be reached.
     head: Option<Head>,
-    /// Somebody sent to it since it was last looked at.
+    /// A frame was sent to it since the last check.
     used: bool,
     /// The last time that the kernel was notified of its use.
     asked: Moment,
@@ -51,7 +52,7 @@ pub(super) struct Peers {
     peers: Vec<Peer>,
     /// The one asked for last: often the next as well.
     last: usize,
-    /// The one that [`Peers::tend`] looks at next, and when it last did.
+    /// The one that [`Peers::tend`] checks next, and the time of its last check.
     turn: usize,
     tended: Moment,
     unresolved: usize,
@@ -110,7 +111,7 @@ impl Peers {
         place
     }
 
-    /// Asks the kernel for the way; `in_use` tells it that the neighbour is in use.
+    /// Asks the kernel for the way; `in_use` reports that the neighbour is in use.
     fn look(&self, to: IpAddr, in_use: bool) -> (Option<IpAddr>, Option<Head>) {
         let Some(route) = self.route(to) else { return (None, None) };
         let target_mac = self.netlink.neighbour(self.own.interface, route.next_hop);
@@ -130,10 +131,10 @@ impl Peers {
         (Some(route.source), head)
     }
 
-    /// Looks at one peer, when it is time: whether it is resolved by now, whether it has moved.
+    /// Checks one peer, when it is time: whether it is resolved by now, whether it has moved.
     ///
-    /// Cost: nothing mostly; some system calls of 5 us each up to a thousand times a second while
-    /// a peer is not resolved, else once a second.
+    /// Cost: nothing mostly; some system calls of 5 us each up to a thousand times a second while a
+    /// peer is not resolved, else once a second.
     pub(super) fn tend(&mut self, now: Moment) {
         let count = self.peers.len();
         if count == 0 {

@@ -60,7 +60,7 @@ struct Pending {
 pub struct XdpStatistics {
     /// Dropped by the kernel: no free buffer of ours, or the frame did not fit.
     pub dropped: u64,
-    /// Dropped by the kernel: no room to tell us of more.
+    /// Dropped by the kernel: its receive ring for this socket was full.
     pub ring_full: u64,
     /// Times that the kernel found no free buffer; a zero-copy driver counts tries, not frames.
     pub buffers_missing: u64,

@@ -1,9 +1,9 @@
-//! The program that the interface runs on each frame that arrives: datagrams to our port and one
-//! of our addresses go to the AF_XDP socket of their queue; everything else goes on to the kernel
-//! as if we were not there.
+//! The program that the interface runs on each frame that arrives: datagrams to our port and one of
+//! our addresses go to the AF_XDP socket of their queue; all other frames go on to the kernel
+//! unchanged.
 //!
-//! Assembled here, for there is no compiler at run time: some hundred instructions, no loops, no
-//! state. Source: Linux Documentation/bpf/standardization/instruction-set.rst (RFC 9669).
+//! Assembled here, because there is no compiler at run time: about a hundred instructions, no
+//! loops, no state. Source: Linux Documentation/bpf/standardization/instruction-set.rst (RFC 9669).
 
 use std::io;
 use std::net::IpAddr;
@@ -52,7 +52,7 @@ const EXIT: u8 = 0x95;
 /// The kind of a map's descriptor in [`LOAD_MAP`]: `BPF_PSEUDO_MAP_FD`.
 const MAP_DESCRIPTOR: u8 = 1;
 
-// Ethernet: types, and the bits of a tag that say which VLAN.
+// Ethernet: types, and the bits of a tag that name the VLAN.
 const TYPE_V4: u16 = 0x0800;
 const TYPE_V6: u16 = 0x86dd;
 const TYPE_VLAN: u16 = 0x8100;
@@ -164,7 +164,7 @@ fn assemble(addresses: &[IpAddr], port: u16, map: i32, missed: i32) -> Vec<u64> 
     program.jump_if(IF_EQUAL, half(TYPE_VLAN), Label::Tagged);
     by_type(&mut program, 14);
     program.label(Label::Tagged);
-    // A tag that only says the priority; other VLANs belong to other interfaces.
+    // A tag with a priority only; other VLANs belong to other interfaces.
     program.load(LOAD_HALF, 14);
     program.put(AND, VALUE, 0, 0, half(VLAN_BITS));
     program.jump_if(IF_NOT_EQUAL, 0, Label::Pass);
@@ -187,7 +187,7 @@ fn assemble(addresses: &[IpAddr], port: u16, map: i32, missed: i32) -> Vec<u64> 
     program.finish()
 }
 
-/// [`VALUE`] is the type of what begins at `at`.
+/// Continues by the EtherType at `at`; [`VALUE`] has it.
 fn by_type(program: &mut Assembler, at: i16) {
     program.jump_if(IF_EQUAL, half(TYPE_V4), Label::V4 { at });
     program.jump_if(IF_EQUAL, half(TYPE_V6), Label::V6 { at });

@@ -95,7 +95,7 @@ fn frames_cut_anywhere_and_bytes_of_any_kind_never_panic() {
     for ends in pairs() {
         let good = frame(&ends, 40);
         for len in 0..good.len() {
-            assert!(parse(&good[..len], Unfinished::Accept, 0).is_err(), "{len} byte");
+            assert!(parse(&good[..len], Unfinished::Accept, 0).is_err(), "{len} bytes");
         }
         for _ in 0..50_000 {
             let mut bytes = good.clone();

@@ -346,7 +346,7 @@ fn streams() {
     };
     say(&format!("broken {status}"));
     assert_eq!(posted, completed, "all that was posted has completed");
-    assert!(flushed > 0, "what was in the queue is told to be flushed");
+    assert!(flushed > 0, "queued work is reported as flushed");
     say(&format!("flushed {flushed}"));
     let began = Instant::now();
     while began.elapsed() < PATIENCE {

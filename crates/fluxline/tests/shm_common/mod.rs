@@ -44,7 +44,7 @@ pub fn wait<T>(node: &mut Shm, mut wanted: impl FnMut(&Completion) -> Option<T>)
     }
 }
 
-/// The connection, if that is what was told.
+/// The connection, if the completion reports one.
 pub fn connected(what: &Completion) -> Option<EndpointId> {
     match what {
         Completion::Connected { endpoint, .. } => Some(*endpoint),
@@ -52,7 +52,7 @@ pub fn connected(what: &Completion) -> Option<EndpointId> {
     }
 }
 
-/// Why a connection is over, if that is what was told.
+/// The reason why a connection is over, if the completion reports that.
 pub fn broken(what: &Completion) -> Option<Status> {
     match what {
         Completion::Broken { status, .. } => Some(*status),

@@ -74,7 +74,7 @@ impl Writer {
                 }
                 None => self.node.wait(Duration::from_millis(1)).expect("a port"),
             }
-            assert!(began.elapsed() < PATIENCE, "was not told in time");
+            assert!(began.elapsed() < PATIENCE, "was not notified in time");
         }
     }
 

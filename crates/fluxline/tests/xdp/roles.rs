@@ -246,7 +246,7 @@ fn others() {
     same.send_to(&pattern(4000), to).expect("sent");
     let (came, _) = same.recv_from(&mut bytes).expect("an answer");
     assert_eq!(bytes[..came], pattern(4000));
-    // ICMP: a closed port is told.
+    // ICMP: a closed port is reported.
     let refused = UdpSocket::bind(("0.0.0.0", 0)).expect("a socket");
     refused.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     refused.connect((to.ip(), 9)).expect("connects");
@@ -389,7 +389,7 @@ fn refusals() {
         XdpPort::open(&config).expect_err("refused").to_string()
     };
     let cases: [(&str, Change); 8] = [
-        ("lo is no Ethernet interface", &|config| config.interface = "lo".into()),
+        ("lo is not an Ethernet interface", &|config| config.interface = "lo".into()),
         ("no interface eth77", &|config| config.interface = "eth77".into()),
         ("no receive queue 7", &|config| config.queues = Queues::One(7)),
         ("no address 10.9.9.9", &|config| config.addresses = vec![[10, 9, 9, 9].into()]),

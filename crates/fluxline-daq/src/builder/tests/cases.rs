@@ -149,7 +149,7 @@ fn spills_in_which_counters_begin_anew_too_lose_nothing() {
 #[test]
 fn a_spill_number_in_the_packet_is_the_generation() {
     let mut packets = spills(|spill, key| spill * 1000 + key);
-    // Without a pause, and overlapping: only the number in the packet can tell.
+    // Without a pause, and overlapping: only the number in the packet distinguishes them.
     for packet in &mut packets {
         let spill = packet.count.unwrap() / 1000;
         packet.spill = Some((spill + 255) % 256);
@@ -184,6 +184,31 @@ fn a_board_that_begins_just_before_a_wrap_and_one_just_after_are_together() {
     assert_eq!(out.sizes(), sizes([(1, 2), (2, 999)]));
     let first = out.joined().into_iter().find(|its| its.1.len() == 1 && its.1.contains(&1));
     assert_eq!(first.map(|its| its.0), Some((0, u64::MAX)), "just before key 0");
+}
+
+/// Two boards send keys 0 to 999; a third begins at key 0, `pause_ms` after their last packet.
+fn third_board_begins_after(pause_ms: u64) -> Outcome {
+    let mut packets = boards(2, MS, 0..1000);
+    let third = Board { source: 2, period: MS, latency: (999 + pause_ms) * MS };
+    packets.extend(third.send(0..1000));
+    run(packets)
+}
+
+/// The limit that docs/events.md states under "The limits".
+#[test]
+fn a_source_that_begins_after_all_others_were_silent_has_a_generation_of_its_own() {
+    let out = third_board_begins_after(501);
+    assert_eq!((out.total("recorded"), out.total("event_duplicate")), (out.pushed, 0));
+    assert_eq!(out.sizes(), sizes([(2, 1000), (1, 1000)]));
+    for ((generation, key), sources) in out.joined() {
+        let is_third = sources.contains(&2);
+        assert_eq!((generation, sources.len()), if is_third { (1, 1) } else { (0, 2) }, "{key}");
+    }
+    // Within the time-out its packets are late, and joined.
+    let out = third_board_begins_after(499);
+    assert_eq!(out.total("recorded"), out.pushed);
+    assert_eq!(out.sizes(), sizes([(3, 1000)]));
+    assert!(out.joined().keys().all(|key| key.0 == 0));
 }
 
 #[test]

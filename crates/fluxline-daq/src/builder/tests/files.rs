@@ -7,8 +7,8 @@ use fluxline_packet::Description;
 
 use super::super::*;
 use super::world::MS;
-use crate::acquisition::Acquisition;
 use crate::merge::{Lane, Merge, Times};
+use crate::pipeline::Pipeline;
 use crate::readout::ReadoutLimits;
 
 const BOARD: &str = r#"
@@ -57,11 +57,11 @@ fn read(mut files: Vec<File>, times: Times) -> (EventBatch, Events) {
     let description = Description::load("board", BOARD, &BTreeMap::new()).expect("a description");
     let inputs = files.iter().map(|its| (format!("file{}", its.board), description.clone()));
     let config = BuilderConfig { mode: Mode::Key(Scope::Global), ..BuilderConfig::default() };
-    let mut acquisition = Acquisition::new(inputs.collect(), ReadoutLimits::default(), config);
+    let mut pipeline = Pipeline::new(inputs.collect(), ReadoutLimits::default(), config);
     let mut counts = vec![0_u32; files.len()];
     for input in 0..files.len() {
-        acquisition.note_backlog(input as u16, true);
-        acquisition.read_on_demand(input as u16, times);
+        pipeline.note_backlog(input as u16, true);
+        pipeline.read_on_demand(input as u16, times);
     }
     let lane = |input| Lane { input: input as u16, times, has_positions: true };
     let mut merge = Merge::new((0..files.len()).map(lane));
@@ -72,7 +72,7 @@ fn read(mut files: Vec<File>, times: Times) -> (EventBatch, Events) {
                 None => merge.end(lane),
             }
         }
-        let Some(lane) = merge.choose(|input| acquisition.position(input)) else { break };
+        let Some(lane) = merge.choose(|input| pipeline.position(input)) else { break };
         let input = lane as u16;
         merge.take(lane);
         let file = &mut files[lane];
@@ -82,13 +82,13 @@ fn read(mut files: Vec<File>, times: Times) -> (EventBatch, Events) {
         let (bytes, time) = (bytes.concat(), Moment::from_ns(at));
         *count += 1;
         let datagram = Datagram { bytes: &bytes, sender: SenderAddress::NONE, port: 1, time };
-        acquisition.take(input, merge.now(), &datagram);
+        pipeline.take(input, merge.now(), &datagram);
         if file.packets.is_empty() {
-            acquisition.end_input(input);
+            pipeline.end_input(input);
         }
     }
-    acquisition.finish(merge.now());
-    let batch = acquisition.take_batch(EventBatch::default());
+    pipeline.finish(merge.now());
+    let batch = pipeline.take_batch(EventBatch::default());
     let mut events = Events::new();
     let (mut packet, mut byte) = (0, 0);
     for event in &batch.events {
@@ -151,8 +151,8 @@ fn a_board_that_is_silent_within_a_capture_is_not_waited_for() {
     let description = Description::load("board", BOARD, &BTreeMap::new()).expect("a description");
     let config = BuilderConfig { mode: Mode::Key(Scope::Global), ..BuilderConfig::default() };
     let inputs = vec![("capture".to_owned(), description)];
-    let mut acquisition = Acquisition::new(inputs, ReadoutLimits::default(), config);
-    acquisition.note_backlog(0, true);
+    let mut pipeline = Pipeline::new(inputs, ReadoutLimits::default(), config);
+    pipeline.note_backlog(0, true);
     let mut counts = [0_u32; 2];
     let mut rows = 0;
     for key in 0..60_000_u32 {
@@ -166,14 +166,14 @@ fn a_board_that_is_silent_within_a_capture_is_not_waited_for() {
             let bytes = bytes.concat();
             let time = Moment::from_ns(u64::from(key) * 25_000 + u64::from(board) * 1000);
             let datagram = Datagram { bytes: &bytes, sender: SenderAddress::NONE, port: 1, time };
-            acquisition.take(0, time, &datagram);
-            if acquisition.batch_is_due(time) {
-                rows += acquisition.take_batch(EventBatch::default()).packets.len();
+            pipeline.take(0, time, &datagram);
+            if pipeline.batch_is_due(time) {
+                rows += pipeline.take_batch(EventBatch::default()).packets.len();
             }
         }
     }
-    acquisition.finish(Moment::from_ns(1_500_000_000));
-    rows += acquisition.take_batch(EventBatch::default()).packets.len();
+    pipeline.finish(Moment::from_ns(1_500_000_000));
+    rows += pipeline.take_batch(EventBatch::default()).packets.len();
     assert_eq!(rows, 100_000);
-    assert_eq!(acquisition.builder().amendments().len(), 1);
+    assert_eq!(pipeline.builder().amendments().len(), 1);
 }

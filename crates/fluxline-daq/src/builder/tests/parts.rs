@@ -102,7 +102,7 @@ fn take(builder: &mut Builder) -> EventBatch {
 
 fn finish(builder: &mut Builder) -> EventBatch {
     builder.finish(Moment::default());
-    assert_eq!((builder.events_open(), builder.bytes_open), (0, 0));
+    assert_eq!((builder.events_open(), builder.open.bytes), (0, 0));
     take(builder)
 }
 
@@ -288,7 +288,7 @@ fn overlapping_bytes_must_agree() {
 }
 
 #[test]
-fn empty_packets_of_a_byte_range_are_told_from_their_duplicates() {
+fn empty_packets_of_a_byte_range_differ_from_their_duplicates() {
     let mut builder = per_source();
     let empty = Packet { part: bytes(0, 7), payload: b"", ..PACKET };
     assert_eq!(push(&mut builder, empty), Placement::Stored);

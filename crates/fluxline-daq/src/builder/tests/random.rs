@@ -42,13 +42,13 @@ fn runs(usual: u64) -> std::ops::Range<u64> {
     0..asked.unwrap_or(usual)
 }
 
-/// What a random run may have.
+/// The faults that a random run may have.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     latencies: &'static [u64],
     jitters: &'static [u64],
     spills: &'static [u64],
-    /// Whether sources come late, die, are off for a while, are prescaled, lose packets.
+    /// Sources come late, die, are off for a while, are prescaled, lose packets.
     constant: bool,
     counters: bool,
     parts: &'static [u32],
@@ -74,11 +74,11 @@ struct Made {
     keys: Vec<u64>,
     spills: u64,
     key_bits: u8,
-    /// When triggers were.
+    /// Returns the times of triggers.
     times: Vec<u64>,
 }
 
-/// When a source sends.
+/// Returns the times at which a source sends.
 struct Habit {
     latency: u64,
     jitter: u64,

@@ -86,7 +86,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// How many events have a status.
+    /// Returns the number of events with a status.
     pub fn count(&self, status: EventStatus) -> usize {
         self.rows.iter().filter(|row| row.status == status).count()
     }
@@ -100,7 +100,7 @@ impl Outcome {
         joined
     }
 
-    /// How many events have so many sources, late fragments joined.
+    /// Returns the number of events for each number of sources, late fragments joined.
     pub fn sizes(&self) -> BTreeMap<usize, usize> {
         let mut sizes = BTreeMap::new();
         self.joined().values().for_each(|sources| *sizes.entry(sources.len()).or_default() += 1);

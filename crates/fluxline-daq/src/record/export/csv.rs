@@ -1,8 +1,8 @@
 //! Writes tables as CSV (RFC 4180) with a head line.
 //!
-//! Texts are quoted where they have to be, bytes are hexadecimal digits, times are UTC as RFC 3339
-//! writes them, and an absent value is an empty field. The crate `arrow-csv` does the same for
-//! every type of Arrow, and compiles for longer than the rest of an export.
+//! Texts are quoted where necessary, bytes are hexadecimal digits, times are UTC in the form of RFC
+//! 3339, and an absent value is an empty field. The crate `arrow-csv` does the same for every type
+//! of Arrow, but takes longer to compile than the rest of an export.
 
 use std::io::{self, Write};
 
@@ -61,7 +61,7 @@ impl<W: Write> CsvWriter<W> {
 /// Writes the cell of a row.
 type Cells<'a> = Box<dyn Fn(&mut dyn Write, usize) -> io::Result<()> + 'a>;
 
-/// Returns how the cells of a column are written.
+/// Returns the function that writes the cells of a column.
 fn cells(column: &dyn Array) -> io::Result<Cells<'_>> {
     macro_rules! shown {
         ($kind:ty, $format:literal) => {{

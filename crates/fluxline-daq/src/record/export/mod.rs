@@ -1,10 +1,11 @@
-//! Hands a run to other tools: Parquet, CSV, NumPy.
+//! Exports a run for other tools: Parquet, CSV, NumPy.
 //!
-//! A run's files keep whole packets; who analyses wants columns. Each run becomes flat
-//! tables: `events` and `packets` as recorded, and for every packet type that came its header
+//! A run's files keep whole packets, but an analysis needs columns. Each run becomes flat tables:
+//! `events` and `packets` as recorded, and for every packet type that came its header
 //! (`FORMAT-TYPE-headers`) and the records of its payload (`FORMAT-TYPE-RECORD`), decoded by the
-//! description in the run folder. Batch by batch, so that memory is bounded by a batch whatever
-//! the run's size. A file gets its name when it is complete; until then it ends in `.part`.
+//! description in the run folder. The export goes batch by batch, so that memory is bounded by a
+//! batch, however large the run. A file gets its name when it is complete; until then it ends in
+//! `.part`.
 
 mod csv;
 mod npy;
@@ -28,7 +29,7 @@ use super::schema::{event_column, event_fields, packet_fields};
 use table::Table;
 use typed::TypedTables;
 
-/// What to make.
+/// The kind of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
     /// Parquet, compressed with Snappy.
@@ -41,7 +42,7 @@ pub enum ExportFormat {
 }
 
 impl ExportFormat {
-    /// What its files' names end with.
+    /// Returns the ending of the files' names.
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
@@ -52,7 +53,7 @@ impl ExportFormat {
     }
 }
 
-/// What to do with files that are there.
+/// The treatment of files that exist already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Refuse, before anything is written over.
@@ -61,38 +62,38 @@ pub enum Existing {
     Replace,
 }
 
-/// How to export.
+/// Configuration of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportConfig {
-    /// What to make.
+    /// The kind of files.
     pub format: ExportFormat,
-    /// The folder for the files; made where missing.
+    /// The folder for the files; made if necessary.
     pub folder: PathBuf,
-    /// What to do with files that are there.
+    /// The treatment of files that exist already.
     pub existing: Existing,
-    /// Whether late fragments are put into their events.
+    /// The treatment of late fragments.
     pub join: Join,
 }
 
-/// Why a run cannot be exported.
+/// The reason why a run cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The run cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The folder or a file of the export.
+    /// The folder or a file of the export cannot be written.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// It would be lost.
+    /// A file would be overwritten.
     #[error("{} exists already: give another folder, or ask to overwrite", .0.display())]
     Exists(PathBuf),
-    /// The table's format refuses it.
+    /// The table's format rejects it.
     #[error("{} cannot be written: {reason}; free some space or choose another format",
         .file.display())]
     Table {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// What the writer says.
+        /// The writer's message.
         reason: String,
     },
 }
@@ -108,26 +109,26 @@ pub struct ExportedTable {
     pub left_out: Vec<String>,
 }
 
-/// What was made.
+/// The result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExportReport {
     /// The tables, `events` and `packets` first.
     pub tables: Vec<ExportedTable>,
-    /// What the run held; damage and torn tails are missing in the tables.
+    /// The contents of the run; damaged batches and torn tails are missing in the tables.
     pub found: ReadReport,
-    /// What became of late fragments.
+    /// Number of late fragments that were joined, and that were not.
     pub joined: JoinReport,
-    /// What is missing of that which was recorded, and so in the tables.
+    /// The recorded data that is missing in the files, and so in the tables.
     pub integrity: Integrity,
-    /// What a user should know, a sentence each: sources without description, bytes behind the
-    /// last record.
+    /// Notes for the user, a sentence each: sources without description, bytes behind the last
+    /// record.
     pub notes: Vec<String>,
 }
 
-/// Exports the run in `run`.
+/// Exports the run in `run`; the files are complete afterwards.
 ///
-/// Done when the files are complete. Errors: [`ExportError`]; files that are not complete end in
-/// `.part`. Cost: one pass over the run; memory for a batch and some 64 MiB per table.
+/// Errors: [`ExportError`]; files that are not complete end in `.part`. Cost: one pass over the
+/// run; memory for a batch and some 64 MiB per table.
 pub fn export(run: &Path, config: &ExportConfig) -> Result<ExportReport, ExportError> {
     let mut reader = JoinedReader::open(run, config.join)?;
     std::fs::create_dir_all(&config.folder)
@@ -153,7 +154,7 @@ pub fn export(run: &Path, config: &ExportConfig) -> Result<ExportReport, ExportE
     Ok(report)
 }
 
-/// A batch's packets with the number and the key of the event that each belongs to.
+/// The packets of a batch, each with the number and the key of its event.
 struct Rows {
     packets: StructArray,
     first_event: u64,
@@ -189,7 +190,7 @@ fn event_table() -> SchemaRef {
 
 /// Columns of an event before its packets.
 const EVENT_COLUMNS: usize = 8;
-/// The packets' bytes among a packet's columns.
+/// The index of the packets' bytes among a packet's columns.
 const DATA: usize = 8;
 
 fn packet_table() -> SchemaRef {

@@ -1,9 +1,9 @@
 //! NumPy's file format: one structured array, row by row.
 //!
 //! A structured array keeps a table in one file that `numpy.load(..., mmap_mode="r")` maps without
-//! reading. Its rows have one width, so columns of bytes and of free text are left out, and a
-//! value that may be absent gets a column that says whether it is there.
-//! Source: numpy.lib.format, "Format Version 1.0".
+//! reading. Its rows have one width, so columns of bytes and of free text are left out. A value
+//! that may be absent gets a second column, which is true where it is present. Source:
+//! numpy.lib.format, "Format Version 1.0".
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -53,7 +53,7 @@ struct Column {
 }
 
 impl NpyWriter {
-    /// Begins the array; also gives the names of the columns that it cannot have.
+    /// Begins the array; also returns the names of the columns that it cannot have.
     pub fn create(file: File, schema: &Schema) -> io::Result<(NpyWriter, Vec<String>)> {
         let (mut columns, mut left_out, mut row_bytes) = (Vec::new(), Vec::new(), 0);
         for (index, field) in schema.fields().iter().enumerate() {
@@ -98,7 +98,7 @@ impl NpyWriter {
         Ok(self.file)
     }
 
-    /// The head; as long for any number of rows.
+    /// Returns the head, which has the same length for any number of rows.
     fn head(&self) -> io::Result<Vec<u8>> {
         let mut names = String::new();
         for column in &self.columns {
@@ -125,7 +125,8 @@ impl NpyWriter {
     }
 }
 
-/// NumPy's name for a column's type, and its width \[byte\]; `None` when it has no fixed one.
+/// Returns NumPy's name for a column's type, and its width \[byte\]; `None` when it has no fixed
+/// one.
 fn element(field: &Field) -> Option<(&'static str, usize)> {
     Some(match field.data_type() {
         DataType::UInt8 => ("|u1", 1),
@@ -169,7 +170,7 @@ fn fill(rows: &mut [u8], row_bytes: usize, at: usize, array: &ArrayRef) {
     }
 }
 
-/// Little-endian, as the only machines that Arrow supports are.
+/// Writes numbers as little-endian, like all machines that Arrow supports.
 fn numbers<T: ArrowPrimitiveType>(rows: &mut [u8], row_bytes: usize, at: usize, array: &ArrayRef) {
     let values = array.as_primitive::<T>();
     for (row, place) in rows.chunks_exact_mut(row_bytes).enumerate() {

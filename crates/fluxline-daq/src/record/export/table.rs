@@ -1,4 +1,4 @@
-//! One table of an export, in whichever format.
+//! One table of an export, in any of the formats.
 
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use super::npy::NpyWriter;
 use super::{Existing, ExportConfig, ExportError, ExportFormat, ExportedTable};
 use crate::record::folder::FolderError;
 
-/// A Parquet row group is closed when it holds so much in memory \[byte\].
+/// Size in memory at which a Parquet row group is closed \[byte\].
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
 /// A table that is being written.
@@ -106,7 +106,7 @@ impl Table {
         Ok(ExportedTable { file, rows, left_out })
     }
 
-    /// What to say when rows for this table cannot be made.
+    /// Returns the error for rows of this table that cannot be made.
     pub fn fault(&self, error: &dyn Display) -> ExportError {
         table_fault(&self.file, error)
     }

@@ -1,9 +1,9 @@
-//! Tables of what the packets say: decoded by the descriptions in the run folder.
+//! Tables of the packets' values, decoded by the descriptions in the run folder.
 //!
 //! A source has a description with the parameters of its experiment; a table belongs to a packet
-//! type of a description, whatever the source. Columns keep the narrowest Arrow type that holds
-//! their bits. Rows are handed on in portions, since a batch of packets may hold a hundred times
-//! as many records.
+//! type of a description, for all sources. Columns keep the narrowest Arrow type that holds their
+//! bits. Rows are passed on in portions, since a batch of packets may hold a hundred times as many
+//! records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,19 +25,20 @@ use super::table::Table;
 use super::{DATA, ExportConfig, ExportError, ExportedTable, Rows};
 use crate::record::folder::{FolderError, RunFolder, SourceLine};
 
-/// So many rows go to a table at once.
+/// Rows that are passed to a table at once.
 const PORTION_ROWS: usize = 1 << 15;
 
-/// Names that stand before the decoded columns; a decoded one of that name gets `_field` behind it.
+/// Names of the columns before the decoded ones. A decoded column of that name gets `_field`
+/// appended.
 const COMMON: [&str; 5] = ["event", "event_key", "source", "sequence", "time"];
-/// In tables of records: the record's number within its packet.
+/// The column of the record's number within its packet, in tables of records.
 const RECORD: &str = "record";
 
 /// All tables of decoded values.
 pub(super) struct TypedTables {
     config: ExportConfig,
     sources: BTreeMap<u32, Source>,
-    /// By format and packet type.
+    /// The tables by format and packet type.
     tables: BTreeMap<(String, u8), TypePair>,
     undescribed_packets: u64,
 }
@@ -119,7 +120,7 @@ impl TypedTables {
             pair.headers.append(&common, None, &values)?;
             let start = payload_start.value(row) as usize;
             let end = start.saturating_add(payload_bytes.value(row) as usize);
-            // A decoder of strangers' files: the range is checked, not believed.
+            // The files may come from strangers, so the range is checked.
             pair.append_records(packet_type, &common, bytes.get(start..end).unwrap_or(&[]))?;
         }
         Ok(())
@@ -150,6 +151,15 @@ impl TypedTables {
     }
 }
 
+/// The rows of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RowsOf {
+    /// One row per packet.
+    Headers,
+    /// One row per record of a payload.
+    Records,
+}
+
 fn load(folder: &RunFolder, line: &SourceLine) -> Result<Arc<Description>, String> {
     let file = format!("formats/{}.toml", line.format);
     let text = folder.read_format(&line.format).map_err(|error| match error {
@@ -169,13 +179,15 @@ impl TypePair {
         let stem = format!("{}-{}", source.format, packet_type.name);
         let columns = packet_type.columns();
         let headers = format!("{stem}-headers");
-        let headers = TypedTable::create(config, &headers, &columns, &packet_type.header, false)?;
+        let header = &packet_type.header;
+        let headers = TypedTable::create(config, &headers, &columns, header, RowsOf::Headers)?;
         let records = match &packet_type.records {
             Some(records) => {
                 let name = record_name(source, packet_type);
                 let columns = packet_type.record_columns();
                 let table = format!("{stem}-{name}");
-                Some(TypedTable::create(config, &table, &columns, &records.layout, true)?)
+                let layout = &records.layout;
+                Some(TypedTable::create(config, &table, &columns, layout, RowsOf::Records)?)
             }
             None => None,
         };
@@ -201,7 +213,7 @@ impl TypePair {
     }
 }
 
-/// What the description calls a record; a table of headers has its own name.
+/// Returns the description's name of a record; a table of headers has its own name.
 fn record_name(source: &Source, packet_type: &PacketType) -> String {
     let packets = &source.description.document().packet;
     let written =
@@ -211,7 +223,7 @@ fn record_name(source: &Source, packet_type: &PacketType) -> String {
     if name == "headers" { "headers-records".to_owned() } else { name.to_owned() }
 }
 
-/// What stands in every row before the decoded values.
+/// The columns of every row before the decoded values.
 struct Common {
     event: u64,
     key: Option<u64>,
@@ -238,7 +250,7 @@ impl TypedTable {
         name: &str,
         columns: &[Column],
         layout: &Layout,
-        of_records: bool,
+        rows: RowsOf,
     ) -> Result<TypedTable, ExportError> {
         let time = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
         let kinds = [DataType::UInt64, DataType::UInt64, DataType::UInt32, DataType::UInt64, time];
@@ -249,7 +261,7 @@ impl TypedTable {
             .zip(nullable)
             .map(|((name, kind), nullable)| Field::new(name, kind, nullable))
             .collect();
-        if of_records {
+        if rows == RowsOf::Records {
             fields.push(Field::new(RECORD, DataType::UInt32, false));
         }
         let mut builders = Vec::new();
@@ -269,7 +281,7 @@ impl TypedTable {
             source: UInt32Builder::new(),
             sequence: UInt64Builder::new(),
             time: TimestampNanosecondBuilder::new().with_timezone("UTC"),
-            record: of_records.then(UInt32Builder::new),
+            record: (rows == RowsOf::Records).then(UInt32Builder::new),
             columns: builders,
         })
     }
@@ -330,7 +342,7 @@ enum ColumnBuilder {
     Bytes(BinaryBuilder),
 }
 
-/// Does the same with whichever builder it is.
+/// Runs the same code for any type of builder.
 macro_rules! with_builder {
     ($column:expr, $builder:ident => $action:expr) => {
         match $column {

@@ -1,17 +1,17 @@
-//! Where the late fragments of a run are: an index of bounded size, and the batches they lie in.
+//! The places of a run's late fragments: an index of bounded size, and the batches that hold them.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 use crate::record::reader::{Place, ReadError, RunReader};
 
-/// How many late fragments are joined; those beyond stay rows of their own. With 32 bytes each,
+/// Most late fragments that are joined; those beyond stay rows of their own. With 32 bytes each,
 /// this is 128 MiB.
 const ENTRIES_MAX: usize = 4 << 20;
-/// How many batches with late fragments are kept in memory.
+/// Most batches with late fragments that are kept in memory.
 const BATCHES_MAX: usize = 4;
 
-/// What tells one event from another.
+/// The identity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
     generation: u32,
@@ -20,18 +20,18 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The event that a row is of; `None`: a packet on its own.
+    /// Returns the identity of a row's event; `None`: a packet on its own.
     pub(super) fn of(row: &EventRow) -> Option<Identity> {
         let EventRow { generation, source, .. } = *row;
         row.key.map(|key| Identity { generation, source, key })
     }
 }
 
-/// A late fragment: of which event it is, and where it lies.
+/// A late fragment: the identity of its event, and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     event: Identity,
-    /// Which of the batches that have late fragments, and which of its rows.
+    /// Index of its batch among those with late fragments, and its row in it.
     batch: u32,
     row: u32,
 }
@@ -41,7 +41,7 @@ struct Entry {
 pub(super) struct LateFragment {
     pub(super) row: PacketRow,
     pub(super) bytes: Vec<u8>,
-    /// Which part of its fragment it is, in words.
+    /// The part of its fragment that it is, in words.
     pub(super) part: String,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct LateFragment {
 #[derive(Debug, Default)]
 pub(super) struct LateIndex {
     entries: Vec<Entry>,
-    /// For each entry: its event came by.
+    /// For each entry: its event was found.
     joined: Vec<bool>,
     /// Numbers of batches in the run, with their places in `places`.
     numbers: HashMap<u64, u32>,
@@ -88,18 +88,18 @@ impl LateIndex {
         Ok(index)
     }
 
-    /// Whether there are none.
+    /// Returns true when there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether any are of this event.
+    /// Returns true when any are of this event.
     pub(super) fn has(&self, event: Identity) -> bool {
         let at = self.entries.partition_point(|entry| entry.event < event);
         self.entries.get(at).is_some_and(|entry| entry.event == event)
     }
 
-    /// The late fragments of an event, which is here; in the order in which they came.
+    /// Returns the late fragments of an event that was found, in the order in which they came.
     pub(super) fn take(
         &mut self,
         event: Identity,
@@ -123,7 +123,7 @@ impl LateIndex {
         Ok(())
     }
 
-    /// Whether the late fragment in a row of batch `number` is in its event.
+    /// Returns true when the late fragment in a row of batch `number` is in its event.
     pub(super) fn is_joined(&self, number: u64, row: usize, event: &EventRow) -> bool {
         let (Some(&batch), Some(event)) = (self.numbers.get(&number), Identity::of(event)) else {
             return false;
@@ -132,17 +132,17 @@ impl LateIndex {
         self.entries.binary_search(&entry).is_ok_and(|at| self.joined[at])
     }
 
-    /// How many late fragments are in their events.
+    /// Returns the number of late fragments that are in their events.
     pub(super) fn joined(&self) -> u64 {
         self.joined.iter().filter(|joined| **joined).count() as u64
     }
 
-    /// How many are not: their event is not there, or there are too many.
+    /// Returns the number of those that are not: their event is missing, or there are too many.
     pub(super) fn left(&self) -> u64 {
         self.entries.len() as u64 - self.joined() + self.beyond
     }
 
-    /// A batch with late fragments; `None` when it can no longer be read.
+    /// Returns a batch with late fragments; `None` when it can no longer be read.
     fn batch(&mut self, number: u32, reader: &RunReader) -> Result<Option<&EventBatch>, ReadError> {
         if let Some(at) = self.cache.iter().position(|its| its.0 == number) {
             return Ok(self.cache.get(at).map(|its| &its.1));
@@ -160,7 +160,7 @@ impl LateIndex {
     }
 }
 
-/// The packet of a late row.
+/// Returns the packet of a late row.
 fn fragment_of(batch: &EventBatch, row: usize) -> Option<LateFragment> {
     let before = batch.events.get(..row)?;
     let event = batch.events.get(row)?;

@@ -1,12 +1,12 @@
-//! What an event lacks, as its text says, and what is left of it when more has come.
+//! The text about an event's missing parts, and its change when more of them have come.
 //!
 //! The text is a list of items, separated by "; ", each with its source's label before ": "
-//! (docs/events.md). What is not understood is left as it is: an event is called complete only
-//! when every item is answered.
+//! (docs/events.md). Unknown items are left unchanged: an event is complete only when every item is
+//! resolved.
 
 use std::fmt::Write;
 
-/// What the text says when it was cut.
+/// The mark of a text that was cut.
 const CUT: char = '…';
 
 /// Missing parts of a fragment: packet numbers or bytes, both ends included.
@@ -14,7 +14,7 @@ const CUT: char = '…';
 pub(super) struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// All parts of a fragment of `total`.
+    /// Returns all parts of a fragment of `total`.
     pub(super) fn all(total: u64) -> Ranges {
         Ranges(if total == 0 { Vec::new() } else { vec![(0, total - 1)] })
     }
@@ -28,7 +28,7 @@ impl Ranges {
         ranges.collect::<Option<_>>().map(Ranges)
     }
 
-    /// Parts from `first` to `last` came.
+    /// Removes the parts from `first` to `last`, which came.
     pub(super) fn remove(&mut self, first: u64, last: u64) {
         let old = std::mem::take(&mut self.0);
         for (from, to) in old {
@@ -74,7 +74,7 @@ impl Unit {
     }
 }
 
-/// Which part of its fragment a late packet is, as the text of its row says; whole without a text.
+/// The part of its fragment that a late packet is, by the text of its row; whole without a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LatePart {
     Whole,
@@ -124,7 +124,7 @@ impl Missing {
         Missing { items: items.map(|item| parse_item(item, labels.clone())).collect() }
     }
 
-    /// A source's whole fragment came: nothing of it is missing any more.
+    /// Removes everything that is missing of a source's fragment.
     pub(super) fn came(&mut self, label: &str) {
         self.items.retain(|item| match item {
             Item::Absent { label: its, .. } | Item::Parts { label: its, .. } => its != label,
@@ -133,7 +133,7 @@ impl Missing {
         self.count();
     }
 
-    /// A part of a source's fragment came.
+    /// Removes a part of a source's fragment, which came.
     pub(super) fn part_came(&mut self, label: &str, part: LatePart) {
         let LatePart::Part { unit, first, last, total } = part else { return self.came(label) };
         let is_its = |item: &Item| match item {
@@ -157,7 +157,7 @@ impl Missing {
         }
     }
 
-    /// One more source came.
+    /// Counts one more source.
     fn count(&mut self) {
         for item in &mut self.items {
             if let Item::Count { came, .. } = item {
@@ -167,7 +167,7 @@ impl Missing {
         self.items.retain(|item| !matches!(item, Item::Count { came, of } if came >= of));
     }
 
-    /// A source that was called silent had sent nothing.
+    /// Removes a source that was called silent and had sent nothing.
     pub(super) fn was_not_sent(&mut self, label: &str) {
         self.items.retain(|item| {
             !matches!(item, Item::Absent { label: its, reason }
@@ -175,12 +175,12 @@ impl Missing {
         });
     }
 
-    /// Whether nothing is missing.
+    /// Returns true when nothing is missing.
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The text again.
+    /// Returns the text.
     pub(super) fn to_text(&self) -> String {
         let items = self.items.iter().map(|item| match item {
             Item::Count { came, of } => format!("{came} of {of} sources came"),

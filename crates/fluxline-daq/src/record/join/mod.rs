@@ -1,11 +1,11 @@
-//! A run with its late fragments in their events, and what a source's return proved.
+//! A run with its late fragments in their events, and with the proofs of returning sources.
 //!
 //! A packet that came after its event was closed is a row of its own (status `late`). Here it is
-//! put back: its event gets the packet, and its text and status say what is then still missing.
-//! Events that a source lacked by silence, and for which its packet counter later proved that it
-//! had sent nothing, do not lack it. Memory: an index of 32 bytes per late fragment, at most 128
-//! MiB (fragments beyond stay rows of their own), and a few batches. What cannot be read is left
-//! out, as everywhere; a late fragment whose event is not there stays a row of its own.
+//! put back: its event gets the packet, and its text and status show what is then still missing. An
+//! event that lacks a source by silence becomes complete if the source's packet counter later
+//! proved that it had sent nothing. Memory: an index of 32 bytes per late fragment, at most 128 MiB
+//! (fragments beyond stay rows of their own), and a few batches. Unreadable parts are left out, as
+//! everywhere; a late fragment whose event is missing stays a row of its own.
 
 mod late;
 mod missing;
@@ -22,22 +22,22 @@ use super::reader::{ReadError, ReadReport, RecordedBatch, RunReader};
 use late::{Identity, LateFragment, LateIndex};
 use missing::{LatePart, Missing};
 
-/// Whether late fragments are put into their events.
+/// The treatment of late fragments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Join {
-    /// They are.
+    /// They are put into their events.
     #[default]
     Late,
     /// They stay rows of their own.
     Nothing,
 }
 
-/// What joining did.
+/// The result of joining.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JoinReport {
     /// Late fragments that are in their events.
     pub joined: u64,
-    /// Late fragments that are rows of their own: their event is not there, or there are too many.
+    /// Late fragments that are rows of their own: their event is missing, or there are too many.
     pub left: u64,
     /// Events that became complete.
     pub completed: u64,
@@ -50,7 +50,7 @@ pub struct JoinedReader {
     late: LateIndex,
     amendments: Vec<Amendment>,
     labels: BTreeMap<u32, String>,
-    /// Batches that were joined and not handed out yet.
+    /// Batches that were joined and not returned yet.
     ready: VecDeque<RecordedBatch>,
     completed: u64,
 }
@@ -60,7 +60,7 @@ impl JoinedReader {
     pub fn open(path: &Path, join: Join) -> Result<JoinedReader, ReadError> {
         let reader = RunReader::open(path)?;
         let ledger = ledger_of(reader.folder());
-        // Without a ledger (the run was killed) only the files can tell.
+        // Without a ledger (the run was killed) only the files can show it.
         let has_late = ledger.as_ref().is_none_or(|ledger| ledger.source_totals().in_late > 0);
         let late = match join {
             Join::Late if has_late => LateIndex::build(RunReader::open(path)?)?,
@@ -76,25 +76,25 @@ impl JoinedReader {
         Ok(JoinedReader { reader, late, amendments, labels, ready, completed: 0 })
     }
 
-    /// The run's folder.
+    /// Returns the run's folder.
     #[must_use]
     pub fn folder(&self) -> &RunFolder {
         self.reader.folder()
     }
 
-    /// What was found in the files so far.
+    /// Returns the findings in the files so far.
     #[must_use]
     pub fn report(&self) -> &ReadReport {
         self.reader.report()
     }
 
-    /// What joining did so far.
+    /// Returns the result of joining so far.
     #[must_use]
     pub fn joined(&self) -> JoinReport {
         JoinReport { joined: self.late.joined(), left: self.late.left(), completed: self.completed }
     }
 
-    /// The next batch; `None` at the end.
+    /// Returns the next batch; `None` at the end.
     pub fn next_batch(&mut self) -> Result<Option<RecordedBatch>, ReadError> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
@@ -113,7 +113,7 @@ impl JoinedReader {
         }
     }
 
-    /// Whether anything of a batch changes.
+    /// Returns true when anything of a batch changes.
     fn changes(&self, number: u64, batch: &EventBatch) -> bool {
         batch.events.iter().enumerate().any(|(at, row)| match row.status {
             EventStatus::Late => self.late.is_joined(number, at, row),
@@ -154,7 +154,7 @@ impl JoinedReader {
         Ok(())
     }
 
-    /// Adds an event's late packets to the end of `out`, and says what is then missing.
+    /// Adds an event's late packets to the end of `out`, and states what is then missing.
     fn complete(
         &mut self,
         row: &mut EventRow,
@@ -195,7 +195,7 @@ impl JoinedReader {
     }
 }
 
-/// Whether an event lies within the silence that an amendment explains.
+/// Returns true when an event lies within the silence that an amendment explains.
 fn covers(amendment: &Amendment, row: &EventRow) -> bool {
     let Some(key) = row.key.filter(|_| row.source.is_none()) else { return false };
     let Amendment { after, before, .. } = amendment;

@@ -1,6 +1,6 @@
 //! Producers and strangers in virtual time: each may be without the key, silent, doubled, gone mad
 //! or dead after any step. Whatever they do, a producer with the key is served in time, each record
-//! that it published is read once and whole, and nobody is told the ring's key.
+//! that it published is read once and whole, and no peer learns the ring's key.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -341,7 +341,7 @@ impl World {
             }
             for peer in &mut self.peers {
                 peer.step(self.now);
-                assert!(!peer.node.port().saw_key, "{:?} was told the ring's key", peer.kind);
+                assert!(!peer.node.port().saw_key, "{:?} got the ring's key", peer.kind);
                 if peer.kind != Kind::WrongKey && peer.phase >= Phase::Imported {
                     self.with_key.insert(peer.id, peer.pushed);
                 }
@@ -382,7 +382,7 @@ impl World {
 }
 
 #[test]
-fn a_stranger_is_told_no_key_and_does_not_become_the_producer() {
+fn a_stranger_gets_no_key_and_does_not_become_the_producer() {
     for kind in [Kind::WrongKey, Kind::Honest] {
         let mut world = world();
         world.peer(address(66, 4791), kind).stops_at = match kind {

@@ -1,4 +1,4 @@
-//! A ring that the other side fills with nonsense: told once, and no harm.
+//! A ring that the other side fills with nonsense: reported once, and without harm.
 
 use fluxline_core::random::Draw;
 

@@ -28,7 +28,7 @@ fn a_second_producer_is_refused_while_the_first_lives_and_goes_on_where_it_ended
 }
 
 #[test]
-fn the_end_of_a_producer_is_told_behind_its_records_and_the_next_one_begins_anew() {
+fn the_end_of_a_producer_is_reported_behind_its_records_and_the_next_one_begins_anew() {
     let (mut producer, mut consumer, ring) = pair(256);
     for _ in 0..5 {
         assert_eq!(next(&mut consumer), Ok(None));
@@ -54,7 +54,7 @@ fn a_ring_whose_producer_never_came_has_none_that_could_be_gone() {
 }
 
 #[test]
-fn a_producer_that_tries_again_and_again_is_told_that_its_consumer_died() {
+fn a_producer_that_tries_again_and_again_learns_that_its_consumer_died() {
     let (mut producer, consumer, _ring) = pair(256);
     consumer.die();
     let began = Instant::now();
@@ -69,7 +69,7 @@ fn a_producer_that_tries_again_and_again_is_told_that_its_consumer_died() {
 }
 
 #[test]
-fn a_producer_that_fills_no_ring_is_told_by_publishing_that_its_consumer_died() {
+fn a_producer_that_fills_no_ring_learns_by_publishing_that_its_consumer_died() {
     let (mut producer, consumer, _ring) = pair(1 << 20);
     consumer.die();
     let began = Instant::now();
@@ -93,7 +93,7 @@ fn a_consumer_that_closes_is_noticed_at_the_first_refusal_and_by_the_next_produc
 }
 
 #[test]
-fn a_consumer_is_told_that_its_producer_died_behind_what_that_published() {
+fn a_consumer_learns_that_its_producer_died_behind_the_published_records() {
     for sleeps in [false, true] {
         let (mut producer, mut consumer, ring) = pair_that(256, sleeps);
         producer.push(&[1]).expect("room");

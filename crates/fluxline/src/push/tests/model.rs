@@ -258,7 +258,7 @@ fn loom_a_ring_is_handed_on_while_it_is_read() {
 }
 
 #[test]
-fn loom_a_death_is_told_after_the_last_record() {
+fn loom_a_death_is_reported_after_the_last_record() {
     check(3, || {
         let (mut producer, mut consumer, _ring) = pair_that(128, false);
         let writer = thread::spawn(move || {

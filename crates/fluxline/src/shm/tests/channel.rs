@@ -38,7 +38,7 @@ fn any_order_of_sends_and_takes_equals_a_queue() {
 }
 
 #[test]
-fn nonsense_in_a_channel_is_told_and_read_by_nobody() {
+fn invalid_data_in_a_channel_is_reported_and_never_read() {
     let mut record = Vec::new();
     for tail in [1, 7, RING_BYTES + 8, u64::MAX] {
         let (_sender, receiver, map) = pair();

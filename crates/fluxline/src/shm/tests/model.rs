@@ -10,7 +10,7 @@ use fluxline_core::fabric::{Completion, EndpointId, Name, RegionId, Reliability,
 use loom::thread;
 
 use crate::shm::channel::{CHANNEL_BYTES, Receiver, Sender};
-use crate::shm::endpoint::{CompletionQueue, Endpoint};
+use crate::shm::endpoint::{CompletionQueue, Endpoint, Notice, Peer};
 use crate::shm::node::{Claimer, End, NodeFile, Phase, Slot};
 use crate::shm::region::OwnRegion;
 use crate::shm::table::Table;
@@ -59,8 +59,8 @@ fn who() -> Claimer {
 }
 
 fn endpoint(peer: &NodeFile, slot: &Slot, end: End) -> Endpoint {
-    let named = ("peer".to_owned(), Reliability::Reliable);
-    Endpoint::new(EndpointId(0), named, peer.clone(), (slot.clone(), end))
+    let peer = Peer { name: "peer".to_owned(), node: peer.clone() };
+    Endpoint::new(EndpointId(0), peer, Reliability::Reliable, slot.clone(), end)
 }
 
 /// Both ends of an open connection, in the file of `owner`.
@@ -89,12 +89,12 @@ fn completions_until_closed(node: &NodeFile, of: &mut Endpoint) -> CompletionQue
 }
 
 #[test]
-fn loom_a_sleeping_node_is_woken_and_told_all_that_came_before_the_peer_closed() {
+fn loom_a_sleeping_node_wakes_and_gets_all_that_came_before_the_peer_closed() {
     check(2, || {
         let (owner, claimer) = (NodeFile::of_heap(), NodeFile::of_heap());
         let (mut near, mut far, slot) = connection(&owner, &claimer);
         let writer = thread::spawn(move || {
-            far.notify(0, (0, 8), 77);
+            far.notify(&Notice { region: 0, value: 77, offset: 0, bytes: 8 });
             far.end(Status::Done, &mut CompletionQueue::new());
         });
         let completions = completions_until_closed(&owner, &mut near);

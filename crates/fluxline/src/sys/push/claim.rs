@@ -1,10 +1,10 @@
-//! Who has which side of a ring: a lock on a byte of the region's file.
+//! The owner of each side of a ring: a lock on a byte of the region's file.
 //!
-//! The kernel lets go of the lock when the last descriptor of that open file is closed: by the
-//! side's end, or with its process, whatever killed it, and after the process's last store. So a
+//! The kernel releases the lock when the last descriptor of that open file is closed: by the side's
+//! end, or with its process, however that was killed, and after the process's last store. So a
 //! claim needs no owner's number that another process could get later, no heartbeat, and no steps
-//! in which its taker can die. Why no word of the ring: docs/adr/0017. Tests without files have
-//! claim_memory.rs instead.
+//! in which its taker can die. The reason for a lock instead of a word of the ring: docs/adr/0017.
+//! Tests without files have claim_memory.rs instead.
 
 use std::fs::File;
 use std::io;
@@ -55,9 +55,8 @@ impl Claim {
         Ok(lock(&file.0, side as u64)?.then_some(Claim { file, side }))
     }
 
-    /// Returns true when the other side is claimed; a host that does not answer is no news of a
-    /// death. Cost:
-    /// a system call.
+    /// Returns true when the other side is claimed; an error of the host does not count as a death.
+    /// Cost: a system call.
     pub(crate) fn other_lives(&self) -> bool {
         is_locked(&self.file.0, self.side.other() as u64).unwrap_or(true)
     }
@@ -65,7 +64,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // What cannot be unlocked is when the file is closed.
+        // A lock that cannot be released is released when the file is closed.
         let _ = unlock(&self.file.0, self.side as u64);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Consumer {
     given_back: u64,
     sleeps: bool,
     broken: bool,
-    /// The word of the producer that was found dead, and of the one whose end was told.
+    /// The word of the producer that was found dead, or whose end was reported.
     died: Option<u64>,
     producers_reported: Option<u64>,
     pace: Pace,
@@ -63,7 +63,7 @@ impl Consumer {
         })
     }
 
-    /// The next record, where it lies; `None`: there is none now.
+    /// Returns the next record, in place; `None`: there is none now.
     ///
     /// The record before it may be overwritten from now on.
     #[inline]
@@ -113,7 +113,7 @@ impl Consumer {
             self.give_back(self.head);
         }
         if head == 0 && self.is_over() {
-            // What was published before the producer ended is there now.
+            // Records that were published before the producer ended are there now.
             head = self.head_word();
             if head == 0 {
                 return Err(NextError::Gone);
@@ -141,7 +141,7 @@ impl Consumer {
         over
     }
 
-    /// Looks whether the producer lives. Cost: a system call.
+    /// Checks that the producer lives. Cost: a system call.
     pub(crate) fn look(&mut self) {
         let producers = self.producers();
         if self.died != Some(producers) && !self.claim.other_lives() {

@@ -11,8 +11,8 @@ const CLOSE_TOGETHER: Span = Span::from_ns(500_000);
 /// Calls between two readings of the clock, at most.
 const STRIDE_MAX: u32 = 64;
 
-/// Says about every 50 ms that it is time for a look. A caller that calls all the time pays for a
-/// clock once in 64 calls; one that calls now and then, each time.
+/// Decides about every 50 ms that it is time to check the other process. A caller that calls all
+/// the time pays for a clock once in 64 calls; one that calls now and then, each time.
 #[derive(Debug)]
 pub(super) struct Pace {
     calls: u32,

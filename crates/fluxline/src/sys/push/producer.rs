@@ -46,7 +46,8 @@ impl Producer {
     /// bytes.
     pub(crate) fn attach(
         map: Arc<SharedMap>,
-        (start, room): (u64, u64),
+        start: u64,
+        room: u64,
         file: ClaimFile,
     ) -> Result<Producer, PushOpenError> {
         let ring = find(map, start, room).ok_or(PushOpenError::NoRing)?;
@@ -121,14 +122,16 @@ impl Producer {
     pub(crate) fn push_record(&mut self, from: Record<'_>) -> Result<(), PushRefused> {
         let record = self.reserve(from.len())?;
         let place = self.ring.place(self.tail) + WORD;
+        let (map, from_offset) = from.place();
         // SAFETY: as in `push`; of the other record, see `Record::new`. What is the producer's to
         // write is no record that a consumer has: not in this mapping, which is the producer's own.
-        unsafe { self.ring.map.write_across(place, from.place(), from.len()) };
+        unsafe { self.ring.map.write_across(place, map, from_offset, from.len()) };
         self.seal(from.len(), record);
         Ok(())
     }
 
-    /// Makes sure that a record of `bytes` fits behind the tail without wrapping; what it takes.
+    /// Makes sure that a record of `bytes` fits behind the tail without wrapping; returns its
+    /// length with head and padding.
     #[inline(always)]
     fn reserve(&mut self, bytes: usize) -> Result<u64, PushRefused> {
         let record = WORD + (bytes as u64).next_multiple_of(WORD);
@@ -175,7 +178,7 @@ impl Producer {
         }
         // SYNC room-back <- give_back
         let head = self.ring.word(at::HEAD).load(Ordering::Acquire);
-        // It has gone up, and not beyond what there is.
+        // It has gone up, and not beyond the records that exist.
         let passed = head.wrapping_sub(self.head_seen);
         if !is_position(head) || passed > self.tail - self.head_seen {
             self.end(PushRefused::Broken(Broken));
@@ -188,7 +191,7 @@ impl Producer {
             }
             return Ok(());
         }
-        // What is written must be seen, or nobody makes room.
+        // The consumer must see the written records, or it frees no room.
         self.publish();
         if self.ended.is_none() && (self.has_closed() || (self.pace.is_due() && !self.look())) {
             self.end(PushRefused::ConsumerGone);
@@ -205,7 +208,7 @@ impl Producer {
     #[inline]
     pub(crate) fn publish(&mut self) {
         let Some((position, head)) = self.first.take() else { return };
-        // Once per batch: nobody looks behind a first head that is zero.
+        // Once per batch: the consumer reads nothing behind a first head that is zero.
         self.ring.head(self.tail).store(0, Ordering::Relaxed);
         self.ring.head(position).store(head, Ordering::Release); // SYNC records-there -> next
         self.counters.batches += 1;
@@ -236,7 +239,7 @@ impl Producer {
         self.ring.word(at::CONSUMER_CLOSED).load(Ordering::Acquire) != 0
     }
 
-    /// From now on each push is refused for this reason.
+    /// Makes each push fail for this reason from now on.
     fn end(&mut self, why: PushRefused) {
         self.ended = Some(why);
         self.head_seen = self.tail.wrapping_sub(self.ring.size);
@@ -247,7 +250,7 @@ impl Producer {
         self.stalled_since
     }
 
-    /// Returns the reason why each push is refused; `None`: pushing may work.
+    /// Returns the reason why each push fails; `None`: pushing may work.
     pub(crate) fn ended(&self) -> Option<PushRefused> {
         self.ended
     }
@@ -256,7 +259,7 @@ impl Producer {
         &self.counters
     }
 
-    /// Ends as a process does that is killed: nothing is published, nothing is said.
+    /// Ends like a killed process: nothing is published, nothing is reported.
     #[cfg(test)]
     pub(crate) fn die(self) {
         let dead = std::mem::ManuallyDrop::new(self);

@@ -1,4 +1,4 @@
-//! A record where it lies in the ring.
+//! A record in place in the ring.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ const WORD: usize = 8;
 /// A record in the memory of a push ring, until the consumer's next call.
 ///
 /// The producer's process can write these bytes at any time, by a defect or on purpose. So a record
-/// is no `&[u8]`: bytes are copied out, and checked in the copy. A record that changes while it is
-/// copied arrives as a mixture of bytes, and does no other harm. Why: docs/adr/0016.
+/// is not a `&[u8]`: bytes are copied out, and checked in the copy. A record that changes while it
+/// is copied arrives as a mixture of bytes, and does no other harm. The reasons: docs/adr/0016.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     map: &'a SharedMap,
@@ -47,8 +47,8 @@ impl<'a> Record<'a> {
         self.bytes == 0
     }
 
-    /// Copies all bytes into `into`, in place of what that held. Cost: one copy; it allocates only
-    /// for a record that is longer than all before.
+    /// Copies all bytes into `into`, replacing its contents. Cost: one copy; it allocates only for
+    /// a record that is longer than all before.
     #[inline]
     pub fn copy_to(&self, into: &mut Vec<u8>) {
         self.map.read_record(self.place, self.bytes, into);

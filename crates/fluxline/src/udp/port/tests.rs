@@ -21,7 +21,7 @@ fn port() -> UdpPort {
     port_with(|_| {})
 }
 
-/// A frame whose bytes tell its number.
+/// A frame whose bytes hold its number.
 fn put(port: &mut UdpPort, to: SocketAddr, len: usize, number: usize) -> u16 {
     let out = port.frame(to, len).expect("room");
     assert_eq!(out.bytes.len(), len);
@@ -152,7 +152,7 @@ fn ipv6_frames_arrive_and_have_no_identification() {
 }
 
 #[test]
-fn a_wildcard_port_tells_which_of_its_addresses_a_frame_was_sent_to() {
+fn a_wildcard_port_reports_which_of_its_addresses_a_frame_was_sent_to() {
     let mut a = port();
     let mut b = port_with(|config| config.local = "0.0.0.0:0".parse().unwrap());
     let number = b.local_address().port();
@@ -188,7 +188,7 @@ fn a_congestion_mark_is_seen_on_its_frames_alone() {
 }
 
 #[test]
-fn sent_frames_say_that_their_transport_heeds_marks_unless_told_not_to() {
+fn sent_frames_say_that_their_transport_heeds_marks_unless_configured_otherwise() {
     for ecn in [true, false] {
         let (mut a, b) = (port_with(|config| config.ecn = ecn), port());
         put(&mut a, b.local_address(), 10, 0);
@@ -245,7 +245,7 @@ fn what_the_limits_promise_fits_the_buffer_even_while_it_is_half_read() {
         });
         let limits = *b.limits();
         let fit = limits.receive_buffer_bytes / (len + limits.frame_cost);
-        assert!(fit > 8, "{fit} frames of {len} byte");
+        assert!(fit > 8, "{fit} frames of {len} bytes");
         let mut outstanding = 0;
         for number in 0..fit * 4 {
             if outstanding == fit {
@@ -255,7 +255,7 @@ fn what_the_limits_promise_fits_the_buffer_even_while_it_is_half_read() {
             a.flush(NOW);
             outstanding += 1;
         }
-        assert_eq!(b.counters().frames_dropped, 0, "frames of {len} byte");
+        assert_eq!(b.counters().frames_dropped, 0, "frames of {len} bytes");
     }
 }
 
@@ -266,7 +266,7 @@ fn no_frame_costs_more_than_the_limits_say() {
         put(&mut a, b.local_address(), len, 0);
         a.flush(NOW);
         let cost = (b.socket.buffered() as usize).saturating_sub(len);
-        assert!(cost <= frame_cost(len), "{cost} byte for a frame of {len}");
+        assert!(cost <= frame_cost(len), "{cost} bytes for a frame of {len}");
         assert_eq!(b.receive(NOW, &mut |_| {}), 1);
     }
 }

@@ -113,7 +113,7 @@ impl Trains {
         Some((start..self.end, index))
     }
 
-    /// Makes room behind what could not be sent yet.
+    /// Makes room behind the frames that could not be sent yet.
     fn move_to_front(&mut self) {
         let Some(first) = self.trains.first() else { return };
         let from = first.part.start;
@@ -153,7 +153,7 @@ impl Trains {
         send(&self.bytes, &parts[..count])
     }
 
-    /// Removes the first `messages` of what `next` gave, which are sent; says frames and bytes.
+    /// Removes the first `messages` of those from `next`, which are sent; returns frames and bytes.
     pub(super) fn sent(&mut self, messages: usize) -> (usize, usize) {
         let Some(first) = self.trains.first_mut() else { return (0, 0) };
         if first.apart && first.frames > 1 && messages > 0 {
@@ -189,7 +189,7 @@ impl Trains {
         was_train
     }
 
-    /// Gives the first train up; says how many frames it had.
+    /// Gives up the first train; returns the number of its frames.
     pub(super) fn drop_first(&mut self) -> usize {
         let frames = self.trains.drain(..1.min(self.trains.len())).map(|train| train.frames).sum();
         self.settle();

@@ -1,7 +1,7 @@
-//! Readout and builder joined: datagrams in, batches of events out, every datagram accounted.
+//! Pipeline of readout and builder: datagrams in, batches of events out, every datagram counted.
 //!
-//! It owns no clock, socket or thread, so that the same acquisition runs on live sockets, on
-//! captures as fast as they can be read, and in tests.
+//! It owns no clock, socket or thread. So the same pipeline runs on live sockets, on captures as
+//! fast as they can be read, and in tests.
 
 use fluxline_core::{Datagram, Moment};
 use fluxline_packet::{Description, Parsed, Program, Reject};
@@ -13,14 +13,14 @@ use crate::merge::Times;
 use crate::readout::sequence::SequenceRule;
 use crate::readout::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits};
 
-/// A source that appeared: its number and what it is called.
+/// A source that appeared, with its number and its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSource {
     /// Its number in the run's table of sources.
     pub number: u32,
     /// Number of the input that it came by.
     pub input: u16,
-    /// What reports call it.
+    /// Its label in reports.
     pub label: String,
 }
 
@@ -31,15 +31,15 @@ pub struct InputTaken {
     pub datagrams: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Of these, refused by the description.
+    /// Of these, rejected by the description.
     pub rejected: u64,
-    /// Of these, of sources beyond the allowed number.
+    /// Of these, of sources beyond the limit.
     pub refused: u64,
-    /// Of these, cut because they were longer than a slot.
+    /// Of these, cut to the length of a slot.
     pub truncated: u64,
 }
 
-/// An input: what its packets are.
+/// An input with the description of its packets.
 struct Input {
     description: Description,
     program: Program,
@@ -47,7 +47,7 @@ struct Input {
 }
 
 /// Takes datagrams of several inputs, each with its description.
-pub struct Acquisition {
+pub struct Pipeline {
     inputs: Vec<Input>,
     readout: Readout,
     builder: Builder,
@@ -58,17 +58,17 @@ pub struct Acquisition {
     new_sources: Vec<NewSource>,
 }
 
-impl Acquisition {
-    /// An acquisition over these inputs (name and description), numbered in this order.
+impl Pipeline {
+    /// Makes a pipeline for these inputs (name and description), numbered in this order.
     #[must_use]
     pub fn new(
         inputs: Vec<(String, Description)>,
         limits: ReadoutLimits,
         builder: BuilderConfig,
-    ) -> Acquisition {
+    ) -> Pipeline {
         let rules = inputs.iter().map(|(_, description)| rules_of(description)).collect();
         let (names, descriptions): (Vec<_>, Vec<_>) = inputs.into_iter().unzip();
-        Acquisition {
+        Pipeline {
             inputs: descriptions
                 .into_iter()
                 .map(|description| Input {
@@ -86,10 +86,10 @@ impl Acquisition {
         }
     }
 
-    /// Takes one datagram of input number `input`, which must be one of those given, at `now`.
+    /// Takes one datagram of input number `input`, one of those given, at `now`.
     ///
-    /// Done when it is in an event or counted. Cost: one run of the packet program, one look-up,
-    /// one copy of the packet; no allocation in steady state.
+    /// The datagram is in an event or counted afterwards. Cost: one run of the packet program, one
+    /// look-up, one copy of the packet; no allocation in steady state.
     pub fn take(&mut self, input: u16, now: Moment, datagram: &Datagram<'_>) {
         let Some(of) = self.inputs.get_mut(usize::from(input)) else { return };
         of.taken.datagrams += 1;
@@ -122,7 +122,7 @@ impl Acquisition {
         }
     }
 
-    /// Counts a datagram of input `input` whose end did not fit into its slot; it goes nowhere.
+    /// Counts a datagram of input `input` whose end did not fit into its slot, and drops it.
     pub fn take_truncated(&mut self, input: u16, bytes: usize) {
         if let Some(of) = self.inputs.get_mut(usize::from(input)) {
             of.taken.datagrams += 1;
@@ -131,15 +131,15 @@ impl Acquisition {
         }
     }
 
-    /// Returns how far input `input` has come in the order of events; `None` before its first
-    /// packet with a place there. One packet with a wrong key does not move it.
+    /// Returns the position of input `input` in the order of events; `None` before its first packet
+    /// with a position. One packet with a wrong key does not move it.
     #[must_use]
     pub fn position(&self, input: u16) -> Option<Position> {
         self.builder.position(input)
     }
 
-    /// Returns whether packets of input `input` have places in an order of events that is the same
-    /// in all inputs: by event keys that sources share, or by sensors' times.
+    /// Returns true when packets of input `input` have positions in an order of events that all
+    /// inputs share: by event keys or by sensors' times.
     #[must_use]
     pub fn has_positions(&self, input: u16) -> bool {
         let Some(of) = self.inputs.get(usize::from(input)) else { return false };
@@ -153,40 +153,41 @@ impl Acquisition {
         }
     }
 
-    /// Says that input `input` is read on demand, in the order of events, as all inputs are then:
-    /// no event closes before the input has passed it or has ended.
+    /// Declares that input `input` is read on demand, in the order of events. No event closes
+    /// before the input has passed it or has ended. All inputs of a run are then read like this.
     pub fn read_on_demand(&mut self, input: u16, times: Times) {
         if self.has_positions(input) {
             self.builder.read_on_demand(input, times);
         }
     }
 
-    /// Input `input` will give no more packets: no event waits for its sources from now on.
+    /// Ends input `input`: from now on no event waits for its sources.
     pub fn end_input(&mut self, input: u16) {
         self.builder.end_input(input);
     }
 
-    /// Says whether datagrams of input `input` wait to be taken. While they do, silence is measured
-    /// by the times of arrival of what was taken: a reader that stalls makes no source silent.
-    /// Inputs that are read on demand, as files are, always have some until they end.
+    /// Records whether datagrams of input `input` wait to be taken. While some wait, silence is
+    /// measured by the times of arrival of the datagrams taken, so that a reader that stalls makes
+    /// no source silent. Inputs that are read on demand, such as files, have unread datagrams until
+    /// they end.
     pub fn note_backlog(&mut self, input: u16, has_unread: bool) {
         self.builder.note_backlog(input, has_unread);
     }
 
-    /// Whether a datagram of `bytes` would still be taken. Where not, take a batch first: the
-    /// inputs that can be held back are not to lose anything.
+    /// Returns true when the builder has memory for a datagram of `bytes`. Otherwise take a batch
+    /// first, so that inputs that can wait lose nothing.
     #[must_use]
     pub fn has_room(&self, bytes: usize) -> bool {
         self.builder.has_room(bytes)
     }
 
-    /// Changes that a user should know, that are due at `now`: each once, and at most one a second
+    /// Returns the messages to the user that are due at `now`: each once, and at most one a second
     /// of each kind.
     pub fn reports(&mut self, now: Moment) -> impl Iterator<Item = Said> + '_ {
         self.builder.reports(now)
     }
 
-    /// The changes that are left at the end of the run.
+    /// Returns the messages that are left at the end of the run.
     pub fn last_reports(&mut self) -> impl Iterator<Item = Said> + '_ {
         self.builder.last_reports()
     }
@@ -196,7 +197,7 @@ impl Acquisition {
         self.builder.poll(now);
     }
 
-    /// The end of the run: what is kept aside goes on, all events close. Take the last batch then.
+    /// Ends the run: packets kept aside are taken, and all events close. Take the last batch then.
     pub fn finish(&mut self, now: Moment) {
         let builder = &mut self.builder;
         self.readout.finish(|accepted, datagram, parsed| {
@@ -205,54 +206,54 @@ impl Acquisition {
         builder.finish(now);
     }
 
-    /// Sources that appeared since the last call; to be recorded before the next batch.
+    /// Returns the sources that appeared since the last call. Record them before the next batch.
     pub fn new_sources(&mut self) -> impl Iterator<Item = NewSource> + '_ {
         self.new_sources.drain(..)
     }
 
-    /// Whether a batch should be taken at `now`.
+    /// Returns true when a batch should be taken at `now`.
     #[must_use]
     pub fn batch_is_due(&self, now: Moment) -> bool {
         self.builder.batch_is_due(now)
     }
 
-    /// The events closed so far; goes on with the memory of `spare`.
+    /// Returns the events closed so far, and uses the memory of `spare` for the next ones.
     #[must_use]
     pub fn take_batch(&mut self, spare: EventBatch) -> EventBatch {
         self.builder.take_batch(spare)
     }
 
-    /// The readout: sources, trackers, rejects.
+    /// Returns the readout with its sources, trackers and rejects.
     #[must_use]
     pub fn readout(&self) -> &Readout {
         &self.readout
     }
 
-    /// The builder: its counters.
+    /// Returns the builder with its counters.
     #[must_use]
     pub fn builder(&self) -> &Builder {
         &self.builder
     }
 
-    /// What was taken from input number `input`.
+    /// Returns the readout's counts for input number `input`.
     #[must_use]
     pub fn taken(&self, input: u16) -> InputTaken {
         self.inputs.get(usize::from(input)).map_or(InputTaken::default(), |of| of.taken)
     }
 
-    /// The description of input number `input`.
+    /// Returns the description of input number `input`.
     #[must_use]
     pub fn description(&self, input: u16) -> Option<&Description> {
         self.inputs.get(usize::from(input)).map(|of| &of.description)
     }
 
-    /// A broken rule in words.
+    /// Returns a broken rule in words.
     #[must_use]
     pub fn rule_name(&self, input: u16, reject: Reject) -> String {
         self.description(input).map_or(String::new(), |description| description.rule_name(reject))
     }
 
-    /// The counters of each source: the readout's and the builder's shares together.
+    /// Returns the counters of each source: the readout's and the builder's shares together.
     #[must_use]
     pub fn source_counters(&self) -> Vec<SourceCounters> {
         let shares = self.builder.source_counters();
@@ -273,8 +274,9 @@ fn label_of(names: &[String], input: u16, description: &Description, parsed: &Pa
     }
 }
 
-/// What the readout must know of a description's packet types. Types whose counters count alike
-/// share one counter per source; a description that counts them apart names `packet` in `source`.
+/// Returns the readout's rules for a description's packet types. Types whose counters count alike
+/// share one counter per source; a description that counts them separately names `packet` in
+/// `source`.
 fn rules_of(description: &Description) -> FormatRules {
     let mut packets: Vec<PacketRule> = Vec::new();
     for packet in description.packet_types() {
