@@ -66,7 +66,7 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Ending {
-    /// Well.
+    /// Without a failure.
     Well,
     /// With this failure.
     Failed(FailureKind),

@@ -72,7 +72,7 @@ pub fn kernel_seconds(bytes: u64) -> Option<f64> {
 /// The system call that sends several datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// sendmmsg.
+    /// One sendmmsg.
     Several,
     /// One send of a train that the kernel cuts (UDP segmentation).
     Train,

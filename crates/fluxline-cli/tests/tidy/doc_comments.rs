@@ -1,7 +1,8 @@
 //! The first sentence of a doc comment says what the item does or is: no question, no single word.
 
 /// The crates that are clean. Add a crate when it is.
-const CLEAN: [&str; 4] = ["fluxline-bench", "fluxline-doctor", "fluxline-report", "fluxline-sim"];
+const CLEAN: [&str; 5] =
+    ["fluxline-bench", "fluxline-cli", "fluxline-doctor", "fluxline-report", "fluxline-sim"];
 /// Words that begin a question, or a clause in the place of a noun.
 const QUESTIONS: [&str; 10] =
     ["What", "Which", "Whether", "Who", "Whose", "Whom", "How", "Where", "When", "Why"];

@@ -123,7 +123,7 @@ fn defined_in(path: Module, exports: &BTreeMap<Module, Module>, sources: &[Sourc
     module.max_by_key(|module| module.len()).cloned().unwrap_or_default()
 }
 
-/// Which file imports which; without imports of a file's own `mod.rs`.
+/// Lists the imports of each file, without those of its own `mod.rs`.
 fn graph(sources: &[Source]) -> Graph {
     let modules: BTreeSet<Module> = sources.iter().map(|source| source.module.clone()).collect();
     let mut exports = BTreeMap::new();

@@ -6,7 +6,8 @@ use super::results::LinkGrid;
 use crate::scenario::{Kind, Scenario};
 use crate::sweep::LinkUtilisation;
 
-/// Returns the links of a network as grids, one per direction. A link is at the node that it leaves.
+/// Returns the links of a network as grids, one per direction. A link is at the node that it
+/// leaves.
 pub fn grids(scenario: &Scenario, links: &[LinkUtilisation]) -> Vec<LinkGrid> {
     let part = &scenario.network;
     let (side, dimensions) = match part.kind {

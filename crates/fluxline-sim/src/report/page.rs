@@ -300,7 +300,7 @@ fn nodes_section(scenario: &Scenario, points: &[Point]) -> Section {
     };
     Section {
         title: "Nodes".to_string(),
-        text: format!("At a fair load all {who} have the same payload."),
+        text: format!("Dots at one height: all {who} have the same payload at that load."),
         blocks: vec![Block::Plot(plot)],
         ..Section::default()
     }
