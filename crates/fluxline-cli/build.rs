@@ -22,7 +22,7 @@ fn main() {
     println!("cargo::rustc-env=FLUXLINE_COMMIT={commit}");
 }
 
-/// Whether it can stand in a line of the build's output and of a report.
+/// Returns true if it fits into a line of the build's output and of a report.
 fn is_word(commit: &str) -> bool {
     !commit.is_empty() && commit.chars().all(|letter| letter.is_ascii_graphic())
 }
@@ -40,9 +40,8 @@ pub fn commit(root: &Path) -> Option<String> {
     git(root, &words).filter(|commit| is_word(commit))
 }
 
-/// What tells that the commit may be another now: HEAD, the branch that it points to, packed
-/// branches; and the sources, since what was clean is not any more when they change. Whatever
-/// changes those builds the program again in any case.
+/// Lists the files after whose change the commit may be another: HEAD, the branch that it points
+/// to, packed branches, and the sources, since a clean tree becomes dirty with them.
 ///
 /// Only what is there: cargo takes a missing file for one that always changes.
 pub fn watched(root: &Path) -> Vec<PathBuf> {
@@ -60,8 +59,8 @@ pub fn watched(root: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What git prints, without the end of line; `None`: there is no git, or it refuses. It takes no
-/// locks, and heeds no other repository that a hook may have told it of.
+/// Returns the output of git, without the end of line; `None`: git is absent, or fails. It takes no
+/// locks, and ignores another repository that a hook may have set.
 fn git(root: &Path, words: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     command.arg("--no-optional-locks").arg("-C").arg(root).args(words);

@@ -11,7 +11,7 @@ use fluxline_bench::Stop;
 use fluxline_bench::datagrams::ends::{Ends, InProcess, Remote};
 use fluxline_bench::datagrams::setting::{Extent, PAST};
 use fluxline_bench::datagrams::{lossfree, sweep};
-use fluxline_bench::real::{Link, Near, NearConfig, Server};
+use fluxline_bench::real::{Link, Near, NearConfig, Server, Until};
 use fluxline_bench::result::Experiment;
 
 type Failure = Box<dyn std::error::Error>;
@@ -25,7 +25,11 @@ fn main() -> Result<(), Failure> {
     }
     match words[..] {
         ["serve", address] => {
-            Server::bind(address.parse()?, "")?.serve(true, &Stop::default(), &|_| ())?;
+            Server::bind(address.parse()?, "")?.serve(
+                Until::FirstEnds,
+                &Stop::default(),
+                &|_| (),
+            )?;
             Ok(())
         }
         ["connect", address, ..] => {

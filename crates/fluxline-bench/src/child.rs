@@ -34,8 +34,8 @@ fn ended(child: &mut Child) -> Option<ExitStatus> {
     }
 }
 
-/// Says how a process of this program ended, as the rest of a sentence that begins with its name:
-/// by which signal, or with its last line on standard error, which is piped.
+/// Describes the end of a process of this program, as the rest of a sentence that begins with its
+/// name: by its signal, or by its last line on standard error, which is piped.
 pub fn how_it_ended(child: &mut Child, status: ExitStatus) -> String {
     let mut said = String::new();
     if let Some(errors) = &mut child.stderr {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_ended_is_told_by_signal_by_its_last_line_or_by_its_status() {
+    fn the_end_of_a_process_is_described_by_its_signal_its_last_line_or_its_status() {
         for (script, expected) in [
             ("echo first >&2; echo 'fluxline: no room.' >&2; exit 1", "failed: no room"),
             ("kill -9 $$", "was killed by signal 9"),

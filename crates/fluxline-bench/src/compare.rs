@@ -115,7 +115,7 @@ pub fn apart(rows: &[Row]) -> Vec<&Row> {
     apart
 }
 
-/// Lists what a reader must know before comparing: other links, other machines, a busy machine.
+/// Lists the differences of the set-ups: links, machines, a busy machine.
 #[must_use]
 pub fn cautions(before: &Report, after: &Report) -> Vec<String> {
     let mut cautions = Vec::new();
@@ -144,10 +144,10 @@ pub fn page(names: [&str; 2], before: &Report, after: &Report) -> Page {
     let headline = |(verdict, count): &(Verdict, usize)| Headline {
         label: verdict.word().to_owned(),
         value: count.to_string(),
-        note: format!("of {} numbers that both have", rows.len()),
+        note: format!("of {} numbers in both reports", rows.len()),
     };
     let mut sections = vec![Section {
-        title: "What differs".to_owned(),
+        title: "Differences".to_owned(),
         text:
             "Two results differ if the rank-sum test says so and their medians are further apart \
                than the spread of either and 2 %. The worst come first."
@@ -233,7 +233,7 @@ mod tests {
                 Point { x: 64.0, samples: samples(8.0 / scale) },
             ],
         });
-        let plan = crate::environment::Plan::new(true);
+        let plan = crate::environment::Plan::quick();
         let mut report = crate::run::begin("shm://", &plan, serde_json::json!({}));
         report.experiments.push(experiment);
         report
@@ -255,6 +255,17 @@ mod tests {
     fn a_report_against_itself_is_the_same_throughout() {
         let rows = rows(&report(1.0), &report(1.0));
         assert!(rows.iter().all(|row| row.verdict == Verdict::Same) && rows.len() == 3);
+    }
+
+    #[test]
+    fn a_busy_machine_is_a_warning_above_the_comparison() {
+        let mut busy = report(1.0);
+        busy.environment["busy"] = serde_json::json!({
+            "seconds": 9.5, "others": 1.43, "waited": 0.0,
+            "programs": [{ "process": "rustc", "cores": 1.2 }],
+        });
+        let warnings = page(["a", "b"], &report(1.0), &busy).warnings;
+        assert!(warnings[0].contains("rustc 120 %"), "{warnings:?}");
     }
 
     #[test]

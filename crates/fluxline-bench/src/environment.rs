@@ -13,7 +13,9 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::role::TrialKind;
-pub use simulated::{Clock, LastTurn, Progress, Simulated};
+#[cfg(test)]
+pub(crate) use simulated::memory_nodes;
+pub use simulated::{Clock, LastTurn, Progress, Simulated, virtual_clock};
 
 /// A flag that ends everything that takes long.
 #[derive(Clone, Default)]
@@ -67,7 +69,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the default plan. Source of sizes and perturbation: NetPIPE 3.7.1.
+    /// Returns the plan of a first look.
+    #[must_use]
+    pub fn quick() -> Plan {
+        Plan::new(true)
+    }
+
+    /// Returns the default plan, of a first look or in full. Source of sizes and perturbation:
+    /// NetPIPE 3.7.1.
     #[must_use]
     pub fn new(quick: bool) -> Plan {
         Plan {

@@ -21,13 +21,13 @@ pub enum Error {
         /// The first sign of it.
         how: String,
     },
-    /// The other side failed, and says why.
+    /// The other side failed, for this reason.
     #[error("the other side: {why}")]
     PeerFailed {
         /// Its sentence.
         why: String,
     },
-    /// Nobody serves there.
+    /// No far side serves there.
     #[error(
         "nobody serves at {address} ({source}); start `fluxline bench --serve {address}` on the \
          other side, and give its key with --key"

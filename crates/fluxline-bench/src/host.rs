@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use crate::Error;
 
 pub mod busy;
+pub mod cores;
 pub mod link;
 
-/// Settings of the kernel that change what a network reaches, below /proc/sys.
+/// Settings of the kernel that change the speed of a network, below /proc/sys.
 const SYSCTLS: &[&str] = &[
     "net/core/rmem_max",
     "net/core/rmem_default",

@@ -1,13 +1,13 @@
 //! Experiments that measure a link, their statistics, and their report.
 //!
-//! An experiment is two roles written against `Fabric`, or two services on raw sockets; its
-//! result is plain data, from which the JSON document, the HTML page and the tables are made.
+//! An experiment is two roles written against `Fabric`, or two services on raw sockets. Its result
+//! is plain data, which becomes the JSON document, the HTML page and the tables.
 //!
 //! An experiment ([`kind::ExperimentKind`]) runs on the near side, in an
 //! [`environment::Environment`]. It asks for trials: two [`role::Role`]s, one at each end, which
 //! are stepped until both are done. On a real link the ends are two processes that agree over a
 //! control connection ([`control`], [`real`]); in virtual time they are one thread
-//! ([`environment::Simulated`]). A [`environment::Service`] is the same for what has no fabric.
+//! ([`environment::Simulated`]). A [`environment::Service`] is the same for links without a fabric.
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +31,7 @@ pub mod result;
 pub mod rings;
 pub mod role;
 pub mod run;
+pub mod session;
 pub mod statistics;
 pub mod timer;
 

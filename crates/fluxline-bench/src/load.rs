@@ -17,16 +17,18 @@ use crate::Error;
 use crate::environment::{Environment, Plan};
 use crate::kind::{ExperimentKind, Links};
 use crate::result::{Axis, Experiment, Fact, Point, Series, axis};
-use crate::role::{self, END, Role, Side, Site, Step, Transfer, TrialKind};
+use crate::role::{
+    self, Answer, Answers, Arrival, END, FarEnd, Role, Side, Site, Step, Transfer, TrialKind,
+};
 use crate::statistics::median;
 
 /// Rates that are offered \[messages/s\]; a round ends at the first that the link does not keep.
 const RATES: &[f64] = &[1e3, 1e4, 3e4, 1e5, 2e5, 3e5, 5e5, 1e6, 2e6, 5e6];
 /// Size of a message \[byte\]: a time stamp and a few values of a control loop.
 const BYTES: u64 = 64;
-/// A link keeps a rate when so much of it is answered in the time that it was offered.
+/// Share of the offered rate that a link must answer in time to keep the rate.
 const KEPT_SHARE: f64 = 0.98;
-/// Sending ends after so many times the planned time, whatever was not sent by then.
+/// Sending ends after this multiple of the planned time; the rest is not sent.
 const OVERTIME: f64 = 2.0;
 /// Completions handled, and messages posted, in one step at most.
 const STEP_MAX: u32 = 64;
@@ -77,12 +79,12 @@ fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     }
     Ok(match side {
         Side::Near => Box::new(Source::new(offer)),
-        Side::Far => Box::new(Echo { offer, number: 0, going: None, owed: 0, ends: false }),
+        Side::Far => Box::new(FarEnd::answering(Echo { bytes: offer.bytes, answered: 0 })),
     })
 }
 
 /// Returns the offset of the message with that number, in either half.
-fn place(site: &Site, number: u64, bytes: u64) -> u64 {
+fn offset(site: &Site, number: u64, bytes: u64) -> u64 {
     // A small ring: it stays in the cache.
     let slots = (site.half_bytes.min(256 << 10) / bytes).max(1);
     number % slots * bytes
@@ -148,7 +150,7 @@ impl Source {
             if !is_due || self.is_late(began, now) {
                 break;
             }
-            let at = place(site, self.sent, self.offer.bytes);
+            let at = offset(site, self.sent, self.offer.bytes);
             self.going = Some(Transfer::new(at, at, self.offer.bytes, notice(self.sent)));
             self.sent += 1;
         }
@@ -171,16 +173,13 @@ impl Source {
 
 impl Role for Source {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        let mut worked = false;
-        for _ in 0..STEP_MAX {
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
-            if let Completion::Notified { value, .. } = what
-                && let Some(number) = site.noticed(value)
-            {
-                self.answer(number, now)?;
-            }
-        }
+        let mut worked = site.poll_each(fabric, now, STEP_MAX, |what, _| match what {
+            Completion::Notified { value, .. } => match site.noticed(value) {
+                Some(number) => self.answer(number, now),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        })?;
         worked |= self.send(site, fabric, now)?;
         let began = self.began.unwrap_or(now);
         let all_out = self.sent == self.all() || self.is_late(began, now);
@@ -209,55 +208,22 @@ impl Role for Source {
     }
 }
 
-/// The far end: answers in order.
+/// The far end's answers: each message comes back as long as it was, in order.
 struct Echo {
-    offer: Offer,
-    number: u64,
-    going: Option<Transfer>,
-    owed: u64,
-    ends: bool,
+    bytes: u64,
+    answered: u64,
 }
 
-impl Role for Echo {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        let mut worked = false;
-        for _ in 0..STEP_MAX {
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
-            if let Completion::Notified { value, .. } = what {
-                match site.noticed(value) {
-                    Some(END) => self.ends = true,
-                    Some(_) => self.owed += 1,
-                    None => {}
-                }
-            }
-        }
-        for _ in 0..STEP_MAX {
-            if let Some(going) = &mut self.going {
-                if !going.step(site, fabric)? {
-                    break;
-                }
-                self.going = None;
-                worked = true;
-            }
-            if self.owed == 0 {
-                break;
-            }
-            self.owed -= 1;
-            let at = place(site, self.number, self.offer.bytes);
-            self.going = Some(Transfer::new(at, at, self.offer.bytes, notice(self.number)));
-            self.number += 1;
-        }
-        let is_over = self.ends && self.owed == 0 && self.going.is_none();
-        Ok(match (is_over, worked) {
-            (true, _) => Step::Done,
-            (_, true) => Step::Worked,
-            _ => Step::Idle(None),
-        })
+impl Answers for Echo {
+    fn arrived(&mut self, _: &Site, _: u32) -> Result<Arrival, Error> {
+        Ok(Arrival::Accepted)
     }
 
-    fn outcome(&mut self) -> Value {
-        Value::Null
+    fn answer(&mut self, site: &Site) -> Option<Answer> {
+        let at = offset(site, self.answered, self.bytes);
+        let transfer = Transfer::new(at, at, self.bytes, notice(self.answered));
+        self.answered += 1;
+        Some(Answer::Message(transfer))
     }
 }
 
@@ -266,15 +232,15 @@ fn run(environment: &mut dyn Environment, plan: &Plan, into: &mut Experiment) ->
     let mut measured: Vec<Vec<Answered>> = RATES.iter().map(|_| Vec::new()).collect();
     let mut ended = Ok(());
     'rounds: for round in 0..plan.rounds as usize {
-        for (place, rate) in RATES.iter().enumerate() {
-            let (done, all) = (round * RATES.len() + place, plan.rounds as usize * RATES.len());
+        for (index, rate) in RATES.iter().enumerate() {
+            let (done, all) = (round * RATES.len() + index, plan.rounds as usize * RATES.len());
             environment.progress(done, all, &format!("load, {rate} messages/s"));
             let offer = Offer { rate: *rate, seconds, bytes: BYTES };
             match offered(environment, &offer) {
                 Ok(answered) => {
                     let kept = answered.rate >= KEPT_SHARE * rate && answered.unsent == 0;
-                    measured[place].push(answered);
-                    if !kept && place > 0 {
+                    measured[index].push(answered);
+                    if !kept && index > 0 {
                         break;
                     }
                 }
@@ -303,15 +269,15 @@ fn fill(measured: &[Vec<Answered>], into: &mut Experiment) {
         let points = points.map(|(x, all)| Point { x: *x, samples: samples(all) }).collect();
         Series::new(label, axis("offered", "1/s"), y, points)
     };
-    for (place, label) in ["p50", "p99", "p99.9", "longest"].into_iter().enumerate() {
+    for (index, label) in ["p50", "p99", "p99.9", "longest"].into_iter().enumerate() {
         let y = axis("round trip from when it was due", "us");
-        into.series.push(series(label, y, &|one| one.latency_ns[place] as f64 / 1e3));
+        into.series.push(series(label, y, &|one| one.latency_ns[index] as f64 / 1e3));
     }
     into.series.push(series("answered", axis("answered", "1/s"), &|one| one.rate));
     let answered =
-        |place: usize| -> Vec<f64> { measured[place].iter().map(|one| one.rate).collect() };
-    let keeps = |place: &usize| {
-        median(&answered(*place)).is_some_and(|rate| rate >= KEPT_SHARE * RATES[*place])
+        |index: usize| -> Vec<f64> { measured[index].iter().map(|one| one.rate).collect() };
+    let keeps = |index: &usize| {
+        median(&answered(*index)).is_some_and(|rate| rate >= KEPT_SHARE * RATES[*index])
     };
     if let Some(kept) = (0..RATES.len()).rev().find(keeps) {
         into.facts.push(Fact::new("highest offered rate that is kept", "1/s", answered(kept)));

@@ -22,7 +22,7 @@ const HEADLINES: &[&str] =
     &["pingpong", "lossfree", "load", "stream", "datagrams", "rings", "messages"];
 /// Headlines at most.
 const HEADLINES_MAX: usize = 3;
-/// A number with a larger spread is a headline only where no other is left.
+/// The largest spread of a headline, as a share.
 const STEADY_SPREAD_MAX: f64 = 0.5;
 
 /// Makes the page of a report.
@@ -73,7 +73,7 @@ fn warnings(report: &Report) -> Vec<String> {
     warnings
 }
 
-/// Says what took the cores while the report was made. `None`: nothing, or it is not known.
+/// Returns a sentence about the programs that took the cores. `None`: none did, or it is unknown.
 #[must_use]
 pub fn busy(report: &Report) -> Option<String> {
     let busy: Busy = serde_json::from_value(report.environment["busy"].clone()).ok()?;
@@ -114,15 +114,11 @@ fn headlines(report: &Report) -> Vec<Headline> {
     // The first fact of each, then the others.
     let first = important(report).map(|one| (one, &one.facts[0]));
     let further = important(report).flat_map(|one| one.facts[1..].iter().map(move |of| (one, of)));
-    let all: Vec<Candidate<'_>> = first
-        .chain(further)
-        .filter_map(|(experiment, fact)| {
-            Some(Candidate { experiment, fact, summary: Summary::of(&fact.samples)? })
-        })
-        .collect();
-    let steady = all.iter().filter(|one| one.is_steady());
-    let unsteady = all.iter().filter(|one| !one.is_steady());
-    steady.chain(unsteady).take(HEADLINES_MAX).map(Candidate::headline).collect()
+    let all = first.chain(further).filter_map(|(experiment, fact)| {
+        Some(Candidate { experiment, fact, summary: Summary::of(&fact.samples)? })
+    });
+    let steady = all.filter(Candidate::is_steady);
+    steady.take(HEADLINES_MAX).map(|one| one.headline()).collect()
 }
 
 /// Names the limit of the most important experiment that knows it.

@@ -256,7 +256,7 @@ pub struct Fact {
     pub target: Option<Target>,
 }
 
-/// A floor or a peer that stands beside a fact.
+/// A floor or a peer that a fact is compared with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "BesideDocument")]
 pub struct Beside {
@@ -301,7 +301,7 @@ impl Beside {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
-    /// A limit of the ratio to what stands beside it.
+    /// A limit of the ratio to its floor or peer.
     Ratio(f64),
     /// A limit of the value.
     Value(f64),
@@ -320,8 +320,8 @@ impl Fact {
         Fact { beside: value.and_then(|value| Beside::of(label, vec![value])), ..self }
     }
 
-    /// Returns the ratio to what stands beside it: the median of each repetition's ratio, where
-    /// both have as many samples.
+    /// Returns the ratio to its floor or peer: the median of each repetition's ratio, if both have
+    /// equally many samples.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         let beside = self.beside.as_ref()?;

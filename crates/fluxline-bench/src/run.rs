@@ -1,5 +1,5 @@
-//! A whole run: one experiment after the other, and a report that keeps every result, whatever
-//! happens.
+//! A whole run: one experiment after the other, and a report that keeps every result, also after
+//! an error.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -41,7 +41,7 @@ pub fn choose(only: &[String], link: &Link) -> Result<Vec<&'static ExperimentKin
 }
 
 /// Starts an empty report. Its program is this library's version; a caller that knows the commit
-/// puts it there instead.
+/// replaces it.
 #[must_use]
 pub fn begin(link: &str, plan: &Plan, environment: Value) -> Report {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

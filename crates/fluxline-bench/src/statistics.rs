@@ -1,17 +1,17 @@
-//! Medians, spread, and whether two results differ.
+//! Medians, spread, and the comparison of two results.
 //!
 //! Samples on a shared machine have a long tail on one side, and there are few of them. So: no
-//! means, no normal distribution. Spread is the interquartile range; the interval of a median
-//! comes from order statistics; two results differ when the exact rank-sum test says so *and* the
+//! means, no normal distribution. Spread is the interquartile range. The interval of a median
+//! comes from order statistics. Two results differ if the exact rank-sum test says so *and* the
 //! medians are further apart than the noise of either.
 //! Source: Mann and Whitney 1947, for the test; its distribution is counted out here.
 
 mod median;
 
-/// Differences below this are not told apart, whatever a test says: the same binary, run twice on
-/// a shared machine, differs by so much in its median. Assumed: measured on one machine only.
+/// The smallest difference that counts, as a share. Medians of one binary, run twice on a shared
+/// machine, differ by less. Assumed: measured on one machine only.
 pub const NOISE_LEAST: f64 = 0.02;
-/// The share of equal results that may be called different.
+/// The share of equal results that may be reported as different.
 pub const ERROR_SHARE: f64 = 0.05;
 /// More samples of one result than this are thinned before they are ranked.
 const RANKED_MAX: usize = 60;
@@ -64,9 +64,9 @@ fn sorted(samples: &[f64]) -> Vec<f64> {
 
 /// A quantile of sorted samples, between two of them in proportion.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let place = part * (sorted.len() - 1) as f64;
-    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    low + (high - low) * place.fract()
+    let position = part * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    low + (high - low) * position.fract()
 }
 
 /// Returns the median; `None`: there is no sample.
@@ -170,8 +170,8 @@ fn thinned(sorted: Vec<f64>) -> Vec<f64> {
     if sorted.len() <= RANKED_MAX {
         return sorted;
     }
-    let place = |number: usize| number * (sorted.len() - 1) / (RANKED_MAX - 1);
-    (0..RANKED_MAX).map(|number| sorted[place(number)]).collect()
+    let index = |number: usize| number * (sorted.len() - 1) / (RANKED_MAX - 1);
+    (0..RANKED_MAX).map(|number| sorted[index(number)]).collect()
 }
 
 /// Counts the orders of `few` and `many` things by the number of pairs in order: the coefficients
@@ -181,11 +181,11 @@ fn ways(few: usize, many: usize) -> Vec<f64> {
     ways[0] = 1.0;
     for step in 1..=few {
         // Times (1 - x^(many + step)), divided by (1 - x^step).
-        for place in (many + step..ways.len()).rev() {
-            ways[place] -= ways[place - many - step];
+        for index in (many + step..ways.len()).rev() {
+            ways[index] -= ways[index - many - step];
         }
-        for place in step..ways.len() {
-            ways[place] += ways[place - step];
+        for index in step..ways.len() {
+            ways[index] += ways[index - step];
         }
     }
     ways

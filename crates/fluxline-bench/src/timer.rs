@@ -18,7 +18,7 @@ pub struct Timer {
     pub resolution_ns: u64,
     /// The largest step: another program had the core \[ns\].
     pub largest_gap_ns: u64,
-    /// True: it went back.
+    /// True: a later reading was smaller.
     pub goes_back: bool,
 }
 
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn coarse_clocks_and_those_that_go_back_are_told() {
+    fn coarse_clocks_and_those_that_go_back_have_a_warning() {
         let coarse = Timer::of(&[0, 0, 1000, 1000, 2000]);
         assert_eq!((coarse.resolution_ns, coarse.cost_ns), (1000, 500.0));
         assert!(coarse.warning(Duration::from_micros(5)).is_some());

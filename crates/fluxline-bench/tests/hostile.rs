@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_bench::control::{Channel, Greeting, MESSAGE_BYTES_MAX, Message, take_message};
 use fluxline_bench::environment::{Environment, Plan};
-use fluxline_bench::real::{Link, Near, NearConfig, Server};
+use fluxline_bench::real::{Link, Near, NearConfig, Server, Until};
 use fluxline_bench::result::Report;
 use fluxline_bench::{Error, Stop, registry, run};
 use fluxline_core::random::Draw;
@@ -43,13 +43,13 @@ struct Far {
 }
 
 impl Far {
-    fn start(once: bool) -> Far {
+    fn start(until: Until) -> Far {
         let server = Server::bind("127.0.0.1:0".parse().expect("an address"), KEY).expect("free");
         let address = server.address();
         let (stop, said) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (flag, lines) = (Stop::on(Arc::clone(&stop)), Arc::clone(&said));
         let say = move |how: &str| lines.lock().expect("whole").push(how.to_owned());
-        let thread = std::thread::spawn(move || server.serve(once, &flag, &say).expect("serves"));
+        let thread = std::thread::spawn(move || server.serve(until, &flag, &say).expect("serves"));
         Far { address, stop, said, thread: Some(thread) }
     }
 
@@ -109,7 +109,7 @@ fn served(far: &Far, url: &str) -> Near {
 }
 
 fn plan() -> Plan {
-    Plan { rounds: 1, sizes: [1, 64], ..Plan::new(true) }
+    Plan { rounds: 1, sizes: [1, 64], ..Plan::quick() }
 }
 
 fn measure(near: &mut Near, link: &str) {
@@ -124,7 +124,7 @@ fn measure(near: &mut Near, link: &str) {
 #[test]
 fn a_port_scan_does_not_end_serving_once() {
     let _alone = alone();
-    let far = Far::start(true);
+    let far = Far::start(Until::FirstEnds);
     for _ in 0..20 {
         drop(far.connected());
     }
@@ -143,7 +143,7 @@ fn a_port_scan_does_not_end_serving_once() {
 
 #[test]
 fn silent_connections_delay_nobody_who_has_the_key() {
-    let far = Far::start(false);
+    let far = Far::start(Until::Stopped);
     let silent: Vec<TcpStream> = (0..8).map(|_| far.connected()).collect();
     std::thread::sleep(Duration::from_millis(100));
     // Another limit would give up first: five seconds for each of the silent ones are too many.
@@ -156,7 +156,7 @@ fn silent_connections_delay_nobody_who_has_the_key() {
 
 #[test]
 fn who_guesses_the_key_waits() {
-    let far = Far::start(false);
+    let far = Far::start(Until::Stopped);
     let (began, mut answers) = (Instant::now(), 0);
     let mut guesses: Vec<Channel> = (0..4).map(|_| far.hello("guess")).collect();
     while began.elapsed() < Duration::from_secs(2) {
@@ -181,8 +181,8 @@ fn who_guesses_the_key_waits() {
 }
 
 #[test]
-fn a_second_benchmark_is_told_that_the_first_is_served() {
-    let far = Far::start(false);
+fn a_second_benchmark_is_rejected_while_the_first_is_served() {
+    let far = Far::start(Until::Stopped);
     let first = connect(&far, "tcp://127.0.0.1").expect("served");
     let why = connect(&far, "tcp://127.0.0.1").err().expect("refused").to_string();
     assert!(why.contains("it serves a benchmark of 127.0.0.1"), "{why}");
@@ -194,7 +194,7 @@ fn a_second_benchmark_is_told_that_the_first_is_served() {
 #[test]
 fn a_service_that_takes_longer_than_the_death_of_a_peer_breaks_no_link() {
     let _alone = alone();
-    let far = Far::start(true);
+    let far = Far::start(Until::FirstEnds);
     let mut near = connect(&far, "udp://127.0.0.1").expect("it serves");
     measure(&mut near, "udp://127.0.0.1");
     let parameters = json!({ "address": "127.0.0.1" });
@@ -259,7 +259,7 @@ fn act(far: &Far, draw: &mut Draw) -> Option<TcpStream> {
 fn whatever_strangers_and_dying_benchmarks_do_the_next_one_is_served() {
     let _alone = alone();
     let mut draw = Draw::new(seed());
-    let far = Far::start(false);
+    let far = Far::start(Until::Stopped);
     for round in 0..6 {
         let kept: Vec<TcpStream> =
             (0..1 + draw.below(12)).filter_map(|_| act(&far, &mut draw)).collect();
@@ -275,7 +275,7 @@ fn whatever_strangers_and_dying_benchmarks_do_the_next_one_is_served() {
 
 #[test]
 fn a_stranger_is_given_no_memory_for_a_long_message() {
-    let far = Far::start(false);
+    let far = Far::start(Until::Stopped);
     let mut stream = far.connected();
     stream.write_all(&5000_u32.to_le_bytes()).expect("sent");
     stream.set_read_timeout(Some(SERVED_WITHIN)).expect("set");

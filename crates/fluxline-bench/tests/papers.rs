@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fluxline_bench::environment::Plan;
-use fluxline_bench::real::{Link, Near, NearConfig, Server};
+use fluxline_bench::real::{Link, Near, NearConfig, Server, Until};
 use fluxline_bench::result::{Experiment, Report};
 use fluxline_bench::{Stop, run};
 use serde_json::json;
@@ -43,7 +43,9 @@ fn measured(url: &str, only: &[&str], plan: &Plan) -> Report {
     let stop = Stop::on(Arc::clone(&over));
     std::thread::scope(|scope| {
         let far = scope.spawn(move || {
-            server.serve(true, &stop, &|how| println!("far: {how}")).expect("it serves");
+            server
+                .serve(Until::FirstEnds, &stop, &|how| println!("far: {how}"))
+                .expect("it serves");
         });
         let link = Link::parse(url).expect("a link");
         let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
@@ -77,7 +79,7 @@ const EXPERIMENTS: &[&str] =
 
 /// Few and small: these are tests of what happens, not measurements.
 fn plan() -> Plan {
-    Plan { rounds: 1, sizes: [8, 4096], ..Plan::new(true) }
+    Plan { rounds: 1, sizes: [8, 4096], ..Plan::quick() }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_bench::control::{Channel, Greeting, Message};
 use fluxline_bench::environment::{Environment, Plan, Service};
-use fluxline_bench::real::{Link, Near, NearConfig, Progress, Server};
+use fluxline_bench::real::{Link, Near, NearConfig, Progress, Server, Until};
 use fluxline_bench::result::Report;
 use fluxline_bench::role::{Role, Site, Step, TrialKind};
 use fluxline_bench::{Error, Stop, run};
@@ -40,7 +40,9 @@ impl Far {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Stop::on(Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
-            server.serve(true, &flag, &|how| println!("far: {how}")).expect("it serves");
+            server
+                .serve(Until::FirstEnds, &flag, &|how| println!("far: {how}"))
+                .expect("it serves");
         });
         Far { address, stop, thread: Some(thread) }
     }
@@ -80,7 +82,7 @@ fn connect_and_tell(
 
 /// Few and small: these are tests of what happens, not measurements.
 fn plan() -> Plan {
-    Plan { rounds: 1, sizes: [1, 64], ..Plan::new(true) }
+    Plan { rounds: 1, sizes: [1, 64], ..Plan::quick() }
 }
 
 fn measured(url: &str, only: &[&str]) -> Report {
@@ -164,7 +166,7 @@ fn nobody_there_a_wrong_key_and_another_version_are_a_sentence_each() {
 }
 
 #[test]
-fn who_is_no_benchmark_at_all_is_told_from_one() {
+fn a_peer_that_is_not_a_benchmark_is_recognized() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let address = listener.local_addr().expect("bound");
     let thread = std::thread::spawn(move || {

@@ -12,12 +12,12 @@ use crate::failure::Failure;
 use crate::output::escaped_line;
 use crate::{inform, progress};
 
-/// Period of drawing the line.
+/// The period of drawing the line.
 const DRAW_PERIOD: Duration = Duration::from_millis(200);
-/// Period of looking for notes and for the end.
+/// The period of the checks for notes and for the end.
 const POLL_PERIOD: Duration = Duration::from_millis(10);
 
-/// Runs an experiment to its end; `quiet` shows notes alone.
+/// Runs an experiment to its end. `quiet` shows its notes only.
 pub fn run(
     experiment: Experiment,
     folder: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub fn run(
     if !quiet {
         announce(acquisition.plan());
     }
-    let mut line = Line::new(quiet);
+    let mut line = if quiet { Line::notes_only() } else { Line::of_counters() };
     while !acquisition.is_finished() {
         std::thread::sleep(POLL_PERIOD);
         line.note(&acquisition.notes(line.noted));
@@ -42,7 +42,7 @@ pub fn run(
 
 /// Prints the notes of `monitor` while `work` runs in a thread; `None`: it panicked.
 pub fn with_notes<T: Send>(monitor: &Monitor, work: impl FnOnce() -> T + Send) -> Option<T> {
-    let mut line = Line::new(true);
+    let mut line = Line::notes_only();
     std::thread::scope(|scope| {
         let thread = scope.spawn(work);
         while !thread.is_finished() {
@@ -66,8 +66,16 @@ struct Line {
 }
 
 impl Line {
-    fn new(quiet: bool) -> Line {
-        let (bar, began) = (progress::line(quiet), Instant::now());
+    fn of_counters() -> Line {
+        Line::on(progress::line())
+    }
+
+    fn notes_only() -> Line {
+        Line::on(ProgressBar::hidden())
+    }
+
+    fn on(bar: ProgressBar) -> Line {
+        let began = Instant::now();
         Line { bar, began, drawn: began, before: (0.0, 0), noted: 0 }
     }
 

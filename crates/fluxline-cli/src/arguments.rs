@@ -16,12 +16,12 @@ pub struct Arguments {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub json: bool,
-    /// What to do
+    /// The command
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Acquire: receive packets, build events, record them, account for every one
@@ -33,19 +33,19 @@ pub enum Command {
     /// Ten seconds of the main job: 8 emulated front-ends push UDP over loopback
     #[command(after_help = "Example: fluxline demo --seconds 3")]
     Demo(DemoArguments),
-    /// Show what a run holds: what came, what is missing, where it was lost
+    /// Show the contents of a run: received packets, missing ones, and the places of loss
     #[command(after_help = "Example: fluxline inspect runs/0042")]
     Inspect(InspectArguments),
     /// Write a run's events as Parquet, CSV or NumPy files
     #[command(after_help = "Example: fluxline export runs/0042 --to parquet")]
     Export(ExportArguments),
-    /// Make a run that was cut off readable to its last complete batch
+    /// Make an interrupted run readable up to its last complete batch
     #[command(after_help = "Example: fluxline recover runs/0042")]
     Recover(RecoverArguments),
     /// Work with packet descriptions
     #[command(subcommand)]
     Format(FormatCommand),
-    /// Send or write packets as a sensor would, with faults when asked
+    /// Send or write packets as a sensor would, with optional faults
     #[command(after_help = "Examples:\n  \
         fluxline emulate counter --to udp://127.0.0.1:6006 --sources 8 --rate 1000 --seconds 10\n  \
         fluxline emulate sls --to capture.pcapng --packets 1000 --drop 0.001 --seed 7\n  \
@@ -57,7 +57,7 @@ pub enum Command {
         fluxline doctor --for experiment.toml --rate 100000\n  \
         sudo fluxline doctor --for experiment.toml --apply\n  sudo fluxline doctor --undo")]
     Doctor(DoctorArguments),
-    /// Show the nodes on shared memory, and remove what dead ones left
+    /// Show the nodes on shared memory, and remove the files of dead ones
     #[command(subcommand)]
     Shm(ShmCommand),
     /// Simulate a link and its nodes in virtual time
@@ -104,7 +104,7 @@ pub enum ShmCommand {
     /// Show nodes and their regions, living and dead
     #[command(after_help = "Example: fluxline shm list")]
     List,
-    /// Remove what processes left that were killed
+    /// Remove the files of killed processes
     #[command(after_help = "Example: fluxline shm clean")]
     Clean,
 }
@@ -113,7 +113,7 @@ pub enum ShmCommand {
 #[derive(Debug, Args)]
 pub struct BenchArguments {
     /// The link: shm://, udp://ADDRESS[:PORT] of the far end, sim:sci?KEYS in virtual time, or
-    /// tcp://ADDRESS as a reference; or `peers`: installed programs and ours, in turns on this host
+    /// tcp://ADDRESS as a reference. `peers`: installed programs and ours, in turns on this host
     #[arg(value_parser = bench_of)]
     #[arg(required_unless_present_any = ["serve", "compare", "list"])]
     pub link: Option<BenchOf>,
@@ -165,7 +165,7 @@ pub struct BenchArguments {
     /// With --serve: exit after one benchmark
     #[arg(long, requires = "serve")]
     pub once: bool,
-    /// The far end's key; with --serve: the key to ask for
+    /// The far end's key; with --serve: the key that a near end must show
     #[arg(long)]
     pub key: Option<String>,
     /// The far end's address; default: the link's address and port 14791
@@ -174,20 +174,20 @@ pub struct BenchArguments {
     /// The core to measure on, and the far end's core if it is on this host
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "NEAR,FAR")]
     pub cores: Vec<usize>,
-    /// Be a sender of datagrams, as the benchmark orders on standard input
+    /// Send datagrams as the benchmark orders on standard input
     #[arg(long, hide = true, exclusive = true)]
     pub send: bool,
 }
 
-/// Where `--serve` alone listens. Source: [`fluxline_bench::control::PORT`].
+/// The address of `--serve` alone. Source: [`fluxline_bench::control::PORT`].
 const BENCH_LOOPBACK: &str = "127.0.0.1:14791";
 
-/// A link that can be measured, and how it was written.
+/// A link that can be measured, and its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BenchLink {
-    /// As it was written.
+    /// The URL, as it was written.
     pub url: String,
-    /// What it is.
+    /// The link.
     pub link: Link,
 }
 
@@ -198,12 +198,12 @@ pub enum BenchFormat {
     Netpipe,
 }
 
-/// What is measured.
+/// The thing to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BenchOf {
     /// A link.
     Link(BenchLink),
-    /// Peers, beside ours.
+    /// Peers, compared with ours.
     Peers,
 }
 
@@ -214,7 +214,7 @@ fn bench_of(text: &str) -> Result<BenchOf, LinkError> {
     Link::parse(text).map(|link| BenchOf::Link(BenchLink { url: text.to_owned(), link }))
 }
 
-/// The largest message that can be asked for \[byte\]: NetPIPE's bound.
+/// The largest message of `--sizes` \[byte\]: NetPIPE's bound.
 const BENCH_BYTES_MAX: u64 = 10_000_000;
 
 fn bench_sizes(text: &str) -> Result<[u64; 2], String> {
@@ -279,8 +279,8 @@ pub struct DoctorArguments {
     /// Read the /proc and /sys of a captured host below this directory
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     pub root: PathBuf,
-    /// Copy everything read from this host into this directory, for --root elsewhere: no hardware
-    /// addresses and no host name, but the firewall's rules if they can be read
+    /// Copy the files read from this host into this directory, for --root elsewhere. The copy has
+    /// no hardware addresses and no host name, but the firewall's rules if they can be read
     #[arg(long, value_name = "FOLDER")]
     #[arg(conflicts_with_all = ["experiment", "apply", "undo", "root"])]
     pub capture: Option<PathBuf>,
@@ -292,11 +292,11 @@ pub struct DoctorArguments {
 /// `fluxline run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// The experiment; left out when --pcap or --udp say what to read
+    /// The experiment file; not with --pcap or --udp
     #[arg(conflicts_with_all = ["pcap", "udp", "format", "ports"])]
     pub experiment: Option<PathBuf>,
-    /// Read this capture (pcap or pcapng) instead of an experiment's sources; a pattern in quotes:
-    /// the parts of one capture; given more than once: captures that are merged
+    /// Read this capture (pcap or pcapng) instead of an experiment's sources. A pattern in quotes
+    /// reads the parts of one capture; several options merge captures
     #[arg(long, requires = "format", conflicts_with = "udp", value_name = "FILE")]
     pub pcap: Vec<PathBuf>,
     /// Listen on this address and port, for example 0.0.0.0:6006
@@ -315,10 +315,10 @@ pub struct RunArguments {
     /// The folder of this run, which must not exist; default: the next number in `runs`
     #[arg(long)]
     pub folder: Option<PathBuf>,
-    /// Stop after so many seconds; 0: when the sources end, or Ctrl-C
+    /// Stop after this time (s); 0: when the sources end, or at Ctrl-C
     #[arg(long)]
     pub seconds: Option<f64>,
-    /// Do not let these ends of received data make the exit status, for example rejected,truncated
+    /// Counters that do not affect the exit status, for example rejected,truncated
     #[arg(long, value_delimiter = ',', value_name = "COUNTERS")]
     pub accept: Vec<String>,
     /// Build events and close the ledger, but write no event files
@@ -360,7 +360,7 @@ pub struct DemoArguments {
 pub struct InspectArguments {
     /// The run's folder
     pub run: PathBuf,
-    /// Show at most so many incomplete events
+    /// The largest number of incomplete events to show
     #[arg(long, default_value_t = 10)]
     pub incomplete: usize,
     /// Leave late fragments as rows of their own, instead of counting them with their events
@@ -379,7 +379,7 @@ pub struct ExportArguments {
     /// The folder to write; default: `export-KIND` in the run's folder
     #[arg(long)]
     pub into: Option<PathBuf>,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     pub overwrite: bool,
     /// Leave late fragments as rows of their own, instead of joining them to their events
@@ -423,7 +423,7 @@ pub struct EmulateArguments {
     /// Packets per source; 0: until --seconds or Ctrl-C
     #[arg(long, default_value_t = 0)]
     pub packets: u64,
-    /// Stop after so many seconds; 0: no limit
+    /// Stop after this time (s); 0: no limit
     #[arg(long, default_value_t = 0.0)]
     pub seconds: f64,
     /// Payload of a packet (bytes); default: the description's
@@ -447,7 +447,7 @@ pub struct EmulateArguments {
     /// Probability that a packet is sent later than its successors
     #[arg(long, default_value_t = 0.0)]
     pub reorder: f64,
-    /// By how many packets at most
+    /// The largest number of packets that overtake a reordered one
     #[arg(long, default_value_t = 4)]
     pub reorder_distance: u32,
     /// Probability that one bit of a packet is flipped
@@ -466,7 +466,7 @@ pub struct EmulateArguments {
     /// FPGA sends
     #[arg(long, default_value_t = 1)]
     pub train: u32,
-    /// With --roce: where to and from
+    /// The settings of --roce
     #[command(flatten)]
     pub roce: EmulateRoceArguments,
 }
@@ -486,10 +486,10 @@ pub struct EmulateRoceArguments {
     /// First PSN of each source
     #[arg(long, requires = "roce", default_value_t = 0)]
     pub first_psn: u32,
-    /// The R_Key that the receiver is configured with
+    /// The R_Key of the receiver's region
     #[arg(long, requires = "roce", default_value_t = 1)]
     pub key: u32,
-    /// The address that the receiver's region begins at
+    /// The first address of the receiver's region
     #[arg(long, requires = "roce", default_value_t = 0)]
     pub base: u64,
     /// Size of the receiver's region (bytes)

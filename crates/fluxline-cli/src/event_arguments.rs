@@ -33,7 +33,7 @@ pub struct EventArguments {
     /// Width of a time window (µs), with --events window
     #[arg(long, value_name = "US")]
     pub window_us: Option<u64>,
-    /// Keep a time window open so long after its end (µs), with --events window
+    /// Time that a window stays open after its end (µs), with --events window
     #[arg(long, value_name = "US")]
     pub lateness_us: Option<u64>,
     /// The clock of time windows, with --events window
@@ -64,7 +64,7 @@ const WINDOW_CLOCKS: &[Word] =
     &[("arrival", "When packets arrived"), ("sensor", "The sensors' times")];
 
 impl EventArguments {
-    /// Overrides what was given in `events`.
+    /// Overrides settings of `events`.
     ///
     /// Errors: an option that the resulting way of building events does not use.
     pub fn apply(&self, events: &mut Events) -> Result<(), Failure> {
@@ -90,7 +90,7 @@ impl EventArguments {
         Ok(())
     }
 
-    /// An option that is ignored is a mistake that nobody sees.
+    /// Rejects an option that would be ignored: the user would not notice the mistake.
     fn check_use(&self, build: Build) -> Result<(), Failure> {
         let of_windows = [
             ("--window-us", self.window_us.is_some()),

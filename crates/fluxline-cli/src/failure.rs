@@ -1,7 +1,7 @@
-//! Why a command failed, in one sentence, and the exit status that goes with it.
+//! The reason why a command failed, in one sentence, and its exit status.
 //!
-//! Scripts decide by the status, so its meaning is one table: it makes `--help`, and a test holds
-//! docs/exit-status.md to it.
+//! Scripts decide by the status, so its meaning is one table. It makes `--help`, and a test
+//! compares docs/exit-status.md with it.
 
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
@@ -11,10 +11,10 @@ use fluxline_run::Verdict;
 
 use crate::{inform, output};
 
-/// How a command can end, apart from well; the number is the exit status.
+/// The kinds of failure of a command; the number is the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// Something failed that is none of the below.
+    /// Any other failure.
     Failed = 1,
     /// An input file (experiment, description, capture, run) is wrong or absent.
     Input = 3,
@@ -24,7 +24,7 @@ pub enum FailureKind {
     Recording = 5,
     /// A link could not be opened.
     Link = 6,
-    /// It finished, and something needs a look: received data is not recorded, a source is silent.
+    /// It finished, but received data is not recorded or a source is silent.
     Look = 7,
     /// Files of a run are missing or damaged.
     Files = 8,
@@ -53,20 +53,20 @@ pub fn status_help() -> String {
     out
 }
 
-/// Why a command failed.
+/// The failure of a command.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Which exit status.
+    /// The kind, which is the exit status.
     pub kind: FailureKind,
-    /// One sentence: what, where, what to do. Lines before it show the place in a file.
+    /// One sentence: what happened, where, what to do. Lines before it show the place in a file.
     pub message: String,
 }
 
-/// How a command ended whose report is printed; a failure's sentence was printed before it.
+/// The end of a command whose report is printed; a failure's sentence was printed before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Ending {
-    /// Well.
+    /// Without a failure.
     Well,
     /// With this failure.
     Failed(FailureKind),
@@ -100,12 +100,12 @@ impl Failure {
         Some(Failure { kind, message })
     }
 
-    /// Anything else.
+    /// Any other failure.
     pub fn failed(message: impl fmt::Display) -> Failure {
         Failure { kind: FailureKind::Failed, message: message.to_string() }
     }
 
-    /// Prints the sentence to standard error. That nobody reads it changes nothing.
+    /// Prints the sentence to standard error, which may be closed.
     pub fn say(&self, json: bool) {
         let (shown, sentence) = self.message.rsplit_once('\n').unwrap_or(("", &self.message));
         if json {

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Files that are written whole or not written.
 
 use std::fs;
 use std::io::Write;
@@ -6,14 +6,15 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Makes a folder where there is none.
+/// Makes a folder, unless it exists.
 pub fn folder(path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path).map_err(|error| {
         Failure::failed(format_args!("{}: {error}; name another folder.", path.display()))
     })
 }
 
-/// Writes a file beside its place and moves it there: killed, it leaves the old one, or none.
+/// Writes a file beside its place and moves it there: a killed program leaves the old file, or
+/// none.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut part = path.as_os_str().to_owned();
     part.push(".part");

@@ -19,7 +19,7 @@ pub enum FormatCommand {
     /// Draw a packet byte by byte
     #[command(after_help = "Example: fluxline format show srs-vmm3")]
     Show(FormatArguments),
-    /// Show what a capture or a raw file holds by a description
+    /// Check a capture or a raw file against a description
     #[command(after_help = "Examples:\n  \
         fluxline format check srs-vmm3 --capture example.pcapng\n  \
         fluxline format check my-board.toml --raw dump.bin --record-bytes 1056")]
@@ -40,7 +40,7 @@ pub enum FormatCommand {
     Numpy(FormatArguments),
 }
 
-/// What every `format` command takes.
+/// The arguments of every `format` command.
 #[derive(Debug, Args)]
 pub struct FormatArguments {
     /// A shipped format's name or a TOML file
@@ -70,7 +70,7 @@ pub struct PacketFileArguments {
     /// Only packets to this UDP port; may be given more than once
     #[arg(long = "port", conflicts_with = "raw")]
     pub ports: Vec<u16>,
-    /// Take datagrams of the capture whose UDP check sum is wrong, too
+    /// Also take datagrams of the capture whose UDP check sum is wrong
     #[arg(long, conflicts_with = "raw")]
     pub no_check_sums: bool,
     /// Instead of a capture: a file of raw payloads

@@ -1,7 +1,7 @@
 //! The `fluxline` program: reads the command line, calls the command, and turns its end into a
 //! message and an exit status.
 #![forbid(unsafe_code)]
-// A full or closed standard error must end no run: what is said goes through `output`.
+// A full or closed standard error must not end a run: all text goes through `output`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod acquisition;

@@ -1,24 +1,24 @@
 //! All that the program says: results on standard output, everything else on standard error.
 //!
-//! Names and texts of strangers (packets, peers, captures, files) pass through here on their way to
-//! a terminal, so this is where their control characters are escaped. Whoever closes the pipe early
-//! (`| head`) ends us quietly; a standard error that is full or closed ends nothing.
+//! Texts from outside (packets, peers, captures, files) pass through here on their way to a
+//! terminal, so their control characters are escaped here. A reader that closes the pipe early (`|
+//! head`) ends us quietly; a standard error that is full or closed ends nothing.
 
 use std::borrow::Cow;
 use std::fmt::{Arguments, Write as _};
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The exit status if nobody reads standard output any more.
+/// The exit status if standard output is closed early.
 static STATUS: AtomicU8 = AtomicU8::new(0);
 
-/// Says how the program will end, so that a reader who leaves early does not hide it.
+/// Sets the exit status in advance, so that a reader that leaves early does not hide it.
 pub fn end_with(status: u8) {
     STATUS.store(status, Ordering::Relaxed);
 }
 
-/// Writes to standard output. When nobody reads it any more, the program ends as it would have
-/// ended; when it cannot be written for another reason (a full disk), with a sentence and status 1.
+/// Writes to standard output. If its reader has left, the program ends with the status set before.
+/// If it cannot be written for another reason (a full disk), it ends with a sentence and status 1.
 pub fn write(text: Arguments<'_>) {
     let mut out = std::io::stdout().lock();
     let text = text.to_string();
@@ -37,13 +37,13 @@ pub fn write(text: Arguments<'_>) {
 /// Writes a line to standard error, if that is possible.
 pub fn inform(text: Arguments<'_>) {
     let line = format!("{text}\n");
-    // That nobody reads it must not end a run.
+    // A closed standard error must not end a run.
     let _ = std::io::stderr().lock().write_all(escaped(&line).as_bytes());
 }
 
-/// Replaces what a terminal obeys instead of showing: control characters but the end of a line and
-/// the tabulator, and those that change the direction of writing. Written as in JSON, so that a
-/// document stays one: `\u001b`.
+/// Replaces characters that a terminal obeys instead of showing them: control characters other than
+/// line ends and tabulators, and those that change the direction of writing. They are written as in
+/// JSON (`\u001b`), so that a document stays one.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);

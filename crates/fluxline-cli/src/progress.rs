@@ -1,31 +1,30 @@
-//! How far a long command is, on standard error.
+//! The progress of a long command, on standard error.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar of so many steps where standard error is a terminal and `quiet` is off; else silent.
+/// Makes a bar with this number of steps, hidden if `quiet` or if standard error is no terminal.
 pub fn bar(steps: u64, quiet: bool) -> ProgressBar {
-    let style = "{elapsed:>4} {bar:30} {pos}/{len}  {msg}";
-    styled(ProgressBar::new(steps), style, quiet)
-}
-
-/// A line of text alone, on the same terms.
-pub fn line(quiet: bool) -> ProgressBar {
-    styled(ProgressBar::new_spinner(), "{spinner} {elapsed:>4}  {msg}", quiet)
-}
-
-fn styled(bar: ProgressBar, style: &str, quiet: bool) -> ProgressBar {
     if quiet {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
+        return ProgressBar::hidden();
     }
-    // Constants of this file: where one were wrong, the bar would look otherwise, no more.
+    styled(ProgressBar::new(steps), "{elapsed:>4} {bar:30} {pos}/{len}  {msg}")
+}
+
+/// Makes a line of text, hidden if standard error is no terminal.
+pub fn line() -> ProgressBar {
+    styled(ProgressBar::new_spinner(), "{spinner} {elapsed:>4}  {msg}")
+}
+
+fn styled(bar: ProgressBar, style: &str) -> ProgressBar {
+    // Constants of this file: a wrong one would only change the look of the bar.
     if let Ok(style) = ProgressStyle::with_template(style) {
         bar.set_style(style);
     }
     bar
 }
 
-/// Tells a bar how much of how much is done, and what comes next.
-pub fn telling(bar: &ProgressBar) -> impl FnMut(usize, usize, &str) + use<> {
+/// Returns a function that shows on a bar the steps done, all steps, and what comes next.
+pub fn reporter(bar: &ProgressBar) -> impl FnMut(usize, usize, &str) + use<> {
     let bar = bar.clone();
     move |done, all, what| {
         bar.set_length(all as u64);

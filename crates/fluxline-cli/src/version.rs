@@ -1,4 +1,4 @@
-//! What this program is: its version, and the commit that it was built from (build.rs).
+//! The version of this program, and the commit that it was built from (build.rs).
 
 /// `0.1.0 (1234567890ab)`; `-dirty` behind a commit whose sources were changed before the build,
 /// `unknown` instead where the build was outside a checkout.

@@ -20,7 +20,7 @@ fn alone() -> MutexGuard<'static, ()> {
     CORES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether there are the two cores that a benchmark needs; says so where not.
+/// Returns true if there are the two cores that a benchmark needs; otherwise prints it.
 fn has_two_cores() -> bool {
     let enough = fluxline::pin::allowed_cores().len() >= 2;
     if !enough {

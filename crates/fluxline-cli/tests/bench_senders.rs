@@ -13,7 +13,7 @@ use support::{call_json, fluxline, sentence, text};
 
 const FAILED: i32 = 1;
 const BENCH: &[&str] = &["bench", "udp://127.0.0.1", "--only", "datagrams", "--quick"];
-/// How long something that happens soon is waited for on a busy machine.
+/// The longest wait for a prompt event on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Each of these tests wants two cores for itself.

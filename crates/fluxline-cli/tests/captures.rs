@@ -88,7 +88,7 @@ fn all_34_check_sums_of_a_lidar_hold_and_a_flipped_bit_does_not() {
 }
 
 #[test]
-fn ip_fragments_of_two_sensors_on_one_port_are_told_apart() {
+fn ip_fragments_of_two_sensors_on_one_port_stay_apart() {
     let Some((_scratch, document)) = run("ouster/same_ports.pcap", "ouster") else { return };
     let sources = document["ledger"]["sources"].as_array().expect("sources");
     let mut labels: Vec<&str> =

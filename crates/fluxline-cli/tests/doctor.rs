@@ -37,7 +37,7 @@ fn experiment(root: &Path) -> PathBuf {
 }
 
 #[test]
-fn an_experiment_is_told_and_what_it_does_not_say_is_said() {
+fn an_experiment_is_described_with_its_assumptions() {
     let host = host();
     let (root, file) = (host.path(), experiment(host.path()));
     let of = ["doctor", "--root", text(root), "--for", text(&file)];

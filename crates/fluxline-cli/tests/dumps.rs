@@ -32,7 +32,7 @@ fn done(output: &Output) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Whether tshark is there; says so when not, fails when it must be.
+/// Returns true if tshark is installed; otherwise prints it, or fails if it is required.
 fn has_tshark() -> bool {
     let found = Command::new("tshark").arg("--version").output();
     let there = found.is_ok_and(|output| output.status.success());

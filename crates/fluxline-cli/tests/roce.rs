@@ -3,25 +3,23 @@
 
 #[path = "support/board.rs"]
 mod board;
+#[path = "support/roce.rs"]
+mod remote;
 mod support;
 
 use std::net::{SocketAddr, UdpSocket};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use board::{board, board_when_free, packet};
 use fluxline_core::fabric::Status;
 use fluxline_core::roce::{Body, Headers, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart};
+use remote::{Killed, PUSH, experiment, finish, frame, start};
 use serde_json::Value;
-use support::{
-    Running, assert_status_is_true, call, call_json, number, refused, run_document, text,
-};
+use support::{call, call_json, number, refused, text};
 
 const INPUT: i32 = 3;
 const LINK: i32 = 6;
-/// The end of a run that was interrupted.
-const END: Duration = Duration::from_secs(20);
 
 /// Ports of loopback one after the other that were free a moment ago.
 fn free_ports(count: u16) -> u16 {
@@ -49,34 +47,6 @@ fn senders(first_port: u16, count: u16) -> String {
             )
         })
         .collect()
-}
-
-fn experiment(roce: &str) -> String {
-    format!(
-        "[[source]]\nname = 'boards'\nformat = 'counter'\n[source.roce]\n\
-         listen = '127.0.0.1:0'\n{roce}\n[events]\nbuild = 'packet'\n"
-    )
-}
-
-/// Starts a run and says on which address it listens.
-fn start(scratch: &Path, experiment: &str) -> (Running, SocketAddr) {
-    let (file, folder) = (scratch.join("roce.toml"), scratch.join("run"));
-    std::fs::write(&file, experiment).expect("written");
-    let run = ["run", text(&file), "--folder", text(&folder)];
-    let running = Running::start(&run, "memory ");
-    let line = running.said.lines().find(|line| line.starts_with("source ")).expect("a source");
-    let address = line.rsplit("roce://").next().expect("an address").trim();
-    let address = address.parse().expect("an address");
-    (running, address)
-}
-
-fn finish(scratch: &Path, running: Running) -> (Value, String) {
-    running.interrupt();
-    let (code, said) = running.end(END);
-    let document = run_document(&scratch.join("run"));
-    assert_status_is_true(&document, code);
-    assert_eq!(document["closes"], true, "{}", document["laws"]);
-    (document, said)
 }
 
 fn emulate(to: SocketAddr, from: u16, more: &[&str]) -> Value {
@@ -110,7 +80,7 @@ fn what_fpgas_sent_equals_what_the_ledger_says_to_the_frame() {
     for seed in ["1", "2"] {
         let scratch = tempfile::tempdir().expect("a scratch folder");
         let first = free_ports(3);
-        let (running, to) = start(scratch.path(), &experiment(&senders(first, 3)));
+        let (running, to) = start(scratch.path(), &senders(first, 3));
         let faults = [
             "--sources",
             "3",
@@ -166,7 +136,7 @@ fn a_burst_longer_than_the_ring_is_overrun_and_nothing_read_is_torn() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let first = free_ports(1);
     let short = format!("ring-bytes = 4096\n{}", senders(first, 1));
-    let (running, to) = start(scratch.path(), &experiment(&short));
+    let (running, to) = start(scratch.path(), &short);
     let more = ["--rate", "0", "--packets", "20000", "--ring-bytes", "4096"];
     let truth = emulate(to, first, &more);
     let (document, said) = finish(scratch.path(), running);
@@ -179,32 +149,22 @@ fn a_burst_longer_than_the_ring_is_overrun_and_nothing_read_is_torn() {
     assert_eq!(number(totals, "rejected"), 0, "a torn packet would be rejected");
 }
 
-/// A frame made by hand.
-fn frame(to: SocketAddr, from: SocketAddr, headers: &Headers, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0; 2048];
-    let start = headers.emit(payload.len(), &mut bytes);
-    bytes[start..start + payload.len()].copy_from_slice(payload);
-    bytes.truncate(start + payload.len());
-    let icrc = IcrcContext::new(from, to).expect("one family").icrc(0, &bytes);
-    bytes.extend_from_slice(&icrc.to_le_bytes());
-    bytes
-}
-
 #[test]
 fn frames_that_are_not_right_are_each_in_a_place_of_their_own() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let own = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let stranger = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let from = own.local_addr().expect("bound");
-    let (running, to) = start(scratch.path(), &experiment(&senders(from.port(), 1)));
+    let (running, to) = start(scratch.path(), &senders(from.port(), 1));
     let write = |psn: u32, (pair, key, address): (u32, u32, u64), immediate: Option<u32>| {
         let reth = Reth { address, key, bytes: 400 };
         let body = Body::Write(Transport::Unreliable, WritePart::Only(reth, immediate));
         Headers::new(QueuePair::new(pair), Psn::new(16_777_200 + psn), body)
     };
     let good = (256, 77_000_077, 4096);
+    let icrc = IcrcContext::new(from, to).expect("one family");
     let send = |headers: &Headers| {
-        own.send_to(&frame(to, from, headers, &packet(1)), to).expect("sent");
+        own.send_to(&frame(&icrc, headers, &packet(1)), to).expect("sent");
     };
     send(&write(0, good, Some(1)));
     send(&write(0, good, Some(1))); // duplicate
@@ -212,8 +172,8 @@ fn frames_that_are_not_right_are_each_in_a_place_of_their_own() {
     send(&write(2, (256, 77_000_077, 4000), Some(1))); // before the region
     send(&write(3, (256, 77_000_077, 4100), Some(1))); // between two slots
     send(&write(4, (257, 77_000_077, 4096), Some(1))); // queue pair
-    send(&write(5, (256, 77_000_077, 8192), None)); // nobody is told
-    let mut wrong = frame(to, from, &write(6, good, Some(1)), &packet(1));
+    send(&write(5, (256, 77_000_077, 8192), None)); // without a notification
+    let mut wrong = frame(&icrc, &write(6, good, Some(1)), &packet(1));
     wrong[60] ^= 1;
     own.send_to(&wrong, to).expect("sent");
     own.send_to(b"short", to).expect("sent");
@@ -221,8 +181,9 @@ fn frames_that_are_not_right_are_each_in_a_place_of_their_own() {
     send(&Headers::new(QueuePair::new(256), Psn::new(0), other)); // transport
     let parts = Body::Write(Transport::Unreliable, WritePart::Last(Some(1)));
     send(&Headers::new(QueuePair::new(256), Psn::new(16_777_207), parts)); // no beginning
-    let from_stranger =
-        frame(to, stranger.local_addr().expect("bound"), &write(8, good, None), &[]);
+    let of_stranger = IcrcContext::new(stranger.local_addr().expect("bound"), to);
+    let of_stranger = of_stranger.expect("one family");
+    let from_stranger = frame(&of_stranger, &write(8, good, None), &[]);
     stranger.send_to(&from_stranger, to).expect("sent");
     std::thread::sleep(Duration::from_millis(300));
     let (document, said) = finish(scratch.path(), running);
@@ -249,12 +210,10 @@ fn frames_that_are_not_right_are_each_in_a_place_of_their_own() {
     }
 }
 
-const PUSH: &str = "ring-bytes = 65536\n[source.roce.push]\nkey = 77000077\n";
-
 #[test]
 fn records_that_producers_push_one_after_the_other_are_recorded_whole() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
-    let (running, to) = start(scratch.path(), &experiment(PUSH));
+    let (running, to) = start(scratch.path(), PUSH);
     assert_eq!(board(to, 1).err(), Some(Status::WrongKey));
     let began = Instant::now();
     let mut first = board_when_free(0, to);
@@ -273,16 +232,6 @@ fn records_that_producers_push_one_after_the_other_are_recorded_whole() {
     assert!(!said.contains("vanished"), "{said}");
 }
 
-/// Killed when dropped.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Set for the test binary when it is to be the producer that is killed.
 const PRODUCER_TO: &str = "FLUXLINE_TEST_ROCE_PRODUCER";
 
@@ -295,7 +244,7 @@ fn a_producer_that_is_killed_leaves_what_it_published_and_is_named() {
         }
     }
     let scratch = tempfile::tempdir().expect("a scratch folder");
-    let (running, to) = start(scratch.path(), &experiment(PUSH));
+    let (running, to) = start(scratch.path(), PUSH);
     let this = std::env::current_exe().expect("a path");
     let test = "a_producer_that_is_killed_leaves_what_it_published_and_is_named";
     let mut command = Command::new(this);
@@ -325,7 +274,7 @@ fn refused_with(roce: &str, status: i32) -> String {
 }
 
 #[test]
-fn what_a_user_gets_wrong_is_told_in_one_sentence() {
+fn mistakes_of_the_user_are_reported_in_one_sentence() {
     let fpga = senders(4800, 2);
     let listen = |address: &str| {
         let text = experiment(&fpga).replace("127.0.0.1:0", address);

@@ -3,51 +3,21 @@
 
 #[path = "support/board.rs"]
 mod board;
+#[path = "support/roce.rs"]
+mod remote;
 mod support;
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use board::{Board, END, KEY, board, board_from, board_when_free, packet};
 use fluxline_core::fabric::{Completion, Fabric, Reliability, Status};
 use fluxline_core::port::Port;
 use fluxline_core::roce::{Body, Headers, IcrcContext, Psn, QueuePair, Reth, Transport, WritePart};
-use serde_json::Value;
-use support::{Running, number, run_document, text};
-
-const PUSH: &str = "ring-bytes = 65536\n[source.roce.push]\nkey = 77000077\n";
-
-fn experiment(roce: &str) -> String {
-    format!(
-        "[[source]]\nname = 'boards'\nformat = 'counter'\n[source.roce]\n\
-         listen = '127.0.0.1:0'\n{roce}\n[events]\nbuild = 'packet'\n"
-    )
-}
-
-/// Starts a run and says on which address it listens.
-fn start(scratch: &Path, roce: &str) -> (Running, SocketAddr) {
-    let (file, folder) = (scratch.join("roce.toml"), scratch.join("run"));
-    std::fs::write(&file, experiment(roce)).expect("written");
-    let run = ["run", text(&file), "--folder", text(&folder)];
-    let running = Running::start(&run, "memory ");
-    let line = running.said.lines().find(|line| line.starts_with("source ")).expect("a source");
-    let address = line.rsplit("roce://").next().expect("an address").trim();
-    let address = address.parse().expect("an address");
-    (running, address)
-}
-
-/// Ends the run; its document and all that it said. The ledger closes whatever happened.
-fn finish(scratch: &Path, running: Running) -> (Value, String) {
-    running.interrupt();
-    let (code, said) = running.end(END);
-    assert!(matches!(code, Some(0 | 7)), "{code:?}: {said}");
-    let document = run_document(&scratch.join("run"));
-    assert_eq!(document["closes"], true, "{}", document["laws"]);
-    (document, said)
-}
+use remote::{Killed, PUSH, finish, frame, start};
+use support::{number, text};
 
 // ---- FPGAs ----
 
@@ -75,13 +45,7 @@ impl Fpga {
         let reth = Reth { address, key, bytes: packet.len() as u32 };
         let body = Body::Write(Transport::Unreliable, WritePart::Only(reth, Some(psn)));
         let headers = Headers::new(QueuePair::new(256), Psn::new(psn), body);
-        let mut bytes = vec![0; 2048];
-        let start = headers.emit(packet.len(), &mut bytes);
-        bytes[start..start + packet.len()].copy_from_slice(packet);
-        bytes.truncate(start + packet.len());
-        let icrc = self.icrc.icrc(0, &bytes);
-        bytes.extend_from_slice(&icrc.to_le_bytes());
-        self.socket.send_to(&bytes, self.to).expect("sent");
+        self.socket.send_to(&frame(&self.icrc, &headers, packet), self.to).expect("sent");
     }
 
     /// A life of the board: packets and PSNs from 0 on, slot after slot.
@@ -152,14 +116,14 @@ fn a_forged_frame_with_a_wrong_key_does_not_cost_8000_genuine_ones() {
 
 // ---- producers ----
 
-/// What the test binary is to do as a producer: `FROM TO STEP`.
+/// The orders of the test binary when it is the producer: `FROM TO STEP`.
 const PRODUCER: &str = "FLUXLINE_TEST_PRODUCER";
-/// What it says when it has come so far.
-const HERE: &str = "come so far";
+/// The line that it prints when it has done its step.
+const HERE: &str = "step done";
 const STEPS: [&str; 7] =
     ["calling", "connected", "imported", "introduced", "mid-record", "published", "pushing"];
 
-/// Goes so far, says so, and stays there until it is killed.
+/// Does the step, reports it, and then waits until it is killed.
 fn produce(orders: &str) {
     let orders: Vec<&str> = orders.split(' ').collect();
     let [from, to, step] = orders[..] else { panic!("{orders:?}") };
@@ -205,31 +169,19 @@ fn produce(orders: &str) {
     stay(Box::new(move || while board.node.next_completion().is_some() {}));
 }
 
-/// A producer as a process; killed when dropped (SIGKILL).
-struct Producer(Child);
-
-impl Producer {
-    /// Starts it and waits until it has come so far.
-    fn start(from: u16, to: SocketAddr, step: &str) -> Producer {
-        let this = std::env::current_exe().expect("a path");
-        let test = "a_producer_that_is_killed_after_any_step_makes_room_and_loses_nothing";
-        let mut command = Command::new(this);
-        command.args([test, "--exact", "--nocapture"]).env(PRODUCER, format!("{from} {to} {step}"));
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
-        let mut producer = Producer(child.expect("starts"));
-        let out = producer.0.stdout.take().expect("piped");
-        let mut lines = BufReader::new(out).lines();
-        let came = lines.any(|line| line.is_ok_and(|line| line.contains(HERE)));
-        assert!(came, "it ended before it was {step}");
-        producer
-    }
-}
-
-impl Drop for Producer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a producer as a process, and waits until it reports this step.
+fn start_producer(from: u16, to: SocketAddr, step: &str) -> Killed {
+    let this = std::env::current_exe().expect("a path");
+    let test = "a_producer_that_is_killed_after_any_step_makes_room_and_loses_nothing";
+    let mut command = Command::new(this);
+    command.args([test, "--exact", "--nocapture"]).env(PRODUCER, format!("{from} {to} {step}"));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
+    let mut producer = Killed(child.expect("starts"));
+    let out = producer.0.stdout.take().expect("piped");
+    let mut lines = BufReader::new(out).lines();
+    let came = lines.any(|line| line.is_ok_and(|line| line.contains(HERE)));
+    assert!(came, "it ended before it was {step}");
+    producer
 }
 
 #[test]
@@ -243,7 +195,7 @@ fn a_producer_that_is_killed_after_any_step_makes_room_and_loses_nothing() {
     let mut gone = 0;
     for step in STEPS {
         // Each is the successor of the one before, at the same address and port.
-        drop(Producer::start(from, to, step));
+        drop(start_producer(from, to, step));
         gone += u64::from(!matches!(step, "calling" | "connected"));
     }
     let mut honest = board_when_free(from, to);

@@ -250,7 +250,7 @@ fn a_second_producer_is_refused_and_a_killed_run_ends_the_first() {
     assert_eq!(refused, PushRefused::ConsumerGone);
 }
 
-/// Why a second producer of the ring is refused.
+/// Opens a second producer of the ring; returns the error.
 fn doubled(node: &mut Shm) -> PushOpenError {
     let endpoint = node.connect("builder", Reliability::Reliable).expect("a place");
     loop {

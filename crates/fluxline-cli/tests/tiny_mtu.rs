@@ -49,7 +49,7 @@ fn what_just_fits_is_measured_whole() {
 }
 
 #[test]
-fn raw_datagrams_that_do_not_fit_are_told_and_not_reported_as_nothing() {
+fn raw_datagrams_that_do_not_fit_are_named_and_not_reported_as_nothing() {
     let arguments = "udp://127.0.0.1 --only datagrams --quick --rounds 1 --trial-seconds 0.1";
     let Some(output) = bench(80, arguments) else { return };
     let message = text_of(&output);

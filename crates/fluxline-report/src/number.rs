@@ -32,7 +32,7 @@ struct Unit<'a> {
     least: usize,
 }
 
-/// Writes a number with its unit, scaled so that 1 to 999 stands before it: `14.6 ms`, `64 KiB`,
+/// Writes a number with its unit, scaled to 1 to 999 of a prefixed unit: `14.6 ms`, `64 KiB`,
 /// `1.43 M/s`.
 ///
 /// Units that have no multiples (`%`) keep their number, with three significant digits.

@@ -22,7 +22,7 @@ pub struct Page {
 pub struct Headline {
     /// The name of the quantity.
     pub label: String,
-    /// The number with its unit, as it is printed.
+    /// The number with its unit, as printed.
     pub value: String,
     /// The numbers to compare it with: a floor, a peer, the spread.
     pub note: String,
@@ -140,7 +140,7 @@ pub struct Table {
 pub enum Cell {
     /// A text, left-aligned.
     Text(String),
-    /// A number as it is printed, right-aligned.
+    /// A number as printed, right-aligned.
     Number(String),
     /// A target that was met.
     Good(String),

@@ -59,7 +59,7 @@ pub(crate) struct Joined {
     pub columns: Vec<String>,
     /// x, and a number or nothing for each column.
     pub rows: Vec<(f64, Vec<Option<f64>>)>,
-    /// One row in so many is left.
+    /// One of this many rows is left.
     pub thinned: usize,
 }
 

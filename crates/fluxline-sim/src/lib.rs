@@ -16,6 +16,7 @@ pub mod host;
 pub mod model;
 pub mod network;
 pub mod open;
+pub mod report;
 pub mod reproduce;
 pub mod scenario;
 pub mod sci;

@@ -1,4 +1,4 @@
-//! Messages over a TCP connection, without ever waiting for longer than asked.
+//! Messages over a TCP connection, with a limit on every wait.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,15 +9,15 @@ use fluxline_core::text::printable;
 use super::Message;
 use crate::{Error, Stop};
 
-/// The longest message \[byte\]: thousands of samples; nobody makes us allocate more.
+/// The longest message \[byte\]: room for thousands of samples, and the limit of an allocation.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Length in front of a message \[byte\]: a little-endian `u32`.
 const HEAD_BYTES: usize = 4;
-/// Between two looks at a connection that is waited for.
+/// The time between two polls of a connection.
 const NAP: Duration = Duration::from_micros(200);
-/// Of what a parser says about bytes from the network, so much is shown.
+/// Characters shown of a parser's error about bytes from the network.
 const ERROR_CHARS_MAX: usize = 200;
-/// A peer that takes no byte for so long is gone.
+/// A peer that takes no byte for this time is gone.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
 /// One end of a control connection.
@@ -25,12 +25,12 @@ pub struct Channel {
     stream: TcpStream,
     /// Bytes that do not form a whole message yet.
     inbox: Vec<u8>,
-    /// The longest message that is taken \[byte\].
+    /// The longest message accepted \[byte\].
     message_bytes_max: usize,
 }
 
-/// Takes the first message out of what came; `None`: it is not whole yet. Whatever the bytes, no
-/// more than `message_bytes_max` are waited for.
+/// Takes the first message out of the received bytes; `None`: it is not whole yet. No message
+/// longer than `message_bytes_max` is waited for.
 ///
 /// Errors: [`Error::Garbled`].
 pub fn take_message(
@@ -46,7 +46,7 @@ pub fn take_message(
     }
     let Some(body) = rest.get(..bytes) else { return Ok(None) };
     let message = serde_json::from_slice(body).map_err(|error| {
-        // The error quotes what came.
+        // The error quotes received bytes.
         let why = printable(&error.to_string(), ERROR_CHARS_MAX);
         Error::Garbled { what: format!("no message ({why})") }
     })?;
@@ -71,12 +71,12 @@ impl Channel {
         Ok(Channel { stream, inbox: Vec::new(), message_bytes_max })
     }
 
-    /// From now on messages of [`MESSAGE_BYTES_MAX`] are taken.
+    /// Accepts messages up to [`MESSAGE_BYTES_MAX`] from now on.
     pub fn lift_limit(&mut self) {
         self.message_bytes_max = MESSAGE_BYTES_MAX;
     }
 
-    /// Sends a message to somebody who may be anybody: what does not go at once does not go.
+    /// Sends a message to a peer that has not shown the key, as far as that is possible at once.
     pub fn send_if_possible(&mut self, message: &Message) {
         if let Ok(bytes) = encoded(message) {
             // Nobody waits for it.
@@ -84,7 +84,7 @@ impl Channel {
         }
     }
 
-    /// The connection: its addresses.
+    /// Returns the connection, for its addresses.
     #[must_use]
     pub fn stream(&self) -> &TcpStream {
         &self.stream
@@ -117,7 +117,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message that is there already. Errors: the peer is gone, or sends no messages.
+    /// Returns the next message that has arrived. Errors: the peer is gone, or sends no messages.
     /// Cost: a system call.
     pub fn poll(&mut self) -> Result<Option<Message>, Error> {
         if let Some(message) = self.take()? {
@@ -144,7 +144,7 @@ impl Channel {
         take_message(&mut self.inbox, self.message_bytes_max)
     }
 
-    /// Returns true if the peer has closed it; what it said before stays to be polled. Cost: a
+    /// Returns true if the peer has closed it; its earlier messages can still be polled. Cost: a
     /// system call.
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0];
@@ -154,7 +154,7 @@ impl Channel {
         }
     }
 
-    /// Returns true if the peer closes it within `limit`, and says nothing more before.
+    /// Returns true if the peer closes it within `limit` without another message.
     pub fn closes(&mut self, limit: Duration) -> bool {
         let began = Instant::now();
         while began.elapsed() < limit {
@@ -167,7 +167,8 @@ impl Channel {
         false
     }
 
-    /// The next message; `None`: none within `limit`. Errors: as [`Channel::poll`], or over.
+    /// Waits for the next message; `None`: none within `limit`. Errors: as [`Channel::poll`], or
+    /// over.
     pub fn wait(&mut self, limit: Duration, stop: &Stop) -> Result<Option<Message>, Error> {
         let began = Instant::now();
         loop {
@@ -184,7 +185,7 @@ impl Channel {
     }
 }
 
-/// A message with its length in front. Errors: it is too long.
+/// Encodes a message with its length in front. Errors: it is too long.
 fn encoded(message: &Message) -> Result<Vec<u8>, Error> {
     let body = serde_json::to_vec(message)
         .map_err(|error| Error::Defect { what: format!("a message: {error}") })?;
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_and_great_lengths_are_refused_and_an_end_is_told() {
+    fn garbage_and_great_lengths_are_rejected_and_an_end_is_reported() {
         for bytes in [&[0xFF; 8][..], &[2, 0, 0, 0, b'h', b'i'], b"GET / HTTP/1.1\r\n\r\n"] {
             let (mut channel, mut theirs) = pair();
             theirs.write_all(bytes).expect("sent");

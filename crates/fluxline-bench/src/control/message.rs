@@ -1,4 +1,4 @@
-//! What the two sides say to each other.
+//! The messages between the two sides.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::PROTOCOL;
 use crate::Error;
 use crate::result::SCHEMA;
 
-/// Of the other side's reason, so much is shown.
+/// Characters shown of the other side's reason.
 const WHY_CHARS_MAX: usize = 1000;
 
 /// The greeting of both sides, first on a connection. Its layout never changes.
@@ -31,7 +31,7 @@ impl Greeting {
         Greeting { program, schema: SCHEMA, protocol: PROTOCOL }
     }
 
-    /// Errors: [`Error::Version`], when it is not as ours.
+    /// Errors: [`Error::Version`], if it differs from ours.
     pub fn check(&self) -> Result<(), Error> {
         let ours = Greeting::ours();
         if *self == ours {
@@ -40,18 +40,25 @@ impl Greeting {
         Err(Error::Version { theirs: self.text(), ours: ours.text() })
     }
 
-    /// As people read it.
+    /// Writes it for people.
     #[must_use]
     pub fn text(&self) -> String {
         let Greeting { program, schema, protocol } = self;
-        // What a stranger calls itself is shown, but not at any length.
+        // The name is the peer's own text, so its length is limited.
         let program = printable(program, 40);
         format!("fluxline {program} (results {schema}, control {protocol})")
     }
 }
 
 impl Message {
-    /// Converts a failure of the far side into an error of the near side.
+    /// Converts a rejection by the far side, which goes on, into an error of the near side.
+    #[must_use]
+    pub fn rejection(why: &str) -> Error {
+        Error::PeerFailed { why: printable(why, WHY_CHARS_MAX) }
+    }
+
+    /// Converts a failure of the far side into an error of the near side. `leaves`: it ends the
+    /// session.
     #[must_use]
     pub fn error(why: &str, leaves: bool) -> Error {
         let why = printable(why, WHY_CHARS_MAX);
@@ -63,14 +70,14 @@ impl Message {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Message {
-    /// Near: who is there, and the key.
+    /// Near: the greeting and the key.
     Hello {
         /// The sender.
         greeting: Greeting,
         /// The far side's key.
         key: String,
-        /// URL of the link that will be measured, so that the far side says what it goes through
-        /// there; empty: not told.
+        /// URL of the link that will be measured, so that the far side describes its interface
+        /// there; empty: unknown.
         #[serde(default)]
         link: String,
     },
@@ -81,7 +88,7 @@ pub enum Message {
         /// Machine, kernel and settings of the far side.
         environment: Value,
     },
-    /// Far: no, and why.
+    /// Far: a rejection with its reason.
     Refused {
         /// A sentence.
         why: String,
@@ -102,7 +109,7 @@ pub enum Message {
         /// The name.
         peer: String,
     },
-    /// Near: play the far end of a trial.
+    /// Near: run the far end of a trial.
     Begin {
         /// The number of the trial.
         number: u8,
@@ -120,7 +127,7 @@ pub enum Message {
     },
     /// Far: ready for the trial, joined to the link, or about to run the service.
     Ready,
-    /// Either: something that the two ends of a service talk about.
+    /// Either: a value between the two ends of a service.
     Tell {
         /// The value.
         value: Value,
@@ -130,7 +137,7 @@ pub enum Message {
         /// The measurement.
         outcome: Value,
     },
-    /// Far: it could not, and why.
+    /// Far: a failure with its reason.
     Failed {
         /// A sentence.
         why: String,

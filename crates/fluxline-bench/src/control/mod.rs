@@ -1,9 +1,9 @@
-//! The control connection: how the two sides of a benchmark agree, apart from the link measured.
+//! The control connection between the two sides of a benchmark, apart from the measured link.
 //!
 //! JSON messages over TCP, each with its length in front and none longer than
-//! [`MESSAGE_BYTES_MAX`]. The one that measures connects, says hello and shows its key; what it
-//! then orders the other one does: open the link, play an end of a trial, run a service. Measured
-//! data never goes this way, and nothing goes it while a measurement runs.
+//! [`MESSAGE_BYTES_MAX`]. The near side connects, says hello and shows its key. The far side
+//! carries out its orders: open the link, run an end of a trial, run a service. Measured data never
+//! takes this way, and the way is silent while a measurement runs.
 
 mod channel;
 mod message;
@@ -11,11 +11,11 @@ mod message;
 pub use channel::{Channel, MESSAGE_BYTES_MAX, take_message};
 pub use message::{Greeting, Message};
 
-/// The default port of `fluxline bench --serve`. Chosen: free of any service that we know of, near
-/// to RoCEv2's 4791.
+/// The default port of `fluxline bench --serve`. Chosen: no known service uses it, and it resembles
+/// RoCEv2's 4791.
 pub const PORT: u16 = 14_791;
 
-/// The version of the messages; two sides of different versions do not work together.
+/// The version of the messages; both sides must have the same.
 pub const PROTOCOL: u32 = 1;
 
 /// Returns true if two keys are equal, in time that depends on their lengths only.

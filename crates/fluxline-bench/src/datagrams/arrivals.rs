@@ -1,4 +1,4 @@
-//! The stamp in each datagram, and what came of the stamps: what is missing, came twice, came late.
+//! The stamp in each datagram, and the count of missing, duplicate and late stamps.
 //!
 //! Only gaps are kept, not every number: a trial without loss costs one comparison a datagram.
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 /// A stamp's length \[byte\]; no datagram of these experiments is shorter.
 pub const STAMP_BYTES: usize = 16;
-/// Gaps of one sender that are kept at most. What comes late into an older gap counts as late,
-/// and a duplicate from there is taken for late too.
+/// The largest number of gaps kept per sender. A datagram of an older gap counts as late, and so
+/// does a duplicate of one.
 const GAPS_MAX: usize = 4096;
 
 /// The first bytes of a datagram: 32, 32 and 64 bits, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Of which trial.
+    /// The number of the trial.
     pub trial: u32,
-    /// Of which sender of the trial, from 0.
+    /// The sender of the trial, from 0.
     pub sender: u32,
     /// Its number in the trial, from 0.
     pub number: u64,
 }
 
 impl Stamp {
-    /// As it is sent.
+    /// Returns its bytes.
     #[must_use]
     pub fn emit(self) -> [u8; STAMP_BYTES] {
         let low = u64::from(self.trial) | u64::from(self.sender) << 32;
@@ -46,11 +46,12 @@ pub struct Tally {
     pub unique: u64,
     /// Their payload \[byte\].
     pub bytes: u64,
-    /// That had come before \[datagram\].
+    /// Repeated datagrams \[datagram\].
     pub duplicates: u64,
-    /// That came after a later one; they are among `unique` \[datagram\]. Source: RFC 4737.
+    /// Datagrams that came after a later one; `unique` includes them \[datagram\]. Source: RFC
+    /// 4737.
     pub reordered: u64,
-    /// Of another trial, of another sender, without a stamp, or not of the trial's size.
+    /// Datagrams of another trial, another sender or another size, or without a stamp.
     pub foreign: u64,
 }
 
@@ -109,11 +110,11 @@ pub struct Arrivals {
     tally: Tally,
 }
 
-/// Senders of one trial at most.
+/// The largest number of senders in a trial.
 pub const SENDERS_MAX: u32 = 64;
 
 impl Arrivals {
-    /// Waits for that trial's datagrams, of that size, from so many senders.
+    /// Waits for datagrams of this trial, size and number of senders.
     #[must_use]
     pub fn new(trial: u32, datagram_bytes: usize, senders: u32) -> Arrivals {
         let senders = vec![Numbers::default(); senders.min(SENDERS_MAX) as usize];
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_and_late_ones_are_told_as_a_set_of_all_numbers_would() {
+    fn duplicates_and_late_datagrams_are_found_as_by_a_set_of_all_numbers() {
         for seed in 0..200 {
             let mut draw = Draw::new(seed);
             let mut arrivals = Arrivals::new(1, 20, 1);

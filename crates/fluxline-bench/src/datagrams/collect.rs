@@ -14,15 +14,15 @@ use super::cpu;
 use super::message::{ReceivePlan, Received, Receiving};
 use super::past::Past;
 
-/// The pause of a receiver that has fetched everything: Fluxline's own default.
+/// The pause of a receiver without datagrams: Fluxline's own default.
 const NAP: Duration = Duration::from_micros(50);
-/// The time between two checks whether the thread has to stop.
+/// The time between two checks of the stop flag.
 const TICK: Duration = Duration::from_millis(20);
 /// Slots between the socket and the tally, in one thread: two batches, which stay in the cache.
 const SLOTS: usize = 128;
 
-/// Frames that a call of the port past the kernel gives at least when there are more. Source:
-/// `benches/xdp`, which looks at it in the same way.
+/// The smallest number of frames of a call past the kernel if more wait. Source: `benches/xdp`,
+/// which polls in the same way.
 const FULL_BATCH: usize = 64;
 
 /// State that the thread and its owner share.
@@ -34,7 +34,7 @@ pub struct Progress {
     pub arrived: AtomicU64,
 }
 
-/// A socket that is open and not yet read from.
+/// An open socket that is not read yet.
 pub struct Collector {
     plan: ReceivePlan,
     socket: Either,
@@ -48,7 +48,7 @@ enum Either {
 }
 
 impl Collector {
-    /// Pins the calling thread where asked, and binds the socket.
+    /// Pins the calling thread if a core is given, and binds the socket.
     ///
     /// Errors: a sentence.
     pub fn open(plan: ReceivePlan, address: SocketAddr) -> Result<Collector, String> {
@@ -133,7 +133,7 @@ impl Log<'_> {
         self.progress.stop.load(Ordering::Relaxed)
     }
 
-    /// After each batch that was taken.
+    /// Counts a batch.
     fn note(&mut self) {
         self.last = Instant::now();
         self.first.get_or_insert(self.last);

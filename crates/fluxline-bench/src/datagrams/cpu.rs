@@ -1,7 +1,7 @@
 //! Processor time: of each core, and of one thread.
 //!
-//! The kernel counts ticks; two readings and their difference give shares. A trial of a quarter of
-//! a second has 25 ticks a core, so shares are known to some 4 %; one of 2 s to 0.5 %.
+//! The kernel counts ticks; two readings and their difference give shares. A trial of 0.25 s
+//! has 25 ticks per core, so shares are known to some 4 %. After 2 s they are known to 0.5 %.
 //! Source: Linux man-pages proc_stat(5), proc_pid_stat(5).
 
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ impl CoreTicks {
     }
 }
 
-/// The cores' counters by core; what is not a core's line, or is broken, is left out.
+/// Returns the counters of each core. Other and broken lines are left out.
 #[must_use]
 pub fn parse_cores(text: &str) -> BTreeMap<usize, CoreTicks> {
     let line = |line: &str| {
@@ -81,13 +81,13 @@ pub struct CoreLoad {
 }
 
 impl CoreLoad {
-    /// All but idling \[share\].
+    /// Returns the busy share.
     #[must_use]
     pub fn busy(&self) -> f64 {
         (1.0 - self.idle).max(0.0)
     }
 
-    /// Hardware interrupts, and what they put off \[share\].
+    /// Hardware interrupts, and the work that they defer \[share\].
     #[must_use]
     pub fn interrupts(&self) -> f64 {
         self.irq + self.softirq
@@ -167,8 +167,8 @@ impl ThreadTime {
     }
 }
 
-/// Columns 14 and 15 of a `stat` file of a process or thread. Its second column is a name in
-/// brackets, in which anything may stand, brackets and blanks too.
+/// Reads columns 14 and 15 of a `stat` file of a process or thread. Its second column is a name in
+/// brackets, which may contain brackets and blanks.
 #[must_use]
 pub fn parse_thread(text: &str) -> Option<ThreadTime> {
     let (_, rest) = text.rsplit_once(')')?;

@@ -1,4 +1,4 @@
-//! Samples by label and size, as they come, made into the series of an experiment.
+//! Collects samples by label and size into the series of an experiment.
 
 use crate::result::{Axis, Point, Series, axis};
 
@@ -32,10 +32,10 @@ impl Curves {
         });
         let points = &mut self.series[at].1;
         let x = bytes as f64;
-        let place = points.partition_point(|point| point.x < x);
-        match points.get_mut(place).filter(|point| point.x <= x) {
+        let index = points.partition_point(|point| point.x < x);
+        match points.get_mut(index).filter(|point| point.x <= x) {
             Some(point) => point.samples.push(sample),
-            None => points.insert(place, Point { x, samples: vec![sample] }),
+            None => points.insert(index, Point { x, samples: vec![sample] }),
         }
     }
 

@@ -12,7 +12,7 @@ use super::trial::{self, Far, Receiver, Trial, TrialPlan, ask, out_of_turn};
 use crate::Error;
 use crate::environment::{Conversation, Environment};
 
-/// The far side answers within this time: it waits for the rest of a trial for ten seconds.
+/// The limit of an answer: the far side waits up to ten seconds for the rest of a trial.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Two ends that trials run between.
@@ -26,7 +26,7 @@ pub trait Ends {
     /// Runs a trial. Errors: [`Error`].
     fn trial(&mut self, plan: TrialPlan) -> Result<Trial, Error>;
 
-    /// Tells who waits that a step of so many in all is done, and what comes next.
+    /// Reports that `done` steps of `all` are done, and what comes next.
     fn progress(&mut self, done: usize, all: usize, what: &str);
 }
 
@@ -45,7 +45,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// Over that address of this host.
+    /// Opens both ends on an address of this host.
     #[must_use]
     pub fn new(address: IpAddr) -> InProcess {
         InProcess { address, responder: Responder::new(address), number: 0 }
@@ -78,7 +78,7 @@ pub struct Remote<'a> {
 }
 
 impl Remote<'_> {
-    /// On an environment that has addresses. Errors: it has none.
+    /// Wraps an environment. Errors: it has no addresses.
     pub fn new(environment: &mut dyn Environment) -> Result<Remote<'_>, Error> {
         let Some([address, _]) = environment.addresses() else {
             let (what, link) = ("sending UDP datagrams".to_owned(), environment.link().to_owned());
@@ -89,9 +89,9 @@ impl Remote<'_> {
         Ok(Remote { environment, address, number })
     }
 
-    /// Calls the service and speaks with it until `near` has ended.
+    /// Calls the service, and runs `near` with its conversation.
     ///
-    /// Also after an error that does not end the session the service is told to leave, so that the
+    /// After an error that does not end the session the service is asked to leave, so that the
     /// connection stays usable.
     fn with_far<T>(
         &mut self,
@@ -165,7 +165,7 @@ mod tests {
     use crate::Stop;
     use crate::datagrams::setting::{SINGLE, Setting};
     use crate::datagrams::{setting::Extent, sweep};
-    use crate::real::{Link, Near, NearConfig, Server};
+    use crate::real::{Link, Near, NearConfig, Server, Until};
     use crate::result::Experiment;
 
     /// Runs `near` against a server in a thread of this process.
@@ -173,8 +173,9 @@ mod tests {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), "a key").unwrap();
         let control = server.address();
         std::thread::scope(|scope| {
-            let serving = scope.spawn(move || server.serve(true, &Stop::default(), &|_| ()));
-            // In a thread of its own: an environment pins who connects.
+            let serving =
+                scope.spawn(move || server.serve(Until::FirstEnds, &Stop::default(), &|_| ()));
+            // In a thread of its own: connecting pins the thread.
             let measuring = scope.spawn(move || {
                 let url = "udp://127.0.0.1".to_owned();
                 let config = NearConfig {

@@ -1,4 +1,4 @@
-//! The receiving side: answers what the near side asks, one trial at a time.
+//! The receiving side: answers the near side, one trial at a time.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use crate::environment::{Conversation, Service};
 
 /// UDP payload at most \[byte\]: 65,535 - 20 - 8 (RFC 791, RFC 768).
 pub const DATAGRAM_BYTES_MAX: u32 = 65_507;
-/// Datagrams that are missing after this time of silence are lost.
+/// Datagrams missing after this time of silence are lost.
 const SILENCE: Duration = Duration::from_millis(150);
 /// The longest time to fetch the rest of a trial.
 const REST_MAX: Duration = Duration::from_secs(10);
@@ -37,20 +37,20 @@ struct Running {
 /// The receiving side.
 pub struct Responder {
     address: IpAddr,
-    /// The interface that datagrams to the address come through.
+    /// The interface of the address.
     through: Through,
     running: Option<Running>,
 }
 
 impl Responder {
-    /// Receives on that address; each trial takes a port of its own.
+    /// Receives on an address; each trial has a port of its own.
     #[must_use]
     pub fn new(address: IpAddr) -> Responder {
         let through = interface_of(address).map_or(Through::Loopback, Through::Interface);
         Responder { address, through, running: None }
     }
 
-    /// Answers a request; what cannot be done is refused in a sentence.
+    /// Answers a request; an impossible one is rejected in a sentence.
     pub fn answer(&mut self, request: &Request) -> Answer {
         match *request {
             Request::Describe => {
@@ -95,7 +95,7 @@ impl Responder {
         Ok(Ready { port, warnings })
     }
 
-    /// Ends a trial that nobody asks for any more.
+    /// Ends a trial whose near side is gone.
     fn abandon(&mut self) {
         if let Some(running) = self.running.take() {
             running.progress.stop.store(true, Ordering::Relaxed);
@@ -125,8 +125,7 @@ fn serve(parameters: &Value, conversation: &mut dyn Conversation) -> Result<Valu
         .map_err(|error| Error::Input(format!("datagrams without an address: {error}")))?;
     let mut responder = Responder::new(parameters.address);
     while !conversation.is_over() {
-        // Not a longer wait: who waits at a connection looks at it all the time, and this core
-        // is the receiver's.
+        // A longer wait would poll the connection all the time, on the core of the receiver.
         let Some(heard) = conversation.receive(Duration::ZERO)? else {
             std::thread::sleep(LOOK);
             continue;
@@ -157,7 +156,7 @@ fn check(plan: &ReceivePlan) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the counters at once, then waits for what is still on its way.
+/// Reads the counters at once, then waits for datagrams still on their way.
 fn end(running: Running, sent: u64, through: &Through) -> Result<Received, String> {
     let Running { progress, thread, before } = running;
     let at_end = Reading::take(through);

@@ -9,8 +9,8 @@ use fluxline_doctor::{Interrupt, Through};
 
 use super::cpu::{self, CoreLoad, CoreTicks};
 
-/// From here on a core counts as one that takes a card's interrupts \[share of all of them\]:
-/// single ones come anywhere. (assumed)
+/// The least share of a card's interrupts of a core that counts as taking them: single ones come
+/// anywhere. (assumed)
 const TAKES: f64 = 0.05;
 
 /// A reading of one host. Cost: some thirty small files; not while datagrams flow.
@@ -18,7 +18,8 @@ const TAKES: f64 = 0.05;
 pub struct Reading {
     cores: BTreeMap<usize, CoreTicks>,
     kernel: KernelSnapshot,
-    /// Datagrams that UDP took and a queue of this host then dropped, in silence for the sender.
+    /// Datagrams that UDP accepted and a queue of this host dropped, without an error to the
+    /// sender.
     queue_drops: u64,
     /// Frames that interfaces did not send.
     transmit_drops: BTreeMap<String, u64>,
@@ -27,7 +28,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads; what is hidden counts as zero. `through`: what the datagrams go through.
+    /// Reads the counters; hidden ones count as zero. `through`: the path of the datagrams.
     #[must_use]
     pub fn take(through: &Through) -> Reading {
         let snmp = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
@@ -92,7 +93,7 @@ impl Reading {
     }
 }
 
-/// `SndbufErrors` of the `Udp:` lines: a queue was full after sending had been promised.
+/// Reads `SndbufErrors` of the `Udp:` lines: a queue was full after the send call had succeeded.
 /// Source: Linux net/ipv4/udp.c, udp_send_skb: ENOBUFS is swallowed unless IP_RECVERR is on.
 fn send_errors(snmp: &str) -> u64 {
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Udp:"));
@@ -102,7 +103,8 @@ fn send_errors(snmp: &str) -> u64 {
     found.and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
 }
 
-/// `tx_dropped` of each interface: a veth's frames that its peer's ring had no room for are here.
+/// Reads `tx_dropped` of each interface. A veth counts frames here that its peer's ring had no room
+/// for.
 fn transmit_drops() -> BTreeMap<String, u64> {
     let Ok(interfaces) = fs::read_dir("/sys/class/net") else { return BTreeMap::new() };
     let drops = interfaces.flatten().filter_map(|interface| {
@@ -119,8 +121,8 @@ pub fn boot() -> String {
     text.trim().to_owned()
 }
 
-/// Bits a second of the interface that leads to `to`; `None`: no card (loopback, veth), IPv6, or
-/// not told.
+/// Bits per second of the interface that leads to `to`; `None`: no card (loopback, veth), IPv6, or
+/// unknown.
 #[must_use]
 pub fn link_speed(to: IpAddr) -> Option<f64> {
     let IpAddr::V4(to) = to else { return None };
@@ -129,7 +131,7 @@ pub fn link_speed(to: IpAddr) -> Option<f64> {
     }
     let name = interface_to(&fs::read_to_string("/proc/net/route").ok()?, to)?;
     let folder = std::path::Path::new("/sys/class/net").join(name);
-    // What is no device tells a speed, too; veth 10 Gb/s, whatever it does.
+    // Interfaces without a device report a speed, too: veth always has 10 Gb/s.
     if !folder.join("device").exists() {
         return None;
     }
@@ -137,8 +139,9 @@ pub fn link_speed(to: IpAddr) -> Option<f64> {
     (megabits > 0.0).then_some(megabits * 1e6)
 }
 
-/// The interface of the longest prefix in the text of /proc/net/route: name, destination,
-/// gateway, flags, three numbers, mask; addresses as hexadecimal words of the host's order.
+/// Finds the interface of the longest prefix in the text of /proc/net/route. Its columns are name,
+/// destination, gateway, flags, three numbers, mask; addresses are hexadecimal words of the host's
+/// order.
 fn interface_to(routes: &str, to: Ipv4Addr) -> Option<String> {
     let to = u32::from_ne_bytes(to.octets());
     let route = |line: &str| {
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_that_take_a_cards_interrupts_are_told_from_those_that_took_one_by_chance() {
+    fn cores_that_take_a_cards_interrupts_differ_from_those_that_took_one_by_chance() {
         let line = |counts: &[u64]| Interrupt { counts: counts.to_vec(), ..Interrupt::default() };
         let before = Reading { interrupts: [(38, line(&[100, 7]))].into(), ..Reading::default() };
         let mut after = before.clone();

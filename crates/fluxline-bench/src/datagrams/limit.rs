@@ -3,22 +3,22 @@
 use super::cpu::CoreLoad;
 use super::loss::{self, LossPlace};
 
-/// From here on a core counts as full \[share\]: ticks know a short trial's load to some 4 %.
+/// The least load of a full core \[share\]: the ticks of a short trial are exact to some 4 %.
 /// (assumed)
 const FULL: f64 = 0.9;
-/// From here on others are named as a disturbance \[share\]. (assumed)
+/// The least share of others that is named as a disturbance. (assumed)
 const DISTURBED: f64 = 0.05;
-/// From here on the link itself counts as full \[share of its speed\]. (assumed)
+/// The least load of a full link \[share of its speed\]. (assumed)
 const LINK_FULL: f64 = 0.95;
 
-/// One side: its core, and what its own thread used of it.
+/// One side: the load of its core, and the part of its own thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Side {
     /// The core's load; `None`: not pinned, or hidden.
     pub core: Option<CoreLoad>,
     /// Of that, the experiment's own threads \[share\].
     pub own: f64,
-    /// The host's cores that took the interrupts of its card; empty: there is none between.
+    /// The host's cores that took the interrupts of its card; empty: no card is on the path.
     pub card_cores: Vec<usize>,
 }
 
@@ -41,11 +41,11 @@ pub struct Evidence {
     /// The receiving host's core that interrupts keep busiest: a card's are often not the
     /// receiver's core.
     pub interrupts: Option<CoreLoad>,
-    /// The sender went as fast as it could, or did not keep the rate that was asked.
+    /// True: the sender sent as fast as it could, or did not keep its rate.
     pub sender_at_most: bool,
     /// The losses by place.
     pub places: Vec<LossPlace>,
-    /// Payload and headers as a share of the interface's speed; `None`: it has none (lo, veth).
+    /// Payload and headers as a share of the interface's speed; `None`: no speed (lo, veth).
     pub link: Option<f64>,
 }
 
@@ -82,15 +82,15 @@ fn bottleneck(evidence: &Evidence) -> String {
 
 fn without_loss(evidence: &Evidence) -> String {
     let Some(core) = evidence.sender.core else {
-        return "Not known: nothing was lost, and the sender's core is not known.".to_owned();
+        return "Unknown: nothing was lost, and the sender's core is not known.".to_owned();
     };
     let load = parts(&core);
     if !evidence.sender_at_most {
-        return "Nothing at this rate: nothing was lost, and the sender kept it.".to_owned();
+        return "Nothing at this rate: no datagram was lost, and the sender kept it.".to_owned();
     }
     if core.busy() < FULL {
         return format!(
-            "Not known: nothing was lost, and the sender's core {} is {} busy ({load}).",
+            "Unknown: nothing was lost, and the sender's core {} is {} busy ({load}).",
             core.core,
             percent(core.busy())
         );
@@ -103,14 +103,14 @@ fn without_loss(evidence: &Evidence) -> String {
     format!("The sender: core {} is full with {part} ({load}); nothing was lost.", core.core)
 }
 
-/// Other programs, where they had more of a full core than the experiment and its interrupts: then
-/// nothing here says anything about the link.
+/// Returns a clause about other programs that took more of a full core than the experiment and its
+/// interrupts: then the result is no evidence about the link.
 fn crowded_out(side: &Side, core: &CoreLoad, name: &str) -> Option<String> {
     let own = side.own + core.interrupts();
     let taken = side.others() + core.steal;
     (core.busy() >= FULL && taken > own).then(|| {
         let (taken, own) = (percent(taken), percent(own));
-        format!("Other programs: they had {taken} of the {name}'s core {}, it {own}", core.core)
+        format!("Other programs took {taken} of the {name}'s core {}, itself {own}", core.core)
     })
 }
 
@@ -142,14 +142,14 @@ fn with_loss(evidence: &Evidence) -> String {
             "Bursts: the socket's buffer was full while the receiver's core had time ({load}); \
              lost at: {at}."
         ),
-        loss::UNKNOWN => format!("Not known: no counter has the loss, and {load}."),
+        loss::UNKNOWN => format!("Unknown: no counter has the loss, and {load}."),
         _ => format!(
             "A queue before the socket, with time left on the core ({load}); lost at: {at}."
         ),
     }
 }
 
-/// Says which cores take the cards' packets, and which threads share a core with them.
+/// Returns a sentence about the cores that take the cards' packets, and the threads on them.
 fn card_interrupts(evidence: &Evidence) -> Option<String> {
     let mut words = Vec::new();
     for (side, of) in [("sender", &evidence.sender), ("receiver", &evidence.receiver)] {
@@ -245,7 +245,7 @@ mod tests {
         let said = name(&evidence(sender, core(1, 0.1, 0.1, 0.1), &[("backlog", 5)]));
         assert!(said.starts_with("A queue before the socket"), "{said}");
         let said = name(&evidence(sender, core(1, 0.1, 0.1, 0.1), &[("unknown", 5)]));
-        assert!(said.starts_with("Not known"), "{said}");
+        assert!(said.starts_with("Unknown"), "{said}");
     }
 
     #[test]
@@ -291,17 +291,17 @@ mod tests {
         };
         busy(&mut crowded.sender);
         let said = name(&crowded);
-        assert!(said.starts_with("Other programs: they had 60 % of the sender's core 0"), "{said}");
+        assert!(said.starts_with("Other programs took 60 % of the sender's core 0"), "{said}");
         busy(&mut crowded.receiver);
         crowded.places = vec![LossPlace { name: "socket buffer".to_owned(), datagrams: 1 }];
         let said = name(&crowded);
-        assert!(said.starts_with("Other programs: they had 80 % of the receiver's"), "{said}");
+        assert!(said.starts_with("Other programs took 80 % of the receiver's"), "{said}");
         assert!(said.contains("lost at: socket buffer 100 %"), "{said}");
     }
 
     #[test]
     fn what_is_not_known_is_said_and_not_guessed() {
-        assert!(name(&Evidence::default()).starts_with("Not known"));
+        assert!(name(&Evidence::default()).starts_with("Unknown"));
         let places = vec![LossPlace { name: "socket buffer".to_owned(), datagrams: 1 }];
         let lossy = Evidence { places, ..Evidence::default() };
         assert!(name(&lossy).contains("not known"), "{}", name(&lossy));

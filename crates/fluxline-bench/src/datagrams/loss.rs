@@ -1,9 +1,9 @@
 //! The places of lost datagrams: each lost datagram has exactly one.
 //!
-//! The kernel's counters count messages, and a message may be a train; some count for the whole
-//! host, and some count the same packet twice (a full backlog, and its interface). So a counter
-//! says only *at most*: places take from what is lost in a fixed order, from the socket's own
-//! counter, which is exact, to those of the host, and what nobody counted is unknown.
+//! The kernel's counters count messages, and a message may be a train. Some count for the whole
+//! host. Some count the same packet twice: in a full backlog, and at its interface. So a counter is
+//! an upper limit. Losses are assigned to places in a fixed order, from the socket's own counter,
+//! which is exact, to those of the host. The rest is unknown.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +14,9 @@ pub struct Counted {
     pub sent: u64,
     /// Datagrams that arrived, each once.
     pub arrived: u64,
-    /// Datagrams in a message at most: 1, or the length of a train.
+    /// The largest number of datagrams in a message: 1, or the length of a train.
     pub train: u64,
-    /// Messages by place, in the order in which places take from what is lost.
+    /// Lost messages by place, in the order of assignment.
     pub places: Vec<(String, u64)>,
 }
 
@@ -29,7 +29,7 @@ pub struct LossPlace {
     pub datagrams: u64,
 }
 
-/// The place of what no counter has.
+/// The place of losses that no counter has.
 pub const UNKNOWN: &str = "unknown";
 
 /// The losses of a trial: they sum up to sent - arrived. Empty: nothing was lost.

@@ -1,6 +1,8 @@
 //! Experiment `lossfree`: the highest rate at which nothing is lost, at each size, on each path.
 //!
-//! Source: RFC 2544, section 26.1; its trials are 60 s long, ours as long as asked.
+//! Source: RFC 2544, section 26.1; its trials last 60 s, ours as long as `--trial-seconds` says.
+
+use fluxline_report::quantity;
 
 use crate::result::{Beside, Experiment, Fact, axis};
 use crate::statistics::median;
@@ -19,14 +21,14 @@ use crate::Error;
 pub const NAME: &str = "lossfree";
 /// Its description.
 pub const ABOUT: &str = "The highest rate of raw UDP datagrams without a single loss, by bisection \
-    (RFC 2544, with shorter trials). Above it: where the first datagrams are lost.";
-/// The first try, as a share of what arrived when the sender sent as fast as it could: most
-/// receivers that are overrun lose more than the excess. (assumed)
+    (RFC 2544, with shorter trials), and the places of the first losses above it.";
+/// The first rate, as a share of the rate received unpaced: most receivers that are overrun lose
+/// more than the excess. (assumed)
 const FIRST: f64 = 0.8;
-/// The same where nothing was lost.
+/// The same after a trial without loss.
 const FIRST_CLEAN: f64 = 0.97;
 
-/// Measures into the experiment; what was measured before an error is kept.
+/// Measures into the experiment. Results measured before an error are kept.
 pub fn run(ends: &mut dyn Ends, extent: &Extent, into: &mut Experiment) -> Result<(), Error> {
     let setting = Setting::find(ends)?;
     let mut results = Results::default();
@@ -35,7 +37,7 @@ pub fn run(ends: &mut dyn Ends, extent: &Extent, into: &mut Experiment) -> Resul
     ended
 }
 
-/// Each size with each path, and beside it the bare loop where that is asked.
+/// Lists each size with each path, followed by the bare loop if it is searched, too.
 fn searches(setting: &Setting, extent: &Extent) -> Result<Vec<(usize, Path)>, Error> {
     let mut searches = Vec::new();
     for bytes in setting.some_sizes(&extent.search_sizes)? {
@@ -49,11 +51,10 @@ fn searches(setting: &Setting, extent: &Extent) -> Result<Vec<(usize, Path)>, Er
     Ok(searches)
 }
 
-/// Below this share of what the sender did unpaced, a rate that it does not keep is not its limit:
-/// something held it up. (assumed)
+/// Below this share of its unpaced rate, a sender that does not keep a rate was disturbed: the rate
+/// is not its limit. (assumed)
 const WITHIN_REACH: f64 = 0.7;
-/// Trials that are held up like that before a search is given up: the machine is not idle.
-/// (assumed)
+/// After this number of disturbed trials a search is given up: the machine is not idle. (assumed)
 const HELD_UP_MAX: u32 = 4;
 
 /// A search: its size and path, and its number among all.
@@ -73,7 +74,7 @@ struct SearchResult {
     clean: Vec<Trial>,
     /// The last trial with loss at the lowest rate that failed.
     above: Option<Trial>,
-    /// Given up, as the sender was held up again and again; the longest time \[ns\].
+    /// The longest delay of the sender \[ns\] if the search was given up for it.
     held_up_ns: Option<u64>,
 }
 
@@ -85,7 +86,7 @@ fn search(
 ) -> Result<SearchResult, Error> {
     let Which { bytes, path, done, all } = *which;
     let mut try_rate = |rate: Option<f64>| {
-        let at = rate.map_or("as fast as it goes".to_owned(), |rate| format!("at {rate:.0}/s"));
+        let at = rate.map_or("as fast as possible".to_owned(), |rate| format!("at {rate:.0}/s"));
         ends.progress(done, all, &format!("{bytes} B {}, {at}", path.name()));
         ends.trial(setting.trial(path, bytes, rate, extent.trial))
     };
@@ -128,12 +129,19 @@ fn search(
     Ok(SearchResult { path, bytes, found, clean, above, held_up_ns })
 }
 
+/// The limit that a search found, in words.
+struct Limit {
+    bytes: usize,
+    is_confirmed: bool,
+    text: String,
+}
+
 #[derive(Default)]
 struct Results {
     curves: Curves,
     facts: Vec<Fact>,
-    /// A sentence for each search, with its size and whether its rate was confirmed.
-    limits: Vec<(usize, bool, String)>,
+    /// The result of each search in words.
+    limits: Vec<Limit>,
     warnings: Vec<String>,
     placed: Placed,
 }
@@ -156,13 +164,13 @@ impl Results {
 
     fn take(&mut self, result: &SearchResult) {
         let (path, bytes, found) = (result.path.name(), result.bytes, &result.found);
-        let told = format!("{bytes} B, {path}: {}", sentence(result));
-        self.limits.push((bytes, found.confirmed, told));
+        let text = format!("{bytes} B, {path}: {}", sentence(result));
+        self.limits.push(Limit { bytes, is_confirmed: found.confirmed, text });
         if found.rate <= 0.0 && !found.confirmed {
-            return; // Nothing is known: that is no rate of zero.
+            return; // The rate is unknown, not zero.
         }
         let gigabits = |rate: f64| rate * bytes as f64 * 8e-9;
-        // Of no clean trial at all, the rate is a measured zero.
+        // Without a clean trial the measured rate is zero.
         let achieved: Vec<f64> = result.clean.iter().map(Trial::sent_rate).collect();
         let achieved = if achieved.is_empty() { vec![0.0] } else { achieved };
         self.curves.add(&path, axis("loss-free, intended", "datagrams/s"), bytes, found.rate);
@@ -211,7 +219,7 @@ impl Results {
         }
     }
 
-    /// The bare loop comes right after its path: it stands beside the path's fact.
+    /// Adds the fact of a path; the bare loop, which runs next, becomes its floor.
     fn note_fact(&mut self, result: &SearchResult, samples: Vec<f64>) {
         let label = |path: Path| format!("loss-free, {} B, {}", result.bytes, path.name());
         if result.path.bare {
@@ -239,17 +247,18 @@ impl Results {
         into.facts = self.facts;
         into.placements = self.placed.into_all();
         let size = setting.headline(&extent.search_sizes);
-        // What came to nothing is told at any size.
-        let told = self.limits.into_iter().filter(|told| !told.1 || Some(told.0) == size);
-        into.limit = told.map(|told| told.2).collect::<Vec<_>>().join("\n");
+        // An unconfirmed search is shown at any size.
+        let shown = self.limits.into_iter();
+        let shown = shown.filter(|one| !one.is_confirmed || Some(one.bytes) == size);
+        into.limit = shown.map(|one| one.text).collect::<Vec<_>>().join("\n");
     }
 }
 
-/// Says which rate was found, and what happens above it.
+/// Writes the rate that was found, and the losses above it.
 fn sentence(result: &SearchResult) -> String {
     let found = &result.found;
     let mut words = if found.rate > 0.0 {
-        format!("{:.0}/s without loss in {} trials", found.rate, found.trials)
+        format!("{} without loss in {} trials", quantity(found.rate, "1/s"), found.trials)
     } else {
         format!("no rate without loss in {} trials", found.trials)
     };
@@ -259,21 +268,23 @@ fn sentence(result: &SearchResult) -> String {
     if let Some(late_ns) = result.held_up_ns {
         let late_ms = late_ns as f64 / 1e6;
         words.push_str(&format!(
-            "; given up: other programs held the sender up, for {late_ms:.0} ms: measure on an \
-             idle machine."
+            "; given up: other programs delayed the sender by {late_ms:.0} ms. Measure on an idle \
+             machine."
         ));
         return words;
     }
     let limit = result.above.as_ref().map(|trial| {
         format!(
-            "; lost at {:.0}/s: {}. {}",
-            trial.sent_rate(),
+            "; lost at {}: {}. {}",
+            quantity(trial.sent_rate(), "1/s"),
             loss::sentence(&trial.places),
             trial.limit
         )
     });
     words.push_str(&match (found.above, limit) {
-        (Some((rate, Verdict::Slow)), _) => format!("; the sender does not reach {rate:.0}/s."),
+        (Some((rate, Verdict::Slow)), _) => {
+            format!("; the sender does not reach {}.", quantity(rate, "1/s"))
+        }
         (_, Some(limit)) => limit,
         _ => "; as much as the sender can.".to_owned(),
     });
@@ -313,8 +324,8 @@ mod tests {
         assert!(rates.is_some_and(|series| series.points[0].x == 1_472.0), "{:?}", done.series);
     }
 
-    /// A link that carries so many datagrams a second, by Fluxline's loops and by bare ones, from
-    /// a sender that sends at most so many.
+    /// A link with known limits \[datagrams/s\]: of Fluxline's loops, of bare ones, and of the
+    /// sender.
     struct Known {
         limits: [f64; 2],
         sender: f64,

@@ -21,17 +21,17 @@ pub enum Sending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Receiving {
-    /// Sleeping until something comes, and fetching it at once.
+    /// Sleeps until a datagram comes, and receives it at once.
     Blocking,
-    /// Napping 50 us when all is fetched, so that a batch gathers.
+    /// Naps 50 us when no datagram waits, so that a batch gathers.
     Napping,
-    /// Napping, and the kernel joins datagrams to trains (UDP_GRO).
+    /// Naps, and the kernel joins datagrams to trains (UDP_GRO).
     Gro,
-    /// Past the kernel's network stack (AF_XDP), napping.
+    /// Naps, past the kernel's network stack (AF_XDP).
     Xdp,
 }
 
-/// A way from program to program.
+/// A path from program to program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Path {
     /// The way datagrams are sent.
@@ -43,20 +43,19 @@ pub struct Path {
 }
 
 impl Path {
-    /// By Fluxline's own sender and receiver.
+    /// Makes the path of Fluxline's own sender and receiver.
     #[must_use]
     pub const fn new(sending: Sending, receiving: Receiving) -> Path {
         Path { sending, receiving, bare: false }
     }
 
-    /// The same way by the yardstick's loops.
+    /// Returns the same path with bare loops.
     #[must_use]
     pub const fn bare(self) -> Path {
         Path { bare: true, ..self }
     }
 
-    /// Messages may be trains somewhere on the way: counters of messages are no counts of
-    /// datagrams.
+    /// Returns true if a message may be a train of datagrams somewhere on the way.
     #[must_use]
     pub fn has_trains(self) -> bool {
         self.sending == Sending::Trains || self.receiving == Receiving::Gro
@@ -92,7 +91,7 @@ pub struct ReceivePlan {
     pub senders: u32,
     /// Core of the receiving thread; absent: not pinned.
     pub core: Option<usize>,
-    /// Receive buffer to ask for \[byte\].
+    /// The requested receive buffer \[byte\].
     pub buffer_bytes: u32,
 }
 
@@ -106,12 +105,12 @@ pub enum Request {
     Prepare(ReceivePlan),
     /// Sending begins: read the counters.
     Begin,
-    /// So many datagrams were sent: read the counters, fetch the rest, and tell.
+    /// All datagrams were sent: read the counters, receive the rest, and report.
     End {
         /// Datagrams that the sender's kernel took.
         sent: u64,
     },
-    /// Nothing more is asked.
+    /// There is no further request.
     Leave,
 }
 
@@ -127,20 +126,20 @@ pub enum Answer {
     Begun,
     /// The result of the trial.
     Ended(Box<Received>),
-    /// The reason for a refusal, one sentence.
+    /// The reason for a rejection, one sentence.
     Refused(String),
 }
 
 /// A host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// Its boot, to tell whether both sides share cores; empty: hidden.
+    /// Its boot identifier, to see that both sides share cores; empty: hidden.
     pub boot: String,
     /// Cores that its process may use.
     pub cores: Vec<usize>,
-    /// The one that was chosen for it, if any.
+    /// The core chosen by the user, if any.
     pub chosen: Option<usize>,
-    /// It can receive past the kernel on the address that it receives on, and harms nobody by it.
+    /// True: it can receive past the kernel on its address without harm to other traffic.
     pub xdp: bool,
 }
 
@@ -159,7 +158,7 @@ impl Host {
 pub struct Ready {
     /// Its port.
     pub port: u16,
-    /// A warning for each setting that was refused: the buffer, the core.
+    /// A warning for each rejected setting: the buffer, the core.
     pub warnings: Vec<String>,
 }
 

@@ -1,10 +1,9 @@
 //! Raw UDP datagrams, without any fabric, as a sensor sends them.
 //!
-//! Two experiments: what goes through when the sender sends as fast as it can ([`sweep`]), and the
-//! highest rate at which nothing is lost ([`lossfree`]), both against the datagram's size, with
-//! each core's load on both sides and each lost datagram at its place. Single datagrams and trains
-//! are two things and never share a number; Fluxline's loops stand beside bare ones of the same
-//! minute.
+//! Two experiments, both against the datagram's size: the throughput of a sender at full speed
+//! ([`sweep`]), and the highest loss-free rate ([`lossfree`]). Each has the load of
+//! every core on both sides, and the place of each lost datagram. Single datagrams and trains never
+//! share a number. Fluxline's loops are compared with bare ones of the same minute.
 
 pub mod arrivals;
 pub mod collect;

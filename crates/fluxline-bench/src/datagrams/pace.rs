@@ -1,7 +1,7 @@
 //! The times at which a paced sender's batches are due. Pure: time is an argument.
 
 /// A sender that was held up catches up by at most this time \[ns\]: one or two time slices of
-/// Linux's scheduler, which other programs take on a busy machine. Catching up is a burst, and a
+/// Linux's scheduler. Catching up is a burst, and a
 /// burst is harder to receive than an even rate: the result is at worst too low. (assumed)
 const CATCH_UP_NS: u64 = 10_000_000;
 
@@ -18,7 +18,7 @@ pub struct Schedule {
 impl Schedule {
     /// `batch` datagrams at a time, `rate` \[1/s\] of them in all; the first is due at 0.
     ///
-    /// A rate that is not a positive number is no limit.
+    /// Without a positive rate there is no limit.
     #[must_use]
     pub fn new(rate: f64, batch: usize) -> Schedule {
         let limited = rate.is_finite() && rate > 0.0;
@@ -51,7 +51,7 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    /// Batches taken when the clock stands at each of these times.
+    /// Returns the number of batches taken at these times.
     fn taken(schedule: &mut Schedule, times: impl Iterator<Item = u64>) -> u64 {
         times.map(|now| u64::from(schedule.take(now))).sum()
     }

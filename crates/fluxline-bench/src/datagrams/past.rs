@@ -16,15 +16,15 @@ pub struct Past {
     holder: UdpSocket,
 }
 
-/// The interface to listen on. Only one that is no card: drivers of cards set their queues up anew
-/// when frames are steered, which interrupts whatever else goes through them.
+/// Returns the interface to listen on, unless it is a card. Steering frames would make the driver
+/// of a card set its queues up anew, which interrupts other traffic.
 fn interface(address: IpAddr) -> Option<String> {
     let name = interface_of(address)?;
     let is_card = Path::new("/sys/class/net").join(&name).join("device").exists();
     (!is_card).then_some(name)
 }
 
-/// Tries whether [`Past::open`] works on that address. Cost: some milliseconds on an interface
+/// Returns true if [`Past::open`] works on that address. Cost: some milliseconds on an interface
 /// that allows it, none on loopback.
 #[must_use]
 pub fn is_possible(address: IpAddr) -> bool {
@@ -55,12 +55,12 @@ impl Past {
         self.holder.local_addr().unwrap_or_else(|_| ([0, 0, 0, 0], 0).into())
     }
 
-    /// Gives what has come; says how many.
+    /// Passes the received frames to `take`; returns their number.
     pub fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> usize {
         self.port.receive(clock::monotonic(), &mut |frame| take(frame.bytes))
     }
 
-    /// Sleeps until something comes, or the time has passed.
+    /// Sleeps until a frame comes, or the time has passed.
     pub fn wait(&mut self, timeout: Duration) {
         let _ = self.port.wait(timeout);
     }

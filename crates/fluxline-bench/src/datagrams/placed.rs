@@ -1,4 +1,4 @@
-//! On which cores senders and receiver really ran, each told once.
+//! The cores on which senders and receiver really ran, each named once.
 
 use super::senders::apart;
 use super::trial::Trial;
@@ -9,7 +9,7 @@ use crate::result::Placement;
 pub struct Placed(Vec<Placement>);
 
 impl Placed {
-    /// Takes note of a trial.
+    /// Adds the placements of a trial.
     pub fn add(&mut self, trial: &Trial) {
         let count = trial.sent.len();
         for (index, sent) in trial.sent.iter().enumerate() {
@@ -23,7 +23,7 @@ impl Placed {
         self.note("receiver".to_owned(), "thread", trial.received.affinity.clone());
     }
 
-    /// Adds a placement; an older far side that does not say its cores is left out.
+    /// Adds a placement, unless an older far side did not send its cores.
     fn note(&mut self, who: String, what: &str, cores: Vec<usize>) {
         let placement = Placement { who, what: what.to_owned(), cores };
         if !placement.cores.is_empty() && !self.0.contains(&placement) {
@@ -31,7 +31,7 @@ impl Placed {
         }
     }
 
-    /// Says in one sentence what the senders of the largest trial are, and on how many cores.
+    /// Returns a sentence about the senders of the largest trial and their number of cores.
     #[must_use]
     pub fn sentence(&self) -> String {
         let senders = || self.0.iter().filter(|one| one.who.starts_with("sender"));

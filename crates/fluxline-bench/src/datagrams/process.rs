@@ -1,8 +1,8 @@
-//! Senders as processes, as the one that measures sees them: started, led, heard, never left alone.
+//! Senders as processes, on the measuring side: started, ordered, read, and ended.
 //!
-//! A process is told what to send on its standard input and answers on its standard output, a line
-//! of JSON each. It holds its input open: when the one that started it is gone, however that came
-//! about, the input ends, and the sender with it ([`super::sender`]).
+//! A process reads its orders from standard input and answers on standard output, a line of JSON
+//! each. When the process that started it is gone, the input ends, and so does the sender
+//! ([`super::sender`]).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -43,12 +43,12 @@ pub(super) enum Word {
     Ready,
     /// It has sent.
     Done(Box<Sent>),
-    /// A sentence: why not.
+    /// A sentence with the reason of its failure.
     Failed(String),
 }
 
-/// From the order to begin to the beginning: what it takes a process to wake up and read the order,
-/// several times over, so that all begin at one moment. (assumed; a wake-up is some 50 us)
+/// The time from the order to begin to the beginning, so that all begin at one moment: several
+/// times that of waking up a process. (assumed; a wake-up takes some 50 us)
 const LEAD: Duration = Duration::from_millis(2);
 /// The longest time that a process may take beyond its time of sending.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -58,20 +58,20 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The longest line of a sender \[byte\]: a thousand cores in `Sent` are 5 KiB. (assumed)
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// A line of the process of that number; `None`: that was its last.
+/// A line of a process, by its index; `None`: its output ended.
 type Heard = (usize, Option<String>);
 
 /// A sending process; killed when dropped.
 struct Process {
     child: Child,
     input: Option<ChildStdin>,
-    /// It says nothing more.
+    /// True: its output has ended.
     is_closed: bool,
 }
 
 impl Process {
-    /// Tells it a line. What cannot be told is noticed when nothing is heard from it.
-    fn tell(&mut self, what: &impl Serialize) {
+    /// Sends it a line. A failure shows itself by the missing answer.
+    fn order(&mut self, what: &impl Serialize) {
         let Some(input) = &mut self.input else { return };
         let text = serde_json::to_string(what).unwrap_or_default();
         let _ = writeln!(input, "{text}").and_then(|()| input.flush());
@@ -92,8 +92,8 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Starts one for each core of the plan, on that core from its first instruction, and tells
-    /// each what it will send.
+    /// Starts one for each core of the plan, on that core from its first instruction, and sends
+    /// each its order.
     ///
     /// Errors: a sentence; the program does not start.
     pub fn start(program: &Program, plan: &SendPlan) -> Result<Processes, String> {
@@ -103,7 +103,7 @@ impl Processes {
             let mut child = spawn(program, *core)?;
             let (input, output) = (child.stdin.take(), child.stdout.take());
             let mut process = Process { child, input, is_closed: false };
-            process.tell(&Order { plan: plan.clone(), index });
+            process.order(&Order { plan: plan.clone(), index });
             processes.push(process);
             if let Some(output) = output {
                 let tell = tell.clone();
@@ -114,18 +114,18 @@ impl Processes {
         Ok(Processes { processes, heard })
     }
 
-    /// Waits until all are ready. Errors: [`Error`] of the first that is not.
+    /// Waits until all are ready. Errors: that of the first that failed.
     pub fn ready(&mut self, stop: &Stop) -> Result<(), Error> {
         let is_ready = |word: &Word| matches!(word, Word::Ready).then_some(());
         self.hear(PATIENCE, stop, is_ready).map(|_| ())
     }
 
-    /// Has all begin at one moment, and waits until all have sent. Errors: [`Error`] of the first
-    /// that has not.
+    /// Makes all begin at one moment, and waits until all have sent. Errors: that of the first that
+    /// failed.
     pub fn send(&mut self, duration: Duration, stop: &Stop) -> Result<Vec<Sent>, Error> {
         let lead = u64::try_from(LEAD.as_nanos()).unwrap_or(u64::MAX);
         let begin = Begin { at_ns: clock::now().as_ns().saturating_add(lead) };
-        self.processes.iter_mut().for_each(|process| process.tell(&begin));
+        self.processes.iter_mut().for_each(|process| process.order(&begin));
         let sent = |word: &Word| match word {
             Word::Done(sent) => Some(Sent::clone(sent)),
             _ => None,
@@ -137,7 +137,7 @@ impl Processes {
         Ok(sent)
     }
 
-    /// Waits for a word of each, of which `take` makes something.
+    /// Waits for an answer of each, which `take` converts.
     fn hear<T>(
         &mut self,
         limit: Duration,
@@ -152,7 +152,7 @@ impl Processes {
                 |index: &usize| words[*index].is_none() && self.processes[*index].is_closed;
             if let Some(index) = (0..words.len()).find(is_gone) {
                 let how = gone(&mut self.processes[index].child);
-                return Err(self.failed(index, how.as_deref().unwrap_or("it says nothing more")));
+                return Err(self.failed(index, how.as_deref().unwrap_or("its output ended")));
             }
             if began.elapsed() > limit {
                 let how = format!("no word for {} s", limit.as_secs());
@@ -188,7 +188,7 @@ impl Processes {
     }
 }
 
-/// Starts a process on that core: it inherits the core of the thread that starts it.
+/// Starts a process on a core, which it inherits from the thread that starts it.
 fn spawn(program: &Program, core: Option<usize>) -> Result<Child, String> {
     let start = || {
         if let Some(core) = core {
@@ -208,7 +208,7 @@ fn spawn(program: &Program, core: Option<usize>) -> Result<Child, String> {
         .unwrap_or_else(|_| Err("a starting thread failed".to_owned()))
 }
 
-/// Hands on what a process says, line by line, until it says nothing more.
+/// Passes on the output of a process, line by line, to its end.
 fn listen(mut output: impl BufRead, index: usize, tell: &Sender<Heard>) {
     let mut line = String::new();
     while matches!(output.by_ref().take(LINE_BYTES_MAX).read_line(&mut line), Ok(1..)) {

@@ -2,9 +2,8 @@
 //!
 //! Pure: it proposes a rate, and the caller records the verdict. A loss must be seen twice before
 //! it counts, as one may come from a neighbour on the machine and not from the rate. The rate that
-//! is found counts only when it stands `confirmations` trials in a row; if it does not, the search
-//! steps down, each time twice as far. Each trial is counted and their number is bounded, so it
-//! ends whatever the verdicts are.
+//! is found counts only after `confirmations` clean trials in a row; otherwise the search steps
+//! down, each time twice as far. The number of trials is bounded, so it always ends.
 //! Source: RFC 2544, section 26.1 (throughput); the second look at a loss: ETSI GS NFV-TST 009,
 //! section 12.3.3 (BACKGROUND: from memory).
 
@@ -15,16 +14,16 @@ use serde::{Deserialize, Serialize};
 pub enum Verdict {
     /// The sender kept its rate, and all arrived.
     Clean,
-    /// Something did not arrive.
+    /// A datagram did not arrive.
     Lost,
-    /// All arrived, but the sender did not keep its rate: the trial says nothing of the rate.
+    /// All arrived, but the sender did not keep its rate: the trial is no evidence about the rate.
     Slow,
 }
 
 /// The plan of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchPlan {
-    /// A rate that is not reached: what the sender does unpaced \[1/s\].
+    /// A rate that is not reached: the sender's unpaced rate \[1/s\].
     pub ceiling: f64,
     /// The rate of the first trial \[1/s\]; outside of 0 to `ceiling`: half of it.
     pub first: f64,
@@ -36,9 +35,9 @@ pub struct SearchPlan {
     pub trials_max: u32,
 }
 
-/// Below this share of the ceiling the search gives up: nothing is free of loss.
+/// Below this share of the ceiling the search gives up: no rate is free of loss.
 const FLOOR: f64 = 1.0 / 512.0;
-/// Voided trials (the sender did not keep its rate) in a row that are taken for the sender's limit.
+/// This number of slow trials in a row is the sender's limit.
 const VOID_MAX: u32 = 3;
 
 /// The result of a search.
@@ -46,7 +45,7 @@ const VOID_MAX: u32 = 3;
 pub struct Found {
     /// The highest loss-free rate \[1/s\]; 0: none down to 1/512 of the ceiling.
     pub rate: f64,
-    /// It stood all its confirmations; else the trials ran out before.
+    /// True: all confirmations were clean; else the trials ran out before.
     pub confirmed: bool,
     /// The lowest rate above it that failed, and how \[1/s\].
     pub above: Option<(f64, Verdict)>,
@@ -56,9 +55,9 @@ pub struct Found {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// Between a rate that was clean (or 0) and one that was not.
+    /// Halves the interval between a clean rate (or 0) and one that failed.
     Bisect,
-    /// At `low`, seen clean so many times in a row.
+    /// Repeats at `low`, with the number of clean trials in a row.
     Confirm {
         clean: u32,
     },
@@ -77,7 +76,7 @@ pub struct Search {
     /// The rate of the next trial \[1/s\].
     rate: f64,
     above: Option<(f64, Verdict)>,
-    /// Losses, and voided trials, at `rate` in a row.
+    /// Losses, and slow trials, at `rate` in a row.
     failures: (u32, u32),
     /// The step down after the next failed confirmation \[share\].
     step: f64,
@@ -85,8 +84,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Begins. A ceiling that is not a positive number finds 0 at once; resolutions are kept
-    /// within 0.1 % and 50 %.
+    /// Begins a search. Without a positive ceiling it finds 0 at once. Resolutions are limited to
+    /// 0.1 % to 50 %.
     #[must_use]
     pub fn new(plan: SearchPlan) -> Search {
         let resolution = if plan.resolution.is_nan() { 0.02 } else { plan.resolution };
@@ -105,7 +104,7 @@ impl Search {
         (!matches!(self.phase, Phase::Done { .. })).then_some(self.rate)
     }
 
-    /// Takes what came of a trial at the rate of [`Search::next`].
+    /// Takes the verdict of a trial at the rate of [`Search::next`].
     pub fn record(&mut self, verdict: Verdict) {
         if self.next().is_none() {
             return;
@@ -145,7 +144,7 @@ impl Search {
         self.narrow();
     }
 
-    /// Goes on in the middle, or to the confirmation when the two ends are close enough.
+    /// Continues in the middle, or with the confirmation if the two ends are close enough.
     fn narrow(&mut self) {
         if self.low > 0.0 && self.high - self.low <= self.plan.resolution * self.high {
             self.rate = self.low;
@@ -196,7 +195,7 @@ mod tests {
         SearchPlan { ceiling, first: 0.0, resolution: 0.02, confirmations: 3, trials_max: 100 }
     }
 
-    /// Runs a search against a link; the rates tried and what was found.
+    /// Runs a search against a link; returns the rates tried and the result.
     fn search(plan: SearchPlan, mut link: impl FnMut(f64) -> Verdict) -> (Vec<f64>, Found) {
         let mut search = Search::new(plan);
         let mut tried = Vec::new();
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_it_is_told_it_ends() {
+    fn it_ends_with_any_verdicts() {
         for seed in 0..500 {
             let mut random = Draw::new(seed);
             let plan = SearchPlan {

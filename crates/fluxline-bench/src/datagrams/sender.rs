@@ -1,4 +1,4 @@
-//! A sender as a process of its own, as it sees itself: `fluxline bench` started once more.
+//! A sender as a process of its own: `fluxline bench` started once more.
 
 use std::io::{BufRead, Read, Write};
 use std::time::Duration;
@@ -11,20 +11,20 @@ use super::transmit::Sender;
 
 /// The longest order \[byte\]. (assumed: a plan of a thousand cores is 6 KiB)
 const LINE_BYTES_MAX: u64 = 64 << 10;
-/// The furthest that a beginning may lie ahead: a clock that was set back is not waited for.
+/// The longest wait for the beginning: longer ones mean that the clock was set back.
 const WAIT_MAX: Duration = Duration::from_millis(100);
-/// So long before the beginning it stops sleeping and looks at the clock: longer than a wake-up
-/// takes. (assumed)
+/// The time before the beginning at which it stops sleeping and polls the clock: longer than a
+/// wake-up takes. (assumed)
 const WAKE_BEFORE: Duration = Duration::from_micros(300);
 
-/// Plays a sender: reads an order and the moment to begin, sends, says what it did.
+/// Runs a sender: reads an order and the moment to begin, sends, and reports its counts.
 ///
-/// Whoever started it holds the other end of `input`. When that closes in the middle, nobody wants
-/// to know any more, and the process ends at once, with status 1: a sender never outlives its
-/// benchmark. To be called by a program that does nothing else.
+/// The process that started it holds the other end of `input`. When that closes early, this process
+/// ends at once with status 1: a sender never outlives its benchmark. To be called by a program
+/// that does nothing else.
 ///
-/// Errors: a sentence; the orders are none, or end too early. What goes wrong with sending is
-/// answered, and no error.
+/// Errors: a sentence; the orders are garbled, or end too early. A failure to send is an answer,
+/// not an error.
 pub fn serve(
     mut input: impl BufRead + Send + 'static,
     output: &mut impl Write,
@@ -37,7 +37,7 @@ pub fn serve(
     say(output, &Word::Ready)?;
     let begin: Begin = read(&mut input)?;
     std::thread::spawn(move || {
-        // What else it is told does not concern it.
+        // Further input is ignored.
         let _ = std::io::copy(&mut input, &mut std::io::sink());
         std::process::exit(1);
     });
@@ -66,7 +66,7 @@ fn say(output: &mut impl Write, word: &Word) -> Result<(), String> {
     said.map_err(|error| format!("the result could not be reported: {error}"))
 }
 
-/// Sleeps, then looks at the clock again and again, until the moment is there.
+/// Sleeps, then polls the clock, until the moment has come.
 fn wait_until(moment: Moment) {
     let left = || {
         let now = clock::now();

@@ -1,5 +1,5 @@
-//! The senders of a trial, which begin together: each a process of its own, as two programs would
-//! be; or threads of this one, where nobody says which program plays a sender.
+//! The senders of a trial, which begin together. Each is a process of its own, as two programs
+//! would be; without a program for them they are threads of this process.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -31,8 +31,8 @@ impl Senders {
     /// Runs all senders for the plan's time. `begin` is called when all are ready, just before
     /// they begin.
     ///
-    /// Errors: outside `begin`'s; inside a sender's, of which nothing is left running: it could not
-    /// open its socket, it died, somebody interrupted. Cost of processes: some milliseconds.
+    /// Errors: outside those of `begin`; inside those of a sender, after all have ended: no socket,
+    /// a dead process, an interrupt. Cost of processes: some milliseconds.
     pub fn run<E>(
         &self,
         plan: &SendPlan,
@@ -96,7 +96,7 @@ fn in_thread(plan: &SendPlan, index: usize, gates: &[Barrier; 2]) -> Result<Sent
     opened?.send()
 }
 
-/// From the first sender's beginning to the last one's; of one sender zero.
+/// Returns the time from the first sender's start to the last one's; zero for one sender.
 #[must_use]
 pub fn apart(sent: &[Sent]) -> Duration {
     let began = || sent.iter().map(|sent| sent.began_ns);
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// A shell that plays a sender as this script does.
+    /// A shell script as a sender.
     fn shell(script: &str) -> Senders {
         let arguments = vec!["-c".to_owned(), script.to_owned()];
         Senders {

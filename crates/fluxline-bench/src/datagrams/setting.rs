@@ -13,9 +13,9 @@ use super::trial::TrialPlan;
 use crate::Error;
 use crate::environment::Plan;
 
-/// A port that nobody needs to listen on: connecting a UDP socket sends nothing.
+/// Any port: connecting a UDP socket sends nothing, so nobody needs to listen.
 const ANY_PORT: u16 = 9;
-/// Receive buffer asked for \[byte\]: 64 MiB, as in the measurements of the peers and by default.
+/// The requested receive buffer \[byte\]: 64 MiB, as for the peers and by default.
 const BUFFER_BYTES: u32 = 64 << 20;
 
 /// Payloads of interest \[byte\]: the least of Ethernet's, and the longest of MTU 1500 and 9000.
@@ -31,20 +31,19 @@ pub const TRAINS: Path = Path::new(Sending::Trains, Receiving::Gro);
 /// The extent of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extent {
-    /// UDP payloads \[byte\]; those that the path does not carry are left out.
+    /// UDP payloads \[byte\]; those too long for the path are left out.
     pub sizes: Vec<usize>,
-    /// Those at which the loss-free rate is searched \[byte\].
+    /// The sizes of the search for the loss-free rate \[byte\].
     pub search_sizes: Vec<usize>,
-    /// Ways, by Fluxline's loops.
+    /// The paths, with Fluxline's loops.
     pub paths: Vec<Path>,
-    /// Of these, the ways whose bare loops are searched for their loss-free rate, too, at
-    /// [`NAMED_SIZES`].
+    /// The paths of these whose bare loops are searched, too, at [`NAMED_SIZES`].
     pub bare_paths: Vec<Path>,
     /// The time that each trial sends.
     pub trial: Duration,
     /// Repetitions of the sweep, interleaved.
     pub rounds: u32,
-    /// The loss-free rate is known to this share of itself.
+    /// The resolution of the loss-free rate, as a share of it.
     pub resolution: f64,
     /// Clean trials in a row that make a loss-free rate.
     pub confirmations: u32,
@@ -88,7 +87,7 @@ impl Extent {
         }
     }
 
-    /// Returns the extent that a plan asks for.
+    /// Returns the extent of a plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Extent {
         let mut extent = if plan.quick { Extent::quick() } else { Extent::full() };
@@ -111,7 +110,7 @@ impl Extent {
     }
 }
 
-/// Everything known before the first trial.
+/// The set-up known before the first trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// The receiver's address.
@@ -124,7 +123,7 @@ pub struct Setting {
     pub datagram_bytes_max: usize,
     /// One sentence: the cores of senders and receiver, and which of them share one.
     pub cores: String,
-    /// Receive buffer to ask for \[byte\].
+    /// The requested receive buffer \[byte\].
     pub buffer_bytes: u32,
     /// The far side can receive past its kernel.
     pub xdp: bool,
@@ -158,9 +157,9 @@ impl Setting {
         sizes
     }
 
-    /// The same, where there are any.
+    /// The same, at least one.
     ///
-    /// Errors: [`Error::Input`], when nothing would be measured: what fits, and what was asked.
+    /// Errors: [`Error::Input`], if no size fits: the sizes that fit, and those asked for.
     pub fn some_sizes(&self, wanted: &[usize]) -> Result<Vec<usize>, Error> {
         let sizes = self.sizes(wanted);
         if !sizes.is_empty() {
@@ -186,7 +185,7 @@ impl Setting {
         paths
     }
 
-    /// The size whose limits are told in words: the longest that has a name, else the longest.
+    /// Returns the size whose limits are shown in words: the longest with a name, else the longest.
     #[must_use]
     pub fn headline(&self, wanted: &[usize]) -> Option<usize> {
         let sizes = self.sizes(wanted);
@@ -221,8 +220,8 @@ struct Chosen {
     words: String,
 }
 
-/// Senders from the front, the receiver from the back, where nobody has chosen. Two senders share
-/// one core before the receiver shares its own.
+/// Chooses cores that the user has not chosen: senders from the front, the receiver from the back.
+/// Two senders share one core before the receiver shares its own.
 fn choose(near: &Host, far: &Host) -> Chosen {
     let shared = !near.boot.is_empty() && near.boot == far.boot;
     let first = near.chosen.or(near.cores.first().copied());
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_no_size_fits_is_told_with_what_fits_and_never_measured_as_nothing() {
+    fn a_path_that_no_size_fits_is_rejected_with_the_sizes_that_fit() {
         let tiny = Setting { datagram_bytes_max: 40, ..here() };
         let error = tiny.some_sizes(&[64, 1_472]).unwrap_err().to_string();
         assert!(error.contains("at most 40 byte") && error.contains("has 64"), "{error}");
@@ -302,9 +301,9 @@ mod tests {
         let extent = Extent::of(&plan);
         assert_eq!(extent.sizes, [128, 256, 512, 1_024, 1_472]);
         assert_eq!((extent.rounds, extent.trial), (plan.rounds, Duration::from_secs(60)));
-        let senseless = Plan { trial_seconds: f64::NAN, ..Plan::new(true) };
+        let senseless = Plan { trial_seconds: f64::NAN, ..Plan::quick() };
         assert_eq!(Extent::of(&senseless), Extent::quick());
-        let hasty = Plan { trial_seconds: -1.0, ..Plan::new(true) };
+        let hasty = Plan { trial_seconds: -1.0, ..Plan::quick() };
         assert_eq!(Extent::of(&hasty).trial, Duration::from_millis(50));
     }
 

@@ -1,7 +1,7 @@
 //! Experiment `datagrams`: the sender sends as fast as it can, at each size, on each path.
 //!
-//! Source: Galli, TeraDAQ 2010: throughput, datagram rate, loss and each core's load on both
-//! sides, one and two senders, each on a core of its own where there are cores.
+//! It measures throughput, datagram rate, loss and each core's load on both sides. It has one and
+//! two senders, each on a core of its own if there are enough. Source: Galli, TeraDAQ 2010.
 
 use crate::result::{Experiment, Fact, axis};
 use crate::statistics::median;
@@ -17,11 +17,11 @@ use crate::Error;
 /// Its name on the command line.
 pub const NAME: &str = "datagrams";
 /// Its description.
-pub const ABOUT: &str = "Raw UDP datagrams as fast as the sender goes: throughput, loss and its \
+pub const ABOUT: &str = "Raw UDP datagrams as fast as the sender can: throughput, loss and its \
     place, and each core's load. An FPGA sends single datagrams; trains (UDP_SEGMENT to UDP_GRO) \
     are for PCs only.";
 
-/// Measures into the experiment; what was measured before an error is kept.
+/// Measures into the experiment. Results measured before an error are kept.
 pub fn run(ends: &mut dyn Ends, extent: &Extent, into: &mut Experiment) -> Result<(), Error> {
     let setting = Setting::find(ends)?;
     let mut sweep = Sweep::default();
@@ -135,14 +135,14 @@ impl Sweep {
 
     /// Names the limit of each path at one size, one line each.
     fn limits(&self, size: Option<usize>) -> String {
-        let is_told =
+        let is_shown =
             |trial: &&Trial| !trial.plan.path.bare && Some(trial.plan.datagram_bytes) == size;
-        let told = self.last.iter().filter(is_told);
+        let shown = self.last.iter().filter(is_shown);
         let sentence = |trial: &Trial| {
             let label = label(trial.plan.path, trial.sent.len());
             format!("{} B, {label}: {}", trial.plan.datagram_bytes, trial.limit)
         };
-        told.map(sentence).collect::<Vec<_>>().join("\n")
+        shown.map(sentence).collect::<Vec<_>>().join("\n")
     }
 
     fn fill(self, setting: &Setting, extent: &Extent, into: &mut Experiment) {
@@ -205,7 +205,7 @@ mod tests {
         assert!(done.notes[0].contains("one host"), "{:?}", done.notes);
     }
 
-    /// Dies after so many trials.
+    /// Dies after this many trials.
     struct Dying(InProcess, u32, Vec<(usize, usize)>);
 
     impl Ends for Dying {

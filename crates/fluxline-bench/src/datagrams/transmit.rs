@@ -21,12 +21,12 @@ const BATCH: usize = 64;
 const TRAIN_MAX: usize = 64;
 /// Trains of a system call: 256 KiB, which stay in the cache, as in the bench `udp_port`.
 const TRAINS: usize = 4;
-/// A paced batch lasts so long: far below what a receive buffer holds, and several times what a
-/// system call costs. (assumed)
+/// The time of a paced batch \[s\]: too short to fill a receive buffer, and several times the cost
+/// of a system call. (assumed)
 const BATCH_SECONDS: f64 = 20e-6;
-/// Between two looks at the clock of an unpaced sender there is one batch.
+/// An unpaced sender reads the clock after each batch.
 const BATCH_MAX: usize = TRAINS * TRAIN_MAX;
-/// A sender that is not let through for so long gives up.
+/// A sender whose datagrams the kernel does not take for this time gives up.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The plan of a sender.
@@ -42,7 +42,7 @@ pub struct SendPlan {
     pub datagram_bytes: usize,
     /// The core of each sender; `None`: not pinned.
     pub cores: Vec<Option<usize>>,
-    /// Datagrams a second of all senders together; `None`: as fast as it goes.
+    /// Datagrams per second of all senders together; `None`: as fast as possible.
     pub rate: Option<f64>,
     /// The time that it sends.
     pub duration: Duration,
@@ -77,7 +77,7 @@ pub struct Sent {
     pub seconds: f64,
     /// Times that the device's queue or the send buffer was full.
     pub waits: u64,
-    /// The latest that a batch left after it was due \[ns\].
+    /// The longest delay of a batch \[ns\].
     pub late_most_ns: u64,
     /// The thread's time.
     pub thread: ThreadTime,
@@ -85,11 +85,11 @@ pub struct Sent {
     pub began_ns: u64,
     /// The cores that it was allowed while it sent.
     pub cores: Vec<usize>,
-    /// Its process, where that is one of its own.
+    /// Its process, if it is one of its own.
     pub process: Option<u32>,
 }
 
-/// A sender that is pinned and whose socket is open.
+/// A pinned sender with an open socket.
 pub(super) struct Sender<'a> {
     plan: &'a SendPlan,
     link: Either,
@@ -201,7 +201,7 @@ impl Link for BareSender {
         let all = BareSender::datagrams(self);
         match BareSender::send(self, all) {
             Ok(sent) => Ok(sent),
-            // A full queue, or what a port that is closed told of an earlier datagram.
+            // A full queue, or a closed port's answer to an earlier datagram.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(0),
             Err(error) => Err(format!("the bare loop's sending failed: {error}")),
         }

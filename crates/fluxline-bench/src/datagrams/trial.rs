@@ -1,4 +1,4 @@
-//! One trial: the two sides together, and what came of it.
+//! One trial of both sides, and its result.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::Error;
 /// A paced trial counts when the sender reached this share of its rate. (assumed: half of the
 /// resolution that a search has by default)
 const KEPT: f64 = 0.99;
-/// From here on interrupts count as a core's business \[share\]. (assumed)
+/// The least share of interrupts that makes a core one of the card. (assumed)
 const INTERRUPTED: f64 = 0.1;
 /// Ethernet, IPv4 and UDP headers with preamble, check sum and gap \[byte\]: 8 + 14 + 4 + 12 and
 /// 20 + 8. Source: IEEE 802.3, RFC 791, RFC 768.
@@ -32,7 +32,7 @@ pub struct TrialPlan {
     pub path: Path,
     /// UDP payload \[byte\].
     pub datagram_bytes: usize,
-    /// Datagrams a second of all senders; `None`: as fast as it goes.
+    /// Datagrams per second of all senders; `None`: as fast as possible.
     pub rate: Option<f64>,
     /// The time that it sends.
     pub duration: Duration,
@@ -40,7 +40,7 @@ pub struct TrialPlan {
     pub sender_cores: Vec<Option<usize>>,
     /// The receiver's core.
     pub receiver_core: Option<usize>,
-    /// Receive buffer to ask for \[byte\].
+    /// The requested receive buffer \[byte\].
     pub buffer_bytes: u32,
 }
 
@@ -53,7 +53,7 @@ pub struct Trial {
     pub sent: Vec<Sent>,
     /// The receiver's counts.
     pub received: Received,
-    /// Losses by place: all that was sent and did not arrive.
+    /// Losses by place: all datagrams that were sent and did not arrive.
     pub places: Vec<LossPlace>,
     /// The sending host's cores.
     pub near_cores: Vec<CoreLoad>,
@@ -72,19 +72,19 @@ impl Trial {
         self.sent.iter().map(|sent| sent.datagrams).sum()
     }
 
-    /// Datagrams a second that left \[1/s\].
+    /// Returns the rate of sent datagrams \[1/s\].
     #[must_use]
     pub fn sent_rate(&self) -> f64 {
         self.sent.iter().map(|sent| sent.datagrams as f64 / sent.seconds.max(1e-9)).sum()
     }
 
-    /// The latest that a batch left after it was due \[ns\].
+    /// Returns the longest delay of a batch \[ns\].
     #[must_use]
     pub fn late_most_ns(&self) -> u64 {
         self.sent.iter().map(|sent| sent.late_most_ns).max().unwrap_or(0)
     }
 
-    /// Datagrams a second that arrived, from the first to the last \[1/s\].
+    /// Returns the rate of arrived datagrams, from the first to the last \[1/s\].
     #[must_use]
     pub fn received_rate(&self) -> f64 {
         // A trial of one batch has no length.
@@ -104,7 +104,7 @@ impl Trial {
         self.places.iter().map(|place| place.datagrams).sum()
     }
 
-    /// Lost of sent \[share\].
+    /// Returns the share of lost datagrams.
     #[must_use]
     pub fn loss(&self) -> f64 {
         self.lost() as f64 / self.sent_datagrams().max(1) as f64
@@ -123,8 +123,8 @@ impl Trial {
         }
     }
 
-    /// Loads of the cores that matter: on the sending host those of the senders, on the receiving
-    /// one the receiver's and those that interrupts keep busy.
+    /// Returns the loads of the cores that matter: those of the senders, that of the receiver, and
+    /// on the receiving host those busy with interrupts.
     #[must_use]
     pub fn core_loads(&self) -> [Vec<CoreLoad>; 2] {
         let is_sender = |load: &&CoreLoad| self.plan.sender_cores.contains(&Some(load.core));
@@ -137,8 +137,8 @@ impl Trial {
         ]
     }
 
-    /// `through`: what the datagrams left through; on loopback no card is between the ends,
-    /// whatever else came through one.
+    /// `through`: the path of the datagrams. On loopback there is no card between the ends, so the
+    /// counters of cards do not count.
     fn evidence(&self, link_speed: Option<f64>, through: &Through) -> Evidence {
         let seconds = self.plan.duration.as_secs_f64();
         let share = |time: ThreadTime| (time.sum_s() / seconds).min(1.0);
@@ -168,9 +168,10 @@ impl Trial {
     }
 }
 
-/// The other side, as a trial sees it: in this process, or behind a connection.
+/// The other side of a trial: in this process, or behind a connection.
 pub trait Far {
-    /// Asks, and waits for the answer. Errors: it is gone, and the trial with it.
+    /// Sends a request, and waits for the answer. Errors: the other side is gone, and the trial
+    /// ends.
     fn ask(&mut self, request: &Request) -> Result<Answer, Error>;
 }
 
@@ -180,7 +181,7 @@ impl Far for Responder {
     }
 }
 
-/// Asks; a refusal is an error.
+/// Sends a request; a rejection is an error.
 pub(super) fn ask(far: &mut dyn Far, request: &Request) -> Result<Answer, Error> {
     match far.ask(request)? {
         Answer::Refused(why) => Err(Error::PeerFailed { why }),

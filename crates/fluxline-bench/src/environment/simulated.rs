@@ -23,6 +23,29 @@ pub enum LastTurn {
 /// Returns the time before each turn, and `None` if nothing will ever happen again.
 pub type Clock = Box<dyn FnMut(LastTurn) -> Option<Moment>>;
 
+/// Turns without any deadline after which nothing will ever happen.
+const QUIET_TURNS_MAX: u32 = 100;
+
+/// Makes the clock of a simulator. Its time stands still while an end works, and then jumps to the
+/// next deadline.
+#[must_use]
+pub fn virtual_clock() -> Clock {
+    let mut now = Moment::default();
+    let mut quiet_turns = 0;
+    Box::new(move |last| {
+        match last {
+            LastTurn::Worked => quiet_turns = 0,
+            LastTurn::Idle { until: Some(next) } => {
+                quiet_turns = 0;
+                // A deadline that has passed is looked at a nanosecond later, not for ever.
+                now = next.max(Moment::from_ns(now.as_ns() + 1));
+            }
+            LastTurn::Idle { until: None } => quiet_turns += 1,
+        }
+        (quiet_turns <= QUIET_TURNS_MAX).then_some(now)
+    })
+}
+
 /// After this many idle turns a trial hangs.
 const IDLE_TURNS_MAX: u64 = 10_000_000;
 
@@ -62,11 +85,11 @@ impl Simulated {
         while sites.iter().any(Option::is_none) {
             let until = [near.deadline(), far.deadline()].into_iter().flatten().min();
             let now = clock(LastTurn::Idle { until }).ok_or_else(|| stalled("joining"))?;
-            for (place, (joins, fabric)) in
+            for (index, (joins, fabric)) in
                 [(&mut near_joins, &mut near), (&mut far_joins, &mut far)].into_iter().enumerate()
             {
-                if sites[place].is_none() {
-                    sites[place] = joins.step(&mut **fabric, now)?;
+                if sites[index].is_none() {
+                    sites[index] = joins.step(&mut **fabric, now)?;
                 }
             }
             idle_turns += 1;
@@ -87,7 +110,29 @@ impl Simulated {
         })
     }
 
-    /// The memory of an arena, near (0) or far (1): for tests that change what was carried.
+    /// Connects two nodes of plain memory, whose turns take `turn_ns` each: for tests.
+    #[cfg(test)]
+    pub(crate) fn in_memory(half_bytes: u64, turn_ns: impl FnMut() -> u64 + 'static) -> Simulated {
+        let [near, far] = memory_nodes();
+        Simulated::of_nodes([Box::new(near), Box::new(far)], half_bytes, turn_ns)
+    }
+
+    /// The same with other nodes; the far one is `far`.
+    #[cfg(test)]
+    pub(crate) fn of_nodes(
+        fabrics: [Box<dyn Fabric>; 2],
+        half_bytes: u64,
+        mut turn_ns: impl FnMut() -> u64 + 'static,
+    ) -> Simulated {
+        let mut now = 0;
+        let clock = Box::new(move |_| {
+            now += turn_ns();
+            Some(Moment::from_ns(now))
+        });
+        Simulated::open("memory", fabrics, "far", clock, half_bytes).expect("they are connected")
+    }
+
+    /// The memory of an arena, near (0) or far (1): for tests that change carried data.
     #[cfg(test)]
     pub(crate) fn memory(&self, end: usize) -> std::sync::Arc<dyn fluxline_core::fabric::Memory> {
         std::sync::Arc::clone(&self.sites[end].memory)
@@ -149,6 +194,13 @@ impl Simulated {
         }
         Ok(())
     }
+}
+
+/// Makes the nodes `near` and `far` of plain memory: for tests.
+#[cfg(test)]
+pub(crate) fn memory_nodes() -> [fluxline_core::fabric::memory::MemoryFabric; 2] {
+    let lab = fluxline_core::fabric::memory::Lab::new();
+    ["near", "far"].map(|name| lab.node(name).expect("a new name"))
 }
 
 fn earlier(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {

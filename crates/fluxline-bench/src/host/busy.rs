@@ -1,7 +1,7 @@
 //! Other programs that took processor time while a benchmark ran.
 //!
 //! Two processes that spin on two cores lose a core to any third program, and their numbers then
-//! describe the scheduler. So the report says how much the others took, and who they were. The
+//! describe the scheduler. So the report names these programs and the time that they took. The
 //! processes of the host are read before and after each experiment, never during one: a snapshot
 //! takes some milliseconds.
 //! Source: proc_pid_stat(5); Linux Documentation/scheduler/sched-stats.rst.
@@ -147,8 +147,7 @@ impl Watch {
 
 /// Computes the time of each program between two snapshots, without ours \[ticks\].
 fn taken(before: &BTreeMap<u32, Process>, after: &BTreeMap<u32, Process>) -> BTreeMap<String, u64> {
-    // The time of a process that ended is in the time of its parent now, or, where that ended too,
-    // of the next ancestor that lives.
+    // The time of a process that ended is now in the time of its next ancestor that lives.
     let mut counted: BTreeMap<u32, u64> = BTreeMap::new();
     for (_, gone) in before.iter().filter(|(number, _)| !after.contains_key(number)) {
         let mut heir = gone.parent;

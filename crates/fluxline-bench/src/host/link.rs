@@ -1,12 +1,12 @@
-//! The way of a link through a host, and what limits it there: the card, its driver, offloads,
-//! rings and interrupts, and the findings of `fluxline doctor`.
+//! The way of a link through a host: the card, its driver, offloads, rings and interrupts, and the
+//! findings of `fluxline doctor`.
 
 use std::collections::BTreeSet;
 
 use fluxline_doctor::{InUse, Interrupt, Passage, Row, Through};
 use serde_json::{Value, json};
 
-/// The interface that a link goes through; null for memory.
+/// Describes the interface of a link; null for memory.
 #[must_use]
 pub fn describe(through: &Through) -> Value {
     match through.interface() {
@@ -36,13 +36,13 @@ fn finding(row: &Row) -> Value {
 pub(crate) fn document(name: &str, passage: &Passage) -> Value {
     let Passage { card, driver, .. } = passage;
     let in_use = |of: Option<InUse>| of.map(|of| json!({ "now": of.now, "max": of.max }));
-    let told = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let known = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     json!({
         "interface": name,
-        "driver": told(&driver.name),
-        "driver_version": told(&driver.version),
-        "firmware": told(&driver.firmware),
-        "bus": told(&driver.bus),
+        "driver": known(&driver.name),
+        "driver_version": known(&driver.version),
+        "firmware": known(&driver.firmware),
+        "bus": known(&driver.bus),
         "mtu": card.mtu,
         "speed_mbps": card.speed_mbits,
         "full_duplex": card.full_duplex,
@@ -71,8 +71,8 @@ fn interrupt(number: u64, line: &Interrupt) -> Value {
     })
 }
 
-/// Says in one sentence which cores take the interrupts of both sides' cards, and whether near and
-/// far run on them. `None`: no card is between them.
+/// Returns a sentence about the cores that take the interrupts of both sides' cards, and about near
+/// and far on them. `None`: no card is between them.
 #[must_use]
 pub fn interrupts(environment: &Value, cores: [Option<usize>; 2]) -> Option<String> {
     let sides = ["near", "far"].into_iter().zip(cores);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_on_the_core_of_a_side_are_told_from_those_apart_from_it() {
+    fn interrupts_on_the_core_of_a_side_differ_from_those_on_another_core() {
         let card = |cores: &[usize]| {
             let line = Interrupt { allowed: cores.to_vec(), ..Interrupt::default() };
             document("eth0", &Passage { interrupts: [(38, line)].into(), ..Passage::default() })

@@ -1,26 +1,15 @@
 //! Latency under load: intended times, stalls of the far side, and rates that cannot be kept.
 
-use std::cell::Cell;
-use std::rc::Rc;
-
-use fluxline_core::fabric::memory::Lab;
-
 use super::*;
 use crate::environment::Simulated;
 
-/// A environment in virtual time whose every turn takes `turn_ns`, but one that takes `stall_ns`.
+/// Two nodes of plain memory; every turn takes `turn_ns`, and one takes `stall_ns`.
 fn simulated(turn_ns: u64, stall_at_turn: u64, stall_ns: u64) -> Simulated {
-    let lab = Lab::new();
-    let [near, far] = ["near", "far"].map(|name| lab.node(name).expect("a new name"));
-    let turns = Rc::new(Cell::new((0_u64, 0_u64)));
-    let clock = Box::new(move |_| {
-        let (turn, mut now) = turns.get();
-        now += if turn == stall_at_turn { stall_ns } else { turn_ns };
-        turns.set((turn + 1, now));
-        Some(Moment::from_ns(now))
-    });
-    Simulated::open("memory", [Box::new(near), Box::new(far)], "far", clock, 1 << 20)
-        .expect("they are in one lab")
+    let mut turn = 0;
+    Simulated::in_memory(1 << 20, move || {
+        turn += 1;
+        if turn - 1 == stall_at_turn { stall_ns } else { turn_ns }
+    })
 }
 
 fn answered(simulated: &mut Simulated, rate: f64) -> Answered {

@@ -12,9 +12,9 @@ use crate::result::Report;
 /// The sides of a benchmark, as the document calls them.
 const SIDES: [&str; 2] = ["near", "far"];
 
-/// A setting of a host that limits what was measured.
+/// A setting of a host that limits the result.
 struct Finding<'a> {
-    /// On which side: `near`, `far`, or both.
+    /// Its sides: `near`, `far`, or both.
     sides: Vec<&'static str>,
     value: &'a Value,
 }
@@ -149,7 +149,7 @@ fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Says on which cores both sides ran, and which cores the cards interrupt.
+/// Returns sentences about the cores of both sides and those that the cards interrupt.
 pub fn sentences(report: &Report) -> Vec<String> {
     let notes = ["pinned", "interrupts"].map(|note| report.environment[note].as_str());
     notes.into_iter().flatten().map(|note| format!("{note}.")).collect()

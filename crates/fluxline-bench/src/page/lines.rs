@@ -6,7 +6,7 @@ use super::words::{self, quantity};
 use crate::result::{Experiment, Fact, Report};
 use crate::statistics::Summary;
 
-/// Writes warnings, facts and limits; what is incomplete says so.
+/// Writes warnings, facts and limits; marks incomplete experiments.
 #[must_use]
 pub fn lines(report: &Report) -> Vec<String> {
     let mut lines: Vec<String> = warnings(report).iter().map(|one| format!("! {one}")).collect();

@@ -88,7 +88,7 @@ pub(super) fn limits(lines: &str) -> Table {
     table("What limits", &["", "limit"], lines.lines().map(row).collect())
 }
 
-/// Lists who ran on which cores.
+/// Lists the cores of senders and receivers.
 pub(super) fn placements(all: &[Placement]) -> Table {
     let row = |one: &Placement| {
         vec![Cell::Text(one.who.clone()), Cell::Text(one.what.clone()), Cell::Text(one.on())]

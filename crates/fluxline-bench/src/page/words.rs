@@ -9,7 +9,7 @@ use crate::statistics::Summary;
 /// than the two ends.
 const SHARE_MAX: f64 = 1.0;
 
-/// Says how far the samples are apart: `one sample`, `±3 %`, or `0.2 to 4.1 ms`.
+/// Writes the spread of the samples: `one sample`, `±3 %`, or `0.2 to 4.1 ms`.
 #[must_use]
 pub fn spread(summary: &Summary, unit: &str) -> String {
     match summary.spread() {
@@ -40,7 +40,7 @@ pub fn middle(samples: &[f64], unit: &str) -> String {
     Summary::of(samples).map_or_else(|| "–".to_owned(), |of| quantity(of.median, unit))
 }
 
-/// Says what a fact should reach, and whether it does not; empty: it has no target.
+/// Writes the target of a fact; empty: it has none.
 #[must_use]
 pub fn target(fact: &Fact) -> String {
     let word = if fact.is_better_when_lower() { "at most" } else { "at least" };

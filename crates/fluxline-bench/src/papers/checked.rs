@@ -1,9 +1,9 @@
 //! An end-to-end check in software, on top of the link: CRC32C behind each block, verified by the
 //! receiver out of its memory, and the last block repeated until it is right.
 //!
-//! Three ways over the same blocks: many under way and no check; one at a time, answered without a
-//! look; one at a time, answered after the check. So the price of waiting and that of the check
-//! are told apart. Source of the method: published figures 9 and 10 ("with a software error check
+//! The same blocks go three ways: many under way without a check; one at a time, answered without a
+//! check; one at a time, answered after the check. So the cost of waiting and that of the check are
+//! known separately. Source of the method: published figures 9 and 10 ("with a software error check
 //! and retry of the last block on top").
 
 use std::collections::BTreeMap;
@@ -19,14 +19,13 @@ use super::{fit, floor};
 use crate::Error;
 use crate::environment::{Environment, Plan};
 use crate::result::{Experiment, Fact, axis};
-use crate::role::{END, Role, Side, Site, Step, TrialKind};
+use crate::role::{Answer, Answers, Arrival, END, FarEnd, Role, Side, Site, Step, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "checked", make };
 /// Behind each block \[byte\].
 const CRC_BYTES: u64 = 4;
-/// Ends the far side.
-/// A block that is damaged so often in a row is no accident.
+/// Damage of one block more often in a row ends the trial: the link has a defect.
 const REPEATS_MAX: u32 = 100;
 /// Blocks under way without a check.
 const DEPTH: u64 = 16;
@@ -36,7 +35,7 @@ const STEP_MAX: u32 = 64;
 const TRIAL_SECONDS: [f64; 2] = [0.004, 0.03];
 /// The largest block \[byte\]: with `--quick`, and without.
 const BLOCK_MAX: [u64; 2] = [256 << 10, 4 << 20];
-/// "The same maximum" is so much of it.
+/// The share of a maximum that counts as reaching it.
 const SAME_SHARE: f64 = 0.9;
 
 /// The protection of the blocks.
@@ -67,7 +66,7 @@ pub struct Task {
 pub struct Secured {
     /// From the first post to the last answer or completion \[s\].
     pub seconds: f64,
-    /// Blocks that came damaged and were sent again.
+    /// Blocks that arrived damaged and were sent again.
     pub repeated: u64,
 }
 
@@ -83,7 +82,7 @@ fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     }
     Ok(match side {
         Side::Near => Box::new(Source::new(task)),
-        Side::Far => Box::new(Sink::new(task)),
+        Side::Far => Box::new(FarEnd::answering(Verifier::new(task))),
     })
 }
 
@@ -161,7 +160,7 @@ impl Source {
         Ok(worked)
     }
 
-    /// An answer: the number of the block, and whether it came whole.
+    /// Takes an answer: the number of the block, and a bit that is set if it arrived whole.
     fn answered(&mut self, value: u32, now: Moment) -> Result<(), Error> {
         let (number, is_whole) = (u64::from(value >> 1), value & 1 == 1);
         if number != self.finished {
@@ -174,7 +173,7 @@ impl Source {
         }
         (self.again, self.tries, self.repeated) = (true, self.tries + 1, self.repeated + 1);
         if self.tries > REPEATS_MAX {
-            let what = format!("block {number} came damaged {REPEATS_MAX} times in a row");
+            let what = format!("block {number} arrived damaged {REPEATS_MAX} times in a row");
             return Err(Error::Defect { what });
         }
         Ok(())
@@ -188,10 +187,7 @@ impl Role for Source {
             let problem = format!("blocks of {bytes} B are too long here (--sizes)");
             return Err(Error::Input(problem));
         }
-        let mut worked = false;
-        for _ in 0..STEP_MAX {
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
+        let mut worked = site.poll_each(fabric, now, STEP_MAX, |what, _| {
             match what {
                 Completion::Done { operation: Operation::Put, .. } => {
                     (self.finished, self.ended) = (self.finished + 1, now);
@@ -203,16 +199,17 @@ impl Role for Source {
                 }
                 _ => {}
             }
-        }
+            Ok(())
+        })?;
         worked |= self.send(site, fabric, now)?;
         if self.finished == self.task.blocks {
             if self.said {
                 return Ok(Step::Done);
             }
-            self.said = note(site, fabric, END)?;
+            self.said = site.note(fabric, END)?;
             worked |= self.said;
         }
-        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+        Ok(Step::worked_if(worked))
     }
 
     fn outcome(&mut self) -> Value {
@@ -222,41 +219,23 @@ impl Role for Source {
     }
 }
 
-/// Sends the peer a value, with a byte at the end of its half; `false`: the queue is full.
-fn note(site: &Site, fabric: &mut dyn Fabric, value: u32) -> Result<bool, Error> {
-    let to = site.there(site.half_bytes - 1);
-    let notify = Some(site.notice(value));
-    let work = Work::Put { from: Local::Bytes(&[1]), to, notify, complete_at: None };
-    site.post(fabric, 0, work)
-}
-
-/// The far end.
-struct Sink {
+/// The far end's answers: a verdict on each block, or without the check an acknowledgement.
+struct Verifier {
     task: Task,
     block: Vec<u8>,
-    /// The answer that waits for room in the queue.
-    owed: Option<u32>,
-    accepted: u64,
+    /// The answer that is owed.
+    answer: u32,
     damaged: u64,
-    /// CRC over the data of all accepted blocks, one after the other: what was received.
+    /// CRC over the CRCs of all accepted blocks, in order.
     digest: u32,
-    ends: bool,
 }
 
-impl Sink {
-    fn new(task: Task) -> Sink {
-        Sink {
-            task,
-            block: Vec::new(),
-            owed: None,
-            accepted: 0,
-            damaged: 0,
-            digest: 0,
-            ends: false,
-        }
+impl Verifier {
+    fn new(task: Task) -> Verifier {
+        Verifier { task, block: Vec::new(), answer: 0, damaged: 0, digest: 0 }
     }
 
-    /// Reads the block out of the memory that it was put into; whether its CRC is right.
+    /// Reads the block out of the memory that it was put into; returns true if its CRC is right.
     fn is_whole(&mut self, site: &Site) -> Result<bool, Error> {
         let data = self.task.bytes as usize;
         self.block.resize(data + CRC_BYTES as usize, 0);
@@ -264,61 +243,37 @@ impl Sink {
         let crc = crc_fast::crc32_iscsi(&self.block[..data]);
         Ok(self.block[data..] == crc.to_le_bytes())
     }
+}
 
-    fn arrived(&mut self, site: &Site, number: u32) -> Result<(), Error> {
-        if u64::from(number) != self.accepted {
-            let what = format!("block {number} came instead of {}", self.accepted);
-            return Err(Error::Defect { what });
+impl Answers for Verifier {
+    /// One block at a time: the next one would overwrite it.
+    const OWED_MAX: u64 = 1;
+
+    fn arrived(&mut self, site: &Site, number: u32) -> Result<Arrival, Error> {
+        if self.task.way == Way::Plain {
+            return Ok(Arrival::Silent);
         }
         let is_whole = self.task.way != Way::Checked || self.is_whole(site)?;
-        if self.task.way != Way::Plain {
-            self.owed = Some(number << 1 | u32::from(is_whole));
-        }
+        self.answer = number << 1 | u32::from(is_whole);
         if !is_whole {
             self.damaged += 1;
-            return Ok(());
+            return Ok(Arrival::Rejected);
         }
-        self.accepted += 1;
         if self.task.way == Way::Checked {
             let tail = self.block.len() - CRC_BYTES as usize;
             let mut seen = self.digest.to_le_bytes().to_vec();
             seen.extend(&self.block[tail..]);
             self.digest = crc_fast::crc32_iscsi(&seen);
         }
-        Ok(())
-    }
-}
-
-impl Role for Sink {
-    fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        let mut worked = false;
-        for _ in 0..STEP_MAX {
-            if self.owed.is_some() {
-                break;
-            }
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
-            if let Completion::Notified { value, .. } = what {
-                match site.noticed(value) {
-                    Some(END) => self.ends = true,
-                    Some(number) => self.arrived(site, number)?,
-                    None => {}
-                }
-            }
-        }
-        if let Some(value) = self.owed
-            && note(site, fabric, value)?
-        {
-            (self.owed, worked) = (None, true);
-        }
-        if self.ends && self.owed.is_none() {
-            return Ok(Step::Done);
-        }
-        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+        Ok(Arrival::Accepted)
     }
 
-    fn outcome(&mut self) -> Value {
-        json!({ "accepted": self.accepted, "damaged": self.damaged, "digest": self.digest })
+    fn answer(&mut self, _: &Site) -> Option<Answer> {
+        Some(Answer::Word(self.answer))
+    }
+
+    fn outcome(&mut self, accepted: u64) -> Value {
+        json!({ "accepted": accepted, "damaged": self.damaged, "digest": self.digest })
     }
 }
 
@@ -362,8 +317,8 @@ fn measure(
     let trial_seconds = TRIAL_SECONDS[usize::from(!plan.quick)];
     let mut hints: BTreeMap<(Way, u64), f64> = BTreeMap::new();
     for round in 0..plan.rounds as usize {
-        for (place, bytes) in sizes.iter().enumerate() {
-            let done = round * sizes.len() + place;
+        for (index, bytes) in sizes.iter().enumerate() {
+            let done = round * sizes.len() + index;
             environment.progress(
                 done,
                 plan.rounds as usize * sizes.len(),

@@ -1,7 +1,7 @@
-//! Many connections, or many regions: set up, used in turns, given back.
+//! Many connections, or many regions: made, used in turns, closed.
 //!
-//! The far end exports regions of its own for the trial; the near end connects as often as asked,
-//! imports every region over every connection, and puts into them in turns, each put notified.
+//! The far end exports regions of its own for the trial. The near end makes the connections and
+//! imports every region over each. Then it puts into them in turns, with a notification per put.
 
 use fluxline_core::Moment;
 use fluxline_core::fabric::{
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::show;
 use crate::Error;
-use crate::role::{END, Role, Side, Site, Step, Transfer, TrialKind};
+use crate::role::{END, Role, Side, Site, Step, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "crowd", make };
@@ -23,7 +23,7 @@ const HELLO: u32 = 0xFF_FFFD;
 const READY: u32 = 0xFF_FFFE;
 /// Size of a region \[byte\]: a page.
 const REGION_BYTES: u64 = 4096;
-/// Of the trial's regions: they hold nothing but what the benchmark puts there.
+/// The key of the trial's regions, which hold data of the benchmark only.
 const KEY: Key = Key(0x5EED);
 /// Puts under way at most.
 const DEPTH: u64 = 256;
@@ -33,7 +33,7 @@ const STEP_MAX: u32 = 64;
 /// The parameters of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crowd {
-    /// Connections beside the one that is there; 0: that one is used.
+    /// Connections beside the first one; 0: the first one is used.
     pub connections: u64,
     /// The number of regions.
     pub regions: u64,
@@ -46,11 +46,11 @@ pub struct Crowd {
 /// The measurement of the near end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Crowded {
-    /// From the first connection or import asked for to the last that stood \[s\].
+    /// From the first request of a connection or import to the last success \[s\].
     pub setup_seconds: f64,
     /// From the first put to the last completion \[s\].
     pub seconds: f64,
-    /// Connections that stood, beside the one that was there.
+    /// Connections made, beside the first one.
     pub connections: u64,
 }
 
@@ -76,11 +76,11 @@ fn name(number: u64) -> Result<Name, Error> {
 enum Phase {
     /// The first word has to go out.
     Greets,
-    /// For the far end's regions.
+    /// Waits for the far end's regions.
     Waits,
-    /// For a connection.
+    /// Waits for a connection.
     Connects,
-    /// Over the newest endpoint; so many are decided.
+    /// Imports over the newest endpoint, with the number decided.
     Imports(u64),
     Runs,
     /// The word that ends the far end has to go out.
@@ -92,7 +92,7 @@ struct Many {
     crowd: Crowd,
     phase: Phase,
     endpoints: Vec<EndpointId>,
-    /// The link takes no more of them.
+    /// True: the link takes no more of them.
     is_full: bool,
     targets: Vec<(EndpointId, RemoteId)>,
     /// Imports of the newest endpoint that have been asked for.
@@ -121,7 +121,7 @@ impl Many {
         }
     }
 
-    /// Asks for the next connection, or begins to import over the one that is there.
+    /// Asks for the next connection, or begins to import over the first one.
     fn next(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<(), Error> {
         self.set_up_began.get_or_insert(now);
         if self.crowd.connections == 0 && self.endpoints.is_empty() {
@@ -142,7 +142,7 @@ impl Many {
         Ok(())
     }
 
-    /// One more connection was refused: the crowd is then as large as it is. Errors: it is nobody.
+    /// Ends the growth of the crowd after a refused connection. Errors: the crowd is empty.
     fn refused(&mut self, why: Error, now: Moment) -> Result<(), Error> {
         if self.targets.is_empty() {
             return Err(why);
@@ -189,8 +189,8 @@ impl Many {
             (phase, Completion::Broken { endpoint, status })
                 if phase != Phase::Ends && self.endpoints.contains(endpoint) =>
             {
-                let place = self.endpoints.len();
-                let why = format!("connection {place} of the crowd: {status}");
+                let number = self.endpoints.len();
+                let why = format!("connection {number} of the crowd: {status}");
                 if phase != Phase::Connects || Some(*endpoint) != newest {
                     return Err(Error::Refused(why));
                 }
@@ -241,15 +241,12 @@ impl Many {
 
 impl Role for Many {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
-        let mut worked = false;
-        for _ in 0..STEP_MAX {
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
-            self.handle(&what, site, fabric, now)?;
-        }
+        let mut worked = site.poll_each(fabric, now, STEP_MAX, |what, fabric| {
+            self.handle(&what, site, fabric, now)
+        })?;
         match self.phase {
             Phase::Greets => {
-                if Transfer::new(0, 0, 1, HELLO).step(site, fabric)? {
+                if site.say(fabric, HELLO)? {
                     (self.phase, worked) = (Phase::Waits, true);
                 }
             }
@@ -266,12 +263,12 @@ impl Role for Many {
                 }
             }
             Phase::Ends => {
-                let is_said = Transfer::new(0, 0, 1, END).step(site, fabric)?;
+                let is_said = site.say(fabric, END)?;
                 return Ok(if is_said { Step::Done } else { Step::Idle(None) });
             }
             Phase::Waits | Phase::Connects => {}
         }
-        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+        Ok(Step::worked_if(worked))
     }
 
     fn outcome(&mut self) -> Value {
@@ -285,7 +282,7 @@ impl Role for Many {
     }
 }
 
-/// The far end: exports, counts, and is done when every connection of the crowd is gone again.
+/// The far end: exports, counts, and is done when every connection of the crowd is closed.
 struct One {
     crowd: Crowd,
     regions: Vec<RegionId>,
@@ -331,12 +328,10 @@ impl Role for One {
         let mut worked = false;
         if self.is_greeted && !self.is_ready {
             self.export(fabric)?;
-            self.is_ready = Transfer::new(0, 0, 1, READY).step(site, fabric)?;
+            self.is_ready = site.say(fabric, READY)?;
             worked = true;
         }
-        for _ in 0..STEP_MAX {
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
+        worked |= site.poll_each(fabric, now, STEP_MAX, |what, _| {
             match what {
                 Completion::Notified { value, .. } => match site.noticed(value) {
                     Some(HELLO) => self.is_greeted = true,
@@ -348,14 +343,15 @@ impl Role for One {
                 Completion::Broken { .. } => self.broken += 1,
                 _ => {}
             }
-        }
+            Ok(())
+        })?;
         if self.is_over() {
             for region in self.regions.drain(..) {
                 fabric.withdraw(region)?;
             }
             return Ok(Step::Done);
         }
-        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+        Ok(Step::worked_if(worked))
     }
 
     fn outcome(&mut self) -> Value {

@@ -9,8 +9,8 @@ pub struct Line {
     pub per_byte: f64,
 }
 
-/// The line with the least relative errors: each time counts by its share, not by its length, or
-/// the largest block alone would say what the smallest costs. `None`: fewer than two sizes.
+/// Fits the line with the least relative errors. With absolute errors the largest block alone would
+/// determine the set-up time. `None`: fewer than two sizes.
 #[must_use]
 pub fn line(points: &[(f64, f64)]) -> Option<Line> {
     let usable = || points.iter().filter(|(x, y)| x.is_finite() && y.is_finite() && *y > 0.0);

@@ -1,4 +1,4 @@
-//! Floors: what this machine does without the link, to compare the link with.
+//! Floors: the speed of this machine without the link, to compare the link with.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -69,14 +69,24 @@ pub fn kernel_seconds(bytes: u64) -> Option<f64> {
     all_well.then_some(seconds)
 }
 
-/// Measures datagrams per second that the kernel takes, `combined` to a call: sendmmsg, or trains
-/// (`segmentation`). Their receiver is a socket of this host that is never read.
+/// The system call that sends several datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// One sendmmsg.
+    Several,
+    /// One send of a train that the kernel cuts (UDP segmentation).
+    Train,
+}
+
+/// Measures datagrams per second that the kernel takes, `combined` to a call. Their receiver is a
+/// socket of this host that is never read.
 ///
 /// Errors: no socket.
-pub fn datagrams_per_second(bytes: usize, combined: u64, segmentation: bool) -> Result<f64, Error> {
+pub fn datagrams_per_second(bytes: usize, combined: u64, call: Call) -> Result<f64, Error> {
     let host = || Error::host("a UDP socket");
     let socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).map_err(host())?;
     let destination = socket.local_addr().map_err(host())?;
+    let segmentation = call == Call::Train;
     let config = SenderConfig { segmentation, ..SenderConfig::new(destination) };
     let mut sender = UdpSender::open(config).map_err(|error| Error::Refused(error.to_string()))?;
     let block = vec![0x5A_u8; bytes];
@@ -103,8 +113,8 @@ mod tests {
         assert!(crc_seconds(1 << 20) > crc_seconds(64));
         assert!(kernel_seconds(64).expect("it holds that") > 0.0);
         assert_eq!(kernel_seconds(1 << 30), None);
-        for segmentation in [false, true] {
-            assert!(datagrams_per_second(64, 4, segmentation).expect("loopback") > 100.0);
+        for call in [Call::Several, Call::Train] {
+            assert!(datagrams_per_second(64, 4, call).expect("loopback") > 100.0);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A flow: operations of one kind and size, in batches with one doorbell each, several under way.
 //!
-//! A batch is posted without a poll between its operations: a link that works when it is polled,
-//! as Ethernet's endpoint, then carries it with one system call, or in one train. Its last put
-//! notifies the far side (the doorbell) and completes; the others say nothing.
+//! A batch is posted without a poll between its operations. A link that works when it is polled, as
+//! Ethernet's endpoint, then carries it with one system call, or in one train. Only its last put
+//! notifies the far side (the doorbell) and completes.
 
 use fluxline_core::Moment;
 use fluxline_core::fabric::{Completion, Fabric, Level, Local, Operation, Work};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::show;
 use crate::Error;
-use crate::role::{self, END, Listener, Role, Side, Site, Step, Transfer, TrialKind};
+use crate::role::{self, END, FarEnd, Role, Side, Site, Step, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "flow", make };
@@ -85,25 +85,24 @@ fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     }
     Ok(match side {
         Side::Near => Box::new(Source::new(flow)),
-        Side::Far => Box::new(Listener::new(if flow.kind == Kind::Put { batches } else { 0 })),
+        Side::Far => Box::new(FarEnd::silent(if flow.kind == Kind::Put { batches } else { 0 })),
     })
 }
 
 /// The near end.
 struct Source {
     flow: Flow,
-    /// Batches of which all is posted, and operations of the next one.
+    /// The number of posted batches, and of operations of the next one.
     posted: u64,
     in_batch: u64,
-    /// Operations that completed, of those that say so.
+    /// Completions of operations that request one.
     completed: u64,
     /// The start times of the batches under way, the oldest first.
     begun: std::collections::VecDeque<Moment>,
     began: Option<Moment>,
     ended: Moment,
     times: Histogram<u64>,
-    /// The word that ends the far side.
-    end: Option<Transfer>,
+    /// True: the far side was asked to end.
     said: bool,
 }
 
@@ -118,7 +117,6 @@ impl Source {
             began: None,
             ended: Moment::default(),
             times: role::times(),
-            end: None,
             said: false,
         }
     }
@@ -133,14 +131,14 @@ impl Source {
     }
 
     /// Returns the offset of an operation, in either half.
-    fn place(&self, site: &Site) -> u64 {
+    fn offset(&self, site: &Site) -> u64 {
         let stride = self.flow.bytes.next_multiple_of(GRID_BYTES);
         let places = (site.half_bytes / stride).max(1).min(self.flow.combined);
         self.in_batch % places * stride
     }
 
     fn work(&self, site: &Site) -> Work<'static> {
-        let (at, bytes) = (self.place(site), self.flow.bytes);
+        let (at, bytes) = (self.offset(site), self.flow.bytes);
         match self.flow.kind {
             Kind::Get => Work::Get { from: site.there(at), into: site.incoming(at, bytes) },
             Kind::Put => {
@@ -155,7 +153,7 @@ impl Source {
         }
     }
 
-    /// Posts what may be under way; whether anything was.
+    /// Posts batches up to the depth; returns true if it posted.
     fn post(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
@@ -204,25 +202,22 @@ impl Role for Source {
         if self.began.is_none() {
             self.check_space(site)?;
         }
-        let mut worked = false;
-        for _ in 0..STEP_MAX {
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
+        let mut worked = site.poll_each(fabric, now, STEP_MAX, |what, _| {
             let ours = [Operation::Put, Operation::Get];
             if matches!(what, Completion::Done { operation, .. } if ours.contains(&operation)) {
                 self.complete(now);
             }
-        }
+            Ok(())
+        })?;
         worked |= self.post(site, fabric, now)?;
         if self.done() == self.flow.batches {
             if self.said {
                 return Ok(Step::Done);
             }
-            let end = self.end.get_or_insert_with(|| Transfer::new(0, 0, 1, END));
-            self.said = end.step(site, fabric)?;
+            self.said = site.say(fabric, END)?;
             worked |= self.said;
         }
-        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+        Ok(Step::worked_if(worked))
     }
 
     fn outcome(&mut self) -> Value {

@@ -35,7 +35,7 @@ const DEPTH: u64 = 8;
 const STEP_MAX: u32 = 64;
 /// Turns between two looks at the other side.
 const LOOK_TURNS: u32 = 1 << 12;
-/// Nothing for so long, and it hangs.
+/// A trial without progress for this time hangs.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 const REGION: &str = "bench-incast";
 
@@ -44,7 +44,7 @@ const REGION: &str = "bench-incast";
 pub struct Task {
     /// The gathering node's URL.
     pub url: String,
-    /// Of its region.
+    /// The key of its region.
     pub key: u64,
     /// The number of nodes that put.
     pub senders: u64,
@@ -93,7 +93,8 @@ impl Gather {
         Ok(Gather { blocks, counts, shares: None, first: None, last })
     }
 
-    /// Counts what came; whether anything did. Errors: a block from nobody, or a sender is gone.
+    /// Counts the blocks that came; returns true if there was one. Errors: an unknown sender, or a
+    /// sender is gone.
     pub fn step(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
@@ -195,7 +196,7 @@ impl Sender {
         self.placed
     }
 
-    /// Connects, imports, and posts up to `blocks` blocks in all; whether it did anything.
+    /// Connects, imports, and posts up to `blocks` blocks in all; returns true if it worked.
     pub fn step(
         &mut self,
         fabric: &mut dyn Fabric,
@@ -251,7 +252,7 @@ impl Sender {
     }
 }
 
-/// Looks after the other side and the time, now and then.
+/// Checks the other side and the time, now and then.
 struct Watch {
     turns: u32,
     worked: Moment,
@@ -422,8 +423,8 @@ fn measure(
 ) -> Result<(), Error> {
     let numbers = SENDERS[usize::from(!plan.quick)];
     for round in 0..plan.rounds as usize {
-        for (place, senders) in numbers.iter().enumerate() {
-            let done = round * numbers.len() + place;
+        for (index, senders) in numbers.iter().enumerate() {
+            let done = round * numbers.len() + index;
             environment.progress(done, plan.rounds as usize * numbers.len(), "incast");
             let (url, senders_urls, peer) = urls(environment, *senders)?;
             let bytes = TRIAL_BYTES[usize::from(!plan.quick)];

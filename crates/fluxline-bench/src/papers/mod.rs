@@ -1,9 +1,9 @@
-//! The experiments of the papers on today's links: put against get, combined blocks, an end-to-end
-//! check, stores against descriptors, many connections and regions, incast, and a soak.
+//! The experiments of the papers on today's links.
 //!
 //! Most of them use a [`flow`]: operations of one kind and size, in batches with one doorbell each.
-//! The others have their own roles.
-//! Source of the questions: Richter and Ohlenroth 1999 (SCINET), figures 7 to 16; Trams 1999.
+//! `stores` computes meanwhile, `checked` waits for answers, `connections` and `regions` use many
+//! of them, `soak` mixes all operations: these have near ends of their own. Source of the
+//! questions: Richter and Ohlenroth 1999 (SCINET), figures 7 to 16; Trams 1999.
 
 pub mod checked;
 pub mod crowd;

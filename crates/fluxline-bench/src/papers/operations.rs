@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fluxline_report::quantity;
 
 use super::fit;
-use super::floor;
+use super::floor::{self, Call};
 use super::flow::{self, Flow, Flowed, Kind};
 use super::show::{self, BLOCK, Samples, middle, series};
 use crate::Error;
@@ -26,8 +26,8 @@ const BLOCK_MAX: [u64; 2] = [256 << 10, 4 << 20];
 /// Operations to a batch: with `--quick` up to the first, without up to the last.
 const COMBINED_MAX: [u64; 2] = [8, 64];
 
-/// Measures a trial of the planned length. `hint` is the time of a batch in the round before \[s\],
-/// and becomes the time of this round; without it a short trial comes first.
+/// Measures a trial of the planned length. `hint` is the time of a batch in the round before \[s\];
+/// it becomes that of this round. Without it a short trial runs first.
 fn measure(
     environment: &mut dyn Environment,
     plan: &Plan,
@@ -94,8 +94,8 @@ fn measure_put_get(
     let mut hints = BTreeMap::new();
     let all = plan.rounds as usize * blocks.len();
     for round in 0..plan.rounds as usize {
-        for (place, bytes) in blocks.iter().enumerate() {
-            let done = round * blocks.len() + place;
+        for (index, bytes) in blocks.iter().enumerate() {
+            let done = round * blocks.len() + index;
             environment.progress(done, all, &format!("put and get, {bytes} B"));
             for (kind, by_size) in kinds.iter_mut() {
                 for depth in [1, DEPTH] {
@@ -151,7 +151,7 @@ fn fill_put_get(environment: &dyn Environment, kinds: &[(Kind, BySize); 2], into
             ));
         }
     }
-    let best = |place: usize| show::largest(&kinds[place].1.gbps).map(|(_, best)| middle(best));
+    let best = |index: usize| show::largest(&kinds[index].1.gbps).map(|(_, best)| middle(best));
     if let (Some(put), Some(get)) = (best(0), best(1)) {
         into.facts.push(Fact::new("throughput of put over that of get", "", vec![put / get]));
         into.limit = format!(
@@ -197,8 +197,8 @@ fn measure_degrees(
     let mut hints = BTreeMap::new();
     let all = plan.rounds as usize * blocks.len();
     for round in 0..plan.rounds as usize {
-        for (place, bytes) in blocks.iter().enumerate() {
-            let done = round * blocks.len() + place;
+        for (index, bytes) in blocks.iter().enumerate() {
+            let done = round * blocks.len() + index;
             environment.progress(done, all, &format!("combining, {bytes} B"));
             for (combined, depth) in degrees.iter().flat_map(|one| [(*one, 1), (*one, DEPTH)]) {
                 let flow = Flow { kind: Kind::Put, bytes: *bytes, combined, depth, batches: 0 };
@@ -218,7 +218,7 @@ fn measure_degrees(
 }
 
 /// Datagrams of the smallest block per second \[M/s\] that bare calls reach, by degree: sendmmsg,
-/// and trains. Empty where the link is no Ethernet.
+/// and trains. Empty without Ethernet.
 fn calls(
     environment: &dyn Environment,
     plan: &Plan,
@@ -230,8 +230,8 @@ fn calls(
     }
     for _ in 0..plan.rounds {
         for combined in degrees {
-            for (samples, segmentation) in bare.iter_mut().zip([false, true]) {
-                let rate = floor::datagrams_per_second(SMALL_BYTES, *combined, segmentation)?;
+            for (samples, call) in bare.iter_mut().zip([Call::Several, Call::Train]) {
+                let rate = floor::datagrams_per_second(SMALL_BYTES, *combined, call)?;
                 samples.entry(*combined).or_default().push(rate / 1e6);
             }
         }
@@ -309,7 +309,7 @@ pub fn rate(
     let mut rates = vec![Vec::new(); RATES.len()];
     let ended = measure_rates(environment, plan, &mut rates);
     let bare = match environment.link().starts_with("udp://") {
-        true => Some(floor::datagrams_per_second(SMALL_BYTES, 32, true)? / 1e6),
+        true => Some(floor::datagrams_per_second(SMALL_BYTES, 32, Call::Train)? / 1e6),
         false => None,
     };
     for ((label, ..), samples) in RATES.iter().zip(&rates) {
@@ -334,14 +334,14 @@ fn measure_rates(
 ) -> Result<(), Error> {
     let mut hints = vec![None; RATES.len()];
     for round in 0..plan.rounds as usize {
-        for (place, (label, kind, bytes, combined)) in RATES.iter().enumerate() {
-            let done = round * RATES.len() + place;
+        for (index, (label, kind, bytes, combined)) in RATES.iter().enumerate() {
+            let done = round * RATES.len() + index;
             environment.progress(done, plan.rounds as usize * RATES.len(), label);
             let (kind, bytes, combined) = (*kind, *bytes, *combined);
             let depth = RATE_OPERATIONS / combined;
             let flow = Flow { kind, bytes, combined, depth, batches: 0 };
-            let (flow, flowed) = measure(environment, plan, flow, &mut hints[place])?;
-            rates[place].push(flowed.rate(&flow) / 1e6);
+            let (flow, flowed) = measure(environment, plan, flow, &mut hints[index])?;
+            rates[index].push(flowed.rate(&flow) / 1e6);
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::result::{Axis, Point, Series, axis};
 use crate::role::TrialKind;
 use crate::statistics::median;
 
-/// Samples, one a round, by size, number or degree.
+/// Samples, one per round, by size, number or degree.
 pub type Samples = BTreeMap<u64, Vec<f64>>;
 
 /// Blocks by size.
@@ -22,7 +22,7 @@ pub const BLOCK: Axis<'static> = axis("block", "B");
 /// above the largest that any experiment takes.
 pub const BYTES_MAX: u64 = 1 << 28;
 
-/// A curve out of samples.
+/// Makes a curve of samples.
 pub fn series(label: &str, x: Axis<'_>, y: Axis<'_>, samples: &Samples) -> Series {
     let point = |(x, samples): (&u64, &Vec<f64>)| Point { x: *x as f64, samples: samples.clone() };
     Series::new(label, x, y, samples.iter().map(point).collect())
@@ -64,13 +64,13 @@ pub fn trial<N: DeserializeOwned>(
     Ok((typed(near)?, far))
 }
 
-/// An outcome. Errors: it is none.
+/// Reads an outcome. Errors: another shape.
 pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value)
         .map_err(|error| Error::Garbled { what: format!("no result ({error})") })
 }
 
-/// Parameters of a trial. Errors: they are none, `what` it should have been.
+/// Reads the parameters of a trial; `what` names it. Errors: another shape.
 pub fn task<T: DeserializeOwned>(parameters: &Value, what: &str) -> Result<T, Error> {
     serde_json::from_value(parameters.clone())
         .map_err(|error| Error::Input(format!("{what}: {error}")))

@@ -1,11 +1,11 @@
-//! Stores against descriptors: what a transfer takes from a thread that computes meanwhile.
+//! Stores against descriptors: the time that a transfer takes from a thread that computes.
 //!
-//! The near end computes in quanta, one a step, and transfers all the while by one of two ways: it
-//! copies the bytes itself (a store through a window; where the link maps none, a put of bytes that
-//! the link copies before the call returns), or it posts a descriptor (a put out of a region) and
-//! looks now and then whether it is done. What a transfer takes is the time that passed less that
-//! of the quanta computed, which is known from quanta alone. That holds whoever moves the bytes:
-//! a processor, a DMA engine, another core, the kernel.
+//! The near end computes in quanta, one per step, and transfers meanwhile in one of two ways. It
+//! copies the bytes itself: by a store through a window, or without windows by a put whose bytes
+//! the link copies at once. Or it posts a descriptor, a put out of a region, and polls now and then
+//! for its completion. The time taken is the elapsed time minus that of the
+//! computed quanta, which is known from quanta alone. That holds for every mover of the bytes: a
+//! processor, a DMA engine, another core, the kernel.
 //! Source of the question: Trams 1999, "CPU time left for computing during t_DMA".
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use super::show::{self, BLOCK, Samples, middle, series};
 use crate::Error;
 use crate::environment::{Environment, Plan};
 use crate::result::{Experiment, Fact, axis};
-use crate::role::{END, Listener, Role, Side, Site, Step, Transfer, TrialKind};
+use crate::role::{END, FarEnd, Role, Side, Site, Step, TrialKind};
 
 /// The trial.
 pub const TRIAL: TrialKind = TrialKind { name: "stores", make };
@@ -82,7 +82,7 @@ fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     }
     Ok(match side {
         Side::Near => Box::new(Computer::new(task)),
-        Side::Far => Box::new(Listener::new(0)),
+        Side::Far => Box::new(FarEnd::silent(0)),
     })
 }
 
@@ -166,20 +166,20 @@ impl Role for Computer {
             self.began = Some(now);
         }
         if self.under_way {
-            for _ in 0..STEP_MAX {
-                let Some(what) = site.poll(fabric, now)? else { break };
+            site.poll_each(fabric, now, STEP_MAX, |what, _| {
                 if matches!(what, Completion::Done { operation: Operation::Put, .. }) {
                     (self.under_way, self.done) = (false, self.done + 1);
                 }
-            }
+                Ok(())
+            })?;
         }
         if self.done == self.task.transfers && self.ended.is_none() {
             self.ended = Some(now);
         }
         if self.ended.is_some() {
-            // The word that ends the far side; a link of its own accord needs no more polls.
+            // Asks the far side to end, after the last completions.
             while site.poll(fabric, now)?.is_some() {}
-            let is_said = Transfer::new(0, 0, 1, END).step(site, fabric)?;
+            let is_said = site.say(fabric, END)?;
             return Ok(if is_said { Step::Done } else { Step::Worked });
         }
         if !self.under_way {
@@ -238,8 +238,8 @@ fn measure(
         let alone = Task { way: Way::Alone, bytes: 8, transfers: 4096 };
         let (computed, _) = show::trial::<Computed>(environment, &TRIAL, &alone)?;
         let quantum_s = computed.seconds / computed.quanta as f64;
-        for (place, bytes) in sizes.iter().enumerate() {
-            let done = round * sizes.len() + place;
+        for (index, bytes) in sizes.iter().enumerate() {
+            let done = round * sizes.len() + index;
             environment.progress(done, plan.rounds as usize * sizes.len(), &format!("{bytes} B"));
             let ways = [(copying, &mut taken.copying_us), (Way::Put, &mut taken.descriptor_us)];
             for (way, samples) in ways {

@@ -17,30 +17,21 @@ use serde_json::json;
 use super::checked::{Secured, Task, Way};
 use super::incast::{Gather, Sender};
 use super::{checked, crowd, flow, incast, show, soak, stores};
-use crate::environment::{Environment, Plan, Simulated};
+use crate::environment::{self, Environment, Plan, Simulated};
 use crate::result::Experiment;
 use crate::{Error, registry};
 
 const HALF_BYTES: u64 = 1 << 20;
+/// The time of a turn [ns].
+const TURN_NS: u64 = 100_000;
 
 /// Two nodes of plain memory; every turn takes 100 us.
 fn simulated() -> Simulated {
-    let lab = Lab::new();
-    let [near, far] = ["near", "far"].map(|name| lab.node(name).expect("a new name"));
-    joined(Box::new(near), Box::new(far))
-}
-
-fn joined(near: Box<dyn Fabric>, far: Box<dyn Fabric>) -> Simulated {
-    let mut now = 0;
-    let clock = Box::new(move |_| {
-        now += 100_000;
-        Some(Moment::from_ns(now))
-    });
-    Simulated::open("memory", [near, far], "far", clock, HALF_BYTES).expect("they are in one lab")
+    Simulated::in_memory(HALF_BYTES, || TURN_NS)
 }
 
 fn plan() -> Plan {
-    Plan { rounds: 2, sizes: [8, 4096], soak_seconds: 0.2, ..Plan::new(true) }
+    Plan { rounds: 2, sizes: [8, 4096], soak_seconds: 0.2, ..Plan::quick() }
 }
 
 fn run(name: &str, simulated: &mut Simulated) -> (Experiment, Result<(), Error>) {
@@ -96,7 +87,7 @@ fn a_batch_is_one_doorbell_and_more_to_a_batch_make_more_of_a_turn() {
 }
 
 #[test]
-fn parameters_that_make_no_sense_are_refused_in_a_sentence() {
+fn parameters_that_make_no_sense_are_rejected_in_a_sentence() {
     let mut simulated = simulated();
     let one = 1;
     let of_flow = |bytes: u64, all: u64| {
@@ -132,8 +123,8 @@ fn parameters_that_make_no_sense_are_refused_in_a_sentence() {
     assert!(ended.is_err() && result.is_empty());
 }
 
-/// A link that damages what it carries: flips a bit in every so-manyth notified put, in the peer's
-/// memory, before the peer hears of it.
+/// A link that damages notified puts: it flips a bit in the peer's memory before the peer is
+/// notified.
 struct Damaging {
     inner: MemoryFabric,
     draw: Draw,
@@ -207,13 +198,13 @@ impl Fabric for Damaging {
     }
 }
 
-/// A simulated whose link damages every put with this probability, and how often it did.
+/// A simulated link that damages every put with this probability, and the count of damages.
 fn damaging(chance: f64, seed: u64) -> (Simulated, Rc<RefCell<u64>>) {
-    let lab = Lab::new();
-    let [near, far] = ["near", "far"].map(|name| lab.node(name).expect("a new name"));
+    let [near, far] = environment::memory_nodes();
     let count = Rc::new(RefCell::new(0));
     let far = Damaging { inner: far, draw: Draw::new(seed), chance, count: Rc::clone(&count) };
-    (joined(Box::new(near), Box::new(far)), count)
+    let nodes: [Box<dyn Fabric>; 2] = [Box::new(near), Box::new(far)];
+    (Simulated::of_nodes(nodes, HALF_BYTES, || TURN_NS), count)
 }
 
 #[test]
@@ -246,7 +237,7 @@ fn without_the_check_damage_goes_unseen_and_a_link_that_damages_all_ends_it() {
     let task = Task { way: Way::Checked, bytes: 256, blocks: 50 };
     let ended = show::trial::<Secured>(&mut simulated, &checked::TRIAL, &task);
     let why = ended.expect_err("nothing comes whole").to_string();
-    assert!(why.contains("block 0 came damaged 100 times"), "{why}");
+    assert!(why.contains("block 0 arrived damaged 100 times"), "{why}");
 }
 
 #[test]
@@ -254,7 +245,7 @@ fn a_soak_on_a_link_that_damages_ends_with_what_and_the_seed() {
     let (mut simulated, _) = damaging(0.001, 9);
     let (result, ended) = run("soak", &mut simulated);
     let why = ended.expect_err("a byte differs").to_string();
-    assert!(why.contains("came changed") && why.contains("seed"), "{why}");
+    assert!(why.contains("arrived damaged") && why.contains("seed"), "{why}");
     assert!(!result.facts.is_empty());
 }
 
@@ -320,7 +311,7 @@ fn an_incast_in_virtual_time_gathers_all_of_everybody_evenly() {
 }
 
 #[test]
-fn stores_and_descriptors_are_told_apart_and_the_crossover_is_a_size() {
+fn stores_and_descriptors_have_times_of_their_own_and_the_crossover_is_a_size() {
     let (result, ended) = run("stores", &mut simulated());
     ended.expect("the lab maps windows");
     let crossover = value(&result, super::stores::CROSSOVER);

@@ -32,9 +32,9 @@ impl Path {
 pub enum Quantity {
     /// Half a round trip \[us\].
     Trip,
-    /// Messages one way, as fast as they go \[Gb/s\].
+    /// Messages one way, as fast as possible \[Gb/s\].
     Stream,
-    /// Datagrams sent as fast as the sender goes: what arrives \[Gb/s\], and what does not.
+    /// Datagrams sent as fast as possible: the rate of those that arrive \[Gb/s\], and the loss.
     Flood,
     /// The highest rate of datagrams at which none is lost \[Gb/s\].
     LossFree,
@@ -88,9 +88,9 @@ impl Cell {
 
     /// Returns the number of messages: enough for a median, few enough for a busy machine.
     ///
-    /// Assumed: 200 round trips in a first look (two programs that spin on cores which others use
-    /// too take a time slice for each), 10 000 else; a tenth of long ones; streams of 32 MiB, or
-    /// 256 MiB, of 50 or 200 messages at least.
+    /// Assumed: 200 round trips in a first look, since on shared cores each may take a time slice;
+    /// else 10 000; a tenth for long ones. Streams have 32 MiB, or 256 MiB, and at least 50 or 200
+    /// messages.
     #[must_use]
     pub fn count(&self, quick: bool) -> u64 {
         let is_large = self.bytes > 64 << 10;
@@ -137,7 +137,7 @@ pub fn cells(quick: bool) -> Vec<Cell> {
 pub struct Run<'a> {
     /// The core that sends and measures, and the other's.
     pub cores: [usize; 2],
-    /// A first look.
+    /// True: a first look.
     pub quick: bool,
     /// Set when the user interrupts.
     pub stop: &'a Stop,
@@ -151,7 +151,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const QUICK_LIMIT: Duration = Duration::from_secs(15);
 
 impl<'a> Run<'a> {
-    /// On these cores, until `stop` says that it is over.
+    /// Makes the parameters of a run on these cores, until `stop`.
     #[must_use]
     pub fn new(cores: [usize; 2], quick: bool, stop: &'a Stop) -> Run<'a> {
         Run { cores, quick, stop, limit: if quick { QUICK_LIMIT } else { LIMIT } }
@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
 pub struct Number {
     /// In the quantity's unit.
     pub value: f64,
-    /// Lost of what was sent \[%\], where datagrams may be lost.
+    /// The share of lost datagrams \[%\], where datagrams may be lost.
     pub lost: Option<f64>,
 }
 

@@ -1,12 +1,13 @@
-//! Datagrams one way: what a contender sends and what arrives, unpaced or at a rate; and the
-//! highest rate at which nothing is lost, searched the same way for everybody.
+//! Datagrams one way, unpaced or at a rate: those sent and those that arrive. Also the search of
+//! the highest loss-free rate, the same for every contender.
 
 use super::contender::{Cell, NoNumber, Number};
 use crate::datagrams::search::{Search, SearchPlan, Verdict};
 
-/// Trials of a search at most, by ours and by peers. Assumed: peers send for a whole second.
+/// The largest number of trials of a search, by ours and by peers. Assumed: peers send for a whole
+/// second.
 const TRIALS_MAX: u32 = 16;
-/// To which share of itself a loss-free rate is known.
+/// The resolution of a loss-free rate, as a share of it.
 const RESOLUTION: f64 = 0.05;
 /// Clean trials in a row that make a result.
 const CONFIRMATIONS: u32 = 2;
@@ -46,7 +47,7 @@ impl Flow {
     }
 }
 
-/// Searches the highest loss-free rate; `trial` sends at a rate \[1/s\], or as fast as it goes.
+/// Searches the highest loss-free rate; `trial` sends at a rate \[1/s\], or as fast as possible.
 ///
 /// Errors: those of a trial, or a sender that sends nothing.
 pub fn loss_free(
@@ -57,7 +58,7 @@ pub fn loss_free(
     let ceiling = unpaced.sent as f64 / unpaced.seconds.max(1e-9);
     let mut search = Search::new(SearchPlan {
         ceiling,
-        // Where it will be found when what arrived unpaced is what can be received.
+        // The rate of an unpaced trial is close to the receiver's limit.
         first: unpaced.arrived as f64 / unpaced.seconds.max(1e-9) * 0.9,
         resolution: RESOLUTION,
         confirmations: CONFIRMATIONS,
@@ -80,7 +81,7 @@ mod tests {
 
     const CELL: Cell = Cell { quantity: Quantity::LossFree, path: Path::Udp, bytes: 1472 };
 
-    /// A receiver that takes so many a second.
+    /// A receiver with a limit \[1/s\].
     fn receiver(most: f64, sender: f64) -> impl FnMut(Option<f64>) -> Result<Flow, NoNumber> {
         move |rate| {
             let sent = rate.unwrap_or(sender).min(sender);

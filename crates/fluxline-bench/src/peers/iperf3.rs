@@ -13,9 +13,9 @@ use super::program::{Listens, Pair, Program, command, own_version};
 
 const PROGRAM: Program =
     Program { names: &["iperf3"], package: "iperf3", install: "apt-get install iperf3" };
-/// The time that it sends \[s\]: it takes whole seconds.
+/// The time of sending \[s\]: whole seconds only.
 const SECONDS: &str = "1";
-/// Buffer asked for \[byte\], where the host allows so much: as ours asks for.
+/// The requested buffer \[byte\], as ours; the host may limit it.
 const BUFFER_BYTES: u64 = 64 << 20;
 
 /// The peer iperf3.
@@ -24,7 +24,7 @@ pub struct Iperf3 {
 }
 
 impl Iperf3 {
-    /// Looks for it.
+    /// Finds the installed program.
     #[must_use]
     pub fn find() -> Iperf3 {
         Iperf3 { presence: PROGRAM.presence(|path| own_version(path, "--version")) }
@@ -48,7 +48,7 @@ impl Iperf3 {
     }
 }
 
-/// The client's. A rate is told in bits of payload a second; 0 is none.
+/// Returns the client's arguments. A rate is in bits of payload per second; 0: unlimited.
 fn arguments(cell: &Cell, rate: Option<f64>, port: u16) -> Vec<OsString> {
     let [port, bytes] = [port.to_string(), cell.bytes.to_string()];
     let mut words: Vec<OsString> =
@@ -87,8 +87,8 @@ impl Contender for Iperf3 {
     fn offer(&self, cell: &Cell, _: bool) -> Option<Offer> {
         match (cell.quantity, cell.path) {
             (Quantity::Flood | Quantity::LossFree, Path::Udp) => Offer::equal(
-                "a system call for each datagram, both ends; its buffer is at most what the host \
-                 gives anybody; trials of a second",
+                "a system call for each datagram, both ends; its buffer is no larger than the \
+                 host's limit for every user; trials of a second",
             ),
             (Quantity::Stream, Path::Tcp) => Offer::equal(
                 "a stream written in pieces of this size, without waiting for messages",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_told_in_bits() {
+    fn a_rate_is_given_in_bits() {
         let cell = Cell { quantity: Quantity::Flood, path: Path::Udp, bytes: 1000 };
         let words = arguments(&cell, Some(125.0), 7);
         let at = words.iter().position(|word| word == "-b").expect("a rate");

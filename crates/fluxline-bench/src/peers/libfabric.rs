@@ -19,10 +19,10 @@ pub struct Libfabric {
 }
 
 impl Libfabric {
-    /// Looks for it.
+    /// Finds the installed program.
     #[must_use]
     pub fn find() -> Libfabric {
-        // Its brother tells the version.
+        // fi_info reports the version.
         let own = |_: &_| own_version(&on_path("fi_info")?, "--version");
         Libfabric { presence: PROGRAM.presence(own) }
     }
@@ -83,7 +83,7 @@ impl Contender for Libfabric {
     }
 }
 
-/// A size as it prints it: in whole KiB or MiB where it has so many.
+/// Writes a size as the program prints it: in whole KiB or MiB if possible.
 fn shown(bytes: u64) -> String {
     match bytes {
         0..1024 => bytes.to_string(),
@@ -92,8 +92,8 @@ fn shown(bytes: u64) -> String {
     }
 }
 
-/// Time of a transfer \[us\]: its own has two decimals, so for short ones its speed has more
-/// digits.
+/// Reads the time of a transfer \[us\] from the printed time, or from the printed speed, which has
+/// more digits for short transfers.
 fn trip_us(text: &str, bytes: u64) -> Result<f64, NoNumber> {
     let words: Vec<&str> = text.lines().last().unwrap_or_default().split_whitespace().collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<f64>().ok());

@@ -1,5 +1,5 @@
-//! Checks whether a port of this host has a listener: then a server is ready. A fixed time would be
-//! too short on a busy machine and too long on an idle one.
+//! Looks for the listener of a port of this host: then a server is ready. A fixed time would be too
+//! short on a busy machine and too long on an idle one.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};

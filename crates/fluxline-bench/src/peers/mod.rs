@@ -2,11 +2,12 @@
 //!
 //! A [`Cell`] is one number to be measured: of a quantity, on a path, of messages of one size. A
 //! [`Contender`] says which cells it can do and what in its work is not equal to ours; [`rounds`]
-//! has all of them measure all of theirs, in turns, and [`table`] holds each against ours. One
+//! has all of them measure all of theirs, in turns, and [`table`] compares each with ours. One
 //! file per peer: how it is found, called and read. Peers' programs are started on the cores that
 //! ours runs on ([`program`]), and are over when the benchmark is.
 
 mod built;
+mod chosen;
 pub mod contender;
 pub mod flow;
 pub mod iperf3;
@@ -22,9 +23,14 @@ pub mod spead2;
 pub mod table;
 pub mod ucx;
 
+pub use chosen::{Chosen, choose};
 pub use contender::{
     Cell, Contender, NoNumber, Number, OURS, Offer, Path, Presence, Quantity, Run, cells,
 };
+
+/// The default number of rounds. Ours and a peer can differ beyond the noise from four rounds on.
+/// Source: [`crate::statistics::rank_sum`].
+pub const ROUNDS: u32 = 5;
 
 /// Lists all contenders, ours first. The first of ours in a cell is what the others are compared
 /// with.
@@ -47,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cell_has_one_of_ours_to_be_held_against() {
+    fn every_cell_has_one_of_ours_to_compare_with() {
         let contenders = contenders();
         for quick in [false, true] {
             for cell in cells(quick) {

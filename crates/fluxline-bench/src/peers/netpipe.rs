@@ -17,10 +17,10 @@ pub struct Netpipe {
 }
 
 impl Netpipe {
-    /// Looks for it.
+    /// Finds the installed program.
     #[must_use]
     pub fn find() -> Netpipe {
-        // It does not tell its version.
+        // It does not report its version.
         Netpipe { presence: PROGRAM.presence(|_| None) }
     }
 }

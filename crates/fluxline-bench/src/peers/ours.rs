@@ -1,7 +1,7 @@
 //! Fluxline itself: its links, its datagrams, and its plain TCP as a reference.
 //!
-//! Measured by the same roles and trials as `fluxline bench LINK`, against another process that is
-//! started for each cell and ends with it: it spins, and would take a core from the next.
+//! The roles and trials are those of `fluxline bench LINK`. The far process is started for each
+//! cell and ends with it: it spins, and would take a core from the next cell.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -140,7 +140,7 @@ pub(super) fn on_link<T: Send>(cell: &Cell, run: &Run<'_>, work: Work<'_, T>) ->
     })
 }
 
-/// A cell ends after so long with the repeats that it has \[ms\]: others may have the cores.
+/// The longest time of a cell \[ms\], since others may have the cores; its repeats so far count.
 const CELL_LIMIT_MS: u64 = 2000;
 
 /// Half a round trip \[us\], or a stream \[Gb/s\].

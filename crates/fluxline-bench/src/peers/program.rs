@@ -1,8 +1,8 @@
 //! Programs of peers: found, started on a core, read, and ended with the benchmark.
 //!
-//! Each is started by taskset, which gives it its core, and setpriv, which has the kernel end it
-//! with the thread that started it, however that ends; both become the program, so that its number
-//! is the one that was started. Source: taskset(1), setpriv(1) of util-linux.
+//! taskset gives each its core. setpriv makes the kernel end it with the thread that started it.
+//! Both become the program, so that its process number is known. Source: taskset(1), setpriv(1) of
+//! util-linux.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -100,9 +100,9 @@ impl Said {
     pub fn last_words(&self) -> String {
         let mut lines = self.errors.lines().chain(self.out.lines()).map(str::trim);
         let full = |line: &&str| !line.is_empty();
-        let telling = |line: &&str| line.to_ascii_lowercase().contains("error");
+        let of_error = |line: &&str| line.to_ascii_lowercase().contains("error");
         let of_errors = self.errors.lines().map(str::trim).rfind(full);
-        let last = lines.clone().rfind(telling).or(of_errors);
+        let last = lines.clone().rfind(of_error).or(of_errors);
         last.or_else(|| lines.rfind(full)).unwrap_or("it said nothing").to_owned()
     }
 }
@@ -149,20 +149,20 @@ pub fn start(name: &str, command: &mut Command) -> Result<Running, NoNumber> {
     Ok(Running { child, name: name.to_owned(), out, errors })
 }
 
-/// Reads in a thread of its own, so that nobody who speaks long waits; it ends with the pipe.
+/// Reads a pipe to its end in a thread of its own, so that a program that prints much never waits.
 fn read_aside<R: Read + Send + 'static>(pipe: Option<R>) -> Receiver<String> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What cannot be read any more was not said.
+            // A broken pipe has no more text.
             let _ = pipe.by_ref().take(SAID_BYTES_MAX).read_to_end(&mut bytes);
             let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         }
-        // Nobody may be left who waits for it.
-        let _ = tell.send(String::from_utf8_lossy(&bytes).into_owned());
+        // The receiver may be gone.
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
-    told
+    receiver
 }
 
 impl Running {
@@ -221,7 +221,7 @@ impl Running {
     }
 }
 
-/// Runs a program to its end; what it says. Errors: it fails, or takes too long.
+/// Runs a program to its end and returns its output. Errors: it fails, or takes too long.
 pub fn output(name: &str, command: &mut Command, run: &Run<'_>) -> Result<Said, NoNumber> {
     let mut running = start(name, command)?;
     let status = running.wait(run.limit, run)?;
@@ -251,7 +251,7 @@ pub struct Pair<'a> {
     pub listens: Listens,
     /// The client.
     pub client: Command,
-    /// The server goes on until it is asked to end.
+    /// True: the server runs until it is interrupted.
     pub is_interrupted: bool,
 }
 
@@ -329,7 +329,7 @@ mod tests {
         }
         let started = std::thread::spawn(|| {
             let running = start("peer", &mut shell("exec sleep 60")).expect("it starts");
-            // The kernel is told before the program begins.
+            // The kernel learns it before the program begins.
             while !std::fs::read_to_string(format!("/proc/{}/comm", running.child.id()))
                 .is_ok_and(|name| name.trim() == "sleep")
             {

@@ -1,5 +1,5 @@
-//! The rounds: every contender measures every cell that it can do, in turns, so that what disturbs
-//! the machine for a while disturbs all of them.
+//! The rounds: every contender measures every cell that it can do, in turns, so that a disturbance
+//! of the machine affects all of them.
 
 use super::contender::{Cell, Contender, NoNumber, OURS, Presence, Run};
 use crate::Error;
@@ -12,8 +12,8 @@ pub struct Agenda {
 }
 
 impl Agenda {
-    /// Of those that are there. A cell that no peer can do is left out: there is nothing to hold
-    /// ours against.
+    /// Plans the contenders that are installed. A cell that no peer can do is left out: ours would
+    /// have no peer to compare with.
     #[must_use]
     pub fn new(contenders: Vec<Box<dyn Contender>>, cells: &[Cell], quick: bool) -> Agenda {
         let mut contests = Vec::new();
@@ -22,7 +22,7 @@ impl Agenda {
                 .iter()
                 .enumerate()
                 .filter(|(_, one)| matches!(one.presence(), Presence::Version(_)))
-                .filter_map(|(place, one)| Some((*cell, place, contest(&**one, cell, quick)?)))
+                .filter_map(|(index, one)| Some((*cell, index, contest(&**one, cell, quick)?)))
                 .collect();
             if of_cell.iter().any(|(_, _, contest)| !contest.is_ours) {
                 contests.extend(of_cell);
@@ -47,13 +47,13 @@ impl Agenda {
         mut step: impl FnMut(&str),
     ) -> Result<(), Error> {
         for _ in 0..rounds {
-            for (cell, place, contest) in &mut self.contests {
+            for (cell, index, contest) in &mut self.contests {
                 run.stop.check()?;
                 step(&format!(
                     "{} over {}, {}: {}",
                     contest.quantity, contest.path, contest.bytes, contest.contender
                 ));
-                match self.contenders[*place].measure(cell, run) {
+                match self.contenders[*index].measure(cell, run) {
                     Ok(number) => {
                         contest.samples.push(number.value);
                         contest.lost.extend(number.lost);

@@ -22,7 +22,7 @@ pub struct Sockperf {
 }
 
 impl Sockperf {
-    /// Looks for it.
+    /// Finds the installed program.
     #[must_use]
     pub fn find() -> Sockperf {
         Sockperf { presence: PROGRAM.presence(|path| own_version(path, "--version")) }
@@ -86,8 +86,8 @@ impl Contender for Sockperf {
             ),
             (Quantity::Trip, Path::Tcp) => Offer::equal("p50"),
             (Quantity::Flood | Quantity::LossFree, Path::Udp) => Offer::equal(
-                "a system call for each datagram, both ends; its buffer is at most what the host \
-                 gives anybody; trials of a second",
+                "a system call for each datagram, both ends; its buffer is no larger than the \
+                 host's limit for every user; trials of a second",
             ),
             _ => None,
         }

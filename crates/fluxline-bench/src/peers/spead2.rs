@@ -23,10 +23,10 @@ pub struct Spead2 {
 }
 
 impl Spead2 {
-    /// Looks for it.
+    /// Finds the installed program.
     #[must_use]
     pub fn find() -> Spead2 {
-        // It does not tell its version.
+        // It does not report its version.
         Spead2 { presence: PROGRAM.presence(|_| None) }
     }
 }
@@ -51,7 +51,7 @@ impl Contender for Spead2 {
         }
         Offer::unequal(
             "the highest rate at which its bench loses no heap, without acknowledgements; ours is \
-             acknowledged, and sends again what is lost",
+             acknowledged, and repeats lost data",
         )
     }
 

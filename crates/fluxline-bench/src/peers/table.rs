@@ -14,11 +14,11 @@ pub fn experiments(measured: &[(Cell, Contest)]) -> Vec<Experiment> {
     let all: Vec<Contest> = measured.iter().map(|(_, contest)| contest.clone()).collect();
     for contest in &all {
         let name = format!("{}, {}", contest.quantity, contest.path);
-        let place = experiments.iter().position(|one| one.name == name).unwrap_or_else(|| {
+        let index = experiments.iter().position(|one| one.name == name).unwrap_or_else(|| {
             experiments.push(Experiment::new(&name, about(contest)));
             experiments.len() - 1
         });
-        let into = &mut experiments[place];
+        let into = &mut experiments[index];
         into.contests.push(contest.clone());
         add_to_series(contest, &mut into.series);
         if ours(contest, &all) == Some(contest) && !contest.samples.is_empty() {
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn verdicts_are_about_noise_equal_work_and_the_number_of_rounds() {
         let all: Vec<Contest> = measured().into_iter().map(|(_, contest)| contest).collect();
-        let of = |place: usize| comparison(&all[place], &all);
+        let of = |index: usize| comparison(&all[index], &all);
         assert_eq!(of(0), None);
         let slow = of(1).expect("both have numbers");
         assert!((slow.ratio - 0.5).abs() < 1e-9 && slow.is_better == Some(true));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_stands_beside_the_best_peer_of_equal_work_and_failures_are_told() {
+    fn ours_is_compared_with_the_best_peer_of_equal_work_and_failures_are_shown() {
         let experiments = experiments(&measured());
         assert_eq!(experiments.len(), 1);
         let fact = &experiments[0].facts[0];

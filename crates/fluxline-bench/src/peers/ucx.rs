@@ -25,22 +25,24 @@ pub struct Ucx {
 /// All its ways.
 #[must_use]
 pub fn contenders() -> Vec<Box<dyn Contender>> {
-    // It does not tell its version.
+    // It does not report its version.
     let presence = PROGRAM.presence(|_| None);
     let (tag, put) = (["tag_lat", "tag_bw"], ["ucp_put_lat", "ucp_put_bw"]);
     let copied = "p50 of trips, mean of streams; copied into the receiver's buffer, where ours is \
                   put at its place";
     let silent = "the receiver gets no notification of a put: not equal work";
     let on_tcp = "p50 of trips, mean of streams; messages with tags, where ours is bare TCP";
-    let way = |name, tests, transports, path, note, is_equal| -> Box<dyn Contender> {
-        let (presence, offer) = (presence.clone(), Offer { note, is_equal });
+    let equal = |note| Offer { note, is_equal: true };
+    let way = |name, tests, transports, path, offer| -> Box<dyn Contender> {
+        let presence = presence.clone();
         Box::new(Ucx { presence, name, tests, transports, path, offer })
     };
+    let unequal = Offer { note: silent, is_equal: false };
     vec![
-        way("UCX tag (posix)", tag, "posix,self", Path::Shm, copied, true),
-        way("UCX tag (posix, cma)", tag, "posix,cma,self", Path::Shm, copied, true),
-        way("UCX put (posix)", put, "posix,self", Path::Shm, silent, false),
-        way("UCX tag (tcp)", tag, "tcp,self", Path::Tcp, on_tcp, true),
+        way("UCX tag (posix)", tag, "posix,self", Path::Shm, equal(copied)),
+        way("UCX tag (posix, cma)", tag, "posix,cma,self", Path::Shm, equal(copied)),
+        way("UCX put (posix)", put, "posix,self", Path::Shm, unequal),
+        way("UCX tag (tcp)", tag, "tcp,self", Path::Tcp, equal(on_tcp)),
     ]
 }
 
@@ -91,7 +93,7 @@ impl Contender for Ucx {
     }
 }
 
-/// The median of half a round trip \[us\] and messages a second, of the line of final numbers:
+/// Reads half a round trip \[us\] and messages per second from the line of final numbers. It has
 /// iterations, median, mean and overall time, two bandwidths, two rates.
 fn last_line(text: &str) -> Result<[f64; 2], NoNumber> {
     let last = text.lines().last().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The two ends of an exchange on a fabric: ping-pong, stream, and both ways at once.
 //!
-//! Both ends are the same machine; what differs is when it may send. A trial begins with a word
-//! there and back, which is not timed (NetPIPE's Sync): then both ends wait for the first message.
+//! Both ends are the same state machine and differ only in when they may send. A trial begins with
+//! a word there and back that is not timed (NetPIPE's Sync): then both ends are ready.
 
 use fluxline_core::Moment;
 use fluxline_core::fabric::{Completion, Fabric, Local, Operation, Work};
@@ -27,7 +27,7 @@ const POOL_GRID: u64 = 16 << 10;
 /// Completions handled, and messages posted, in one step at most.
 const STEP_MAX: u32 = 64;
 
-/// Makes one end. Errors: a task that is none, or makes no sense.
+/// Makes one end. Errors: a task that makes no sense.
 fn make(parameters: &Value, side: Side) -> Result<Box<dyn Role>, Error> {
     let task = Task::deserialize_from(parameters)?;
     Ok(Box::new(Exchange::new(task, side)))
@@ -63,13 +63,13 @@ struct Exchange {
     task: Task,
     side: Side,
     phase: Phase,
-    /// The trial, and what has been sent and received in it.
+    /// The number of the trial, and of the messages sent and received in it.
     trial: u32,
     sent: u64,
     received: u64,
     /// True: a buffer waits for the next message.
     posted: bool,
-    /// A message that the queue has not taken whole.
+    /// A message that is not posted whole.
     going: Option<Transfer>,
     began: Moment,
     before: Moment,
@@ -125,11 +125,11 @@ impl Exchange {
     }
 
     /// Returns the offset of the message with that number, in either half.
-    fn place(&self, number: u64) -> u64 {
+    fn offset(&self, number: u64) -> u64 {
         if !self.task.cold {
             return 0;
         }
-        // Always on to the next grid place, also from one that is on it, as NetPIPE does.
+        // Always on to the next multiple of the grid, also from one, as NetPIPE does.
         let stride = self.task.bytes / POOL_GRID * POOL_GRID + POOL_GRID;
         let places = (POOL_BYTES / stride).max(1);
         number % places * stride
@@ -144,7 +144,7 @@ impl Exchange {
         self.go_on(site, fabric)
     }
 
-    /// Posts more of the message that is under way; `true`: none is left of it.
+    /// Posts more of the message under way; `true`: all of it is posted.
     fn go_on(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let Some(transfer) = &mut self.going else { return Ok(true) };
         if !transfer.step(site, fabric)? {
@@ -162,19 +162,19 @@ impl Exchange {
     }
 
     fn send(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
-        let place = self.place(self.sent);
+        let offset = self.offset(self.sent);
         if self.task.checked {
-            self.fill(site, place)?;
+            self.fill(site, offset)?;
         }
         match self.task.way {
             Way::Put => {
                 let notice = (self.sent % u64::from(CUT)) as u32;
-                self.going = Some(Transfer::new(place, place, self.task.bytes, notice));
+                self.going = Some(Transfer::new(offset, offset, self.task.bytes, notice));
                 self.sent += 1;
                 self.go_on(site, fabric)
             }
             Way::Message => {
-                let from = Local::Region(site.outgoing(place, self.task.bytes));
+                let from = Local::Region(site.outgoing(offset, self.task.bytes));
                 let work = Work::Send { from, complete_at: None };
                 let taken = site.post(fabric, 0, work)?;
                 self.sent += u64::from(taken);
@@ -188,7 +188,7 @@ impl Exchange {
         let expects = self.received < self.task.repeats || self.trial + 1 < self.task.trials;
         if self.task.way == Way::Message && !self.posted && expects {
             let number = if self.received < self.task.repeats { self.received } else { 0 };
-            let into = site.incoming(self.place(number), self.task.bytes);
+            let into = site.incoming(self.offset(number), self.task.bytes);
             fabric.post_receive(site.endpoint, 0, into)?;
             self.posted = true;
         }
@@ -197,7 +197,7 @@ impl Exchange {
 
     fn arrived(&mut self, site: &Site, now: Moment) -> Result<(), Error> {
         if self.task.checked {
-            self.compare(site, self.place(self.received))?;
+            self.compare(site, self.offset(self.received))?;
         }
         self.received += 1;
         // The least that is recorded: a histogram has no zero.
@@ -207,32 +207,32 @@ impl Exchange {
         Ok(())
     }
 
-    /// The first words of each message are its trial's, then its own number, then their places.
+    /// Returns the bytes of a message: each word depends on the trial, the number and its index.
     fn pattern(&self, number: u64) -> impl FnMut(usize) -> u8 + use<> {
         let salt = number.wrapping_mul(0x9E37_79B9).wrapping_add(u64::from(self.trial)) as u32;
-        move |place| {
-            let word = (place as u32 / 4).wrapping_add(salt);
-            word.to_le_bytes()[place % 4]
+        move |offset| {
+            let word = (offset as u32 / 4).wrapping_add(salt);
+            word.to_le_bytes()[offset % 4]
         }
     }
 
-    fn fill(&mut self, site: &Site, place: u64) -> Result<(), Error> {
+    fn fill(&mut self, site: &Site, offset: u64) -> Result<(), Error> {
         let pattern = self.pattern(self.sent);
         self.scratch.clear();
         self.scratch.extend((0..self.task.bytes as usize).map(pattern));
-        site.memory.write(site.half_bytes + place, &self.scratch)?;
+        site.memory.write(site.half_bytes + offset, &self.scratch)?;
         Ok(())
     }
 
-    fn compare(&mut self, site: &Site, place: u64) -> Result<(), Error> {
+    fn compare(&mut self, site: &Site, offset: u64) -> Result<(), Error> {
         self.scratch.resize(self.task.bytes as usize, 0);
-        site.memory.read(place, &mut self.scratch)?;
+        site.memory.read(offset, &mut self.scratch)?;
         let mut pattern = self.pattern(self.received);
         let wrong =
-            self.scratch.iter().enumerate().position(|(place, byte)| *byte != pattern(place));
+            self.scratch.iter().enumerate().position(|(offset, byte)| *byte != pattern(offset));
         if let Some(wrong) = wrong {
             let (bytes, number) = (self.task.bytes, self.received);
-            let what = format!("byte {wrong} of message {number} of {bytes} B came changed");
+            let what = format!("byte {wrong} of message {number} of {bytes} B arrived damaged");
             return Err(Error::Defect { what });
         }
         self.measured.compared_bytes += self.task.bytes;
@@ -315,7 +315,7 @@ impl Exchange {
         }
     }
 
-    /// Sends what may be sent; whether anything was.
+    /// Sends the messages that may be sent; returns true if there was one.
     fn run(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
@@ -344,7 +344,7 @@ impl Role for Exchange {
             let Some(what) = site.poll(fabric, now)? else { break };
             worked = true;
             self.handle(&what, site, now)?;
-            // What comes after the trial's last message belongs to the next trial.
+            // Messages after the trial's last belong to the next trial.
             if self.phase == Phase::Runs && (self.may_send() || self.is_trial_over()) {
                 break;
             }
@@ -374,7 +374,7 @@ impl Role for Exchange {
     }
 
     fn outcome(&mut self) -> Value {
-        // Messages of a stream arrive several to a poll: the time between two of them says nothing.
+        // Messages of a stream arrive several to a poll: the time between two of them is no result.
         if self.task.mode == Mode::PingPong && !self.trips.is_empty() {
             let at = |part| self.trips.value_at_quantile(part);
             self.measured.repeat_ns = Some([at(0.5), at(0.99), at(0.999), self.trips.max()]);

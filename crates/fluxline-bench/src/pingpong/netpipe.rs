@@ -4,7 +4,7 @@ use super::sweep::BEST_MEAN;
 use crate::result::{Experiment, Report};
 use crate::statistics::median;
 
-/// Bits of a NetPIPE megabit. Source: netpipe.c: 1024 * 1024, whatever its manual page says.
+/// Bits of a NetPIPE megabit. Source: netpipe.c: 1024 * 1024; its manual page is wrong.
 const MEGABIT: f64 = 1_048_576.0;
 
 /// The lines of `np.out`: bytes, megabits per second, seconds. Of several rounds the median.

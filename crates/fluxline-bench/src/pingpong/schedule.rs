@@ -1,15 +1,15 @@
 //! NetPIPE's schedule: its sizes, and the number of repeats of each.
 //!
-//! Sizes are every power of two and one and a half times it, each with a neighbour below and above
-//! (the perturbation), so that steps at boundaries of lines, pages and frames are seen. The repeats
-//! of a size follow from the time of the one before, so that a trial lasts as long as asked.
+//! Sizes are every power of two and one and a half times it. Each has a neighbour below and above
+//! (the perturbation), which shows steps at boundaries of lines, pages and frames. The repeats of a
+//! size follow from the time of the one before, so that a trial lasts as long as planned.
 //! Source: NetPIPE 3.7.1, netpipe.c, main loop and TRIALS, RUNTM, STOPTM, NSAMP.
 
 /// Trials of a size. Source: netpipe.h, TRIALS.
 pub const TRIALS: u32 = 3;
 /// The planned time of a trial \[s\]. Source: netpipe.h, RUNTM.
 pub const TRIAL_SECONDS: f64 = 0.10;
-/// A repeat that takes so long is the last \[s\]. Source: netpipe.h, STOPTM.
+/// A repeat that takes longer is the last \[s\]. Source: netpipe.h, STOPTM.
 const STOP_SECONDS: f64 = 1.0;
 /// Sizes at most. Source: netpipe.h, NSAMP, and the main loop's margin of 3.
 const SIZES_MAX: u32 = 8000 - 3;

@@ -22,11 +22,11 @@ const QUICK_TRIAL_SECONDS: f64 = 0.01;
 /// A trial may last longer than planned by this factor, because another program had a core in the
 /// trial before. NetPIPE knows only the shortest trial, and would not end on a busy machine.
 const OVERTIME: f64 = 5.0;
-/// A trial on a fabric lasts no longer, whoever has the cores \[ms\]: NetPIPE's STOPTM.
+/// The longest time of a trial on a fabric \[ms\]: NetPIPE's STOPTM.
 const TRIAL_LIMIT_MS: u64 = 1000;
-/// Over TCP both ends write before they read: what the sockets' first buffers take \[byte\].
+/// Over TCP both ends write before they read: the size of the sockets' first buffers \[byte\].
 const TCP_BOTH_WAYS_BYTES_MAX: u64 = 64 << 10;
-/// Bytes compared of a size in an integrity run, about.
+/// The approximate number of bytes compared per size in an integrity run.
 const COMPARED_BYTES: u64 = 1 << 20;
 
 /// A kind of run.
@@ -36,20 +36,16 @@ pub struct Kind {
     cold: bool,
 }
 
-const fn kind(mode: Mode, way: Way, cold: bool) -> Kind {
-    Kind { mode, way, cold }
-}
-
 /// Puts, there and back.
-pub const PING_PONG: Kind = kind(Mode::PingPong, Way::Put, false);
+pub const PING_PONG: Kind = Kind { mode: Mode::PingPong, way: Way::Put, cold: false };
 /// Messages, there and back.
-pub const MESSAGES: Kind = kind(Mode::PingPong, Way::Message, false);
+pub const MESSAGES: Kind = Kind { mode: Mode::PingPong, way: Way::Message, cold: false };
 /// Puts, there only.
-pub const STREAM: Kind = kind(Mode::Stream, Way::Put, false);
+pub const STREAM: Kind = Kind { mode: Mode::Stream, way: Way::Put, cold: false };
 /// Puts, both ways at once.
-pub const BIDIRECTIONAL: Kind = kind(Mode::Bidirectional, Way::Put, false);
+pub const BIDIRECTIONAL: Kind = Kind { mode: Mode::Bidirectional, way: Way::Put, cold: false };
 /// Puts there and back with a cold cache.
-pub const COLD: Kind = kind(Mode::PingPong, Way::Put, true);
+pub const COLD: Kind = Kind { mode: Mode::PingPong, way: Way::Put, cold: true };
 
 impl Kind {
     /// One way, as NetPIPE counts it \[s\]: half a round trip, else a whole repeat.
@@ -109,7 +105,7 @@ impl Bench for OnTcp<'_> {
     }
 }
 
-/// Runs the schedule as often as planned; fills in what was measured, also when it fails.
+/// Runs the schedule as often as planned. Results measured before an error are kept.
 pub fn run(
     environment: &mut dyn Environment,
     plan: &Plan,
@@ -160,7 +156,7 @@ fn over_tcp(
     environment.call(&tcp::SERVICE, &parameters, &mut |conversation| {
         let mut bench = OnTcp { end: tcp::connect(far, conversation)?, conversation };
         ended = sizes.measure(&mut bench, plan, config, kind);
-        // No more tasks.
+        // The end of the tasks.
         bench.conversation.send(&serde_json::Value::Null)?;
         Ok(serde_json::Value::Null)
     })?;
@@ -180,8 +176,8 @@ struct Size {
 struct Sizes(BTreeMap<u64, Size>);
 
 impl Sizes {
-    /// Goes through the schedule once a round, so that what disturbs the machine for a while
-    /// disturbs one sample of many sizes, not all samples of one.
+    /// Measures the whole schedule once per round: a disturbance of the machine affects one sample
+    /// of many sizes, not all samples of one.
     fn measure(
         &mut self,
         bench: &mut dyn Bench,
@@ -192,7 +188,7 @@ impl Sizes {
         let mut all = Schedule::new(config);
         let count = std::iter::from_fn(|| all.next(0.0)).count();
         for round in 0..plan.rounds as usize {
-            // Warms up, too. One way at a time whatever the mode, as NetPIPE.
+            // Also warms up. One way at a time in every mode, as NetPIPE does.
             let mode = Mode::PingPong;
             let look = Task { mode, ..kind.task(config.first, FIRST_REPEATS, 1) };
             let first = bench.measure(&look)?;

@@ -68,16 +68,16 @@ fn accept(listener: &TcpListener, conversation: &mut dyn Conversation) -> Result
 
 /// Connects the near end to the far end, which sends its port.
 pub fn connect(address: IpAddr, conversation: &mut dyn Conversation) -> Result<End, Error> {
-    let told = conversation.receive(SOCKET_LIMIT)?.unwrap_or_default();
-    let port = told["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+    let answer = conversation.receive(SOCKET_LIMIT)?.unwrap_or_default();
+    let port = answer["port"].as_u64().and_then(|port| u16::try_from(port).ok());
     let Some(port) = port else {
-        return Err(Error::PeerGone { how: "it says no port".to_owned() });
+        return Err(Error::PeerGone { how: "it sent no port".to_owned() });
     };
     let stream = TcpStream::connect_timeout(&SocketAddr::new(address, port), SOCKET_LIMIT);
     End::new(stream.map_err(Error::host("connecting by TCP"))?, Side::Near)
 }
 
-/// One task at both ends; what the near end measured, or for a stream the far one.
+/// Runs one task at both ends. Returns the result of the near end, or for a stream of the far end.
 pub fn measure(
     end: &mut End,
     task: &Task,
@@ -143,7 +143,7 @@ impl End {
             }
             measured.seconds.push(began.elapsed().as_secs_f64() / task.repeats as f64);
         }
-        // Of a stream one read may hold several messages: the time between them says nothing.
+        // One read of a stream may hold several messages: the time between them is no result.
         if task.mode == Mode::PingPong {
             let at = |part| trips.value_at_quantile(part);
             measured.repeat_ns = Some([at(0.5), at(0.99), at(0.999), trips.max()]);

@@ -1,4 +1,4 @@
-//! The far side: `fluxline bench --serve`, which does what the side that measures orders.
+//! The far side: `fluxline bench --serve`, which carries out the orders of the near side.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -19,13 +19,13 @@ use crate::environment::Conversation;
 use crate::role::{JoinConfig, Side};
 use crate::{Error, Stop, host, registry};
 
-/// Between two looks for somebody who connects.
+/// The time between two looks for new connections.
 const ACCEPT_NAP: Duration = Duration::from_millis(20);
 /// The same while a benchmark runs, which must not be disturbed.
 const BUSY_NAP: Duration = Duration::from_millis(250);
-/// Connections that are taken up in one look.
+/// Connections accepted in one look.
 const ACCEPTS_MAX: usize = 256;
-/// A benchmark that orders nothing for so long is gone, and its connection has not noticed.
+/// A near side without orders for this time is gone, though its connection is open.
 const ORDER_LIMIT: Duration = Duration::from_secs(600);
 /// The longest time from the link's end to the control connection's end.
 const LEAVE_LIMIT: Duration = Duration::from_secs(1);
@@ -33,28 +33,37 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(1);
 /// A reason why the far side cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address is not this host's, or taken.
+    /// The address is not of this host, or in use.
     #[error("cannot listen on {address} ({source}); choose another address or port of this host")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// The host's answer.
+        /// The host's error.
         source: std::io::Error,
     },
-    /// The host refused.
+    /// The host rejected an operation.
     #[error(transparent)]
     Error(#[from] Error),
 }
 
-/// The far side, listening.
+/// The listening far side.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     key: String,
 }
 
+/// The end of serving, unless a stop comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// After one benchmark.
+    FirstEnds,
+    /// At the stop alone.
+    Stopped,
+}
+
 impl Server {
-    /// Listens on `address`; who connects must show `key`. Errors: [`ServeError::Bind`].
+    /// Listens on `address`. A near side must show `key`. Errors: [`ServeError::Bind`].
     pub fn bind(address: SocketAddr, key: &str) -> Result<Server, ServeError> {
         let bind = || {
             let listener = TcpListener::bind(address)?;
@@ -71,9 +80,9 @@ impl Server {
         self.address
     }
 
-    /// Serves one benchmark after the other, or one alone (`once`), until it is over. `say` is
-    /// told how each ended. Only who shows the key is served. Errors: the host's.
-    pub fn serve(&self, once: bool, stop: &Stop, say: &dyn Fn(&str)) -> Result<(), ServeError> {
+    /// Serves benchmarks, one after the other, to those who show the key. Passes the end of each to
+    /// `say`, as a sentence. Errors: the host's.
+    pub fn serve(&self, until: Until, stop: &Stop, say: &dyn Fn(&str)) -> Result<(), ServeError> {
         let mut newcomers = Newcomers::default();
         while !stop.is_over() {
             self.accept(&mut newcomers)?;
@@ -84,10 +93,10 @@ impl Server {
             let from = known.from;
             match self.serve_in_thread(known, &mut newcomers, stop, say)? {
                 Ok(()) => say(&format!("{from}: done")),
-                // It may quote what came over the network.
+                // It may quote bytes from the network.
                 Err(error) => say(&printable(&format!("{from}: {error}"), 1000)),
             }
-            if once {
+            if until == Until::FirstEnds {
                 break;
             }
         }
@@ -99,7 +108,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes up who has connected.
+    /// Accepts the connections that wait.
     fn accept(&self, newcomers: &mut Newcomers) -> Result<(), ServeError> {
         for _ in 0..ACCEPTS_MAX {
             match self.listener.accept() {
@@ -113,8 +122,8 @@ impl Server {
         Ok(())
     }
 
-    /// In a thread of its own, since it is pinned. Others who show the key meanwhile are told to
-    /// come again.
+    /// Serves in a thread of its own, since that is pinned. Asks others that show the key meanwhile
+    /// to come again.
     fn serve_in_thread(
         &self,
         known: Known,
@@ -146,7 +155,7 @@ fn nap<T>(thread: &ScopedJoinHandle<'_, T>) {
     }
 }
 
-/// Returns true if the next connection may be taken up although this one could not.
+/// Returns true if a connection could not be accepted but the next one may be.
 fn is_passing(error: &std::io::Error) -> bool {
     let passing =
         [ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset, ErrorKind::Interrupted];
@@ -172,18 +181,18 @@ struct Session {
 }
 
 impl Drop for Session {
-    /// Takes away what a near side left on shared memory that was killed.
+    /// Removes what a killed near side left on shared memory.
     fn drop(&mut self) {
         self.runner = None;
         if let Some(url) = &self.other_node {
-            // Who takes a dead node's name, and goes, cleans up; a living one keeps it.
+            // Taking a dead node's name and closing it cleans up; a living node keeps its name.
             drop(fluxline::open(url));
         }
     }
 }
 
 impl Session {
-    /// Greets who has shown the key.
+    /// Greets a near side that has shown the key.
     fn welcome(known: Known, stop: &Stop) -> Result<Session, Error> {
         let Known { mut channel, link, .. } = known;
         let through = through(&link, &channel);
@@ -192,7 +201,7 @@ impl Session {
         Ok(Session { channel, stop: stop.clone(), runner: None, other_node: None })
     }
 
-    /// Does what is ordered until the other side leaves.
+    /// Carries out orders until the near side leaves.
     fn obey(&mut self) -> Result<(), Error> {
         loop {
             let ordered = match &mut self.runner {
@@ -217,7 +226,7 @@ impl Session {
             match self.follow(order) {
                 Ok(()) => {}
                 Err(error) => {
-                    // Where nobody hears it any more it is said here all the same.
+                    // The near side may be gone; the error is reported here in any case.
                     let (why, leaves) = (error.to_string(), error.ends_session());
                     let _ = self.channel.send(&Message::Failed { why, leaves });
                     if leaves {
@@ -275,7 +284,7 @@ impl Session {
             return self.channel.send(&Message::Opened { peer: String::new() });
         }
         let opened = runner::open(url, &JoinConfig { side: Side::Far, peer: "", half_bytes, key });
-        // That is no reason to leave: the other side hears why, from who was not gone.
+        // The session goes on, and the near side gets the reason.
         let (fabric, joining) = opened.map_err(|error| match error {
             Error::Refused(_) => Error::Input(error.to_string()),
             other => other,

@@ -1,4 +1,4 @@
-//! Which link is measured, and as which URL each side opens it.
+//! The measured link, and the URL by which each side opens it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
@@ -16,28 +16,28 @@ pub enum Link {
     Shm,
     /// `udp://ADDRESS[:PORT]`: to a host on Ethernet, or to this one.
     Udp {
-        /// The other side's.
+        /// The other side's address.
         address: IpAddr,
-        /// The other side's; `None`: RoCEv2's, or on this host any.
+        /// The other side's port; `None`: RoCEv2's, or on this host any.
         port: Option<u16>,
     },
     /// `xdp://ADDRESS[:PORT]`: the same past both kernels' network stacks (AF_XDP).
     Xdp {
-        /// The other side's, on no loopback.
+        /// The other side's address, not on loopback.
         address: IpAddr,
-        /// The other side's; `None`: RoCEv2's.
+        /// The other side's port; `None`: RoCEv2's.
         port: Option<u16>,
     },
     /// `tcp://ADDRESS`: plain TCP, as a reference; it has no fabric.
     Tcp {
-        /// The other side's.
+        /// The other side's address.
         address: IpAddr,
     },
-    /// `sim:…`: a simulated one, in virtual time; whoever knows the models opens it.
+    /// `sim:…`: a simulated link in virtual time; the program opens it.
     Simulated,
 }
 
-/// A reason why a URL names no link that can be measured.
+/// The reason why a link cannot be measured by its URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     /// No such scheme.
@@ -58,16 +58,16 @@ pub enum LinkError {
         /// The given address.
         address: IpAddr,
     },
-    /// The address is none.
+    /// The address is invalid.
     #[error("write the other side's address behind {scheme}, for example {scheme}10.0.0.7")]
     Address {
-        /// Of this scheme.
+        /// The scheme.
         scheme: &'static str,
     },
 }
 
 impl Link {
-    /// Reads a URL. Errors: [`LinkError`], what to write.
+    /// Reads a URL. Errors: [`LinkError`], with a correct example.
     pub fn parse(url: &str) -> Result<Link, LinkError> {
         if let Some(rest) = url.strip_prefix("udp://") {
             let (address, port) = address("udp://", rest)?;
@@ -256,7 +256,7 @@ mod tests {
         let (near, far) = at_both("udp://127.0.0.1");
         assert_eq!((near, far), (Some(Through::Loopback), Some(Through::Loopback)));
         assert_eq!(at_both("sim:sci?nodes=2"), (None, None));
-        // Both on one host, whatever its address is called.
+        // Both on one host, at any of its addresses.
         assert_eq!(at_both("tcp://203.0.113.7").1, Some(Through::Loopback));
     }
 }

@@ -15,7 +15,7 @@ pub struct Local {
     child: Child,
     /// The address on which it serves.
     pub control: SocketAddr,
-    /// The key that it wants to be shown.
+    /// Its key.
     pub key: String,
 }
 
@@ -25,7 +25,7 @@ pub const KEY_VARIABLE: &str = "FLUXLINE_BENCH_KEY";
 impl Local {
     /// Starts this program once more, as `bench --serve 127.0.0.1:0 --once`.
     ///
-    /// Errors: it does not start, or does not say within some seconds where it serves.
+    /// Errors: it does not start, or does not print its address within some seconds.
     pub fn start(stop: &Stop) -> Result<Local, Error> {
         let host = || Error::host("starting the other side");
         let key = crate::host::random_key()?;
@@ -43,7 +43,7 @@ impl Local {
         Ok(local)
     }
 
-    /// Its number.
+    /// Its process number.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.child.id()

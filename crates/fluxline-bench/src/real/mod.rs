@@ -7,14 +7,14 @@ mod near;
 mod newcomers;
 mod runner;
 
-pub use far::{ServeError, Server};
+pub use far::{ServeError, Server, Until};
 pub use link::{Link, LinkError};
 pub use local::{KEY_VARIABLE, Local};
 pub use near::{Near, NearConfig, Progress};
 
 use std::time::Duration;
 
-/// The time that the other side may take for an answer that needs no measuring.
+/// The limit of the other side's answers, apart from measurements.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// The time that an end may find nothing to do in the middle of a trial.
+/// The longest idle time of an end in the middle of a trial.
 const STALL_LIMIT: Duration = Duration::from_secs(10);

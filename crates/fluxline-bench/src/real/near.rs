@@ -1,4 +1,4 @@
-//! The near side: connects to the far one, orders, measures.
+//! The near side: connects to the far side, sends orders, and measures.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::role::{JoinConfig, Side, TrialKind};
 /// Half an arena \[byte\]: NetPIPE's largest message with its pools of 10 MB for a cold cache.
 /// Source: NetPIPE 3.7.1, MEMSIZE 10 000 000 and 16 KiB alignment.
 const HALF_BYTES: u64 = 12 << 20;
-/// The time that a connection may take to come about.
+/// The longest time of connecting.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// The time that a service may go on after its near end is done.
+/// The longest time of a service after its near end is done.
 const SERVICE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Told of progress: how much of how much is done, and what comes next.
+/// Receives the number of steps done, the number of all steps, and what comes next.
 pub type Progress = Box<dyn FnMut(usize, usize, &str)>;
 
 /// The address of the far side, and the settings of the near side.
@@ -34,11 +34,11 @@ pub struct NearConfig {
     pub url: String,
     /// The address of the far side.
     pub control: SocketAddr,
-    /// The key that it wants to be shown.
+    /// The far side's key.
     pub key: String,
-    /// The own core and, where it is on this host, the other's.
+    /// The own core and, if it is on this host, the far side's.
     pub cores: [Option<usize>; 2],
-    /// Told of progress: how much of how much, and what comes next.
+    /// Receives the progress.
     pub progress: Progress,
     /// Set when the user interrupts.
     pub stop: Stop,
@@ -53,7 +53,7 @@ pub struct Near {
     environment: Value,
     addresses: [IpAddr; 2],
     group: String,
-    cores_told: bool,
+    cores_sent: bool,
     runner: Option<Runner>,
     trials: u8,
 }
@@ -61,7 +61,7 @@ pub struct Near {
 impl Near {
     /// Connects and greets. To be called in the thread that will measure, since it pins itself.
     ///
-    /// Errors: nobody there, wrong key, another version.
+    /// Errors: no far side, a wrong key, another version.
     pub fn connect(config: NearConfig) -> Result<Near, Error> {
         if let Some(core) = config.cores[0] {
             pin::pin_current_thread(core).map_err(|error| Error::Input(error.to_string()))?;
@@ -78,7 +78,7 @@ impl Near {
                 greeting.check()?;
                 environment
             }
-            Some(Message::Refused { why }) => return Err(Message::error(&why, false)),
+            Some(Message::Refused { why }) => return Err(Message::rejection(&why)),
             Some(_) => return Err(garbled("no greeting")),
             None => return Err(silent()),
         };
@@ -89,7 +89,7 @@ impl Near {
             environment,
             addresses: [address.ip(), local],
             group,
-            cores_told: false,
+            cores_sent: false,
             runner: None,
             trials: 0,
         })
@@ -126,13 +126,13 @@ impl Near {
                 Message::Finished { outcome } => return Ok(outcome),
                 // Said by the far end of a service when nobody listened any more.
                 Message::Tell { .. } => {}
-                _ => return Err(garbled("something else than what it measured")),
+                _ => return Err(garbled("something else than its result")),
             }
         }
     }
 
-    /// After the near end failed and the session goes on: waits for the far end's own word, so
-    /// that it is not taken for one about the next order.
+    /// Waits for the far end's result after the near end failed, if the session goes on. Otherwise
+    /// it would be taken for the result of the next order.
     fn settled(&mut self, error: Error, limit: Duration) -> Error {
         if error.ends_session() || matches!(error, Error::PeerFailed { .. }) {
             return error;
@@ -166,17 +166,17 @@ impl Near {
 
     fn order_open(&mut self, url: String, key: u64) -> Result<(), Error> {
         let core = self.config.cores[1];
-        self.cores_told = true;
+        self.cores_sent = true;
         self.channel.send(&Message::Open { url, half_bytes: HALF_BYTES, key, core })
     }
 }
 
 impl Drop for Near {
-    /// Takes away what a far side left on shared memory that was killed.
+    /// Removes what a killed far side left on shared memory.
     fn drop(&mut self) {
         self.runner = None;
         if self.config.link == Link::Shm {
-            // Who takes a dead node's name, and goes, cleans up; a living one keeps it.
+            // Taking a dead node's name and closing it cleans up; a living node keeps its name.
             drop(fluxline::open(&format!("shm://{}/far", self.group)));
         }
     }
@@ -214,7 +214,7 @@ impl Environment for Near {
         }
         let far = match heard {
             Some(Message::Finished { outcome }) => outcome,
-            Some(_) => return Err(garbled("something else than what it measured")),
+            Some(_) => return Err(garbled("something else than its result")),
             None => self.finished(ANSWER_LIMIT)?,
         };
         Ok([role.outcome(), far])
@@ -226,7 +226,7 @@ impl Environment for Near {
         parameters: &Value,
         near: NearEnd<'_>,
     ) -> Result<[Value; 2], Error> {
-        if !self.cores_told {
+        if !self.cores_sent {
             self.order_open(String::new(), 0)?;
             let Message::Opened { .. } = self.answer(ANSWER_LIMIT)? else {
                 return Err(garbled("something else than that it is pinned"));

@@ -1,8 +1,8 @@
 //! Connections to the far side that have not shown the key yet.
 //!
 //! The server reads all of them at once. A client with the key is served, even while many silent
-//! strangers are connected. Strangers cost bounded memory and time: there are limits of connections
-//! in all and from one address, of the length of their message, and of the time until it comes.
+//! strangers are connected. Strangers cost bounded memory and time. Their connections, in all and
+//! per address, the length of their message, and the time until it comes have limits.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
@@ -15,11 +15,12 @@ use crate::control::{Channel, Greeting, Message, is_key};
 
 /// The time in which a newcomer must show the key.
 const HELLO_LIMIT: Span = Span::from_ms(5000);
-/// Connections that are listened to; with more, the oldest of the address with most of them goes.
+/// The largest number of such connections. A further one replaces the oldest of the address that
+/// has most.
 const NEWCOMERS_MAX: usize = 64;
-/// Of these, from one address.
+/// The largest number from one address.
 const PER_ADDRESS_MAX: usize = 8;
-/// The longest message of somebody who has not shown the key \[byte\].
+/// The longest message of a peer that has not shown the key \[byte\].
 const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// The connections that have not shown the key.
@@ -59,7 +60,7 @@ pub(super) struct Known {
 enum Heard {
     Nothing,
     Key(Known),
-    /// It has no key, or not our version: a sentence for whoever serves.
+    /// It has a wrong key or another version: a sentence for the user of the server.
     Refused(String),
     Gone,
 }
@@ -70,7 +71,7 @@ impl Newcomers {
         &self.counters
     }
 
-    /// Takes up a connection.
+    /// Adds a connection.
     pub fn add(&mut self, stream: TcpStream, from: SocketAddr) {
         // A socket that cannot be set up is as if closed.
         let Ok(channel) = Channel::with_limit(stream, MESSAGE_BYTES_MAX) else { return };
@@ -91,20 +92,20 @@ impl Newcomers {
 
     /// The oldest comes first.
     fn drop_oldest_of(&mut self, address: IpAddr) {
-        if let Some(place) = self.all.iter().position(|of| of.from.ip() == address) {
-            self.all.remove(place);
+        if let Some(index) = self.all.iter().position(|of| of.from.ip() == address) {
+            self.all.remove(index);
             self.counters.silent += 1;
         }
     }
 
-    /// Listens to all of them; whoever shows `key` is taken out. `say` is told of wrong keys and
-    /// other versions.
+    /// Listens to all of them, and returns the first that shows `key`. Reports wrong keys and other
+    /// versions to `say`.
     pub fn listen(&mut self, key: &str, say: &dyn Fn(&str)) -> Option<Known> {
         let now = clock::monotonic();
-        let mut place = 0;
-        while place < self.all.len() {
-            match self.hear(place, key, now) {
-                Heard::Nothing => place += 1,
+        let mut index = 0;
+        while index < self.all.len() {
+            match self.hear(index, key, now) {
+                Heard::Nothing => index += 1,
                 Heard::Key(known) => return Some(known),
                 Heard::Refused(why) => say(&why),
                 Heard::Gone => {}
@@ -113,12 +114,12 @@ impl Newcomers {
         None
     }
 
-    /// Reads the message of the newcomer at `place`, and removes a newcomer that sent one.
-    fn hear(&mut self, place: usize, key: &str, now: Moment) -> Heard {
-        let newcomer = &mut self.all[place];
+    /// Reads the message of the newcomer at `index`, and removes a newcomer that sent one.
+    fn hear(&mut self, index: usize, key: &str, now: Moment) -> Heard {
+        let newcomer = &mut self.all[index];
         let address = newcomer.from.ip();
         if now.since(newcomer.since) > HELLO_LIMIT {
-            self.all.remove(place);
+            self.all.remove(index);
             self.counters.silent += 1;
             return Heard::Gone;
         }
@@ -129,14 +130,14 @@ impl Newcomers {
             Ok(None) => return Heard::Nothing,
             Ok(Some(message)) => message,
             Err(error) => {
-                self.all.remove(place);
+                self.all.remove(index);
                 let is_gone = matches!(error, Error::PeerGone { .. });
                 self.counters.closed += u64::from(is_gone);
                 self.counters.silent += u64::from(!is_gone);
                 return Heard::Gone;
             }
         };
-        let Newcomer { mut channel, from, .. } = self.all.remove(place);
+        let Newcomer { mut channel, from, .. } = self.all.remove(index);
         let Message::Hello { greeting, key: shown, link } = message else {
             self.counters.silent += 1;
             return Heard::Gone;

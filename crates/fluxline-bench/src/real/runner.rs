@@ -15,8 +15,8 @@ use crate::control::{Channel, Message};
 use crate::role::{JoinConfig, Joining, Role, Site, Step};
 use crate::{Error, Stop};
 
-/// Fruitless steps between two looks at the control connection, the time and the user: some
-/// tenths of a millisecond.
+/// Idle steps between two checks of the control connection, the time and the user: some tenths of a
+/// millisecond.
 const LOOK_STEPS: u32 = 1 << 13;
 
 /// A node on the link, joined to the other side's.
@@ -36,7 +36,7 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Looks at this connection and this flag.
+    /// Checks this connection and this flag.
     pub fn new(channel: &'a mut Channel, stop: &'a Stop) -> Watch<'a> {
         Watch { channel, stop, heard: None, idle_since: None, steps: 0 }
     }
@@ -46,7 +46,7 @@ impl<'a> Watch<'a> {
         self.heard
     }
 
-    /// Called for every step that did nothing. Cost: an addition.
+    /// Counts an idle step, and sometimes checks. Cost: an addition.
     #[inline]
     fn idle(&mut self, what: &str, now: Moment) -> Result<(), Error> {
         self.steps = self.steps.wrapping_add(1);
@@ -129,7 +129,7 @@ impl Runner {
         }
     }
 
-    /// Lets the link do what it has to while no role is ran: acknowledge, repeat.
+    /// Polls the link while no role runs, so that it acknowledges and repeats.
     ///
     /// Errors: the other side is gone.
     pub fn tend(&mut self) -> Result<(), Error> {
@@ -138,7 +138,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits for a message, tending the link.
+    /// Waits for a message, and polls the link meanwhile.
     pub fn wait(
         &mut self,
         limit: Duration,
@@ -147,7 +147,7 @@ impl Runner {
     ) -> Result<Option<Message>, Error> {
         let began = clock::monotonic();
         loop {
-            // First the control connection: who ends the benchmark closes both.
+            // First the control connection: the end of the benchmark closes both.
             if let Some(message) = channel.poll()? {
                 return Ok(Some(message));
             }
@@ -171,8 +171,8 @@ pub fn open(url: &str, config: &JoinConfig<'_>) -> Result<(Box<dyn Fabric>, Join
     Ok((fabric, joining))
 }
 
-/// As [`fluxline::open`]; on Ethernet with room for as many connections as a node can have, since
-/// that is measured, too.
+/// Opens a node as [`fluxline::open`] does; on Ethernet with room for the largest number of
+/// connections, since that is measured, too.
 fn node(url: &str) -> Result<Box<dyn Fabric>, Error> {
     // More than there are is as many as there are.
     let config = |name: &str| -> Result<EndpointConfig, RoceError> {
@@ -189,7 +189,7 @@ fn node(url: &str) -> Result<Box<dyn Fabric>, Error> {
     }
     if url.starts_with("xdp://") {
         let (mut interface, name) = fluxline::xdp_interface(url)?;
-        // A card chooses the queue, and nobody has told it to take one.
+        // The card chooses the queue.
         interface.queues = Queues::All;
         let port = XdpPort::open(&interface).map_err(fluxline::OpenError::from)?;
         let port = long_enough(port).map_err(fluxline::OpenError::from)?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use fluxline::pin::{self, PinError};
 
-use super::bare;
+use super::bare::{self, Room};
 use super::order::BURSTS;
 use crate::statistics::median;
 
@@ -34,15 +34,15 @@ impl Floors {
     pub fn measure(cores: [usize; 2], share: f64) -> Result<Floors, PinError> {
         let bytes = |all: u64| (all as f64 * share) as u64;
         let across = |block: usize| written_here_read_there(cores, block, bytes(256 << 20));
-        let bare = |size: usize, credits| {
-            Ok::<_, PinError>(bare::rate(cores, size, bytes(10_000_000), credits)? / 1e6)
+        let bare = |size: usize, room| {
+            Ok::<_, PinError>(bare::rate(cores, size, bytes(10_000_000), room)? / 1e6)
         };
         Ok(Floors {
             trips: ping_pong(cores, bytes(100_000))?,
             copy: copy_in_cache(cores[0], bytes(50_000))?,
             across: [across(4 << 10)?, across(64 << 10)?, across(1 << 20)?],
-            bare: [bare(8, true)?, bare(64, true)?],
-            bare_free: [bare(8, false)?, bare(64, false)?],
+            bare: [bare(8, Room::Credits)?, bare(64, Room::Credits)?],
+            bare_free: [bare(8, Room::Turns)?, bare(64, Room::Turns)?],
         })
     }
 }

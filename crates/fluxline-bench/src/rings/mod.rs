@@ -1,10 +1,10 @@
 //! Push rings, puts and wake-ups on shared memory, beside the floors of the machine.
 //!
-//! The problem: a rate of 200 million records a second says little until it stands beside what
-//! the two cores can do at all. The idea: both are measured in the same round. First the floors
-//! run between two threads of the near process, while the far process sleeps: a process that spins
-//! would take a core from them. Then near and far meet on shared memory, and near orders task
-//! after task through a push ring ([`order`]), so that no order waits for the control connection.
+//! The problem: a rate of 200 million records a second says little without the limits of the two
+//! cores. The idea: both are measured in the same round. First the floors run between two threads
+//! of the near process. The far process sleeps, since spinning would take a core. Then near and far
+//! meet on shared memory. Near orders tasks through a push ring ([`order`]), so that no order waits
+//! for the control connection.
 
 mod bare;
 mod floors;

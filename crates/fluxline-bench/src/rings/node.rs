@@ -86,7 +86,7 @@ pub fn export_region(node: &mut Shm) -> Result<(), Error> {
     Ok(node.export(region, Name::parse(REGION)?, GRANT)?)
 }
 
-/// Takes the next record; whether its producer lives is asked elsewhere.
+/// Takes the next record, without a check that its producer lives.
 #[inline(always)]
 pub fn next(ring: &mut PushConsumer) -> Result<Option<Record<'_>>, Broken> {
     match ring.next() {

@@ -72,7 +72,7 @@ fn cause(error: Error, conversation: &mut dyn Conversation) -> Error {
     }
 }
 
-/// Waits until the far end has closed its nodes, or removes what it left.
+/// Waits until the far end has closed its nodes, or removes them.
 fn close(group: &str) {
     let began = Instant::now();
     while !node::clean_after(group, &[FAR, ADAPTIVE]) && began.elapsed() < CLOSE_LIMIT {
@@ -305,8 +305,8 @@ impl Pair<'_> {
         Ok(Burst { rate, is_whole })
     }
 
-    /// Measures the same in [`BURSTS`]: the median of those in which both ends had their cores all
-    /// the time, or of all where these are too few.
+    /// Measures the same in [`BURSTS`]. Returns the median of the bursts in which no end lost its
+    /// core, or of all if these are too few.
     pub fn delivered_in_bursts(&mut self, order: Order) -> Result<f64, Error> {
         let batch = if order.bytes > 1024 { 1 } else { BATCH };
         let burst = Order { count: order.count.div_ceil(BURSTS), ..order };

@@ -87,7 +87,7 @@ impl Measured {
     /// Adds a sample to a row.
     ///
     /// # Panics
-    /// When there is no such row: names are constants of this program.
+    /// If there is no such row: names are constants of this program.
     pub fn add(&mut self, name: &str, sample: Sample) {
         let index = ROWS.iter().position(|row| row.name == name);
         let index = index.unwrap_or_else(|| unreachable!("the table has no row {name}"));

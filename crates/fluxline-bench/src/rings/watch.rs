@@ -25,7 +25,7 @@ impl<'a> Watch<'a> {
         Watch { conversation, stop, polls: 0 }
     }
 
-    /// Reports that a step of so many is done, and what comes next.
+    /// Reports that `done` steps of `all` are done, and what comes next.
     pub fn progress(&mut self, done: usize, all: usize, what: &str) {
         self.conversation.progress(done, all, what);
     }

@@ -1,4 +1,4 @@
-//! The far end: does what it is ordered until it is ordered to end, or until the near end is gone.
+//! The far end: carries out orders until the order to end, or until the near end is gone.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ struct Worker<'a> {
     turns: u64,
 }
 
-/// The node, and whether the near end lives.
+/// The node, and the life sign of the near end.
 struct NearEnd<'a> {
     node: Shm,
     watch: Watch<'a>,

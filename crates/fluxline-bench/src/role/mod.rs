@@ -1,10 +1,10 @@
 //! One end of a trial: a state machine over a fabric and the time.
 //!
-//! It neither waits nor reads a clock, so the same role runs on a real link, polled without a
-//! pause on a core of its own, and in virtual time on a simulated cluster.
+//! It neither waits nor reads a clock. So the same role runs on a real link, polled without a
+//! pause, and in virtual time on a simulated cluster.
 
+mod far_end;
 mod join;
-mod listener;
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Error;
+pub use far_end::{Answer, Answers, Arrival, FarEnd, Silence};
 pub use join::{JoinConfig, Joining};
-pub use listener::Listener;
 
 /// The end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,14 @@ pub enum Step {
     Idle(Option<Moment>),
     /// This end is done; it is not stepped again.
     Done,
+}
+
+impl Step {
+    /// Returns [`Step::Worked`], or otherwise idle until something arrives.
+    #[must_use]
+    pub fn worked_if(worked: bool) -> Step {
+        if worked { Step::Worked } else { Step::Idle(None) }
+    }
 }
 
 /// One end of a trial.
@@ -137,6 +145,38 @@ impl Site {
             }
             _ => Ok(what),
         }
+    }
+
+    /// Polls up to `most` completions and passes each to `handle`. Returns true if there was one.
+    ///
+    /// Errors: as [`Site::poll`], or of `handle`.
+    pub fn poll_each(
+        &self,
+        fabric: &mut dyn Fabric,
+        now: Moment,
+        most: u32,
+        mut handle: impl FnMut(Completion, &mut dyn Fabric) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        for count in 0..most {
+            let Some(completion) = self.poll(fabric, now)? else { return Ok(count > 0) };
+            handle(completion, fabric)?;
+        }
+        Ok(most > 0)
+    }
+
+    /// Sends the peer a word: a notification, with a byte to the begin of its half, where messages
+    /// lie. Returns false if the queue is full. Errors: refused.
+    pub fn say(&self, fabric: &mut dyn Fabric, word: u32) -> Result<bool, Error> {
+        Transfer::new(0, 0, 1, word).step(self, fabric)
+    }
+
+    /// Sends the peer a word beside its messages: a notification, with a byte to the end of its
+    /// half. Returns false if the queue is full. Errors: refused.
+    pub fn note(&self, fabric: &mut dyn Fabric, word: u32) -> Result<bool, Error> {
+        let to = self.there(self.half_bytes - 1);
+        let notify = Some(self.notice(word));
+        let work = Work::Put { from: Local::Bytes(&[1]), to, notify, complete_at: None };
+        self.post(fabric, 0, work)
     }
 
     /// Posts work; `false`: the queue is full, poll and post again. Errors: refused.

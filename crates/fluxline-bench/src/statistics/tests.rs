@@ -26,8 +26,8 @@ fn by_counting(before: &[f64], after: &[f64]) -> f64 {
             continue;
         }
         let in_order: usize = (0..all)
-            .filter(|place| chosen >> place & 1 == 1)
-            .map(|place| (place + 1..all).filter(|later| chosen >> later & 1 == 0).count())
+            .filter(|index| chosen >> index & 1 == 1)
+            .map(|index| (index + 1..all).filter(|later| chosen >> later & 1 == 0).count())
             .sum();
         orders += 1;
         as_uneven += usize::from(in_order.min(pairs - in_order) <= uneven);
@@ -62,7 +62,7 @@ fn equal_results_are_seldom_called_different_and_distant_ones_always() {
         assert_eq!(compare(&slow, &one, Better::Lower), Verdict::Better, "seed {seed}");
         assert_eq!(compare(&one, &slow, Better::Higher), Verdict::Better, "seed {seed}");
     }
-    assert!(wrong <= 20, "{wrong} of 400 equal results were told apart");
+    assert!(wrong <= 20, "{wrong} of 400 equal results were reported as different");
 }
 
 #[test]

@@ -29,7 +29,7 @@ use median::median;
 /// Core of the sender, and of all that receives.
 const SENDER_CORE: usize = 0;
 const RECEIVER_CORE: &str = "1";
-/// How long one trial sends.
+/// The time that a trial sends.
 const TRIAL: Duration = Duration::from_millis(1500);
 /// Steps of a bisection.
 const STEPS: u32 = 6;
@@ -128,7 +128,7 @@ fn print_machine() {
 trait Receiver {
     /// Starts it on this port, ready to receive when this returns.
     fn start(&self, port: u16, payload: usize, folder: &Path) -> Child;
-    /// How many datagrams it got.
+    /// Returns the number of received datagrams.
     fn received(&self, output: &str) -> u64;
 }
 

@@ -1,4 +1,4 @@
-//! `fluxline format check`: what a file of packets holds by a description, and where they disagree.
+//! `fluxline format check`: compares a file of packets with a description.
 
 use fluxline_core::Moment;
 use fluxline_daq::builder::{BuilderConfig, Mode};
@@ -14,7 +14,7 @@ use crate::format_arguments::{self, CheckArguments};
 use crate::say;
 use fluxline_daq::formats;
 
-/// Bytes of the first offending packet that are shown, and how many a line has.
+/// Bytes shown of the first rejected packet, in all and per line.
 const HEX_BYTES_MAX: usize = 256;
 const HEX_BYTES_PER_LINE: usize = 16;
 

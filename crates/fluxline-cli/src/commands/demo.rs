@@ -36,7 +36,7 @@ pub fn demo(arguments: DemoArguments, json: bool) -> Result<Ending, Failure> {
     Ok(ending)
 }
 
-/// What the front-ends say that they did, beside what the ledger found.
+/// Prints the front-ends' own counts beside those of the ledger.
 fn compare(ledger: &fluxline_daq::ledger::Ledger) -> String {
     let totals = ledger.source_totals();
     match &ledger.truth {

@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
-use fluxline_doctor::{Check, Files, HostFacts, Load};
+use fluxline_doctor::{Check, Files, HostFacts, Load, Stated};
 use serde_json::json;
 
 use crate::arguments::DoctorArguments;
 use crate::doctor::change::Place;
-use crate::doctor::{load, table};
+use crate::doctor::table;
 use crate::failure::Failure;
 use crate::{say, say_text};
 use fluxline_daq::experiment::Experiment;
+
+/// Fastest rate of one sender that is believed \[Hz\]: shortest frames on 400 Gb/s.
+const RATE_MAX_HZ: f64 = 1e9;
 
 /// Prints the checks, worst first; or applies their remedies, or undoes that.
 pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
@@ -33,7 +36,10 @@ pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
     }
     check_names(&arguments.only)?;
     let mut load = match &arguments.experiment {
-        Some(path) => Some(load::load_of(&Experiment::load(path)?, arguments)?),
+        Some(path) => {
+            let experiment = Experiment::load(path)?;
+            Some(fluxline_doctor::load_of(&experiment, &stated(arguments)?)?)
+        }
         None => None,
     };
     let place = match arguments.apply {
@@ -56,7 +62,24 @@ pub fn doctor(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// Copies this host's files, and says what to do with them.
+/// Checks and returns the options for values that the experiment lacks.
+fn stated(arguments: &DoctorArguments) -> Result<Stated, Failure> {
+    if let Some(rate) = arguments.rate.filter(|rate| !(*rate > 0.0 && *rate <= RATE_MAX_HZ)) {
+        return Err(Failure::input(format_args!(
+            "--rate {rate} is out of range; write packets per second, above 0 and up to 1e9."
+        )));
+    }
+    for (flag, value) in [("senders", arguments.senders), ("packet-bytes", arguments.packet_bytes)]
+    {
+        if value.is_some_and(|value| !(1..=1 << 20).contains(&value)) {
+            return Err(Failure::input(format_args!("--{flag}: write 1 to 1048576.")));
+        }
+    }
+    let DoctorArguments { rate, senders, packet_bytes, .. } = *arguments;
+    Ok(Stated { rate_hz: rate, senders, packet_bytes })
+}
+
+/// Copies this host's files, and prints the next command.
 fn capture(folder: &Path, json: bool) -> Result<(), Failure> {
     let shown = folder.display();
     let files = fluxline_doctor::capture(folder).map_err(|error| {
@@ -86,7 +109,7 @@ fn judge(arguments: &DoctorArguments, mut load: Option<&mut Load>) -> Vec<Check>
     checks
 }
 
-/// Whether each name is a rule's, or a rule's title with what it is about.
+/// Checks that each name is that of a rule, or begins with the title of one.
 fn check_names(names: &[String]) -> Result<(), Failure> {
     let rules = fluxline_doctor::rules();
     let all: Vec<_> = rules.iter().flat_map(|(_, rules)| rules.iter()).collect();

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::format_arguments;
 use crate::say;
 
-/// Sends or writes, then says exactly what was done.
+/// Sends or writes packets, and prints their exact counts.
 pub fn emulate(arguments: &EmulateArguments, json: bool) -> Result<(), Failure> {
     let parameters = format_arguments::parameters(&arguments.format.parameters)?;
     let format = formats::load(&arguments.format.format, &parameters)?;
@@ -165,7 +165,7 @@ fn report(truth: &SensorsTruth, writers: &[WriterTruth], json: bool) {
     }
 }
 
-/// What a receiver should say of one source's frames.
+/// Returns the counts that a receiver of one source's frames should have.
 fn writer_document(truth: &WriterTruth) -> Value {
     json!({
         "frames": truth.frames, "frames_wrong_check": truth.wrong_check,

@@ -9,7 +9,7 @@ use crate::arguments::{ExportArguments, ExportKind};
 use crate::failure::{self, Ending, Failure};
 use crate::say;
 
-/// Exports what is readable of a run, lists the files, and fails when the run held more.
+/// Exports the readable events of a run, lists the files, and fails if recorded ones are missing.
 pub fn export(arguments: &ExportArguments, json: bool) -> Result<Ending, Failure> {
     let (format, kind) = match arguments.to {
         ExportKind::Parquet => (ExportFormat::Parquet, "parquet"),

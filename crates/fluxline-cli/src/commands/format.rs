@@ -107,7 +107,7 @@ fn busiest_port(file: &PacketFileArguments) -> Result<Option<u16>, Failure> {
     Ok(busiest.map(|(port, _)| *port).filter(|port| *port != 0))
 }
 
-/// A program text as it is, or as the one member of a JSON document.
+/// Prints a program text, or a JSON document with it as its one member.
 fn print_text(language: &str, text: &str, json: bool) -> Result<(), Failure> {
     if json {
         super::print_json(&json!({ language: text }));

@@ -1,6 +1,6 @@
 //! `fluxline generate`: manual pages and shell completions, from the table of the command line.
 //!
-//! Packages install them; the command is hidden because nobody else needs it.
+//! Packages install them; users do not need the command, so it is hidden.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `fluxline inspect`: what a run holds, from its ledger and from its files.
+//! `fluxline inspect`: the contents of a run, from its ledger and from its files.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::arguments::InspectArguments;
 use crate::failure::{self, Ending, Failure};
 use crate::say;
 
-/// What the event files say.
+/// The contents of the event files.
 #[derive(Default)]
 struct Found {
     by_status: BTreeMap<&'static str, u64>,
@@ -123,7 +123,7 @@ fn print(arguments: &InspectArguments, document: &Value, found: &Found) {
     say!("Next: fluxline export {} --to parquet", arguments.run.display());
 }
 
-/// The ledger of the run's end, and whether the files still hold what it says.
+/// Prints the ledger of the run's end, and compares the files with it.
 fn print_ledger(document: &Value, integrity: &Integrity) {
     let ledger = match serde_json::from_value::<Ledger>(document["ledger"].clone()) {
         Ok(ledger) if !ledger.inputs.is_empty() => ledger,

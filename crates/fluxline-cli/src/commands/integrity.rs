@@ -1,4 +1,4 @@
-//! What the commands that read runs say of missing or damaged files.
+//! The report of missing or damaged files, for the commands that read runs.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::say;
 
-/// The failure of a run whose files do not hold what was recorded.
+/// Returns the failure of a run whose files lack recorded data.
 pub fn failure(run: &Path, integrity: &Integrity) -> Option<Failure> {
     let sentence = integrity.sentence()?;
     Some(Failure::files(format_args!("{}: {sentence}", run.display())))
@@ -34,7 +34,7 @@ pub fn print_faults(integrity: &Integrity) {
     integrity.faults.iter().for_each(|fault| say!("fault: {fault}"));
 }
 
-/// How a run ended, in a word.
+/// Returns the end of a run in a word.
 fn word(end: RunEnd) -> &'static str {
     match end {
         RunEnd::Running => "running",
@@ -46,7 +46,7 @@ fn word(end: RunEnd) -> &'static str {
     }
 }
 
-/// How a run ended, for people.
+/// Returns the end of a run for people.
 pub fn explain(end: RunEnd) -> &'static str {
     match end {
         RunEnd::Running => "running: it is being recorded now",

@@ -25,12 +25,12 @@ pub fn print_json(document: &serde_json::Value) {
     say!("{document:#}");
 }
 
-/// What became of late fragments, for `--json`.
+/// Returns the treatment of late fragments, for `--json`.
 fn joined_document(joined: JoinReport) -> Value {
     json!({ "late": joined.joined, "left": joined.left, "completed_events": joined.completed })
 }
 
-/// What became of late fragments, if there were any.
+/// Prints the treatment of late fragments, if there were any.
 fn print_joined(joined: JoinReport) {
     let JoinReport { joined, left, completed } = joined;
     if joined > 0 {

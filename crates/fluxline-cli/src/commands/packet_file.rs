@@ -54,7 +54,7 @@ impl PacketFile {
         }
     }
 
-    /// Returns what a capture held beside the packets; `None` for raw files.
+    /// Returns the counters of a capture; `None` for raw files.
     pub fn counters(&self) -> Option<&CaptureCounters> {
         match &self.reader {
             Reader::Capture(reader) => Some(reader.counters()),

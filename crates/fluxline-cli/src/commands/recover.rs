@@ -8,7 +8,7 @@ use crate::arguments::RecoverArguments;
 use crate::failure::{self, Ending, Failure};
 use crate::say;
 
-/// Recovers a run, says what was cut, and fails when recorded data is missing all the same.
+/// Recovers a run, prints the cuts, and fails if recorded data is still missing.
 pub fn recover(arguments: &RecoverArguments, json: bool) -> Result<Ending, Failure> {
     let report = fluxline_daq::record::recover(&arguments.run)
         .map_err(|error| Failure::input(format_args!("{error}.")))?;

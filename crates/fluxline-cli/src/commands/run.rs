@@ -141,7 +141,7 @@ fn from_flags(
     })
 }
 
-/// What reports call captures: file names, or paths where two names are the same.
+/// Returns the names of captures in reports: file names, or paths if two names are equal.
 fn names_of(files: &[PathBuf]) -> Vec<String> {
     let name = |file: &PathBuf| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let names: BTreeSet<String> = files.iter().map(name).collect();

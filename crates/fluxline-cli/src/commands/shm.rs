@@ -1,4 +1,4 @@
-//! `fluxline shm`: what nodes there are on shared memory, and what dead ones left.
+//! `fluxline shm`: the nodes on shared memory, and the files of dead ones.
 
 use fluxline::shm::{self, NodeEntry};
 use indicatif::HumanBytes;
@@ -20,7 +20,7 @@ pub fn list(json: bool) -> Result<(), Failure> {
     }
     table(&nodes);
     if nodes.iter().any(|node| !node.alive) {
-        say!("Next: fluxline shm clean, which removes what the dead ones left");
+        say!("Next: fluxline shm clean, which removes the files of the dead ones");
     }
     Ok(())
 }

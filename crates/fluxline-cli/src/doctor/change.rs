@@ -1,4 +1,4 @@
-//! `--apply` and `--undo`: each change is printed as it is made.
+//! `--apply` and `--undo`: prints each change when it is made.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::say;
 
-/// Where changes are written down, and of which host.
+/// A host to change, and the file that records its changes.
 pub struct Place {
     /// The host.
     pub files: Files,
@@ -21,7 +21,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A host that this process may change; refused where that needs root.
+    /// Opens a host for changes. Errors: this process is not root, and the host is this one.
     pub fn new(root: &Path, state: Option<&PathBuf>, json: bool) -> Result<Place, Failure> {
         let files = Files::below(root);
         if files.is_this_host() && !is_root() {
@@ -33,7 +33,7 @@ impl Place {
         Ok(Place { files, state, json })
     }
 
-    /// Does what these checks advise.
+    /// Applies the remedies of these checks.
     pub fn apply(&self, checks: &[Check]) -> Result<(), Failure> {
         let plan = fluxline_doctor::plan(checks);
         if plan.is_empty() {
@@ -53,7 +53,7 @@ impl Place {
         self.end(&steps)
     }
 
-    /// Brings back what was there before.
+    /// Restores the earlier values.
     pub fn undo(&self, force: bool) -> Result<(), Failure> {
         let journal = Journal::open_existing(&self.state, &boot_of(&self.files));
         let Some(mut journal) = journal.map_err(failed)? else {
@@ -96,7 +96,7 @@ impl Place {
         }
     }
 
-    /// The last words, and how it ends: badly where a change could not be made.
+    /// Prints the summary. Errors: a change could not be made.
     fn end(&self, steps: &[Step]) -> Result<(), Failure> {
         let state = self.state.exists().then(|| self.state.display().to_string());
         if self.json {
@@ -105,7 +105,7 @@ impl Place {
         } else if steps.is_empty() {
             say!("nothing to change");
         } else if let Some(state) = &state {
-            say!("what was there before is in {state}");
+            say!("the earlier values are in {state}");
         }
         let is_undone =
             |step: &&Step| matches!(step.outcome, Outcome::Failed(_) | Outcome::Foreign(_));

@@ -1,5 +1,4 @@
-//! `fluxline doctor`: an experiment as a load, the checks as a table or a document, changes.
+//! `fluxline doctor`: the checks as a table or a document, and its changes.
 
 pub mod change;
-pub mod load;
 pub mod table;

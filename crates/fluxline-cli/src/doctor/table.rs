@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::say;
 
-/// How many checks came out how, and how many of the not good ones `--apply` mends.
+/// The numbers of bad checks, of warnings, and of those that `--apply` fixes.
 struct Summary {
     bad: usize,
     warn: usize,
@@ -69,7 +69,7 @@ pub fn print(checks: &[Check], load: Option<&Load>, with: &str) {
     say!("\n{}", Summary::of(checks).sentence(with));
 }
 
-/// Widest column \[character\]; what is longer sticks out.
+/// Widest column \[character\]; longer text sticks out.
 const FOUND_COLUMNS: usize = 44;
 
 fn print_load(load: &Load) {

@@ -32,7 +32,7 @@ pub struct Live {
 /// A sender at work.
 pub struct Sender {
     child: Guarded,
-    /// What it sent.
+    /// The log of sent packets.
     pub log: PathBuf,
 }
 
@@ -40,9 +40,9 @@ pub struct Sender {
 pub struct Ended {
     /// Its exit status; `None`: killed.
     pub status: Option<i32>,
-    /// What it printed.
+    /// Its standard output.
     pub out: String,
-    /// What it said on standard error.
+    /// Its standard error.
     pub errors: String,
     /// Its run folder.
     pub folder: PathBuf,
@@ -236,7 +236,7 @@ impl Live {
         }
     }
 
-    /// What it said on standard error so far.
+    /// Returns its standard error so far.
     pub fn said(&self) -> String {
         std::fs::read_to_string(self.base.with_extension("err")).expect("UTF-8")
     }
@@ -272,7 +272,7 @@ impl Sender {
         }
     }
 
-    /// When its newest packet had left \[ns\].
+    /// Returns the time at which its newest packet left \[ns\].
     pub fn newest_ns(&self) -> u64 {
         let sent = self.sent();
         let complete = sent.rsplit_once('\n').expect("it has sent").0;
@@ -293,7 +293,7 @@ impl Ended {
         ended
     }
 
-    /// run.json.
+    /// Reads run.json.
     pub fn document(&self) -> Value {
         super::support::run_document(&self.folder)
     }

@@ -61,7 +61,7 @@ pub fn completion(node: &mut RoceNode) -> Completion {
     }
 }
 
-/// Connects.
+/// Connects to a run.
 pub fn connect(node: &mut RoceNode, to: SocketAddr) -> Result<EndpointId, Status> {
     let endpoint = node.connect(&to.to_string(), Reliability::Reliable).expect("a way");
     match completion(node) {
@@ -88,7 +88,7 @@ pub struct Board {
     pub ring: FabricProducer,
 }
 
-/// Shows the key and tells its own.
+/// Connects with the key, and sends the key of its own region.
 pub fn board_from(from: u16, to: SocketAddr, key: u64) -> Result<Board, Status> {
     let (mut node, credit) = open(from);
     let endpoint = connect(&mut node, to)?;

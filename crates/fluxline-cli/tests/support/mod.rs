@@ -118,7 +118,7 @@ pub struct Running {
     child: Child,
     output: File,
     errors: BufReader<ChildStderr>,
-    /// What it said so far.
+    /// Its standard error so far.
     pub said: String,
 }
 

@@ -14,15 +14,15 @@ use fluxline_daq::capture::writer::CaptureWriter;
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000_000;
 pub const S: u64 = 1_000_000_000;
-/// When captures begin: in November 2023.
+/// The first moment of captures: in November 2023.
 pub const BEGIN: u64 = 1_700_000_000 * S;
 
 /// One packet of a board.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// When it was captured \[ns\].
+    /// The time of its capture \[ns\].
     pub time: u64,
-    /// Which board sent it.
+    /// The board that sent it.
     pub board: u16,
     /// Its packet counter.
     pub number: u32,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-/// Text as it stands in HTML, between tags or in a quoted attribute.
+/// Escapes text for HTML, between tags or in a quoted attribute.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
     let is_special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || is_unseen(c);
     if !text.contains(is_special) {
@@ -25,12 +25,12 @@ pub(super) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Control characters that HTML does not allow.
+/// Returns true for control characters that HTML does not allow.
 fn is_unseen(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// Data as JSON that cannot end the script element it stands in. Not finite numbers become null.
+/// Writes data as JSON that cannot end its script element. Not finite numbers become null.
 pub(super) fn json<T: Serialize>(data: &T) -> String {
     let text = serde_json::to_string(data).unwrap_or_else(|_| "[]".to_string());
     // `<` only occurs inside strings, where JSON may write it as an escape; so do the line ends

@@ -8,7 +8,7 @@ use crate::page::{Cell, Table};
 
 /// Writes a table.
 pub(super) fn push(out: &mut String, table: &Table) {
-    // A row of its own, so that plots stand in pairs.
+    // A row of its own, so that plots are in pairs.
     out.push_str("<figure class=\"wide\">\n");
     push_caption(out, &table.title);
     if table.rows.is_empty() {

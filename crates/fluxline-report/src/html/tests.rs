@@ -1,4 +1,4 @@
-//! What must hold of every page: nothing gets out of its place, nothing is fetched, nothing lost.
+//! Properties of every page: text stays escaped, nothing is fetched, no number is lost.
 
 use crate::page::{
     Axis, Block, Cell, Curve, Headline, HeatMap, Mark, Page, Plot, Scale, Section, Style, Table,
@@ -148,6 +148,17 @@ fn good_and_bad_differ_by_a_sign_not_only_by_colour() {
 #[test]
 fn equal_pages_have_equal_bytes() {
     assert_eq!(hostile_page().html(), hostile_page().html());
+}
+
+#[test]
+fn a_legend_has_names_alone_before_the_pointer_is_there() {
+    // Without these rules it reads `load: –`.
+    for rule in [
+        ".plot:not(:hover) .u-value { visibility: hidden; }",
+        ".plot:not(:hover) .u-legend.u-live th::after { content: \"\"; }",
+    ] {
+        assert!(super::STYLE.contains(rule), "{rule}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! fact *calibrated*: that it holds proves nothing, and the fact says so.
 
 mod figure;
+mod page;
 pub mod pair;
 pub mod scinet;
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub mod wire;
 use pair::BadStand;
 
 pub use figure::{Axis, Curve, Fact, Figure, Kind, TOLERANCE};
+pub use page::page;
 
 /// All figures, in the order of the papers.
 ///

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fluxline_core::Moment;
-use fluxline_core::fabric::{Completion, EndpointId, Fabric, Local, Operation, Work};
+use fluxline_core::fabric::{Completion, EndpointId, Fabric, Operation};
 use serde_json::Value;
 
 use super::near::{END, HELLO, MESSAGE_ANSWER, READY};
@@ -83,8 +83,8 @@ impl Witness {
     fn message(&mut self, site: &Site, fabric: &mut dyn Fabric, bytes: u64) -> Result<(), Error> {
         self.scratch.resize(bytes as usize, 0);
         site.memory.read(site.half_bytes, &mut self.scratch)?;
-        let word = |place: usize| {
-            let word = self.scratch.get(place * 8..place * 8 + 8)?;
+        let word = |index: usize| {
+            let word = self.scratch.get(index * 8..index * 8 + 8)?;
             Some(u64::from_le_bytes(word.try_into().ok()?))
         };
         let short = || Error::Defect { what: format!("a message of {bytes} B has no number") };
@@ -123,8 +123,8 @@ impl Witness {
             }
             Completion::Broken { endpoint, .. } => {
                 let standing = self.standing.iter().position(|one| *one == endpoint);
-                if let Some(place) = standing {
-                    self.standing.swap_remove(place);
+                if let Some(index) = standing {
+                    self.standing.swap_remove(index);
                     self.ledger.connections += 1;
                 }
                 Ok(())
@@ -136,13 +136,7 @@ impl Witness {
     fn answer(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let mut worked = false;
         while let Some(value) = self.owed.front() {
-            let work = Work::Put {
-                from: Local::Bytes(&[1]),
-                to: site.there(site.half_bytes - 1),
-                notify: Some(site.notice(*value)),
-                complete_at: None,
-            };
-            if !site.post(fabric, 0, work)? {
+            if !site.note(fabric, *value)? {
                 break;
             }
             self.owed.pop_front();
@@ -155,18 +149,14 @@ impl Witness {
 impl Role for Witness {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         slice::check_space(site)?;
-        let mut worked = false;
-        for _ in 0..STEP_MAX {
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
-            self.handle(&what, site, fabric)?;
-        }
+        let mut worked =
+            site.poll_each(fabric, now, STEP_MAX, |what, fabric| self.handle(&what, site, fabric))?;
         worked |= self.answer(site, fabric)?;
         if self.owed.is_empty() && self.connections == Some(self.ledger.connections) {
             self.ledger.added = site.memory.load(site.half_bytes - WORD_BEFORE_END)?;
             return Ok(Step::Done);
         }
-        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+        Ok(Step::worked_if(worked))
     }
 
     fn outcome(&mut self) -> Value {

@@ -1,9 +1,9 @@
 //! The soak: random operations from a seed for a given time, with a ledger.
 //!
 //! The run is made of slices, each a trial of some thousand operations (`Slice`). After each both
-//! ends' ledgers must agree, and both processes' resident memory is noted. An operation that fails,
-//! a byte that differs, a ledger that does not close, memory that grows: each ends the run with a
-//! sentence, the slice's number and the seed to repeat it with.
+//! ends' ledgers must agree, and both processes' resident memory is noted. A failed
+//! operation, a damaged byte, a ledger that does not close, or growing memory ends the run. Its
+//! sentence has the slice's number and the seed to repeat it with.
 
 mod far;
 mod near;
@@ -30,8 +30,8 @@ const WARM_SHARE: f64 = 0.2;
 /// process's own noise. Assumed: 2 % and 4 MiB; a leak of an hour grows a thousand times more.
 const GROWTH_SHARE: f64 = 0.02;
 const GROWTH_BYTES: f64 = (4 << 20) as f64;
-/// From which length on a run judges memory \[s\]: before, what a process allocates once, or what
-/// else goes on in it, looks like a leak. Assumed.
+/// The shortest run whose memory is judged \[s\]: in a shorter one a single allocation looks like a
+/// leak. Assumed.
 const JUDGED_SECONDS: f64 = 5.0;
 /// Slices kept for the curve at most: its points are thinned evenly beyond.
 const POINTS_MAX: usize = 400;
@@ -60,7 +60,7 @@ struct Course {
 }
 
 impl Course {
-    /// Runs a slice; its ledgers must agree. Resident memory of near and far after it \[byte\].
+    /// Runs a slice; its ledgers must agree. Returns the resident memory of near and far \[byte\].
     fn slice(
         &mut self,
         environment: &mut dyn Environment,
@@ -85,10 +85,10 @@ impl Course {
     fn note(&mut self, seconds: f64, resident: [u64; 2]) {
         self.resident.push((seconds, resident));
         if self.resident.len() > POINTS_MAX {
-            let mut place = 0;
+            let mut index = 0;
             self.resident.retain(|_| {
-                place += 1;
-                place % 2 == 1
+                index += 1;
+                index % 2 == 1
             });
         }
     }
@@ -99,7 +99,7 @@ impl Course {
         let warm = last * WARM_SHARE;
         [0, 1].map(|side| {
             let of = |(_, resident): &(f64, [u64; 2])| resident[side] as f64;
-            // The most of the warm part: what it has once needed it may need again.
+            // The most of the warm part: a process may need that much again.
             let warm_part = self.resident.iter().filter(|(at, _)| *at <= warm).map(of);
             let before = warm_part.fold(of(self.resident.first()?), f64::max);
             let after = self.resident.iter().filter(|(at, _)| *at > warm).map(of);

@@ -1,4 +1,4 @@
-//! The near end of a slice: draws operations, several under way, compares what comes back.
+//! The near end of a slice: draws operations, several under way, and compares the data read back.
 
 use fluxline_core::Moment;
 use fluxline_core::fabric::{
@@ -108,7 +108,7 @@ impl Worker {
         (1 << magnitude | self.draw.below(1 << magnitude)).min(most)
     }
 
-    /// Begins operations; whether any was.
+    /// Begins operations; returns true if there was one.
     fn begin(&mut self, site: &Site, fabric: &mut dyn Fabric) -> Result<bool, Error> {
         let mut worked = false;
         for _ in 0..STEP_MAX {
@@ -282,7 +282,9 @@ impl Worker {
 
     fn damaged(&self, what: &str, number: u64) -> Error {
         let seed = self.slice.seed;
-        Error::Defect { what: format!("{what} {number} of the slice of seed {seed} came changed") }
+        Error::Defect {
+            what: format!("{what} {number} of the slice of seed {seed} arrived damaged"),
+        }
     }
 
     fn got(&mut self, site: &Site, slot: usize) -> Result<(), Error> {
@@ -294,7 +296,7 @@ impl Worker {
         site.memory.read(slot as u64 * SLOT_BYTES, &mut self.scratch)?;
         slice::fill(&mut self.expected, self.slice.seed, number, bytes);
         if self.scratch != self.expected {
-            return Err(self.damaged("what was got of put", number));
+            return Err(self.damaged("the content read back of put", number));
         }
         self.slots[slot].is_busy = false;
         self.got_bytes += bytes;
@@ -321,12 +323,8 @@ impl Worker {
 impl Role for Worker {
     fn step(&mut self, site: &Site, fabric: &mut dyn Fabric, now: Moment) -> Result<Step, Error> {
         slice::check_space(site)?;
-        let mut worked = false;
-        for _ in 0..STEP_MAX {
-            let Some(what) = site.poll(fabric, now)? else { break };
-            worked = true;
-            self.handle(&what, site, fabric)?;
-        }
+        let mut worked =
+            site.poll_each(fabric, now, STEP_MAX, |what, fabric| self.handle(&what, site, fabric))?;
         if !self.is_greeted {
             self.is_greeted =
                 Transfer::new(0, site.half_bytes - 16, 1, HELLO).step(site, fabric)?;
@@ -344,7 +342,7 @@ impl Role for Worker {
         if self.ended && self.sending == 0 {
             return Ok(Step::Done);
         }
-        Ok(if worked { Step::Worked } else { Step::Idle(None) })
+        Ok(Step::worked_if(worked))
     }
 
     fn outcome(&mut self) -> Value {

@@ -77,8 +77,8 @@ pub fn fill(into: &mut Vec<u8>, seed: u64, number: u64, bytes: u64) {
     into.clear();
     let salt =
         seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number.wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let words = (0..bytes.div_ceil(8)).map(|place| {
-        let mixed = (salt ^ place).wrapping_mul(0x94D0_49BB_1331_11EB);
+    let words = (0..bytes.div_ceil(8)).map(|index| {
+        let mixed = (salt ^ index).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
     });
     into.extend(words.flat_map(u64::to_le_bytes).take(bytes as usize));

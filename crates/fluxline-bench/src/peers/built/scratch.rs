@@ -1,4 +1,4 @@
-//! A folder for what is built for one benchmark; it goes with it.
+//! A folder for programs built for one benchmark; removed at its end.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -10,8 +10,8 @@ use crate::peers::contender::NoNumber;
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// The one that is kept, made when there is none; whoever made one of that name before is not
-    /// trusted with it.
+    /// Returns the kept folder, and makes it if there is none. A folder of that name that somebody
+    /// else made is not used.
     pub fn kept<'a>(kept: &'a mut Option<Scratch>, name: &str) -> Result<&'a Path, NoNumber> {
         if kept.is_none() {
             let name = format!("fluxline-peers-{}-{name}", std::process::id());

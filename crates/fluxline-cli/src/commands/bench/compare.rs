@@ -1,4 +1,4 @@
-//! `fluxline bench --compare`: two reports, what differs beyond the noise.
+//! `fluxline bench --compare`: the differences of two reports beyond the noise.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::{files, say};
 /// Lines of differences printed at most; the page has all.
 const LINES_MAX: usize = 30;
 
-/// Reads both, prints what differs, and writes a page into `folder` if one is given.
+/// Reads both, prints the differences, and writes a page into `folder` if one is given.
 pub fn compare(paths: &[PathBuf], folder: Option<&Path>, json: bool) -> Result<(), Failure> {
     let [one, other] = paths else { return Err(Failure::failed("--compare takes two reports.")) };
     let read =

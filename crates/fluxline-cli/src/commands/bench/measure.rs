@@ -1,13 +1,10 @@
 //! `fluxline bench LINK`: runs the experiments, prints their results, writes the report.
 
-use std::net::SocketAddr;
-
-use fluxline::pin;
-use fluxline_bench::environment::{Plan, Program};
-use fluxline_bench::real::{Link, Local, Near, NearConfig};
+use fluxline_bench::environment::Plan;
+use fluxline_bench::real::Link;
 use fluxline_bench::result::Report;
-use fluxline_bench::{Error, host, page, pingpong, run};
-use serde_json::{Value, json};
+use fluxline_bench::{host, page, pingpong, run};
+use serde_json::json;
 
 use super::session::{self, Session, failure, kept};
 use super::{report, save, simulated};
@@ -70,116 +67,30 @@ fn plan(arguments: &BenchArguments) -> Plan {
     }
 }
 
-/// The cores of both sides, and a sentence about them.
-struct Cores {
-    both: [usize; 2],
-    text: String,
-}
-
-impl Cores {
-    fn choose(link: &BenchLink, arguments: &BenchArguments) -> Result<Cores, Failure> {
-        let allowed = pin::allowed_cores();
-        let is_local = arguments.peer.is_none() && link.link.control().is_none();
-        let [near, far] = match (arguments.cores.as_slice(), allowed.as_slice()) {
-            ([near, far], _) => [*near, *far],
-            ([near], [.., last]) => [*near, *last],
-            (_, [first, second, ..]) => [*first, *second],
-            (_, [only]) if !is_local => [*only, *only],
-            _ => {
-                return Err(Failure::failed(format_args!(
-                    "both sides on this host need two cores, and this process may use \
-                     {allowed:?} only; allow it more (taskset, the container's cpuset)."
-                )));
-            }
-        };
-        if near == far && is_local {
-            return Err(Failure::failed("the two sides need two different cores (--cores)."));
-        }
-        let text = match is_local {
-            true => format!("Both sides on this host: near on core {near}, far on core {far}"),
-            false => format!("Near on core {near}; far on the last core that it may use"),
-        };
-        Ok(Cores { both: [near, far], text })
-    }
-}
-
-/// The address of the far side, and the cores of both.
-struct Far {
-    control: SocketAddr,
-    key: String,
-    cores: [Option<usize>; 2],
-}
-
 impl Session<'_> {
     fn run(&self, report: &mut Report) -> Result<(), Failure> {
-        if self.link.link == Link::Simulated {
-            return simulated::on_link(self, report).map_err(|error| failure(&error));
-        }
-        let cores = Cores::choose(self.link, self.arguments)?;
-        self.on_link(&cores, report).map_err(|error| failure(&error))
+        let ended = match self.link.link {
+            Link::Simulated => simulated::on_link(self, report),
+            _ => self.on_real_link().run(report, Box::new(progress::reporter(&self.bar))),
+        };
+        ended.map_err(|error| failure(&error))
     }
 
-    /// Runs experiments on a real link, in a thread of its own, since it is pinned.
-    fn on_link(&self, cores: &Cores, report: &mut Report) -> Result<(), Error> {
-        report.environment["pinned"] = cores.text.clone().into();
-        let control = self.arguments.peer.or_else(|| self.link.link.control());
-        let mut local = match control {
-            Some(_) => None,
-            None => Some(Local::start(&fluxline_bench::Stop::on(self.stop.flag()))?),
-        };
-        let (control, key) = match (&local, control) {
-            (Some(local), _) => (local.control, local.key.clone()),
-            (None, Some(control)) => (control, self.arguments.key.clone().unwrap_or_default()),
-            (None, None) => return Err(Error::Input("no other side".to_owned())),
-        };
-        let [near_core, far_core] = cores.both;
-        let cores = [Some(near_core), local.is_some().then_some(far_core)];
-        let far = Far { control, key, cores };
-        let ended = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| self.with_far(far, report));
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
-        ended.map_err(|error| match (&error, &mut local) {
-            // How a process ended that was started here is known better.
-            (Error::PeerGone { .. }, Some(local)) => local.died().unwrap_or(error),
-            _ => error,
-        })
-    }
-
-    fn with_far(&self, far: Far, report: &mut Report) -> Result<(), Error> {
-        let Far { control, key, cores } = far;
-        let mut near = Near::connect(NearConfig {
-            link: self.link.link.clone(),
-            url: self.link.url.clone(),
-            control,
-            key,
-            cores,
-            progress: Box::new(progress::telling(&self.bar)),
+    fn on_real_link(&self) -> fluxline_bench::session::Session<'_> {
+        fluxline_bench::session::Session {
+            link: &self.link.link,
+            url: &self.link.url,
+            peer: self.arguments.peer,
+            key: self.arguments.key.clone(),
+            cores: &self.arguments.cores,
+            plan: &self.plan,
+            kinds: &self.kinds,
             stop: fluxline_bench::Stop::on(self.stop.flag()),
-            sender: sender(),
-        })?;
-        report.environment["far"] = near.far_environment().clone();
-        let cores = [cores[0], cores[1].or_else(|| last_core(near.far_environment()))];
-        report.environment["cores"] = json!(cores);
-        let interrupts = host::link::interrupts(&report.environment, cores);
-        report.environment["interrupts"] = json!(interrupts);
-        run::run(&mut near, &self.plan, &self.kinds, report)
+        }
     }
 }
 
-/// The core of a far side that nobody pins: the last that it may use.
-fn last_core(far: &Value) -> Option<usize> {
-    let last = far["cores_allowed"].as_array()?.last()?.as_u64()?;
-    usize::try_from(last).ok()
-}
-
-/// This program once more, as a sender; `None` where it does not know its own file.
-fn sender() -> Option<Program> {
-    let arguments = ["bench", "--send"].map(str::to_owned).to_vec();
-    std::env::current_exe().ok().map(|path| Program { path, arguments })
-}
-
-/// Nothing was measured, though both sides are there: the first experiment says why.
+/// Returns the failure of a run without a result; the first experiment knows the reason.
 fn nothing(report: &Report) -> Failure {
     let why = report.experiments.iter().map(|one| one.incomplete.as_str());
     let why = why.into_iter().find(|why| !why.is_empty()).unwrap_or("nothing was measured");

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::say;
 use fluxline_run::Stop;
 
-/// Does what the arguments ask for.
+/// Runs a command of `fluxline bench`.
 pub fn bench(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     if arguments.send {
         return serve::send();

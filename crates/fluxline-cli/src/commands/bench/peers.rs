@@ -1,11 +1,12 @@
 //! `fluxline bench peers`: other programs that are installed, and ours, in turns on the same cores.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fluxline::pin;
 use fluxline_bench::environment::Plan;
+use fluxline_bench::host::cores;
 use fluxline_bench::peers::rounds::Agenda;
-use fluxline_bench::peers::{self, Contender, OURS, Presence, Run, table};
+use fluxline_bench::peers::{self, Chosen, OURS, Presence, ROUNDS, Run, table};
 use fluxline_bench::result::Report;
 use fluxline_bench::{Error, host, page};
 use fluxline_doctor::Through;
@@ -17,10 +18,6 @@ use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::{progress, say};
 use fluxline_run::Stop;
-
-/// The default number of rounds. Ours and a peer can differ beyond the noise from four rounds on.
-/// Source: `statistics::rank_sum`.
-const ROUNDS: u32 = 5;
 
 /// Lists the peers: the version of each, or the package that installs it.
 pub fn list(json: bool) {
@@ -60,8 +57,10 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
         ));
     }
     let stop = Stop::on_signal();
-    let (contenders, presences) = choose(&arguments.only)?;
-    let cores = cores(&arguments.cores)?;
+    let chosen = peers::choose(peers::contenders(), &arguments.only);
+    let Chosen { contenders, presences } = chosen.map_err(|error| session::failure(&error))?;
+    let cores = cores::choose_for_peers(&pin::allowed_cores(), &arguments.cores)
+        .map_err(|error| session::failure(&error))?;
     let quick = arguments.quick;
     let rounds = arguments.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
     let mut cells = peers::cells(quick);
@@ -77,7 +76,7 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     // Peers are measured over memory and over loopback; loopback has more limits.
     let near = host::describe(Some(&Through::Loopback));
     let mut report = session::begin("peers", &plan, json!({ "near": near }));
-    report.environment["peers"] = presences;
+    report.environment["peers"] = json!(presences);
     let [here, there] = cores;
     let pinned =
         format!("Ours and peers pinned alike: core {here} sends and measures, {there} answers");
@@ -94,46 +93,6 @@ pub fn peers(arguments: &BenchArguments, json: bool) -> Result<(), Failure> {
     bar.finish_and_clear();
     report.experiments = table::experiments(&agenda.contests());
     finish(report, ended, arguments, json)
-}
-
-/// Those asked for and ours, and which of all are there.
-fn choose(only: &[String]) -> Result<(Vec<Box<dyn Contender>>, Value), Failure> {
-    let mut all = peers::contenders();
-    let names: BTreeSet<&str> = all.iter().map(|one| one.peer()).collect();
-    let mut presences: BTreeMap<&str, String> = BTreeMap::new();
-    for one in &all {
-        let (Presence::Version(said) | Presence::Absent(said)) = one.presence();
-        presences.insert(one.peer(), said);
-    }
-    for name in only {
-        if !names.contains(name.as_str()) {
-            let there: Vec<&str> = names.iter().copied().filter(|one| *one != OURS).collect();
-            let there = there.join(", ");
-            return Err(Failure::failed(format!("unknown peer {name:?}; known are {there}.")));
-        }
-        let of_peer = all.iter().find(|one| one.peer() == name);
-        if let Some(Presence::Absent(why)) = of_peer.map(|one| one.presence()) {
-            return Err(Failure::failed(format!("{name}: {why}.")));
-        }
-    }
-    let presences = json!(presences);
-    let is_asked =
-        |peer: &str| only.is_empty() || peer == OURS || only.iter().any(|one| one == peer);
-    all.retain(|one| is_asked(one.peer()));
-    Ok((all, presences))
-}
-
-fn cores(asked: &[usize]) -> Result<[usize; 2], Failure> {
-    let allowed = pin::allowed_cores();
-    match (asked, allowed.as_slice()) {
-        ([near, far], _) if near != far => Ok([*near, *far]),
-        ([], [first, second, ..]) => Ok([*first, *second]),
-        ([], _) => Err(Failure::failed(format!(
-            "peers are measured on two cores, and this process may use {allowed:?} only; allow it \
-             more (taskset, the container's cpuset)."
-        ))),
-        _ => Err(Failure::failed("give two different cores (--cores NEAR,FAR).")),
-    }
 }
 
 fn finish(

@@ -34,7 +34,7 @@ impl CrossoverFile {
         let Some(given) = &arguments.save else { return Ok(None) };
         if !entries.iter().any(|entry| entry.name == "stores") {
             return Err(Failure::failed(
-                "--save keeps what the experiment stores finds; add --only stores.",
+                "--save keeps the result of the experiment stores; add --only stores.",
             ));
         }
         if scheme != "shm" {

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 
 use fluxline_bench::datagrams::sender;
 use fluxline_bench::host;
-use fluxline_bench::real::{KEY_VARIABLE, ServeError, Server};
+use fluxline_bench::real::{KEY_VARIABLE, ServeError, Server, Until};
 
 use crate::arguments::BenchArguments;
 use crate::failure::Failure;
 use crate::say;
 use fluxline_run::Stop;
 
-/// Serves until Ctrl-C, or one benchmark. The address is the last word of the first line: a near
-/// side that started this process reads it there.
+/// Serves until Ctrl-C, or one benchmark. The address is the last word of the first message, where
+/// a near side that started this process reads it.
 pub fn serve(address: SocketAddr, arguments: &BenchArguments, stop: &Stop) -> Result<(), Failure> {
     let of_parent = std::env::var(KEY_VARIABLE).ok();
     let is_child = of_parent.is_some();
@@ -27,7 +27,8 @@ pub fn serve(address: SocketAddr, arguments: &BenchArguments, stop: &Stop) -> Re
     } else {
         say!(
             "Serving. There: fluxline bench udp://{} --peer {address} --key {key}\n\
-             Who has the key may use this host's network and processors. Listening on {address}",
+             Anybody with the key may use this host's network and processors. \
+             Listening on {address}",
             address.ip()
         );
     }
@@ -36,7 +37,8 @@ pub fn serve(address: SocketAddr, arguments: &BenchArguments, stop: &Stop) -> Re
             say!("{how}");
         }
     };
-    server.serve(arguments.once, &fluxline_bench::Stop::on(stop.flag()), &report).map_err(failure)
+    let until = if arguments.once { Until::FirstEnds } else { Until::Stopped };
+    server.serve(until, &fluxline_bench::Stop::on(stop.flag()), &report).map_err(failure)
 }
 
 /// Sends datagrams for the process that started this one.

@@ -8,21 +8,21 @@ use super::arguments::SimRunArguments;
 use crate::failure::Failure;
 use crate::{files, inform, say};
 
-/// A dump that was written.
+/// A written dump.
 pub struct Dumped {
     file: PathBuf,
     packets: u64,
 }
 
 impl Dumped {
-    /// Says where it is.
+    /// Prints its path.
     pub fn say(&self) {
         say!("dump: {} ({} packets)", self.file.display(), self.packets);
     }
 }
 
-/// Writes what was asked for: one file of the first load, or one a load into a folder. A file that
-/// exists is left alone, and nothing is simulated.
+/// Writes the dump of the first load, or into a folder one file per load. A file that exists is an
+/// error before anything is simulated.
 pub fn write(scenario: &Scenario, arguments: &SimRunArguments) -> Result<Vec<Dumped>, Failure> {
     let Some(place) = &arguments.dump else { return Ok(Vec::new()) };
     let us = arguments.dump_us;
@@ -52,7 +52,7 @@ pub fn write(scenario: &Scenario, arguments: &SimRunArguments) -> Result<Vec<Dum
     Ok(dumped)
 }
 
-/// The files, each with its load. A closed loop has no use for loads: one file.
+/// Returns the files, each with its load. A closed loop has one point, and so one file.
 fn files_of(place: &Path, scenario: &Scenario) -> Vec<(PathBuf, f64)> {
     let loads = &scenario.run.loads;
     let first = loads.first().copied().unwrap_or(1.0);

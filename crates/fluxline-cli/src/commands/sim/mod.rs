@@ -2,14 +2,10 @@
 
 mod arguments;
 mod dump;
-mod links;
 mod parquet;
-mod point;
 mod presets;
-mod report;
 mod reproduce;
 mod run;
-mod tables;
 
 use arguments::ReproduceCommand;
 
@@ -18,7 +14,7 @@ pub use arguments::SimCommand;
 use crate::failure::Failure;
 use crate::say_text;
 
-/// Does what was asked.
+/// Runs a command of `fluxline sim`.
 pub fn sim(command: &SimCommand, json: bool) -> Result<(), Failure> {
     match command {
         SimCommand::Run(arguments) => run::run(arguments, json),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::ArrowError;
+use fluxline_sim::report::Column;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -11,20 +12,8 @@ use parquet::file::properties::WriterProperties;
 
 use crate::failure::Failure;
 
-/// A column of a table.
-pub enum Column {
-    /// Numbers with a fraction; NaN is written as missing.
-    Float(Vec<f64>),
-    /// A column of counts.
-    Count(Vec<u64>),
-    /// Numbers of nodes or points.
-    Index(Vec<u32>),
-    /// A column of names.
-    Text(Vec<String>),
-}
-
-/// The bytes of a Parquet file with these columns, all of one length. Units are in their names.
-pub fn table(columns: Vec<(&str, Column)>) -> Result<Vec<u8>, Failure> {
+/// Returns the bytes of a Parquet file with these columns, all of one length. NaN becomes null.
+pub fn bytes(columns: Vec<(&str, Column)>) -> Result<Vec<u8>, Failure> {
     let fault = |error: &dyn std::fmt::Display| {
         Failure::failed(format_args!("a table cannot be written as Parquet: {error}."))
     };

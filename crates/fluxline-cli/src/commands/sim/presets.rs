@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::say_text;
 
-/// Name, what it is, and the configuration of a ring of 8.
+/// Returns name, description and the configuration of a ring of 8 of each preset.
 fn all() -> [(&'static str, &'static str, Config); 4] {
     [
         ("standard", "SCI at 1 GB/s, as in the standard", Config::ring(8)),
@@ -20,12 +20,12 @@ fn mb_s(config: &Config) -> f64 {
     config.clock.hertz() as f64 * 2.0 / 1e6
 }
 
-/// Nanoseconds of so many symbols.
+/// Returns the time of some symbols \[ns\].
 fn ns(config: &Config, symbols: u32) -> f64 {
     config.clock.span(u64::from(symbols)).as_ps() as f64 / 1e3
 }
 
-/// Prints them.
+/// Prints the presets.
 pub fn show(json: bool) {
     if json {
         let rows = all().map(|(name, what, config)| {

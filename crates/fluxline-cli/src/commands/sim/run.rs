@@ -1,17 +1,15 @@
-//! `fluxline sim run`: every load of a scenario, on all cores, and what came out.
+//! `fluxline sim run`: every load of a scenario, on all cores, and the results.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use fluxline_sim::Fingerprint;
-use fluxline_sim::scenario::{Measured, Scenario};
-use fluxline_sim::sweep::{Progress, WarmUp, run_all};
+use fluxline_sim::report::{self, Results, Stage};
+use fluxline_sim::scenario::Scenario;
 use fluxline_sim::trace::Trace;
 use serde_json::json;
 
 use super::arguments::SimRunArguments;
-use super::point::{Latency, Point, Results, Saturation};
-use super::{dump, links, report, tables};
+use super::{dump, parquet};
 use crate::failure::Failure;
 use crate::{files, inform, progress, say, say_text};
 
@@ -69,7 +67,7 @@ fn trace(scenario: &Scenario, us: f64, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The scenario with what the command line overrides, and its name.
+/// Loads the scenario with the overrides of the command line; returns its name, too.
 fn load(arguments: &SimRunArguments) -> Result<(String, Scenario), Failure> {
     let path = &arguments.scenario;
     let name = path.display().to_string();
@@ -89,67 +87,13 @@ fn simulate(
     threads: Option<NonZeroUsize>,
     quiet: bool,
 ) -> Result<Results, Failure> {
-    let loads = match scenario.traffic.window {
-        0 => scenario.run.loads.clone(),
-        // A closed loop has one point, whatever the loads.
-        _ => vec![1.0],
-    };
-    let bar = progress::bar(loads.len() as u64 + u64::from(scenario.run.saturation), quiet);
-    let tell = |progress: Progress| bar.set_position(progress.done as u64);
-    let measured = run_all(&loads, threads, |&load| scenario.measure(load), tell);
-    let mut points = Vec::new();
-    let mut print = Fingerprint::default();
-    for (&load, measured) in loads.iter().zip(measured) {
-        let measured = measured.map_err(|problem| fault(load, &problem))?;
-        print.join(measured.outcome.fingerprint);
-        points.push(point(scenario, load, &measured));
-    }
-    let mut saturation = None;
-    if scenario.run.saturation {
-        bar.set_message("looking for saturation");
-        let found = scenario.saturation().map_err(Failure::failed)?;
-        saturation = Some(Saturation { stable: found.followed, saturated: found.not_followed });
-    }
+    let bar = progress::bar(report::stages(scenario), quiet);
+    let results = report::simulate(scenario, threads, |stage| match stage {
+        Stage::Points(done) => bar.set_position(done as u64),
+        Stage::Saturation => bar.set_message("looking for saturation"),
+    });
     bar.finish_and_clear();
-    Ok(Results { points, saturation, fingerprint: print.to_string() })
-}
-
-fn fault(load: f64, problem: &dyn std::fmt::Display) -> Failure {
-    Failure::failed(format_args!("at load {load}: {problem}"))
-}
-
-fn point(scenario: &Scenario, load: f64, measured: &Measured) -> Point {
-    let Measured { outcome, lost } = measured;
-    let mega = |bytes_per_s: f64| bytes_per_s / 1e6;
-    let is_closed = scenario.traffic.window > 0;
-    let offered = outcome.offered_bytes_per_s;
-    let latency = Latency {
-        mean: outcome.latency_ns.mean / 1e3,
-        half_width: Some(outcome.latency_ns.half_width / 1e3).filter(|half| half.is_finite()),
-        p50: outcome.p50.as_us(),
-        p99: outcome.p99.as_us(),
-        p999: outcome.p99_9.as_us(),
-        max: outcome.max.as_us(),
-    };
-    let buckets = outcome.histogram.buckets();
-    Point {
-        load: if is_closed { offered / scenario.link_bytes_per_s() } else { load },
-        offered_mb_s: mega(offered),
-        accepted_mb_s: mega(outcome.accepted_bytes_per_s),
-        latency_us: Some(latency).filter(|_| outcome.messages > 0),
-        messages: outcome.messages,
-        lost: *lost,
-        nodes_mb_s: outcome.per_node_bytes_per_s.iter().map(|&rate| mega(rate)).collect(),
-        jain: outcome.fairness().jain,
-        warm_up_us: outcome.warm_up.as_us(),
-        measured_us: outcome.measured.as_us(),
-        is_rising: outcome.warm_up_end == WarmUp::CutShort,
-        links: links::grids(scenario, &outcome.links),
-        histogram: buckets.map(|(largest, count)| (largest.as_us(), count)).collect(),
-        entries: outcome.entries,
-        hops: outcome.hops,
-        fingerprint: outcome.fingerprint.to_string(),
-    }
+    results.map_err(Failure::failed)
 }
 
 fn write(
@@ -158,8 +102,9 @@ fn write(
     document: &serde_json::Value,
     results: &Results,
 ) -> Result<(), Failure> {
-    for (name, bytes) in tables::all(results)? {
-        files::write(&folder.join(name), &bytes)?;
+    for table in report::tables(results) {
+        let bytes = parquet::bytes(table.columns)?;
+        files::write(&folder.join(format!("{}.parquet", table.name)), &bytes)?;
     }
     files::write(&folder.join("results.json"), format!("{document:#}\n").as_bytes())?;
     files::write(&folder.join("report.html"), html.as_bytes())

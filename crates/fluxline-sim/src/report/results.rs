@@ -1,4 +1,4 @@
-//! What came out of a scenario at one load, as plain numbers in the units of the report.
+//! The results of a scenario as plain numbers, in the units of the report.
 
 use serde::Serialize;
 
@@ -9,33 +9,34 @@ pub struct Results {
     pub points: Vec<Point>,
     /// The saturation of the network, where it was requested.
     pub saturation: Option<Saturation>,
-    /// One hash of all that happened in all points.
+    /// The hash of all events in all points.
     pub fingerprint: String,
 }
 
 /// The saturation of the network.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Saturation {
-    /// Highest load that was still accepted, as a share of what a link carries.
+    /// The highest load that was accepted, as a share of what a link carries.
     pub stable: f64,
-    /// Lowest load that was not.
+    /// The lowest load that was not.
     pub saturated: f64,
 }
 
-/// One load.
+/// The measurement of one load.
 #[derive(Clone, Debug, Serialize)]
 pub struct Point {
-    /// Offered by each node, as a share of what a link carries; of a closed loop: what came of it.
+    /// Payload offered by each node, as a share of what a link carries. In a closed loop it is
+    /// measured.
     pub load: f64,
     /// Payload offered by a node, mean over nodes \[MB/s\].
     pub offered_mb_s: f64,
     /// Payload delivered of a node, mean over nodes \[MB/s\].
     pub accepted_mb_s: f64,
-    /// From handing a message over to having all of it; `None`: nothing was delivered.
+    /// Latency from posting a message to its complete arrival; `None`: nothing was delivered.
     pub latency_us: Option<Latency>,
-    /// Messages of which the latency is.
+    /// The number of messages that the latency is of.
     pub messages: u64,
-    /// Messages that were given up, with the sender told.
+    /// Lost messages; their senders were notified.
     pub lost: u64,
     /// Payload delivered of each node \[MB/s\].
     pub nodes_mb_s: Vec<f64>,
@@ -47,7 +48,7 @@ pub struct Point {
     pub measured_us: f64,
     /// True if latency still rose at the end: there is no steady state.
     pub is_rising: bool,
-    /// Share of its time that each link was busy, by place.
+    /// Share of its time that each link was busy, in the layout of the network.
     pub links: Vec<LinkGrid>,
     /// Largest latency of a bin \[us\] and messages in it.
     pub histogram: Vec<(f64, u64)>,
@@ -55,7 +56,7 @@ pub struct Point {
     pub entries: u64,
     /// Packets over links.
     pub hops: u64,
-    /// A hash of all that happened.
+    /// The hash of all events.
     pub fingerprint: String,
 }
 

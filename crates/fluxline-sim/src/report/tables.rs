@@ -1,21 +1,37 @@
 //! The results of a scenario as tables for other programs.
 
-use super::parquet::{Column, table};
-use super::point::{Latency, Point, Results};
-use crate::failure::Failure;
+use super::results::{Latency, Point, Results};
 
-/// Every table: its file's name, and its bytes.
-pub fn all(results: &Results) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
-    let points = &results.points;
-    Ok(vec![
-        ("points.parquet", self::points(points)?),
-        ("nodes.parquet", nodes(points)?),
-        ("links.parquet", links(points)?),
-        ("latency.parquet", latency(points)?),
-    ])
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// Numbers with a fraction; NaN: no value.
+    Float(Vec<f64>),
+    /// A column of counts.
+    Count(Vec<u64>),
+    /// Numbers of nodes or points.
+    Index(Vec<u32>),
+    /// A column of names.
+    Text(Vec<String>),
 }
 
-fn points(points: &[Point]) -> Result<Vec<u8>, Failure> {
+/// A table by columns, all of one length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    /// The name of the table.
+    pub name: &'static str,
+    /// The columns with their names, which end with the unit.
+    pub columns: Vec<(&'static str, Column)>,
+}
+
+/// Makes the tables: points, nodes, links and the latency histograms.
+#[must_use]
+pub fn tables(results: &Results) -> Vec<Columns> {
+    let points = &results.points;
+    vec![self::points(points), nodes(points), links(points), latency(points)]
+}
+
+fn points(points: &[Point]) -> Columns {
     let float = |value: fn(&Point) -> f64| Column::Float(points.iter().map(value).collect());
     let count = |value: fn(&Point) -> u64| Column::Count(points.iter().map(value).collect());
     let of = |value: fn(&Latency) -> f64| {
@@ -23,7 +39,7 @@ fn points(points: &[Point]) -> Result<Vec<u8>, Failure> {
         Column::Float(points.iter().map(latency).collect())
     };
     let prints = points.iter().map(|point| point.fingerprint.clone()).collect();
-    table(vec![
+    let columns = vec![
         ("load", float(|point| point.load)),
         ("offered_mb_s", float(|point| point.offered_mb_s)),
         ("accepted_mb_s", float(|point| point.accepted_mb_s)),
@@ -42,10 +58,11 @@ fn points(points: &[Point]) -> Result<Vec<u8>, Failure> {
         ("entries", count(|point| point.entries)),
         ("hops", count(|point| point.hops)),
         ("fingerprint", Column::Text(prints)),
-    ])
+    ];
+    Columns { name: "points", columns }
 }
 
-fn nodes(points: &[Point]) -> Result<Vec<u8>, Failure> {
+fn nodes(points: &[Point]) -> Columns {
     let (mut loads, mut numbers, mut rates) = (Vec::new(), Vec::new(), Vec::new());
     for point in points {
         for (node, &rate) in (0_u32..).zip(&point.nodes_mb_s) {
@@ -54,14 +71,15 @@ fn nodes(points: &[Point]) -> Result<Vec<u8>, Failure> {
             rates.push(rate);
         }
     }
-    table(vec![
+    let columns = vec![
         ("load", Column::Float(loads)),
         ("node", Column::Index(numbers)),
         ("accepted_mb_s", Column::Float(rates)),
-    ])
+    ];
+    Columns { name: "nodes", columns }
 }
 
-fn links(points: &[Point]) -> Result<Vec<u8>, Failure> {
+fn links(points: &[Point]) -> Columns {
     let (mut loads, mut grids, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     let (mut columns, mut shares) = (Vec::new(), Vec::new());
     for point in points {
@@ -77,16 +95,17 @@ fn links(points: &[Point]) -> Result<Vec<u8>, Failure> {
             }
         }
     }
-    table(vec![
+    let columns = vec![
         ("load", Column::Float(loads)),
         ("links", Column::Text(grids)),
         ("row", Column::Text(rows)),
         ("column", Column::Index(columns)),
         ("busy", Column::Float(shares)),
-    ])
+    ];
+    Columns { name: "links", columns }
 }
 
-fn latency(points: &[Point]) -> Result<Vec<u8>, Failure> {
+fn latency(points: &[Point]) -> Columns {
     let (mut loads, mut ends, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     for point in points {
         for &(end, count) in &point.histogram {
@@ -95,9 +114,10 @@ fn latency(points: &[Point]) -> Result<Vec<u8>, Failure> {
             counts.push(count);
         }
     }
-    table(vec![
+    let columns = vec![
         ("load", Column::Float(loads)),
         ("at_most_us", Column::Float(ends)),
         ("messages", Column::Count(counts)),
-    ])
+    ];
+    Columns { name: "latency", columns }
 }

@@ -1,29 +1,40 @@
-//! What an experiment asks of a host: its packets' sizes and rates, its buffers, cores, memory.
+//! The load of an experiment on a host: sizes and rates of packets, buffers, cores, memory.
 //!
-//! What the experiment does not say is taken from the description, then from the command line,
-//! then assumed; each of these is said.
+//! Senders, sizes and rates that the experiment does not have come from the user ([`Stated`]). A
+//! size that nobody stated comes from the packet description. [`Load::assumptions`] lists each
+//! assumption.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use fluxline_doctor::{Link, Load, Stream};
-
-use crate::arguments::DoctorArguments;
-use crate::failure::Failure;
+use fluxline_daq::InputError;
 use fluxline_daq::experiment::{EmulatorLink, Experiment, Roce, Source, Udp};
 use fluxline_daq::formats;
 
+use crate::{Link, Load, Stream};
+
 /// Slots with GRO hold any train of datagrams \[byte\].
 const SLOT_BYTES: u64 = fluxline::ring::SLOT_BYTES_ANY as u64;
-/// Fastest rate of one sender that is believed \[Hz\]: shortest frames on 400 Gb/s.
-const RATE_MAX_HZ: f64 = 1e9;
 
-/// The experiment as a load; rates that nothing says stay open ([`Load::assume`]).
-pub fn load_of(experiment: &Experiment, arguments: &DoctorArguments) -> Result<Load, Failure> {
-    check(arguments)?;
+/// The user's values for what an experiment file cannot know of its senders.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stated {
+    /// Packets per second of one sender \[Hz\].
+    pub rate_hz: Option<f64>,
+    /// The number of senders of each source.
+    pub senders: Option<u64>,
+    /// Payload of a packet \[byte\].
+    pub packet_bytes: Option<u64>,
+}
+
+/// Computes the load of an experiment. Rates that are not stated stay open ([`Load::assume`]).
+///
+/// # Errors
+/// A packet description that cannot be loaded.
+pub fn load_of(experiment: &Experiment, stated: &Stated) -> Result<Load, InputError> {
     let mut load = Load { name: experiment.name.clone(), ..Load::default() };
     for source in &experiment.sources {
         let mut sizes = Sizes::of(source)?;
-        let stream = stream_of(source, &mut sizes, arguments);
+        let stream = stream_of(source, &mut sizes, stated);
         let what = &source.name;
         load.assumptions
             .extend(sizes.assumed.into_iter().map(|text| format!("source `{what}`: {text}")));
@@ -37,21 +48,6 @@ pub fn load_of(experiment: &Experiment, arguments: &DoctorArguments) -> Result<L
     Ok(load)
 }
 
-fn check(arguments: &DoctorArguments) -> Result<(), Failure> {
-    if let Some(rate) = arguments.rate.filter(|rate| !(*rate > 0.0 && *rate <= RATE_MAX_HZ)) {
-        return Err(Failure::input(format_args!(
-            "--rate {rate} is out of range; write packets per second, above 0 and up to 1e9."
-        )));
-    }
-    for (flag, value) in [("senders", arguments.senders), ("packet-bytes", arguments.packet_bytes)]
-    {
-        if value.is_some_and(|value| !(1..=1 << 20).contains(&value)) {
-            return Err(Failure::input(format_args!("--{flag}: write 1 to 1048576.")));
-        }
-    }
-    Ok(())
-}
-
 /// Sizes that a description knows.
 struct Sizes {
     head_bytes: u64,
@@ -60,7 +56,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(source: &Source) -> Result<Sizes, Failure> {
+    fn of(source: &Source) -> Result<Sizes, InputError> {
         let format = formats::load(&source.format, &source.parameters)?;
         let types = format.description.packet_types();
         let emulated = source.emulator.as_ref().and_then(|emulator| emulator.packet.as_deref());
@@ -79,25 +75,25 @@ impl Sizes {
     }
 }
 
-/// Senders and sizes, where an experiment says neither: of the command line, or assumed.
-fn unstated(source: &Source, sizes: &mut Sizes, arguments: &DoctorArguments) -> (u64, u64) {
-    let bytes = arguments.packet_bytes.unwrap_or_else(|| {
+/// Returns senders and size of a source whose experiment has neither: stated, or assumed.
+fn unstated(source: &Source, sizes: &mut Sizes, stated: &Stated) -> (u64, u64) {
+    let bytes = stated.packet_bytes.unwrap_or_else(|| {
         let bytes = sizes.packet_bytes();
         sizes.assumed.push(format!(
-            "packets of {bytes} byte assumed, as its description `{}` makes them; --packet-bytes \
-             says other ones.",
+            "packets of {bytes} bytes assumed, from its description `{}`; --packet-bytes sets \
+             another size.",
             source.format
         ));
         bytes
     });
-    let senders = arguments.senders.unwrap_or_else(|| {
-        sizes.assumed.push("one sender assumed; --senders says more.".into());
+    let senders = stated.senders.unwrap_or_else(|| {
+        sizes.assumed.push("one sender assumed; --senders sets more.".into());
         1
     });
     (senders, bytes)
 }
 
-fn stream_of(source: &Source, sizes: &mut Sizes, arguments: &DoctorArguments) -> Stream {
+fn stream_of(source: &Source, sizes: &mut Sizes, stated: &Stated) -> Stream {
     let mut stream = Stream {
         name: source.name.clone(),
         link: Link::Inside,
@@ -116,7 +112,7 @@ fn stream_of(source: &Source, sizes: &mut Sizes, arguments: &DoctorArguments) ->
         sizes.payload_bytes = emulator.payload_bytes.map_or(sizes.payload_bytes, u64::from);
         stream.packet_bytes = sizes.packet_bytes();
         stream.senders = emulator.sources.into();
-        // 0: as fast as possible, which nothing says a number of.
+        // 0: as fast as possible, at an unknown rate.
         stream.rate_hz = Some(emulator.rate).filter(|rate| *rate > 0.0);
         if emulator.link == EmulatorLink::Udp {
             stream.link = Link::Udp;
@@ -126,13 +122,13 @@ fn stream_of(source: &Source, sizes: &mut Sizes, arguments: &DoctorArguments) ->
         }
         return stream;
     }
-    stream.rate_hz = arguments.rate;
-    stream.is_size_assumed = arguments.packet_bytes.is_none();
+    stream.rate_hz = stated.rate_hz;
+    stream.is_size_assumed = stated.packet_bytes.is_none();
     if let Some(udp) = &source.udp {
-        (stream.senders, stream.packet_bytes) = unstated(source, sizes, arguments);
+        (stream.senders, stream.packet_bytes) = unstated(source, sizes, stated);
         take_udp(&mut stream, udp);
     } else if let Some(roce) = &source.roce {
-        (stream.senders, stream.packet_bytes) = unstated_of_roce(source, roce, sizes, arguments);
+        (stream.senders, stream.packet_bytes) = unstated_of_roce(source, roce, sizes, stated);
         take_roce(&mut stream, roce);
     } else if let Some(shm) = &source.shm {
         (stream.senders, stream.packet_bytes) = (1, sizes.packet_bytes());
@@ -166,28 +162,29 @@ fn take_roce(stream: &mut Stream, roce: &Roce) {
     stream.peers.dedup();
 }
 
-/// Of memory that is written remotely the senders are known, and the longest frame is.
+/// Returns senders and size of a source of remote writes. The experiment lists its senders, and a
+/// slot bounds the frame.
 fn unstated_of_roce(
     source: &Source,
     roce: &Roce,
     sizes: &mut Sizes,
-    arguments: &DoctorArguments,
+    stated: &Stated,
 ) -> (u64, u64) {
     /// RoCEv2 heads and check of a WRITE ONLY with immediate \[byte\]: BTH 12, RETH 16,
     /// immediate 4, ICRC 4. Source: IBTA specification, volume 1, chapter 9; annex A17.
     const ROCE_BYTES: u64 = 12 + 16 + 4 + 4;
-    match (roce.senders.len() as u64, arguments.packet_bytes) {
-        (0, _) => unstated(source, sizes, arguments),
+    match (roce.senders.len() as u64, stated.packet_bytes) {
+        (0, _) => unstated(source, sizes, stated),
         (senders, Some(bytes)) => (senders, bytes),
         (senders, None) => {
             let bytes = roce.slot_bytes() + ROCE_BYTES;
-            sizes.assumed.push(format!("frames of {bytes} byte assumed, a whole slot each."));
+            sizes.assumed.push(format!("frames of {bytes} bytes assumed, a whole slot each."));
             (senders, bytes)
         }
     }
 }
 
-/// Memory that the configuration bounds \[byte\]: rings, events, batches, sockets' buffers.
+/// Returns the bound of its memory \[byte\]: rings, events, batches, sockets' buffers.
 fn memory_of(experiment: &Experiment, load: &Load) -> u64 {
     let ring = |source: &Source| match (&source.udp, &source.shm, &source.roce) {
         (Some(udp), _, _) if !udp.gro => {
@@ -203,4 +200,33 @@ fn memory_of(experiment: &Experiment, load: &Load) -> u64 {
     let batches = record.batch_bytes.saturating_mul(u64::from(record.batches_max) + 1);
     let rings = experiment.sources.iter().map(ring).chain(buffers);
     rings.fold(batches.saturating_add(experiment.events.bytes_max), u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use fluxline_daq::experiment::Experiment;
+
+    use super::{Stated, load_of};
+    use crate::Link;
+
+    const BOARD: &str = "[[source]]\nname = 'board'\nformat = 'counter'\ncore = 3\n\
+                         [source.udp]\nlisten = ['127.0.0.1:6006', 'board:7']\n";
+
+    #[test]
+    fn stated_values_are_taken_and_missing_ones_are_assumed_in_sentences() {
+        let experiment = Experiment::parse("board.toml", BOARD).expect("an experiment");
+        let stated = Stated { rate_hz: Some(1e5), senders: Some(8), packet_bytes: Some(1000) };
+        let load = load_of(&experiment, &stated).expect("a load");
+        let stream = &load.streams[0];
+        assert_eq!((stream.senders, stream.rate_hz, stream.packet_bytes), (8, Some(1e5), 1000));
+        assert_eq!((stream.link, stream.sockets), (Link::Udp, 2));
+        let ports: Vec<u16> = stream.listen.iter().map(std::net::SocketAddr::port).collect();
+        assert_eq!(ports, [6006, 7]);
+        assert_eq!((load.cores, load.assumptions.len()), (vec![3], 0));
+        let load = load_of(&experiment, &Stated::default()).expect("a load");
+        assert_eq!((load.streams[0].senders, load.streams[0].rate_hz), (1, None));
+        assert!(load.streams[0].is_size_assumed);
+        assert_eq!(load.assumptions.len(), 2, "{:?}", load.assumptions);
+        assert!(load.memory_bytes > 0);
+    }
 }

@@ -1,13 +1,13 @@
-//! Links in the order of their places, so that a picture shows where a network is full.
+//! Links in the layout of the network, so that a heat map shows where it is full.
 
 use std::collections::BTreeMap;
 
-use fluxline_sim::scenario::{Kind, Scenario};
-use fluxline_sim::sweep::LinkUtilisation;
+use super::results::LinkGrid;
+use crate::scenario::{Kind, Scenario};
+use crate::sweep::LinkUtilisation;
 
-use super::point::LinkGrid;
-
-/// The links of a network as grids, one for each direction. A link stands where it comes from.
+/// Returns the links of a network as grids, one per direction. A link is at the node that it
+/// leaves.
 pub fn grids(scenario: &Scenario, links: &[LinkUtilisation]) -> Vec<LinkGrid> {
     let part = &scenario.network;
     let (side, dimensions) = match part.kind {
@@ -39,7 +39,7 @@ pub fn grids(scenario: &Scenario, links: &[LinkUtilisation]) -> Vec<LinkGrid> {
         .collect()
 }
 
-/// Along which dimension a link leads, and whether up; of a ring's end to its start too.
+/// Returns the dimension of a link, and true if it leads up. A ring's end leads up to its start.
 fn direction(from: u32, to: u32, side: u32, dimensions: u32) -> Option<(u32, bool)> {
     let (mut from, mut to, mut found) = (from, to, None);
     for dimension in 0..dimensions {
@@ -57,7 +57,7 @@ fn direction(from: u32, to: u32, side: u32, dimensions: u32) -> Option<(u32, boo
     found
 }
 
-/// Nodes in rows of the first dimension; the row's name has the other coordinates.
+/// Returns the nodes in rows of the first dimension; a row's name has the other coordinates.
 fn rows(side: u32, dimensions: u32, links: &BTreeMap<u32, f64>) -> Vec<(String, Vec<f64>)> {
     let count = side.saturating_pow(dimensions - 1);
     let share = |node: u32| links.get(&node).copied().unwrap_or(f64::NAN);
@@ -70,7 +70,7 @@ fn rows(side: u32, dimensions: u32, links: &BTreeMap<u32, f64>) -> Vec<(String, 
         .collect()
 }
 
-/// Links without a place in a grid, by the node that they come from.
+/// Returns links that fit no grid, by the node that they leave.
 fn list(links: &[LinkUtilisation]) -> LinkGrid {
     let mut from: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for link in links {
@@ -82,10 +82,9 @@ fn list(links: &[LinkUtilisation]) -> LinkGrid {
 
 #[cfg(test)]
 mod tests {
-    use fluxline_sim::scenario::{Kind, Scenario};
-    use fluxline_sim::sweep::LinkUtilisation;
-
     use super::grids;
+    use crate::scenario::{Kind, Scenario};
+    use crate::sweep::LinkUtilisation;
 
     fn scenario(kind: Kind, side: u32) -> Scenario {
         let mut scenario = Scenario::default();
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn every_link_stands_where_it_comes_from() {
+    fn every_link_is_at_the_node_that_it_leaves() {
         let torus: Vec<_> = (0..9)
             .flat_map(|node| {
                 let (x, y) = (node % 3, node / 3);

@@ -1,18 +1,19 @@
-//! The results of a scenario as a page.
+//! The page of a scenario: headlines, plots and tables of its results.
 
 use fluxline_report::{
     Axis, Block, Cell, Curve, Headline, HeatMap, Page, Plot, Scale, Section, Style, Table,
 };
-use fluxline_sim::scenario::Scenario;
 
-use super::point::{Latency, Point, Results};
+use super::results::{Latency, LinkGrid, Point, Results};
+use crate::scenario::Scenario;
 
-/// Bins of the latency histogram in a decade.
+/// Bins per decade of the latency histogram.
 const BINS_A_DECADE: f64 = 16.0;
-/// Points whose histograms and nodes are shown: more of them hide each other.
+/// Number of points whose histograms and nodes are shown: more of them hide each other.
 const SHOWN_MAX: usize = 3;
 
-/// The page of a scenario; `name` is the file's.
+/// Makes the page of a scenario. `name` is the heading where the scenario has no title.
+#[must_use]
 pub fn page(name: &str, scenario: &Scenario, results: &Results) -> Page {
     let title = if scenario.title.is_empty() { name } else { &scenario.title };
     let points = &results.points;
@@ -66,7 +67,7 @@ fn headlines(results: &Results) -> Vec<Headline> {
         ));
     }
     if let Some(found) = results.saturation {
-        let note = format!("not at {:.3} any more; shares of a link", found.saturated);
+        let note = format!("no longer at {:.3}; shares of a link", found.saturated);
         all.push(headline("carries", format!("{:.3}", found.stable), note));
     }
     if let Some(last) = results.points.last() {
@@ -85,7 +86,7 @@ fn most_accepted(results: &Results) -> Option<&Point> {
     results.points.iter().max_by(|a, b| a.accepted_mb_s.total_cmp(&b.accepted_mb_s))
 }
 
-/// A load counts as carried when at least so much of it is accepted.
+/// Share of the offered load that must be accepted for a load to count as carried.
 const CARRIED: f64 = 0.95;
 
 fn verdict(scenario: &Scenario, results: &Results) -> String {
@@ -97,21 +98,21 @@ fn verdict(scenario: &Scenario, results: &Results) -> String {
             scenario.traffic.window
         )),
         Some(point) => said.push(format!(
-            "From load {:.3} on the network accepts less than {:.0} % of what is offered.",
+            "From load {:.3} on the network accepts less than {:.0} % of the offered payload.",
             point.load,
             100.0 * CARRIED
         )),
-        None => said.push("The network carries every load that was offered.".to_string()),
+        None => said.push("The network carries every offered load.".to_string()),
     }
     if let Some(last) = results.points.last() {
         said.push(format!(
-            "At the heaviest the busiest link is busy {:.0} % of its time.",
+            "At the heaviest load the busiest link is busy {:.0} % of its time.",
             100.0 * last.busiest()
         ));
     }
     let lost: u64 = results.points.iter().map(|point| point.lost).sum();
     if lost > 0 {
-        said.push(format!("{lost} messages were given up and reported to their senders."));
+        said.push(format!("{lost} messages were lost and reported to their senders."));
     }
     said.join(" ")
 }
@@ -165,7 +166,7 @@ fn load_section(points: &[Point]) -> Section {
     Section {
         title: "Load".to_string(),
         text: "Load is the payload that each node offers, as a share of what a link carries. \
-               Latency is from handing a message over to having all of it, waiting included."
+               Latency runs from posting a message to its complete arrival, queueing included."
             .to_string(),
         blocks: vec![Block::Plot(latency), Block::Plot(throughput)],
         ..Section::default()
@@ -233,7 +234,7 @@ fn point_row(point: &Point) -> Vec<Cell> {
     ]
 }
 
-/// The first, the middle and the last point, as far as there are so many.
+/// Returns the first, the middle and the last point; fewer points are all shown.
 fn shown(points: &[Point]) -> Vec<&Point> {
     let last = points.len().saturating_sub(1);
     let mut places = vec![0, last / 2, last];
@@ -255,15 +256,15 @@ fn distribution_section(points: &[Point]) -> Section {
         marks: Vec::new(),
     };
     Section {
-        title: "Latency, all of it".to_string(),
-        text: format!("{BINS_A_DECADE} bins a decade."),
+        title: "Latency distribution".to_string(),
+        text: format!("{BINS_A_DECADE} bins per decade."),
         blocks: vec![Block::Plot(plot)],
         ..Section::default()
     }
 }
 
-/// Counts in bins of equal width on a logarithmic axis, with the empty ones between: left edge
-/// and count, and a last edge with 0.
+/// Returns counts in bins of equal width on a logarithmic axis, empty bins included: left edge and
+/// count of each, and a last edge with 0.
 fn bins(histogram: &[(f64, u64)]) -> Vec<(f64, f64)> {
     let bin = |us: f64| (us.max(1e-6).log10() * BINS_A_DECADE).floor() as i64;
     let (Some(first), Some(last)) = (histogram.first(), histogram.last()) else {
@@ -279,11 +280,11 @@ fn bins(histogram: &[(f64, u64)]) -> Vec<(f64, f64)> {
     steps.chain([(edge(counts.len() as i64), 0.0)]).collect()
 }
 
-/// SCI's models count by sender, whose turn on the ring is what may be unfair; routers by receiver.
+/// SCI's models count by sender, since the ring may favour some senders; routers count by receiver.
 fn nodes_section(scenario: &Scenario, points: &[Point]) -> Section {
-    let (title, what) = match scenario.network.kind.is_sci() {
-        true => ("Delivered of what each node sent", "sends"),
-        false => ("Delivered to each node", "is sent"),
+    let (title, who) = match scenario.network.kind.is_sci() {
+        true => ("Delivered payload of each sender", "senders"),
+        false => ("Delivered payload of each receiver", "receivers"),
     };
     let dots = |point: &&Point| {
         let nodes = point.nodes_mb_s.iter().enumerate();
@@ -299,9 +300,7 @@ fn nodes_section(scenario: &Scenario, points: &[Point]) -> Section {
     };
     Section {
         title: "Nodes".to_string(),
-        text: format!(
-            "Where the dots of a load lie on one height, what each node {what} gets its share."
-        ),
+        text: format!("Dots at one height: all {who} have the same payload at that load."),
         blocks: vec![Block::Plot(plot)],
         ..Section::default()
     }
@@ -309,7 +308,7 @@ fn nodes_section(scenario: &Scenario, points: &[Point]) -> Section {
 
 fn links_section(points: &[Point]) -> Section {
     let Some(last) = points.last() else { return Section::default() };
-    let map = |grid: &super::point::LinkGrid| {
+    let map = |grid: &LinkGrid| {
         let columns = grid.rows.iter().map(|(_, row)| row.len()).max().unwrap_or(0);
         let percent = |row: &Vec<f64>| row.iter().map(|share| 100.0 * share).collect();
         Block::HeatMap(HeatMap {
@@ -321,7 +320,7 @@ fn links_section(points: &[Point]) -> Section {
     };
     Section {
         title: "Links".to_string(),
-        text: format!("How much of its time each link was busy at load {:.3}.", last.load),
+        text: format!("Share of its time that each link was busy at load {:.3}.", last.load),
         blocks: last.links.iter().map(map).collect(),
         ..Section::default()
     }
@@ -339,7 +338,7 @@ fn how_section(scenario: &Scenario, points: &[Point]) -> Section {
     };
     let columns = ["load", "measured [us]", "entries", "packets over links", "fingerprint"];
     let runs = Table {
-        title: "What was computed".to_string(),
+        title: "Computation of each point".to_string(),
         columns: columns.map(str::to_string).to_vec(),
         rows: points.iter().map(run).collect(),
     };
@@ -349,10 +348,11 @@ fn how_section(scenario: &Scenario, points: &[Point]) -> Section {
         rows: keys(scenario),
     };
     Section {
-        title: "How it was simulated".to_string(),
-        text: "The same scenario and seed give the same fingerprints, on any machine and with any \
-               number of threads."
-            .to_string(),
+        title: "Simulation".to_string(),
+        text:
+            "Equal scenarios and seeds have equal fingerprints, on any machine and with any number \
+               of threads."
+                .to_string(),
         blocks: vec![Block::Table(runs), Block::Table(keys)],
         ..Section::default()
     }
@@ -375,7 +375,7 @@ fn keys(scenario: &Scenario) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// Four digits at most, as many as say something.
+/// Writes a number with three significant digits, or all digits before the point.
 fn number(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "–".to_string(),

@@ -1,0 +1,63 @@
+//! The report of a scenario: its results as plain numbers, a page and tables of them.
+//!
+//! [`simulate()`] measures every load of a scenario. [`page()`] shows the results to a reader,
+//! [`tables()`] hands them to other programs. Equal scenarios give equal reports.
+
+mod links;
+mod page;
+mod results;
+mod simulate;
+mod tables;
+
+pub use page::page;
+pub use results::{Latency, LinkGrid, Point, Results, Saturation};
+pub use simulate::{Stage, simulate, stages};
+pub use tables::{Column, Columns, tables};
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use super::{Column, Stage, page, simulate, stages, tables};
+    use crate::scenario::Scenario;
+
+    fn scenario() -> Scenario {
+        let mut scenario = Scenario::default().quick();
+        scenario.run.loads = vec![0.05, 0.1, 0.2];
+        scenario
+    }
+
+    #[test]
+    fn a_report_has_every_load_and_does_not_depend_on_the_number_of_threads() {
+        let scenario = scenario();
+        let mut seen = Vec::new();
+        let one = simulate(&scenario, NonZeroUsize::new(1), |stage| seen.push(stage));
+        let one = one.expect("it runs");
+        let two = simulate(&scenario, NonZeroUsize::new(2), |_| {}).expect("it runs");
+        assert_eq!(one.fingerprint, two.fingerprint);
+        assert_eq!(seen, [1, 2, 3].map(Stage::Points));
+        assert_eq!(stages(&scenario), 3);
+        let loads: Vec<f64> = one.points.iter().map(|point| point.load).collect();
+        assert_eq!(loads, scenario.run.loads);
+        let page = page("name", &scenario, &one);
+        assert_eq!(page.title, "name", "the scenario has no title");
+        assert!(page.verdict.contains("load") && page.sections.len() == 6, "{page:?}");
+        assert_eq!(page.html(), super::page("name", &scenario, &two).html());
+    }
+
+    #[test]
+    fn columns_of_a_table_have_one_length() {
+        let results = simulate(&scenario(), None, |_| {}).expect("it runs");
+        let length = |column: &Column| match column {
+            Column::Float(values) => values.len(),
+            Column::Count(values) => values.len(),
+            Column::Index(values) => values.len(),
+            Column::Text(values) => values.len(),
+        };
+        for table in tables(&results) {
+            let first = length(&table.columns[0].1);
+            assert!(first > 0, "{}", table.name);
+            assert!(table.columns.iter().all(|(_, of)| length(of) == first), "{}", table.name);
+        }
+    }
+}
