@@ -168,6 +168,7 @@ pub(super) struct Terms {
 
 impl Shape {
     /// The payload that fits after extended headers of `extended_bytes`; a multiple of 4.
+    #[inline]
     fn payload(&self, extended_bytes: usize) -> u64 {
         let headers = BTH_BYTES + extended_bytes + ICRC_BYTES;
         (self.frame_bytes.saturating_sub(headers) & !3).min(self.payload_bytes) as u64
@@ -179,6 +180,7 @@ impl Shape {
     }
 
     /// Returns the next part of an operation and its payload \[byte\].
+    #[inline]
     pub fn next_part(&self, posted: &Posted) -> (FramePart, u64) {
         let rest = posted.bytes - posted.cut;
         match &posted.request {
@@ -196,6 +198,7 @@ impl Shape {
         }
     }
 
+    #[inline]
     fn part(&self, posted: &Posted, extended: ExtendedBytes) -> (FramePart, u64) {
         let ExtendedBytes { first, last } = extended;
         let rest = posted.bytes - posted.cut;

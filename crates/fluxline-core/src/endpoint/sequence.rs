@@ -139,6 +139,7 @@ impl Sequence {
     }
 
     /// Judges a frame and changes nothing. [`Sequence::take`] follows when the frame is valid.
+    #[inline]
     pub fn judge(&self, mark: &Mark) -> Judgement {
         let arrival = self.arrival(mark);
         let doubtful = self.restarts.as_ref().and_then(|of| of.doubtful);
@@ -209,6 +210,7 @@ impl Sequence {
     }
 
     /// Notes a valid frame with the judgement of [`Sequence::judge`].
+    #[inline]
     pub fn take(&mut self, mark: &Mark, judged: Judgement, counters: &mut ConnectionCounters) {
         match judged.held {
             Some(Fate::Good) => self.settle(counters),
