@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Passes every test of the project. What the tests need besides Rust and a C compiler (tshark for
 # the dissectors, C++ for its example, ip, nft and ethtool for network namespaces and their faults,
-# pyarrow and NumPy for the files, scapy for RoCEv2) is installed first.
+# pyarrow and NumPy for the files, scapy for RoCEv2, hunspell for the docs) is installed first.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -13,6 +13,7 @@ command -v c++ >/dev/null || need_packages+=(g++)
 command -v ip >/dev/null || need_packages+=(iproute2)
 command -v nft >/dev/null || need_packages+=(nftables)
 command -v ethtool >/dev/null || need_packages+=(ethtool)
+hunspell -d en_GB -l </dev/null 2>/dev/null || need_packages+=(hunspell hunspell-en-gb)
 python3 -c 'import venv, ensurepip' 2>/dev/null || need_packages+=(python3-venv)
 if [ ${#need_packages[@]} -gt 0 ]; then
   say "installing ${need_packages[*]}"

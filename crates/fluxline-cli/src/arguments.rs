@@ -62,7 +62,7 @@ pub enum Command {
     Shm(ShmCommand),
     /// Simulate a link and its nodes in virtual time
     #[command(subcommand)]
-    Sim(crate::commands::sim::SimCommand),
+    Sim(crate::sim_arguments::SimCommand),
     /// Measure a link on this machine, and the limits of the machine itself
     #[command(after_help = "Examples:\n  fluxline bench shm://\n  \
         fluxline bench shm:// --quick --json\n  fluxline bench peers --only ucx,iperf3 --rounds 5\n  \

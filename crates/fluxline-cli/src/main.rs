@@ -14,6 +14,7 @@ mod files;
 mod format_arguments;
 mod output;
 mod progress;
+mod sim_arguments;
 mod version;
 mod words;
 

@@ -17,6 +17,11 @@ pub fn end_with(status: u8) {
     STATUS.store(status, Ordering::Relaxed);
 }
 
+/// Prints a JSON document to standard output, as `--json` asks.
+pub fn print_json(document: &serde_json::Value) {
+    write(format_args!("{document:#}\n"));
+}
+
 /// Writes to standard output. If its reader has left, the program ends with the status set before.
 /// If it cannot be written for another reason (a full disk), it ends with a sentence and status 1.
 pub fn write(text: Arguments<'_>) {

@@ -9,6 +9,8 @@ mod doc_comments;
 mod imports;
 #[path = "tidy/parameters.rs"]
 mod parameters;
+#[path = "tidy/spelling.rs"]
+mod spelling;
 
 /// Longest line \[column\].
 const COLUMNS_MAX: usize = 100;

@@ -7,6 +7,7 @@
 mod accounting;
 pub mod builder;
 pub mod capture;
+mod counters;
 pub mod draft;
 pub mod emulator;
 pub mod event;
@@ -15,8 +16,11 @@ pub mod formats;
 mod input_error;
 pub mod ledger;
 pub mod merge;
+mod missing_range;
 pub mod pipeline;
 pub mod readout;
 pub mod record;
+mod times;
 
 pub use input_error::InputError;
+pub use missing_range::MissingRange;

@@ -7,11 +7,11 @@ use fluxline_core::{Datagram, Moment};
 use fluxline_packet::{Description, Parsed, Program, Reject};
 
 use crate::builder::{Builder, BuilderConfig, Mode, Position, Said, Scope, WindowClock};
+use crate::counters::SourceCounters;
 use crate::event::EventBatch;
-use crate::ledger::SourceCounters;
-use crate::merge::Times;
 use crate::readout::sequence::SequenceRule;
 use crate::readout::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits};
+use crate::times::Times;
 
 /// A source that appeared, with its number and its label.
 #[derive(Clone, Debug, PartialEq, Eq)]

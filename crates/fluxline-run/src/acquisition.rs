@@ -22,7 +22,7 @@ use crate::limits;
 use crate::monitor::{Monitor, Stats};
 use crate::plan::{Memory, Plan, PlannedInput};
 use crate::readout::Readout;
-use crate::record::{self, Recorded};
+use crate::record::{self, BatchBounds, Recorded};
 use crate::report::{Ended, Report};
 use crate::source::{self, InputEnd, OpenInput};
 use crate::stop::Stop;
@@ -131,7 +131,7 @@ struct Parts<'a> {
 /// Starts the threads, the inputs' last; returns when they began.
 fn spawn(parts: Parts<'_>, stop: &Stop, monitor: &Monitor) -> (Moment, Threads) {
     let Parts { experiment, loaded, inputs, recorder, pipeline } = parts;
-    let bounds = config::batch_bounds(experiment);
+    let bounds = BatchBounds::of(experiment);
     let (queue, recorder) =
         record::start(recorder, bounds, experiment.recorder_core, monitor.clone());
     let (rings, feeds): (Vec<_>, Vec<_>) = inputs.into_iter().map(OpenInput::split).unzip();

@@ -12,7 +12,6 @@ use fluxline_packet::layout::Fragment;
 
 use crate::error::Error;
 use crate::readout::EventClock;
-use crate::record::BatchBounds;
 use crate::report;
 
 /// Makes the run folder and a recorder for it.
@@ -102,12 +101,6 @@ pub(crate) fn builder_config(
         batch_age: Span::from_ms(experiment.record.batch_ms),
         ..BuilderConfig::default()
     })
-}
-
-/// Returns the bounds of the batches between readout and recorder.
-pub(crate) fn batch_bounds(experiment: &Experiment) -> BatchBounds {
-    let record = &experiment.record;
-    BatchBounds { batches: record.batches_max, batch_bytes: record.batch_bytes }
 }
 
 /// Returns the clock that closes events: files alone run on the time in them.

@@ -47,8 +47,9 @@ pub use monitor::{Monitor, Stats};
 pub use plan::{Memory, Plan, PlannedInput};
 pub use report::Report;
 pub use silence::SilentSource;
-pub use source::sensors::{Sensors, SensorsTruth};
+pub use source::sensors::Sensors;
 pub use source::sensors_roce::{RoceSensors, RoceSensorsConfig};
+pub use source::truth::SensorsTruth;
 pub use stop::Stop;
 pub use verdict::Verdict;
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use fluxline_daq::builder::BuilderConfig;
 use fluxline_daq::experiment::Experiment;
 
-use crate::config::batch_bounds;
 use crate::host;
+use crate::record::BatchBounds;
 use crate::source::OpenInput;
 
 /// Tables of sources and rejects, stacks of threads, and the allocator's reserve \[byte\].
@@ -74,7 +74,7 @@ impl Memory {
         Memory {
             rings: inputs.iter().map(|input| input.ring_bytes).sum(),
             events: builder.memory_bytes_max(),
-            batches: batch_bounds(experiment).memory_bytes_max(),
+            batches: BatchBounds::of(experiment).memory_bytes_max(),
             rest: REST_BYTES + files as u64 * CAPTURE_BYTES,
             before,
         }

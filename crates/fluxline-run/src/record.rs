@@ -14,6 +14,7 @@ use fluxline::{clock, pin};
 use fluxline_core::Moment;
 use fluxline_daq::builder::with_growth;
 use fluxline_daq::event::EventBatch;
+use fluxline_daq::experiment::Experiment;
 use fluxline_daq::ledger::{BatchFate, Ledger};
 use fluxline_daq::record::{
     DIRECT_MEMORY_BYTES, Recorder, RecorderCounts, RecorderState, SourceLine, WriteFault,
@@ -52,6 +53,12 @@ pub(crate) struct BatchBounds {
 }
 
 impl BatchBounds {
+    /// Returns the bounds of the batches between readout and recorder.
+    pub(crate) fn of(experiment: &Experiment) -> BatchBounds {
+        let record = &experiment.record;
+        BatchBounds { batches: record.batches_max, batch_bytes: record.batch_bytes }
+    }
+
     /// Returns the most memory of batches on the way, unless one alone is larger \[byte\].
     fn on_the_way_bytes(self) -> u64 {
         self.batch_bytes * u64::from(self.batches)

@@ -18,12 +18,8 @@ pub mod sim;
 use fluxline_daq::record::JoinReport;
 use serde_json::{Value, json};
 
+pub use crate::output::print_json;
 use crate::say;
-
-/// Prints a JSON document to standard output, as `--json` asks.
-pub fn print_json(document: &serde_json::Value) {
-    say!("{document:#}");
-}
 
 /// Returns the treatment of late fragments, for `--json`.
 fn joined_document(joined: JoinReport) -> Value {

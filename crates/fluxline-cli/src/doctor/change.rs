@@ -101,7 +101,7 @@ impl Place {
         let state = self.state.exists().then(|| self.state.display().to_string());
         if self.json {
             let changes: Vec<Value> = steps.iter().map(document).collect();
-            crate::commands::print_json(&json!({ "changes": changes, "state": state }));
+            crate::output::print_json(&json!({ "changes": changes, "state": state }));
         } else if steps.is_empty() {
             say!("nothing to change");
         } else if let Some(state) = &state {

@@ -38,7 +38,7 @@ impl Source {
         let mut module: Module =
             path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
         let last = module.last()?.clone();
-        if last.ends_with("tests") {
+        if last.ends_with("tests") || path.contains("/tests/") {
             return None;
         }
         if last == "mod" || last == "lib" {

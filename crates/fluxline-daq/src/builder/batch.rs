@@ -5,8 +5,8 @@ use std::fmt::Write;
 use fluxline_core::Moment;
 use fluxline_packet::Part;
 
+use super::event_id::EventId;
 use super::growth::make_room;
-use super::keys::EventId;
 use super::slab::OpenEvent;
 use crate::event::{EventBatch, EventRow, EventStatus, PacketRow};
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use fluxline_core::Moment;
 
-use super::keys::EventId;
+use super::event_id::EventId;
 
 /// The most memory of the sets of sources \[byte\]: with more than 1024 sources, fewer closed
 /// events are remembered.

@@ -5,7 +5,7 @@
 
 use super::batch::ClosedEvent;
 use super::config::{Expectation, Mode, Scope};
-use super::keys::SCOPE_ALL;
+use super::event_id::SCOPE_ALL;
 use super::lacking::{Reason, Text};
 use super::reports::Report;
 use super::slab::OpenEvent;

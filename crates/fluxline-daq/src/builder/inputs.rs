@@ -7,7 +7,7 @@
 use fluxline_core::{Moment, Span};
 
 use super::Position;
-use crate::merge::Times;
+use crate::times::Times;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Input {

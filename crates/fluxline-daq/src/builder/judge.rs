@@ -12,7 +12,7 @@
 
 use super::closing::Why;
 use super::config::{BuilderConfig, Mode, Scope};
-use super::keys::{EventId, SCOPE_ALL};
+use super::event_id::{EventId, SCOPE_ALL};
 use super::lanes::Head;
 use super::members::Member;
 use super::summary::SourceState;

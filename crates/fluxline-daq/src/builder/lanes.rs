@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::keys::SCOPE_ALL;
+use super::event_id::SCOPE_ALL;
 use super::position::Position;
 
 /// An open event in its lane.

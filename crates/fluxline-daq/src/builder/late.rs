@@ -2,7 +2,8 @@
 
 use super::arrival::Arrival;
 use super::config::Late;
-use super::keys::{EventId, KeyState};
+use super::event_id::EventId;
+use super::keys::KeyState;
 use super::line::Located;
 use super::members::{First, Left};
 use super::reports::Report;

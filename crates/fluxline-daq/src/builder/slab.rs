@@ -4,8 +4,8 @@
 use fluxline_core::Moment;
 
 use super::coverage::Coverage;
+use super::event_id::{EventId, SCOPE_ALL};
 use super::growth::make_room;
-use super::keys::{EventId, SCOPE_ALL};
 use super::line::Has;
 use super::position::Position;
 use crate::event::PacketRow;

@@ -1,14 +1,14 @@
 //! The ledger: the place of every packet, by source, by input and by host; kept in run.json.
 //!
-//! Stages count for themselves (`counters.rs`). The ledger collects their counts at the end of a
-//! run, or for a live view, and checks that they close (`laws.rs`). It gives the ends of the
+//! Stages count for themselves (`crate::counters`). The ledger collects their counts at the end of
+//! a run, or for a live view, and checks that they close (`laws.rs`). It gives the ends of the
 //! received data (`outcome.rs`) and shows them (`table.rs`).
 
-mod counters;
 mod laws;
 mod outcome;
 mod page;
 mod places;
+mod remedies;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::builder::{Amendment, SourceSummary};
 use crate::event::EventBatch;
-use crate::readout::sequence::MissingRange;
+use crate::missing_range::MissingRange;
 
-pub use counters::{
+pub use crate::counters::{
     BuilderCounters, HostCounters, InputCounters, RemoteWriteCounters, SourceCounters,
 };
 pub use laws::{LAWS, Law, LawResult, Needs};

@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ledger, page::remedy};
+use super::Ledger;
+use super::remedies::remedy;
 
 /// An end that received data can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

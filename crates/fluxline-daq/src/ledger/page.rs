@@ -85,15 +85,3 @@ fn page_section(out: &mut String, title: &str, about: &str, rows: &[Row]) {
         );
     }
 }
-
-/// Returns the remedy of a counter, named as laws name it.
-pub(super) fn remedy(counter: &str) -> &'static str {
-    let (place, name) = counter.split_once('.').unwrap_or((counter, ""));
-    let rows = match place {
-        "input" => InputCounters::ROWS,
-        "remote" => RemoteWriteCounters::ROWS,
-        "source" => SourceCounters::ROWS,
-        _ => HostCounters::ROWS,
-    };
-    rows.iter().find(|row| row.name == name).map_or("", |row| row.remedy)
-}

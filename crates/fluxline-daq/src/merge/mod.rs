@@ -13,6 +13,7 @@ mod tests;
 use fluxline_core::Moment;
 
 use crate::builder::Position;
+pub use crate::times::Times;
 
 /// One of the inputs that are read as one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +24,6 @@ pub struct Lane {
     pub times: Times,
     /// Its packets have positions.
     pub has_positions: bool,
-}
-
-/// The times of packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Times {
-    /// Packets have a time of capture.
-    Captured,
-    /// Packets have no time: files of raw payloads.
-    Absent,
 }
 
 /// The next packet of a lane.

@@ -18,7 +18,7 @@ use fluxline_core::{Datagram, Moment, SenderAddress};
 use fluxline_packet::{Parsed, Reject, SourceKey};
 use hashbrown::HashMap;
 
-use crate::ledger::SourceCounters;
+use crate::counters::SourceCounters;
 
 use content::content_of;
 use rejects::Rejects;

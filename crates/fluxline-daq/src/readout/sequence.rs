@@ -14,9 +14,9 @@
 //! appendix A.1.
 
 use fluxline_core::{Moment, Span};
-use serde::{Deserialize, Serialize};
 
 use super::missing::MissingPositions;
+use crate::missing_range::MissingRange;
 
 /// The rule by which a packet counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,17 +129,6 @@ pub struct Observed {
     /// Its place in the count of packets since the counter last began anew: grows by one from
     /// packet to packet, whatever the counter's step.
     pub count: u64,
-}
-
-/// Missing packet numbers, both ends included, in steps of the counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MissingRange {
-    /// Number of restarts before.
-    pub epoch: u32,
-    /// The first missing number, unwrapped.
-    pub first: u64,
-    /// The last missing number, unwrapped.
-    pub last: u64,
 }
 
 /// A packet's number, and the rest that the packet says.

@@ -10,9 +10,8 @@ use std::collections::BTreeSet;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
-use super::sequence::{
-    Evidence, HeldFate, MissingRange, Order, SequenceLimits, SequenceRule, SequenceTracker,
-};
+use super::sequence::{Evidence, HeldFate, Order, SequenceLimits, SequenceRule, SequenceTracker};
+use crate::missing_range::MissingRange;
 
 /// The sensor's times in a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,9 @@ use fluxline_packet::{Parsed, Part, Reject, RejectReason, SourceKey};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256StarStar;
 
-use super::sequence::{
-    Evidence, HeldFate, MissingRange, Order, SequenceLimits, SequenceRule, SequenceTracker,
-};
+use super::sequence::{Evidence, HeldFate, Order, SequenceLimits, SequenceRule, SequenceTracker};
 use super::{Accepted, FormatRules, PacketRule, Readout, ReadoutLimits, Verdict};
+use crate::missing_range::MissingRange;
 
 const fn rule(bits: u8) -> SequenceRule {
     SequenceRule::of_bits(bits)

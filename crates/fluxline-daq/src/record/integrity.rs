@@ -9,8 +9,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::folder::{FolderError, RUN_FILE, RunFolder, SOURCES_FILE, event_file_name};
+use super::lock::is_recording;
 use super::reader::ReadReport;
-use super::recover::is_recording;
 
 /// Most places of missing or damaged data in a sentence.
 const FAULTS_SHOWN_MAX: usize = 3;

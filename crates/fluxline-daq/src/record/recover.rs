@@ -6,7 +6,7 @@
 //! never changed, and a second recovery changes nothing. A crash during recovery loses nothing: the
 //! piece is on the disk before it is cut off.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,7 @@ use super::folder::{
     FolderError, RUN_FILE, RunFolder, SOURCES_FILE, SourceLine, complete_lines_bytes, sync_folder,
 };
 use super::integrity::{Held, Integrity, recorded_by};
+use super::lock::lock;
 use super::message::END_OF_STREAM;
 use super::reader::{Damage, ReadError, ReadReport, RunReader, explain};
 use super::regular::{Access, open_regular, read_regular};
@@ -72,7 +73,8 @@ pub struct RecoverReport {
 /// stay.
 pub fn recover(path: &Path) -> Result<RecoverReport, RecoverError> {
     let folder = RunFolder::open(path)?;
-    let _lock = lock(&folder)?;
+    let running = |_| RecoverError::Running(folder.path().to_path_buf());
+    let _lock = lock(&folder).map_err(running)?;
     let mut report = RecoverReport::default();
     let mut last_batch = None;
     for (_, file) in folder.event_files()? {
@@ -104,24 +106,6 @@ fn walk(scan: &mut Scan, last_batch: &mut Option<u64>) -> Result<Walked, ReadErr
             Err(ScanFault::Io(_)) => return Ok(Walked::UntilItCouldNotBeRead),
             Err(fault) => return Err(explain(scan.path(), fault)),
         }
-    }
-}
-
-/// Returns true when a recorder holds the folder's lock.
-pub(super) fn is_recording(folder: &RunFolder) -> bool {
-    let Ok(handle) = File::open(folder.path()) else { return false };
-    matches!(handle.try_lock_shared(), Err(TryLockError::WouldBlock))
-}
-
-/// Keeps recorder and recovery apart; the operating system drops the lock with its holder.
-///
-/// A file system without locks lets both through.
-pub(super) fn lock(folder: &RunFolder) -> Result<Option<File>, RecoverError> {
-    let Ok(handle) = File::open(folder.path()) else { return Ok(None) };
-    match handle.try_lock() {
-        Ok(()) => Ok(Some(handle)),
-        Err(TryLockError::WouldBlock) => Err(RecoverError::Running(folder.path().to_path_buf())),
-        Err(TryLockError::Error(_)) => Ok(None),
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::folder::FolderError;
+use super::folder_error::FolderError;
 
 /// The largest `run.json`, `sources.jsonl` or description that is read \[byte\].
 const TEXT_BYTES_MAX: u64 = 256 << 20;

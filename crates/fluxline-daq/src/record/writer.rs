@@ -17,8 +17,8 @@ use crate::event::EventBatch;
 
 use super::columns::{Columns, Piece, RowFault, for_each_piece};
 use super::folder::{RunFolder, SOURCES_FILE, SourceLine, event_file_name};
+use super::lock::lock;
 use super::message::{END_OF_STREAM, MessageEncoder};
-use super::recover::lock;
 use super::schema::file_schema;
 use super::storage::{Disk, Storage};
 use super::ways::WriteMode;

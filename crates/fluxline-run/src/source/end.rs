@@ -5,7 +5,7 @@ use fluxline::ring::RingCounters;
 use fluxline::udp::ReceiverCounters;
 use fluxline_daq::ledger::{InputCounters, RemoteWriteCounters};
 
-use super::sensors::SensorsTruth;
+use super::truth::SensorsTruth;
 use crate::ring::RingFate;
 
 /// The result of an input's thread.

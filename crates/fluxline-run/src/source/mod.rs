@@ -10,6 +10,7 @@ mod roce_push;
 pub(crate) mod sensors;
 pub(crate) mod sensors_roce;
 mod shared;
+pub mod truth;
 mod udp;
 mod window;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fluxline_daq::emulator::{Emission, Emulator};
 
-use super::sensors::SensorsTruth;
+use super::truth::SensorsTruth;
 use crate::stop::Stop;
 
 /// Packets that are due within this time are sent together.

@@ -10,7 +10,7 @@ use fluxline::ring::Producer;
 use fluxline::udp::{SenderConfig, UdpSender};
 use fluxline_core::{Datagram, SenderAddress};
 use fluxline_daq::capture::writer::CaptureWriter;
-use fluxline_daq::emulator::{self, EmulatorConfig, SourceTruth};
+use fluxline_daq::emulator::{self, EmulatorConfig};
 use fluxline_daq::experiment::{Emulator, Source};
 use fluxline_daq::formats::LoadedFormat;
 use fluxline_daq::ledger::InputCounters;
@@ -18,6 +18,7 @@ use fluxline_daq::merge::Times;
 
 use super::paced::{Paced, sleep_until};
 use super::push::push_all;
+use super::truth::SensorsTruth;
 use super::window::{Arrived, Window};
 use super::{Feed, InputEnd, OpenInput, new_ring};
 use crate::error::Error;
@@ -47,16 +48,6 @@ struct Outlet {
     sender: UdpSender,
     datagrams: Vec<Vec<u8>>,
     filled: usize,
-}
-
-/// The packets that the sensors really sent, for comparison with a ledger.
-pub struct SensorsTruth {
-    /// The packets of each sensor.
-    pub sources: Vec<SourceTruth>,
-    /// Datagrams that the kernel rejected.
-    pub not_sent: u64,
-    /// The seed that makes the same packets again.
-    pub seed: u64,
 }
 
 impl Sensors {

@@ -11,7 +11,8 @@ use fluxline_daq::emulator::Emulator;
 use fluxline_daq::emulator::roce::{Writer, WriterConfig, WriterTruth};
 
 use super::paced::{Paced, sleep_until};
-use super::sensors::{BATCH_DATAGRAMS, Sensors, SensorsTruth};
+use super::sensors::{BATCH_DATAGRAMS, Sensors};
+use super::truth::SensorsTruth;
 use crate::error::Error;
 use crate::stop::Stop;
 

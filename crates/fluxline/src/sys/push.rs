@@ -24,6 +24,7 @@ mod consumer;
 mod pace;
 mod producer;
 mod record;
+pub(crate) mod types;
 
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use fluxline_sim::scenario::Scenario;
 
-use super::arguments::SimRunArguments;
 use crate::failure::Failure;
+use crate::sim_arguments::SimRunArguments;
 use crate::{files, inform, say};
 
 /// A written dump.

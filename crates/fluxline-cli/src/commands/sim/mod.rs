@@ -1,18 +1,14 @@
 //! `fluxline sim`: links and hosts in virtual time.
 
-mod arguments;
 mod dump;
 mod parquet;
 mod presets;
 mod reproduce;
 mod run;
 
-use arguments::ReproduceCommand;
-
-pub use arguments::SimCommand;
-
 use crate::failure::Failure;
 use crate::say_text;
+use crate::sim_arguments::{ReproduceCommand, SimCommand};
 
 /// Runs a command of `fluxline sim`.
 pub fn sim(command: &SimCommand, json: bool) -> Result<(), Failure> {

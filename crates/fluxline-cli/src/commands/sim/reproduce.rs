@@ -3,8 +3,8 @@
 use fluxline_sim::reproduce::{self, Fact, Figure, Kind};
 use serde_json::json;
 
-use super::arguments::ReproduceArguments;
 use crate::failure::Failure;
+use crate::sim_arguments::ReproduceArguments;
 use crate::{files, say, say_text};
 
 /// Runs the models of all papers on SCI, and prints or writes the comparison.

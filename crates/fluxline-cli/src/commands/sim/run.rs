@@ -8,9 +8,9 @@ use fluxline_sim::scenario::Scenario;
 use fluxline_sim::trace::Trace;
 use serde_json::json;
 
-use super::arguments::SimRunArguments;
 use super::{dump, parquet};
 use crate::failure::Failure;
+use crate::sim_arguments::SimRunArguments;
 use crate::{files, inform, progress, say, say_text};
 
 /// Entries in a trace at most: some 80 MB.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::claim::{Claim, ClaimFile};
 use super::pace::Pace;
+use super::types::{Broken, NextError, PushCounters, PushOpenError};
 use super::{HEADER_BYTES, MAGIC, MappedRing, Record, SKIP, Shape, Side, WORD, at};
-use crate::push::{Broken, NextError, PushCounters, PushOpenError};
 use crate::sys::futex::sleep_on;
 use crate::sys::map::SharedMap;
 use crate::sys::shim::{Ordering, fence};

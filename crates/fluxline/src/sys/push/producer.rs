@@ -6,9 +6,9 @@ use fluxline_core::Moment;
 
 use super::claim::{Claim, ClaimFile};
 use super::pace::Pace;
+use super::types::{Broken, PushCounters, PushOpenError, PushRefused};
 use super::{HEADER_BYTES, MAGIC, MappedRing, Record, SKIP, Side, WORD, at, is_position};
 use crate::clock;
-use crate::push::{Broken, PushCounters, PushOpenError, PushRefused};
 use crate::sys::futex::wake;
 use crate::sys::map::SharedMap;
 use crate::sys::shim::{Ordering, fence};

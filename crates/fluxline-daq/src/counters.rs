@@ -1,8 +1,8 @@
 //! Every counter of a run, as rows: the one place with the name, meaning and remedy of each.
 //!
 //! Each stage keeps a copy of the struct and raises its own fields only; the ledger merges the
-//! copies. A packet ends in exactly one of the places that a law (`laws.rs`) adds up. Source of the
-//! idea: Aeron's system counters and spead2's statistics page.
+//! copies. A packet ends in exactly one of the places that a law (`ledger/laws.rs`) adds up. Source
+//! of the idea: Aeron's system counters and spead2's statistics page.
 
 use serde::{Deserialize, Serialize};
 

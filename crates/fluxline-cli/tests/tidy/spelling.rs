@@ -1,0 +1,137 @@
+//! Documentation is spelled right (British English, by hunspell) and free of phrases that readers
+//! stumble over.
+//!
+//! Words of the field that no dictionary has are listed in tidy/words.txt. Code, links, numbers,
+//! abbreviations and names of products with inner capitals are not checked.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Returns the prose of a Markdown text: no code blocks, no `code`, no link targets.
+fn prose(markdown: &str) -> String {
+    let mut out = String::new();
+    let mut in_block = false;
+    for line in markdown.lines() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if !in_block && !line.starts_with("    ") {
+            let spans = line.split('`').step_by(2);
+            for word in spans.flat_map(str::split_whitespace).filter(|word| !word.contains("://")) {
+                out.push_str(word.split("](").next().unwrap_or(word));
+                out.push(' ');
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Returns the doc comments of a source file as Markdown.
+fn doc_comments(source: &str) -> String {
+    let lines = source.lines().map(str::trim_start);
+    let text = lines.map(|line| line.strip_prefix("///").or(line.strip_prefix("//!")));
+    text.map(|line| line.map_or("", |line| line.strip_prefix(' ').unwrap_or(line)))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Returns the name and the prose of each page, and of the doc comments of each source file.
+fn texts() -> Vec<(String, String)> {
+    let root = super::root();
+    let mut pages = Vec::new();
+    super::files(&root, ".md", &mut pages);
+    let mut found: Vec<(String, String)> = Vec::new();
+    for page in pages {
+        let name = page.strip_prefix(&root).expect("inside").display().to_string();
+        found.push((name, prose(&fs::read_to_string(&page).expect("UTF-8 page"))));
+    }
+    let sources = super::sources().into_iter();
+    found.extend(sources.map(|(file, text)| (file, prose(&doc_comments(&text)))));
+    found
+}
+
+/// Returns true for a word that a dictionary can know.
+fn is_ordinary(word: &str) -> bool {
+    let inner_capital = word.chars().skip(1).any(char::is_uppercase);
+    word.chars().all(|c| c.is_alphabetic() || c == '\'') && !inner_capital && word.len() > 2
+}
+
+/// Returns the words that hunspell does not know, or `None` where it is not installed.
+fn unknown(text: &str) -> Option<BTreeSet<String>> {
+    let mut command = Command::new("hunspell");
+    command.args(["-d", "en_GB", "-i", "UTF-8", "-l"]).env("LC_ALL", "C.UTF-8");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let mut input = child.stdin.take().expect("piped");
+    let text = text.to_string();
+    let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
+    let output = child.wait_with_output().expect("it ends");
+    writer.join().expect("no panic").ok()?;
+    let words = String::from_utf8(output.stdout).expect("UTF-8");
+    // Dictionaries have few genitives.
+    let words = words.lines().filter(|word| is_ordinary(word) && !word.ends_with("'s"));
+    output.status.success().then(|| words.map(str::to_string).collect())
+}
+
+#[test]
+fn docs_are_spelled_right() {
+    let list = fs::read_to_string(super::root().join("tidy/words.txt")).expect("the list");
+    let known: BTreeSet<&str> = list.lines().filter(|line| !line.starts_with('#')).collect();
+    let texts = texts();
+    let all: String = texts.iter().map(|(_, text)| text.as_str()).collect();
+    let Some(unknown) = unknown(&all) else {
+        let required = std::env::var("FLUXLINE_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+        assert!(!required, "hunspell with en_GB is missing, and FLUXLINE_REQUIRE_TOOLS=1");
+        println!("skipped: no hunspell with en_GB");
+        return;
+    };
+    let mut problems = Vec::new();
+    for word in unknown.iter().filter(|word| !known.contains(word.as_str())) {
+        let has = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|of| of == word);
+        let place = texts.iter().find(|(_, text)| has(text)).map_or("", |(name, _)| name);
+        problems.push(format!("{place}: `{word}`: correct it, or add it to tidy/words.txt"));
+    }
+    for word in known.iter().filter(|word| !word.is_empty() && !unknown.contains(**word)) {
+        problems.push(format!("tidy/words.txt: nothing needs `{word}`; remove it"));
+    }
+    super::report(&problems);
+}
+
+/// Phrases of pages that have a plain word, and that word.
+const PHRASES: [(&str, &str); 8] = [
+    ("is no ", "is not a ..."),
+    ("as it is", "unchanged"),
+    ("so many ", "a number, or `N`"),
+    (" at all", "leave it out"),
+    ("a such", "such a"),
+    (" told ", "reported, notified, or distinguished"),
+    ("be had", "obtained"),
+    ("is as if", "counts as"),
+];
+
+#[test]
+fn pages_use_plain_phrases() {
+    let mut problems = Vec::new();
+    for (file, text) in texts().into_iter().filter(|(file, _)| file.ends_with(".md")) {
+        for (number, line) in text.lines().enumerate() {
+            let line = line.replace("here is no ", ""); // "there is no" is plain
+            let found = PHRASES.iter().filter(|(phrase, _)| line.contains(phrase));
+            problems.extend(found.map(|(phrase, plain)| {
+                format!("{file}:{}: `{}`: say {plain}", number + 1, phrase.trim())
+            }));
+        }
+    }
+    super::report(&problems);
+}
+
+#[test]
+fn prose_has_no_code_and_wrong_words_are_found() {
+    let text = prose("A `sequnce` in [a linkk](docs/tilte.md).\n```\ncouner\n```\nThe ennd.");
+    assert_eq!(text, "A in [a linkk \n\n\n\nThe ennd. \n");
+    if let Some(words) = unknown(&text) {
+        assert_eq!(words.into_iter().collect::<Vec<_>>(), ["ennd", "linkk"]);
+    }
+    assert_eq!(doc_comments("/// A word.\nfn f() {}\n    //! More"), "A word.\n\nMore");
+}

@@ -1,0 +1,28 @@
+//! The lock of a run folder, which keeps recorder and recovery apart.
+//!
+//! The operating system drops the lock with its holder. A file system without locks lets both
+//! through.
+
+use std::fs::{File, TryLockError};
+
+use super::folder::RunFolder;
+
+/// Another process holds the lock.
+#[derive(Debug)]
+pub(super) struct Locked;
+
+/// Takes the lock, which is held until the file is dropped.
+pub(super) fn lock(folder: &RunFolder) -> Result<Option<File>, Locked> {
+    let Ok(handle) = File::open(folder.path()) else { return Ok(None) };
+    match handle.try_lock() {
+        Ok(()) => Ok(Some(handle)),
+        Err(TryLockError::WouldBlock) => Err(Locked),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Returns true when a recorder holds the lock.
+pub(super) fn is_recording(folder: &RunFolder) -> bool {
+    let Ok(handle) = File::open(folder.path()) else { return false };
+    matches!(handle.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
