@@ -49,6 +49,23 @@ fn senders(first_port: u16, count: u16) -> String {
         .collect()
 }
 
+/// RDMA cards send from a port of their choice.
+#[test]
+fn a_sender_without_a_port_is_recorded_from_whatever_port_it_sends() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let first = free_ports(1);
+    let config = senders(first, 1).replace(&format!("127.0.0.1:{first}"), "127.0.0.1");
+    let (running, to) = start(scratch.path(), &config);
+    let truth = emulate(to, first, &["--rate", "4000", "--packets", "500"]);
+    let (document, _) = finish(scratch.path(), running);
+    assert_eq!(number(&document["totals"], "recorded"), sum(&truth, "frames"));
+    assert_eq!(number(&document["totals"], "recorded"), 500);
+    let wrong = config.replace("'127.0.0.1'", "'here'");
+    std::fs::write(scratch.path().join("wrong.toml"), experiment(&wrong)).expect("written");
+    let said = refused(&call(&["run", text(&scratch.path().join("wrong.toml"))]), INPUT);
+    assert!(said.contains("write for example \"10.0.0.7:4800\""), "{said}");
+}
+
 fn emulate(to: SocketAddr, from: u16, more: &[&str]) -> Value {
     let (to, from) = (format!("udp://{to}"), format!("127.0.0.1:{from}"));
     let fixed = [

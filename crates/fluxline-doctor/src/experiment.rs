@@ -157,7 +157,8 @@ fn take_roce(stream: &mut Stream, roce: &Roce) {
     stream.sockets = 1;
     stream.buffer_bytes = roce.receive_buffer_bytes.into();
     stream.listen = address(&roce.listen).into_iter().collect();
-    stream.peers = roce.senders.iter().filter_map(|of| Some(address(&of.address)?.ip())).collect();
+    stream.peers =
+        roce.senders.iter().filter_map(|of| Some(of.ports().ok()?.address.ip())).collect();
     stream.peers.sort_unstable();
     stream.peers.dedup();
 }

@@ -170,7 +170,7 @@ impl Simulated {
         while done != [true, true] {
             self.stop.check()?;
             let now = (self.clock)(last).ok_or_else(|| stalled(name))?;
-            let mut worked = false;
+            let (mut worked, mut computed) = (false, false);
             let mut until: Option<Moment> = None;
             for end in 0..2 {
                 let fabric = &mut *self.fabrics[end];
@@ -180,6 +180,10 @@ impl Simulated {
                 } else {
                     match roles[end].step(&self.sites[end], fabric, now)? {
                         Step::Worked => worked = true,
+                        Step::Computed(span) => {
+                            computed = true;
+                            until = earlier(until, Some(now + span));
+                        }
                         Step::Idle(at) => until = earlier(until, at),
                         Step::Done => (done[end], worked) = (true, true),
                     }
@@ -187,7 +191,7 @@ impl Simulated {
                 until = earlier(until, fabric.deadline());
             }
             last = if worked { LastTurn::Worked } else { LastTurn::Idle { until } };
-            idle_turns = if worked { 0 } else { idle_turns + 1 };
+            idle_turns = if worked || computed { 0 } else { idle_turns + 1 };
             if idle_turns > IDLE_TURNS_MAX {
                 return Err(stalled(name));
             }

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use fluxline_core::Moment;
 use fluxline_core::fabric::{Completion, Fabric, Level, Local, Memory, Operation, Work};
+use fluxline_core::{Moment, Span};
 use fluxline_report::quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,6 +33,8 @@ pub const CROSSOVER: &str = "stores take less up to";
 /// Steps of a generator that make a quantum of computing: some tenths of a microsecond. Chosen:
 /// short beside a transfer of some KiB, long beside a reading of the clock.
 const QUANTUM_STEPS: u32 = 256;
+/// The time of a quantum in virtual time. Chosen: about what it takes on the machines of 2026.
+const QUANTUM: Span = Span::from_ns(300);
 /// Completions handled in one step at most.
 const STEP_MAX: u32 = 16;
 /// The approximate time of a trial \[s\]: with `--quick`, and without.
@@ -186,7 +188,7 @@ impl Role for Computer {
             self.transfer(site, fabric)?;
         }
         self.compute();
-        Ok(Step::Worked)
+        Ok(Step::Computed(QUANTUM))
     }
 
     fn outcome(&mut self) -> Value {

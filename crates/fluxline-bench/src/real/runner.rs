@@ -117,7 +117,7 @@ impl Runner {
         loop {
             let now = clock::monotonic();
             match role.step(&self.site, &mut *self.fabric, now)? {
-                Step::Worked => watch.worked(),
+                Step::Worked | Step::Computed(_) => watch.worked(),
                 Step::Idle(Some(until)) if until > now => {
                     // It waits for a moment, not for the other side.
                     watch.worked();

@@ -8,11 +8,11 @@ mod join;
 
 use std::sync::Arc;
 
-use fluxline_core::Moment;
 use fluxline_core::fabric::{
     Capabilities, Completion, EndpointId, Fabric, Local, Memory, PostError, RegionId, RemoteId,
     Slice, Target, Work,
 };
+use fluxline_core::{Moment, Span};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,6 +36,9 @@ pub enum Side {
 pub enum Step {
     /// The role worked; step again at once.
     Worked,
+    /// The role computed. In virtual time that takes as long as given here, in real time as long as
+    /// it took. Step again at once.
+    Computed(Span),
     /// There is no work before this moment (`None`: before something arrives).
     Idle(Option<Moment>),
     /// This end is done; it is not stepped again.

@@ -17,7 +17,7 @@ pub use check::check_seconds;
 pub use file_list::FileList;
 pub use model::*;
 pub use problem::Problem;
-pub use roce::{PushRing, Roce, Sender, address};
+pub use roce::{PushRing, Roce, Sender, SenderPorts, address};
 
 use std::path::Path;
 

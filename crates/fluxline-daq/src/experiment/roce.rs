@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use fluxline_core::roce::UDP_PORT;
 use serde::{Deserialize, Serialize};
 
 /// Path MTUs of the standard \[byte\].
@@ -48,10 +49,12 @@ pub struct Roce {
 pub struct Sender {
     /// Its name in messages.
     pub name: String,
-    /// Its address and port.
+    /// Its address, with the port that it sends from; without one, the port is learned.
     pub address: String,
     /// The queue pair that its frames are addressed to, of this run.
     pub queue_pair: u32,
+    /// Its own queue pair, for congestion notifications; default: it gets none.
+    pub peer_queue_pair: Option<u32>,
     /// Its first PSN; default: whatever comes first.
     pub first_psn: Option<u32>,
     /// The R_Key in its frames; not stored with the run.
@@ -197,9 +200,40 @@ fn network(text: &str) -> Result<(IpAddr, u8), String> {
     if bits > most { Err(wrong()) } else { Ok((address, bits)) }
 }
 
+/// The addresses of a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderPorts {
+    /// The destination of frames to it.
+    pub address: SocketAddr,
+    /// The port that its frames come from; `None`: learned from the first accepted frame.
+    pub source_port: Option<u16>,
+}
+
 impl Sender {
+    /// Returns its addresses. Without a port it is a peer of the standard: it receives at 4791, and
+    /// sends from a port of its choice.
+    ///
+    /// Errors: a sentence about the address.
+    pub fn ports(&self) -> Result<SenderPorts, String> {
+        if let Ok(ip) = self.address.parse::<IpAddr>() {
+            let address = SocketAddr::new(ip, UDP_PORT);
+            return Ok(SenderPorts { address, source_port: None });
+        }
+        let address: SocketAddr = self.address.parse().map_err(|_| {
+            format!(
+                "{:?} is not an address; write for example \"10.0.0.7:4800\", or \"10.0.0.7\" for \
+                 a sender that chooses its port.",
+                self.address
+            )
+        })?;
+        Ok(SenderPorts { address, source_port: Some(address.port()) })
+    }
+
     fn check(&self, others: &[Sender]) -> Result<(), String> {
-        let from = address(&self.address).map_err(|text| format!("address = {text}"))?;
+        let from = self.ports().map_err(|text| format!("address = {text}"))?.address;
+        if let Some(pair) = self.peer_queue_pair.filter(|pair| !(2..=NUMBER_MAX).contains(pair)) {
+            return Err(format!("peer-queue-pair = {pair}; write 2 to {NUMBER_MAX}."));
+        }
         let (pair, low) = (self.queue_pair, self.queue_pair & PAIR_MASK);
         if !(2..=NUMBER_MAX).contains(&pair) || low == 1 {
             return Err(format!(

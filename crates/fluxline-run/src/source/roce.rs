@@ -252,16 +252,15 @@ impl RoceFeed {
 }
 
 fn static_peer(roce: &Roce, sender: &Sender, region: RegionId) -> Result<StaticPeer, String> {
-    let address = experiment::address(&sender.address)?;
-    let pair = QueuePair::new(sender.queue_pair);
+    let ports = sender.ports()?;
     let rights = Rights::PUT;
     Ok(StaticPeer {
         name: sender.name.clone(),
-        address,
-        source_port: Some(address.port()),
-        own_pair: pair,
-        // Nothing is sent to it.
-        peer_pair: pair,
+        address: ports.address,
+        source_port: ports.source_port,
+        own_pair: QueuePair::new(sender.queue_pair),
+        // Only congestion notifications are sent to it; to queue pair 0, nothing.
+        peer_pair: QueuePair::new(sender.peer_queue_pair.unwrap_or(0)),
         reliability: Reliability::Unreliable,
         peer_first: sender.first_psn.map(Psn::new),
         own_first: Psn::new(0),
