@@ -98,9 +98,9 @@ extern "C" {
 // The sentence of this thread's last failure; valid until its next call.
 const char *fluxline_error(void);
 
-// Opens a node and writes it to *node. The URL names the link: shm://GROUP/NODE for processes of
-// this host, udp://ADDRESS[:PORT][/NAME] with an own address for Ethernet, or
-// xdp://INTERFACE[:PORT][/NAME] for the same past the kernel's network stack.
+// Opens a node and writes it to *node. The URL names the link: `shm://GROUP/NODE` for processes of
+// this host, `udp://ADDRESS[:PORT][/NAME]` with an own address for Ethernet, or
+// `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel's network stack.
 enum FluxlineCode fluxline_open(const char *url, struct FluxlineNode **node);
 
 // Ends a node, its regions and connections. Close its producers and consumers first.
@@ -142,7 +142,7 @@ enum FluxlineCode fluxline_write(struct FluxlineNode *node,
                                  size_t count);
 
 // Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
-// peer is a node's name in the group on shm://, and ADDRESS[:PORT] on udp:// and xdp://.
+// peer is a node's name in the group on shm://, and `ADDRESS[:PORT]` on udp:// and xdp://.
 // reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
 enum FluxlineCode fluxline_connect(struct FluxlineNode *node,
                                    const char *peer,

@@ -117,9 +117,9 @@ pub extern "C" fn fluxline_error() -> *const c_char {
     border::error()
 }
 
-/// Opens a node and writes it to *node. The URL names the link: shm://GROUP/NODE for processes of
-/// this host, udp://ADDRESS[:PORT][/NAME] with an own address for Ethernet, or
-/// xdp://INTERFACE[:PORT][/NAME] for the same past the kernel's network stack.
+/// Opens a node and writes it to *node. The URL names the link: `shm://GROUP/NODE` for processes of
+/// this host, `udp://ADDRESS[:PORT][/NAME]` with an own address for Ethernet, or
+/// `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel's network stack.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_open(
     url: *const c_char,
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn fluxline_write(
 }
 
 /// Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
-/// peer is a node's name in the group on shm://, and ADDRESS[:PORT] on udp:// and xdp://.
+/// peer is a node's name in the group on shm://, and `ADDRESS[:PORT]` on udp:// and xdp://.
 /// reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_connect(
@@ -412,7 +412,7 @@ impl FluxlineNode {
         }
     }
 
-    /// Ends a connection that was not waited for to its end; nobody is told of it.
+    /// Ends a connection whose set-up took too long; `fluxline_poll` does not report it.
     fn forget(&mut self, endpoint: EndpointId) {
         if self.fabric().disconnect(endpoint).is_err() {
             return; // it is over already

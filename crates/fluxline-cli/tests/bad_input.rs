@@ -233,7 +233,7 @@ fn a_run_that_is_none_is_named() {
     }
 }
 
-/// A disk of so many bytes, for as long as it lives; none without the right to mount one.
+/// A disk of `bytes`, mounted until it is dropped; `None` without the right to mount.
 struct TinyDisk<'a>(&'a Path);
 
 impl TinyDisk<'_> {

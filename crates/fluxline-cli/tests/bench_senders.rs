@@ -44,7 +44,7 @@ fn senders_of(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// A benchmark of long trials, once so many senders send.
+/// Starts a benchmark of long trials; returns when that number of senders sends.
 fn sending(report: &Path, senders: usize) -> (Child, Vec<u32>) {
     let mut command = fluxline();
     command.args(BENCH).args(["--sizes", "64..64", "--trial-seconds"]);

@@ -68,7 +68,7 @@ fn no_line_is_longer_than_100_columns() {
     report(&problems);
 }
 
-/// `--help` prints an option's doc comment as it is written.
+/// `--help` prints an option's doc comment unchanged.
 #[test]
 fn no_help_text_has_a_backslash() {
     let mut problems = Vec::new();

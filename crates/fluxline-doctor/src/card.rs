@@ -45,7 +45,7 @@ pub struct Card {
     pub drops: BTreeMap<String, u64>,
 }
 
-/// So many in use of so many possible.
+/// A number in use, and the number possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InUse {
     /// In use.

@@ -11,8 +11,8 @@ use super::rule::{Needs, Rule};
 use super::setting::Action;
 use super::text;
 
-/// From so many cores on, one receive queue is worth spreading. Assumed: with fewer, the reader
-/// and the queue have the cores between them.
+/// From this number of cores on, one receive queue is worth spreading. Assumed: with fewer, the
+/// reader and the queue occupy all cores.
 const CORES_TO_SPREAD: usize = 4;
 
 static AFFINITY: Rule = Rule {

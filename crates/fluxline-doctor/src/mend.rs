@@ -2,7 +2,7 @@
 //!
 //! Each change is announced in the state file, with the value found, before it is made: after a
 //! crash at any moment `undo` brings back what was there. A setting that has since been changed by
-//! somebody else is left alone, unless told otherwise.
+//! somebody else is left alone by default.
 
 use std::io;
 

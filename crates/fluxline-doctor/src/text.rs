@@ -49,7 +49,7 @@ pub(super) fn bits(value: f64) -> String {
     scaled(value, &[(1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s")])
 }
 
-/// A number of things; `1` is said as it is.
+/// A number of things, `1` in the singular.
 pub(super) fn count(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{} million", digits(value / 1e6)),

@@ -71,7 +71,7 @@ pub(crate) struct Compiler<'a> {
     pub fixed_end: u32,
     /// The furthest end before a field jumped back.
     pub far_end: Option<Register>,
-    /// Packets are known to have so many bytes.
+    /// Packets are known to have this number of bytes.
     pub proven: u32,
     /// The jump to the next packet type.
     not_this_type: Option<usize>,

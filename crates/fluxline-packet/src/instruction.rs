@@ -91,7 +91,7 @@ impl Part64 {
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
-    /// The packet has so many bytes, else it is rejected as short.
+    /// The packet has this number of bytes, else it is rejected as short.
     Need {
         bytes: u32,
         rule: u16,
@@ -108,7 +108,7 @@ pub(crate) enum Op {
         length: Register,
         rule: u16,
     },
-    /// The packet has so many bytes, else it is of another type.
+    /// The packet has this number of bytes, else it is of another type.
     SelectNeed {
         bytes: u32,
         otherwise: u16,

@@ -141,7 +141,7 @@ pub enum Origin {
 pub enum Stage {
     /// For `select`, before everything else.
     Select,
-    /// After so many items: the presence or the length of a later one depends on it.
+    /// The number of items before it: the presence or the length of a later one depends on it.
     AfterItems(usize),
     /// After all items.
     End,
@@ -290,11 +290,11 @@ pub struct Picked {
 /// The rule for the size of the UDP payload \[byte\].
 #[derive(Clone, Debug)]
 pub struct SizeRule {
-    /// At least so many.
+    /// At least this number.
     pub min: u64,
-    /// At most so many.
+    /// At most this number.
     pub max: u64,
-    /// Exactly so many.
+    /// Exactly this number.
     pub equals: Option<Expr>,
     /// The rule's number.
     pub rule: u16,
@@ -303,7 +303,7 @@ pub struct SizeRule {
 /// A part of what tells one source from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceTerm {
-    /// The value of that number in the header, of so many bits.
+    /// The value of that number in the header, with its number of bits.
     Value {
         /// Number in the header's values.
         value: usize,

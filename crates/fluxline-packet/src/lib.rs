@@ -1,6 +1,6 @@
 //! Packet descriptions: a TOML file says what a packet of a sensor is.
 //!
-//! [`model`] is the language as it is written; `load` checks it and names file, line, field and
+//! [`model`] is the language in TOML; `load` checks it and names file, line, field and
 //! remedy; `compile` makes a flat program of it; `program` runs that over one packet without
 //! allocating. The same model yields the byte diagram, the Wireshark dissector, the NumPy dtype,
 //! the typed columns and the emulator's packets.

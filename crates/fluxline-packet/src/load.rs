@@ -110,7 +110,7 @@ impl Description {
         self.document.byte_order
     }
 
-    /// The description as it is written.
+    /// The text of the description.
     #[must_use]
     pub fn document(&self) -> &Document {
         &self.document

@@ -1,4 +1,4 @@
-//! The description language as it is written: what serde reads from TOML, with the places kept.
+//! The description language in TOML: what serde reads from TOML, with the places kept.
 //!
 //! Nothing here is checked beyond shape; `load` turns a [`Document`] into a checked description.
 //! docs/packet-descriptions.md is the manual of this language.
@@ -150,11 +150,11 @@ impl<'de> Deserialize<'de> for Expression {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SizeRule {
-    /// At least so many.
+    /// At least this number.
     pub min: Option<u64>,
-    /// At most so many.
+    /// At most this number.
     pub max: Option<u64>,
-    /// Exactly so many (an expression: the length field's check).
+    /// Exactly this number (an expression: the length field's check).
     pub equals: Option<Expression>,
 }
 

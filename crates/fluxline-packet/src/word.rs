@@ -25,7 +25,7 @@ pub fn write_word(bytes: &mut [u8], byte_order: ByteOrder, value: u64) {
     }
 }
 
-/// The largest value of so many bits.
+/// Returns the largest value of that number of bits.
 pub(crate) fn mask(width_bits: u32) -> u64 {
     u64::MAX.checked_shr(64u32.saturating_sub(width_bits)).unwrap_or(0)
 }

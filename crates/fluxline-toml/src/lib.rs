@@ -34,7 +34,7 @@ pub struct LoadError {
     pub column: usize,
     /// The key, what is wrong with it and what to write instead.
     pub message: String,
-    /// The line as it is written.
+    /// The text of the line.
     pub shown: String,
 }
 

@@ -1,7 +1,7 @@
 //! From the words of serde and of the TOML reader to those of the one who wrote the file.
 //!
-//! serde's messages have a fixed form (`serde::de::Error`); each is taken apart and said anew. What
-//! has none of these forms comes from the TOML reader and is about the syntax: it stays as it is.
+//! serde's messages have a fixed form (`serde::de::Error`); each is taken apart and worded anew.
+//! Messages of another form come from the TOML reader, are about the syntax, and are not changed.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -17,7 +17,7 @@ pub(super) struct Gathering {
     begun: Option<Moment>,
 }
 
-/// An event as it is closed.
+/// An event that closes.
 pub(super) struct ClosedEvent<'a> {
     pub(super) event: &'a OpenEvent,
     pub(super) key: u64,

@@ -209,7 +209,7 @@ impl Steps {
         self.ring.iter().rev().find(old).map(|step| step.1)
     }
 
-    /// Returns the time since the source went beyond `position`, as far as it is remembered.
+    /// Returns the time since the source went beyond `position`, if it is remembered.
     pub(super) fn since(&self, now: Moment, position: Position) -> Option<Span> {
         let beyond = self.ring.iter().find(|step| step.1 > position)?;
         Some(now.since(beyond.0))

@@ -174,7 +174,7 @@ fn draw(state: &mut u64) -> u64 {
     *state
 }
 
-/// A ledger in which random ends are not zero, for so many sources, and which closes.
+/// A ledger that closes, in which random ends are not zero.
 fn any_ledger(random: &mut u64, sources: u32) -> Ledger {
     let mut ledger = Ledger::default();
     let mut input = InputCounters::default();

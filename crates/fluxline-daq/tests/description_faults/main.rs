@@ -47,7 +47,7 @@ fn has_long_time(packet: &PacketType) -> bool {
     wrap_ns.is_none_or(|wrap| wrap / 1000 > step_ns.unwrap_or(0))
 }
 
-/// Faults that a counter of so many values can show.
+/// Faults that a counter with this number of values can show.
 fn faults(dice: &mut Dice, packet: &PacketType) -> Faults {
     let values = values_of(packet);
     let none = Faults::default();

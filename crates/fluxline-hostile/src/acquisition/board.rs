@@ -37,7 +37,7 @@ pub(super) struct Content {
     /// Count or total.
     pub parts: u8,
     pub time: u64,
-    /// Payload: so many bytes of one value.
+    /// Payload: the number of bytes, all of one value.
     pub payload: (u8, u8),
 }
 

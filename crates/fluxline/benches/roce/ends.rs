@@ -1,4 +1,4 @@
-//! A node as both ends of a trial open it, and what they are told on their command line.
+//! The node that both ends of a trial open, and the settings on their command line.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

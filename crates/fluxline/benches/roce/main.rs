@@ -8,7 +8,7 @@
 //!
 //! `cargo bench -p fluxline --bench roce` (some minutes; `ROUNDS=1` for a first look; `ONLY=put`
 //! for one part: put, cost, lossy, small, rate, single). Needs two cores and `cc`; namespaces need
-//! root, loss needs `nft`, and both are left out with a line where they cannot be had.
+//! root, loss needs `nft`, and both are left out with a line where they are missing.
 
 mod bare;
 mod cpu;

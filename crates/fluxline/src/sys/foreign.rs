@@ -28,7 +28,7 @@ static MEMMOVE: Memcpy = libc::memmove;
 /// faster.
 ///
 /// # Safety
-/// Both must be valid for so many bytes and must not overlap.
+/// Both must be valid for that number of bytes and must not overlap.
 #[inline]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the caller's word; a static function pointer, read as if it could change.
@@ -44,7 +44,7 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 /// The same for bytes that may overlap.
 ///
 /// # Safety
-/// Both must be valid for so many bytes.
+/// Both must be valid for that number of bytes.
 pub(crate) unsafe fn copy_over_itself(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: as in `copy`.
     unsafe {

@@ -9,7 +9,7 @@ pub(crate) const STREAM_BYTES_MIN: usize = 16 << 20;
 /// is one that the compiler may repeat, split or remove.
 ///
 /// # Safety
-/// Both must be valid for so many bytes and be no part of each other.
+/// Both must be valid for that number of bytes and be no part of each other.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     use std::arch::x86_64::{__m128i, _mm_sfence, _mm_stream_si128};

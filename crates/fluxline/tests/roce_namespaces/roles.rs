@@ -28,7 +28,7 @@ const GET_EACH: u32 = 5;
 /// Notification that says that all is sent.
 const END: u32 = u32::MAX;
 
-/// What the owner counts of so many puts.
+/// The owner's counts for a number of puts.
 pub fn total(puts: u32) -> String {
     format!("{puts} puts, {} messages, word {}", puts / MESSAGE_EACH, puts / ATOMIC_EACH)
 }

@@ -65,7 +65,7 @@ pub fn start(role: &str, base: &Path) -> Child {
     start_by(Command::new(std::env::current_exe().expect("a path")), role, base)
 }
 
-/// This program again, with so many descriptors at most.
+/// Starts this program again, with a limit of open descriptors.
 pub fn start_limited(descriptors: u32, role: &str, base: &Path) -> Child {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(format!("ulimit -n {descriptors}; exec \"$0\" \"$@\""));
