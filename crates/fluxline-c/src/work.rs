@@ -135,7 +135,7 @@ pub unsafe extern "C" fn fluxline_receive(
 }
 
 /// Holds back all work that is posted after it until all work before it is placed. Its tag comes
-/// back from fluxline_poll then.
+/// back from fluxline_poll at once; a later post may be FLUXLINE_CODE_FULL until then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_fence(
     node: *mut FluxlineNode,

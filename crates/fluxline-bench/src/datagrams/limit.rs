@@ -104,7 +104,7 @@ fn without_loss(evidence: &Evidence) -> String {
 }
 
 /// Returns a clause about other programs that took more of a full core than the experiment and its
-/// interrupts: then the result is no evidence about the link.
+/// interrupts: then the result says nothing about the link.
 fn crowded_out(side: &Side, core: &CoreLoad, name: &str) -> Option<String> {
     let own = side.own + core.interrupts();
     let taken = side.others() + core.steal;

@@ -110,7 +110,7 @@ pub enum Request {
         /// Datagrams that the sender's kernel took.
         sent: u64,
     },
-    /// There is no further request.
+    /// The session ends; no request follows.
     Leave,
 }
 

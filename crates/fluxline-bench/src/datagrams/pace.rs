@@ -18,7 +18,7 @@ pub struct Schedule {
 impl Schedule {
     /// `batch` datagrams at a time, `rate` \[1/s\] of them in all; the first is due at 0.
     ///
-    /// Without a positive rate there is no limit.
+    /// A rate of 0 or less means no limit.
     #[must_use]
     pub fn new(rate: f64, batch: usize) -> Schedule {
         let limited = rate.is_finite() && rate > 0.0;

@@ -16,7 +16,7 @@ pub enum Verdict {
     Clean,
     /// A datagram did not arrive.
     Lost,
-    /// All arrived, but the sender did not keep its rate: the trial is no evidence about the rate.
+    /// All arrived, but the sender did not keep its rate: the trial says nothing about it.
     Slow,
 }
 

@@ -137,8 +137,8 @@ impl Trial {
         ]
     }
 
-    /// `through`: the path of the datagrams. On loopback there is no card between the ends, so the
-    /// counters of cards do not count.
+    /// `through`: the path of the datagrams. Loopback has no network card, so the counters of cards
+    /// are ignored.
     fn evidence(&self, link_speed: Option<f64>, through: &Through) -> Evidence {
         let seconds = self.plan.duration.as_secs_f64();
         let share = |time: ThreadTime| (time.sum_s() / seconds).min(1.0);

@@ -143,7 +143,7 @@ impl End {
             }
             measured.seconds.push(began.elapsed().as_secs_f64() / task.repeats as f64);
         }
-        // One read of a stream may hold several messages: the time between them is no result.
+        // One read of a stream may return several messages: the time between them says nothing.
         if task.mode == Mode::PingPong {
             let at = |part| trips.value_at_quantile(part);
             measured.repeat_ns = Some([at(0.5), at(0.99), at(0.999), trips.max()]);

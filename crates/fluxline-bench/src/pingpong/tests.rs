@@ -44,7 +44,7 @@ fn every_mode_goes_over_the_whole_schedule_in_virtual_time() {
                 assert_eq!(times[..4], ["p50", "p99", "p99.9", sweep::BEST_MEAN], "{name}");
                 assert!(result.facts[0].label.ends_with("p50"), "{:?}", result.facts[0]);
             }
-            // Messages arrive several to a poll: the time between two of them is no result.
+            // Several messages arrive in one poll: the time between two of them says nothing.
             _ => assert_eq!(times, [sweep::BEST_MEAN, "throughput"], "{name}"),
         }
     }
