@@ -279,7 +279,7 @@ enum FluxlineCode fluxline_receive(struct FluxlineNode *node,
                                    uint64_t tag);
 
 // Holds back all work that is posted after it until all work before it is placed. Its tag comes
-// back from fluxline_poll then.
+// back from fluxline_poll at once; a later post may be FLUXLINE_CODE_FULL until then.
 enum FluxlineCode fluxline_fence(struct FluxlineNode *node, uint32_t endpoint, uint64_t tag);
 
 // Asks for a completion when all work before it is placed; the tag comes back from fluxline_poll.

@@ -374,7 +374,8 @@ impl Role for Exchange {
     }
 
     fn outcome(&mut self) -> Value {
-        // Several messages of a stream arrive in one poll: the time between two of them says nothing.
+        // Several messages of a stream arrive in one poll:
+        // the time between two of them says nothing.
         if self.task.mode == Mode::PingPong && !self.trips.is_empty() {
             let at = |part| self.trips.value_at_quantile(part);
             self.measured.repeat_ns = Some([at(0.5), at(0.99), at(0.999), self.trips.max()]);
