@@ -14,7 +14,7 @@ use super::posted::Terms;
 use super::regions::{Granted, Regions};
 use super::requester::Requester;
 use super::responder::{Responder, is_request};
-use super::wire::Route;
+use super::wire::{Route, Wire};
 use crate::fabric::{Completion, EndpointId, Operation, Reliability, Status};
 use crate::port::Port;
 use crate::roce::{
@@ -62,6 +62,32 @@ pub(super) struct SendTurn {
     pub death: Span,
     /// Acknowledgements wait for a later turn.
     pub acknowledgements_wait: bool,
+}
+
+/// The acknowledgement of one turn.
+struct PendingAcknowledgement<'a> {
+    turn: &'a SendTurn,
+    /// The longest map of held frames \[byte\].
+    map_bytes: usize,
+}
+
+impl PendingAcknowledgement<'_> {
+    /// Sends the acknowledgement if one is due and may leave in this turn. Without room in the port
+    /// it is late, and leaves before the requests of the next turn.
+    fn send<P: Port>(
+        &self,
+        responder: &mut Responder,
+        wire: &mut Wire<'_, P>,
+        counters: &mut ConnectionCounters,
+    ) {
+        if !responder.acknowledgement.is_due || self.turn.acknowledgements_wait {
+            return;
+        }
+        let is_sent = responder.acknowledge(self.turn.credit_bytes, self.map_bytes, wire);
+        let acknowledgement = &mut responder.acknowledgement;
+        (acknowledgement.is_due, acknowledgement.is_late) = (!is_sent, !is_sent);
+        counters.acknowledgements_sent += u64::from(is_sent);
+    }
 }
 
 pub(super) fn transport_of(reliability: Reliability) -> Transport {
@@ -249,13 +275,14 @@ impl Connection {
         counters.notifications_sent += u64::from(notices.send(turn.now, &mut wire));
         let msn = responder.msn();
         sent += responder.answers.send(requester.answer_bytes(), msn, &mut wire);
-        if responder.acknowledgement.is_due && !turn.acknowledgements_wait {
-            let map_bytes = held_bytes_max(requester.frame_bytes());
-            let is_sent = responder.acknowledge(turn.credit_bytes, map_bytes, &mut wire);
-            responder.acknowledgement.is_due = !is_sent;
-            counters.acknowledgements_sent += u64::from(is_sent);
+        let map_bytes = held_bytes_max(requester.frame_bytes());
+        let acknowledgement = PendingAcknowledgement { turn, map_bytes };
+        if responder.acknowledgement.is_late {
+            acknowledgement.send(responder, &mut wire, counters);
         }
         sent += requester.pump(turn.now, &mut wire, QUANTUM, completions, counters);
+        // Behind the requests, so that it can leave in one train with them: it is shorter.
+        acknowledgement.send(responder, &mut wire, counters);
         if self.peer.kind.is_fluxline()
             && (self.requester.wants_to_ask() || self.liveness.probe_at(turn.death) <= turn.now)
         {

@@ -39,6 +39,8 @@ pub(super) struct Responder {
 #[derive(Default)]
 pub(super) struct Acknowledgement {
     pub is_due: bool,
+    /// It was due in the last turn, and the port had no room for it.
+    pub is_late: bool,
     /// The peer's last question, which the acknowledgement answers.
     question: u32,
     /// Frames so far that a switch had marked.

@@ -15,6 +15,9 @@ use super::socket::{
 /// Ancillary data of one message that is sent \[byte\]: a segment size.
 const CONTROL_BYTES: usize = CONTROL_HEAD_BYTES + 8;
 
+/// Messages that a port sends in most calls, at most.
+const FEW_MESSAGES: usize = 2;
+
 #[derive(Clone, Copy)]
 #[repr(align(8))]
 struct Control([u8; CONTROL_BYTES]);
@@ -49,10 +52,22 @@ impl Socket {
     ///
     /// Returns how many the kernel took; an error is about the first of them.
     pub(crate) fn send_parts(&self, bytes: &[u8], parts: &[OutgoingMessage]) -> io::Result<usize> {
-        let mut headers = empty_headers::<BATCH_MESSAGES>();
-        let mut controls = [Control([0; CONTROL_BYTES]); BATCH_MESSAGES];
-        let mut vectors = [const { EMPTY_VECTOR }; BATCH_MESSAGES];
-        let count = parts.len().min(BATCH_MESSAGES);
+        match parts.len() {
+            // To clear the structures of a whole batch costs more than a short message's way.
+            ..=FEW_MESSAGES => self.send_at_most::<FEW_MESSAGES>(bytes, parts),
+            _ => self.send_at_most::<BATCH_MESSAGES>(bytes, parts),
+        }
+    }
+
+    fn send_at_most<const MESSAGES: usize>(
+        &self,
+        bytes: &[u8],
+        parts: &[OutgoingMessage],
+    ) -> io::Result<usize> {
+        let mut headers = empty_headers::<MESSAGES>();
+        let mut controls = [Control([0; CONTROL_BYTES]); MESSAGES];
+        let mut vectors = [const { EMPTY_VECTOR }; MESSAGES];
+        let count = parts.len().min(MESSAGES);
         for (index, part) in parts[..count].iter().enumerate() {
             let own = &bytes[part.start..part.start + part.len];
             vectors[index].iov_base = own.as_ptr().cast_mut().cast();

@@ -306,20 +306,10 @@ impl Socket {
         arena: &mut Arena,
         buffers: impl Iterator<Item = &'a mut [u8]>,
     ) -> io::Result<usize> {
-        self.receive_at_most::<BATCH_MESSAGES>(arena, buffers)
-    }
-
-    /// The same for fewer messages: cheaper where few are there, or none.
-    pub(crate) fn receive_at_most<'a, const MESSAGES: usize>(
-        &self,
-        arena: &mut Arena,
-        buffers: impl Iterator<Item = &'a mut [u8]>,
-    ) -> io::Result<usize> {
-        const { assert!(MESSAGES <= BATCH_MESSAGES, "the arena has room for so many") };
-        let mut vectors = [const { EMPTY_VECTOR }; MESSAGES];
-        let mut headers = empty_headers::<MESSAGES>();
+        let mut vectors = [const { EMPTY_VECTOR }; BATCH_MESSAGES];
+        let mut headers = empty_headers::<BATCH_MESSAGES>();
         let mut count = 0;
-        for (index, buffer) in buffers.take(MESSAGES).enumerate() {
+        for (index, buffer) in buffers.take(BATCH_MESSAGES).enumerate() {
             vectors[index].iov_base = buffer.as_mut_ptr().cast();
             vectors[index].iov_len = buffer.len();
             let header = &mut headers[index].msg_hdr;
@@ -350,6 +340,34 @@ impl Socket {
             };
         }
         Ok(received)
+    }
+
+    /// Receives one message as message `index` of the arena, without waiting: cheaper than
+    /// [`Socket::receive`] where a single message is likely, or none.
+    pub(crate) fn receive_one(
+        &self,
+        arena: &mut Arena,
+        index: usize,
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
+        let mut vector =
+            libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let [mut header] = empty_headers::<1>().map(|message| message.msg_hdr);
+        header.msg_name = arena.addresses[index].as_mut_ptr().cast();
+        header.msg_namelen = ADDRESS_BYTES as u32;
+        header.msg_iov = &raw mut vector;
+        header.msg_iovlen = 1;
+        header.msg_control = arena.controls[index].0.as_mut_ptr().cast();
+        header.msg_controllen = CONTROL_BYTES;
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        let fd = self.descriptor.as_raw_fd();
+        // SAFETY: the header points to an address, control room and a vector that live until the
+        // end of this function, and to the buffer, each with its own length.
+        let received = unsafe { libc::recvmsg(fd, &raw mut header, flags) };
+        let message = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        let (address, control) = (header.msg_namelen as usize, header.msg_controllen);
+        arena.lens[index] = Lengths { message, address, control };
+        Ok(())
     }
 
     /// Sends messages without waiting: message `i` is the `i`-th slice of datagrams, as a train

@@ -30,7 +30,8 @@ const PORT: u16 = 4791;
 /// Room for one received message \[byte\]: the longest train, and then some, so that buffers
 /// do not begin at equal places of the first cache.
 const MESSAGE_BYTES: usize = 65_536 + 320;
-/// Messages received at once, if they are trains: their places stay in the second-level cache.
+/// Messages received by calls of their own, and the most of one batch if they are trains: their
+/// places stay in the second-level cache.
 const FEW_MESSAGES: usize = 8;
 /// Messages shorter than this may come by the batch \[byte\].
 const SHORT_BYTES: usize = 16 << 10;
@@ -122,8 +123,8 @@ pub struct UdpPort {
     when_empty: WhenEmpty,
     /// The last batch was all that was there.
     drained: bool,
-    /// The last batch was full, of short messages: the next may be of many.
-    many: bool,
+    /// Messages to look for in the next batch: about as many as came in the last one, or one.
+    expected: usize,
     /// The device had no room: its socket is writable all the same.
     queue_full: bool,
 }
@@ -166,7 +167,7 @@ impl UdpPort {
             spin: config.spin,
             when_empty: config.when_empty,
             drained: false,
-            many: false,
+            expected: 1,
             queue_full: false,
         })
     }
@@ -291,6 +292,25 @@ impl UdpPort {
         }
     }
 
+    /// Fetches the messages that are expected; returns how many were there.
+    ///
+    /// An error is a signal, or an ICMP message about a frame sent earlier: nothing has arrived.
+    fn fetch(&mut self) -> usize {
+        let mut places = self.room.chunks_exact_mut(MESSAGE_BYTES);
+        if self.expected > FEW_MESSAGES {
+            self.counters.calls_receiving += 1;
+            return self.socket.receive(&mut self.arena, places).unwrap_or(0);
+        }
+        for index in 0..self.expected {
+            let Some(place) = places.next() else { return index };
+            self.counters.calls_receiving += 1;
+            if self.socket.receive_one(&mut self.arena, index, place).is_err() {
+                return index;
+            }
+        }
+        self.expected
+    }
+
     /// Returns the address that a message was sent to.
     fn destination(local: SocketAddr, message: &Message) -> SocketAddr {
         let Some((ip, interface)) = message.destination else { return local };
@@ -350,18 +370,12 @@ impl Port for UdpPort {
         self.push();
     }
 
-    /// Receives the frames of at most 64 messages, each a frame or a train. Cost: one system call.
+    /// Receives the frames of at most 64 messages, each a frame or a train. Cost: one system call
+    /// for each of the first eight messages, or one for a batch where many are expected.
     fn receive(&mut self, _now: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        let places = self.room.chunks_exact_mut(MESSAGE_BYTES);
-        self.counters.calls_receiving += 1;
-        let asked = if self.many { BATCH_MESSAGES } else { FEW_MESSAGES };
-        let received = match self.many {
-            true => self.socket.receive(&mut self.arena, places),
-            false => self.socket.receive_at_most::<FEW_MESSAGES>(&mut self.arena, places),
-        };
-        // An error is a signal, or an ICMP message about a frame sent earlier: nothing has arrived.
-        let count = received.unwrap_or(0);
-        self.drained = count < asked;
+        let expected = self.expected;
+        let count = self.fetch();
+        self.drained = count < expected;
         let (mut frames, mut bytes) = (0, 0);
         for index in 0..count {
             let message = self.arena.message(index);
@@ -385,7 +399,7 @@ impl Port for UdpPort {
         }
         self.counters.frames_received += frames as u64;
         self.counters.bytes_received += bytes as u64;
-        self.many = count == asked && bytes < count * SHORT_BYTES;
+        self.expected = next_batch(expected, count, bytes < count * SHORT_BYTES);
         frames
     }
 
@@ -399,6 +413,20 @@ impl Port for UdpPort {
             Self::note_drops(&self.drops, drops);
         }
         PortCounters { frames_dropped: self.drops.get().total, ..self.counters }
+    }
+}
+
+/// Returns the number of messages to look for after `count` of `expected` have come.
+const fn next_batch(expected: usize, count: usize, are_short: bool) -> usize {
+    let wanted = match count {
+        0 => 1,
+        full if full == expected => expected * 2,
+        some => some.next_power_of_two(),
+    };
+    match are_short {
+        true if wanted > FEW_MESSAGES => BATCH_MESSAGES,
+        _ if wanted > FEW_MESSAGES => FEW_MESSAGES,
+        _ => wanted,
     }
 }
 

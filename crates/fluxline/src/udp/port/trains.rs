@@ -130,6 +130,11 @@ impl Trains {
 
     /// Gives `send` the bytes and the messages that are next; an error is about the first.
     pub(super) fn next<T>(&self, send: impl FnOnce(&[u8], &[OutgoingMessage]) -> T) -> T {
+        if let [train] = &self.trains[..]
+            && !train.apart
+        {
+            return send(&self.bytes, core::slice::from_ref(&train.part));
+        }
         let idle = OutgoingMessage {
             to: WireAddress::new(SocketAddr::from(([0; 4], 0))),
             start: 0,
