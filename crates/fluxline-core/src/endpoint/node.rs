@@ -13,6 +13,9 @@ use crate::{Moment, Span};
 /// Batches received, and rounds of sending, in one poll.
 const BATCHES: usize = 8;
 const ROUNDS: usize = 16;
+/// Fewer frames than these are answered before the node looks for more: the look would cost a
+/// system call.
+const AT_ONCE_FRAMES_MIN: usize = 4;
 
 /// A node on the link of the port `P`.
 pub struct Node<P> {
@@ -130,27 +133,37 @@ impl<P: Port> Node<P> {
         self.port.flush(now);
     }
 
-    /// Does all that is due: takes arrived frames, then what is due by time, then sends.
+    /// Does all that is due: sends new work, takes arrived frames, then what is due by time, then
+    /// sends what follows from it.
     pub(super) fn drive(&mut self, now: Moment) {
+        self.core.now = now;
+        if core::mem::take(&mut self.core.has_new_work) {
+            self.core.acknowledgements_wait = false;
+            self.send_all(now);
+        }
         let Node { port, core } = self;
-        core.now = now;
         for _ in 0..BATCHES {
             let room = core.completions.len() < RECEIVE_COMPLETIONS_MAX;
-            // A single frame is answered at once: a second look costs a system call.
-            if !room || port.receive(now, &mut |frame| core.take(now, &frame)) <= 1 {
+            if !room || port.receive(now, &mut |frame| core.take(now, &frame)) < AT_ONCE_FRAMES_MIN
+            {
                 break;
             }
         }
         core.on_time(now);
         core.reply(port);
         core.acknowledgements_wait = !core.acknowledgements_wait && !core.completions.is_empty();
+        self.send_all(now);
+    }
+
+    /// Sends until the connections have nothing more, or have had a fair share of turns.
+    fn send_all(&mut self, now: Moment) {
         for _ in 0..ROUNDS {
-            if core.send(now, port) == 0 {
+            if self.core.send(now, &mut self.port) == 0 {
                 break;
             }
-            port.flush(now);
+            self.port.flush(now);
         }
-        port.flush(now);
+        self.port.flush(now);
     }
 }
 

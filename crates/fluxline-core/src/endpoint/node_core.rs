@@ -56,6 +56,8 @@ pub(super) struct Core {
     pub counters: NodeCounters,
     /// Acknowledgements wait for the next poll, so that they share frames with posted work.
     pub acknowledgements_wait: bool,
+    /// Work was posted since the last poll. It leaves before arrived frames are taken.
+    pub has_new_work: bool,
     /// The time of the last poll.
     pub now: Moment,
 }
@@ -72,6 +74,7 @@ impl Core {
             completions: CompletionQueue::new(),
             counters: NodeCounters::default(),
             acknowledgements_wait: false,
+            has_new_work: false,
             now: Moment::default(),
         }
     }

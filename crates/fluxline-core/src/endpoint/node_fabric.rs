@@ -221,6 +221,7 @@ impl Core {
         let Core { endpoints, completions, .. } = self;
         if let Some(open) = endpoints.open_mut(endpoint) {
             open.requester.post(posted, completions);
+            self.has_new_work = true;
         }
         Ok(())
     }
