@@ -114,7 +114,7 @@ fn icrc_cost(name: &str, from: &str, to: &str, bytes: usize) {
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut out = vec![0; stride];
     let matches = |all: &[u8], index: usize| {
-        let verdict = context.verify(black_box(&all[index * stride..][..stride]));
+        let verdict = context.verify(black_box(&all[index * stride..][..stride]), 0);
         assert_ne!(verdict, Verdict::Mismatch);
     };
     for _ in 0..TURNS {

@@ -470,7 +470,7 @@ fn packets_made_by_scapy_are_read_as_it_made_them() {
         let packet = packet.expect("an ICRC").unwrap_or_else(|error| panic!("{row:?}: {error}"));
         let name = packet.opcode().name();
         let identification = if ipv4 { (index * 1000) as u16 } else { 0 };
-        let verdict = context(ADDRESSES[usize::from(!ipv4)]).verify(&bytes);
+        let verdict = context(ADDRESSES[usize::from(!ipv4)]).verify(&bytes, 0);
         assert_eq!(verdict, Verdict::Match { identification }, "{name}");
         assert_eq!(u32::from(packet.opcode().byte()), number(2));
         let headers = packet.headers();

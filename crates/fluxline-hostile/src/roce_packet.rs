@@ -12,7 +12,7 @@ const BASE_BYTES: usize = 12;
 pub fn roce_packet(bytes: &[u8]) {
     let address = |last, port| SocketAddr::from((Ipv4Addr::new(10, 0, 0, last), port));
     let context = IcrcContext::new(address(1, 49_152), address(2, 4791)).expect("one family");
-    let _ = context.verify(bytes);
+    let _ = context.verify(bytes, 0);
     let bytes = split_icrc(bytes).map_or(bytes, |(packet, _)| packet);
     let Ok(packet) = Packet::parse(bytes) else { return };
     let mut again = vec![0xAA; packet.bytes()];

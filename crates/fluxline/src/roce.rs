@@ -19,7 +19,7 @@ use fluxline_core::{Moment, Span};
 
 use crate::clock;
 use crate::shm::private_memory;
-use crate::sys::host;
+use crate::sys::{host, packet_sum};
 use crate::udp::{UdpPort, UdpPortConfig};
 use crate::xdp::{XdpConfig, XdpError, XdpPort};
 
@@ -187,7 +187,8 @@ pub fn endpoint_config(name: &str) -> Result<EndpointConfig, RoceError> {
             Err(error) => Err(error.to_string()),
         }
     });
-    Ok(EndpointConfig { allocate, ..EndpointConfig::new(name, secret) })
+    let packet_sum = packet_sum::fastest();
+    Ok(EndpointConfig { allocate, packet_sum, ..EndpointConfig::new(name, secret) })
 }
 
 /// A node on Ethernet.

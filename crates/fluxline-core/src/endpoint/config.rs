@@ -9,7 +9,7 @@ use core::net::{IpAddr, SocketAddr};
 use crate::Span;
 use crate::fabric::memory::zeroed;
 use crate::fabric::{Memory, RegionId, Reliability, Rights};
-use crate::roce::{Psn, QueuePair};
+use crate::roce::{PacketSum, Psn, QueuePair, packet_sum};
 
 /// Allocates the memory of a region. The error is a sentence for the user.
 pub type Allocate = Box<dyn Fn(u64) -> Result<Arc<dyn Memory>, String> + Send>;
@@ -39,6 +39,8 @@ pub struct EndpointConfig {
     pub endpoints_per_address_max: u32,
     /// Allocates the memory of regions.
     pub allocate: Allocate,
+    /// Sums packets for their ICRC.
+    pub packet_sum: PacketSum,
 }
 
 impl EndpointConfig {
@@ -61,6 +63,7 @@ impl EndpointConfig {
             allocate: Box::new(|bytes| {
                 zeroed(bytes).ok_or_else(|| String::from("there is not enough memory"))
             }),
+            packet_sum,
         }
     }
 }

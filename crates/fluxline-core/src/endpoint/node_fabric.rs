@@ -76,7 +76,8 @@ impl<P: Port> Fabric for Node<P> {
             reason: String::from(reason),
         };
         let local = self.port.local(address.ip()).ok_or_else(|| host("there is no route to it"))?;
-        let ends = Ends::new(local, address);
+        let sum = self.core.config.packet_sum;
+        let ends = Ends::new(local, address).map(|ends| ends.with_sum(sum));
         let begun = ends.and_then(|ends| self.core.begin_call(ends, reliability));
         begun.ok_or_else(|| host("its address is of another family than this node's"))
     }

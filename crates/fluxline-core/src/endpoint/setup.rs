@@ -127,6 +127,7 @@ impl Core {
     /// Takes a frame to the set-up queue pair.
     pub fn take_setup(&mut self, now: Moment, frame: &Incoming<'_>) {
         let Some(ends) = Ends::new(frame.to, frame.from) else { return };
+        let ends = ends.with_sum(self.config.packet_sum);
         let Some(bytes) = ends.opened(frame, IcrcCheck::SETUP) else {
             self.counters.wrong_check += 1;
             return;

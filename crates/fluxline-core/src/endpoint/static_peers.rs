@@ -53,7 +53,8 @@ impl<P: Port> Node<P> {
         let local = self.port.local(address.ip());
         let ends = local.and_then(|local| Ends::new(local, address));
         let ends = ends.ok_or(StaticPeerError::Address { address })?;
-        let ends = ends.with_source_port(peer.source_port);
+        let sum = self.core.config.packet_sum;
+        let ends = ends.with_sum(sum).with_source_port(peer.source_port);
         let id = self.core.endpoints.add();
         if !self.core.endpoints.take_pair(peer.own_pair, id) {
             self.core.endpoints.remove(id);

@@ -3,8 +3,11 @@
 use core::net::SocketAddr;
 
 use super::frames::{CONTROL_BYTES_MAX, Selective, Setup};
-use crate::port::{Incoming, Port};
-use crate::roce::{Headers, ICRC_BYTES, IcrcContext, QueuePair, Verdict, pad_bytes, split_icrc};
+use crate::port::{Identification, Incoming, Port};
+use crate::roce::{
+    Headers, ICRC_BYTES, IcrcContext, PacketSum, QueuePair, Verdict, packet_sum, pad_bytes,
+    split_icrc,
+};
 
 /// The addresses of both ends, with the invariant CRC of each direction.
 ///
@@ -14,6 +17,7 @@ use crate::roce::{Headers, ICRC_BYTES, IcrcContext, QueuePair, Verdict, pad_byte
 pub(super) struct Ends {
     pub local: SocketAddr,
     pub peer: SocketAddr,
+    sum: PacketSum,
     out: IcrcContext,
     back: Back,
 }
@@ -50,7 +54,17 @@ impl Ends {
     pub fn new(local: SocketAddr, peer: SocketAddr) -> Option<Ends> {
         let out = IcrcContext::new(local, peer).ok()?;
         let icrc = IcrcContext::new(peer, local).ok()?;
-        Some(Ends { local, peer, out, back: Back::Pinned { from: peer, icrc } })
+        let back = Back::Pinned { from: peer, icrc };
+        Some(Ends { local, peer, sum: packet_sum, out, back })
+    }
+
+    /// Sums packets by another function.
+    pub fn with_sum(self, sum: PacketSum) -> Ends {
+        let back = match self.back {
+            Back::Pinned { from, icrc } => Back::Pinned { from, icrc: icrc.with_sum(sum) },
+            Back::Unknown => Back::Unknown,
+        };
+        Ends { sum, out: self.out.with_sum(sum), back, ..self }
     }
 
     /// Expects frames from another source port of the peer; `None`: from the one that
@@ -87,17 +101,18 @@ impl Ends {
     /// Expects all further frames from this address. Does nothing for an address of another family.
     pub fn pin(&mut self, from: SocketAddr) {
         if let Ok(icrc) = IcrcContext::new(from, self.local) {
-            self.back = Back::Pinned { from, icrc };
+            self.back = Back::Pinned { from, icrc: icrc.with_sum(self.sum) };
         }
     }
 
     /// Returns the verdict on the frame's ICRC.
     #[inline]
     fn verify(&self, frame: &Incoming<'_>) -> Verdict {
+        let likely = frame.identification.value();
         match &self.back {
-            Back::Pinned { icrc, .. } => icrc.verify(frame.bytes),
+            Back::Pinned { icrc, .. } => icrc.verify(frame.bytes, likely),
             Back::Unknown => IcrcContext::new(frame.from, self.local)
-                .map_or(Verdict::Mismatch, |icrc| icrc.verify(frame.bytes)),
+                .map_or(Verdict::Mismatch, |icrc| icrc.verify(frame.bytes, likely)),
         }
     }
 
@@ -108,10 +123,10 @@ impl Ends {
             return Some(bytes);
         }
         match (self.verify(frame), frame.identification) {
-            (Verdict::Match { identification }, Some(seen)) => {
+            (Verdict::Match { identification }, Identification::Seen(seen)) => {
                 (identification == seen || self.peer.is_ipv6()).then_some(bytes)
             }
-            (Verdict::Match { identification }, None) => {
+            (Verdict::Match { identification }, Identification::Likely(_)) => {
                 (identification <= check.identification_max).then_some(bytes)
             }
             (Verdict::Mismatch, _) => None,

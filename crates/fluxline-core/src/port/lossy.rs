@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use super::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use super::{Identification, Incoming, Outgoing, Port, PortCounters, PortLimits};
 use crate::random::Draw;
 use crate::{Moment, Span};
 
@@ -58,7 +58,7 @@ pub struct FaultCounters {
 struct Held {
     from: SocketAddr,
     to: SocketAddr,
-    identification: Option<u16>,
+    identification: Identification,
     congestion: bool,
     bytes: Vec<u8>,
 }

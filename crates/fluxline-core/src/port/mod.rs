@@ -71,6 +71,25 @@ pub struct Outgoing<'a> {
     pub identification: u16,
 }
 
+/// The identification of a received frame's IPv4 header, which its ICRC covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identification {
+    /// The port has seen it.
+    Seen(u16),
+    /// The port cannot see it. This one is likely: another costs time, not correctness.
+    Likely(u16),
+}
+
+impl Identification {
+    /// Returns the identification, seen or likely.
+    #[must_use]
+    pub fn value(self) -> u16 {
+        match self {
+            Identification::Seen(value) | Identification::Likely(value) => value,
+        }
+    }
+}
+
 /// A frame that has arrived.
 #[derive(Debug)]
 pub struct Incoming<'a> {
@@ -80,8 +99,8 @@ pub struct Incoming<'a> {
     pub to: SocketAddr,
     /// The bytes.
     pub bytes: &'a [u8],
-    /// The identification of its IPv4 header, where the port sees it.
-    pub identification: Option<u16>,
+    /// The identification of its IPv4 header.
+    pub identification: Identification,
     /// A switch on its way marked it: congestion experienced (RFC 3168).
     pub congestion: bool,
 }

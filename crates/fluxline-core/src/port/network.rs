@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::net::{IpAddr, SocketAddr};
 
-use super::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use super::{Identification, Incoming, Outgoing, Port, PortCounters, PortLimits};
 use crate::Moment;
 
 /// The most frames that wait for one port; more are dropped, as a socket does.
@@ -126,7 +126,7 @@ impl Port for NetworkPort {
             let (from, to, bytes) = (frame.from, frame.to, &frame.bytes[..]);
             self.counters.frames_received += 1;
             self.counters.bytes_received += bytes.len() as u64;
-            let identification = Some(0);
+            let identification = Identification::Seen(0);
             take(Incoming { from, to, bytes, identification, congestion: false });
             self.network.shared.borrow_mut().spare.push(frame.bytes);
             count += 1;

@@ -139,7 +139,7 @@ impl<P: Port, F: FnMut(&[u8])> Port for Tap<P, F> {
         let Tap { inner, shown, record, .. } = self;
         inner.receive(now, &mut |frame| {
             let Incoming { from, to, bytes, .. } = frame;
-            let identification = frame.identification.unwrap_or(0);
+            let identification = frame.identification.value();
             record.clear();
             append_record(record, now, &TappedFrame { from, to, identification, bytes });
             shown(record);

@@ -22,7 +22,7 @@ pub use header::{
     Aeth, AtomicAckEth, AtomicEth, Bth, CreditCode, NakCode, PARTITION_DEFAULT, Reth, RnrTimer,
     Syndrome,
 };
-pub use icrc::{IcrcContext, TwoFamilies, Verdict, split_icrc};
+pub use icrc::{IcrcContext, PacketSum, TwoFamilies, Verdict, packet_sum, split_icrc};
 pub use number::{Msn, Psn, QueuePair};
 pub use opcode::{Extended, Opcode, OpcodeOperation, Position, Transport};
 pub use packet::{Body, Headers, Packet, ReadPart, SendPart, WritePart, pad_bytes};

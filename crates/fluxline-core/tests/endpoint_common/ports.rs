@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use fluxline_core::Moment;
-use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use fluxline_core::port::{Identification, Incoming, Outgoing, Port, PortCounters, PortLimits};
 
 /// A port whose incoming frames are lost where `keep` says no.
 pub struct Filter<P> {
@@ -111,7 +111,13 @@ impl<P: Port> Port for Tight<P> {
         let count = self.held.len().min(64);
         for Held { from, to, bytes, congestion } in self.held.drain(..count) {
             self.held_bytes -= bytes.len() + self.limits.frame_cost;
-            take(Incoming { from, to, bytes: &bytes, identification: Some(0), congestion });
+            take(Incoming {
+                from,
+                to,
+                bytes: &bytes,
+                identification: Identification::Seen(0),
+                congestion,
+            });
         }
         count
     }

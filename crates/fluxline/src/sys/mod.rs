@@ -25,6 +25,8 @@ pub(crate) mod lock;
 pub(crate) mod map;
 #[cfg(not(loom))]
 pub(crate) mod netlink;
+#[cfg(not(loom))]
+pub(crate) mod packet_sum;
 pub(crate) mod port_socket;
 pub(crate) mod push;
 pub(crate) mod ring;

@@ -16,7 +16,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::{Duration, Instant};
 
 use fluxline_core::Moment;
-use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
+use fluxline_core::port::{Identification, Incoming, Outgoing, Port, PortCounters, PortLimits};
 
 use self::route::Routes;
 pub use self::route::interface_of;
@@ -392,9 +392,11 @@ impl Port for UdpPort {
                 bytes => bytes,
             };
             bytes += train.len();
-            for frame in train.chunks(segment_bytes) {
+            for (at, frame) in train.chunks(segment_bytes).enumerate() {
                 frames += 1;
-                take(Incoming { from, to, bytes: frame, identification: None, congestion });
+                // Linux counts up the identification of a train's frames.
+                let identification = Identification::Likely(at as u16);
+                take(Incoming { from, to, bytes: frame, identification, congestion });
             }
         }
         self.counters.frames_received += frames as u64;

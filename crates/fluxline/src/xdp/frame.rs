@@ -7,6 +7,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
 
+use fluxline_core::port::Identification;
+
 /// An Ethernet address.
 pub(super) type Mac = [u8; 6];
 
@@ -51,7 +53,7 @@ pub(super) struct Parsed {
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
     pub(super) payload: Range<usize>,
-    pub(super) identification: Option<u16>,
+    pub(super) identification: Identification,
     pub(super) congestion: bool,
 }
 
@@ -113,7 +115,7 @@ fn parse_v4(frame: &[u8], start: usize, unfinished: Unfinished) -> Result<Parsed
         from: SocketAddr::new(from, half(datagram, 0)),
         to: SocketAddr::new(to, half(datagram, 2)),
         payload,
-        identification: Some(half(packet, 4)),
+        identification: Identification::Seen(half(packet, 4)),
         congestion: packet[1] & 3 == EXPERIENCED,
     })
 }
@@ -149,7 +151,7 @@ fn parse_v6(
     });
     let payload = start + V6_HEAD_BYTES..start + V6_BYTES + udp_bytes;
     let congestion = packet[1] >> 4 & 3 == EXPERIENCED;
-    Ok(Parsed { from, to, payload, identification: None, congestion })
+    Ok(Parsed { from, to, payload, identification: Identification::Likely(0), congestion })
 }
 
 /// Returns true for addresses in fe80::/10.

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use fluxline_core::port::Identification;
+
 use super::frame::{Ends, Head, Malformed, Marking, Unfinished, finish_checksum, parse};
 use super::netlink::tests_only::parse_anything;
 use super::steer;
@@ -50,7 +52,11 @@ fn what_is_written_is_read_back() {
                 assert_eq!(parsed.from, SocketAddr::new(ends.source, SOURCE_PORT));
                 assert_eq!(parsed.to, SocketAddr::new(ends.target, SOURCE_PORT));
                 assert_eq!(parsed.payload, head_bytes + shift..frame.len());
-                assert_eq!(parsed.identification, ends.source.is_ipv4().then_some(0));
+                let expected = match ends.source.is_ipv4() {
+                    true => Identification::Seen(0),
+                    false => Identification::Likely(0),
+                };
+                assert_eq!(parsed.identification, expected);
                 assert!(!parsed.congestion);
             }
         }
