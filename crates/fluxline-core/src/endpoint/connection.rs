@@ -96,6 +96,11 @@ impl Connection {
         Completion::Connected { endpoint, peer, reliability: self.reliability }
     }
 
+    /// Returns true when the peer is configured and repeats frames that are not acknowledged.
+    pub fn repeats_frames(&self) -> bool {
+        self.reliability == Reliability::Reliable && self.peer.kind == PeerKind::Standard
+    }
+
     #[inline]
     pub fn peer_address(&self) -> SocketAddr {
         self.route.ends.peer
