@@ -16,6 +16,8 @@
  *   swap OFFSET REMOTE KEY OLD NEW       ok                   compares and swaps
  *   send OFFSET BYTES                    ok
  *   receive OFFSET BYTES                 ok                   posts a buffer
+ *   packets FIRST COUNT SLOT SLOTS REMOTE KEY   ok            writes numbered packets with immediate
+ *                                                             data, slot after slot from SLOT on
  *   completion                           ok BYTES IMM         waits for a received message
  *   close                                ok                   destroys the queue pair
  */
@@ -30,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { QUEUE = 512, WAIT_S = 60 };
+enum { QUEUE = 512, WAIT_S = 60, SLOT_BYTES = 1024, PACKET_BYTES = 400, UNDER_WAY = 64 };
 
 struct peer {
   struct ibv_context *device;
@@ -180,6 +182,45 @@ static int post(struct peer *p, struct ibv_send_wr *work, uint64_t offset, uint6
   return answer(p, "ok");
 }
 
+/* A packet of the description `counter` with this number. */
+static void make_packet(uint8_t *at, uint64_t number) {
+  memset(at, 0, PACKET_BYTES);
+  memcpy(at, "FLXC\1", 5);
+  for (int i = 0; i < 4; i++) at[8 + i] = (uint8_t)(number >> (8 * i));
+  at[14] = 1;
+  for (int i = 0; i < 8; i++) at[16 + i] = (uint8_t)(number >> (8 * i));
+}
+
+/* Writes packets into a ring of slots; some are under way at a time, as an FPGA does it. */
+static int packets(struct peer *p, char **w) {
+  uint64_t first = strtoull(w[1], NULL, 0), count = strtoull(w[2], NULL, 0);
+  uint64_t slot = strtoull(w[3], NULL, 0), slots = strtoull(w[4], NULL, 0);
+  uint64_t remote = strtoull(w[5], NULL, 0), key = strtoull(w[6], NULL, 0), posted = 0, done = 0;
+  if (!p->pair || !p->region || p->bytes < UNDER_WAY * SLOT_BYTES || !slots)
+    return failed(p, "no queue pair, region or slots", EINVAL);
+  while (done < count) {
+    if (posted < count && posted - done < UNDER_WAY) {
+      uint8_t *at = p->memory + posted % UNDER_WAY * SLOT_BYTES;
+      make_packet(at, first + posted);
+      struct ibv_sge part = {(uintptr_t)at, PACKET_BYTES, p->region->lkey};
+      struct ibv_send_wr *rejected, work = {.sg_list = &part, .num_sge = 1};
+      work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM, work.send_flags = IBV_SEND_SIGNALED;
+      work.imm_data = htonl((uint32_t)(first + posted));
+      work.wr.rdma.remote_addr = remote + (slot + posted) % slots * SLOT_BYTES;
+      work.wr.rdma.rkey = (uint32_t)key;
+      int bad = ibv_post_send(p->pair, &work, &rejected);
+      if (bad) return failed(p, "ibv_post_send", bad);
+      posted++;
+      continue;
+    }
+    struct ibv_wc of;
+    if (wait_for(p->sent, &of) <= 0) return failed(p, "no completion", ETIMEDOUT);
+    if (of.status) return answer(p, "error %s after %lu", ibv_wc_status_str(of.status), done);
+    done++;
+  }
+  return answer(p, "ok");
+}
+
 static int receive(struct peer *p, uint64_t offset, uint64_t bytes) {
   struct ibv_recv_wr *rejected, work = {0};
   if (!p->pair || !p->region) return failed(p, "no queue pair or region", EINVAL);
@@ -210,6 +251,7 @@ static int request(struct peer *p, char **w, int count) {
   if (!strcmp(verb, "connect") && count == 5)
     return connect_pair(p, (uint32_t)a, (uint32_t)b, w[3], (int)number(w, 4));
   if (!strcmp(verb, "receive") && count == 3) return receive(p, a, b);
+  if (!strcmp(verb, "packets") && count == 7) return packets(p, w);
   if (!strcmp(verb, "completion")) return completion(p);
   if (!strcmp(verb, "close")) return close_pair(p), answer(p, "ok");
   if (!strcmp(verb, "write") && count >= 5) {

@@ -382,7 +382,7 @@ fn an_old_number_is_acknowledged_again_only_with_its_old_content() {
     // The expected frame shows that the numbering goes on.
     played.send(10, 110);
     assert_eq!(played.read(), [110]);
-    assert_eq!(played.send(0, 200), []);
+    assert_eq!(played.send(1, 200), []);
     played.send(11, 111);
     assert_eq!((played.read(), played.counters().restarts), (vec![111], 0));
     // Two in a row show a restart; the first one is asked for.
@@ -394,6 +394,21 @@ fn an_old_number_is_acknowledged_again_only_with_its_old_content() {
         played.send(psn, 300 + u64::from(psn));
     }
     assert_eq!(played.read(), [300, 301, 302]);
+    // The first number with a new content shows one at once.
+    let answers = played.send(0, 400);
+    assert!(matches!(answers[..], [] | [(0, Syndrome::Ack(_))]), "{answers:?}");
+    assert_eq!((played.read(), played.counters().restarts), (vec![400], 2));
+}
+
+#[test]
+fn a_sender_that_restarts_after_one_frame_loses_neither() {
+    let mut played = Played::new(LAST);
+    for life in 0..5 {
+        for ahead in 0..=life % 2 {
+            played.send(LAST.wrapping_add(ahead) & LAST, 10 * u64::from(life) + u64::from(ahead));
+        }
+    }
+    assert_eq!((played.read(), played.counters().restarts), (vec![0, 10, 11, 20, 30, 31, 40], 4));
 }
 
 #[test]

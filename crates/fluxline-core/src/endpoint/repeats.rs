@@ -6,10 +6,11 @@
 //! difference:
 //!
 //! * A frame with the PSN and the content of an earlier one is a repetition.
-//! * A frame with another content, or one close to the first PSN that is too old to compare, is
+//! * A frame with the first PSN and another content than before shows that the peer restarted.
+//! * Another frame with a new content, or one close to the first PSN that is too old to compare, is
 //!   doubtful. It is neither done nor acknowledged, so a living peer repeats it.
-//! * A second such frame close to the first PSN, with no expected frame in between, shows that the
-//!   peer restarted.
+//! * A second doubtful frame close to the first PSN, with no expected frame in between, shows that
+//!   the peer restarted.
 
 use alloc::boxed::Box;
 
@@ -76,13 +77,19 @@ impl Repeats {
         // are compared.
         let is_compared = matches!(frame.packet.headers().body, Body::Write(..) | Body::Send(..));
         let fits = (0..=AHEAD_MAX).contains(&ahead) || !is_compared;
-        let begins = (0..FIRST_FRAMES).contains(&psn.distance_from(self.first));
-        let is_known = ahead < 0 && ahead.unsigned_abs() <= self.known;
-        let differs = match is_known {
-            true => self.prints[index(psn)] != print_of(frame),
-            false => begins || self.is_in_doubt,
-        };
-        if fits || !differs {
+        if fits {
+            return Age::Fits;
+        }
+        let behind_first = psn.distance_from(self.first);
+        let begins = (0..FIRST_FRAMES).contains(&behind_first);
+        if ahead < 0 && ahead.unsigned_abs() <= self.known {
+            if self.prints[index(psn)] == print_of(frame) {
+                return Age::Fits;
+            }
+            if behind_first == 0 {
+                return Age::Restarted;
+            }
+        } else if !begins && !self.is_in_doubt {
             return Age::Fits;
         }
         match begins && core::mem::replace(&mut self.is_in_doubt, true) {
