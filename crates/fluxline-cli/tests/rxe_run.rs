@@ -125,7 +125,8 @@ fn lose_one_in(count: u32) -> Loss {
     let rule = format!("udp dport 4791 numgen random mod {count} == 0 drop");
     let hook = |hook| format!("type filter hook {hook} device \"tap0\" priority 0; {rule};");
     let (input, output) = (hook("ingress"), hook("egress"));
-    let table = format!("table netdev rxerun {{\nchain in {{ {input} }}\nchain out {{ {output} }}\n}}");
+    let table =
+        format!("table netdev rxerun {{\nchain in {{ {input} }}\nchain out {{ {output} }}\n}}");
     let status = Command::new("nft").arg(table).status().expect("nft is installed");
     assert!(status.success(), "nft refused the rules");
     Loss
@@ -143,7 +144,11 @@ impl Drop for Loss {
 fn assert_all_recorded(world: &World, document: &Value, said: &str) {
     let totals = &document["totals"];
     let sent = world.written;
-    assert_eq!((document["status"].as_u64(), number(totals, "recorded")), (Some(0), sent), "{said}");
+    assert_eq!(
+        (document["status"].as_u64(), number(totals, "recorded")),
+        (Some(0), sent),
+        "{said}"
+    );
     assert_eq!((number(totals, "frames_expected"), number(totals, "frames_placed")), (sent, sent));
     assert_eq!((number(totals, "lost"), number(totals, "frames_lost")), (0, 0), "{said}");
     assert_eq!((number(totals, "senders_broken"), number(totals, "sender_restarts")), (0, 0));

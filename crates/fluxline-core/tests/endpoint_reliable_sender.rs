@@ -12,8 +12,7 @@ use fluxline_core::endpoint::counters::ConnectionCounters;
 use fluxline_core::endpoint::{RepeatReason, StaticPeer, StaticRegion, StaticRemote};
 use fluxline_core::fabric::memory::zeroed;
 use fluxline_core::fabric::{
-    AccessError, Completion, EndpointId, Fabric, Key, Memory, RegionId, Reliability, RemoteId,
-    Rights,
+    AccessError, Completion, EndpointId, Key, Memory, RegionId, Reliability, RemoteId, Rights,
 };
 use fluxline_core::port::lossy::{Faults, Lossy};
 use fluxline_core::port::network::{Network, NetworkPort};
@@ -147,9 +146,8 @@ impl Line {
     /// Sets up the sender.
     fn connect(&mut self) {
         let now = self.world.now;
-        self.sender = self.world.nodes[0]
-            .add_static(&peer_of(0, self.first, None), now)
-            .expect("legal");
+        self.sender =
+            self.world.nodes[0].add_static(&peer_of(0, self.first, None), now).expect("legal");
         self.remote = self.world.import(0, self.sender, "ring", Key(u64::from(KEY)));
         self.world.completions.iter_mut().for_each(Vec::clear);
     }
@@ -403,12 +401,14 @@ fn an_old_number_is_acknowledged_again_only_with_its_old_content() {
 #[test]
 fn a_sender_that_restarts_after_one_frame_loses_neither() {
     let mut played = Played::new(LAST);
+    let mut read = Vec::new();
     for life in 0..5 {
         for ahead in 0..=life % 2 {
             played.send(LAST.wrapping_add(ahead) & LAST, 10 * u64::from(life) + u64::from(ahead));
         }
+        read.extend(played.read());
     }
-    assert_eq!((played.read(), played.counters().restarts), (vec![0, 10, 11, 20, 30, 31, 40], 4));
+    assert_eq!((read, played.counters().restarts), (vec![0, 10, 11, 20, 30, 31, 40], 4));
 }
 
 #[test]
@@ -419,7 +419,9 @@ fn a_restart_after_more_frames_than_are_remembered_is_noticed() {
             played.send(psn, u64::from(psn));
             played.read();
         }
-        assert_eq!(played.send(3, 9), [], "{frames}");
+        let is_remembered = frames <= 8192;
+        let is_answered = !played.send(3, 9).is_empty() || !played.world.completions[0].is_empty();
+        assert_eq!(is_answered, is_remembered, "{frames}");
         played.send(3, 9);
         assert_eq!((played.read(), played.counters().restarts), (vec![9], 1), "{frames}");
     }
