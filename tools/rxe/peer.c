@@ -9,7 +9,8 @@
  *   fill OFFSET BYTES SEED               ok                   writes a pattern of the seed
  *   hash OFFSET BYTES                    ok HASH              FNV-1a over the memory
  *   pair rc|uc PSN                       ok QPN               a queue pair, its first PSN to send
- *   connect QPN PSN ADDRESS MTU          ok                   the other end of the last queue pair
+ *   connect QPN PSN ADDRESS MTU [RNR]    ok                   the other end of the last queue pair;
+ *                                                             RNR retries, 7 (no limit) if left out
  *   write OFFSET BYTES REMOTE KEY [IMM]  ok                   posts, waits for the completion
  *   read OFFSET BYTES REMOTE KEY         ok
  *   add OFFSET REMOTE KEY VALUE          ok                   fetches into OFFSET and adds
@@ -133,7 +134,10 @@ static int make_pair(struct peer *p, const char *kind, uint32_t psn) {
   return answer(p, "ok %u", p->pair->qp_num);
 }
 
-static int connect_pair(struct peer *p, uint32_t qpn, uint32_t psn, const char *to, int mtu) {
+static int connect_pair(struct peer *p, char **w, int rnr_retry) {
+  uint32_t qpn = (uint32_t)strtoul(w[1], NULL, 0), psn = (uint32_t)strtoul(w[2], NULL, 0);
+  const char *to = w[3];
+  int mtu = atoi(w[4]);
   struct ibv_qp_attr set = {.qp_state = IBV_QPS_RTR, .dest_qp_num = qpn, .rq_psn = psn};
   int is_rc = p->pair && p->pair->qp_type == IBV_QPT_RC;
   if (!p->pair) return failed(p, "no queue pair", EINVAL);
@@ -149,7 +153,7 @@ static int connect_pair(struct peer *p, uint32_t qpn, uint32_t psn, const char *
   int bad = ibv_modify_qp(p->pair, &set, mask);
   if (bad) return failed(p, "to RTR", bad);
   struct ibv_qp_attr go = {.qp_state = IBV_QPS_RTS, .sq_psn = p->first_psn};
-  go.timeout = 14, go.retry_cnt = 7, go.rnr_retry = 7, go.max_rd_atomic = 16;
+  go.timeout = 14, go.retry_cnt = 7, go.rnr_retry = (uint8_t)rnr_retry, go.max_rd_atomic = 16;
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   if (is_rc)
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
@@ -248,8 +252,8 @@ static int request(struct peer *p, char **w, int count) {
   work.wr.rdma.remote_addr = number(w, 3), work.wr.rdma.rkey = (uint32_t)number(w, 4);
   if (!strcmp(verb, "region") && count == 2) return region(p, a);
   if (!strcmp(verb, "pair") && count == 3) return make_pair(p, w[1], (uint32_t)b);
-  if (!strcmp(verb, "connect") && count == 5)
-    return connect_pair(p, (uint32_t)a, (uint32_t)b, w[3], (int)number(w, 4));
+  if (!strcmp(verb, "connect") && (count == 5 || count == 6))
+    return connect_pair(p, w, count == 6 ? atoi(w[5]) : 7);
   if (!strcmp(verb, "receive") && count == 3) return receive(p, a, b);
   if (!strcmp(verb, "packets") && count == 7) return packets(p, w);
   if (!strcmp(verb, "completion")) return completion(p);

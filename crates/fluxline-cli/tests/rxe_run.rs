@@ -38,6 +38,11 @@ impl World {
     /// Makes a queue pair of the device, starts a run for it, and joins the two. `None`: there is
     /// no device.
     fn new(kind: &str, slots: u64) -> Option<World> {
+        World::with_rnr_retries(kind, slots, 7)
+    }
+
+    /// The same, with a device that repeats a frame at most so often after an RNR NAK; 7: no limit.
+    fn with_rnr_retries(kind: &str, slots: u64, retries: u32) -> Option<World> {
         let Ok(words) = std::env::var("FLUXLINE_RXE") else {
             println!("skipped: tools/rxe/test.sh runs this test");
             return None;
@@ -70,7 +75,7 @@ impl World {
         std::fs::write(&file, experiment).expect("written");
         let run = ["run", text(&file), "--folder", text(&folder)];
         world.running = Some(Running::start(&run, "memory "));
-        world.ask(&format!("connect {PAIR} 0 {own} 1024")).expect("connected");
+        world.ask(&format!("connect {PAIR} 0 {own} 1024 {retries}")).expect("connected");
         Some(world)
     }
 
@@ -218,6 +223,21 @@ fn a_device_with_a_wrong_key_stops_and_is_named() {
     assert_eq!((number(totals, "recorded"), number(totals, "senders_broken")), (20, 1), "{said}");
     assert_eq!(document["status"], 7);
     assert!(said.contains("sender `rxe` stopped because a frame was refused"), "{said}");
+}
+
+#[test]
+fn a_device_whose_rnr_retries_run_out_is_named_and_what_it_wrote_is_recorded() {
+    let Some(mut world) = World::with_rnr_retries("rc", 2, 0) else { return };
+    let refused = world.packets_with(5000, KEY).expect_err("the ring fills");
+    let done = refused.strip_prefix("RNR retry counter exceeded after ").expect(&refused);
+    let done: u64 = done.parse().expect("a number");
+    std::thread::sleep(Duration::from_millis(1200));
+    let (document, said) = world.finish();
+    let totals = &document["totals"];
+    println!("{done} packets before the ring was full");
+    assert_eq!((number(totals, "recorded"), world.readable()), (done, done), "{said}");
+    assert_eq!((number(totals, "senders_broken"), number(totals, "lost")), (1, 0), "{said}");
+    assert!(said.contains("because its ring was full"), "{said}");
 }
 
 #[test]
