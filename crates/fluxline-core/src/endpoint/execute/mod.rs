@@ -226,9 +226,12 @@ impl Executor {
     /// In the standard, a write with immediate data takes a receive buffer; a free place in the
     /// memory stands for it here. Other peers' writes into unread memory are refused by the memory.
     fn await_room(&mut self) -> Result<(), Outcome> {
-        let writing =
-            self.writing.take_if(|of| self.awaits_room && !of.memory.is_free(of.offset, of.bytes));
-        if writing.is_none() { Ok(()) } else { Err(Outcome::NotReady) }
+        let is_taken = |of: &Writing| !of.memory.is_free(of.offset, of.bytes);
+        if !self.awaits_room || !self.writing.as_ref().is_some_and(is_taken) {
+            return Ok(());
+        }
+        self.writing = None;
+        Err(Outcome::NotReady)
     }
 
     /// Forgets all requests: the peer begins anew. Buffers for messages stay.
