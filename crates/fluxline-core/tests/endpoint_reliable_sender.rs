@@ -448,6 +448,22 @@ fn a_refused_record_does_not_block_the_corrected_one() {
 }
 
 #[test]
+fn a_forged_frame_with_an_old_number_and_a_wrong_key_moves_no_number() {
+    let mut played = Played::new(0);
+    for psn in 0..100 {
+        played.send(psn, u64::from(psn));
+        played.read();
+        for forged in [0, psn / 2, psn] {
+            let reth = Reth { address: BASE, key: KEY ^ 1, bytes: 8 };
+            assert_eq!(played.write(forged, reth, 999), [], "not answered");
+        }
+    }
+    let of = played.counters();
+    assert_eq!((of.frames_expected, of.restarts, of.frames_doubtful), (100, 0, 0), "{of:?}");
+    assert_eq!(of.frames_refused, 300, "{of:?}");
+}
+
+#[test]
 fn a_full_slot_is_answered_by_rnr_until_it_is_read() {
     let mut played = Played::new(0);
     for psn in 0..SLOTS as u32 {

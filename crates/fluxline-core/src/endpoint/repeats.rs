@@ -33,6 +33,9 @@ pub(super) enum Age {
     Fits,
     /// It may belong to a new numbering.
     Doubtful,
+    /// The same, and it would be among the first frames. One more shows a restart, after
+    /// [`Repeats::doubt`].
+    DoubtfulFirst,
     /// The peer has begun a new numbering.
     Restarted,
 }
@@ -69,8 +72,13 @@ impl Repeats {
         self.is_in_doubt = false;
     }
 
+    /// Notes a frame that would be among the first ones of a new numbering.
+    pub fn doubt(&mut self) {
+        self.is_in_doubt = true;
+    }
+
     /// Judges a frame by its PSN and content.
-    pub fn age_of(&mut self, frame: &ReceivedFrame<'_>, expected: Psn) -> Age {
+    pub fn age_of(&self, frame: &ReceivedFrame<'_>, expected: Psn) -> Age {
         let psn = frame.packet.headers().psn;
         let ahead = psn.distance_from(expected);
         // The PSN of an answer to a read is not that of the request, so only writes and messages
@@ -92,9 +100,10 @@ impl Repeats {
         } else if !begins && !self.is_in_doubt {
             return Age::Fits;
         }
-        match begins && core::mem::replace(&mut self.is_in_doubt, true) {
-            true => Age::Restarted,
-            false => Age::Doubtful,
+        match (begins, self.is_in_doubt) {
+            (true, true) => Age::Restarted,
+            (true, false) => Age::DoubtfulFirst,
+            (false, _) => Age::Doubtful,
         }
     }
 }

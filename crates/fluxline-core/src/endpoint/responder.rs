@@ -112,15 +112,8 @@ impl Responder {
 
     fn take_reliable(&mut self, frame: &ReceivedFrame<'_>, context: &mut Context<'_>) {
         self.heard = context.now;
-        match self.age_of(frame) {
-            Age::Fits => {}
-            Age::Restarted => self.restart(context),
-            Age::Doubtful => {
-                // Not acknowledged: a peer that restarted repeats it.
-                context.counters.frames_doubtful += 1;
-                self.awaited.get_or_insert(RepeatReason::Missing);
-                return;
-            }
+        if !self.is_of_this_numbering(frame, context) {
+            return;
         }
         let expected = self.order.expected();
         let ahead = frame.packet.headers().psn.distance_from(self.order.expected_psn());
@@ -155,9 +148,33 @@ impl Responder {
         }
     }
 
-    fn age_of(&mut self, frame: &ReceivedFrame<'_>) -> Age {
-        let expected = self.order.expected_psn();
-        self.repeats.as_mut().map_or(Age::Fits, |repeats| repeats.age_of(frame, expected))
+    /// Returns false for a frame that may be one of a new numbering. It is not acknowledged, so a
+    /// peer that restarted repeats it. Only frames with right key and bounds begin a numbering.
+    fn is_of_this_numbering(
+        &mut self,
+        frame: &ReceivedFrame<'_>,
+        context: &mut Context<'_>,
+    ) -> bool {
+        let Some(repeats) = &mut self.repeats else { return true };
+        let age = repeats.age_of(frame, self.order.expected_psn());
+        if age == Age::Fits {
+            return true;
+        }
+        let psn = frame.packet.headers().psn;
+        if self.executor.check(psn, frame.packet, context) != Check::Fits {
+            context.counters.frames_refused += 1;
+            return false;
+        }
+        if age == Age::Restarted {
+            self.restart(context);
+            return true;
+        }
+        if age == Age::DoubtfulFirst {
+            repeats.doubt();
+        }
+        context.counters.frames_doubtful += 1;
+        self.awaited.get_or_insert(RepeatReason::Missing);
+        false
     }
 
     /// Expects the first frame of a peer that began anew.
