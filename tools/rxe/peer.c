@@ -9,13 +9,16 @@
  *   fill OFFSET BYTES SEED               ok                   writes a pattern of the seed
  *   hash OFFSET BYTES                    ok HASH              FNV-1a over the memory
  *   pair rc|uc PSN                       ok QPN               a queue pair, its first PSN to send
- *   connect QPN PSN ADDRESS MTU          ok                   the other end of the last queue pair
+ *   connect QPN PSN ADDRESS MTU [RNR]    ok                   the other end of the last queue pair;
+ *                                                             RNR retries, 7 (no limit) if left out
  *   write OFFSET BYTES REMOTE KEY [IMM]  ok                   posts, waits for the completion
  *   read OFFSET BYTES REMOTE KEY         ok
  *   add OFFSET REMOTE KEY VALUE          ok                   fetches into OFFSET and adds
  *   swap OFFSET REMOTE KEY OLD NEW       ok                   compares and swaps
  *   send OFFSET BYTES                    ok
  *   receive OFFSET BYTES                 ok                   posts a buffer
+ *   packets FIRST COUNT SLOT SLOTS REMOTE KEY   ok            writes numbered packets with immediate
+ *                                                             data, slot after slot from SLOT on
  *   completion                           ok BYTES IMM         waits for a received message
  *   close                                ok                   destroys the queue pair
  */
@@ -30,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { QUEUE = 512, WAIT_S = 60 };
+enum { QUEUE = 512, WAIT_S = 60, SLOT_BYTES = 1024, PACKET_BYTES = 400, UNDER_WAY = 64 };
 
 struct peer {
   struct ibv_context *device;
@@ -131,7 +134,10 @@ static int make_pair(struct peer *p, const char *kind, uint32_t psn) {
   return answer(p, "ok %u", p->pair->qp_num);
 }
 
-static int connect_pair(struct peer *p, uint32_t qpn, uint32_t psn, const char *to, int mtu) {
+static int connect_pair(struct peer *p, char **w, int rnr_retry) {
+  uint32_t qpn = (uint32_t)strtoul(w[1], NULL, 0), psn = (uint32_t)strtoul(w[2], NULL, 0);
+  const char *to = w[3];
+  int mtu = atoi(w[4]);
   struct ibv_qp_attr set = {.qp_state = IBV_QPS_RTR, .dest_qp_num = qpn, .rq_psn = psn};
   int is_rc = p->pair && p->pair->qp_type == IBV_QPT_RC;
   if (!p->pair) return failed(p, "no queue pair", EINVAL);
@@ -147,7 +153,7 @@ static int connect_pair(struct peer *p, uint32_t qpn, uint32_t psn, const char *
   int bad = ibv_modify_qp(p->pair, &set, mask);
   if (bad) return failed(p, "to RTR", bad);
   struct ibv_qp_attr go = {.qp_state = IBV_QPS_RTS, .sq_psn = p->first_psn};
-  go.timeout = 14, go.retry_cnt = 7, go.rnr_retry = 7, go.max_rd_atomic = 16;
+  go.timeout = 14, go.retry_cnt = 7, go.rnr_retry = (uint8_t)rnr_retry, go.max_rd_atomic = 16;
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   if (is_rc)
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
@@ -180,6 +186,45 @@ static int post(struct peer *p, struct ibv_send_wr *work, uint64_t offset, uint6
   return answer(p, "ok");
 }
 
+/* A packet of the description `counter` with this number. */
+static void make_packet(uint8_t *at, uint64_t number) {
+  memset(at, 0, PACKET_BYTES);
+  memcpy(at, "FLXC\1", 5);
+  for (int i = 0; i < 4; i++) at[8 + i] = (uint8_t)(number >> (8 * i));
+  at[14] = 1;
+  for (int i = 0; i < 8; i++) at[16 + i] = (uint8_t)(number >> (8 * i));
+}
+
+/* Writes packets into a ring of slots; some are under way at a time, as an FPGA does it. */
+static int packets(struct peer *p, char **w) {
+  uint64_t first = strtoull(w[1], NULL, 0), count = strtoull(w[2], NULL, 0);
+  uint64_t slot = strtoull(w[3], NULL, 0), slots = strtoull(w[4], NULL, 0);
+  uint64_t remote = strtoull(w[5], NULL, 0), key = strtoull(w[6], NULL, 0), posted = 0, done = 0;
+  if (!p->pair || !p->region || p->bytes < UNDER_WAY * SLOT_BYTES || !slots)
+    return failed(p, "no queue pair, region or slots", EINVAL);
+  while (done < count) {
+    if (posted < count && posted - done < UNDER_WAY) {
+      uint8_t *at = p->memory + posted % UNDER_WAY * SLOT_BYTES;
+      make_packet(at, first + posted);
+      struct ibv_sge part = {(uintptr_t)at, PACKET_BYTES, p->region->lkey};
+      struct ibv_send_wr *rejected, work = {.sg_list = &part, .num_sge = 1};
+      work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM, work.send_flags = IBV_SEND_SIGNALED;
+      work.imm_data = htonl((uint32_t)(first + posted));
+      work.wr.rdma.remote_addr = remote + (slot + posted) % slots * SLOT_BYTES;
+      work.wr.rdma.rkey = (uint32_t)key;
+      int bad = ibv_post_send(p->pair, &work, &rejected);
+      if (bad) return failed(p, "ibv_post_send", bad);
+      posted++;
+      continue;
+    }
+    struct ibv_wc of;
+    if (wait_for(p->sent, &of) <= 0) return failed(p, "no completion", ETIMEDOUT);
+    if (of.status) return answer(p, "error %s after %lu", ibv_wc_status_str(of.status), done);
+    done++;
+  }
+  return answer(p, "ok");
+}
+
 static int receive(struct peer *p, uint64_t offset, uint64_t bytes) {
   struct ibv_recv_wr *rejected, work = {0};
   if (!p->pair || !p->region) return failed(p, "no queue pair or region", EINVAL);
@@ -207,9 +252,10 @@ static int request(struct peer *p, char **w, int count) {
   work.wr.rdma.remote_addr = number(w, 3), work.wr.rdma.rkey = (uint32_t)number(w, 4);
   if (!strcmp(verb, "region") && count == 2) return region(p, a);
   if (!strcmp(verb, "pair") && count == 3) return make_pair(p, w[1], (uint32_t)b);
-  if (!strcmp(verb, "connect") && count == 5)
-    return connect_pair(p, (uint32_t)a, (uint32_t)b, w[3], (int)number(w, 4));
+  if (!strcmp(verb, "connect") && (count == 5 || count == 6))
+    return connect_pair(p, w, count == 6 ? atoi(w[5]) : 7);
   if (!strcmp(verb, "receive") && count == 3) return receive(p, a, b);
+  if (!strcmp(verb, "packets") && count == 7) return packets(p, w);
   if (!strcmp(verb, "completion")) return completion(p);
   if (!strcmp(verb, "close")) return close_pair(p), answer(p, "ok");
   if (!strcmp(verb, "write") && count >= 5) {

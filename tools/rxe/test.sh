@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Tests remote writes against Linux's software RDMA device (rdma_rxe): makes a virtual machine with
 # it (Debian's kernel, 30 MiB of disk below target/rxe), boots it under qemu on a TAP in a network
-# namespace of its own, and runs crates/fluxline/tests/rxe there. No KVM is needed. Everything that
-# it starts ends with it.
+# namespace of its own, and runs crates/fluxline/tests/rxe (a node) and
+# crates/fluxline-cli/tests/rxe_run.rs (`fluxline run`) there. No KVM is needed. Everything that it
+# starts ends with it.
 #
-#   tools/rxe/test.sh [FILTER...]     arguments are those of the test program
+#   tools/rxe/test.sh [FILTER...]     arguments are those of the test programs
 #
 # Needs root (a namespace and a TAP). Missing Debian packages are installed; where that is
 # impossible it says so and exits with status 0, or 1 with FLUXLINE_REQUIRE_TOOLS=1.
@@ -43,10 +44,13 @@ fi
 say "virtual machine"
 tools/rxe/image.sh "$work" || skip "the virtual machine cannot be made"
 
-say "test program"
-program="$(cargo test --workspace --locked --test rxe --no-run --message-format=json |
-  sed -n 's/.*"name":"rxe".*"executable":"\([^"]*\)".*/\1/p' | tail -1)"
-[ -x "$program" ] || { echo "no test program"; exit 1; }
+say "test programs"
+built="$(cargo test --workspace --locked --test rxe --test rxe_run --no-run --message-format=json)"
+program_of() { sed -n 's/.*"name":"'"$1"'".*"executable":"\([^"]*\)".*/\1/p' <<<"$built" | tail -1; }
+programs=("$(program_of rxe)" "$(program_of rxe_run)")
+for program in "${programs[@]}"; do
+  [ -x "$program" ] || { echo "no test program"; exit 1; }
+done
 
 namespace="flxrxe$$"
 machine=
@@ -81,7 +85,9 @@ echo "ready after $second s"
 run() {
   say "$1"
   shift
-  FLUXLINE_RXE="$FLUXLINE_RXE" ip netns exec "$namespace" "$program" --test-threads=1 "$@"
+  for program in "${programs[@]}"; do
+    FLUXLINE_RXE="$FLUXLINE_RXE" ip netns exec "$namespace" "$program" --test-threads=1 "$@"
+  done
 }
 FLUXLINE_RXE="$own $device 7471" run "IPv4" "$@"
 FLUXLINE_RXE="$own6 $device6 7472" run "IPv6" "$@"

@@ -57,6 +57,15 @@ fluxline_core::counters! {
             => "Find out who else sends to this port.";
         frames_unannounced [Sum "frame"] "Frames placed without an immediate; they are not read"
             => "Let the sender use RDMA WRITE ONLY with immediate.";
+        frames_put_off [Sum "frame"]
+            "Frames of reliable senders whose slot was not read yet; the sender repeats them (RNR)"
+            => "Nothing is lost. Raise `ring-bytes`, or give the readout a faster core.";
+        frames_to_repeat [Sum "frame"]
+            "Frames of reliable senders that were damaged or out of order; the sender repeats them"
+            => "Nothing is lost. Look for drops on the way, such as full switch buffers.";
+        frames_socket_dropped [Sum "frame"]
+            "Frames that the kernel dropped at a socket of reliable senders; they repeat them"
+            => "Nothing is lost. Raise `receive-buffer-bytes` and net.core.rmem_max.";
         frames_expected [Sum "frame"] "Frames sent, by their PSN" => "";
         frames_lost [Sum "frame"]
             "Frames missing, by their PSN; with a wrong CRC or out of bounds, too"
@@ -64,6 +73,9 @@ fluxline_core::counters! {
         frames_late [Sum "frame"] "Frames that came after a later one; kept" => "";
         sender_restarts [Sum "restart"] "Times that a sender's PSNs started anew"
             => "Ask why the sender restarted; losses across a restart cannot be counted.";
+        senders_broken [Sum "sender"]
+            "Reliable senders that had to repeat a frame and did not: their retries ran out"
+            => "The notes name them and the reason. Set up the sender anew.";
         records [Sum "record"] "Records handed to the readout" => "";
         records_taken [Sum "record"] "Records that the readout took" => "";
         puts_refused [Sum "put"] "Puts of producers into unread data; they end the connection"

@@ -6,7 +6,7 @@
 //! verdict.
 
 use fluxline_daq::builder::Expectation;
-use fluxline_daq::experiment::{GONE, INPUT_FAULTS, SILENT, accepts};
+use fluxline_daq::experiment::{BROKEN, GONE, INPUT_FAULTS, SILENT, accepts};
 use fluxline_daq::ledger::{Counted, Fate, Ledger, Outcome, listed};
 
 use crate::silence::{Silence, SilentSource};
@@ -84,9 +84,14 @@ impl Evidence<'_> {
         if !self.accepts(INPUT_FAULTS) {
             reasons.extend(self.faults.iter().map(|fault| fault.trim_end_matches('.').to_owned()));
         }
-        let gone = self.ledger.remote_totals().producers_gone;
-        if gone > 0 && !self.accepts(GONE) {
+        let remote = self.ledger.remote_totals();
+        if remote.producers_gone > 0 && !self.accepts(GONE) {
+            let gone = remote.producers_gone;
             reasons.push(format!("senders or producers that vanished during the run: {gone}"));
+        }
+        if remote.senders_broken > 0 && !self.accepts(BROKEN) {
+            let broken = remote.senders_broken;
+            reasons.push(format!("reliable senders whose retries ran out: {broken}"));
         }
         if !self.accepts(SILENT) {
             reasons.extend(self.absent_sources());

@@ -66,8 +66,9 @@ pub fn assert_status_is_true(document: &Value, status: Option<i32>) {
         "frames_other",
         "frames_unannounced",
         "producers_gone",
+        "senders_broken",
     ];
-    let all = kept.iter().sum::<u64>() == received && frames.map(total) == [0; 10];
+    let all = kept.iter().sum::<u64>() == received && frames.map(total) == [0; 11];
     let expected = if all { 0 } else { 7 };
     assert_eq!(status, Some(expected), "{} {}", document["headline"], document["sentence"]);
     assert_eq!(document["status"], expected);

@@ -6,10 +6,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use crate::Span;
 use crate::fabric::memory::zeroed;
 use crate::fabric::{Memory, RegionId, Reliability, Rights};
 use crate::roce::{PacketSum, Psn, QueuePair, packet_sum};
+use crate::{Moment, Span};
 
 /// Allocates the memory of a region. The error is a sentence for the user.
 pub type Allocate = Box<dyn Fn(u64) -> Result<Arc<dyn Memory>, String> + Send>;
@@ -124,6 +124,28 @@ pub struct StaticRemote {
     pub bytes: u64,
     /// Our rights.
     pub rights: Rights,
+}
+
+/// A configured, reliable peer has to repeat a frame and has not done so yet.
+///
+/// A peer whose retries have run out never does: it sends nothing more until it is set up again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AwaitedRepeat {
+    /// The reason.
+    pub reason: RepeatReason,
+    /// The time of the peer's last request.
+    pub heard: Moment,
+}
+
+/// The reason why a configured, reliable peer has to repeat a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepeatReason {
+    /// There was no room for it: the peer got an RNR NAK.
+    NoRoom,
+    /// It is missing: the peer got a sequence NAK.
+    Missing,
+    /// It was refused for its key, right, bounds or kind. A peer of the standard stops then.
+    Refused,
 }
 
 /// The reason why a static peer was rejected.

@@ -122,6 +122,11 @@ impl Connection {
         Completion::Connected { endpoint, peer, reliability: self.reliability }
     }
 
+    /// Returns true when the peer is configured and repeats frames that are not acknowledged.
+    pub fn repeats_frames(&self) -> bool {
+        self.reliability == Reliability::Reliable && self.peer.kind == PeerKind::Standard
+    }
+
     #[inline]
     pub fn peer_address(&self) -> SocketAddr {
         self.route.ends.peer
@@ -173,11 +178,13 @@ impl Connection {
         let packet = frame.packet;
         let psn = packet.headers().psn;
         let of_ours = packet.opcode().transport() == transport_of(self.reliability);
-        if self.reliability == Reliability::Unreliable
-            && !(of_ours && is_request(&packet.headers().body))
-        {
-            self.counters.frames_foreign += 1;
-        }
+        let is_request = is_request(&packet.headers().body);
+        let is_foreign = match self.reliability {
+            Reliability::Unreliable => !(of_ours && is_request),
+            Reliability::Reliable if is_request => !of_ours,
+            Reliability::Reliable => self.repeats_frames() && !self.requester.awaits(psn),
+        };
+        self.counters.frames_foreign += u64::from(is_foreign);
         match packet.headers().body {
             Body::Acknowledge(aeth) => return self.acknowledged(now, psn, aeth, completions),
             Body::AtomicAcknowledge(_, AtomicAckEth { original }) => {

@@ -11,14 +11,25 @@ crate::counters! {
         payload_placed [Sum "byte"] "Payload written into regions and buffers" => "";
         frames_duplicate [Sum "frame"] "Request frames that had come before" => "";
         frames_ahead [Sum "frame"] "Request frames that came before one that was missing" => "";
+        frames_doubtful [Sum "frame"]
+            "Request frames with an old PSN and a new content (reliable, configured peers)"
+            => "The peer restarted, or two peers use its numbers. It repeats these frames.";
+        frames_put_off [Sum "frame"]
+            "Request frames that came while there was no room for them (reliable, configured peers)"
+            => "Read faster, or give more memory. The peer repeats these frames.";
+        frames_empty [Sum "frame"] "Writes of no bytes without a notification" => "";
+        frames_wrong_check [Sum "frame"]
+            "Frames whose invariant CRC was wrong (reliable, configured peers)"
+            => "Bits are turned on the way. The peer repeats these frames.";
         frames_expected [Sum "frame"]
-            "Request frames that the PSN says were sent (unreliable connections)" => "";
+            "Request frames that the PSN says were sent (unreliable connections, configured peers)"
+            => "";
         frames_lost [Sum "frame"]
             "Request frames that never came, or could not be believed (unreliable connections)"
             => "Look for drops on the way; pace the sender.";
         frames_late [Sum "frame"] "Request frames that came after a later one (unreliable)" => "";
         restarts [Sum "restart"]
-            "Times that the peer's PSNs started anew (unreliable, configured peers)"
+            "Times that the peer's PSNs started anew (configured peers)"
             => "Ask why the sender restarted; losses across a restart cannot be counted.";
         frames_out_of_message [Sum "frame"]
             "Request frames of an operation another part of which was lost (unreliable)" => "";

@@ -61,6 +61,7 @@ mod peer_regions;
 mod posted;
 mod receive_order;
 mod regions;
+mod repeats;
 mod requester;
 mod responder;
 mod secrets;
@@ -72,6 +73,7 @@ mod unreliable_order;
 mod wire;
 
 pub use config::{
-    Allocate, EndpointConfig, StaticPeer, StaticPeerError, StaticRegion, StaticRemote,
+    Allocate, AwaitedRepeat, EndpointConfig, RepeatReason, StaticPeer, StaticPeerError,
+    StaticRegion, StaticRemote,
 };
 pub use node::Node;

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use super::config::EndpointConfig;
+use super::config::{AwaitedRepeat, EndpointConfig};
 use super::counters::{ConnectionCounters, NodeCounters};
 use super::endpoints::ENDPOINTS_MAX;
 use super::node_core::{Core, Limits, QUEUE_MAX, RECEIVE_COMPLETIONS_MAX, REGIONS_MAX};
@@ -73,6 +73,12 @@ impl<P: Port> Node<P> {
     #[must_use]
     pub fn connection_counters(&self, endpoint: EndpointId) -> Option<&ConnectionCounters> {
         self.core.endpoints.open(endpoint).map(|open| &open.counters)
+    }
+
+    /// Returns the frame that a configured, reliable peer has to repeat, if there is one.
+    #[must_use]
+    pub fn awaited_repeat(&self, endpoint: EndpointId) -> Option<AwaitedRepeat> {
+        self.core.endpoints.open(endpoint)?.responder.awaited_repeat()
     }
 
     /// Lets only the next connection that shows an exported region's key import it, until this is

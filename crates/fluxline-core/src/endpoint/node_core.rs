@@ -158,6 +158,7 @@ impl Core {
         };
         let Some(bytes) = open.route.ends.opened(frame, check) else {
             counters.wrong_check += 1;
+            open.counters.frames_wrong_check += u64::from(open.repeats_frames());
             return;
         };
         let over = match kind {

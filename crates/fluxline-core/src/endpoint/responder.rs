@@ -2,11 +2,13 @@
 //! network does to frames.
 
 use super::answer::{Answer, Answers};
+use super::config::{AwaitedRepeat, RepeatReason};
 use super::context::{Context, ReceivedFrame};
 use super::execute::{Check, Executor, Outcome};
 use super::frames::{Refused, Selective, WINDOW};
 use super::peer::PeerKind;
 use super::receive_order::ReceiveOrder;
+use super::repeats::{Age, Repeats};
 use super::unreliable_order::UnreliableOrder;
 use super::wire::Wire;
 use crate::fabric::{EndpointId, Slice, Status};
@@ -29,6 +31,10 @@ pub(super) struct Responder {
     refused: Option<Refused>,
     /// A peer of the standard has got its one report of the present gap.
     gap_reported: bool,
+    /// For a reliable peer of the standard: its repeated frames, and its restarts.
+    repeats: Option<Repeats>,
+    awaited: Option<RepeatReason>,
+    heard: Moment,
     unreliable: UnreliableOrder,
     pub executor: Executor,
     pub answers: Answers,
@@ -70,8 +76,13 @@ impl Responder {
             order: ReceiveOrder::new(first.unwrap_or_default()),
             refused: None,
             gap_reported: false,
+            repeats: first
+                .filter(|_| transport == Transport::Reliable && peer_kind == PeerKind::Standard)
+                .map(Repeats::new),
+            awaited: None,
+            heard: Moment::default(),
             unreliable: UnreliableOrder::new(peer_kind, first),
-            executor: Executor::new(id, peer_kind, payload_bytes),
+            executor: Executor::new(id, transport, peer_kind, payload_bytes),
             answers: Answers::default(),
             acknowledgement: Acknowledgement::default(),
         }
@@ -102,18 +113,29 @@ impl Responder {
     }
 
     fn take_reliable(&mut self, frame: &ReceivedFrame<'_>, context: &mut Context<'_>) {
-        self.acknowledgement.is_due = true;
+        self.heard = context.now;
+        if !self.is_of_this_numbering(frame, context) {
+            return;
+        }
+        let expected = self.order.expected();
         let ahead = frame.packet.headers().psn.distance_from(self.order.expected_psn());
+        // A peer of the standard reads no map of held frames: to it, a NAK is the answer.
+        self.acknowledgement.is_due |= self.repeats.is_none() || ahead < 0;
         match ahead {
             0 => {
                 if self.step(frame.packet, context) {
+                    self.acknowledgement.is_due = true;
+                    if let Some(repeats) = &mut self.repeats {
+                        repeats.done(frame, self.order.expected() - expected);
+                    }
                     self.catch_up(context);
-                } else if self.refused == Some(Refused::NotReady) {
+                } else if self.refused == Some(Refused::NotReady) && self.repeats.is_none() {
                     self.order.hold(self.order.expected(), frame.bytes);
                 }
             }
             1.. if self.peer_kind == PeerKind::Standard => {
                 context.counters.frames_ahead += 1;
+                self.awaited.get_or_insert(RepeatReason::Missing);
                 if !core::mem::replace(&mut self.gap_reported, true) {
                     self.answer(Syndrome::Nak(NakCode::PsnSequenceError));
                 }
@@ -128,11 +150,57 @@ impl Responder {
         }
     }
 
+    /// Returns false for a frame that may be one of a new numbering. It is not acknowledged, so a
+    /// peer that restarted repeats it. Only frames with right key and bounds begin a numbering.
+    fn is_of_this_numbering(
+        &mut self,
+        frame: &ReceivedFrame<'_>,
+        context: &mut Context<'_>,
+    ) -> bool {
+        let Some(repeats) = &mut self.repeats else { return true };
+        let age = repeats.age_of(frame, self.order.expected_psn());
+        if age == Age::Fits {
+            return true;
+        }
+        let psn = frame.packet.headers().psn;
+        if self.executor.check(psn, frame.packet, context) != Check::Fits {
+            context.counters.frames_refused += 1;
+            return false;
+        }
+        if age == Age::Restarted {
+            self.restart(context);
+            return true;
+        }
+        if age == Age::DoubtfulFirst {
+            repeats.doubt();
+        }
+        context.counters.frames_doubtful += 1;
+        self.awaited.get_or_insert(RepeatReason::Missing);
+        false
+    }
+
+    /// Expects the first frame of a peer that began anew.
+    fn restart(&mut self, context: &mut Context<'_>) {
+        let Some(repeats) = &mut self.repeats else { return };
+        self.order = ReceiveOrder::new(repeats.restart());
+        (self.refused, self.gap_reported, self.awaited) = (None, false, None);
+        self.answers = Answers::default();
+        self.executor.restart();
+        context.counters.restarts += 1;
+    }
+
+    /// Returns the frame that a peer of the standard has to repeat, if there is one.
+    pub fn awaited_repeat(&self) -> Option<AwaitedRepeat> {
+        self.awaited.map(|reason| AwaitedRepeat { reason, heard: self.heard })
+    }
+
     /// Does the expected request. Returns false when it was not done and stays expected.
     fn step(&mut self, packet: &Packet<'_>, context: &mut Context<'_>) -> bool {
         let is_empty = Executor::is_empty_write(packet);
+        // A peer of the standard sends the next request only after it was set up anew.
         if let Some(Refused::For(status)) = self.refused
             && !is_empty
+            && self.repeats.is_none()
         {
             // Refused for good: only an empty write may follow. The first refusal may be lost.
             self.answer_refused(status);
@@ -142,11 +210,19 @@ impl Responder {
         match self.executor.step(expected, packet, &mut self.answers, context) {
             Outcome::Next(count) => {
                 self.order.advance(count);
-                (self.refused, self.gap_reported) = (None, false);
+                (self.refused, self.gap_reported, self.awaited) = (None, false, None);
+                if self.repeats.is_some() && !is_empty {
+                    context.counters.frames_expected += u64::from(count);
+                }
                 true
             }
-            Outcome::Busy => false,
+            Outcome::Busy => {
+                context.counters.frames_put_off += u64::from(self.repeats.is_some());
+                false
+            }
             Outcome::NotReady => {
+                context.counters.frames_put_off += u64::from(self.repeats.is_some());
+                self.awaited = Some(RepeatReason::NoRoom);
                 // The peer knows that it has to repeat later frames, so their gap is not reported.
                 self.gap_reported = true;
                 self.answer(Syndrome::RnrNak(RnrTimer::at_least(NOT_READY_PAUSE)));
@@ -156,6 +232,7 @@ impl Responder {
             Outcome::Refused(status) => {
                 context.counters.frames_refused += 1;
                 self.refused = Some(Refused::For(status));
+                self.awaited = Some(RepeatReason::Refused);
                 self.answer_refused(status);
                 false
             }
@@ -201,15 +278,18 @@ impl Responder {
 
     /// Tries a message again that waits for a buffer, or gives it up.
     pub fn on_time(&mut self, context: &mut Context<'_>) {
-        if self.refused == Some(Refused::NotReady) && self.executor.may_go_on(context.now) {
+        let waits = self.refused == Some(Refused::NotReady) && self.repeats.is_none();
+        if waits && self.executor.may_go_on(context.now) {
             self.acknowledgement.is_due = true;
             self.catch_up(context);
         }
     }
 
-    /// Returns when a message that waits for a buffer is given up.
+    /// Returns when a message that waits for a buffer is given up. A peer of the standard has the
+    /// message itself, and repeats it.
     pub fn deadline(&self) -> Option<Moment> {
-        (self.refused == Some(Refused::NotReady)).then(|| self.executor.waits_until()).flatten()
+        let waits = self.refused == Some(Refused::NotReady) && self.repeats.is_none();
+        waits.then(|| self.executor.waits_until()).flatten()
     }
 
     /// Repeats the answer to a request that was done before.

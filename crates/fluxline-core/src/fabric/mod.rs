@@ -154,6 +154,12 @@ pub trait Memory: Send + Sync {
         offset <= self.bytes() && bytes <= self.bytes() - offset
     }
 
+    /// Returns true when a write of `bytes` at `offset`, which [`Memory::admits`], is possible now:
+    /// it overwrites nothing that a reader still needs. Changes nothing.
+    fn is_free(&self, _offset: u64, _bytes: u64) -> bool {
+        true
+    }
+
     /// Loads the aligned word at `offset`, with acquire order. Errors: as `read`, and
     /// [`AccessError::Unaligned`].
     fn load(&self, offset: u64) -> Result<u64, AccessError>;

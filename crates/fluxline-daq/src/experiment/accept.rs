@@ -8,6 +8,8 @@ pub const SILENT: &str = "silent";
 pub const INPUT_FAULTS: &str = "input_faults";
 /// The word for senders and producers that vanished: their counter's name.
 pub const GONE: &str = "producers_gone";
+/// The word for reliable senders whose retries ran out: their counter's name.
+pub const BROKEN: &str = "senders_broken";
 
 /// Returns true when `accept` has this name.
 #[must_use]
@@ -29,7 +31,7 @@ pub fn check_accept(accept: &[String]) -> Result<(), String> {
 
 fn acceptable() -> impl Iterator<Item = &'static str> {
     let dropped = OUTCOMES.iter().filter(|row| row.fate == Fate::Dropped);
-    dropped.map(|row| row.name()).chain([SILENT, INPUT_FAULTS, GONE])
+    dropped.map(|row| row.name()).chain([SILENT, INPUT_FAULTS, GONE, BROKEN])
 }
 
 /// Returns true for the same name. Counters are written with `_`, keys of experiments with `-`:

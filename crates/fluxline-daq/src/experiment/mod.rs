@@ -12,12 +12,12 @@ mod roce;
 mod tests;
 mod words;
 
-pub use accept::{GONE, INPUT_FAULTS, SILENT, accepts, check_accept};
+pub use accept::{BROKEN, GONE, INPUT_FAULTS, SILENT, accepts, check_accept};
 pub use check::check_seconds;
 pub use file_list::FileList;
 pub use model::*;
 pub use problem::Problem;
-pub use roce::{PushRing, Roce, Sender, SenderPorts, address};
+pub use roce::{PushRing, Roce, Sender, SenderPorts, SenderReliability, address};
 
 use std::path::Path;
 

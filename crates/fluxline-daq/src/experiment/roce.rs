@@ -43,7 +43,7 @@ pub struct Roce {
     pub push: Option<PushRing>,
 }
 
-/// A sender that is configured on both sides: RDMA WRITE ONLY with immediate, unreliable.
+/// A sender that is configured on both sides: RDMA WRITE ONLY with immediate.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sender {
@@ -53,9 +53,13 @@ pub struct Sender {
     pub address: String,
     /// The queue pair that its frames are addressed to, of this run.
     pub queue_pair: u32,
-    /// Its own queue pair, for congestion notifications; default: it gets none.
+    /// The promise of its connection.
+    #[serde(default)]
+    pub reliability: SenderReliability,
+    /// Its own queue pair, for acknowledgements and congestion notifications. An unreliable sender
+    /// without one gets no notifications.
     pub peer_queue_pair: Option<u32>,
-    /// Its first PSN; default: whatever comes first.
+    /// Its first PSN; default for unreliable senders: whatever comes first.
     pub first_psn: Option<u32>,
     /// The R_Key in its frames; not stored with the run.
     #[serde(skip_serializing)]
@@ -63,6 +67,17 @@ pub struct Sender {
     /// The address of the region's first byte in its frames.
     #[serde(default)]
     pub base: u64,
+}
+
+/// The promise of a sender's connection.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum SenderReliability {
+    /// RC: frames are acknowledged; lost ones are repeated, and a full ring holds the sender back.
+    Reliable,
+    /// UC: the sender never waits; lost frames are counted.
+    #[default]
+    Unreliable,
 }
 
 /// A push ring for a producer that connects.
@@ -258,6 +273,22 @@ impl Sender {
         if self.key == 0 {
             return Err("key = 0 means no key; write another number.".into());
         }
-        Ok(())
+        self.check_reliable()
+    }
+
+    /// Checks the keys that a reliable sender needs.
+    fn check_reliable(&self) -> Result<(), String> {
+        let missing = match (self.reliability, self.peer_queue_pair, self.first_psn) {
+            (SenderReliability::Reliable, None, _) => {
+                "peer-queue-pair, the number of the sender's own queue pair: acknowledgements go \
+                 there"
+            }
+            (SenderReliability::Reliable, _, None) => {
+                "first-psn, the PSN of the sender's first frame: frames before it would never be \
+                 repeated"
+            }
+            _ => return Ok(()),
+        };
+        Err(format!("reliability = \"reliable\" needs {missing}; write it."))
     }
 }

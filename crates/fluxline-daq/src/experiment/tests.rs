@@ -49,6 +49,14 @@ name = "one"
 address = "127.0.0.1:4800"
 queue-pair = 256
 key = 7
+[[source.roce.sender]]
+name = "two"
+address = "10.0.0.7"
+queue-pair = 257
+reliability = "reliable"
+peer-queue-pair = 17
+first-psn = 5
+key = 7
 [[source]]
 name = "emulated"
 format = "counter"

@@ -144,6 +144,8 @@ pub const LAWS: &[Law] = &[
             "remote.frames_overrun",
             "remote.frames_broken_off",
             "remote.frames_other",
+            "remote.frames_put_off",
+            "remote.frames_to_repeat",
         ],
         needs: Needs::RemoteWrites,
     },

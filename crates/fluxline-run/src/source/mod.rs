@@ -5,6 +5,7 @@ mod end;
 mod file;
 mod paced;
 mod push;
+mod retries;
 mod roce;
 mod roce_push;
 pub(crate) mod sensors;

@@ -1,7 +1,8 @@
 //! Regions that simple senders (FPGAs) write over Ethernet, configured on both sides.
 //!
-//! They use RDMA WRITE ONLY with immediate, unreliable. Each write is a record in a slot of its
-//! sender's ring.
+//! They use RDMA WRITE ONLY with immediate. Each write is a record in a slot of its sender's ring.
+//! While the readout is behind, frames of unreliable senders wait in the socket's buffer; reliable
+//! senders are asked to repeat theirs (RNR), which holds them back.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -11,14 +12,16 @@ use fluxline::landing::{SlotAnnouncer, landing_slots};
 use fluxline::roce::{RoceError, RoceNode, endpoint_config};
 use fluxline::udp::{UdpPort, UdpPortConfig, WhenEmpty};
 use fluxline_core::SenderAddress;
+use fluxline_core::endpoint::counters::ConnectionCounters;
 use fluxline_core::endpoint::{EndpointConfig, StaticPeer, StaticRegion};
 use fluxline_core::fabric::{Completion, EndpointId, RegionId, Reliability, Rights};
 use fluxline_core::port::Port;
 use fluxline_core::roce::{Psn, QueuePair};
-use fluxline_daq::experiment::{self, Roce, Sender, Source};
+use fluxline_daq::experiment::{self, Roce, Sender, SenderReliability, Source};
 use fluxline_daq::ledger::RemoteWriteCounters;
 use serde_json::{Map, Value, json};
 
+use super::retries::RetryWatch;
 use super::{Feed, InputEnd, OpenInput};
 use crate::error::Error;
 use crate::monitor::Monitor;
@@ -69,6 +72,8 @@ struct Lane {
     endpoint: EndpointId,
     region: RegionId,
     announcer: SlotAnnouncer,
+    /// Only for a reliable sender.
+    retries: Option<RetryWatch>,
     records: u64,
     bytes: u64,
 }
@@ -97,7 +102,9 @@ pub(super) fn open(source: &Source, roce: &Roce) -> Result<OpenInput, Error> {
             node.node().add_static(&peer, clock::monotonic()).map_err(|error| wrong(&error))?;
         landed.push(LandedLane { sender: SenderAddress::from(peer.address), slots });
         let name = sender.name.clone();
-        lanes.push(Lane { name, endpoint, region, announcer, records: 0, bytes: 0 });
+        let is_reliable = sender.reliability == SenderReliability::Reliable;
+        let retries = is_reliable.then(RetryWatch::default);
+        lanes.push(Lane { name, endpoint, region, announcer, retries, records: 0, bytes: 0 });
     }
     let ring = InputRing::Landed(Landed::new(landed, address.port()));
     let ring_bytes = roce.ring_bytes * roce.senders.len().max(1) as u64;
@@ -115,6 +122,7 @@ impl Feed for RoceFeed {
                 over = Some(Instant::now());
             }
             let taken = self.take();
+            self.watch(monitor);
             let drained = taken == 0 && self.has_room();
             if over.is_some_and(|since| drained || since.elapsed() > DRAIN_MAX) {
                 break;
@@ -135,9 +143,9 @@ impl Feed for RoceFeed {
 }
 
 impl RoceFeed {
-    /// Returns whether the next poll's frames find free slots.
+    /// Returns true when the next poll's frames of unreliable senders find free slots.
     fn has_room(&self) -> bool {
-        self.lanes.iter().all(|lane| {
+        self.lanes.iter().filter(|lane| lane.retries.is_none()).all(|lane| {
             let slots = lane.announcer.slots();
             lane.announcer.free() >= FREE_SLOTS.min(slots.div_ceil(2))
         })
@@ -161,6 +169,19 @@ impl RoceFeed {
                 }
                 Some(_) => {}
                 None => return taken,
+            }
+        }
+    }
+
+    /// Reports reliable senders whose retries ran out.
+    fn watch(&mut self, monitor: &Monitor) {
+        let (now, node) = (clock::monotonic(), self.node.node());
+        for lane in &mut self.lanes {
+            let Some(retries) = &mut lane.retries else { continue };
+            let restarts = node.connection_counters(lane.endpoint).map_or(0, |of| of.restarts);
+            if let Some(reason) = retries.look(node.awaited_repeat(lane.endpoint), restarts, now) {
+                let (source, sender) = (&self.name, &lane.name);
+                monitor.note(Some(format!("source `{source}`: sender `{sender}` {reason}")));
             }
         }
     }
@@ -192,10 +213,16 @@ impl RoceFeed {
     }
 
     fn end(mut self, monitor: &Monitor) -> InputEnd {
+        self.end_watches(monitor);
         let mut end = InputEnd { remote: self.counters(), ..InputEnd::default() };
         end.counters.datagrams = end.remote.records;
         end.counters.bytes = self.lanes.iter().map(|lane| lane.bytes).sum();
-        end.counters.socket_dropped = self.node.node().port().counters().frames_dropped;
+        let dropped = self.node.node().port().counters().frames_dropped;
+        // The kernel does not say whose frames it dropped.
+        match self.lanes.iter().all(|lane| lane.retries.is_some()) {
+            true => end.remote.frames_socket_dropped = dropped,
+            false => end.counters.socket_dropped = dropped,
+        }
         let mut connections = Vec::new();
         for lane in &self.lanes {
             let endpoint = lane.endpoint;
@@ -216,6 +243,19 @@ impl RoceFeed {
         }
         end.connections = Some(connections.into());
         end
+    }
+
+    /// Counts the reliable senders that were broken at the end.
+    fn end_watches(&mut self, monitor: &Monitor) {
+        let now = clock::monotonic();
+        for lane in &mut self.lanes {
+            let Some(retries) = &mut lane.retries else { continue };
+            let awaited = self.node.node().awaited_repeat(lane.endpoint);
+            if let Some(reason) = retries.end(awaited, now) {
+                let (source, sender) = (&self.name, &lane.name);
+                monitor.note(Some(format!("source `{source}`: sender `{sender}` {reason}")));
+            }
+        }
     }
 
     fn counters(&mut self) -> RemoteWriteCounters {
@@ -240,15 +280,36 @@ impl RoceFeed {
             };
             all.frames_duplicate += counters.frames_duplicate;
             all.frames_out_of_bounds += counters.frames_refused - overrun;
-            all.frames_broken_off += counters.frames_out_of_message + counters.no_buffer;
             all.frames_other += counters.frames_foreign;
             all.frames_expected += counters.frames_expected;
-            all.frames_lost += counters.frames_lost;
-            all.frames_late += counters.frames_late;
             all.sender_restarts += counters.restarts;
+            match &lane.retries {
+                Some(retries) => {
+                    // A refused frame has a number, too.
+                    all.frames_expected += overrun;
+                    add_reliable(&mut all, counters, retries);
+                }
+                None => add_unreliable(&mut all, counters),
+            }
         }
         all
     }
+}
+
+/// Adds the counters that only unreliable senders have.
+fn add_unreliable(all: &mut RemoteWriteCounters, of: &ConnectionCounters) {
+    all.frames_broken_off += of.frames_out_of_message + of.no_buffer;
+    all.frames_lost += of.frames_lost;
+    all.frames_late += of.frames_late;
+}
+
+/// Adds the counters that only reliable senders have. Their damaged frames are no loss.
+fn add_reliable(all: &mut RemoteWriteCounters, of: &ConnectionCounters, retries: &RetryWatch) {
+    all.frames_put_off += of.frames_put_off;
+    all.frames_to_repeat += of.frames_ahead + of.frames_doubtful + of.frames_wrong_check;
+    all.frames_wrong_check -= of.frames_wrong_check;
+    all.frames_other += of.frames_empty;
+    all.senders_broken += retries.broken();
 }
 
 fn static_peer(roce: &Roce, sender: &Sender, region: RegionId) -> Result<StaticPeer, String> {
@@ -259,9 +320,12 @@ fn static_peer(roce: &Roce, sender: &Sender, region: RegionId) -> Result<StaticP
         address: ports.address,
         source_port: ports.source_port,
         own_pair: QueuePair::new(sender.queue_pair),
-        // Only congestion notifications are sent to it; to queue pair 0, nothing.
+        // To queue pair 0, nothing is sent: neither acknowledgements nor notifications.
         peer_pair: QueuePair::new(sender.peer_queue_pair.unwrap_or(0)),
-        reliability: Reliability::Unreliable,
+        reliability: match sender.reliability {
+            SenderReliability::Reliable => Reliability::Reliable,
+            SenderReliability::Unreliable => Reliability::Unreliable,
+        },
         peer_first: sender.first_psn.map(Psn::new),
         own_first: Psn::new(0),
         path_mtu: roce.path_mtu as usize,

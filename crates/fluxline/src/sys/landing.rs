@@ -73,6 +73,11 @@ impl Slots {
         self.states.len()
     }
 
+    /// Returns true for the state of a slot that cannot be written.
+    fn is_taken(&self, state: u32) -> bool {
+        [UNREAD, WRITING, self.round.load(Ordering::Relaxed)].contains(&state)
+    }
+
     /// Announced and not read.
     pub(crate) fn unread(&self) -> u64 {
         let head = self.head.load(Ordering::Relaxed);
@@ -106,7 +111,7 @@ impl Memory for Slots {
         };
         let (state, round) = (&self.states[slot], self.round.load(Ordering::Relaxed));
         let before = state.load(Ordering::Relaxed);
-        let taken = [UNREAD, WRITING, round].contains(&before);
+        let taken = self.is_taken(before);
         // SYNC slot-back <- release
         let order = (Ordering::Acquire, Ordering::Relaxed);
         if taken || state.compare_exchange(before, WRITING, order.0, order.1).is_err() {
@@ -121,6 +126,11 @@ impl Memory for Slots {
 
     fn admits(&self, offset: u64, bytes: u64) -> bool {
         usize::try_from(bytes).is_ok_and(|bytes| self.slot(offset, bytes).is_some())
+    }
+
+    fn is_free(&self, offset: u64, bytes: u64) -> bool {
+        let slot = usize::try_from(bytes).ok().and_then(|bytes| self.slot(offset, bytes));
+        slot.is_some_and(|slot| !self.is_taken(self.states[slot].load(Ordering::Relaxed)))
     }
 
     fn load(&self, _offset: u64) -> Result<u64, AccessError> {
@@ -254,14 +264,16 @@ mod tests {
     #[test]
     fn a_slot_that_is_not_read_is_not_written() {
         let (slots, mut announcer, mut reader) = region(64, 16);
+        assert!(slots.is_free(16, 5));
         slots.write(16, b"first").expect("free");
-        assert!(slots.write(16, b"same round").is_err());
+        assert!(slots.write(16, b"same round").is_err() && !slots.is_free(16, 5));
         assert!(announcer.announce(16, 5));
         announcer.next_round();
-        assert!(slots.write(16, b"unread").is_err());
+        assert!(slots.write(16, b"unread").is_err() && !slots.is_free(16, 5));
         assert_eq!(reader.next(), Some(b"first".as_slice()));
-        assert!(slots.write(16, b"lent").is_err());
+        assert!(slots.write(16, b"lent").is_err() && !slots.is_free(16, 5));
         assert_eq!(reader.next(), None);
+        assert!(slots.is_free(16, 5));
         slots.write(16, b"again").expect("read");
         assert_eq!((slots.placed(), slots.overrun()), (2, 3));
     }

@@ -13,7 +13,7 @@ use super::answer::{Answers, KeptAnswers};
 use super::context::Context;
 use super::peer::PeerKind;
 use crate::fabric::{Completion, EndpointId, Memory, Operation, RegionId, Rights, Slice, Status};
-use crate::roce::{Body, Packet, Psn, Reth, SendPart, WritePart};
+use crate::roce::{Body, Packet, Psn, Reth, SendPart, Transport, WritePart};
 use crate::{Moment, Span};
 
 /// A message that has waited this long for a buffer is refused.
@@ -67,6 +67,8 @@ struct Receiving {
 pub(super) struct Executor {
     id: EndpointId,
     peer_kind: PeerKind,
+    /// Notified writes wait for free memory: a reliable peer of the standard repeats them.
+    awaits_room: bool,
     /// Bytes of an answer in one frame, at most.
     pub payload_bytes: usize,
     /// Posted buffers for messages: tag and memory.
@@ -81,10 +83,16 @@ pub(super) struct Executor {
 }
 
 impl Executor {
-    pub fn new(id: EndpointId, peer_kind: PeerKind, payload_bytes: usize) -> Executor {
+    pub fn new(
+        id: EndpointId,
+        transport: Transport,
+        peer_kind: PeerKind,
+        payload_bytes: usize,
+    ) -> Executor {
         Executor {
             id,
             peer_kind,
+            awaits_room: transport == Transport::Reliable && peer_kind == PeerKind::Standard,
             payload_bytes,
             receives: VecDeque::new(),
             writing: None,
@@ -120,6 +128,7 @@ impl Executor {
         context: &mut Context<'_>,
     ) -> Outcome {
         if Executor::is_empty_write(packet) {
+            context.counters.frames_empty += 1;
             self.waits_since = None;
             return Outcome::Next(1);
         }
@@ -158,6 +167,9 @@ impl Executor {
             }
             WritePart::Only(reth, notify) => {
                 self.begin_write(psn, reth, context)?;
+                if notify.is_some() {
+                    self.await_room()?;
+                }
                 (notify, true)
             }
             WritePart::Middle => (None, false),
@@ -196,6 +208,9 @@ impl Executor {
         self.writing = None;
         let range = context.granted_range(reth.into(), |rights: Rights| rights.put);
         let range = range.map_err(Outcome::Refused)?;
+        if !range.memory.admits(range.offset, u64::from(reth.bytes)) {
+            return Err(Outcome::Refused(Status::OutOfRegion));
+        }
         self.writing = Some(Writing {
             region: range.region,
             memory: Arc::clone(range.memory),
@@ -205,6 +220,27 @@ impl Executor {
             next: psn,
         });
         Ok(())
+    }
+
+    /// Puts a reliable peer of the standard off while the memory of its notified write is not read.
+    /// In the standard, a write with immediate data takes a receive buffer; a free place in the
+    /// memory stands for it here. Other peers' writes into unread memory are refused by the memory.
+    fn await_room(&mut self) -> Result<(), Outcome> {
+        let is_taken = |of: &Writing| !of.memory.is_free(of.offset, of.bytes);
+        if !self.awaits_room || !self.writing.as_ref().is_some_and(is_taken) {
+            return Ok(());
+        }
+        self.writing = None;
+        Err(Outcome::NotReady)
+    }
+
+    /// Forgets all requests: the peer begins anew. Buffers for messages stay.
+    pub fn restart(&mut self) {
+        if let Some(unfinished) = self.receiving.take() {
+            self.receives.push_front((unfinished.tag, unfinished.into));
+        }
+        (self.writing, self.waits_since, self.messages) = (None, None, 0);
+        self.kept = KeptAnswers::default();
     }
 
     /// Takes a part of an operation whose beginning was refused. Fluxline peers may have sent it
