@@ -139,6 +139,10 @@ impl<P: Port> Fabric for Node<P> {
         Ok(())
     }
 
+    fn now(&self) -> Moment {
+        self.core.now
+    }
+
     fn poll(&mut self, now: Moment) -> Option<Completion> {
         if self.core.completions.is_empty() {
             self.drive(now);
