@@ -26,6 +26,7 @@ mod interrupt;
 #[cfg(test)]
 mod interrupt_tests;
 mod interrupts;
+mod look;
 mod machine;
 mod message;
 mod moments;
