@@ -117,7 +117,8 @@ pub extern "C" fn fluxline_error() -> *const c_char {
 
 /// Opens a node and writes it to *node. The URL names the link: `shm://GROUP/NODE` for processes of
 /// this host, `udp://ADDRESS[:PORT][/NAME]` with an own address for Ethernet, or
-/// `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel's network stack.
+/// `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel's network stack, or
+/// `sim:sci/WORLD/NODE?nodes=N` for a simulated network in virtual time, each node on a thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_open(
     url: *const c_char,
@@ -233,7 +234,7 @@ pub unsafe extern "C" fn fluxline_write(
 }
 
 /// Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
-/// peer is a node's name in the group on shm://, and `ADDRESS[:PORT]` on udp:// and xdp://.
+/// peer is a node's name on shm:// and sim:, and `ADDRESS[:PORT]` on udp:// and xdp://.
 /// reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_connect(
@@ -372,7 +373,7 @@ pub unsafe extern "C" fn fluxline_poll(
     })
 }
 
-/// Sleeps until fluxline_poll has something, at most timeout_ms.
+/// Sleeps until fluxline_poll has something, at most timeout_ms of the link's time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_wait(node: *mut FluxlineNode, timeout_ms: u32) -> FluxlineCode {
     guard(|| {

@@ -76,6 +76,10 @@ impl<P: Port> Fabric for Node<P> {
             reason: String::from(reason),
         };
         let local = self.port.local(address.ip()).ok_or_else(|| host("there is no route to it"))?;
+        if local == address {
+            let expected = "write another node's address: a node cannot connect to itself";
+            return Err(ConnectError::Name { peer: peer.to_string(), expected });
+        }
         let ends = Ends::new(local, address);
         let begun = ends.and_then(|ends| self.core.begin_call(ends, reliability));
         begun.ok_or_else(|| host("its address is of another family than this node's"))
