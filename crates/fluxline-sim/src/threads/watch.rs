@@ -11,13 +11,20 @@ const STEPS_MAX: u32 = 5;
 /// The virtual time without any completion after which the world is reported.
 const QUIET: Span = Span::from_ms(60_000);
 
+/// The steps of one turn, as one sleeping thread counts them.
+#[derive(Debug, Default)]
+struct Counted {
+    turn: u64,
+    sleeper: usize,
+    steps: u32,
+}
+
 /// The course of a world.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// The present turn.
     turn: u64,
-    /// The turn and the number of steps that its first sleeper has counted.
-    counted: (u64, Option<usize>, u32),
+    counted: Counted,
     is_reported: bool,
     progress: u64,
     progress_at: Moment,
@@ -32,13 +39,11 @@ impl Watch {
 
     /// Counts a step of a sleeping thread; returns true once, when a turn lasts too long.
     pub fn is_stuck(&mut self, sleeper: usize) -> bool {
-        if self.counted.0 != self.turn {
-            self.counted = (self.turn, Some(sleeper), 0);
+        if self.counted.turn != self.turn {
+            self.counted = Counted { turn: self.turn, sleeper, steps: 0 };
         }
-        if self.counted.1 == Some(sleeper) {
-            self.counted.2 += 1;
-        }
-        let is_stuck = self.counted.2 >= STEPS_MAX && !self.is_reported;
+        self.counted.steps += u32::from(self.counted.sleeper == sleeper);
+        let is_stuck = self.counted.steps >= STEPS_MAX && !self.is_reported;
         self.is_reported |= is_stuck;
         is_stuck
     }
