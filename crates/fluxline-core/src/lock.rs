@@ -1,4 +1,4 @@
-//! A lock for state that nodes of one process share.
+//! A lock for state that nodes of one process share: the only part of this crate that uses `std`.
 
 extern crate std;
 

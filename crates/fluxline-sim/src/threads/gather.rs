@@ -45,8 +45,7 @@ pub fn join(address: Address, limit: Duration) -> Result<ThreadNode, OpenError> 
         BUILT.notify_all();
     }
     let mut waited = Duration::ZERO;
-    loop {
-        let Some(gathering) = worlds.get_mut(world) else { break };
+    while let Some(gathering) = worlds.get_mut(world) {
         if let Some(built) = gathering.built.clone() {
             gathering.waiting -= 1;
             if built.is_err() && gathering.waiting == 0 {

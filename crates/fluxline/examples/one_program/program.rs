@@ -8,11 +8,11 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use fluxline::Span;
 use fluxline::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Memory, Name, Operation, RegionId,
     Reliability, RemoteId, Rights, Slice, Status, Target, Work,
 };
-use fluxline::Span;
 
 /// Rounds of the computation.
 const ROUNDS: u64 = 20;

@@ -9,8 +9,8 @@ use super::joined::{Joined, KEY, Pair, Side, name};
 use super::nobody::Nobody;
 use crate::Span;
 use crate::fabric::{
-    AccessError, Completion, ConnectError, ExportError, Grant, Key, Level, Local, Operation, PostError, Reliability, Rights,
-    Slice, Status, Target, Work,
+    AccessError, Completion, ConnectError, ExportError, Grant, Key, Level, Local, Operation,
+    PostError, Reliability, Rights, Slice, Status, Target, Work,
 };
 
 fn put(bytes: &[u8], to: Target) -> Work<'_> {
