@@ -35,7 +35,10 @@ impl Node {
         let mut fabric = fluxline::open(url)?;
         let none = "this link has no descriptor; write udp://ADDRESS:PORT";
         let descriptor = fabric.descriptor().ok_or(none)?;
-        Ok(Node { arrival: AsyncFd::with_interest(descriptor, Interest::READABLE)?, fabric })
+        // SAFETY: the node keeps the descriptor open until it is dropped, and `Node` drops `arrival`
+        // before its fabric. Nothing else reads or closes it.
+        let arrival = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+        Ok(Node { arrival: arrival.map_err(std::io::Error::from)?, fabric })
     }
 
     /// Returns the next completion.
