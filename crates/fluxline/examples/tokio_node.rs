@@ -1,7 +1,8 @@
 //! Demonstrates: nodes as tasks of tokio, which sleeps until a frame arrives or a deadline comes.
 //!
 //! ```sh
-//! cargo run --release -p fluxline --example tokio_node -- udp://127.0.0.1:4801 udp://127.0.0.1:4802
+//! run() { cargo run --release -p fluxline --example tokio_node -- "$@"; }
+//! run udp://127.0.0.1:4801 udp://127.0.0.1:4802
 //! ```
 //!
 //! The first node takes puts of the second and prints their count. Links without a descriptor
@@ -35,8 +36,8 @@ impl Node {
         let mut fabric = fluxline::open(url)?;
         let none = "this link has no descriptor; write udp://ADDRESS:PORT";
         let descriptor = fabric.descriptor().ok_or(none)?;
-        // SAFETY: the node keeps the descriptor open until it is dropped, and `Node` drops `arrival`
-        // before its fabric. Nothing else reads or closes it.
+        // SAFETY: the node keeps the descriptor open until it is dropped, and `Node` drops
+        // `arrival` before its fabric. Nothing else reads or closes it.
         let arrival = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
         Ok(Node { arrival: arrival.map_err(std::io::Error::from)?, fabric })
     }

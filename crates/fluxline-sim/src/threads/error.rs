@@ -57,8 +57,8 @@ pub enum OpenError {
     /// The other nodes did not come.
     #[error(
         "world {world:?} has {} of {nodes} nodes after {seconds} s ({}); open the others in this \
-         process, each on a thread of its own, or write nodes={}", present.len(), present.join(", "),
-         present.len()
+         process, each on a thread of its own, or write nodes={}", present.len(),
+         present.join(", "), present.len()
     )]
     Missing {
         /// The world.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::error::OpenError;
-use super::node::ThreadNode;
 use super::order;
 use super::turns::Turns;
 use crate::cluster::{Cluster, Config};
@@ -34,12 +33,12 @@ fn worlds() -> MutexGuard<'static, BTreeMap<String, Gathering>> {
     WORLDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a node to its world, and returns it when all nodes came and its first turn begins.
-pub fn join(address: Address, limit: Duration) -> Result<ThreadNode, OpenError> {
-    let Address { world, node, .. } = &address;
+/// Adds a node to its world, and returns the world when all nodes came.
+pub fn join(address: &Address, limit: Duration) -> Result<Arc<Turns>, OpenError> {
+    let world = &address.world;
     let mut worlds = worlds();
-    let gathering = worlds.entry(world.clone()).or_insert_with(|| Gathering::new(&address));
-    gathering.add(&address)?;
+    let gathering = worlds.entry(world.clone()).or_insert_with(|| Gathering::new(address));
+    gathering.add(address)?;
     if gathering.names.len() == gathering.config.nodes {
         gathering.build(world);
         BUILT.notify_all();
@@ -51,8 +50,7 @@ pub fn join(address: Address, limit: Duration) -> Result<ThreadNode, OpenError> 
             if built.is_err() && gathering.waiting == 0 {
                 worlds.remove(world);
             }
-            drop(worlds);
-            return Ok(ThreadNode::begin(built?, node));
+            return built;
         }
         if waited >= limit {
             break;
@@ -64,7 +62,7 @@ pub fn join(address: Address, limit: Duration) -> Result<ThreadNode, OpenError> 
             waited += STEP;
         }
     }
-    Err(give_up(&mut worlds, &address, limit))
+    Err(give_up(&mut worlds, address, limit))
 }
 
 /// Takes a node back out of a world that was not built.

@@ -49,6 +49,7 @@ use fluxline_core::fabric::Fabric;
 pub use error::OpenError;
 
 use address::Address;
+use node::ThreadNode;
 
 /// The longest time for which `open` waits for the other nodes. A choice.
 const GATHERED_WITHIN: Duration = Duration::from_secs(10);
@@ -56,8 +57,8 @@ const GATHERED_WITHIN: Duration = Duration::from_secs(10);
 /// Opens a node of a simulated world, and waits until all its nodes are open.
 ///
 /// `sim:NETWORK/WORLD/NODE?KEYS`: the network and the keys are those of
-/// [`Cluster::open`](crate::cluster::Cluster::open), and equal for all nodes of a world. Programs of
-/// this process that name the same world meet there, each on a thread of its own. Nodes are called
+/// [`Cluster::open`](crate::cluster::Cluster::open), and equal for all nodes of a world. Programs
+/// of this process that name the same world meet there, each on a thread of its own. Nodes are called
 /// by their names. A key such as `fault` counts them in the order of their names, from 0.
 ///
 /// Errors: [`OpenError`]; also when the other nodes are not opened within 10 s.
@@ -67,5 +68,6 @@ pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
 
 fn open_within(url: &str, limit: Duration) -> Result<Box<dyn Fabric>, OpenError> {
     let address = Address::parse(url)?;
-    Ok(Box::new(gather::join(address, limit)?))
+    let turns = gather::join(&address, limit)?;
+    Ok(Box::new(ThreadNode::begin(turns, &address.node)))
 }
