@@ -58,8 +58,8 @@ const GATHERED_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// `sim:NETWORK/WORLD/NODE?KEYS`: the network and the keys are those of
 /// [`Cluster::open`](crate::cluster::Cluster::open), and equal for all nodes of a world. Programs
-/// of this process that name the same world meet there, each on a thread of its own. Nodes are called
-/// by their names. A key such as `fault` counts them in the order of their names, from 0.
+/// of this process that name the same world meet there, each on a thread of its own. Nodes are
+/// called by their names. A key such as `fault` counts them in the order of their names, from 0.
 ///
 /// Errors: [`OpenError`]; also when the other nodes are not opened within 10 s.
 pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {

@@ -238,9 +238,6 @@ fn lead(node: &mut Node, urls: &[String]) -> Result<Outcome, Failure> {
     // The others connect to node 0, the last one as its predecessor.
     let peers = (1..urls.len()).map(|_| node.accept()).collect::<Result<Vec<Peer>, Failure>>()?;
     let next = node.reach(&urls[1])?;
-    for (place, peer) in (0..).zip(&peers) {
-        node.fabric.post_receive(peer.endpoint, 2, node.slice(MESSAGES + place * 8, 8))?;
-    }
     let (mut own, mut messages) = (0_u64, 0_u64);
     let mut moments = Vec::new();
     for round in 0..=ROUNDS {
@@ -253,6 +250,10 @@ fn lead(node: &mut Node, urls: &[String]) -> Result<Outcome, Failure> {
             return Err(format!("round {round}: added {added:x}, sent {messages:x}").into());
         }
         node.memory.store(SUM, added.wrapping_add(own))?;
+        // Each sends its next message after it has this sum.
+        for (place, peer) in (0..).zip(&peers) {
+            node.fabric.post_receive(peer.endpoint, 2, node.slice(MESSAGES + place * 8, 8))?;
+        }
         for peer in &peers {
             let (from, to) = (Local::Region(node.slice(SUM, 8)), at(*peer, SUM));
             let notify = Some(u32::try_from(sum_value(round))?);
@@ -280,9 +281,7 @@ fn collect(node: &mut Node, peers: &[Peer]) -> Result<u64, Failure> {
         if !status.is_done() {
             return Err(status.into());
         }
-        let buffer = node.slice(MESSAGES + place * 8, 8);
-        sum = sum.wrapping_add(node.memory.load(buffer.offset)?);
-        node.fabric.post_receive(peer.endpoint, 2, buffer)?;
+        sum = sum.wrapping_add(node.memory.load(MESSAGES + place * 8)?);
     }
     Ok(sum)
 }
