@@ -100,7 +100,8 @@ const char *fluxline_error(void);
 
 // Opens a node and writes it to *node. The URL names the link: `shm://GROUP/NODE` for processes of
 // this host, `udp://ADDRESS[:PORT][/NAME]` with an own address for Ethernet, or
-// `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel's network stack.
+// `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel's network stack, or
+// `sim:sci/WORLD/NODE?nodes=N` for a simulated network in virtual time, each node on a thread.
 enum FluxlineCode fluxline_open(const char *url, struct FluxlineNode **node);
 
 // Ends a node, its regions and connections. Close its producers and consumers first.
@@ -142,7 +143,7 @@ enum FluxlineCode fluxline_write(struct FluxlineNode *node,
                                  size_t count);
 
 // Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
-// peer is a node's name in the group on shm://, and `ADDRESS[:PORT]` on udp:// and xdp://.
+// peer is a node's name on shm:// and sim:, and `ADDRESS[:PORT]` on udp:// and xdp://.
 // reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
 enum FluxlineCode fluxline_connect(struct FluxlineNode *node,
                                    const char *peer,
@@ -180,7 +181,7 @@ enum FluxlineCode fluxline_deadline_ms(struct FluxlineNode *node, int64_t *deadl
 // it regularly: connections of peers are taken up in here.
 enum FluxlineCode fluxline_poll(struct FluxlineNode *node, struct FluxlineCompletion *completion);
 
-// Sleeps until fluxline_poll has something, at most timeout_ms.
+// Sleeps until fluxline_poll has something, at most timeout_ms of the link's time.
 enum FluxlineCode fluxline_wait(struct FluxlineNode *node, uint32_t timeout_ms);
 
 // Claims the push ring in a peer's region on shm://, and writes the new producer to *producer. A ring has

@@ -15,9 +15,7 @@ mod work;
 
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_void};
-use std::time::{Duration, Instant};
 
-use fluxline::clock;
 use fluxline_core::Span;
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Operation, RegionId, Reliability, Rights, Status,
@@ -119,7 +117,8 @@ pub extern "C" fn fluxline_error() -> *const c_char {
 
 /// Opens a node and writes it to *node. The URL names the link: `shm://GROUP/NODE` for processes of
 /// this host, `udp://ADDRESS[:PORT][/NAME]` with an own address for Ethernet, or
-/// `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel's network stack.
+/// `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel's network stack, or
+/// `sim:sci/WORLD/NODE?nodes=N` for a simulated network in virtual time, each node on a thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_open(
     url: *const c_char,
@@ -235,7 +234,7 @@ pub unsafe extern "C" fn fluxline_write(
 }
 
 /// Connects to a node and waits until it has accepted; the connection is written to *endpoint. The
-/// peer is a node's name in the group on shm://, and `ADDRESS[:PORT]` on udp:// and xdp://.
+/// peer is a node's name on shm:// and sim:, and `ADDRESS[:PORT]` on udp:// and xdp://.
 /// reliability: FLUXLINE_RELIABLE or FLUXLINE_UNRELIABLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_connect(
@@ -346,7 +345,8 @@ pub unsafe extern "C" fn fluxline_deadline_ms(
 ) -> FluxlineCode {
     guard(|| {
         let (place, node) = (Out::new(deadline_ms)?, handle(node)?);
-        let left = node.fabric().deadline().map(|at| at.since(clock::monotonic()));
+        let now = node.fabric().now();
+        let left = node.fabric().deadline().map(|at| at.since(now));
         place.put(left.map_or(-1, |left| left.as_ns().div_ceil(1_000_000) as i64));
         Ok(())
     })
@@ -362,9 +362,7 @@ pub unsafe extern "C" fn fluxline_poll(
     guard(|| {
         let (completion, node) = (Out::new(completion)?, handle(node)?);
         loop {
-            let Some(what) =
-                node.kept.pop_front().or_else(|| node.fabric().poll(clock::monotonic()))
-            else {
+            let Some(what) = node.kept.pop_front().or_else(|| node.poll_link()) else {
                 return Err(Refused::nothing());
             };
             if let Some(of_c) = completion_of_c(&what) {
@@ -375,13 +373,14 @@ pub unsafe extern "C" fn fluxline_poll(
     })
 }
 
-/// Sleeps until fluxline_poll has something, at most timeout_ms.
+/// Sleeps until fluxline_poll has something, at most timeout_ms of the link's time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_wait(node: *mut FluxlineNode, timeout_ms: u32) -> FluxlineCode {
     guard(|| {
         let node = handle(node)?;
         if node.kept.is_empty() {
-            node.fabric().wait(Span::from_ms(timeout_ms.into()));
+            let until = node.fabric().now() + Span::from_ms(timeout_ms.into());
+            node.fabric().wait(until);
         }
         Ok(())
     })
@@ -394,21 +393,20 @@ impl FluxlineNode {
         timeout_ms: u32,
         wanted: impl Fn(&Completion) -> Option<T>,
     ) -> Result<T, Refused> {
-        let until = Instant::now() + Duration::from_millis(timeout_ms.into());
+        let until = self.fabric().now() + Span::from_ms(timeout_ms.into());
         loop {
             while self.kept.len() < KEPT_MAX
-                && let Some(what) = self.fabric().poll(clock::monotonic())
+                && let Some(what) = self.poll_link()
             {
                 if let Some(found) = wanted(&what) {
                     return Ok(found);
                 }
                 self.kept.push_back(what);
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if self.fabric().now() >= until {
                 return Err(Refused::timeout(timeout_ms));
             }
-            self.fabric().wait(Span::from_ns(left.as_nanos() as u64));
+            self.fabric().wait(until);
         }
     }
 
@@ -417,7 +415,7 @@ impl FluxlineNode {
         if self.fabric().disconnect(endpoint).is_err() {
             return; // it is over already
         }
-        while let Some(what) = self.fabric().poll(clock::monotonic()) {
+        while let Some(what) = self.poll_link() {
             match what {
                 Completion::Broken { endpoint: of, .. } if of == endpoint => return,
                 Completion::Connected { endpoint: of, .. } if of == endpoint => {}
@@ -428,6 +426,12 @@ impl FluxlineNode {
 
     fn post(&mut self, endpoint: u32, tag: u64, work: Work<'_>) -> Result<(), Refused> {
         self.fabric().post(EndpointId(endpoint), tag, work).map_err(work::not_posted)
+    }
+
+    /// The link's next completion.
+    fn poll_link(&mut self) -> Option<Completion> {
+        let now = self.fabric().now();
+        self.fabric().poll(now)
     }
 
     fn fabric(&mut self) -> &mut dyn Fabric {

@@ -21,9 +21,9 @@ impl Link {
     pub fn open(url: &str) -> Result<Link, Refused> {
         if !url.starts_with("shm://") {
             let wrong = |error: fluxline::OpenError| match error {
-                fluxline::OpenError::Link { .. } | fluxline::OpenError::Address { .. } => {
-                    Refused::argument(error)
-                }
+                fluxline::OpenError::Link { .. }
+                | fluxline::OpenError::Address { .. }
+                | fluxline::OpenError::Sim(_) => Refused::argument(error),
                 error => Refused::host(error),
             };
             return fluxline::open(url).map(Link::Other).map_err(wrong);

@@ -161,8 +161,8 @@ fn connected(test: &str) -> (*mut FluxlineNode, *mut FluxlineNode, u32) {
     // SAFETY: both are open; no other call uses them now.
     let (one, other) = unsafe { (&mut *node, &mut *owner) };
     let asked = one.fabric().connect("owner", Reliability::Reliable).expect("a place");
-    assert!(matches!(other.fabric().poll(clock::monotonic()), Some(Completion::Connected { .. })));
-    assert!(matches!(one.fabric().poll(clock::monotonic()), Some(Completion::Connected { .. })));
+    assert!(matches!(other.poll_link(), Some(Completion::Connected { .. })));
+    assert!(matches!(one.poll_link(), Some(Completion::Connected { .. })));
     (node, owner, asked.0)
 }
 
@@ -346,7 +346,8 @@ fn every_operation(own_url: &str, peer_url: &str, peer: &str) {
         let wrong = fluxline_import(node, endpoint, name, 8, 5000, &raw mut remote, &raw mut size);
         assert_eq!(wrong, FluxlineCode::Refused);
         assert!(sentence().contains("the key is not the region's"), "{}", sentence());
-        std::thread::sleep(Duration::from_millis(150)); // a wrong key costs 0.1 s on Ethernet
+        // A wrong key costs 0.1 s on Ethernet.
+        std::thread::sleep(std::time::Duration::from_millis(150));
         let found = fluxline_import(node, endpoint, name, 7, 5000, &raw mut remote, &raw mut size);
         assert_eq!((found, size), (FluxlineCode::Done, 4096), "{}", sentence());
 

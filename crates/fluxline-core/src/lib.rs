@@ -13,6 +13,7 @@ pub mod datagram;
 pub mod endpoint;
 pub mod fabric;
 pub mod guesses;
+pub mod lock;
 pub mod port;
 pub mod random;
 pub mod roce;

@@ -3,7 +3,8 @@
 use core::fmt;
 use core::ops::{Add, Sub};
 
-/// A moment \[ns since 1970-01-01T00:00:00Z for real links; since the start for simulated ones\].
+/// A moment \[ns since 1970-01-01T00:00:00Z for time stamps of packets; since a start for
+/// [`Fabric::now`](crate::fabric::Fabric::now)\].
 ///
 /// A `u64` of nanoseconds reaches the year 2554.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -112,14 +112,14 @@ fn a_cut_loses_what_comes_while_it_lasts() {
 #[test]
 fn a_tap_shows_both_directions_as_pcap_records() {
     let (left, mut right) = ends();
-    let file = std::cell::RefCell::new(PCAP_HEADER.to_vec());
-    let mut left = Tap::new(left, |record: &[u8]| file.borrow_mut().extend_from_slice(record));
+    let file = fluxline_core::lock::Lock::new(PCAP_HEADER.to_vec());
+    let mut left = Tap::new(left, |record: &[u8]| file.lock().extend_from_slice(record));
     send(&mut left, 7);
     assert_eq!(right.receive(Moment::default(), &mut |_| {}), 1);
     right.frame(address(1), 30).expect("room").bytes.fill(9);
     right.flush(Moment::default());
     assert_eq!(left.receive(Moment::from_ns(3_000_000_005), &mut |_| {}), 1);
-    let file = file.borrow();
+    let file = file.lock();
     assert_eq!(file.len(), 24 + 16 + 28 + 100 + 16 + 28 + 30);
     let second = &file[24 + 16 + 128..];
     assert_eq!(second[..8], [3, 0, 0, 0, 5, 0, 0, 0], "seconds and nanoseconds");

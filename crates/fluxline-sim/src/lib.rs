@@ -22,6 +22,7 @@ pub mod scenario;
 pub mod sci;
 pub mod statistics;
 pub mod sweep;
+pub mod threads;
 pub mod time;
 pub mod trace;
 pub mod traffic;

@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use fluxline::clock;
 use fluxline_core::fabric::{Completion, Grant, Key, Name, Rights};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let memory = fabric.memory(region)?;
     println!("waiting for a writer; Ctrl-C ends");
     loop {
-        match fabric.poll(clock::now()) {
+        match fabric.poll(fabric.now()) {
             Some(Completion::Connected { peer, .. }) => println!("{peer} has connected"),
             Some(Completion::Notified { offset, bytes, value, .. }) => {
                 let mut text = vec![0; bytes as usize];

@@ -8,7 +8,6 @@
 
 use std::time::Instant;
 
-use fluxline::clock;
 use fluxline::push::PushRefused;
 use fluxline::shm::{Shm, ShmConfig};
 use fluxline_core::fabric::{Completion, Fabric, Key, Name, Reliability, Status};
@@ -61,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// The next thing that happens, unless it is a refusal.
 fn next(shm: &mut Shm) -> Result<(), Box<dyn std::error::Error>> {
     loop {
-        match shm.poll(clock::now()) {
+        match shm.poll(shm.now()) {
             Some(Completion::Broken { status, .. }) => return Err(status.to_string().into()),
             Some(Completion::Imported { status, .. }) if status != Status::Done => {
                 return Err(status.to_string().into());

@@ -4,7 +4,6 @@
 //!
 //!     cargo run --release -p fluxline --example shm_writer      # while shm_owner runs
 
-use fluxline::clock;
 use fluxline_core::fabric::{
     Completion, Fabric, Key, Level, Local, Name, Reliability, Status, Target, Work,
 };
@@ -35,7 +34,7 @@ fn wait(
     wanted: impl Fn(&Completion) -> bool,
 ) -> Result<(), Box<dyn std::error::Error>> {
     loop {
-        let Some(what) = fabric.poll(clock::now()) else { continue };
+        let Some(what) = fabric.poll(fabric.now()) else { continue };
         match &what {
             Completion::Broken { status, .. } => return Err(status.to_string().into()),
             Completion::Imported { status, .. } | Completion::Done { status, .. }

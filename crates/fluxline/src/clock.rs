@@ -1,7 +1,7 @@
 //! The one place that asks the host for the time; the core takes time as an argument.
 
 use std::sync::OnceLock;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fluxline_core::Moment;
 
@@ -19,4 +19,9 @@ pub fn monotonic() -> Moment {
     static START: OnceLock<Instant> = OnceLock::new();
     let since = START.get_or_init(Instant::now).elapsed();
     Moment::from_ns(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Returns the time from now until a moment of [`monotonic`]; zero when it has passed.
+pub(crate) fn left(until: Moment) -> Duration {
+    Duration::from_nanos(until.since(monotonic()).as_ns())
 }

@@ -8,18 +8,18 @@
 //! | `shm://GROUP/NODE` | shared memory of this host |
 //! | `udp://ADDRESS[:PORT][/NAME]` | RoCEv2 over a UDP socket |
 //! | `xdp://INTERFACE[:PORT][/NAME]` | RoCEv2 past the kernel (AF_XDP) |
+//! | `sim:sci/WORLD/NODE?nodes=N` | a simulated network in virtual time; a thread for each node |
 //!
 //! [`fabric`] is the programming model: regions, puts, messages, notifications, completions.
 //!
 //! ```
-//! use fluxline::clock;
 //! use fluxline::fabric::*;
 //!
 //! /// Polls both nodes; returns the next completion of the first.
 //! fn next(node: &mut dyn Fabric, other: &mut dyn Fabric) -> Completion {
 //!     loop {
-//!         other.poll(clock::now());
-//!         if let Some(completion) = node.poll(clock::now()) {
+//!         other.poll(other.now());
+//!         if let Some(completion) = node.poll(node.now()) {
 //!             return completion;
 //!         }
 //!     }

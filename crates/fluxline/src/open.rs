@@ -21,8 +21,8 @@ const SPIN: Duration = Duration::from_micros(50);
 pub enum OpenError {
     /// Its link is not one of those that there are.
     #[error(
-        "{url:?} names no link that there is; write shm://GROUP/NODE, udp://ADDRESS:PORT or \
-         xdp://INTERFACE:PORT"
+        "{url:?} names no link that there is; write shm://GROUP/NODE, udp://ADDRESS:PORT, \
+         xdp://INTERFACE:PORT or sim:sci/WORLD/NODE?nodes=N"
     )]
     Link {
         /// The URL that was given.
@@ -64,11 +64,27 @@ pub enum OpenError {
     /// The measurements of this machine's links cannot be read.
     #[error(transparent)]
     Measured(#[from] MeasuredError),
+    /// The simulated world cannot be opened.
+    #[cfg(feature = "sim")]
+    #[error(transparent)]
+    Sim(#[from] fluxline_sim::threads::OpenError),
+    /// This program was built without the simulator.
+    #[cfg(not(feature = "sim"))]
+    #[error(
+        "{url:?}: this program was built without simulated links; build the crate fluxline with \
+         its feature `sim`"
+    )]
+    NoSimulator {
+        /// The URL that was given.
+        url: String,
+    },
 }
 
 /// Opens a node on the link that `url` names: `shm://GROUP/NODE`, or `udp://ADDRESS[:PORT][/NAME]`
 /// with an own address, or `xdp://INTERFACE[:PORT][/NAME]` for the same past the kernel, where an
-/// own address names its interface, too.
+/// own address names its interface, too. `sim:sci/WORLD/NODE?nodes=N` is a node of a simulated
+/// network in virtual time: the N nodes of the world are programs of this process, each on a thread
+/// of its own, and `open` waits until all are open (docs/simulation/threads.md).
 ///
 /// Nodes of one group reach each other by their names, nodes on UDP by their addresses. What was
 /// measured of shared memory on this machine is heeded: [`crate::measured`]. Errors: [`OpenError`],
@@ -85,6 +101,9 @@ pub enum OpenError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
+    if url.starts_with("sim:") {
+        return open_simulated(url);
+    }
     if url.starts_with("udp://") {
         let (local, name) = udp_address(url)?;
         let port = UdpPortConfig { spin: SPIN, ..UdpPortConfig::new(local) };
@@ -101,6 +120,18 @@ pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
     let crossover_bytes = Measured::load()?.of("shm").unwrap_or(default.crossover_bytes);
     let config = ShmConfig { spin: SPIN, crossover_bytes, ..default };
     Ok(Box::new(Shm::open(&group, &node, config)?))
+}
+
+/// Opens a node of a simulated world.
+#[cfg(feature = "sim")]
+fn open_simulated(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
+    Ok(fluxline_sim::threads::open(url)?)
+}
+
+/// Refuses: the simulator was left out.
+#[cfg(not(feature = "sim"))]
+fn open_simulated(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
+    Err(OpenError::NoSimulator { url: url.to_owned() })
 }
 
 /// Group and node of a `shm://` URL.
@@ -159,6 +190,9 @@ mod tests {
             ("xdp://127.0.0.1:4791", "no interface of this host has that address"),
             ("xdp://[2001:db8::7]", "no interface of this host has that address"),
             ("udp://127.0.0.1/a/b", "is not a name"),
+            ("sim:sci?nodes=2", "write sim:sci/WORLD/NODE?nodes=N"),
+            ("sim:sci/lab/a?nodes=0", "2 or more"),
+            ("sim:ib/lab/a?nodes=2", "write sim:sci"),
             ("shm://lab", "for example shm://lab/builder"),
             ("shm://lab/", "is not a name"),
             ("shm://../x", "is not a name"),

@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fluxline_core::Moment;
 use fluxline_core::endpoint::{EndpointConfig, Node};
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
@@ -15,7 +16,6 @@ use fluxline_core::fabric::{
     Slice, Work,
 };
 use fluxline_core::port::{Incoming, Outgoing, Port, PortCounters, PortLimits};
-use fluxline_core::{Moment, Span};
 
 use crate::clock;
 use crate::shm::private_memory;
@@ -297,6 +297,10 @@ impl<P: Waiting> Fabric for RoceNode<P> {
         self.node.post_receive(endpoint, tag, into)
     }
 
+    fn now(&self) -> Moment {
+        clock::monotonic()
+    }
+
     fn poll(&mut self, now: Moment) -> Option<Completion> {
         self.node.poll(now)
     }
@@ -305,9 +309,9 @@ impl<P: Waiting> Fabric for RoceNode<P> {
         self.node.deadline()
     }
 
-    fn wait(&mut self, timeout: Span) {
+    fn wait(&mut self, until: Moment) {
         // A socket that cannot be waited for is polled.
-        let _ = RoceNode::wait(self, Duration::from_nanos(timeout.as_ns()));
+        let _ = RoceNode::wait(self, clock::left(until));
     }
 
     fn descriptor(&mut self) -> Option<i32> {

@@ -1,8 +1,7 @@
 //! The papers' experiments on plain memory, and blocks that are damaged on the way.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fluxline_core::Moment;
 use fluxline_core::fabric::memory::{Lab, MemoryFabric};
@@ -130,7 +129,7 @@ struct Damaging {
     draw: Draw,
     chance: f64,
     /// The number of times that it did.
-    count: Rc<RefCell<u64>>,
+    count: Arc<AtomicU64>,
 }
 
 impl Fabric for Damaging {
@@ -177,6 +176,9 @@ impl Fabric for Damaging {
     ) -> Result<(), PostError> {
         self.inner.post_receive(endpoint, tag, into)
     }
+    fn now(&self) -> Moment {
+        self.inner.now()
+    }
     fn poll(&mut self, now: Moment) -> Option<Completion> {
         let what = self.inner.poll(now)?;
         if let Completion::Notified { region, offset, bytes, .. } = what
@@ -189,7 +191,7 @@ impl Fabric for Damaging {
             memory.read(at, &mut byte).expect("inside");
             byte[0] ^= 1 << self.draw.below(8);
             memory.write(at, &byte).expect("inside");
-            *self.count.borrow_mut() += 1;
+            self.count.fetch_add(1, Ordering::Relaxed);
         }
         Some(what)
     }
@@ -199,10 +201,10 @@ impl Fabric for Damaging {
 }
 
 /// A simulated link that damages every put with this probability, and the count of damages.
-fn damaging(chance: f64, seed: u64) -> (Simulated, Rc<RefCell<u64>>) {
+fn damaging(chance: f64, seed: u64) -> (Simulated, Arc<AtomicU64>) {
     let [near, far] = environment::memory_nodes();
-    let count = Rc::new(RefCell::new(0));
-    let far = Damaging { inner: far, draw: Draw::new(seed), chance, count: Rc::clone(&count) };
+    let count = Arc::new(AtomicU64::new(0));
+    let far = Damaging { inner: far, draw: Draw::new(seed), chance, count: Arc::clone(&count) };
     let nodes: [Box<dyn Fabric>; 2] = [Box::new(near), Box::new(far)];
     (Simulated::of_nodes(nodes, HALF_BYTES, || TURN_NS), count)
 }
@@ -214,7 +216,7 @@ fn damaged_blocks_are_repeated_until_they_are_right_and_none_is_missing() {
         let task = Task { way: Way::Checked, bytes, blocks: 100 };
         let (secured, far) =
             show::trial::<Secured>(&mut simulated, &checked::TRIAL, &task).expect("it ends");
-        let damaged = *damages.borrow();
+        let damaged = damages.load(Ordering::Relaxed);
         assert!(damaged > 10, "seed {seed}: {damaged} of some 140 blocks were damaged");
         assert_eq!(secured.repeated, damaged, "seed {seed}");
         assert_eq!(far["damaged"].as_u64(), Some(damaged), "seed {seed}");
@@ -232,7 +234,7 @@ fn without_the_check_damage_goes_unseen_and_a_link_that_damages_all_ends_it() {
     let task = Task { way: Way::Answered, bytes: 256, blocks: 50 };
     let (secured, far) =
         show::trial::<Secured>(&mut simulated, &checked::TRIAL, &task).expect("it ends");
-    assert!(*damages.borrow() > 5 && secured.repeated == 0 && far["damaged"] == 0);
+    assert!(damages.load(Ordering::Relaxed) > 5 && secured.repeated == 0 && far["damaged"] == 0);
     let (mut simulated, _) = damaging(1.0, 8);
     let task = Task { way: Way::Checked, bytes: 256, blocks: 50 };
     let ended = show::trial::<Secured>(&mut simulated, &checked::TRIAL, &task);

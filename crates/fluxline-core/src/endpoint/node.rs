@@ -37,7 +37,7 @@ impl<P: Port> Node<P> {
             endpoints_max: config.endpoints_max.clamp(1, ENDPOINTS_MAX),
             queue_max: QUEUE_MAX as u32,
             windows: false,
-            atomics: false,
+            atomics: true,
             ordered: true,
             crossover_bytes: 0,
             death_noticed_within: Span::from_ns(config.death.as_ns() / 4 * 5),

@@ -76,6 +76,10 @@ impl<P: Port> Fabric for Node<P> {
             reason: String::from(reason),
         };
         let local = self.port.local(address.ip()).ok_or_else(|| host("there is no route to it"))?;
+        if local == address {
+            let expected = "write another node's address: a node cannot connect to itself";
+            return Err(ConnectError::Name { peer: peer.to_string(), expected });
+        }
         let sum = self.core.config.packet_sum;
         let ends = Ends::new(local, address).map(|ends| ends.with_sum(sum));
         let begun = ends.and_then(|ends| self.core.begin_call(ends, reliability));
@@ -138,6 +142,10 @@ impl<P: Port> Fabric for Node<P> {
         }
         open.responder.give_buffer(tag, into);
         Ok(())
+    }
+
+    fn now(&self) -> Moment {
+        self.core.now
     }
 
     fn poll(&mut self, now: Moment) -> Option<Completion> {

@@ -2,9 +2,9 @@
 //!
 //! A node registers memory as a region and exports it under a name, with rights and a key. A peer
 //! connects, imports the region and writes into it. The owner finds the bytes in its memory, and
-//! gets a notification if the peer asked for one. No call waits: work is posted, and completions
-//! are polled. Time is an argument, so that the same program runs on a real link and in virtual
-//! time. docs/model.md has order, completion, failure and protection as tables.
+//! gets a notification if the peer asked for one. Work is posted, and completions are polled. The
+//! link has the clock, so that the same program runs on a real link and in virtual time.
+//! docs/model.md has order, completion, failure and protection as tables.
 //!
 //! [`Fabric`] is the interface, [`work`] has operations and completions, [`error`] the errors.
 //! Source of the ideas: VIA 1.0 (descriptors, protection tags, completion queues), InfiniBand verbs
@@ -31,10 +31,27 @@ use crate::{Moment, Span};
 
 /// A node's access to one link. Object-safe on purpose: docs/adr/0007 has the measured cost.
 ///
-/// Only [`Fabric::wait`] blocks. Identifiers are valid on this fabric only and are not used again;
-/// a link may reuse one after a million others. docs/model.md has the order of operations and the
-/// reports of failures.
-pub trait Fabric {
+/// Only [`Fabric::wait`] blocks. A node may move to another thread; one thread at a time uses it.
+/// Identifiers are valid on this fabric only and are not used again; a link may reuse one after a
+/// million others. docs/model.md has the order of operations and the reports of failures.
+///
+/// ```
+/// # use fluxline_core::Span;
+/// # use fluxline_core::fabric::{Completion, Fabric};
+/// /// Returns the next completion, within 1 s of this link's time.
+/// fn next(fabric: &mut dyn Fabric) -> Option<Completion> {
+///     let limit = fabric.now() + Span::from_ms(1000);
+///     while fabric.now() < limit {
+///         let now = fabric.now();
+///         if let Some(completion) = fabric.poll(now) {
+///             return Some(completion);
+///         }
+///         fabric.wait(limit);
+///     }
+///     None
+/// }
+/// ```
+pub trait Fabric: Send {
     /// Returns the capabilities of this link, which never change.
     fn capabilities(&self) -> &Capabilities;
 
@@ -98,7 +115,13 @@ pub trait Fabric {
         into: Slice,
     ) -> Result<(), PostError>;
 
-    /// Returns the next completion, if any.
+    /// Returns the time of this link, which never goes back: that of the host on a real link,
+    /// virtual time on a simulated one. All moments of this interface are of this clock.
+    ///
+    /// A link without a clock returns the latest moment that it was polled with.
+    fn now(&self) -> Moment;
+
+    /// Returns the next completion, if any; `now` is [`Fabric::now`], or a moment before.
     ///
     /// It also drives the link: it sends frames, accepts peers and handles timeouts.
     fn poll(&mut self, now: Moment) -> Option<Completion>;
@@ -106,12 +129,12 @@ pub trait Fabric {
     /// Returns when `poll` has work even if nothing arrives; `None`: never.
     fn deadline(&self) -> Option<Moment>;
 
-    /// Sleeps until `poll` has work, at most `timeout`. It may return early.
+    /// Sleeps until `poll` has work, or until this moment. It may return early.
     ///
-    /// The only call that blocks. Links in memory or in virtual time have nothing to sleep on and
-    /// return at once.
-    fn wait(&mut self, timeout: Span) {
-        let _ = timeout;
+    /// The only call that blocks. A link without a clock has nothing to sleep on and returns at
+    /// once.
+    fn wait(&mut self, until: Moment) {
+        let _ = until;
     }
 
     /// Returns a file descriptor that is readable when something arrived, for `epoll` and its kin;

@@ -14,8 +14,8 @@ use crate::Moment;
 
 /// One network interface, or one UDP socket, or something that behaves like them.
 ///
-/// No call blocks.
-pub trait Port {
+/// No call blocks. A port may move to another thread, with its node.
+pub trait Port: Send {
     /// Returns the limits of this port, which never change.
     fn limits(&self) -> &PortLimits;
 

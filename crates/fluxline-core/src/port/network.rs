@@ -1,13 +1,13 @@
 //! Ports of one process, joined by memory: for tests, and where no link is needed.
 
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::rc::Rc;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::RefCell;
 use core::net::{IpAddr, SocketAddr};
 
 use super::{Identification, Incoming, Outgoing, Port, PortCounters, PortLimits};
 use crate::Moment;
+use crate::lock::Lock;
 
 /// The most frames that wait for one port; more are dropped, as a socket does.
 const FRAMES_MAX: usize = 4096;
@@ -36,7 +36,7 @@ struct Shared {
 /// A network in memory that joins ports.
 #[derive(Clone, Default)]
 pub struct Network {
-    shared: Rc<RefCell<Shared>>,
+    shared: Arc<Lock<Shared>>,
 }
 
 impl Network {
@@ -50,7 +50,7 @@ impl Network {
     /// earlier port of the same address.
     #[must_use]
     pub fn port(&self, address: SocketAddr, frame_bytes_max: usize) -> NetworkPort {
-        self.shared.borrow_mut().inboxes.insert(address, Inbox::default());
+        self.shared.lock().inboxes.insert(address, Inbox::default());
         let limits = PortLimits {
             port: "memory",
             frame_bytes_max,
@@ -75,7 +75,7 @@ pub struct NetworkPort {
 
 impl Drop for NetworkPort {
     fn drop(&mut self) {
-        self.network.shared.borrow_mut().inboxes.remove(&self.address);
+        self.network.shared.lock().inboxes.remove(&self.address);
     }
 }
 
@@ -92,7 +92,7 @@ impl Port for NetworkPort {
         if bytes == 0 || bytes > self.limits.frame_bytes_max || self.queued.len() >= FRAMES_MAX {
             return None;
         }
-        let mut buffer = self.network.shared.borrow_mut().spare.pop().unwrap_or_default();
+        let mut buffer = self.network.shared.lock().spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.resize(bytes, 0);
         self.queued.push_back(Frame { from: self.address, to, bytes: buffer });
@@ -101,7 +101,7 @@ impl Port for NetworkPort {
     }
 
     fn flush(&mut self, _: Moment) {
-        let shared = &mut *self.network.shared.borrow_mut();
+        let shared = &mut *self.network.shared.lock();
         for frame in self.queued.drain(..) {
             self.counters.frames_sent += 1;
             self.counters.bytes_sent += frame.bytes.len() as u64;
@@ -119,7 +119,7 @@ impl Port for NetworkPort {
     fn receive(&mut self, _: Moment, take: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut count = 0;
         while count < BATCH_FRAMES {
-            let mut shared = self.network.shared.borrow_mut();
+            let mut shared = self.network.shared.lock();
             let inbox = shared.inboxes.get_mut(&self.address);
             let Some(frame) = inbox.and_then(|inbox| inbox.frames.pop_front()) else { break };
             drop(shared);
@@ -128,14 +128,14 @@ impl Port for NetworkPort {
             self.counters.bytes_received += bytes.len() as u64;
             let identification = Identification::Seen(0);
             take(Incoming { from, to, bytes, identification, congestion: false });
-            self.network.shared.borrow_mut().spare.push(frame.bytes);
+            self.network.shared.lock().spare.push(frame.bytes);
             count += 1;
         }
         count
     }
 
     fn counters(&self) -> PortCounters {
-        let shared = self.network.shared.borrow();
+        let shared = self.network.shared.lock();
         let frames_dropped = shared.inboxes.get(&self.address).map_or(0, |inbox| inbox.dropped);
         PortCounters { frames_dropped, ..self.counters }
     }

@@ -103,7 +103,7 @@ impl<P: Port, F: FnMut(&[u8])> Tap<P, F> {
     }
 }
 
-impl<P: Port, F: FnMut(&[u8])> Port for Tap<P, F> {
+impl<P: Port, F: FnMut(&[u8]) + Send> Port for Tap<P, F> {
     fn limits(&self) -> &PortLimits {
         self.inner.limits()
     }

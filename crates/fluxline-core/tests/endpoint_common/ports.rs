@@ -9,7 +9,7 @@ use fluxline_core::port::{Identification, Incoming, Outgoing, Port, PortCounters
 /// A port whose incoming frames are lost where `keep` says no.
 pub struct Filter<P> {
     pub inner: P,
-    pub keep: Box<dyn FnMut(&Incoming<'_>) -> bool>,
+    pub keep: Box<dyn FnMut(&Incoming<'_>) -> bool + Send>,
 }
 
 impl<P: Port> Port for Filter<P> {

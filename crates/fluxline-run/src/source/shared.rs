@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fluxline::push::ConsumerWait;
 use fluxline::shm::{Shm, ShmConfig};
-use fluxline::{clock, shm_names};
+use fluxline::shm_names;
 use fluxline_core::fabric::{Completion, Fabric, Grant, Key, Name, Rights, Status};
 use fluxline_daq::experiment::{SharedMemory, Source};
 
@@ -51,7 +51,7 @@ impl Feed for SharedFeed {
     /// Accepts connections and notes how they end, until the run is over.
     fn run(mut self: Box<Self>, stop: &Stop, monitor: &Monitor) -> InputEnd {
         while !stop.is_over() {
-            while let Some(what) = self.node.poll(clock::now()) {
+            while let Some(what) = self.node.poll(self.node.now()) {
                 if let Completion::Broken { status, .. } = what
                     && status != Status::Disconnected
                 {

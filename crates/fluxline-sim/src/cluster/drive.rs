@@ -69,7 +69,7 @@ impl Cluster {
             });
             let until = until.min();
             loop {
-                let mut world = self.world.borrow_mut();
+                let mut world = self.world.lock();
                 let (due, due_program) =
                     (world.agenda.next_at().map(moment), world.next_due_after(now));
                 let quiet = instant(now).since(since) > QUIET && until.is_none();

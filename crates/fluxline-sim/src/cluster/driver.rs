@@ -386,6 +386,12 @@ impl Driver {
         self.submit(hands, Purpose::Trigger, at, action, Repeat::Yes)
     }
 
+    /// Returns true while work or messages are on their way, or messages wait for room.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        !self.jobs.is_empty() || self.mail.values().any(|outbox| !outbox.waiting.is_empty())
+    }
+
     /// The next trigger that is over.
     pub fn next_triggered(&mut self) -> Option<InterruptReport> {
         self.triggered.pop_front()

@@ -1,7 +1,8 @@
 //! Remote interrupts, as a program of a node uses them beside its [`Node`](super::Node).
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Arc;
+
+use fluxline_core::lock::Lock;
 
 use super::interrupt::{
     Condition, INTERRUPTS_MAX, InterruptCounts, InterruptError, InterruptReport,
@@ -13,12 +14,12 @@ use super::world::World;
 /// Time moves by polling the node, or by [`Cluster::drive`](super::Cluster::drive), which looks at
 /// a program again when it was interrupted.
 pub struct Interrupts {
-    world: Rc<RefCell<World>>,
+    world: Arc<Lock<World>>,
     index: usize,
 }
 
 impl Interrupts {
-    pub(super) fn new(world: Rc<RefCell<World>>, index: usize) -> Interrupts {
+    pub(super) fn new(world: Arc<Lock<World>>, index: usize) -> Interrupts {
         Interrupts { world, index }
     }
 
@@ -27,14 +28,14 @@ impl Interrupts {
     /// # Errors
     /// [`InterruptError`]: the number is too large or taken.
     pub fn create(&mut self, number: u32) -> Result<(), InterruptError> {
-        let mut world = self.world.borrow_mut();
+        let mut world = self.world.lock();
         world.act(self.index, |machine, _| machine.interrupts().create(number))
     }
 
     /// Ends an interrupt: later triggers are refused, those not told are forgotten. Says whether
     /// there was one.
     pub fn remove(&mut self, number: u32) -> bool {
-        let mut world = self.world.borrow_mut();
+        let mut world = self.world.lock();
         world.act(self.index, |machine, _| machine.interrupts().remove(number))
     }
 
@@ -50,7 +51,7 @@ impl Interrupts {
         number: u32,
         condition: Condition,
     ) -> Result<u64, InterruptError> {
-        let mut world = self.world.borrow_mut();
+        let mut world = self.world.lock();
         let nodes = world.nodes();
         if node >= nodes || node == self.index {
             return Err(InterruptError::Node { node, last: nodes - 1 });
@@ -67,13 +68,13 @@ impl Interrupts {
 
     /// Returns the next report, oldest first: interrupts, then ends of triggers.
     pub fn next_report(&mut self) -> Option<InterruptReport> {
-        let mut world = self.world.borrow_mut();
+        let mut world = self.world.lock();
         world.act(self.index, |machine, _| machine.next_interrupt())
     }
 
     /// Returns the counts of the triggers that arrived here.
     #[must_use]
     pub fn counts(&self) -> InterruptCounts {
-        self.world.borrow().machine(self.index).interrupt_counts()
+        self.world.lock().machine(self.index).interrupt_counts()
     }
 }

@@ -26,6 +26,7 @@ mod interrupt;
 #[cfg(test)]
 mod interrupt_tests;
 mod interrupts;
+mod look;
 mod machine;
 mod message;
 mod moments;
@@ -51,12 +52,12 @@ pub use interrupts::Interrupts;
 pub use machine::Counts;
 pub use node::Node;
 
-use std::cell::RefCell;
 use std::io;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use fluxline_core::Moment;
+use fluxline_core::lock::Lock;
 
 use crate::dump::{self, Dump};
 use crate::host::{self, Host};
@@ -132,7 +133,7 @@ const NODES_MAX: usize = 4096;
 
 /// Nodes that can reach each other, and their time.
 pub struct Cluster {
-    world: Rc<RefCell<World>>,
+    world: Arc<Lock<World>>,
     crossover_bytes: u64,
 }
 
@@ -161,14 +162,14 @@ impl Cluster {
             }
             world.agenda.schedule(fault.at, Entry::Fault(fault.what));
         }
-        let world = Rc::new(RefCell::new(world));
+        let world = Arc::new(Lock::new(world));
         Ok(Cluster { world, crossover_bytes: config.crossover_bytes })
     }
 
     /// Returns the number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
-        self.world.borrow().nodes()
+        self.world.lock().nodes()
     }
 
     /// A node, by its index. Take each once: who drops it switches it off.
@@ -178,7 +179,7 @@ impl Cluster {
     #[must_use]
     pub fn node(&self, index: usize) -> Node {
         assert!(index < self.nodes(), "node {index} of {}", self.nodes());
-        Node::new(Rc::clone(&self.world), index, node::capabilities(self.crossover_bytes))
+        Node::new(Arc::clone(&self.world), index, node::capabilities(self.crossover_bytes))
     }
 
     /// Remote interrupts of a node, by its index: what its program uses beside the node.
@@ -188,19 +189,19 @@ impl Cluster {
     #[must_use]
     pub fn interrupts(&self, index: usize) -> Interrupts {
         assert!(index < self.nodes(), "node {index} of {}", self.nodes());
-        Interrupts::new(Rc::clone(&self.world), index)
+        Interrupts::new(Arc::clone(&self.world), index)
     }
 
     /// Virtual time.
     #[must_use]
     pub fn now(&self) -> Moment {
-        moments::moment(self.world.borrow().agenda.now())
+        moments::moment(self.world.lock().agenda.now())
     }
 
     /// Equal when two runs did the same.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        self.world.borrow().fingerprint
+        self.world.lock().fingerprint
     }
 
     /// Returns the counts of a node's adapter.
@@ -209,13 +210,13 @@ impl Cluster {
     /// When there are not so many nodes.
     #[must_use]
     pub fn counts(&self, index: usize) -> Counts {
-        self.world.borrow().machine(index).counts()
+        self.world.lock().machine(index).counts()
     }
 
     /// Checks whether every packet of the network is in exactly one place: `sci::Network`'s own
     /// equations.
     pub fn check_conservation(&self) -> Result<(), sci::Unbalanced> {
-        self.world.borrow().check_conservation()
+        self.world.lock().check_conservation()
     }
 
     /// Puts every packet of every link into a new pcapng file from now on, at most `limit_bytes`.
@@ -225,7 +226,7 @@ impl Cluster {
     /// # Errors
     /// When the file exists, or cannot be made.
     pub fn begin_dump(&self, file: &Path, limit_bytes: u64) -> io::Result<bool> {
-        self.world.borrow_mut().begin_dump(file, Dump::new(limit_bytes))
+        self.world.lock().begin_dump(file, Dump::new(limit_bytes))
     }
 
     /// Ends the dump; `None`: there is none.
@@ -233,13 +234,13 @@ impl Cluster {
     /// # Errors
     /// The first write that failed.
     pub fn end_dump(&self) -> io::Result<Option<dump::Written>> {
-        self.world.borrow_mut().end_dump()
+        self.world.lock().end_dump()
     }
 
     /// Requests that are not over, of all nodes.
     #[must_use]
     pub fn transactions_open(&self) -> usize {
-        self.world.borrow().transactions_open()
+        self.world.lock().transactions_open()
     }
 }
 

@@ -1,7 +1,5 @@
 //! One node of a cluster, as a program sees it.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,6 +9,7 @@ use fluxline_core::fabric::{
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
     Rights, Slice, Work,
 };
+use fluxline_core::lock::Lock;
 use fluxline_core::{Moment, Span};
 
 use super::driver::{ENDPOINTS_MAX, REGIONS_MAX};
@@ -30,7 +29,7 @@ const WINDOW_PS_PER_BYTE: u64 = 12_500;
 
 /// A node of a simulated cluster. Its name is its index: `0`, `1`, and so on.
 pub struct Node {
-    world: Rc<RefCell<World>>,
+    world: Arc<Lock<World>>,
     index: usize,
     capabilities: Capabilities,
     /// Bytes stored through windows since they were charged.
@@ -55,14 +54,8 @@ pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
 }
 
 impl Node {
-    pub(super) fn new(world: Rc<RefCell<World>>, index: usize, capabilities: Capabilities) -> Node {
+    pub(super) fn new(world: Arc<Lock<World>>, index: usize, capabilities: Capabilities) -> Node {
         Node { world, index, capabilities, through_windows: Arc::default() }
-    }
-
-    /// Virtual time.
-    #[must_use]
-    pub fn now(&self) -> Moment {
-        moment(self.world.borrow().agenda.now())
     }
 
     /// Lets the driver do something, and settles what follows.
@@ -71,7 +64,7 @@ impl Node {
         work: impl FnOnce(&mut super::driver::Driver, &mut super::driver::Hands<'_>) -> T,
     ) -> T {
         let stored = self.through_windows.swap(0, Ordering::Relaxed);
-        let mut world = self.world.borrow_mut();
+        let mut world = self.world.lock();
         world.act(self.index, |machine, agenda| {
             if stored > 0 {
                 machine.compute(Duration::from_ps(WINDOW_PS_PER_BYTE).times(stored), agenda);
@@ -85,9 +78,7 @@ impl Node {
 impl Drop for Node {
     /// Whoever drops a node switches it off: its peers notice by its silence.
     fn drop(&mut self) {
-        if let Ok(mut world) = self.world.try_borrow_mut() {
-            world.act(self.index, |machine, _| machine.die());
-        }
+        self.world.lock().act(self.index, |machine, _| machine.die());
     }
 }
 
@@ -135,7 +126,7 @@ impl Fabric for Node {
     }
 
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
-        let world = self.world.borrow();
+        let world = self.world.lock();
         let words = Arc::clone(&world.machine(self.index).space().region(region)?.words);
         Ok(Arc::new(View { words, rights: Rights::ALL }))
     }
@@ -145,13 +136,13 @@ impl Fabric for Node {
         peer: &str,
         reliability: Reliability,
     ) -> Result<EndpointId, ConnectError> {
-        let nodes = self.world.borrow().nodes();
+        let nodes = self.world.lock().nodes();
         let found = peer.parse::<usize>().ok().filter(|&index| index < nodes);
         let Some(index) = found.filter(|&index| index != self.index) else {
             let expected = "write another node's number, counted from 0";
             return Err(ConnectError::Name { peer: peer.to_owned(), expected });
         };
-        let address = self.world.borrow().address(index);
+        let address = self.world.lock().address(index);
         self.act(|driver, hands| {
             if driver.endpoints_open() >= ENDPOINTS_MAX as usize {
                 return Err(ConnectError::TooMany { max: ENDPOINTS_MAX });
@@ -174,7 +165,7 @@ impl Fabric for Node {
     }
 
     fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
-        let world = self.world.borrow();
+        let world = self.world.lock();
         let import = world.machine(self.index).driver.imported(remote);
         let (peer, offset, rights) = import.ok_or(AccessError::UnknownRegion)?;
         let words = world.words_at(peer, offset).ok_or(AccessError::UnknownRegion)?;
@@ -196,14 +187,18 @@ impl Fabric for Node {
         self.act(|driver, hands| driver.post_receive(hands, endpoint, tag, into))
     }
 
+    fn now(&self) -> Moment {
+        moment(self.world.lock().agenda.now())
+    }
+
     fn poll(&mut self, now: Moment) -> Option<Completion> {
-        let mut world = self.world.borrow_mut();
+        let mut world = self.world.lock();
         world.run_until(instant(now));
         world.next_completion(self.index)
     }
 
     fn deadline(&self) -> Option<Moment> {
-        let world = self.world.borrow();
+        let world = self.world.lock();
         let told = world.machine(self.index).driver.next_completion_at();
         told.into_iter().chain(world.agenda.next_at()).min().map(moment)
     }

@@ -48,6 +48,8 @@ pub struct NodeSpace {
     rung: BTreeSet<NodeId>,
     /// Sources that are not answered any more.
     deaf: BTreeSet<NodeId>,
+    /// Writes and locks of other nodes in regions so far.
+    changes: u64,
     /// The interrupts that others can raise.
     pub interrupts: Lines,
 }
@@ -142,6 +144,12 @@ impl NodeSpace {
         self.deaf.insert(source);
     }
 
+    /// Returns the number of writes and locks of other nodes in regions so far.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Returns true if a source is answered.
     #[must_use]
     pub fn hears(&self, source: NodeId) -> bool {
@@ -225,7 +233,9 @@ impl Space for NodeSpace {
         let reached = self.reach(source, offset, bytes, |rights| rights.put);
         let reached = reached.or_else(|status| self.buffer(source, offset, bytes).ok_or(status));
         let (words, at) = reached?;
-        words.write(at, data).map_err(|_| Status::Address)
+        words.write(at, data).map_err(|_| Status::Address)?;
+        self.changes += 1;
+        Ok(())
     }
 
     fn read(&mut self, source: NodeId, offset: u64, into: &mut [u8]) -> Result<usize, Status> {
@@ -255,7 +265,9 @@ impl Space for NodeSpace {
             Lock::CompareSwap => words.compare_swap(at, first, second),
             Lock::MaskSwap | Lock::BoundedAdd | Lock::WrapAdd => return Err(Status::Type),
         };
-        before.map_err(|_| Status::Address)
+        let before = before.map_err(|_| Status::Address)?;
+        self.changes += 1;
+        Ok(before)
     }
 }
 

@@ -1,20 +1,20 @@
 //! The page of the programming model, as shared memory has it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use fluxline_core::Moment;
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
     Slice, Status, Work,
 };
-use fluxline_core::{Moment, Span};
 
 use super::directory::Directory;
 use super::endpoint::{Endpoint, Peer};
 use super::node::End;
 use super::region::{Imported, OwnRegion};
 use super::{CAPABILITIES, Import, LIFE_PERIOD, QUEUE_MAX, Shm, reason};
+use crate::clock;
 use crate::sys::shared::Pages;
 
 impl Fabric for Shm {
@@ -181,6 +181,10 @@ impl Fabric for Shm {
         Ok(())
     }
 
+    fn now(&self) -> Moment {
+        clock::monotonic()
+    }
+
     fn poll(&mut self, now: Moment) -> Option<Completion> {
         if self.completions.is_empty() {
             self.accept();
@@ -194,7 +198,7 @@ impl Fabric for Shm {
         self.lives_seen.map(|since| since + LIFE_PERIOD)
     }
 
-    fn wait(&mut self, timeout: Span) {
-        Shm::wait(self, Duration::from_nanos(timeout.as_ns()));
+    fn wait(&mut self, until: Moment) {
+        Shm::wait(self, clock::left(until));
     }
 }

@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 
 use super::joined::{Joined, KEY, Pair, Side, name};
 use super::nobody::Nobody;
+use crate::Span;
 use crate::fabric::{
-    AccessError, Completion, ExportError, Grant, Key, Level, Local, Operation, PostError, Rights,
-    Slice, Status, Target, Work,
+    AccessError, Completion, ConnectError, ExportError, Grant, Key, Level, Local, Operation,
+    PostError, Reliability, Rights, Slice, Status, Target, Work,
 };
 
 fn put(bytes: &[u8], to: Target) -> Work<'_> {
@@ -156,6 +157,34 @@ pub fn a_flush_completes_after_all_that_came_before(pair: Pair) {
     }
     flush(&mut joined);
     assert_eq!(joined.bytes(region, 0, 32), [1; 32]);
+}
+
+/// A node has no connection to itself, and says so at once.
+pub fn connecting_to_oneself_is_refused_at_once(mut pair: Pair) {
+    let refused = pair.right.connect(&pair.right_name, Reliability::Reliable);
+    assert!(matches!(refused, Err(ConnectError::Name { .. })), "{refused:?}");
+    let mut joined = Joined::new(pair);
+    let (region, remote) = joined.shared("samples", 8);
+    post(&mut joined, 1, put(&[1; 8], Target { remote, offset: 0 }));
+    assert_eq!(joined.done(1).1, Status::Done, "others connect as before");
+    assert_eq!(joined.bytes(region, 0, 8), [1; 8]);
+}
+
+/// The link's clock never goes back, and a wait ends, early or at its moment.
+pub fn time_never_goes_back_and_a_wait_is_not_longer_than_asked(pair: Pair) {
+    let mut joined = Joined::new(pair);
+    for side in [Side::Left, Side::Right] {
+        let mut before = joined.node(side).now();
+        for _ in 0..100 {
+            let node = joined.node(side);
+            node.wait(before);
+            let now = node.now();
+            assert!(now >= before, "{side:?}: {before:?}, then {now:?}");
+            node.wait(now + Span::from_ns(1000));
+            before = now;
+            joined.turn();
+        }
+    }
 }
 
 /// No addition of two adders is lost.

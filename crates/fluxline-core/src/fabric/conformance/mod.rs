@@ -56,6 +56,8 @@ macro_rules! conformance {
                 work_on_an_ended_connection_is_refused,
                 a_dead_peer_is_noticed_in_time,
                 connecting_to_a_dead_peer_fails_and_does_not_hang,
+                connecting_to_oneself_is_refused_at_once,
+                time_never_goes_back_and_a_wait_is_not_longer_than_asked,
                 identifiers_are_never_used_again,
                 a_window_is_the_region_itself,
             );

@@ -67,6 +67,10 @@ impl Fabric for Nobody {
         Err(PostError::NotConnected)
     }
 
+    fn now(&self) -> Moment {
+        Moment::default()
+    }
+
     fn poll(&mut self, _: Moment) -> Option<Completion> {
         None
     }

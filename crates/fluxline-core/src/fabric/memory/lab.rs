@@ -17,6 +17,8 @@ use crate::Moment;
 #[derive(Default)]
 pub(super) struct Shared {
     pub nodes: Vec<Node>,
+    /// The lab's time.
+    pub now: Moment,
 }
 
 /// One node: its regions, endpoints and completions.

@@ -19,3 +19,6 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
 
 /// A message that has waited this long for a buffer completes with `Status::NoBuffer`.
 pub(super) const NO_BUFFER_WAIT: Span = Span::from_ms(10);
+
+/// The most time that passes in one call of `wait`.
+pub(super) const WAIT: Span = Span::from_ns(1000);

@@ -2,7 +2,8 @@
 //!
 //! It passes the same suite as every other link (`conformance`), and programs are tested on it.
 //! Work waits in its endpoint's queue until its node polls. Each poll does one piece, so that
-//! programs see completions in the order of real links. Nodes share a lab, which one thread owns.
+//! programs see completions in the order of real links. Nodes of a lab share one lock.
+//! The lab's time is the latest moment of a poll; `wait` moves it.
 //!
 //! ```
 //! use fluxline_core::fabric::memory::Lab;
@@ -40,18 +41,17 @@ mod limits;
 mod queued;
 mod words;
 
-use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
-use core::cell::RefCell;
 
 use super::error::{AccessError, ConnectError, ExportError, ImportError, PostError, RegisterError};
 use super::region::{Grant, Key, Name, RegionId, RemoteId, Rights, Slice};
 use super::work::{Completion, EndpointId, Operation, Reliability, Status, Work};
 use super::{Capabilities, Fabric, Memory};
 use crate::Moment;
+use crate::lock::Lock;
 use lab::{Ending, Phase, Shared};
-use limits::{CAPABILITIES, NO_BUFFER_WAIT};
+use limits::{CAPABILITIES, NO_BUFFER_WAIT, WAIT};
 pub use words::{View, Words};
 
 /// Allocates `bytes` zero bytes in safe code: slow, and enough for tests. `None`: the allocation
@@ -65,7 +65,7 @@ pub fn zeroed(bytes: u64) -> Option<Arc<dyn Memory>> {
 /// The lab that joins the nodes.
 #[derive(Clone, Default)]
 pub struct Lab {
-    shared: Rc<RefCell<Shared>>,
+    shared: Arc<Lock<Shared>>,
 }
 
 impl Lab {
@@ -79,21 +79,21 @@ impl Lab {
     pub fn node(&self, name: &str) -> Result<MemoryFabric, ConnectError> {
         let refused = |expected| ConnectError::Name { peer: name.to_string(), expected };
         let legal = Name::parse(name).map_err(|_| refused("1 to 64 letters, digits, - _ ."))?;
-        let node = self.shared.borrow_mut().add_node(legal.as_str());
+        let node = self.shared.lock().add_node(legal.as_str());
         let node = node.ok_or_else(|| refused("a name that no living node has"))?;
-        Ok(MemoryFabric { shared: Rc::clone(&self.shared), node })
+        Ok(MemoryFabric { shared: Arc::clone(&self.shared), node })
     }
 }
 
 /// One node of a lab. When it is dropped, its peers' connections break.
 pub struct MemoryFabric {
-    shared: Rc<RefCell<Shared>>,
+    shared: Arc<Lock<Shared>>,
     node: usize,
 }
 
 impl Drop for MemoryFabric {
     fn drop(&mut self) {
-        self.shared.borrow_mut().kill(self.node);
+        self.shared.lock().kill(self.node);
     }
 }
 
@@ -107,7 +107,7 @@ impl Fabric for MemoryFabric {
         if bytes == 0 || bytes > max {
             return Err(RegisterError::Size { bytes, max });
         }
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.shared.lock();
         let node = &mut shared.nodes[self.node];
         if node.regions.iter().filter(|region| !region.withdrawn).count()
             >= CAPABILITIES.regions_max as usize
@@ -123,7 +123,7 @@ impl Fabric for MemoryFabric {
     }
 
     fn export(&mut self, region: RegionId, name: Name, grant: Grant) -> Result<(), ExportError> {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.shared.lock();
         let node = &mut shared.nodes[self.node];
         if node.exported(&name).is_some() {
             return Err(ExportError::NameTaken { name });
@@ -137,7 +137,7 @@ impl Fabric for MemoryFabric {
     }
 
     fn withdraw(&mut self, region: RegionId) -> Result<(), AccessError> {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.shared.lock();
         let region = shared.nodes[self.node].region_mut(region)?;
         region.withdrawn = true;
         region.exported = None;
@@ -145,7 +145,7 @@ impl Fabric for MemoryFabric {
     }
 
     fn memory(&self, region: RegionId) -> Result<Arc<dyn Memory>, AccessError> {
-        let shared = self.shared.borrow();
+        let shared = self.shared.lock();
         let words = Arc::clone(&shared.nodes[self.node].region(region)?.words);
         Ok(Arc::new(View { words, rights: Rights::ALL }))
     }
@@ -155,7 +155,7 @@ impl Fabric for MemoryFabric {
         peer: &str,
         reliability: Reliability,
     ) -> Result<EndpointId, ConnectError> {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.shared.lock();
         let max = CAPABILITIES.endpoints_max;
         if shared.nodes[self.node].endpoints_open() >= max as usize {
             return Err(ConnectError::TooMany { max });
@@ -168,7 +168,7 @@ impl Fabric for MemoryFabric {
     }
 
     fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.shared.lock();
         if shared.phase(self.node, endpoint) != Some(Phase::Open) {
             return Err(PostError::NotConnected);
         }
@@ -183,7 +183,7 @@ impl Fabric for MemoryFabric {
         name: Name,
         key: Key,
     ) -> Result<RemoteId, ImportError> {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.shared.lock();
         if shared.phase(self.node, endpoint) != Some(Phase::Open) {
             return Err(ImportError::NotConnected);
         }
@@ -191,7 +191,7 @@ impl Fabric for MemoryFabric {
     }
 
     fn window(&self, remote: RemoteId) -> Result<Option<Arc<dyn Memory>>, AccessError> {
-        let shared = self.shared.borrow();
+        let shared = self.shared.lock();
         let import = shared.import_of(self.node, remote).ok_or(AccessError::UnknownRegion)?;
         let region = &shared.nodes[import.peer].regions[import.region];
         if region.withdrawn {
@@ -201,7 +201,7 @@ impl Fabric for MemoryFabric {
     }
 
     fn post(&mut self, endpoint: EndpointId, tag: u64, work: Work<'_>) -> Result<(), PostError> {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.shared.lock();
         if shared.phase(self.node, endpoint) != Some(Phase::Open) {
             return Err(PostError::NotConnected);
         }
@@ -227,7 +227,7 @@ impl Fabric for MemoryFabric {
         tag: u64,
         into: Slice,
     ) -> Result<(), PostError> {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.shared.lock();
         if shared.phase(self.node, endpoint) != Some(Phase::Open) {
             return Err(PostError::NotConnected);
         }
@@ -241,16 +241,27 @@ impl Fabric for MemoryFabric {
         Ok(())
     }
 
+    fn now(&self) -> Moment {
+        self.shared.lock().now
+    }
+
     fn poll(&mut self, now: Moment) -> Option<Completion> {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.shared.lock();
+        shared.now = shared.now.max(now);
         // Work without a completion must not look like the end of all work.
         while shared.nodes[self.node].inbox.is_empty() && shared.work(self.node, now) {}
         shared.nodes[self.node].inbox.pop_front()
     }
 
     fn deadline(&self) -> Option<Moment> {
-        let shared = self.shared.borrow();
+        let shared = self.shared.lock();
         let waiting = shared.nodes[self.node].endpoints.iter().filter_map(|of| of.waits_since);
         waiting.min().map(|since| since + NO_BUFFER_WAIT)
+    }
+
+    /// Moves the lab's time towards `until`.
+    fn wait(&mut self, until: Moment) {
+        let mut shared = self.shared.lock();
+        shared.now = until.min(shared.now + WAIT).max(shared.now);
     }
 }
