@@ -57,7 +57,7 @@ fn not_pushed(refused: PushRefused) -> Refused {
         PushRefused::Full => Refused::of(FluxlineCode::Full, &refused),
         PushRefused::TooLong { .. } => Refused::argument(refused),
         PushRefused::ConsumerGone => Refused::gone(refused),
-        PushRefused::Broken(_) => Refused::host(refused),
+        _ => Refused::host(refused),
     }
 }
 

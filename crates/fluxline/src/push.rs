@@ -50,7 +50,10 @@ use fluxline_core::fabric::RegionId;
 use crate::sys::push as raw;
 
 pub use crate::sys::push::Record;
-pub use crate::sys::push::types::{Broken, NextError, PushCounters, PushOpenError, PushRefused};
+pub use fluxline_core::fabric::push::{
+    Broken, NextError, PushCounters, PushOpenError, PushRefused, Receiver, RingAddress, RingPath,
+    RingPlan, Sender, Waits,
+};
 
 /// The way in which a consumer waits for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +64,8 @@ pub enum ConsumerWait {
     Sleeps,
 }
 
-impl PushOpenError {
-    pub(crate) fn host(error: &std::io::Error) -> PushOpenError {
-        PushOpenError::Host { reason: reason(error) }
-    }
+pub(crate) fn host(error: &std::io::Error) -> PushOpenError {
+    PushOpenError::Host { reason: reason(error) }
 }
 
 /// Returns the host's error, and the remedy where it is known.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fluxline_core::fabric::push::RingLink;
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
@@ -196,5 +197,9 @@ impl Fabric for Shm {
 
     fn wait(&mut self, timeout: Span) {
         Shm::wait(self, Duration::from_nanos(timeout.as_ns()));
+    }
+
+    fn rings(&mut self) -> Option<&mut dyn RingLink> {
+        Some(self)
     }
 }

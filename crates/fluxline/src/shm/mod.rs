@@ -16,6 +16,7 @@ mod huge;
 mod node;
 mod operations;
 mod region;
+mod rings;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use fluxline_core::Moment;
+use fluxline_core::fabric::push::{Broken, PushCounters, PushOpenError, PushRefused};
 
 use super::claim::{Claim, ClaimFile};
 use super::pace::Pace;
-use super::types::{Broken, PushCounters, PushOpenError, PushRefused};
 use super::{HEADER_BYTES, MAGIC, MappedRing, Record, SKIP, Side, WORD, at, is_position};
 use crate::clock;
 use crate::sys::futex::wake;
@@ -51,8 +51,7 @@ impl Producer {
         file: ClaimFile,
     ) -> Result<Producer, PushOpenError> {
         let ring = find(map, start, room).ok_or(PushOpenError::NoRing)?;
-        let claim =
-            Claim::take(file, Side::Producer).map_err(|error| PushOpenError::host(&error))?;
+        let claim = Claim::take(file, Side::Producer).map_err(|error| crate::push::host(&error))?;
         let process = || ring.word(at::PROCESS).load(Ordering::Relaxed);
         let claim = claim.ok_or_else(|| PushOpenError::Claimed { process: process() })?;
         if !claim.other_lives() {
