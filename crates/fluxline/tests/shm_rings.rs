@@ -377,7 +377,7 @@ fn the_example_ends_when_the_run_that_it_pushes_to_is_killed() {
     let grant = Grant { rights: Rights::PUT, key: KEY };
     node.export(ring.region(), name("ring"), grant).expect("a free name");
     let mut child = Command::new(example)
-        .args([&group, "builder", "7", "1000000000"])
+        .args([&format!("shm://{group}/board"), "builder", "7", "1000000000"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

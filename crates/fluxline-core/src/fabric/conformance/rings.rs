@@ -255,6 +255,7 @@ pub fn a_second_sender_waits_for_its_turn(pair: Pair, path: RingPath) {
     }
     assert_eq!(second.waits_for(), Some(Waits::Turn));
     while !ring.sender.finish(&mut *ring.pair.left).expect("there") {
+        let _ = ring.next(); // frees the ring for the second
         both(&mut ring, &mut second);
     }
     let began = (ring.pair.now)();
@@ -311,6 +312,9 @@ pub fn a_wrong_key_and_a_wrong_region_end_the_sender(pair: Pair, path: RingPath)
     ring.until(|ring| ring.sender.ended().is_some());
     let refused = ring.push(Moment::default(), b"x");
     assert_eq!(refused, Err(PushRefused::NotAdmitted(Status::WrongKey)));
+    while ring.sender.finish(&mut *ring.pair.left) == Ok(false) {
+        ring.turn();
+    }
     let to = RingAddress { peer: ring.pair.right_name.clone(), name: name("no-ring"), key: KEY };
     let now = ring.turn();
     ring.sender = Sender::open(&mut *ring.pair.left, to, now).expect("a possible peer");
@@ -409,7 +413,19 @@ fn assert_ends(pair: &mut Pair, mut sender: Sender, limit: Span) {
     }
     let refused = sender.push(&mut *pair.left, b"x");
     assert_eq!(refused, Err(PushRefused::ConsumerGone));
-    assert_eq!(sender.finish(&mut *pair.left), Err(PushRefused::ConsumerGone));
+    let began = (pair.now)();
+    let finished = loop {
+        match sender.finish(&mut *pair.left) {
+            Ok(false) => {
+                let now = (pair.now)();
+                assert_in_time(now.since(began), limit);
+                while sender.poll(&mut *pair.left, now).is_some() {}
+                while pair.right.poll(now).is_some() {}
+            }
+            finished => break finished,
+        }
+    };
+    assert_eq!(finished, Err(PushRefused::ConsumerGone));
 }
 
 fn assert_in_time(took: Span, limit: Span) {

@@ -12,7 +12,7 @@ use super::puts::{
 use super::types::{Broken, PushCounters, PushOpenError, PushRefused, Waits};
 use crate::fabric::{
     Completion, ConnectError, EndpointId, ExportError, Fabric, Grant, Key, Memory, Name, Operation,
-    PostError, RegionId, Reliability, RemoteId, Rights, Status, Work,
+    RegionId, Reliability, RemoteId, Rights, Status, Work,
 };
 use crate::{Moment, Span};
 
@@ -484,39 +484,38 @@ impl Sender {
     }
 
     /// Publishes all records and ends the sender; returns true once they are in the receiver's
-    /// memory. Until then: poll, and call it again.
+    /// memory and the connection is over. Until then: poll, and call it again.
     ///
-    /// Errors: [`PushRefused::ConsumerGone`], when the receiver went before.
+    /// Errors: [`PushRefused`], when the sender had ended before.
     pub fn finish(&mut self, fabric: &mut dyn Fabric) -> Result<bool, PushRefused> {
-        if let State::Puts(_) = self.state {
-            self.publish(fabric)?;
-            if self.owes || !self.flush(fabric)? {
-                return Ok(false);
+        if matches!(self.state, State::Puts(_)) && self.ended.is_none() {
+            let posted = self.publish(fabric);
+            if posted.is_ok() && !self.owes {
+                self.flush(fabric);
             }
         }
-        if let Some(why) = self.ended() {
-            self.end(fabric);
-            return Err(why);
-        }
-        if let State::Flushing(_) = self.state {
+        if self.ended.is_none() && matches!(self.state, State::Puts(_) | State::Flushing(_)) {
             return Ok(false);
         }
+        self.ended = self.ended();
         self.end(fabric);
-        Ok(true)
+        match self.ended {
+            _ if self.endpoint.is_some() => Ok(false),
+            Some(why) => Err(why),
+            None => Ok(true),
+        }
     }
 
-    /// Posts the flush behind all records; false: the link's queue is full.
-    fn flush(&mut self, fabric: &mut dyn Fabric) -> Result<bool, PushRefused> {
-        let Some(endpoint) = self.endpoint else { return Err(PushRefused::ConsumerGone) };
-        match fabric.post(endpoint, RING_TAG, Work::Flush) {
-            Ok(()) => {
-                if let State::Puts(puts) = core::mem::replace(&mut self.state, State::Connecting) {
-                    self.state = State::Flushing(puts);
-                }
-                Ok(true)
-            }
-            Err(PostError::Full) => Ok(false),
-            Err(_) => Err(PushRefused::ConsumerGone),
+    /// Posts the flush behind all records, if the link's queue has room.
+    fn flush(&mut self, fabric: &mut dyn Fabric) {
+        let Some(endpoint) = self.endpoint else { return };
+        let is_posted = fabric.post(endpoint, RING_TAG, Work::Flush).is_ok();
+        let is_puts = matches!(self.state, State::Puts(_));
+        if is_posted
+            && is_puts
+            && let State::Puts(ring) = core::mem::replace(&mut self.state, State::Connecting)
+        {
+            self.state = State::Flushing(ring);
         }
     }
 

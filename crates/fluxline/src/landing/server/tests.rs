@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use fluxline_core::endpoint::EndpointConfig;
+use fluxline_core::fabric::push::PushRefused;
 use fluxline_core::fabric::push::puts::{
     CREDIT_BYTES, GREETING_OFFSET, HEADER_BYTES, Producer, ProducerPlaces, credit_name,
 };
