@@ -1,9 +1,40 @@
-//! Push rings over shared memory: the hot path between processes.
+//! Push rings: records from one program to another.
 //!
-//! A consumer makes a ring in a region of its own and exports it; a producer that has imported the
-//! region attaches, pushes records, and publishes them in batches. Records are read where they
-//! lie, or copied out ([`Record`]). No lock, no allocation; a system call only to wake a consumer
-//! that sleeps, and each 50 ms of waiting, to look whether the other process lives.
+//! [`Sender`] and [`Receiver`] are a ring on any link, with one set-up:
+//!
+//! ```
+//! use fluxline::clock;
+//! use fluxline::fabric::{Key, Name};
+//! use fluxline::push::{NextError, Receiver, RingAddress, RingPlan, Sender};
+//!
+//! let mut builder = fluxline::open("shm://doc-ring/builder")?;
+//! let (name, key) = (Name::parse("samples")?, Key(7));
+//! let plan = RingPlan::new(name.clone(), key, 1024, 200);
+//! let mut receiver = Receiver::open(&mut *builder, &plan)?;
+//!
+//! let mut board = fluxline::open("shm://doc-ring/board")?; // in life, another process
+//! let to = RingAddress { peer: "builder".into(), name, key };
+//! let mut sender = Sender::open(&mut *board, to, clock::now())?;
+//! while !sender.is_open() {
+//!     sender.poll(&mut *board, clock::now());
+//!     receiver.poll(&mut *builder, clock::now());
+//! }
+//! sender.push(&mut *board, b"one")?;
+//! sender.publish(&mut *board)?;
+//! let record = receiver.next(&mut *builder)?.ok_or("published")?;
+//! assert_eq!(record.to_vec(), b"one");
+//! while !sender.finish(&mut *board)? {
+//!     sender.poll(&mut *board, clock::now());
+//! }
+//! assert_eq!(receiver.next(&mut *builder).err(), Some(NextError::Gone));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`PushProducer`] and [`PushConsumer`] are the own ring of shared memory, for programs that stay
+//! there. A consumer makes a ring in a region of its own and exports it; a producer that has
+//! imported the region attaches, pushes records, and publishes them in batches. Records are read
+//! where they lie, or copied out ([`Record`]). No lock, no allocation; a system call only to wake a
+//! consumer that sleeps, and each 50 ms of waiting, to look whether the other process lives.
 //!
 //! A ring has one producer at a time. When that closes or dies, another may attach and goes on
 //! behind what was published.
