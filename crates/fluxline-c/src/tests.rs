@@ -286,7 +286,7 @@ fn a_ring_works(node: &str, owner: &str, peer: &str) {
         let wrong = fluxline_sender(node, peer.as_ptr(), name, 8, 5000, &raw mut ring);
         assert_eq!(wrong, FluxlineCode::Refused);
         assert!(sentence().contains("the key is not the region's"), "{}", sentence());
-        let none = fluxline_sender(node, peer.as_ptr(), c"no".as_ptr(), 7, 50, &raw mut ring);
+        let none = fluxline_sender(node, peer.as_ptr(), c"no".as_ptr(), 7, 500, &raw mut ring);
         assert_eq!(none, FluxlineCode::Timeout);
         assert!(sentence().contains("no ring of that name"), "{}", sentence());
         let made = fluxline_sender(node, peer.as_ptr(), name, 7, 5000, &raw mut ring);

@@ -65,6 +65,7 @@ enum State {
     Imported(Region),
     Greeting {
         ring: Box<Producer>,
+        began: Moment,
         again: Moment,
     },
     Native(Box<dyn NativeSender>),
@@ -289,7 +290,7 @@ impl Sender {
                 let region = *region;
                 self.state = self.attach(fabric, region);
             }
-            State::Greeting { ring, again } => {
+            State::Greeting { ring, began, again } => {
                 if ring.is_admitted() {
                     let State::Greeting { ring, .. } =
                         core::mem::replace(&mut self.state, State::Connecting)
@@ -300,6 +301,9 @@ impl Sender {
                 } else if self.now >= *again {
                     if let Some(credit) = self.credit {
                         let _ = ring.greet(fabric, credit.key); // it is tried again
+                    }
+                    if *again > *began {
+                        self.waits = Waits::Turn; // an idle receiver would have answered
                     }
                     *again = self.now + GREET_EVERY;
                 }
@@ -318,7 +322,9 @@ impl Sender {
     fn import(&mut self, fabric: &mut dyn Fabric, endpoint: EndpointId) {
         self.state = match fabric.import(endpoint, self.to.name.clone(), self.to.key) {
             Ok(remote) => {
-                self.waits = Waits::Answer;
+                if self.waits == Waits::Peer {
+                    self.waits = Waits::Answer; // any other reason stays until it is gone
+                }
                 State::Importing(remote)
             }
             // The connection is over: the next completion reports it.
@@ -343,8 +349,8 @@ impl Sender {
             self.ended = Some(PushRefused::NoRing);
             return State::Closed(PushCounters::default());
         };
-        self.waits = Waits::Turn;
-        State::Greeting { ring: Box::new(ring), again: self.now }
+        self.waits = Waits::Answer;
+        State::Greeting { ring: Box::new(ring), began: self.now, again: self.now }
     }
 
     fn try_again(&mut self, region: Region, waits: Waits) -> State {
