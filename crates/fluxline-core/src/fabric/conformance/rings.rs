@@ -62,7 +62,7 @@ impl Ring {
     /// Polls both ends until nothing happens; the program hears of connections alone.
     fn turn(&mut self) -> Moment {
         let now = (self.pair.now)();
-        while let Some(what) = self.sender.poll(&mut *self.pair.left, now) {
+        if let Some(what) = self.sender.poll(&mut *self.pair.left, now) {
             panic!("the sender's program got {what:?}");
         }
         while let Some(what) = self.receiver.poll(&mut *self.pair.right, now) {

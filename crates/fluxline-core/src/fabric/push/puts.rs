@@ -333,6 +333,7 @@ impl Consumer {
     /// Errors: [`Broken`], for good, when the producer wrote an impossible tail or length. Records
     /// before that are read.
     #[inline]
+    #[allow(clippy::should_implement_trait, reason = "lends from itself, as no iterator can")]
     pub fn next(&mut self) -> Result<Option<&[u8]>, Broken> {
         if self.is_empty() && !self.refill()? {
             return Ok(None);
