@@ -87,10 +87,9 @@ impl Rings {
 
     /// Returns a completion that no ring has taken.
     pub fn hear(&mut self, what: Completion) -> Option<Completion> {
-        let senders = self.senders.values_mut().chain(&mut self.ending);
-        let what = senders.fold(Some(what), |what, ring| what.and_then(|what| ring.hear(what)));
-        let receivers = &mut self.receivers.values_mut();
-        receivers.fold(what, |what, ring| what.and_then(|what| ring.hear(what)))
+        let mut senders = self.senders.values_mut().chain(&mut self.ending);
+        let what = senders.try_fold(what, |what, ring| ring.hear(what))?;
+        self.receivers.values_mut().try_fold(what, |what, ring| ring.hear(what))
     }
 
     /// Does what is next for each ring.
