@@ -95,21 +95,6 @@ pub enum ConsumerWait {
     Sleeps,
 }
 
-pub(crate) fn host(error: &std::io::Error) -> PushOpenError {
-    PushOpenError::Host { reason: reason(error) }
-}
-
-/// Returns the host's error, and the remedy where it is known.
-pub(crate) fn reason(error: &std::io::Error) -> String {
-    let mend = match error.raw_os_error() {
-        Some(libc::ENOSPC) => "; free some of it (`fluxline shm clean`) or mount it larger",
-        Some(libc::EMFILE) => "; allow more open files (`ulimit -n`)",
-        Some(libc::ENOMEM) => "; choose a smaller region or free memory",
-        _ => "",
-    };
-    format!("{error}{mend}")
-}
-
 /// The side that writes; a ring has one at a time. When it is dropped, it publishes the rest.
 #[derive(Debug)]
 pub struct PushProducer(pub(crate) raw::Producer);

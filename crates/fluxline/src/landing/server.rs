@@ -439,8 +439,8 @@ impl RingServer {
         }
     }
 
-    /// Admits the producer, and notifies it of free room, once per quarter of the ring or when everything is read;
-    /// returns true when there was room to report.
+    /// Admits the producer, and notifies it of free room, once per quarter of the ring or when
+    /// everything is read; returns true when there was room to report.
     fn give_back<P: Port>(&mut self, node: &mut Node<P>) -> bool {
         let State::Used(producer) = &mut self.state else { return false };
         let Credit::Open(remote) = producer.credit else { return false };

@@ -346,7 +346,7 @@ pub fn impossible_plans_and_records_are_refused(pair: Pair, path: RingPath) {
     assert_eq!(ring.next_of_all().1, vec![5; max - 8]);
 }
 
-/// What a sender published before it died is read; then it is gone, in time.
+/// The records that a dead sender had published are read; then it is gone, in time.
 pub fn a_dead_sender_is_gone_in_time(pair: Pair, path: RingPath) {
     let Some(pair) = pair_for(pair, path) else { return };
     let mut ring = Ring::new(pair, &plan(32, 64, path));
@@ -441,13 +441,15 @@ pub fn the_programs_completions_pass_by(pair: Pair, path: RingPath) {
     ring.pair.right.export(region, name("own"), grant).expect("free");
     let peer = ring.pair.right_name.clone();
     let own = ring.pair.left.connect(&peer, Reliability::Reliable).expect("reachable");
-    let of = |what: &Completion| matches!(what, Completion::Connected { endpoint, .. } if *endpoint == own);
-    wait_for(&mut ring, of);
+    wait_for(&mut ring, |what| match what {
+        Completion::Connected { endpoint, .. } => *endpoint == own,
+        _ => false,
+    });
     let remote = ring.pair.left.import(own, name("own"), KEY).expect("connected");
-    wait_for(
-        &mut ring,
-        |what| matches!(what, Completion::Imported { remote: of, status: Status::Done, .. } if *of == remote),
-    );
+    wait_for(&mut ring, |what| match what {
+        Completion::Imported { remote: of, status, .. } => *of == remote && status.is_done(),
+        _ => false,
+    });
     for number in 0..50_u64 {
         ring.push(Moment::default(), &record(number, 40)).expect("room");
         ring.publish();
@@ -455,10 +457,10 @@ pub fn the_programs_completions_pass_by(pair: Pair, path: RingPath) {
         let complete_at = Some(crate::fabric::Level::Placed);
         let put = Work::Put { from, to, notify: None, complete_at };
         ring.pair.left.post(own, number, put).expect("room");
-        wait_for(
-            &mut ring,
-            |what| matches!(what, Completion::Done { tag, status: Status::Done, .. } if *tag == number),
-        );
+        wait_for(&mut ring, |what| match what {
+            Completion::Done { tag, status, .. } => *tag == number && status.is_done(),
+            _ => false,
+        });
         assert_eq!(ring.next_of_all().1, record(number, 40));
     }
 }

@@ -26,9 +26,9 @@ mod types;
 
 use super::region::{Key, Name};
 
-pub use native::{NativeReceiver, NativeRing, NativeSender, RingLink, SharedBytes};
+pub use native::{NativeReceiver, NativeRing, NativeSender, RingLink};
 pub use receiver::Receiver;
-pub use record::Record;
+pub use record::{Record, SharedBytes};
 pub use sender::{RingAddress, Sender};
 pub use types::{Broken, NextError, PushCounters, PushOpenError, PushRefused, Waits};
 

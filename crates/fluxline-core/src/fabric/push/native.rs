@@ -1,8 +1,6 @@
 //! The door for a link's own push ring.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
-use core::ptr::NonNull;
 
 use super::record::Record;
 use super::types::{NextError, PushCounters, PushOpenError, PushRefused};
@@ -58,16 +56,4 @@ pub trait NativeReceiver: Send {
 
     /// Returns the counters of this side.
     fn counters(&self) -> &PushCounters;
-}
-
-/// Mapped memory with records that another process may write at any time.
-pub trait SharedBytes {
-    /// Copies `bytes` at `place` into a vector, which becomes as long.
-    fn copy_to(&self, place: u64, bytes: usize, into: &mut Vec<u8>);
-
-    /// Returns the aligned word at `place`.
-    fn word(&self, place: u64) -> u64;
-
-    /// Returns the address of `bytes` at `place` in this process.
-    fn address(&self, place: u64, bytes: usize) -> NonNull<u8>;
 }

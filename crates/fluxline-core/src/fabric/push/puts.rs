@@ -139,8 +139,8 @@ impl Producer {
         (self.size / 4 - WORD) as usize
     }
 
-    /// Gathers a record; [`Producer::publish`] sends the batch. A batch that is as long as may be is
-    /// published at once.
+    /// Gathers a record; [`Producer::publish`] sends the batch. A batch of the greatest length is
+    /// sent at once.
     ///
     /// Errors: [`PushRefused`]. Cost: one copy.
     #[inline]

@@ -4,9 +4,19 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ptr::NonNull;
 
-use super::native::SharedBytes;
-
 const WORD: usize = 8;
+
+/// Mapped memory with records that another process may write at any time.
+pub trait SharedBytes {
+    /// Copies `bytes` at `place` into a vector, which becomes as long.
+    fn copy_to(&self, place: u64, bytes: usize, into: &mut Vec<u8>);
+
+    /// Returns the aligned word at `place`.
+    fn word(&self, place: u64) -> u64;
+
+    /// Returns the address of `bytes` at `place` in this process.
+    fn address(&self, place: u64, bytes: usize) -> NonNull<u8>;
+}
 
 /// A record of a push ring, valid until the next call to its receiver.
 ///

@@ -10,6 +10,7 @@ use super::pace::Pace;
 use super::{HEADER_BYTES, MAGIC, MappedRing, Record, SKIP, Shape, Side, WORD, at};
 use crate::sys::futex::sleep_on;
 use crate::sys::map::SharedMap;
+use crate::sys::reason::not_opened;
 use crate::sys::shim::{Ordering, fence};
 
 /// The end that reads.
@@ -41,7 +42,7 @@ impl Consumer {
         let Shape { start, size, sleeps } = shape;
         let wrong = || PushOpenError::Size { bytes: size };
         let ring = MappedRing::of(map, start, size).ok_or_else(wrong)?;
-        let claim = Claim::take(file, Side::Consumer).map_err(|error| crate::push::host(&error))?;
+        let claim = Claim::take(file, Side::Consumer).map_err(|error| not_opened(&error))?;
         let claim = claim.ok_or(PushOpenError::NoRing)?;
         for place in (0..HEADER_BYTES + WORD).step_by(8) {
             ring.word(place).store(0, Ordering::Relaxed);

@@ -11,6 +11,7 @@ use super::{HEADER_BYTES, MAGIC, MappedRing, Record, SKIP, Side, WORD, at, is_po
 use crate::clock;
 use crate::sys::futex::wake;
 use crate::sys::map::SharedMap;
+use crate::sys::reason::not_opened;
 use crate::sys::shim::{Ordering, fence};
 
 /// Distance at which the producer asks for cache lines ahead \[byte\]: the consumer's core has
@@ -51,7 +52,7 @@ impl Producer {
         file: ClaimFile,
     ) -> Result<Producer, PushOpenError> {
         let ring = find(map, start, room).ok_or(PushOpenError::NoRing)?;
-        let claim = Claim::take(file, Side::Producer).map_err(|error| crate::push::host(&error))?;
+        let claim = Claim::take(file, Side::Producer).map_err(|error| not_opened(&error))?;
         let process = || ring.word(at::PROCESS).load(Ordering::Relaxed);
         let claim = claim.ok_or_else(|| PushOpenError::Claimed { process: process() })?;
         if !claim.other_lives() {
