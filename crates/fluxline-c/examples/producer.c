@@ -1,6 +1,9 @@
 // Pushes packets of formats/counter.toml into a ring of another process.
 //
-//     producer GROUP PEER KEY PACKETS
+//     producer URL PEER KEY PACKETS
+//
+// for example: producer shm://lab/board run 77 100000, or
+// producer udp://127.0.0.1:4793 127.0.0.1:4792 77 100000
 
 #include <fluxline.h>
 #include <inttypes.h>
@@ -18,20 +21,13 @@ static void check(FluxlineCode code, const char *what) {
 
 int main(int count, char **words) {
     if (count != 5) {
-        fprintf(stderr, "usage: producer GROUP PEER KEY PACKETS\n");
+        fprintf(stderr, "usage: producer URL PEER KEY PACKETS\n");
         return 2;
     }
-    char url[256];
-    snprintf(url, sizeof url, "shm://%s/c-producer-%d", words[1], (int)getpid());
     FluxlineNode *node = NULL;
-    FluxlineProducer *ring = NULL;
-    uint32_t endpoint, remote;
-    uint64_t size;
-    check(fluxline_open(url, &node), "open");
-    check(fluxline_connect(node, words[2], FLUXLINE_RELIABLE, 5000, &endpoint), "connect");
-    check(fluxline_import(node, endpoint, "ring", strtoull(words[3], NULL, 0), 5000, &remote, &size),
-          "import");
-    check(fluxline_producer(node, remote, &ring), "producer");
+    uint32_t ring;
+    check(fluxline_open(words[1], &node), "open");
+    check(fluxline_sender(node, words[2], "ring", strtoull(words[3], NULL, 0), 5000, &ring), "sender");
 
     uint8_t packet[1472] = "FLXC\1";
     packet[14] = 1; // one packet is the whole fragment
@@ -41,13 +37,13 @@ int main(int count, char **words) {
         memcpy(packet + 8, &low, sizeof low);
         memcpy(packet + 16, &number, sizeof number);
         FluxlineCode code;
-        while ((code = fluxline_push(ring, packet, sizeof packet)) == FLUXLINE_CODE_FULL)
+        while ((code = fluxline_push(node, ring, packet, sizeof packet)) == FLUXLINE_CODE_FULL)
             usleep(100);
         check(code, "push");
         if (number % 32 == 31)
-            check(fluxline_publish(ring), "publish");
+            check(fluxline_publish(node, ring), "publish");
     }
-    fluxline_producer_close(ring); // publishes the rest
+    check(fluxline_finish(node, ring, 5000), "finish"); // publishes the rest
     fluxline_close(node);
     printf("%" PRIu64 " packets\n", packets);
     return 0;

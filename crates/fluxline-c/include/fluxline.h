@@ -62,14 +62,8 @@ typedef enum FluxlineKind {
   FLUXLINE_KIND_RECEIVED = 4,
 } FluxlineKind;
 
-// The reading end of a push ring.
-typedef struct FluxlineConsumer FluxlineConsumer;
-
 // A node on a link.
 typedef struct FluxlineNode FluxlineNode;
-
-// The writing end of a push ring.
-typedef struct FluxlineProducer FluxlineProducer;
 
 // Something that became of posted work, or came from a peer.
 typedef struct FluxlineCompletion {
@@ -91,6 +85,24 @@ typedef struct FluxlineCompletion {
   uint64_t value;
 } FluxlineCompletion;
 
+// Counters of one end of a push ring. When all is read, both ends have the same records and bytes.
+typedef struct FluxlineRingCounters {
+  // Records pushed or read.
+  uint64_t records;
+  // Their bytes, time stamps included.
+  uint64_t bytes;
+  // Times that records were published.
+  uint64_t batches;
+  // Times that a record found no room.
+  uint64_t full;
+  // Time without room [ns].
+  uint64_t stalled_ns;
+  // Senders that died before they closed the ring.
+  uint64_t died;
+  // 1: the sender wrote an invalid record.
+  uint64_t broken;
+} FluxlineRingCounters;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -104,14 +116,14 @@ const char *fluxline_error(void);
 // `sim:sci/WORLD/NODE?nodes=N` for a simulated network in virtual time, each node on a thread.
 enum FluxlineCode fluxline_open(const char *url, struct FluxlineNode **node);
 
-// Ends a node, its regions and connections. Close its producers and consumers first.
+// Ends a node, its regions, rings and connections. Finish its senders first.
 void fluxline_close(struct FluxlineNode *node);
 
 // Makes a region of zero bytes; its number is written to *region.
 enum FluxlineCode fluxline_register(struct FluxlineNode *node, uint64_t bytes, uint32_t *region);
 
-// Ends a region: peers' later work on it fails, and its name and memory are given back. A push
-// ring's memory is given back when its consumer is closed, too.
+// Ends a region: peers' later work on it fails, and its name and memory are given back. Push
+// rings are ended by fluxline_receiver_close.
 enum FluxlineCode fluxline_withdraw(struct FluxlineNode *node, uint32_t region);
 
 // Lets peers that show the key import the region under that name; rights: FLUXLINE_PUT and so on.
@@ -184,43 +196,84 @@ enum FluxlineCode fluxline_poll(struct FluxlineNode *node, struct FluxlineComple
 // Sleeps until fluxline_poll has something, at most timeout_ms of the link's time.
 enum FluxlineCode fluxline_wait(struct FluxlineNode *node, uint32_t timeout_ms);
 
-// Claims the push ring in a peer's region on shm://, and writes the new producer to *producer. A ring has
-// one producer at a time. FLUXLINE_CODE_REFUSED: the ring has a producer, or is not a push ring.
-enum FluxlineCode fluxline_producer(struct FluxlineNode *node,
-                                    uint32_t remote,
-                                    struct FluxlineProducer **producer);
+// Opens the sending end of a peer's push ring and waits until the peer has let it in; its number
+// is written to *sender. The peer is named as in fluxline_connect. A peer or a ring that is not
+// there yet is waited for, and so is the end of another sender: a ring has one at a time.
+enum FluxlineCode fluxline_sender(struct FluxlineNode *node,
+                                  const char *peer,
+                                  const char *ring_name,
+                                  uint64_t key,
+                                  uint32_t timeout_ms,
+                                  uint32_t *sender);
 
-// Copies a record into the ring; nobody sees it before fluxline_publish. FLUXLINE_CODE_FULL: try
-// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died. Tries that
-// find the ring full notice that within 100 ms, or after 64 tries if these are rarer.
-enum FluxlineCode fluxline_push(struct FluxlineProducer *producer, const void *from, size_t count);
+// Copies a record into the ring; the receiver sees it after fluxline_publish, or when a batch is
+// full. FLUXLINE_CODE_FULL: try again after a while. FLUXLINE_CODE_GONE, for good: the receiver
+// has closed or died.
+enum FluxlineCode fluxline_push(struct FluxlineNode *node,
+                                uint32_t sender,
+                                const void *from,
+                                size_t count);
 
-// Shows all records to the consumer; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
-enum FluxlineCode fluxline_publish(struct FluxlineProducer *producer);
+// The same with a time stamp, for fluxline_next_stamped: all records of a ring have one, or none
+// has.
+enum FluxlineCode fluxline_push_stamped(struct FluxlineNode *node,
+                                        uint32_t sender,
+                                        uint64_t at_ns,
+                                        const void *from,
+                                        size_t count);
 
-// Publishes what is left and ends the producer.
-void fluxline_producer_close(struct FluxlineProducer *producer);
+// Shows all records to the receiver; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
+enum FluxlineCode fluxline_publish(struct FluxlineNode *node, uint32_t sender);
 
-// Makes a push ring of ring_bytes (a power of two) on shm://; its region, to be exported with
-// FLUXLINE_PUT, is written to *region, the consumer to *consumer.
-enum FluxlineCode fluxline_consumer(struct FluxlineNode *node,
-                                    uint64_t ring_bytes,
-                                    uint32_t *region,
-                                    struct FluxlineConsumer **consumer);
+// Publishes what is left, waits until it is in the receiver's memory, and ends the sender.
+// FLUXLINE_CODE_TIMEOUT, FLUXLINE_CODE_GONE: the last records may be lost; the sender has ended
+// all the same.
+enum FluxlineCode fluxline_finish(struct FluxlineNode *node, uint32_t sender, uint32_t timeout_ms);
 
-// The oldest record, in place until the next call: its address to *record, its size to *count. The
-// producer's process can change these bytes at any time: copy what you check before you use it.
-// FLUXLINE_CODE_NOTHING: there is none now. FLUXLINE_CODE_GONE: none, and the producer has closed
-// or died; another may come. FLUXLINE_CODE_REFUSED, for good: the producer broke the ring.
-enum FluxlineCode fluxline_next(struct FluxlineConsumer *consumer,
+// Writes the time for which the ring has had no room to *stalled_ns [ns]; 0: there was room.
+enum FluxlineCode fluxline_stalled_ns(struct FluxlineNode *node,
+                                      uint32_t sender,
+                                      uint64_t *stalled_ns);
+
+// Makes a push ring for at least `slots` records of slot_bytes, under a name and a key that its
+// sender must show; its number is written to *receiver. Processes of one host share its memory,
+// on other links records come by puts: the calls are the same.
+enum FluxlineCode fluxline_receiver(struct FluxlineNode *node,
+                                    const char *ring_name,
+                                    uint64_t key,
+                                    uint32_t slots,
+                                    uint32_t slot_bytes,
+                                    uint32_t *receiver);
+
+// The oldest record, valid until the next call with this receiver: its address to *record, its
+// size to *count. On shm:// the sender's process can change these bytes at any time: copy what you
+// check before you use it. FLUXLINE_CODE_NOTHING: there is none now. FLUXLINE_CODE_GONE: none, and
+// the sender has finished or died; another may come. FLUXLINE_CODE_REFUSED, for good: the sender
+// broke the ring.
+enum FluxlineCode fluxline_next(struct FluxlineNode *node,
+                                uint32_t receiver,
                                 const void **record,
                                 size_t *count);
 
-// Sleeps until there is a record, at most so long.
-enum FluxlineCode fluxline_consumer_wait(struct FluxlineConsumer *consumer, uint32_t timeout_ms);
+// The same with the sender's time stamp, which is written to *at_ns.
+enum FluxlineCode fluxline_next_stamped(struct FluxlineNode *node,
+                                        uint32_t receiver,
+                                        uint64_t *at_ns,
+                                        const void **record,
+                                        size_t *count);
 
-// Ends the consumer.
-void fluxline_consumer_close(struct FluxlineConsumer *consumer);
+// Sleeps until there may be a record, at most timeout_ms.
+enum FluxlineCode fluxline_receiver_wait(struct FluxlineNode *node,
+                                         uint32_t receiver,
+                                         uint32_t timeout_ms);
+
+// Ends the receiver and its ring; its sender finds it gone.
+enum FluxlineCode fluxline_receiver_close(struct FluxlineNode *node, uint32_t receiver);
+
+// Writes the counters of a sender or receiver to *counters.
+enum FluxlineCode fluxline_ring_counters(struct FluxlineNode *node,
+                                         uint32_t ring,
+                                         struct FluxlineRingCounters *counters);
 
 // Writes into a peer's region; the bytes may be changed at once. notify: -1 for none, else a value
 // of 32 bits that the owner gets after the bytes are in place. tag: comes back from

@@ -24,6 +24,7 @@ use fluxline_core::fabric::{
 
 use border::{Out, Refused, bytes, bytes_mut, guard, handle, make, name, text};
 use link::Link;
+use rings::Rings;
 pub use rings::*;
 pub use work::*;
 
@@ -107,6 +108,7 @@ pub struct FluxlineNode {
     link: Link,
     /// Completions that came while a call waited for another one.
     kept: VecDeque<Completion>,
+    rings: Rings,
 }
 
 /// The sentence of this thread's last failure; valid until its next call.
@@ -127,12 +129,12 @@ pub unsafe extern "C" fn fluxline_open(
     guard(|| {
         let node = Out::new(node)?;
         let link = Link::open(text(url)?)?;
-        make(node, FluxlineNode { link, kept: VecDeque::new() });
+        make(node, FluxlineNode { link, kept: VecDeque::new(), rings: Rings::default() });
         Ok(())
     })
 }
 
-/// Ends a node, its regions and connections. Close its producers and consumers first.
+/// Ends a node, its regions, rings and connections. Finish its senders first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_close(node: *mut FluxlineNode) {
     border::end(node);
@@ -153,8 +155,8 @@ pub unsafe extern "C" fn fluxline_register(
     })
 }
 
-/// Ends a region: peers' later work on it fails, and its name and memory are given back. A push
-/// ring's memory is given back when its consumer is closed, too.
+/// Ends a region: peers' later work on it fails, and its name and memory are given back. Push
+/// rings are ended by fluxline_receiver_close.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_withdraw(node: *mut FluxlineNode, region: u32) -> FluxlineCode {
     guard(|| handle(node)?.fabric().withdraw(RegionId(region)).map_err(Refused::argument))
@@ -387,6 +389,30 @@ pub unsafe extern "C" fn fluxline_wait(node: *mut FluxlineNode, timeout_ms: u32)
 }
 
 impl FluxlineNode {
+    /// Returns the next completion of the link that is not a push ring's.
+    fn poll_link(&mut self) -> Option<Completion> {
+        let FluxlineNode { link, rings, .. } = self;
+        let now = clock::monotonic();
+        rings.turn(link.fabric(), now);
+        while let Some(what) = link.fabric().poll(now) {
+            let what = rings.hear(what);
+            rings.turn(link.fabric(), now);
+            if what.is_some() {
+                return what;
+            }
+        }
+        None
+    }
+
+    /// Drives the link and the rings; completions of others are kept for `fluxline_poll`.
+    fn drive(&mut self) {
+        while self.kept.len() < KEPT_MAX
+            && let Some(what) = self.poll_link()
+        {
+            self.kept.push_back(what);
+        }
+    }
+
     /// Polls until `wanted` accepts something; all else is kept for `fluxline_poll`.
     fn wait<T>(
         &mut self,

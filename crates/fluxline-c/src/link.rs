@@ -1,4 +1,4 @@
-//! The link below a node of C: any fabric, and shared memory by its type, which has push rings.
+//! The link below a node of C: any fabric, and shared memory by its type, which gives back imports.
 
 use std::time::Duration;
 
@@ -46,18 +46,6 @@ impl Link {
     pub fn release(&mut self, import: RemoteId) {
         if let Link::Shm(shm) = self {
             let _ = shm.release(import); // it was imported just now, or never
-        }
-    }
-
-    /// Returns shared memory, for push rings. Errors: it is another link.
-    pub fn shm(&mut self) -> Result<&mut Shm, Refused> {
-        match self {
-            Link::Shm(shm) => Ok(shm),
-            Link::Other(fabric) => Err(Refused::host(format_args!(
-                "push rings of this library are on shm://, and this node is on {}; put into a \
-                 region with a notification instead",
-                fabric.capabilities().link
-            ))),
         }
     }
 }

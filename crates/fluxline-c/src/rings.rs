@@ -1,141 +1,421 @@
-//! Push rings on shared memory: records from one producer to one consumer.
+//! Push rings on every link: records from one sender to one receiver.
 
-use std::ffi::c_void;
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_void};
+use std::time::{Duration, Instant};
 
+use fluxline::clock;
 use fluxline::push::{
-    ConsumerWait, NextError, PushConsumer, PushOpenError, PushProducer, PushRefused,
+    NextError, PushCounters, PushRefused, Receiver, RingAddress, RingPlan, Sender,
 };
-use fluxline_core::fabric::RemoteId;
+use fluxline_core::fabric::push::Record;
+use fluxline_core::fabric::{Completion, Fabric, Key};
+use fluxline_core::{Moment, Span};
 
-use crate::border::{self, Out, Refused, bytes, guard, handle, make};
+use crate::border::{Out, Refused, bytes, guard, handle, name, text};
 use crate::{FluxlineCode, FluxlineNode};
 
-/// The writing end of a push ring.
-pub struct FluxlineProducer(PushProducer);
+/// Counters of one end of a push ring. When all is read, both ends have the same records and bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FluxlineRingCounters {
+    /// Records pushed or read.
+    pub records: u64,
+    /// Their bytes, time stamps included.
+    pub bytes: u64,
+    /// Times that records were published.
+    pub batches: u64,
+    /// Times that a record found no room.
+    pub full: u64,
+    /// Time without room [ns].
+    pub stalled_ns: u64,
+    /// Senders that died before they closed the ring.
+    pub died: u64,
+    /// 1: the sender wrote an invalid record.
+    pub broken: u64,
+}
 
-/// The reading end of a push ring.
-pub struct FluxlineConsumer(PushConsumer);
+impl FluxlineRingCounters {
+    fn of(counters: &PushCounters) -> FluxlineRingCounters {
+        let PushCounters { records, bytes, batches, full, stalled_ns, died, broken } = *counters;
+        FluxlineRingCounters { records, bytes, batches, full, stalled_ns, died, broken }
+    }
+}
 
-/// Claims the push ring in a peer's region on shm://, and writes the new producer to *producer. A ring has
-/// one producer at a time. FLUXLINE_CODE_REFUSED: the ring has a producer, or is not a push ring.
+/// A record for the caller.
+struct Found {
+    at: Moment,
+    address: *const c_void,
+    bytes: usize,
+}
+
+impl Found {
+    fn of(record: Record<'_>) -> Found {
+        let address = record.address().as_ptr().cast_const().cast();
+        Found { at: Moment::default(), address, bytes: record.len() }
+    }
+
+    fn put(&self, record: Out<*const c_void>, count: Out<usize>) {
+        count.put(self.bytes);
+        record.put(self.address);
+    }
+}
+
+/// The rings of a node, by number.
+#[derive(Default)]
+pub(crate) struct Rings {
+    last: u32,
+    senders: BTreeMap<u32, Sender>,
+    receivers: BTreeMap<u32, Receiver>,
+    /// Senders that the program has ended, and that are not over yet.
+    ending: Vec<Sender>,
+}
+
+impl Rings {
+    fn next_number(&mut self) -> u32 {
+        self.last += 1;
+        self.last
+    }
+
+    fn sender(&mut self, ring: u32) -> Result<&mut Sender, Refused> {
+        self.senders.get_mut(&ring).ok_or_else(|| no_ring("sender", ring))
+    }
+
+    fn receiver(&mut self, ring: u32) -> Result<&mut Receiver, Refused> {
+        self.receivers.get_mut(&ring).ok_or_else(|| no_ring("receiver", ring))
+    }
+
+    /// Returns a completion that no ring has taken.
+    pub fn hear(&mut self, what: Completion) -> Option<Completion> {
+        let mut senders = self.senders.values_mut().chain(&mut self.ending);
+        let what = senders.try_fold(what, |what, ring| ring.hear(what))?;
+        self.receivers.values_mut().try_fold(what, |what, ring| ring.hear(what))
+    }
+
+    /// Does what is next for each ring.
+    pub fn turn(&mut self, fabric: &mut dyn Fabric, now: Moment) {
+        self.senders.values_mut().for_each(|ring| ring.turn(fabric, now));
+        self.receivers.values_mut().for_each(|ring| ring.turn(fabric));
+        self.ending.retain_mut(|ring| {
+            ring.turn(fabric, now);
+            ring.finish(fabric) == Ok(false)
+        });
+    }
+}
+
+fn no_ring(end: &str, ring: u32) -> Refused {
+    Refused::argument(format_args!("{ring} is no {end} of this node, or was closed"))
+}
+
+/// Opens the sending end of a peer's push ring and waits until the peer has let it in; its number
+/// is written to *sender. The peer is named as in fluxline_connect. A peer or a ring that is not
+/// there yet is waited for, and so is the end of another sender: a ring has one at a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_producer(
+pub unsafe extern "C" fn fluxline_sender(
     node: *mut FluxlineNode,
-    remote: u32,
-    producer: *mut *mut FluxlineProducer,
+    peer: *const c_char,
+    ring_name: *const c_char,
+    key: u64,
+    timeout_ms: u32,
+    sender: *mut u32,
 ) -> FluxlineCode {
     guard(|| {
-        let (producer, node) = (Out::new(producer)?, handle(node)?);
-        let made =
-            node.link.shm()?.push_producer(RemoteId(remote)).map_err(|error| match error {
-                PushOpenError::ConsumerGone => Refused::gone(error),
-                _ => Refused::host(error),
-            })?;
-        make(producer, FluxlineProducer(made));
+        let (sender, node) = (Out::new(sender)?, handle(node)?);
+        let to =
+            RingAddress { peer: text(peer)?.to_owned(), name: name(ring_name)?, key: Key(key) };
+        let made = Sender::open(node.fabric(), to, clock::monotonic()).map_err(Refused::host)?;
+        let number = node.rings.next_number();
+        node.rings.senders.insert(number, made);
+        match node.until_open(number, timeout_ms) {
+            Ok(()) => sender.put(number),
+            Err(why) => {
+                node.end_sender(number);
+                return Err(why);
+            }
+        }
         Ok(())
     })
 }
 
-/// Copies a record into the ring; nobody sees it before fluxline_publish. FLUXLINE_CODE_FULL: try
-/// again after a while. FLUXLINE_CODE_GONE, for good: the consumer has closed or died. Tries that
-/// find the ring full notice that within 100 ms, or after 64 tries if these are rarer.
+/// Copies a record into the ring; the receiver sees it after fluxline_publish, or when a batch is
+/// full. FLUXLINE_CODE_FULL: try again after a while. FLUXLINE_CODE_GONE, for good: the receiver
+/// has closed or died.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_push(
-    producer: *mut FluxlineProducer,
+    node: *mut FluxlineNode,
+    sender: u32,
     from: *const c_void,
     count: usize,
 ) -> FluxlineCode {
     guard(|| {
-        let record = bytes(from, count)?;
-        handle(producer)?.0.push(record).map_err(not_pushed)
+        let (record, node) = (bytes(from, count)?, handle(node)?);
+        node.push(sender, |ring, fabric| ring.push(fabric, record))
     })
+}
+
+/// The same with a time stamp, for fluxline_next_stamped: all records of a ring have one, or none
+/// has.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_push_stamped(
+    node: *mut FluxlineNode,
+    sender: u32,
+    at_ns: u64,
+    from: *const c_void,
+    count: usize,
+) -> FluxlineCode {
+    guard(|| {
+        let (record, node) = (bytes(from, count)?, handle(node)?);
+        let at = Moment::from_ns(at_ns);
+        node.push(sender, |ring, fabric| ring.push_stamped(fabric, at, record))
+    })
+}
+
+/// Shows all records to the receiver; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_publish(node: *mut FluxlineNode, sender: u32) -> FluxlineCode {
+    guard(|| {
+        let node = handle(node)?;
+        let FluxlineNode { link, rings, .. } = &mut *node;
+        rings.sender(sender)?.publish(link.fabric()).map_err(not_pushed)?;
+        node.drive();
+        Ok(())
+    })
+}
+
+/// Publishes what is left, waits until it is in the receiver's memory, and ends the sender.
+/// FLUXLINE_CODE_TIMEOUT, FLUXLINE_CODE_GONE: the last records may be lost; the sender has ended
+/// all the same.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_finish(
+    node: *mut FluxlineNode,
+    sender: u32,
+    timeout_ms: u32,
+) -> FluxlineCode {
+    guard(|| {
+        let node = handle(node)?;
+        let until = Instant::now() + Duration::from_millis(timeout_ms.into());
+        let finished = loop {
+            let FluxlineNode { link, rings, .. } = &mut *node;
+            match rings.sender(sender)?.finish(link.fabric()) {
+                Ok(true) => break Ok(()),
+                Ok(false) if Instant::now() < until => node.drive(),
+                Ok(false) => break Err(Refused::timeout(timeout_ms)),
+                Err(why) => break Err(not_pushed(why)),
+            }
+        };
+        node.end_sender(sender);
+        finished
+    })
+}
+
+/// Writes the time for which the ring has had no room to *stalled_ns [ns]; 0: there was room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_stalled_ns(
+    node: *mut FluxlineNode,
+    sender: u32,
+    stalled_ns: *mut u64,
+) -> FluxlineCode {
+    guard(|| {
+        let (place, node) = (Out::new(stalled_ns)?, handle(node)?);
+        let since = node.rings.sender(sender)?.stalled_since();
+        place.put(since.map_or(0, |since| clock::monotonic().since(since).as_ns().max(1)));
+        Ok(())
+    })
+}
+
+/// Makes a push ring for at least `slots` records of slot_bytes, under a name and a key that its
+/// sender must show; its number is written to *receiver. Processes of one host share its memory,
+/// on other links records come by puts: the calls are the same.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_receiver(
+    node: *mut FluxlineNode,
+    ring_name: *const c_char,
+    key: u64,
+    slots: u32,
+    slot_bytes: u32,
+    receiver: *mut u32,
+) -> FluxlineCode {
+    guard(|| {
+        let (receiver, node) = (Out::new(receiver)?, handle(node)?);
+        let plan = RingPlan::new(name(ring_name)?, Key(key), slots, slot_bytes);
+        let made = Receiver::open(node.fabric(), &plan).map_err(Refused::host)?;
+        let number = node.rings.next_number();
+        node.rings.receivers.insert(number, made);
+        receiver.put(number);
+        Ok(())
+    })
+}
+
+/// The oldest record, valid until the next call with this receiver: its address to *record, its
+/// size to *count. On shm:// the sender's process can change these bytes at any time: copy what you
+/// check before you use it. FLUXLINE_CODE_NOTHING: there is none now. FLUXLINE_CODE_GONE: none, and
+/// the sender has finished or died; another may come. FLUXLINE_CODE_REFUSED, for good: the sender
+/// broke the ring.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_next(
+    node: *mut FluxlineNode,
+    receiver: u32,
+    record: *mut *const c_void,
+    count: *mut usize,
+) -> FluxlineCode {
+    guard(|| {
+        let (record, count, node) = (Out::new(record)?, Out::new(count)?, handle(node)?);
+        let found = node.next(receiver, |ring, fabric| Ok(ring.next(fabric)?.map(Found::of)))?;
+        found.put(record, count);
+        Ok(())
+    })
+}
+
+/// The same with the sender's time stamp, which is written to *at_ns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_next_stamped(
+    node: *mut FluxlineNode,
+    receiver: u32,
+    at_ns: *mut u64,
+    record: *mut *const c_void,
+    count: *mut usize,
+) -> FluxlineCode {
+    guard(|| {
+        let (record, count, node) = (Out::new(record)?, Out::new(count)?, handle(node)?);
+        let at_ns = Out::new(at_ns)?;
+        let found = node.next(receiver, |ring, fabric| {
+            let found = ring.next_stamped(fabric)?;
+            Ok(found.map(|(at, record)| Found { at, ..Found::of(record) }))
+        })?;
+        at_ns.put(found.at.as_ns());
+        found.put(record, count);
+        Ok(())
+    })
+}
+
+/// Sleeps until there may be a record, at most timeout_ms.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_receiver_wait(
+    node: *mut FluxlineNode,
+    receiver: u32,
+    timeout_ms: u32,
+) -> FluxlineCode {
+    guard(|| {
+        let node = handle(node)?;
+        node.drive();
+        let FluxlineNode { link, rings, .. } = &mut *node;
+        let timeout = Span::from_ms(timeout_ms.into());
+        rings.receiver(receiver)?.wait(link.fabric(), timeout);
+        node.drive();
+        Ok(())
+    })
+}
+
+/// Ends the receiver and its ring; its sender finds it gone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_receiver_close(
+    node: *mut FluxlineNode,
+    receiver: u32,
+) -> FluxlineCode {
+    guard(|| {
+        let FluxlineNode { link, rings, .. } = handle(node)?;
+        let ring = rings.receivers.remove(&receiver);
+        ring.ok_or_else(|| no_ring("receiver", receiver))?.close(link.fabric());
+        Ok(())
+    })
+}
+
+/// Writes the counters of a sender or receiver to *counters.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fluxline_ring_counters(
+    node: *mut FluxlineNode,
+    ring: u32,
+    counters: *mut FluxlineRingCounters,
+) -> FluxlineCode {
+    guard(|| {
+        let (place, node) = (Out::new(counters)?, handle(node)?);
+        let found = match node.rings.senders.get(&ring) {
+            Some(sender) => sender.counters(),
+            None => node.rings.receiver(ring)?.counters(),
+        };
+        place.put(FluxlineRingCounters::of(found));
+        Ok(())
+    })
+}
+
+impl FluxlineNode {
+    /// Polls until a sender is open.
+    fn until_open(&mut self, number: u32, timeout_ms: u32) -> Result<(), Refused> {
+        let until = Instant::now() + Duration::from_millis(timeout_ms.into());
+        loop {
+            self.drive();
+            let ring = self.rings.sender(number)?;
+            if let Some(why) = ring.ended() {
+                return Err(not_pushed(why));
+            }
+            if ring.is_open() {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                let why = ring.waits_for().map(PushRefused::NotOpen);
+                return Err(why.map_or_else(|| Refused::timeout(timeout_ms), not_pushed));
+            }
+            self.fabric().wait(Span::from_ms(1));
+        }
+    }
+
+    /// Pushes; where there is no room, it drives the link and tries once more.
+    fn push(
+        &mut self,
+        sender: u32,
+        push: impl Fn(&mut Sender, &mut dyn Fabric) -> Result<(), PushRefused>,
+    ) -> Result<(), Refused> {
+        for _ in 0..2 {
+            let FluxlineNode { link, rings, .. } = &mut *self;
+            match push(rings.sender(sender)?, link.fabric()) {
+                Err(PushRefused::Full) => self.drive(),
+                pushed => return pushed.map_err(not_pushed),
+            }
+        }
+        Err(not_pushed(PushRefused::Full))
+    }
+
+    /// Takes a record; where there is none, it drives the link and tries once more.
+    fn next(
+        &mut self,
+        receiver: u32,
+        next: impl Fn(&mut Receiver, &mut dyn Fabric) -> Result<Option<Found>, NextError>,
+    ) -> Result<Found, Refused> {
+        let FluxlineNode { link, rings, .. } = &mut *self;
+        if let Ok(Some(found)) = next(rings.receiver(receiver)?, link.fabric()) {
+            return Ok(found);
+        }
+        self.drive();
+        let FluxlineNode { link, rings, .. } = &mut *self;
+        let found = next(rings.receiver(receiver)?, link.fabric()).map_err(no_next)?;
+        found.ok_or_else(Refused::nothing)
+    }
+
+    /// Takes a sender from the program; it ends when its connection does.
+    fn end_sender(&mut self, number: u32) {
+        if let Some(mut ring) = self.rings.senders.remove(&number) {
+            let _ = ring.finish(self.fabric()); // the end is the same
+            self.rings.ending.push(ring);
+            self.drive();
+        }
+    }
 }
 
 fn not_pushed(refused: PushRefused) -> Refused {
     match refused {
         PushRefused::Full => Refused::of(FluxlineCode::Full, &refused),
-        PushRefused::TooLong { .. } => Refused::argument(refused),
+        PushRefused::NotOpen(_) => Refused::of(FluxlineCode::Timeout, &refused),
+        PushRefused::TooLong { .. } | PushRefused::Finished => Refused::argument(refused),
         PushRefused::ConsumerGone => Refused::gone(refused),
-        PushRefused::Broken(_) => Refused::host(refused),
+        PushRefused::NotAdmitted(_) | PushRefused::NoRing | PushRefused::Broken(_) => {
+            Refused::host(refused)
+        }
     }
 }
 
-/// Shows all records to the consumer; call once per batch. FLUXLINE_CODE_GONE: nobody reads them.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_publish(producer: *mut FluxlineProducer) -> FluxlineCode {
-    guard(|| {
-        let FluxlineProducer(ring) = handle(producer)?;
-        ring.publish();
-        ring.ended().map_or(Ok(()), |why| Err(not_pushed(why)))
-    })
-}
-
-/// Publishes what is left and ends the producer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_producer_close(producer: *mut FluxlineProducer) {
-    border::end(producer);
-}
-
-/// Makes a push ring of ring_bytes (a power of two) on shm://; its region, to be exported with
-/// FLUXLINE_PUT, is written to *region, the consumer to *consumer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_consumer(
-    node: *mut FluxlineNode,
-    ring_bytes: u64,
-    region: *mut u32,
-    consumer: *mut *mut FluxlineConsumer,
-) -> FluxlineCode {
-    guard(|| {
-        let (region, consumer) = (Out::new(region)?, Out::new(consumer)?);
-        let made = handle(node)?
-            .link
-            .shm()?
-            .push_consumer(ring_bytes, ConsumerWait::Sleeps)
-            .map_err(Refused::host)?;
-        region.put(made.region().0);
-        make(consumer, FluxlineConsumer(made));
-        Ok(())
-    })
-}
-
-/// The oldest record, in place until the next call: its address to *record, its size to *count. The
-/// producer's process can change these bytes at any time: copy what you check before you use it.
-/// FLUXLINE_CODE_NOTHING: there is none now. FLUXLINE_CODE_GONE: none, and the producer has closed
-/// or died; another may come. FLUXLINE_CODE_REFUSED, for good: the producer broke the ring.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_next(
-    consumer: *mut FluxlineConsumer,
-    record: *mut *const c_void,
-    count: *mut usize,
-) -> FluxlineCode {
-    guard(|| {
-        let (record, count) = (Out::new(record)?, Out::new(count)?);
-        let found = handle(consumer)?.0.next().map_err(|ended| match ended {
-            NextError::Gone => Refused::gone(ended),
-            NextError::Broken(_) => Refused::host(ended),
-        })?;
-        let found = found.ok_or_else(Refused::nothing)?;
-        count.put(found.len());
-        record.put(found.as_ptr().cast());
-        Ok(())
-    })
-}
-
-/// Sleeps until there is a record, at most so long.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_consumer_wait(
-    consumer: *mut FluxlineConsumer,
-    timeout_ms: u32,
-) -> FluxlineCode {
-    guard(|| {
-        handle(consumer)?.0.wait(Duration::from_millis(timeout_ms.into()));
-        Ok(())
-    })
-}
-
-/// Ends the consumer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fluxline_consumer_close(consumer: *mut FluxlineConsumer) {
-    border::end(consumer);
+fn no_next(ended: NextError) -> Refused {
+    match ended {
+        NextError::Gone => Refused::gone(ended),
+        NextError::Broken(_) => Refused::host(ended),
+    }
 }

@@ -27,8 +27,8 @@ fn null_and_nonsense_are_arguments_and_not_crashes() {
         assert_eq!(fluxline_poll(null_mut(), &raw mut completion), FluxlineCode::Argument);
         assert_eq!(sentence(), "the handle is null");
         fluxline_close(null_mut());
-        fluxline_producer_close(null_mut());
-        fluxline_consumer_close(null_mut());
+        assert_eq!(fluxline_publish(null_mut(), 1), FluxlineCode::Argument);
+        assert_eq!(fluxline_receiver_close(null_mut(), 1), FluxlineCode::Argument);
     }
 }
 
@@ -37,7 +37,7 @@ fn wrong_numbers_have_different_errors() {
     let url = format!("shm://test-c-{}/node\0", std::process::id());
     let url = CStr::from_bytes_with_nul(url.as_bytes()).expect("one zero");
     let (mut node, mut second) = (null_mut(), null_mut());
-    let (mut region, mut consumer) = (0, null_mut());
+    let (mut region, mut ring) = (0, 0);
     // SAFETY: as above; the node is ended once, at the end.
     unsafe {
         assert_eq!(fluxline_open(url.as_ptr(), &raw mut node), FluxlineCode::Done);
@@ -53,9 +53,11 @@ fn wrong_numbers_have_different_errors() {
         assert_eq!(fluxline_read(node, region, 0, null_mut(), 8), FluxlineCode::Argument);
         let put = fluxline_put(node, 9, 9, 0, into.cast_const(), 8, -1, -1);
         assert_eq!(put, FluxlineCode::Gone);
-        let odd = fluxline_consumer(node, 1000, &raw mut region, &raw mut consumer);
+        let odd = fluxline_receiver(node, c"ring".as_ptr(), 7, 0, 64, &raw mut ring);
         assert_eq!(odd, FluxlineCode::Refused);
-        assert!(sentence().contains("power of two"), "{}", sentence());
+        assert!(sentence().contains("0 slots of 64 bytes is not possible"), "{}", sentence());
+        assert_eq!(fluxline_push(node, 9, into.cast_const(), 8), FluxlineCode::Argument);
+        assert!(sentence().contains("9 is no sender of this node"), "{}", sentence());
         let mut endpoint = 0;
         let nobody = fluxline_connect(node, c"nobody".as_ptr(), 0, 10, &raw mut endpoint);
         assert_eq!(nobody, FluxlineCode::Refused);
@@ -83,16 +85,14 @@ fn memory_of(test: &str) -> usize {
 #[test]
 fn nothing_is_made_where_its_place_is_null() {
     let node = node_of("null", "node");
-    let (mut region, mut consumer) = (0, null_mut());
-    let mut ring = 0;
+    let mut region = 0;
+    let name = c"ring".as_ptr();
     // SAFETY: as above.
     unsafe {
         // More often than a node has regions: each would be one that nobody can give back.
         for _ in 0..1100 {
             assert_eq!(fluxline_register(node, 64, null_mut()), FluxlineCode::Argument);
-            let made = fluxline_consumer(node, 64, null_mut(), &raw mut consumer);
-            assert_eq!(made, FluxlineCode::Argument);
-            let made = fluxline_consumer(node, 64, &raw mut ring, null_mut());
+            let made = fluxline_receiver(node, name, 7, 4, 64, null_mut());
             assert_eq!(made, FluxlineCode::Argument);
         }
         assert_eq!(fluxline_register(node, 64, &raw mut region), FluxlineCode::Done);
@@ -224,48 +224,102 @@ fn values_and_tags_that_do_not_fit_are_arguments_and_not_none() {
     }
 }
 
-#[test]
-fn one_producer_has_a_ring_and_each_side_notices_that_the_other_is_gone() {
-    let (node, owner, endpoint) = connected("ring");
-    let (mut region, mut remote, mut size) = (0, 0, 0);
-    let (mut consumer, mut first, mut second) = (null_mut(), null_mut(), null_mut());
-    let (mut record, mut count) = (std::ptr::null(), 0);
+/// Opens a node; the URL decides on which link.
+fn open(url: &str) -> *mut FluxlineNode {
+    let (url, mut node) = (std::ffi::CString::new(url).expect("no zero"), null_mut());
+    // SAFETY: a string that ends with a zero, and a place of this stack.
+    let opened = unsafe { fluxline_open(url.as_ptr(), &raw mut node) };
+    assert_eq!(opened, FluxlineCode::Done, "{}", sentence());
+    node
+}
+
+const RECORDS: u64 = 5_000;
+
+/// Reads all records of a sender, which must come in order and with their stamps, in a thread of
+/// its own.
+fn read_all(url: String, ready: std::sync::mpsc::Sender<()>) {
+    let node = open(&url);
+    let (mut ring, mut record, mut count, mut at) = (0, std::ptr::null(), 0, 0);
+    let began = Instant::now();
+    // SAFETY: places of this stack; a record is read before the next call.
+    unsafe {
+        let made = fluxline_receiver(node, c"ring".as_ptr(), 7, 64, 100, &raw mut ring);
+        assert_eq!(made, FluxlineCode::Done, "{}", sentence());
+        ready.send(()).expect("awaited");
+        let mut expected = 0;
+        loop {
+            let (place, room) = (&raw mut record, &raw mut count);
+            match fluxline_next_stamped(node, ring, &raw mut at, place, room) {
+                FluxlineCode::Done => {
+                    assert_eq!((at, count), (expected, (expected % 100) as usize));
+                    expected += 1;
+                }
+                FluxlineCode::Gone => break,
+                FluxlineCode::Nothing => {
+                    assert!(began.elapsed() < Duration::from_secs(20), "{expected} came");
+                    fluxline_receiver_wait(node, ring, 5);
+                }
+                other => panic!("{other:?}: {}", sentence()),
+            }
+        }
+        assert_eq!(expected, RECORDS);
+        let mut counters = std::mem::zeroed();
+        assert_eq!(fluxline_ring_counters(node, ring, &raw mut counters), FluxlineCode::Done);
+        assert_eq!((counters.records, counters.died), (RECORDS, 0));
+        assert_eq!(fluxline_receiver_close(node, ring), FluxlineCode::Done);
+        assert_eq!(fluxline_receiver_close(node, ring), FluxlineCode::Argument);
+        fluxline_close(node);
+    }
+}
+
+/// A ring works by the same calls on each link, and the program hears of no completion of it.
+fn a_ring_works(node: &str, owner: &str, peer: &str) {
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    let owner = owner.to_owned();
+    let reading = std::thread::spawn(move || read_all(owner, ready));
+    is_ready.recv().expect("it gets ready");
+    let (node, mut ring) = (open(node), 0);
+    let peer = std::ffi::CString::new(peer).expect("no zero");
     // SAFETY: as above.
     unsafe {
-        let made = fluxline_consumer(owner, 256, &raw mut region, &raw mut consumer);
-        assert_eq!(made, FluxlineCode::Done);
         let name = c"ring".as_ptr();
-        assert_eq!(fluxline_export(owner, region, name, 7, FLUXLINE_PUT), FluxlineCode::Done);
-        let (place, room) = (&raw mut remote, &raw mut size);
-        let found = fluxline_import(node, endpoint, name, 7, 100, place, room);
-        assert_eq!(found, FluxlineCode::Done);
-        assert_eq!(fluxline_producer(node, remote, &raw mut first), FluxlineCode::Done);
-        let doubled = fluxline_producer(node, remote, &raw mut second);
-        assert_eq!(doubled, FluxlineCode::Refused);
-        assert!(sentence().contains("has a producer already"), "{}", sentence());
-
-        let mut next = || fluxline_next(consumer, &raw mut record, &raw mut count);
-        assert_eq!(next(), FluxlineCode::Nothing);
-        assert_eq!(fluxline_push(first, b"four".as_ptr().cast(), 4), FluxlineCode::Done);
-        fluxline_producer_close(first);
-        assert_eq!(next(), FluxlineCode::Done);
-        assert_eq!(next(), FluxlineCode::Gone);
-        assert!(sentence().contains("producer has gone"), "{}", sentence());
-        assert_eq!(count, 4);
-
-        assert_eq!(fluxline_producer(node, remote, &raw mut second), FluxlineCode::Done);
-        fluxline_consumer_close(consumer);
-        let mut code = FluxlineCode::Done;
-        while code == FluxlineCode::Done {
-            code = fluxline_push(second, b"four".as_ptr().cast(), 4);
+        let wrong = fluxline_sender(node, peer.as_ptr(), name, 8, 5000, &raw mut ring);
+        assert_eq!(wrong, FluxlineCode::Refused);
+        assert!(sentence().contains("the key is not the region's"), "{}", sentence());
+        let none = fluxline_sender(node, peer.as_ptr(), c"no".as_ptr(), 7, 500, &raw mut ring);
+        assert_eq!(none, FluxlineCode::Timeout);
+        assert!(sentence().contains("no ring of that name"), "{}", sentence());
+        let made = fluxline_sender(node, peer.as_ptr(), name, 7, 5000, &raw mut ring);
+        assert_eq!(made, FluxlineCode::Done, "{}", sentence());
+        let bytes = [1_u8; 100];
+        for number in 0..RECORDS {
+            let (from, count) = (bytes.as_ptr().cast(), (number % 100) as usize);
+            let began = Instant::now();
+            loop {
+                match fluxline_push_stamped(node, ring, number, from, count) {
+                    FluxlineCode::Done => break,
+                    FluxlineCode::Full => std::thread::yield_now(),
+                    other => panic!("{other:?}: {}", sentence()),
+                }
+                assert!(began.elapsed() < Duration::from_secs(20), "it stays full");
+            }
+            if number % 32 == 31 {
+                assert_eq!(fluxline_publish(node, ring), FluxlineCode::Done, "{}", sentence());
+            }
         }
-        assert_eq!(code, FluxlineCode::Gone);
-        assert_eq!(fluxline_publish(second), FluxlineCode::Gone);
-        fluxline_producer_close(second);
-        assert_eq!(fluxline_producer(node, remote, &raw mut second), FluxlineCode::Gone);
+        assert_eq!(fluxline_finish(node, ring, 5000), FluxlineCode::Done, "{}", sentence());
+        assert_eq!(fluxline_finish(node, ring, 0), FluxlineCode::Argument);
+        let mut completion = std::mem::zeroed();
+        assert_eq!(fluxline_poll(node, &raw mut completion), FluxlineCode::Nothing);
+        reading.join().expect("all came");
         fluxline_close(node);
-        fluxline_close(owner);
     }
+}
+
+#[test]
+fn a_push_ring_works_on_shared_memory() {
+    let group = format!("shm://test-c-ring-{}", std::process::id());
+    a_ring_works(&format!("{group}/node"), &format!("{group}/owner"), "owner");
 }
 
 /// Waits for a completion of this kind; others are dropped.
@@ -419,17 +473,10 @@ fn every_operation_works_on_udp() {
 }
 
 #[test]
-fn push_rings_on_udp_are_refused_with_what_to_do() {
-    let (mut node, mut region, mut consumer) = (null_mut(), 0, null_mut());
-    // SAFETY: as above.
-    unsafe {
-        let url = c"udp://127.0.0.1:0".as_ptr();
-        assert_eq!(fluxline_open(url, &raw mut node), FluxlineCode::Done, "{}", sentence());
-        let made = fluxline_consumer(node, 4096, &raw mut region, &raw mut consumer);
-        assert_eq!(made, FluxlineCode::Refused);
-        assert!(sentence().contains("put into a region"), "{}", sentence());
-        fluxline_close(node);
-    }
+fn a_push_ring_works_on_udp() {
+    let free = || std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let (node, owner) = (free().expect("a port"), free().expect("a port"));
+    a_ring_works(&format!("udp://{node}"), &format!("udp://{owner}"), &owner.to_string());
 }
 
 #[test]

@@ -1,48 +1,11 @@
-//! The push ring over puts, a program that knows nothing of simulations, on a noisy SCI ring.
+//! A push ring, a program that knows nothing of simulations, on a noisy SCI ring.
 
-use std::sync::Arc;
-
-use fluxline_core::fabric::push::{
-    CREDIT_BYTES, FabricConsumer, FabricProducer, FabricPushError, HEADER_BYTES,
-};
-use fluxline_core::fabric::{
-    Completion, EndpointId, Fabric, Grant, Key, Memory, Name, PostError, Reliability, RemoteId,
-    Rights,
-};
+use fluxline_core::fabric::push::{PushRefused, Receiver, RingAddress, RingPlan, Sender};
+use fluxline_core::fabric::{Completion, Key, Name};
 use fluxline_core::{Moment, Span};
-use fluxline_sim::cluster::{Cluster, Node};
+use fluxline_sim::cluster::Cluster;
 
-const RING_BYTES: u64 = 4096;
 const RECORDS: u64 = 400;
-
-fn name(text: &str) -> Name {
-    Name::parse(text).expect("a legal name")
-}
-
-fn export(node: &mut Node, called: &str, bytes: u64) -> Arc<dyn Memory> {
-    let region = node.register(bytes).expect("memory");
-    node.export(region, name(called), Grant { rights: Rights::ALL, key: Key(1) }).expect("free");
-    node.memory(region).expect("own")
-}
-
-/// Polls the node until it is told something.
-fn next(node: &mut Node) -> Completion {
-    let mut now = node.now();
-    loop {
-        if let Some(what) = node.poll(now) {
-            return what;
-        }
-        now = now + Span::from_ns(100);
-    }
-}
-
-fn import(node: &mut Node, peer: &str, called: &str) -> (EndpointId, RemoteId) {
-    let endpoint = node.connect(peer, Reliability::Reliable).expect("reachable");
-    while !matches!(next(node), Completion::Connected { endpoint: of, .. } if of == endpoint) {}
-    let remote = node.import(endpoint, name(called), Key(1)).expect("connected");
-    while !matches!(next(node), Completion::Imported { remote: of, .. } if of == remote) {}
-    (endpoint, remote)
-}
 
 fn record(number: u64) -> Vec<u8> {
     vec![number as u8; 1 + (number * 37 % 500) as usize]
@@ -54,32 +17,31 @@ fn records_of_a_push_ring_come_whole_and_in_order_however_noisy_the_ring_is() {
         let url = format!("sim:sci?nodes=3&model=lc2&seed=11&fault=bits:{rate}");
         let cluster = Cluster::open(&url).expect("a right URL");
         let (mut left, mut right) = (cluster.node(0), cluster.node(2));
-        let memory = export(&mut right, "ring", HEADER_BYTES + RING_BYTES);
-        let credit = export(&mut left, "credit", CREDIT_BYTES);
-        let (there, ring) = import(&mut left, "2", "ring");
-        let (back, head) = import(&mut right, "0", "credit");
-        let mut producer = FabricProducer::new(there, ring, RING_BYTES, credit).expect("sound");
-        let mut consumer = FabricConsumer::new(memory, back, head).expect("sound");
-        let (mut pushed, mut read, mut found) = (0, 0, Vec::new());
+        let (name, key) = (Name::parse("ring").expect("a legal name"), Key(1));
+        let plan = RingPlan::new(name.clone(), key, 4, 500);
+        let mut receiver = Receiver::open(&mut right, &plan).expect("a possible ring");
+        let to = RingAddress { peer: "2".into(), name, key };
+        let mut sender = Sender::open(&mut left, to, cluster.now()).expect("a possible peer");
+        let (mut pushed, mut read) = (0, 0);
         let mut now: Moment = cluster.now();
         while read < RECORDS {
             now = now + Span::from_ns(2_000);
-            while let Some(what) = left.poll(now).or_else(|| right.poll(now)) {
+            assert_eq!(sender.poll(&mut left, now), None, "{rate}");
+            while let Some(what) = receiver.poll(&mut right, now) {
                 assert!(!matches!(what, Completion::Broken { .. }), "{rate}: {what:?}");
             }
             if pushed < RECORDS {
-                match producer.push(&mut left, &record(pushed)) {
+                match sender.push(&mut left, &record(pushed)) {
                     Ok(()) => pushed += 1,
-                    Err(FabricPushError::Full | FabricPushError::Post(PostError::Full)) => {}
+                    Err(PushRefused::Full | PushRefused::NotOpen(_)) => {}
                     Err(other) => panic!("{rate}: {other}"),
                 }
             }
-            match producer.publish(&mut left) {
-                Ok(()) | Err(FabricPushError::Post(PostError::Full)) => {}
-                Err(other) => panic!("{rate}: {other}"),
+            if sender.is_open() {
+                sender.publish(&mut left).expect("the receiver is there");
             }
-            while consumer.next(&mut right, &mut found).expect("sound records") {
-                assert!(found == record(read), "{rate}: record {read} came otherwise");
+            while let Some(found) = receiver.next(&mut right).expect("sound records") {
+                assert!(found.to_vec() == record(read), "{rate}: record {read} came otherwise");
                 read += 1;
             }
             assert!(now < Moment::from_ns(10_000_000_000), "{rate}: {read} of {RECORDS} came");

@@ -1,9 +1,40 @@
-//! Push rings over shared memory: the hot path between processes.
+//! Push rings: records from one program to another.
 //!
-//! A consumer makes a ring in a region of its own and exports it; a producer that has imported the
-//! region attaches, pushes records, and publishes them in batches. Records are read where they
-//! lie, or copied out ([`Record`]). No lock, no allocation; a system call only to wake a consumer
-//! that sleeps, and each 50 ms of waiting, to look whether the other process lives.
+//! [`Sender`] and [`Receiver`] are a ring on any link, with one set-up:
+//!
+//! ```
+//! use fluxline::clock;
+//! use fluxline::fabric::{Key, Name};
+//! use fluxline::push::{NextError, Receiver, RingAddress, RingPlan, Sender};
+//!
+//! let mut builder = fluxline::open("shm://doc-ring/builder")?;
+//! let (name, key) = (Name::parse("samples")?, Key(7));
+//! let plan = RingPlan::new(name.clone(), key, 1024, 200);
+//! let mut receiver = Receiver::open(&mut *builder, &plan)?;
+//!
+//! let mut board = fluxline::open("shm://doc-ring/board")?; // in life, another process
+//! let to = RingAddress { peer: "builder".into(), name, key };
+//! let mut sender = Sender::open(&mut *board, to, clock::now())?;
+//! while !sender.is_open() {
+//!     sender.poll(&mut *board, clock::now());
+//!     receiver.poll(&mut *builder, clock::now());
+//! }
+//! sender.push(&mut *board, b"one")?;
+//! sender.publish(&mut *board)?;
+//! let record = receiver.next(&mut *builder)?.ok_or("published")?;
+//! assert_eq!(record.to_vec(), b"one");
+//! while !sender.finish(&mut *board)? {
+//!     sender.poll(&mut *board, clock::now());
+//! }
+//! assert_eq!(receiver.next(&mut *builder).err(), Some(NextError::Gone));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`PushProducer`] and [`PushConsumer`] are the own ring of shared memory, for programs that stay
+//! there. A consumer makes a ring in a region of its own and exports it; a producer that has
+//! imported the region attaches, pushes records, and publishes them in batches. Records are read
+//! where they lie, or copied out ([`Record`]). No lock, no allocation; a system call only to wake a
+//! consumer that sleeps, and each 50 ms of waiting, to look whether the other process lives.
 //!
 //! A ring has one producer at a time. When that closes or dies, another may attach and goes on
 //! behind what was published.
@@ -50,7 +81,10 @@ use fluxline_core::fabric::RegionId;
 use crate::sys::push as raw;
 
 pub use crate::sys::push::Record;
-pub use crate::sys::push::types::{Broken, NextError, PushCounters, PushOpenError, PushRefused};
+pub use fluxline_core::fabric::push::{
+    Broken, NextError, PushCounters, PushOpenError, PushRefused, Receiver, RingAddress, RingPath,
+    RingPlan, Sender, Waits,
+};
 
 /// The way in which a consumer waits for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,23 +93,6 @@ pub enum ConsumerWait {
     Polls,
     /// [`PushConsumer::wait`] sleeps, at the price of a memory fence per publication.
     Sleeps,
-}
-
-impl PushOpenError {
-    pub(crate) fn host(error: &std::io::Error) -> PushOpenError {
-        PushOpenError::Host { reason: reason(error) }
-    }
-}
-
-/// Returns the host's error, and the remedy where it is known.
-pub(crate) fn reason(error: &std::io::Error) -> String {
-    let mend = match error.raw_os_error() {
-        Some(libc::ENOSPC) => "; free some of it (`fluxline shm clean`) or mount it larger",
-        Some(libc::EMFILE) => "; allow more open files (`ulimit -n`)",
-        Some(libc::ENOMEM) => "; choose a smaller region or free memory",
-        _ => "",
-    };
-    format!("{error}{mend}")
 }
 
 /// The side that writes; a ring has one at a time. When it is dropped, it publishes the rest.

@@ -361,12 +361,12 @@ fn the_example_ends_when_the_run_that_it_pushes_to_is_killed() {
     let program = std::env::current_exe().expect("a path");
     let profile = program.ancestors().nth(2).expect("target/PROFILE/deps/PROGRAM");
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "-p", "fluxline", "--example", "shm_push"])
+        .args(["build", "--quiet", "--locked", "-p", "fluxline", "--example", "push_packets"])
         .arg("--target-dir")
         .arg(profile.parent().expect("target"))
         .status();
     assert!(built.is_ok_and(|status| status.success()));
-    let example = profile.parent().expect("target").join("debug/examples/shm_push");
+    let example = profile.parent().expect("target").join("debug/examples/push_packets");
     // The example takes the user's own base.
     let group = format!("test-example-{}", std::process::id());
     let open_here = |node: &str| {
@@ -377,7 +377,7 @@ fn the_example_ends_when_the_run_that_it_pushes_to_is_killed() {
     let grant = Grant { rights: Rights::PUT, key: KEY };
     node.export(ring.region(), name("ring"), grant).expect("a free name");
     let mut child = Command::new(example)
-        .args([&group, "builder", "7", "1000000000"])
+        .args([&format!("shm://{group}/board"), "builder", "7", "1000000000"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use fluxline::roce::RoceNode;
 use fluxline::udp::UdpPortConfig;
-use fluxline_core::fabric::push::{
-    CREDIT_BYTES, CREDIT_NAME, FabricProducer, FabricPushError, HEADER_BYTES,
+use fluxline_core::fabric::push::PushRefused;
+use fluxline_core::fabric::push::puts::{
+    CREDIT_BYTES, HEADER_BYTES, Producer, ProducerPlaces, credit_name,
 };
 use fluxline_core::fabric::{
-    Completion, EndpointId, Fabric, Grant, Key, Local, Name, PostError, RegionId, Reliability,
-    RemoteId, Rights, Status, Target, Work,
+    Completion, EndpointId, Fabric, Grant, Key, Local, Name, RegionId, Reliability, RemoteId,
+    Rights, Status, Target, Work,
 };
 
 /// The ring's key.
@@ -45,7 +46,7 @@ pub fn open(from: u16) -> (RoceNode, RegionId) {
     let mut node = RoceNode::open("board", own).expect("a free port");
     let credit = node.register(CREDIT_BYTES).expect("memory");
     let grant = Grant { rights: Rights::PUT, key: OWN_KEY };
-    node.export(credit, name(CREDIT_NAME), grant).expect("free");
+    node.export(credit, credit_name(OWN_KEY), grant).expect("free");
     (node, credit)
 }
 
@@ -85,7 +86,7 @@ pub struct Board {
     pub node: RoceNode,
     pub endpoint: EndpointId,
     pub remote: RemoteId,
-    pub ring: FabricProducer,
+    pub ring: Producer,
 }
 
 /// Connects with the key, and sends the key of its own region.
@@ -94,8 +95,9 @@ pub fn board_from(from: u16, to: SocketAddr, key: u64) -> Result<Board, Status> 
     let endpoint = connect(&mut node, to)?;
     let remote = import(&mut node, endpoint, key)?;
     let memory = node.memory(credit).expect("own");
-    let ring = FabricProducer::new(endpoint, remote, RING_BYTES, memory).expect("sound");
-    ring.introduce(&mut node, OWN_KEY).expect("room");
+    let places = ProducerPlaces { endpoint, ring: remote, size: RING_BYTES, credit: memory };
+    let ring = Producer::new(&node, places).expect("sound");
+    ring.greet(&mut node, OWN_KEY).expect("room");
     Ok(Board { node, endpoint, remote, ring })
 }
 
@@ -116,16 +118,21 @@ pub fn board_when_free(from: u16, to: SocketAddr) -> Board {
     }
 }
 
+/// A link's full queue counts as a full ring.
+fn full_unless(done: bool) -> Result<(), PushRefused> {
+    if done { Ok(()) } else { Err(PushRefused::Full) }
+}
+
 impl Board {
     fn until_done(
         &mut self,
-        mut act: impl FnMut(&mut FabricProducer, &mut RoceNode) -> Result<(), FabricPushError>,
+        mut act: impl FnMut(&mut Producer, &mut RoceNode) -> Result<(), PushRefused>,
     ) {
         let began = Instant::now();
         loop {
             match act(&mut self.ring, &mut self.node) {
                 Ok(()) => return,
-                Err(FabricPushError::Full | FabricPushError::Post(PostError::Full)) => {
+                Err(PushRefused::Full) => {
                     while let Some(completion) = self.node.next_completion() {
                         assert!(!matches!(completion, Completion::Broken { .. }), "{completion:?}");
                     }
@@ -141,16 +148,16 @@ impl Board {
     pub fn push(&mut self, numbers: std::ops::Range<u64>) {
         for number in numbers {
             let packet = packet(number);
-            self.until_done(|ring, node| ring.push(node, &packet));
+            self.until_done(|ring, node| ring.push(node, None, &packet));
         }
-        self.until_done(|ring, node| ring.publish(node));
+        self.until_done(|ring, node| full_unless(ring.publish(node)?));
         self.flush();
     }
 
     /// Waits until all that was posted is in place.
     pub fn flush(&mut self) {
         let endpoint = self.endpoint;
-        self.until_done(|_, node| Ok(node.post(endpoint, 7, Work::Flush)?));
+        self.until_done(|_, node| full_unless(node.post(endpoint, 7, Work::Flush).is_ok()));
         while !matches!(completion(&mut self.node), Completion::Done { tag: 7, .. }) {}
     }
 

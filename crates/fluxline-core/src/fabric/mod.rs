@@ -145,6 +145,12 @@ pub trait Fabric: Send {
     fn descriptor(&mut self) -> Option<i32> {
         None
     }
+
+    /// Returns the link's own push rings, where it has some that are faster than puts; `None`: a
+    /// ring of [`push`] uses puts.
+    fn rings(&mut self) -> Option<&mut dyn push::RingLink> {
+        None
+    }
 }
 
 /// Bytes that others may write at the same time: an own region, or a mapped region of a peer.

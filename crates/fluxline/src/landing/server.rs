@@ -4,7 +4,8 @@
 //!   producer                                        this node
 //!   connects                                  ──▶   a stranger: 5 s to show the key
 //!   imports the ring, showing its key         ──▶   the producer; others are refused
-//!   puts the key of its own region `credit`   ──▶   imports `credit`, showing that key
+//!   puts the key of its own region            ──▶   imports that region, showing the key
+//!                                             ◀──   puts the head: the producer is admitted
 //!   puts records and tails                    ──▶   puts what was read
 //! ```
 //!
@@ -17,7 +18,7 @@ use std::net::SocketAddr;
 
 use fluxline_core::endpoint::Node;
 use fluxline_core::endpoint::counters::ConnectionCounters;
-use fluxline_core::fabric::push::{CREDIT_BYTES, CREDIT_NAME};
+use fluxline_core::fabric::push::puts::{CREDIT_BYTES, credit_name};
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Local, Name, RegionId, Reliability, RemoteId,
     Rights, Status, Target, Work,
@@ -119,13 +120,12 @@ impl fmt::Display for Leave {
             }
             Leave::NoCredit => write!(
                 out,
-                "was refused: it did not show the key of its region `{CREDIT_NAME}` within \
+                "was refused: it did not show the key of its region `credit-...` within \
                  {seconds} s"
             ),
-            Leave::WrongCredit(status) => write!(
-                out,
-                "was refused: its region `{CREDIT_NAME}` could not be imported ({status})"
-            ),
+            Leave::WrongCredit(status) => {
+                write!(out, "was refused: its region `credit-...` could not be imported ({status})")
+            }
             Leave::Nonsense => write!(
                 out,
                 "wrote an invalid record and was disconnected; all that it had published \
@@ -168,7 +168,8 @@ struct Producer {
     name: String,
     since: Moment,
     credit: Credit,
-    given: u64,
+    /// The head that it has; `None`: it is not admitted yet.
+    given: Option<u64>,
     records_before: u64,
 }
 
@@ -193,7 +194,6 @@ pub struct RingServer {
     keeper: RingKeeper,
     region: RegionId,
     size: u64,
-    credit_name: Name,
     strangers: Vec<Stranger>,
     state: State,
     events: VecDeque<RingEvent>,
@@ -220,9 +220,6 @@ pub enum RingExportError {
     /// Its name.
     #[error(transparent)]
     Export(#[from] fluxline_core::fabric::ExportError),
-    /// Names are checked before: not reached.
-    #[error(transparent)]
-    Name(#[from] fluxline_core::fabric::NameError),
     /// A region that was just made is there: not reached.
     #[error(transparent)]
     Access(#[from] fluxline_core::fabric::AccessError),
@@ -244,7 +241,6 @@ impl RingServer {
             keeper,
             region,
             size: export.size,
-            credit_name: Name::parse(CREDIT_NAME)?,
             strangers: Vec::new(),
             state: State::Open,
             events: VecDeque::new(),
@@ -301,7 +297,7 @@ impl RingServer {
         }
         let is_read = self.keeper.unread_bytes() > 0;
         match &self.state {
-            State::Used(of) if is_read || self.keeper.head() != of.given => Turn::Soon,
+            State::Used(of) if is_read || Some(self.keeper.head()) != of.given => Turn::Soon,
             State::Closed(_) => Turn::Soon,
             _ => Turn::Idle,
         }
@@ -407,7 +403,7 @@ impl RingServer {
             name,
             since: now,
             credit: Credit::Unknown,
-            given: 0,
+            given: None,
             records_before: self.keeper.records(),
         });
         if reliability != Reliability::Reliable {
@@ -423,7 +419,7 @@ impl RingServer {
             Credit::Open(_) => {}
             Credit::Unknown if key != Key(0) => {
                 // An error means that its connection is over: the next completion reports it.
-                let asked = node.import(producer.endpoint, self.credit_name.clone(), key);
+                let asked = node.import(producer.endpoint, credit_name(key), key);
                 producer.credit = asked.map_or(Credit::Unknown, Credit::Asked);
             }
             _ if now.since(producer.since) > HALF_OPEN_MAX => self.dismiss(node, Leave::NoCredit),
@@ -443,15 +439,17 @@ impl RingServer {
         }
     }
 
-    /// Notifies the producer of free room, once per quarter of the ring or when everything is read;
-    /// returns true when there was room to report.
+    /// Admits the producer, and notifies it of free room, once per quarter of the ring or when
+    /// everything is read; returns true when there was room to report.
     fn give_back<P: Port>(&mut self, node: &mut Node<P>) -> bool {
         let State::Used(producer) = &mut self.state else { return false };
         let Credit::Open(remote) = producer.credit else { return false };
         let head = self.keeper.head();
-        let behind = head.saturating_sub(producer.given);
-        if behind == 0 || (behind < self.size / 4 && self.keeper.unread_bytes() > 0) {
-            return false;
+        if let Some(given) = producer.given {
+            let behind = head.saturating_sub(given);
+            if behind == 0 || (behind < self.size / 4 && self.keeper.unread_bytes() > 0) {
+                return false;
+            }
         }
         let word = head.to_le_bytes();
         let (from, to) = (Local::Bytes(&word), Target { remote, offset: 0 });
@@ -459,7 +457,7 @@ impl RingServer {
         // A full queue only delays it.
         let posted = node.post(producer.endpoint, 0, put).is_ok();
         if posted {
-            producer.given = head;
+            producer.given = Some(head);
         }
         posted
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fluxline_core::Moment;
+use fluxline_core::fabric::push::RingLink;
 use fluxline_core::fabric::{
     AccessError, Capabilities, Completion, ConnectError, EndpointId, ExportError, Fabric, Grant,
     ImportError, Key, Memory, Name, PostError, RegionId, RegisterError, Reliability, RemoteId,
@@ -200,5 +201,9 @@ impl Fabric for Shm {
 
     fn wait(&mut self, until: Moment) {
         Shm::wait(self, clock::left(until));
+    }
+
+    fn rings(&mut self) -> Option<&mut dyn RingLink> {
+        Some(self)
     }
 }

@@ -16,6 +16,7 @@ mod huge;
 mod node;
 mod operations;
 mod region;
+mod rings;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -43,8 +44,9 @@ pub(crate) use region::private_memory;
 use region::{Imported, OwnRegion};
 use table::{SLOTS_MAX, Table};
 
-use crate::push::{ConsumerWait, PushConsumer, PushOpenError, PushProducer, reason};
+use crate::push::{ConsumerWait, PushConsumer, PushOpenError, PushProducer};
 use crate::sys::push;
+use crate::sys::reason::reason;
 
 /// Version of the files' layout; other versions are refused.
 const LAYOUT: u64 = 3;

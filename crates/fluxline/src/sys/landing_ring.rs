@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fluxline_core::fabric::push::{CREDIT_KEY_OFFSET, HEADER_BYTES};
+use fluxline_core::fabric::push::puts::{GREETING_OFFSET, HEADER_BYTES};
 use fluxline_core::fabric::{AccessError, Memory};
 
 use super::map::SharedMap;
@@ -168,7 +168,7 @@ impl Memory for LandingRing {
         let bytes = from.len() as u64;
         match (offset, from.try_into().map(u64::from_le_bytes)) {
             (0, Ok(tail)) => return self.publish(tail),
-            (CREDIT_KEY_OFFSET, Ok(key)) => {
+            (GREETING_OFFSET, Ok(key)) => {
                 self.credit_key.store(key, Ordering::Relaxed);
                 return Ok(());
             }
@@ -387,9 +387,9 @@ mod tests {
     #[test]
     fn the_producers_key_is_kept_until_the_next_producer() {
         let ring = LandingRing::new(64).expect("memory");
-        ring.write(CREDIT_KEY_OFFSET, &77_u64.to_le_bytes()).expect("taken");
+        ring.write(GREETING_OFFSET, &77_u64.to_le_bytes()).expect("taken");
         assert_eq!(ring.credit_key(), 77);
-        assert!(ring.write(CREDIT_KEY_OFFSET, &[1; 4]).is_err(), "a word, and whole");
+        assert!(ring.write(GREETING_OFFSET, &[1; 4]).is_err(), "a word, and whole");
         assert!(ring.write(16, &[1; 8]).is_err(), "nothing lies there");
         assert!(ring.restart());
         assert_eq!(ring.credit_key(), 0);

@@ -29,6 +29,7 @@ pub(crate) mod netlink;
 pub(crate) mod packet_sum;
 pub(crate) mod port_socket;
 pub(crate) mod push;
+pub(crate) mod reason;
 pub(crate) mod ring;
 pub(crate) mod ring_parts;
 pub(crate) mod shared;

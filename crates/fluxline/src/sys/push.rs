@@ -24,7 +24,6 @@ mod consumer;
 mod pace;
 mod producer;
 mod record;
-pub(crate) mod types;
 
 use std::sync::Arc;
 

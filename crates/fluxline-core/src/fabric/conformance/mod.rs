@@ -8,6 +8,7 @@ pub mod endings;
 mod joined;
 pub mod laws;
 mod nobody;
+pub mod rings;
 pub mod script;
 
 pub use joined::{Joined, KEY, Pair, Side, name};
@@ -62,6 +63,16 @@ macro_rules! conformance {
                 a_window_is_the_region_itself,
             );
 
+            mod rings {
+                use super::*;
+                $crate::conformance!(@rings Best, $make);
+            }
+
+            mod rings_by_puts {
+                use super::*;
+                $crate::conformance!(@rings Puts, $make);
+            }
+
             #[test]
             fn random_scripts_do_what_plain_memory_does() {
                 // `SEED` in the environment repeats a failure.
@@ -72,6 +83,30 @@ macro_rules! conformance {
                 $crate::fabric::conformance::script::random_scripts(seed, || $make);
             }
         }
+    };
+    (@rings $path:ident, $make:expr) => {
+        $crate::conformance!(@rings $path, $make,
+            records_come_once_in_order_with_their_stamps,
+            a_full_ring_stalls_and_says_since_when,
+            a_finished_sender_is_gone_and_the_next_goes_on,
+            a_second_sender_waits_for_its_turn,
+            a_late_receiver_is_found,
+            a_wrong_key_and_a_wrong_region_end_the_sender,
+            impossible_plans_and_records_are_refused,
+            a_dead_sender_is_gone_in_time,
+            a_dead_receiver_is_gone_in_time,
+            a_closed_receiver_ends_its_sender,
+            the_programs_completions_pass_by,
+        );
+    };
+    (@rings $path:ident, $make:expr, $($law:ident,)+) => {
+        $(
+            #[test]
+            fn $law() {
+                let path = $crate::fabric::push::RingPath::$path;
+                $crate::fabric::conformance::rings::$law($make, path);
+            }
+        )+
     };
     (@each $of:ident, $make:expr, $($law:ident,)+) => {
         $(

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use fluxline_core::endpoint::EndpointConfig;
-use fluxline_core::fabric::push::{
-    CREDIT_KEY_OFFSET, FabricProducer, FabricPushError, HEADER_BYTES,
+use fluxline_core::fabric::push::PushRefused;
+use fluxline_core::fabric::push::puts::{
+    CREDIT_BYTES, GREETING_OFFSET, HEADER_BYTES, Producer, ProducerPlaces, credit_name,
 };
 use fluxline_core::port::network::{Network, NetworkPort};
 use fluxline_core::port::{Incoming, Outgoing, PortCounters, PortLimits};
@@ -115,7 +116,7 @@ struct Peer {
     node: Node<Sniffing>,
     endpoint: Option<EndpointId>,
     ring: Option<RemoteId>,
-    producer: Option<FabricProducer>,
+    producer: Option<Producer>,
     credit_key: Key,
     phase: Phase,
     /// It goes no further than this, and only polls then.
@@ -138,7 +139,7 @@ impl Peer {
         if kind != Kind::NoCredit {
             let credit = node.register(CREDIT_BYTES).expect("memory");
             let grant = Grant { rights: Rights::PUT, key: credit_key };
-            node.export(credit, Name::parse(CREDIT_NAME).expect("legal"), grant).expect("free");
+            node.export(credit, credit_name(credit_key), grant).expect("free");
         }
         Peer {
             id,
@@ -220,11 +221,12 @@ impl Peer {
             Err(_) => fluxline_core::fabric::memory::zeroed(CREDIT_BYTES).expect("memory"),
         };
         let ring = self.ring.expect("imported");
-        let producer = FabricProducer::new(endpoint, ring, RING_BYTES, credit).expect("sound");
+        let places = ProducerPlaces { endpoint, ring, size: RING_BYTES, credit };
+        let producer = Producer::new(&self.node, places).expect("sound");
         let reported = match self.kind {
             Kind::NoCredit => Ok(()),
-            Kind::WrongCredit => producer.introduce(&mut self.node, Key(1)),
-            _ => producer.introduce(&mut self.node, self.credit_key),
+            Kind::WrongCredit => producer.greet(&mut self.node, Key(1)),
+            _ => producer.greet(&mut self.node, self.credit_key),
         };
         if reported.is_ok() {
             self.producer = Some(producer);
@@ -261,13 +263,13 @@ impl Peer {
             let mut record = vec![self.id as u8; 24 + (self.pushed as usize * 7) % 300];
             record[..8].copy_from_slice(&self.id.to_le_bytes());
             record[8..16].copy_from_slice(&self.pushed.to_le_bytes());
-            match producer.push(node, &record) {
+            match producer.push(node, None, &record) {
                 Ok(()) => self.pushed += 1,
-                Err(FabricPushError::Full | FabricPushError::Post(_)) => return,
+                Err(PushRefused::Full) => return,
                 Err(error) => panic!("{error}"),
             }
         }
-        if producer.publish(node).is_ok() && node.post(endpoint, 7, Work::Flush).is_ok() {
+        if producer.publish(node) == Ok(true) && node.post(endpoint, 7, Work::Flush).is_ok() {
             self.phase = Phase::Flushing;
         }
     }
@@ -481,7 +483,7 @@ fn a_producer_cannot_write_beside_its_words() {
     world.peer(address(7, 4791), Kind::Honest).stops_at = Phase::Introduced;
     world.run(100);
     let endpoint = world.peers[0].endpoint.expect("connected");
-    for offset in [1, 4, CREDIT_KEY_OFFSET + 1, 16, 32, 56, HEADER_BYTES - 1] {
+    for offset in [1, 4, GREETING_OFFSET + 1, 16, 32, 56, HEADER_BYTES - 1] {
         assert!(world.peers[0].put(endpoint, offset, &[1; 8]), "posted");
     }
     world.run(100);

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fluxline_core::fabric::push::{Broken, NextError, PushCounters, PushOpenError};
+
 use super::claim::{Claim, ClaimFile};
 use super::pace::Pace;
-use super::types::{Broken, NextError, PushCounters, PushOpenError};
 use super::{HEADER_BYTES, MAGIC, MappedRing, Record, SKIP, Shape, Side, WORD, at};
 use crate::sys::futex::sleep_on;
 use crate::sys::map::SharedMap;
+use crate::sys::reason::not_opened;
 use crate::sys::shim::{Ordering, fence};
 
 /// The end that reads.
@@ -40,8 +42,7 @@ impl Consumer {
         let Shape { start, size, sleeps } = shape;
         let wrong = || PushOpenError::Size { bytes: size };
         let ring = MappedRing::of(map, start, size).ok_or_else(wrong)?;
-        let claim =
-            Claim::take(file, Side::Consumer).map_err(|error| PushOpenError::host(&error))?;
+        let claim = Claim::take(file, Side::Consumer).map_err(|error| not_opened(&error))?;
         let claim = claim.ok_or(PushOpenError::NoRing)?;
         for place in (0..HEADER_BYTES + WORD).step_by(8) {
             ring.word(place).store(0, Ordering::Relaxed);

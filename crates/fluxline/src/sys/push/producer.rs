@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use fluxline_core::Moment;
+use fluxline_core::fabric::push::{Broken, PushCounters, PushOpenError, PushRefused};
 
 use super::claim::{Claim, ClaimFile};
 use super::pace::Pace;
-use super::types::{Broken, PushCounters, PushOpenError, PushRefused};
 use super::{HEADER_BYTES, MAGIC, MappedRing, Record, SKIP, Side, WORD, at, is_position};
 use crate::clock;
 use crate::sys::futex::wake;
 use crate::sys::map::SharedMap;
+use crate::sys::reason::not_opened;
 use crate::sys::shim::{Ordering, fence};
 
 /// Distance at which the producer asks for cache lines ahead \[byte\]: the consumer's core has
@@ -51,8 +52,7 @@ impl Producer {
         file: ClaimFile,
     ) -> Result<Producer, PushOpenError> {
         let ring = find(map, start, room).ok_or(PushOpenError::NoRing)?;
-        let claim =
-            Claim::take(file, Side::Producer).map_err(|error| PushOpenError::host(&error))?;
+        let claim = Claim::take(file, Side::Producer).map_err(|error| not_opened(&error))?;
         let process = || ring.word(at::PROCESS).load(Ordering::Relaxed);
         let claim = claim.ok_or_else(|| PushOpenError::Claimed { process: process() })?;
         if !claim.other_lives() {

@@ -1,20 +1,22 @@
-//! Counters and errors of push rings, as [`crate::push`] shows them.
+//! Counters and errors of push rings on every link.
 
-use fluxline_core::fabric::RegisterError;
+use alloc::string::String;
 
-fluxline_core::counters! {
+use crate::fabric::{ConnectError, ExportError, RegisterError, Status};
+
+crate::counters! {
     /// Counters of one side of a push ring. Law, when all is read: both sides' `records` are equal.
     pub struct PushCounters {
         records [Sum "record"] "Records pushed or read" => "";
         bytes [Sum "byte"] "Their bytes, without the ring's own words" => "";
         batches [Sum "batch"] "Times that records were published" => "";
         full [Sum "refusal"] "Times that a record found no room"
-            => "The consumer is too slow, or the ring too small for its pauses.";
+            => "The receiver is too slow, or the ring too small for its pauses.";
         stalled_ns [Sum "ns"] "Time from a refusal until a record found room again" => "";
-        died [Sum "producer"] "Producers whose process died before it closed the ring"
+        died [Sum "producer"] "Senders whose process died before it closed the ring"
             => "Its records that were not published are gone; find out why it died.";
         broken [Sum "ring"] "Rings in which the other process wrote an invalid record"
-            => "No more is read from such a ring; repair the producer, and open the ring anew.";
+            => "No more is read from such a ring; repair the sender, and open the ring anew.";
     }
 }
 
@@ -29,8 +31,8 @@ pub struct Broken;
 /// The reason why there is no next record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NextError {
-    /// The last producer has closed, or its process has died, and all that it published is read.
-    /// Another producer may attach: then there are records again.
+    /// The last sender has closed, or its process has died, and all that it published is read.
+    /// Another sender may come: then there are records again.
     #[error("the push ring's producer has gone")]
     Gone,
     /// No record will ever pass again.
@@ -38,12 +40,35 @@ pub enum NextError {
     Broken(#[from] Broken),
 }
 
+/// The reason why a sender is not open yet; it tries again by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Waits {
+    /// The peer does not answer.
+    #[error("the receiver's node does not answer; start it, or look at its name")]
+    Peer,
+    /// The peer exports no such ring.
+    #[error("the receiver's node has no ring of that name; look at the name, and who starts first")]
+    Ring,
+    /// Another sender has the ring.
+    #[error("the ring has a sender already; end that one, or give each sender a ring of its own")]
+    Turn,
+    /// The peer has been asked.
+    #[error("the receiver has not answered yet; poll both ends")]
+    Answer,
+    /// This host refused a file or memory.
+    #[error("this process may not open more files or map more memory; allow more (`ulimit -n`)")]
+    Host,
+}
+
 /// The reason why a record was not pushed; it stays the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushRefused {
-    /// The consumer has not read yet; try again. All records so far are published.
+    /// The receiver has not read yet; try again. All records so far are published.
     #[error("the push ring is full; its consumer is behind")]
     Full,
+    /// Temporary: the sender is not open yet. Poll, and try again.
+    #[error("the push ring is not open yet: {0}")]
+    NotOpen(Waits),
     /// The caller's: longer than a quarter of the ring.
     #[error("a record of {bytes} bytes is too long for the ring, which takes at most {max}")]
     TooLong {
@@ -52,9 +77,18 @@ pub enum PushRefused {
         /// Possible \[byte\].
         max: usize,
     },
-    /// Final: the consumer has closed, or its process has died.
+    /// Final: the receiver has closed, or its process has died.
     #[error("the push ring's consumer has gone")]
     ConsumerGone,
+    /// Final: the receiver's node does not let this sender in.
+    #[error("the push ring's owner does not let this sender in: {0}")]
+    NotAdmitted(Status),
+    /// Final: the region of that name is no push ring.
+    #[error("the region of that name is no push ring of this version; look at the name")]
+    NoRing,
+    /// The caller's: the sender was finished.
+    #[error("this sender was finished; open another one")]
+    Finished,
     /// No record will ever pass again.
     #[error(transparent)]
     Broken(#[from] Broken),
@@ -69,9 +103,26 @@ pub enum PushOpenError {
         /// Asked \[byte\].
         bytes: u64,
     },
+    /// The caller's.
+    #[error(
+        "a ring of {slots} slots of {slot_bytes} bytes is not possible: write 1 or more of each, \
+         and at most 64 GiB in all"
+    )]
+    Plan {
+        /// Records that the ring should hold.
+        slots: u32,
+        /// The length of one \[byte\].
+        slot_bytes: u32,
+    },
     /// The host's.
     #[error(transparent)]
     Region(#[from] RegisterError),
+    /// The caller's, or the host's: the ring's name.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// The caller's: the peer cannot be reached on this link.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     /// The peer's: its region holds no ring (yet), or one of another version.
     #[error(
         "the region has no push ring of this version, or may not be written; its owner must make \

@@ -2,21 +2,16 @@
 //!
 //! Two nodes of one process on shared memory; 8 bytes a put, without a completion and with one that
 //! is polled. Interleaved, medians of 15 rounds (docs/adr/0007).
-//!
-//! `cargo bench -p fluxline --bench fabric`
-
-#[path = "../../fluxline-bench/src/statistics/median.rs"]
-mod median;
 
 use std::time::Instant;
 
+use crate::median::median;
 use fluxline::clock;
 use fluxline::shm::{Shm, ShmConfig};
 use fluxline_core::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, Level, Local, Name, Reliability, Rights, Target,
     Work,
 };
-use median::median;
 
 const PUTS: u32 = 200_000;
 const ROUNDS: usize = 15;
@@ -43,12 +38,9 @@ fn name(text: &str) -> Name {
     Name::parse(text).expect("a legal name")
 }
 
-fn main() {
-    if !std::env::args().any(|argument| argument == "--bench") {
-        println!("fabric: a benchmark; run it by `cargo bench -p fluxline --bench fabric`");
-        return;
-    }
-    let group = name(&format!("bench-fabric-{}", std::process::id()));
+/// Measures and prints.
+pub fn measure() {
+    let group = name(&format!("bench-puts-{}", std::process::id()));
     let open = |node| Shm::open(&group, &name(node), ShmConfig::default()).expect("opens");
     let (mut owner, mut writer) = (open("owner"), open("writer"));
     let region = owner.register(4096).expect("memory");
