@@ -392,7 +392,7 @@ impl FluxlineNode {
     /// Returns the next completion of the link that is not a push ring's.
     fn poll_link(&mut self) -> Option<Completion> {
         let FluxlineNode { link, rings, .. } = self;
-        let now = clock::monotonic();
+        let now = link.fabric().now();
         rings.turn(link.fabric(), now);
         while let Some(what) = link.fabric().poll(now) {
             let what = rings.hear(what);
@@ -452,12 +452,6 @@ impl FluxlineNode {
 
     fn post(&mut self, endpoint: u32, tag: u64, work: Work<'_>) -> Result<(), Refused> {
         self.fabric().post(EndpointId(endpoint), tag, work).map_err(work::not_posted)
-    }
-
-    /// The link's next completion.
-    fn poll_link(&mut self) -> Option<Completion> {
-        let now = self.fabric().now();
-        self.fabric().poll(now)
     }
 
     fn fabric(&mut self) -> &mut dyn Fabric {

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
-use std::time::{Duration, Instant};
 
-use fluxline::clock;
 use fluxline::push::{
     NextError, PushCounters, PushRefused, Receiver, RingAddress, RingPlan, Sender,
 };
@@ -123,7 +121,8 @@ pub unsafe extern "C" fn fluxline_sender(
         let (sender, node) = (Out::new(sender)?, handle(node)?);
         let to =
             RingAddress { peer: text(peer)?.to_owned(), name: name(ring_name)?, key: Key(key) };
-        let made = Sender::open(node.fabric(), to, clock::monotonic()).map_err(Refused::host)?;
+        let now = node.fabric().now();
+        let made = Sender::open(node.fabric(), to, now).map_err(Refused::host)?;
         let number = node.rings.next_number();
         node.rings.senders.insert(number, made);
         match node.until_open(number, timeout_ms) {
@@ -193,12 +192,12 @@ pub unsafe extern "C" fn fluxline_finish(
 ) -> FluxlineCode {
     guard(|| {
         let node = handle(node)?;
-        let until = Instant::now() + Duration::from_millis(timeout_ms.into());
+        let until = node.fabric().now() + Span::from_ms(timeout_ms.into());
         let finished = loop {
             let FluxlineNode { link, rings, .. } = &mut *node;
             match rings.sender(sender)?.finish(link.fabric()) {
                 Ok(true) => break Ok(()),
-                Ok(false) if Instant::now() < until => node.drive(),
+                Ok(false) if node.fabric().now() < until => node.drive(),
                 Ok(false) => break Err(Refused::timeout(timeout_ms)),
                 Err(why) => break Err(not_pushed(why)),
             }
@@ -218,7 +217,8 @@ pub unsafe extern "C" fn fluxline_stalled_ns(
     guard(|| {
         let (place, node) = (Out::new(stalled_ns)?, handle(node)?);
         let since = node.rings.sender(sender)?.stalled_since();
-        place.put(since.map_or(0, |since| clock::monotonic().since(since).as_ns().max(1)));
+        let now = node.fabric().now();
+        place.put(since.map_or(0, |since| now.since(since).as_ns().max(1)));
         Ok(())
     })
 }
@@ -299,8 +299,8 @@ pub unsafe extern "C" fn fluxline_receiver_wait(
         let node = handle(node)?;
         node.drive();
         let FluxlineNode { link, rings, .. } = &mut *node;
-        let timeout = Span::from_ms(timeout_ms.into());
-        rings.receiver(receiver)?.wait(link.fabric(), timeout);
+        let until = link.fabric().now() + Span::from_ms(timeout_ms.into());
+        rings.receiver(receiver)?.wait(link.fabric(), until);
         node.drive();
         Ok(())
     })
@@ -341,9 +341,10 @@ pub unsafe extern "C" fn fluxline_ring_counters(
 impl FluxlineNode {
     /// Polls until a sender is open.
     fn until_open(&mut self, number: u32, timeout_ms: u32) -> Result<(), Refused> {
-        let until = Instant::now() + Duration::from_millis(timeout_ms.into());
+        let until = self.fabric().now() + Span::from_ms(timeout_ms.into());
         loop {
             self.drive();
+            let now = self.fabric().now();
             let ring = self.rings.sender(number)?;
             if let Some(why) = ring.ended() {
                 return Err(not_pushed(why));
@@ -351,11 +352,11 @@ impl FluxlineNode {
             if ring.is_open() {
                 return Ok(());
             }
-            if Instant::now() >= until {
+            if now >= until {
                 let why = ring.waits_for().map(PushRefused::NotOpen);
                 return Err(why.map_or_else(|| Refused::timeout(timeout_ms), not_pushed));
             }
-            self.fabric().wait(Span::from_ms(1));
+            self.fabric().wait(until.min(now + Span::from_ms(1)));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
+use std::time::{Duration, Instant};
 
 use super::*;
 

@@ -9,7 +9,6 @@
 
 use std::time::Instant;
 
-use fluxline::clock;
 use fluxline::fabric::{Fabric, Key, Name};
 use fluxline::push::{PushRefused, RingAddress, Sender};
 use fluxline_core::Span;
@@ -30,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (name, key) = (Name::parse("ring")?, Key(key.parse()?));
     let mut fabric = fluxline::open(url)?;
     let to = RingAddress { peer: peer.clone(), name, key };
-    let mut ring = Sender::open(&mut *fabric, to, clock::now())?;
+    let now = fabric.now();
+    let mut ring = Sender::open(&mut *fabric, to, now)?;
     while !ring.is_open() {
         wait(&mut ring, &mut *fabric)?;
     }
@@ -50,7 +50,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         if number % BATCH == BATCH - 1 {
             ring.publish(&mut *fabric)?;
-            ring.poll(&mut *fabric, clock::now());
+            let now = fabric.now();
+            ring.poll(&mut *fabric, now);
         }
     }
     while !ring.finish(&mut *fabric)? {
@@ -63,14 +64,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Polls, and sleeps for a moment; fails when the ring has ended.
 fn wait(ring: &mut Sender, fabric: &mut dyn Fabric) -> Result<(), PushRefused> {
-    while ring.poll(fabric, clock::now()).is_some() {}
+    let now = fabric.now();
+    while ring.poll(fabric, now).is_some() {}
     if let Some(why) = ring.ended() {
         return Err(why);
     }
     if ring.is_native() {
         std::thread::yield_now(); // the other process makes room without a notification
     } else {
-        fabric.wait(NAP);
+        fabric.wait(now + NAP);
     }
     Ok(())
 }

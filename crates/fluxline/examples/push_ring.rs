@@ -10,7 +10,6 @@
 
 use std::time::Instant;
 
-use fluxline::clock;
 use fluxline::fabric::{Key, Name};
 use fluxline::push::{NextError, PushRefused, Receiver, RingAddress, RingPlan, Sender};
 use fluxline_core::Span;
@@ -66,8 +65,9 @@ fn read(url: &str) -> Result<(), Problem> {
             Err(NextError::Gone) => break,
             Err(broken) => return Err(broken.into()),
         }
-        if ring.poll(&mut *fabric, clock::now()).is_none() {
-            ring.wait(&mut *fabric, NAP);
+        let now = fabric.now();
+        if ring.poll(&mut *fabric, now).is_none() {
+            ring.wait(&mut *fabric, now + NAP);
         }
     }
     let path = if ring.is_native() { "the link's own ring" } else { "puts" };
@@ -79,20 +79,23 @@ fn read(url: &str) -> Result<(), Problem> {
 fn write(url: &str, peer: &str) -> Result<(), Problem> {
     let mut fabric = fluxline::open(url)?;
     let to = RingAddress { peer: peer.to_owned(), name: Name::parse("samples")?, key: KEY };
-    let mut ring = Sender::open(&mut *fabric, to, clock::now())?;
+    let now = fabric.now();
+    let mut ring = Sender::open(&mut *fabric, to, now)?;
     let record = [7_u8; RECORD_BYTES];
     let mut number = 0;
     while number < RECORDS {
         match ring.push_stamped(&mut *fabric, fluxline_core::Moment::from_ns(number), &record) {
             Ok(()) => number += 1,
             Err(PushRefused::Full | PushRefused::NotOpen(_)) => {
-                ring.poll(&mut *fabric, clock::now());
+                let now = fabric.now();
+                ring.poll(&mut *fabric, now);
             }
             Err(why) => return Err(why.into()),
         }
     }
     while !ring.finish(&mut *fabric)? {
-        ring.poll(&mut *fabric, clock::now());
+        let now = fabric.now();
+        ring.poll(&mut *fabric, now);
     }
     Ok(())
 }

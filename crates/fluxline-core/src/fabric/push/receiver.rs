@@ -7,10 +7,10 @@ use super::puts::{CREDIT_BYTES, Consumer, Credit, HEADER_BYTES, credit_name};
 use super::record::Record;
 use super::types::{Broken, NextError, PushCounters, PushOpenError};
 use super::{RING_TAG, RingPath, RingPlan};
+use crate::Moment;
 use crate::fabric::{
     Completion, EndpointId, Fabric, Grant, Key, RegionId, RemoteId, Rights, Status,
 };
-use crate::{Moment, Span};
 
 /// The end that reads; it owns the ring's region.
 ///
@@ -159,14 +159,15 @@ impl Receiver {
         Ok(Some((Moment::from_ns(stamp), record)))
     }
 
-    /// Sleeps until there may be a record or a completion, at most `timeout`.
+    /// Sleeps until there may be a record or a completion, or until this moment of the link's
+    /// clock.
     ///
     /// A native ring sleeps until there is a record, and does not see the fabric's completions:
     /// poll at least every 50 ms.
-    pub fn wait(&mut self, fabric: &mut dyn Fabric, timeout: Span) {
+    pub fn wait(&mut self, fabric: &mut dyn Fabric, until: Moment) {
         match &mut self.way {
-            Way::Native(ring) => ring.wait(timeout),
-            Way::Puts(_) => fabric.wait(timeout),
+            Way::Native(ring) => ring.wait(until.since(fabric.now())),
+            Way::Puts(_) => fabric.wait(until),
         }
     }
 
