@@ -25,7 +25,7 @@ fn export(node: &mut Node, called: &str, bytes: u64) -> Arc<dyn Memory> {
     node.memory(region).expect("own")
 }
 
-/// Polls the node until it is told something.
+/// Polls the node until it has a completion.
 fn next(node: &mut Node) -> Completion {
     let mut now = node.now();
     loop {

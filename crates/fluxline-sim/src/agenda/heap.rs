@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use super::slot::Slot;
 use crate::Instant;
 
-/// Entries in a binary heap: O(log n) for each, whatever their delays.
+/// Entries in a binary heap: O(log n) for each entry, for all delays.
 #[derive(Debug)]
 pub struct Heap<E> {
     slots: BinaryHeap<Slot<E>>,

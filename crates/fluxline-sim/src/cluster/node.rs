@@ -83,7 +83,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Whoever drops a node switches it off: its peers notice by its silence.
+    /// Dropping a node switches it off: its peers notice the silence.
     fn drop(&mut self) {
         if let Ok(mut world) = self.world.try_borrow_mut() {
             world.act(self.index, |machine, _| machine.die());

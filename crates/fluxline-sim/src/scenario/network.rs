@@ -54,7 +54,7 @@ pub enum Preset {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RetryName {
-    /// By generations: nobody starves.
+    /// By generations: no node starves.
     #[default]
     Aged,
     /// At once.

@@ -23,7 +23,7 @@ pub struct Counters {
     pub tries: u64,
     /// Tries after a busy echo.
     pub retries: u64,
-    /// Event packets started (they get no echo and are no tries).
+    /// Event packets started (they get no echo and do not count as tries).
     pub events: u64,
     /// Good echoes that came back.
     pub echoes: u64,
