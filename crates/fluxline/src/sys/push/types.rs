@@ -33,18 +33,18 @@ pub enum NextError {
     /// Another producer may attach: then there are records again.
     #[error("the push ring's producer has gone")]
     Gone,
-    /// No record will ever pass again.
+    /// The ring is broken for good.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
 
-/// The reason why a record was not pushed; it stays the caller's.
+/// The reason why a record was not pushed; the caller keeps the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushRefused {
     /// The consumer has not read yet; try again. All records so far are published.
     #[error("the push ring is full; its consumer is behind")]
     Full,
-    /// The caller's: longer than a quarter of the ring.
+    /// The record is longer than a quarter of the ring.
     #[error("a record of {bytes} bytes is too long for the ring, which takes at most {max}")]
     TooLong {
         /// Asked \[byte\].
@@ -55,7 +55,7 @@ pub enum PushRefused {
     /// Final: the consumer has closed, or its process has died.
     #[error("the push ring's consumer has gone")]
     ConsumerGone,
-    /// No record will ever pass again.
+    /// The ring is broken for good.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
@@ -63,37 +63,37 @@ pub enum PushRefused {
 /// The reason why a ring could not be made or attached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushOpenError {
-    /// The caller's.
+    /// The size is not possible.
     #[error("a ring of {bytes} bytes is not possible: write a power of two of 64 or more")]
     Size {
         /// Asked \[byte\].
         bytes: u64,
     },
-    /// The host's.
+    /// An error of the host.
     #[error(transparent)]
     Region(#[from] RegisterError),
-    /// The peer's: its region holds no ring (yet), or one of another version.
+    /// The peer's region does not have a ring (yet), or has one of another version.
     #[error(
         "the region has no push ring of this version, or may not be written; its owner must make \
          the ring and grant the right to put"
     )]
     NoRing,
-    /// Another producer's: a ring has one at a time.
+    /// Another producer has the ring, which has one at a time.
     #[error(
         "the push ring has a producer already (process {process}); end that one first, or give \
          each producer a ring of its own"
     )]
     Claimed {
-        /// As that process knows itself; another container may know it by another number.
+        /// The process's own number for itself; another container may see another number.
         process: u64,
     },
     /// Final: the consumer has closed, or its process has died.
     #[error("the push ring's consumer has gone; connect to it again once it runs")]
     ConsumerGone,
-    /// No record will ever pass again.
+    /// The ring is broken for good.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// The host's.
+    /// An error of the host.
     #[error("the push ring's file could not be opened or locked: {reason}")]
     Host {
         /// The system's message, with the remedy.
