@@ -38,7 +38,7 @@ fn main() -> Result<(), Problem> {
     let name = format!("board-{}", std::process::id());
     let mut node = RoceNode::open(&name, UdpPortConfig::new(SocketAddr::new(own, 0)))?;
 
-    // The run puts into this how much it has read; it is told the key when it knows this producer.
+    // The run puts its progress into this region; `introduce` sends it the key.
     let (credit, own_key) = (node.register(CREDIT_BYTES)?, random_key()?);
     let grant = Grant { rights: Rights::PUT, key: own_key };
     node.export(credit, Name::parse(CREDIT_NAME)?, grant)?;
@@ -64,7 +64,7 @@ fn main() -> Result<(), Problem> {
         }
     }
     until_done(&mut node, |node| producer.publish(node))?;
-    // All is in the run's memory when this is told.
+    // When the flush completes, all packets are in the run's memory.
     until_done(&mut node, |node| Ok(node.post(endpoint, LAST, Work::Flush)?))?;
     while next(&mut node)? != Some(LAST) {}
     let (seconds, full) = (began.elapsed().as_secs_f64(), producer.counters().full);
