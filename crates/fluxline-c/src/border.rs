@@ -48,7 +48,8 @@ impl Refused {
 
 /// Runs a call; keeps the sentence of a failure, and panics on this side.
 pub(crate) fn guard(call: impl FnOnce() -> Result<(), Refused>) -> FluxlineCode {
-    // What a panic leaves half done stays behind its handle, which the caller is told to close.
+    // A panic may leave the handle in an inconsistent state; the error sentence asks the caller to
+    // close it.
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
         let sentence = "a defect of the library; close the handle and report it";
         Err(Refused::of(FluxlineCode::Defect, &sentence))
@@ -97,7 +98,7 @@ pub(crate) fn make<T>(out: Out<*mut T>, value: T) {
     out.put(Box::into_raw(Box::new(value)));
 }
 
-/// Ends a handle; null is none.
+/// Ends a handle; null is ignored.
 pub(crate) fn end<T>(handle: *mut T) {
     if handle.is_null() {
         return;

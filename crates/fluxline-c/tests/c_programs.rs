@@ -149,7 +149,7 @@ fn a_c_producer_ends_when_its_consumer_is_killed_and_a_second_one_is_refused() {
     std::io::Read::read_exact(out, &mut ready).expect("it says that it is ready");
 
     let mut pushing = [1, 2].map(|_| start(&producer, &[&group, "owner", "7", "4000000000"]));
-    // One of them has the ring; the other one is told so, and by whom.
+    // One of them has the ring; the other one gets an error that names the owner.
     let (mut first, mut second) = loop {
         let [one, two] = &mut pushing;
         let over = [one, two].map(|child| child.try_wait().expect("a child").is_some());
