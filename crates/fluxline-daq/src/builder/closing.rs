@@ -1,7 +1,7 @@
-//! The closing of an event: whether something is missing, and the consequence for its sources.
+//! The closing of an event: finds missing parts, and the consequences for its sources.
 //!
-//! A source that has passed the event without a loss around it sent nothing for it; that is no
-//! loss. A source that is rarely in events, or that was idle anyway, is not missed without proof.
+//! A source that has passed the event without a loss around it sent nothing for it, which does not
+//! count as a loss. A source that is rarely in events, or that was idle, is missed only with proof.
 
 use super::batch::ClosedEvent;
 use super::config::{Expectation, Mode, Scope};

@@ -22,7 +22,7 @@ enum Time {
     Grows,
     /// There is none, but packets of another numbering have other content.
     Content,
-    /// It grows by so much per packet, give or take a third.
+    /// It grows by this step per packet, plus or minus a third.
     Steps(u64),
 }
 
@@ -213,7 +213,7 @@ impl Check {
         self.owed = Some(HeldFate::Late);
     }
 
-    /// Numbers missing in this numbering, as they are in packets.
+    /// Returns the numbers missing in this numbering, in the form that packets carry.
     fn missing(&self) -> Vec<(u32, u64)> {
         let (Some(&first), Some(&last)) = (self.seen.first(), self.seen.last()) else {
             return Vec::new();
