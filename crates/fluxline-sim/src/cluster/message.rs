@@ -165,7 +165,7 @@ impl Message {
         })
     }
 
-    /// The blocks of the message with this number, as they are written into its slot.
+    /// Returns the blocks of the message with this number, in the layout of its slot.
     #[must_use]
     pub fn blocks(&self, number: u32) -> Vec<u8> {
         let text = self.write();
