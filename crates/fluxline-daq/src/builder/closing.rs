@@ -78,7 +78,7 @@ impl Builder {
         }
     }
 
-    /// Counts for each source whether it is in the event; adds the missing ones to `lacking`.
+    /// Counts the event for each source as present or missing; adds missing sources to `lacking`.
     fn judge_sources(&mut self, slot: u32, why: Why, lacking: &mut Vec<Lacking>) {
         let event = self.open.slab.event(slot);
         let position = event.id.position;

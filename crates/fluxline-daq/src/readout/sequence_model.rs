@@ -1,4 +1,5 @@
-//! Packet counters against an obvious model: the set of all numbers that came, for each numbering.
+//! Packet counters compared with a simple model: the set of all received numbers, for each
+//! numbering.
 //!
 //! A script decides what a board sends and what the network does to it: single losses, bursts,
 //! repeats, displacement within the distance that the tracker promises to recognise, stragglers
@@ -120,7 +121,7 @@ fn arrivals(plan: Plan, dice: &mut Dice) -> Vec<u64> {
     packets.into_iter().map(|packet| packet.1).collect()
 }
 
-/// The tracker and what it should say.
+/// The tracker, and its expected results.
 struct Check {
     plan: Plan,
     tracker: SequenceTracker,

@@ -1,4 +1,4 @@
-//! Packet counters and the table of sources against obvious models.
+//! Packet counters and the table of sources compared with simple models.
 
 use std::net::SocketAddr;
 
