@@ -1,4 +1,4 @@
-//! A model of futexes for loom that makes only the kernel's promises.
+//! A model of the futex for loom that makes only the kernel's promises.
 //!
 //! Under the lock of the queue, the sleeper compares the word and goes to sleep, and the waker
 //! looks for sleepers. A time-out never comes, so that a lost wake-up is a deadlock, which loom
