@@ -54,7 +54,7 @@ pub struct Point {
     pub histogram: Vec<(f64, u64)>,
     /// Entries of the agenda.
     pub entries: u64,
-    /// Packet-link-hops.
+    /// Number of packet-link-hops.
     pub hops: u64,
     /// The hash of all events.
     pub fingerprint: String,
