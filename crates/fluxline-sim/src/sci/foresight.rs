@@ -49,8 +49,8 @@ impl Rings {
         port.first_go.from(port.free_at)
     }
 
-    /// Passes on the forecast of the idles behind the last packet of the first port. All of them
-    /// are in ticks after `now`.
+    /// Passes on the forecast of the idles behind the last packet of port `first`. All of them are
+    /// in ticks after `now`.
     pub(super) fn revise(&mut self, first: u32, mut rise: Go, now: u64) {
         if !self.flow_control {
             return;
