@@ -183,7 +183,8 @@ fn comments(source: &str, marker: &str) -> Vec<(usize, String)> {
             goes_on = false;
             continue;
         };
-        match found.last_mut().filter(|_| goes_on) {
+        let is_whole_line = line.trim_start().starts_with(marker);
+        match found.last_mut().filter(|_| goes_on && is_whole_line) {
             Some((_, all)) => *all += &format!(" {text}"),
             None => found.push((index + 1, text.to_string())),
         }
