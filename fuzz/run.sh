@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs fuzz targets, each for so many seconds (default 30), from the seeds in the repository and the
-# corpus that earlier runs found: `fuzz/run.sh [SECONDS [TARGET...]]`; without names, all of them.
-# Needs a nightly toolchain and cargo-fuzz (docs/fuzzing.md).
+# Runs fuzz targets, each for SECONDS (default 30), from the seeds in the repository and the corpus
+# of earlier runs: `fuzz/run.sh [SECONDS [TARGET...]]`; without names, all of them. Needs a nightly
+# toolchain and cargo-fuzz (docs/fuzzing.md).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds="${1:-30}"

@@ -51,7 +51,7 @@ trap 'clean; exit 130' INT TERM HUP
 ip netns add "$near"
 ip netns add "$far"
 ip link add veA netns "$near" type veth peer name veB netns "$far"
-# A queue as long as a card's ring, so that a paced sender is not told that it is full.
+# A queue as long as a card's ring, so that a paced sender does not find it full.
 ip -n "$near" link set veA mtu "$mtu" txqueuelen 10000 up
 ip -n "$far" link set veB mtu "$mtu" txqueuelen 10000 up
 ip -n "$near" link set lo up

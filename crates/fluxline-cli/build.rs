@@ -1,6 +1,6 @@
 //! Tells the program which commit it is built from: `FLUXLINE_COMMIT`, for `fluxline --version` and
-//! for every report. `unknown` outside a checkout, as from an archive; whoever packs one and knows
-//! sets that variable of the environment.
+//! for every report. `unknown` outside a checkout, as from an archive; packagers that know the
+//! commit set this environment variable.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -16,7 +16,7 @@ use fluxline_core::random::Draw;
 use serde_json::{Value, json};
 
 const KEY: &str = "a key of the test";
-/// Whoever has the key is served within this time, whatever others do.
+/// A client with the key is served within this time, even during attacks.
 const SERVED_WITHIN: Duration = Duration::from_secs(15);
 
 /// Each of these tests wants both cores for itself.

@@ -48,7 +48,8 @@ impl Refused {
 
 /// Runs a call; keeps the sentence of a failure, and panics on this side.
 pub(crate) fn guard(call: impl FnOnce() -> Result<(), Refused>) -> FluxlineCode {
-    // What a panic leaves half done stays behind its handle, which the caller is told to close.
+    // A panic may leave the handle in an inconsistent state; the error sentence asks the caller to
+    // close it.
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
         let sentence = "a defect of the library; close the handle and report it";
         Err(Refused::of(FluxlineCode::Defect, &sentence))
@@ -88,7 +89,7 @@ fn null(what: &str) -> Refused {
 /// The value behind a handle.
 pub(crate) fn handle<'a, T>(handle: *mut T) -> Result<&'a mut T, Refused> {
     // SAFETY: a handle that is not null came from `make` and was not ended, and no other call
-    // uses it now: the caller's word (head of lib.rs and of the header).
+    // uses it now: the caller's promise (head of lib.rs and of the header).
     unsafe { handle.as_mut() }.ok_or_else(|| null("the handle"))
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn make<T>(out: Out<*mut T>, value: T) {
     out.put(Box::into_raw(Box::new(value)));
 }
 
-/// Ends a handle; null is none.
+/// Ends a handle; null is ignored.
 pub(crate) fn end<T>(handle: *mut T) {
     if handle.is_null() {
         return;
@@ -119,7 +120,7 @@ impl<T> Out<T> {
 
     /// Writes the result.
     pub fn put(self, value: T) {
-        // SAFETY: not null; writable and aligned by the caller's word.
+        // SAFETY: not null; writable and aligned by the caller's promise.
         unsafe { self.0.write(value) };
     }
 }
@@ -129,7 +130,7 @@ pub(crate) fn text<'a>(text: *const c_char) -> Result<&'a str, Refused> {
     if text.is_null() {
         return Err(null("a string"));
     }
-    // SAFETY: not null; ends with a zero and lives through the call by the caller's word.
+    // SAFETY: not null; ends with a zero and lives through the call by the caller's promise.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str().map_err(|_| Refused::argument("a string is not UTF-8"))
 }
@@ -148,7 +149,7 @@ pub(crate) fn bytes<'a>(from: *const c_void, count: usize) -> Result<&'a [u8], R
         return Err(null("the address of bytes"));
     }
     // SAFETY: not null, not longer than an object may be; readable through the call by the
-    // caller's word.
+    // caller's promise.
     Ok(unsafe { std::slice::from_raw_parts(from.cast(), count) })
 }
 
@@ -160,6 +161,6 @@ pub(crate) fn bytes_mut<'a>(into: *mut c_void, count: usize) -> Result<&'a mut [
     if into.is_null() || isize::try_from(count).is_err() {
         return Err(null("the address of room"));
     }
-    // SAFETY: as in `bytes`, and writable by the caller's word.
+    // SAFETY: as in `bytes`, and writable by the caller's promise.
     Ok(unsafe { std::slice::from_raw_parts_mut(into.cast(), count) })
 }

@@ -4,7 +4,7 @@
 //! `fluxline_error`. No panic crosses it: what panics becomes `FLUXLINE_CODE_DEFECT`. The header
 //! `include/fluxline.h` is made from this file.
 //!
-//! All pointers are the caller's word: a null handle is refused, a wrong one cannot be noticed.
+//! All pointers are the caller's promise: a null handle is refused, a wrong one cannot be noticed.
 #![allow(unsafe_code, reason = "the border to C is made of pointers")]
 #![allow(clippy::missing_safety_doc, reason = "the safety of all calls is stated above, for C")]
 

@@ -176,7 +176,7 @@ fn an_import_that_does_not_complete_in_time_is_given_back() {
         assert_eq!(fluxline_register(owner, 64, &raw mut region), FluxlineCode::Done);
         let name = c"samples".as_ptr();
         assert_eq!(fluxline_export(owner, region, name, 7, FLUXLINE_PUT), FluxlineCode::Done);
-        // A node that keeps so much already hears of nothing more.
+        // A node that keeps the most completions takes no further ones.
         let broken = Completion::Broken { endpoint: EndpointId(9), status: Status::Done };
         (*node).kept = (0..KEPT_MAX).map(|_| broken.clone()).collect();
         for _ in 0..1100 {

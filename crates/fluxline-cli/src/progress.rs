@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Makes a bar with this number of steps, hidden if `quiet` or if standard error is no terminal.
+/// Makes a bar with this number of steps, hidden if `quiet` or if standard error is not a terminal.
 pub fn bar(steps: u64, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
@@ -10,7 +10,7 @@ pub fn bar(steps: u64, quiet: bool) -> ProgressBar {
     styled(ProgressBar::new(steps), "{elapsed:>4} {bar:30} {pos}/{len}  {msg}")
 }
 
-/// Makes a line of text, hidden if standard error is no terminal.
+/// Makes a line of text, hidden if standard error is not a terminal.
 pub fn line() -> ProgressBar {
     styled(ProgressBar::new_spinner(), "{spinner} {elapsed:>4}  {msg}")
 }

@@ -1,4 +1,4 @@
-//! `fluxline bench` as a black box: the crossover that is kept and heeded, and a soak.
+//! `fluxline bench` as a black box: the crossover that is stored and used, and a soak.
 
 mod support;
 

@@ -49,7 +49,7 @@ fn a_commit_is_named_and_what_was_changed_since_is_said() {
     let Some((_folder, root)) = repository() else { return };
     let head = git(&root, "rev-parse --short=12 HEAD");
     assert_eq!(build::commit(&root).as_deref(), Some(head.as_str()));
-    // A tag is no commit: it may be moved.
+    // A tag is not a commit: it may be moved.
     git(&root, "tag -a v9 -m nine");
     assert_eq!(build::commit(&root).as_deref(), Some(head.as_str()));
     std::fs::write(root.join("crates/one/src/main.rs"), "fn main() { }\n").expect("written");

@@ -1,7 +1,7 @@
 //! Collects the counts of the stages in the ledger.
 //!
-//! Stages count for themselves and know nothing of a ledger. The ledger knows counters and laws and
-//! nothing of stages. They meet here.
+//! Stages keep their own counts and do not depend on the ledger. The ledger has counters and laws
+//! and does not depend on stages. This file joins them.
 
 use fluxline_core::Moment;
 

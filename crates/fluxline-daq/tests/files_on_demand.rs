@@ -83,7 +83,7 @@ fn random_files(random: &mut Xoshiro256PlusPlus, faults: Faults) -> Vec<File> {
     (0..count).map(|number| file(number, random)).collect()
 }
 
-/// What came out: per event and status, the boards; and the batches as they are.
+/// The output of a run: the boards per event and status, and the batches.
 #[derive(Debug, PartialEq)]
 struct Built {
     rows: Vec<(u64, EventStatus, Vec<u16>)>,

@@ -86,7 +86,7 @@ impl Files {
         Some(text)
     }
 
-    /// A file's number; none where it cannot be read or is none.
+    /// Returns the number in a file; `None` if the file is unreadable or does not have a number.
     pub(super) fn number(&self, path: &str) -> Option<u64> {
         self.text(path)?.parse().ok()
     }

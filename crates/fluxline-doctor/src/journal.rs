@@ -35,7 +35,7 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
-    /// It is no state file, or was changed by hand.
+    /// It is not a state file, or was changed by hand.
     #[error("{}:{line}: not a line of the doctor's; fix or delete the file", .path.display())]
     Foreign {
         /// The file.

@@ -62,7 +62,7 @@ use fluxline::host;
 /// The default file of recorded changes.
 pub const STATE_FILE: &str = "/var/lib/fluxline/doctor.state";
 
-/// One line of [`document`]: plain text, for whoever keeps the host beside a result.
+/// One line of [`document`]: plain text, for programs that store the host's state with a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The name of the check.

@@ -65,7 +65,7 @@ static FILES: Rule = Rule {
 
 pub(super) const RULES: &[&Rule] = &[&CPU, &MEMORY, &CORES, &LOCKED, &FILES];
 
-/// The limits of this process. A limit that is absent is none.
+/// The limits of this process; `None`: no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Time on all cores per period, and the period \[us\].
@@ -134,7 +134,7 @@ impl Limits {
     }
 
     fn read_version_1_cpu(&mut self, files: &Files, group: &str) {
-        // -1, which is no number here, is no quota.
+        // -1 means "no quota"; `number` returns `None` for it.
         if let Some(quota) = files.number(&format!("{group}/cpu.cfs_quota_us")) {
             let period = files.number(&format!("{group}/cpu.cfs_period_us"));
             self.lower_quota(quota, period.unwrap_or(PERIOD_US));

@@ -143,7 +143,7 @@ impl Memory {
         let effect = (needed > 0).then(|| format!("Its large rings would take {needed} of them."));
         let missing = needed.saturating_sub(self.huge_free);
         let action = Action::sysctl("vm.nr_hugepages", self.huge_total.saturating_add(missing));
-        // Rings ask for them only where told to: an advice, so nothing good is called bad.
+        // Rings use them only if configured to, so this is a warning at most.
         Some(Check::new(&HUGE, found).warn_if(missing > 0).effect(effect).mend(vec![action]))
     }
 

@@ -22,7 +22,7 @@ pub enum Setting {
     Gro(String),
 }
 
-/// A setting with the value that it shall have.
+/// A setting with its wanted value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
     /// The setting.
@@ -79,7 +79,8 @@ impl Setting {
         Setting::File(format!("/proc/sys/{}", name.replace('.', "/")))
     }
 
-    /// As [`Setting::fmt`] writes it; none where it is no setting that is ever changed here.
+    /// Parses the text that [`Setting::fmt`] writes; returns `None` for settings that this program
+    /// never changes.
     pub(super) fn parse(text: &str) -> Option<Setting> {
         let (kind, what) = text.split_once(' ')?;
         let what = what.to_owned();

@@ -169,7 +169,8 @@ impl Sockets {
         checks.extend(self.judge_busy_poll(load));
     }
 
-    /// A number that shall not be smaller; one that is not shown is a warning without a remedy.
+    /// Checks that a number is at least `wanted`; a number that the host does not show gives a
+    /// warning without a remedy.
     fn at_least(&self, rule: &'static Rule, name: &str, wanted: u64, unit: &str) -> Check {
         let found = self.get(name);
         let text = found.map_or("not shown by this host".into(), |value| format!("{value} {unit}"));

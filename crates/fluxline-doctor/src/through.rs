@@ -155,8 +155,8 @@ impl Passage {
     }
 }
 
-/// Interrupts of this host's interface of that name that ever came, by number; none of what is no
-/// card, as loopback. Cost: some dozens of small files.
+/// Returns all interrupts so far of this host's interface of that name, by number; empty if it is
+/// not a card, such as loopback. Cost: some dozens of small files.
 #[must_use]
 pub fn interrupts_of(name: &str) -> BTreeMap<u64, Interrupt> {
     let files = Files::this_host();

@@ -40,7 +40,7 @@ impl<'a> Draw<'a> {
         (0..bytes).fold(0, |value, _| value << 8 | u64::from(self.byte()))
     }
 
-    /// So many of the next bytes, at most.
+    /// Returns the next `count` bytes, or fewer at the end.
     pub(crate) fn take(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;

@@ -12,7 +12,7 @@ const BYTES_MAX: u32 = 4096;
 /// Any text as a scenario file.
 ///
 /// # Panics
-/// When what is said is no sentence.
+/// When the error is not a sentence.
 pub fn scenario_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Scenario::parse("fuzz.toml", text) {

@@ -27,7 +27,7 @@ pub enum Value<'a> {
     F32(f32),
     /// A 64-bit float.
     F64(f64),
-    /// Bytes as they are.
+    /// Raw bytes.
     Bytes(&'a [u8]),
 }
 

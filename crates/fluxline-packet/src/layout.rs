@@ -97,7 +97,7 @@ pub enum ValueKind {
     Signed,
     /// IEEE 754 binary32 or binary64, by the width.
     Float,
-    /// Bytes as they are.
+    /// Raw bytes.
     Bytes,
 }
 
@@ -182,7 +182,7 @@ pub enum ItemKind {
         /// The interpretation.
         kind: ValueKind,
     },
-    /// Bytes as they are.
+    /// Raw bytes.
     Bytes {
         /// The length in bytes.
         length: Expr,
@@ -194,11 +194,11 @@ pub enum ItemKind {
 /// The offset of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldOffset {
-    /// So many bytes after the start of the packet (or record, or list item).
+    /// This number of bytes after the start of the packet (or record, or list item).
     Fixed(u32),
     /// At the end of the field before, which differs from packet to packet.
     AfterPrevious,
-    /// So many bytes before the end of the packet.
+    /// This number of bytes before the end of the packet.
     FromEnd(u32),
 }
 
@@ -447,9 +447,9 @@ pub struct Crc {
 /// A place counted from either end of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// So many bytes after the start.
+    /// This number of bytes after the start.
     Start(u32),
-    /// So many bytes before the end.
+    /// This number of bytes before the end.
     End(u32),
 }
 

@@ -173,7 +173,7 @@ impl Table<'_> {
         self.write_functions(out);
     }
 
-    /// A record's overlapping fields share bytes in the dtype; a header's may not be there at all.
+    /// A record's overlapping fields share bytes in the dtype; those of a header may be absent.
     fn conditional_in_header(&self, item: &Item) -> Option<String> {
         let when = item.when.as_ref()?;
         self.itemsize.is_none().then(|| self.layout.text_of(when))

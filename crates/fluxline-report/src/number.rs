@@ -13,7 +13,7 @@ const PREFIXES: [(&str, f64); 9] = [
     ("G", 1e9),
     ("T", 1e12),
 ];
-/// The index of the prefix that is none.
+/// The index of the empty prefix.
 const NONE: usize = 4;
 /// Binary multiples of a byte, the largest first. Source: IEC 80000-13.
 const BINARY: [(&str, f64); 3] = [("GiB", 1_073_741_824.0), ("MiB", 1_048_576.0), ("KiB", 1024.0)];

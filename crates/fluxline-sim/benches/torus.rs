@@ -28,8 +28,8 @@ const BOOKSIM: [(f64, f64, f64); 3] =
 /// The load at which BookSim2 saturates.
 const BOOKSIM_SATURATION: f64 = 0.347;
 
-/// BookSim2's mean latency on a ring of 8 whose links are half busy \[cycles\], with buffers of so
-/// many bytes and so many channels. Source: as above.
+/// BookSim2's mean latency on a ring of 8 whose links are half busy \[cycles\], by bytes of buffers
+/// and number of channels. Source: as above.
 const BOOKSIM_RING: [(u32, u8, f64); 3] = [(128, 2, 750.0), (512, 2, 47.0), (128, 4, 33.0)];
 
 struct Run {
@@ -126,7 +126,7 @@ fn torus_beside_booksim() {
     println!("BookSim2, 8 flits of 16 bytes: {BOOKSIM_SATURATION}");
 }
 
-/// Latencies when credits come back flit by flit, after so many ticks.
+/// Latencies when credits return flit by flit, by the delay of credits in ticks.
 fn credits() {
     for (credit_unit, credit_ticks) in [
         (CreditUnit::Packet, 1),

@@ -11,7 +11,7 @@ use fluxline_core::fabric::{
 use fluxline_core::{Moment, Span};
 use fluxline_sim::cluster::{Cluster, Node};
 
-/// Polls both until the first is told something.
+/// Polls both until the first has a completion.
 fn next(cluster: &Cluster, first: &mut Node, second: &mut Node) -> (Moment, Completion) {
     let mut now = cluster.now();
     loop {
@@ -23,7 +23,7 @@ fn next(cluster: &Cluster, first: &mut Node, second: &mut Node) -> (Moment, Comp
     }
 }
 
-/// From posting until the last byte is in the peer's memory, and until that is told \[ns\].
+/// Time from posting until the last byte is in the peer's memory, and until its completion \[ns\].
 fn times(url: &str, bytes: usize) -> Result<(u64, u64), Box<dyn Error>> {
     let cluster = Cluster::open(url)?;
     let (mut first, mut second) = (cluster.node(0), cluster.node(1));

@@ -25,7 +25,7 @@ fn name(text: &str) -> Name {
     Name::parse(text).expect("a legal name")
 }
 
-/// Owns the records and the counter; is done when so many records have come.
+/// Owns the records and the counter; is done when all expected records have arrived.
 struct Owner {
     expected: u64,
     seen: u64,
@@ -139,7 +139,7 @@ fn simulated(url: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The same programs on plain memory, whose time is whatever the caller says.
+/// The same programs on plain memory; the caller sets the time.
 fn in_memory() -> Result<(), Box<dyn Error>> {
     let lab = Lab::new();
     let (mut first, mut second) = (lab.node("0")?, lab.node("1")?);

@@ -1,9 +1,9 @@
-//! Memory that the next entries need, asked for before their turn.
+//! Prefetching: reads the memory that the next entries need, before their turn.
 //!
-//! A model of thousands of components is larger than the near caches, and entries of one moment are
-//! spread all over it: each waits for memory several times, one wait after the other. Read ahead
-//! for a group of entries, the waits overlap. Reading changes nothing, so neither order nor result
-//! can depend on it.
+//! A model of thousands of components is larger than the near caches, and the entries of one moment
+//! are spread all over it. Each entry waits for memory several times, one wait after the other.
+//! Reading ahead for a group of entries makes the waits overlap. Reading changes nothing, so
+//! neither order nor result depends on it.
 
 use crate::Agenda;
 
@@ -13,21 +13,22 @@ const GROUP: usize = 16;
 /// The distance of an entry's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nearness {
-    /// The group after the next: what the entry itself names should be read.
+    /// The group after the next: read the memory that the entry itself names.
     Soon,
-    /// The next group: what that leads to should be read.
+    /// The next group: read the memory to which the first read leads.
     Next,
 }
 
-/// Tells a model which entries are near.
+/// Shows a model its next entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ahead {
     touched: usize,
 }
 
 impl Ahead {
-    /// To be called before each entry is taken. `touch` reads what an entry will need; it is not
-    /// called while less than a group of entries lies ready. Cost without a `touch`: a comparison.
+    /// Call this before each entry is taken. `touch` reads the memory that an entry will need; it
+    /// is not called while fewer entries than a group are in order. Cost without a `touch`: a
+    /// comparison.
     #[inline]
     pub fn step<E>(&mut self, agenda: &Agenda<E>, mut touch: impl FnMut(&E, Nearness)) {
         if self.touched > 0 {
@@ -67,7 +68,7 @@ mod tests {
             });
             assert_eq!(agenda.take(Instant::NEVER), Some(taken));
         }
-        // The day is opened by its first entry; its last group is less than one.
+        // The first entry opens the day; the last group is not full.
         assert_eq!(next, (1..=4 * GROUP).collect::<Vec<_>>());
         assert_eq!(soon, (GROUP + 1..count).collect::<Vec<_>>());
     }

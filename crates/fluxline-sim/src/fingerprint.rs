@@ -1,11 +1,11 @@
-//! A number that is equal when two runs did the same: a hash over (time, component, kind).
+//! A number that is equal for equal runs: a hash over (time, component, kind).
 
 use std::fmt;
 
 use crate::Instant;
 
-/// Takes in what happens. Equal in debug and release builds and for any number of threads, because
-/// nothing goes into it but the model's own time and numbers.
+/// A hash of a run's entries. It is the same in debug and release builds and for any number of
+/// threads, because it depends only on the model's own time and numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(u64);
 
@@ -17,11 +17,11 @@ impl Default for Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes in one entry.
+    /// Adds one entry.
     pub fn add(&mut self, at: Instant, component: u32, kind: u8) {
         let what = at.as_ps() ^ (u64::from(component) << 20) ^ (u64::from(kind) << 56);
-        // One round of a multiply-xorshift mixer (the constant is SplitMix64's), which makes the
-        // order count.
+        // One round of a multiply-xorshift mixer (the constant is SplitMix64's), so that the result
+        // depends on the order.
         let mixed = (self.0 ^ what).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         self.0 = mixed ^ (mixed >> 29);
     }

@@ -1,8 +1,8 @@
 //! Virtual time: hosts, buses, links and switches as models that carry real bytes.
 //!
-//! A model is a state that handles [`Agenda`] entries; the agenda hands them out in order of time,
-//! equal times in the order in which they were scheduled. Nothing here reads a clock, and all that
-//! is random comes from a seed: a run repeats to the byte, which its [`fingerprint`] shows.
+//! A model is a state that handles [`Agenda`] entries. The agenda returns entries in order of time;
+//! entries of equal times keep the order in which they were scheduled. Nothing here reads a clock,
+//! and all randomness comes from a seed: a run repeats to the byte, as its [`fingerprint`] shows.
 
 #![forbid(unsafe_code)]
 

@@ -1,36 +1,36 @@
-//! What a model is, and how it is run.
+//! The trait of models, and the loop that runs them.
 
 use crate::ahead::{Ahead, Nearness};
 use crate::{Agenda, Fingerprint, Instant};
 
 /// Something on the agenda. Called *entry*, because an *event* is what a detector measures.
 pub trait Entry {
-    /// Returns the component that it concerns: the number of a node, link or host.
+    /// Returns the component that the entry belongs to: the number of a node, link or host.
     fn component(&self) -> u32;
     /// Returns the kind of the entry, which is part of the fingerprint.
     fn kind(&self) -> u8;
 }
 
-/// A state that entries change.
+/// A simulated state that handles entries.
 ///
 /// A part of a larger model takes `&mut Agenda<A>` with `A: From<its entry>` in its own functions,
-/// so that the whole can be put together without cost.
+/// so that parts are combined without run-time cost.
 pub trait Model {
     /// The entry that it handles.
     type Entry: Entry;
 
-    /// Does what is due now ([`Agenda::now`]) and schedules what follows.
+    /// Handles an entry that is due now ([`Agenda::now`]) and schedules further entries.
     fn handle(&mut self, entry: Self::Entry, agenda: &mut Agenda<Self::Entry>);
 
-    /// Reads what `entry` will need, whose turn is near: worth it where a model is larger than the
-    /// near caches. Must not matter to any result.
+    /// Reads the memory that `entry` will need soon. This pays where a model is larger than the
+    /// near caches. It must not change any result.
     #[inline]
     fn touch(&self, entry: &Self::Entry, nearness: Nearness) {
         let _ = (entry, nearness);
     }
 }
 
-/// Handles all entries that are due by `until`; returns how many there were.
+/// Handles all entries that are due by `until`; returns their number.
 pub fn run<M: Model>(
     model: &mut M,
     agenda: &mut Agenda<M::Entry>,

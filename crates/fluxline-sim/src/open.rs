@@ -9,10 +9,10 @@ use crate::host::{self, preset};
 use crate::sci::{self, NodeId, Topology};
 use crate::{Duration, Instant};
 
-/// A reason why a URL could not be opened, in one sentence.
+/// The reason why a URL could not be opened, in one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OpenError {
-    /// It is of another link.
+    /// The URL is for another link.
     #[error(
         "{url:?} names no simulated link that there is; write sim:sci, for example \
              sim:sci?nodes=8&model=lc2"
@@ -21,19 +21,19 @@ pub enum OpenError {
         /// The given URL.
         url: String,
     },
-    /// A key that does not exist, or no `key=value`.
+    /// A part has an unknown key, or is not of the form `key=value`.
     #[error("unknown part {part:?} of a simulated link; its keys are {KEYS}, each as key=value")]
     Key {
         /// The given part.
         part: String,
     },
-    /// A key that came before.
+    /// A key occurs twice.
     #[error("{key} is given twice; give it once")]
     Twice {
         /// The key.
         key: String,
     },
-    /// A value that its key does not have.
+    /// The key does not accept the value.
     #[error("{key}={value} is invalid; write {expected}")]
     Value {
         /// The key.
@@ -51,13 +51,13 @@ pub enum OpenError {
         /// The message of the operating system.
         problem: String,
     },
-    /// The parts do not fit.
+    /// The parts of the URL do not fit together.
     #[error("the simulated link is invalid: {0}")]
     Cluster(#[from] ClusterError),
 }
 
 const KEYS: &str = "nodes, model, topology, host, seed, crossover, fault, dump";
-/// Nodes, where a URL does not say how many. A choice.
+/// The default number of nodes. A choice.
 const NODES: usize = 8;
 /// The internal bus of a card with several link controllers. BACKGROUND-M: 64 bits at 50 MHz.
 const BUS_BYTES_PER_SECOND: u64 = 400_000_000;
@@ -185,7 +185,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// `None`: a ring.
+    /// Returns the topology; `None`: a ring.
     fn topology(&self) -> Result<Option<Topology>, OpenError> {
         let wrong = || self.refused("topology", TOPOLOGY);
         let sizes = |text: &str| -> Option<Vec<u32>> {
@@ -230,12 +230,13 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The machine, and from which size on its engine is faster.
+    /// Returns the machine, and the size from which its DMA engine is faster.
     fn host(&self) -> Result<(host::Config, u64), OpenError> {
-        // Read off examples/put_times.rs. On Trams' machine stores are faster at all sizes, and
-        // from 184 byte on the engine leaves the processor more time (reproduce): 1 KiB is the
-        // upper end of what its paper calls surprisingly small. On the stands the engine is faster
-        // from where stores need longer to be in place.
+        // From the output of examples/put_times.rs. On Trams' machine, stores are faster for all
+        // sizes, and from 184 bytes on the engine leaves the processor more time (reproduce): 1 KiB
+        // is the upper end of the range that its paper calls surprisingly small. On the stands, the
+        // crossover is the size from which bytes are in place sooner with the engine than with
+        // stores.
         match self.find("host") {
             None | Some("trams") => Ok((preset::trams(), 1024)),
             Some("stand-a") => Ok((preset::test_stand_a(), 128)),

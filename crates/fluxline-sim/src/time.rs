@@ -19,24 +19,24 @@ pub struct Duration {
 const PS_PER_S: u128 = 1_000_000_000_000;
 
 impl Instant {
-    /// The start of the world.
+    /// The start of virtual time.
     pub const START: Instant = Instant { ps: 0 };
-    /// Later than everything.
+    /// The latest moment, later than all others.
     pub const NEVER: Instant = Instant { ps: u64::MAX };
 
-    /// The moment `ps` picoseconds after the start.
+    /// Returns the moment `ps` picoseconds after the start.
     #[must_use]
     pub const fn from_ps(ps: u64) -> Instant {
         Instant { ps }
     }
 
-    /// Picoseconds since the start.
+    /// Returns the picoseconds since the start.
     #[must_use]
     pub const fn as_ps(self) -> u64 {
         self.ps
     }
 
-    /// The span since `earlier`; zero when that is later.
+    /// Returns the span since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Instant) -> Duration {
         Duration { ps: self.ps.saturating_sub(earlier.ps) }
@@ -44,7 +44,7 @@ impl Instant {
 }
 
 impl Duration {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Duration = Duration { ps: 0 };
 
     /// A span of `ps` picoseconds.
@@ -77,7 +77,7 @@ impl Duration {
         self.ps as f64 / 1e6
     }
 
-    /// So many times this span; saturates.
+    /// Returns this span `count` times; saturates.
     #[must_use]
     pub const fn times(self, count: u64) -> Duration {
         Duration { ps: self.ps.saturating_mul(count) }
@@ -127,18 +127,18 @@ impl fmt::Display for Instant {
     }
 }
 
-/// Ticks of one frequency. Tick k begins at floor(k / frequency): no error adds up, also where a
-/// tick is no whole number of picoseconds (333.5 MHz: 2998.5 ps).
+/// Ticks of one frequency. Tick k begins at floor(k / frequency): errors do not add up, even if a
+/// tick is not a whole number of picoseconds (333.5 MHz: 2998.5 ps).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     hertz: u64,
 }
 
 impl Clock {
-    /// A clock of `hertz` ticks a second, of which there must be at least one.
+    /// Makes a clock of `hertz` ticks a second, at least 1.
     ///
     /// # Panics
-    /// When `hertz` is 0: whoever reads frequencies from outside refuses 0 before.
+    /// When `hertz` is 0. Check frequencies from outside before the call.
     #[must_use]
     pub const fn from_hertz(hertz: u64) -> Clock {
         assert!(hertz > 0, "a clock that does not tick");
@@ -157,15 +157,15 @@ impl Clock {
         Instant { ps: (tick as u128 * PS_PER_S / self.hertz as u128) as u64 }
     }
 
-    /// The first tick that does not begin before `moment`.
+    /// Returns the first tick that does not begin before `moment`.
     #[must_use]
     pub const fn tick_from(self, moment: Instant) -> u64 {
         // floor(k * P / h) >= m  <=>  k * P / h >= m  <=>  k >= m * h / P, m being whole.
         (moment.ps as u128 * self.hertz as u128).div_ceil(PS_PER_S) as u64
     }
 
-    /// Returns the time that `ticks` ticks take from the start of the clock; elsewhere at most 1 ps
-    /// differs.
+    /// Returns the length of the first `ticks` ticks of the clock; elsewhere it differs by at most
+    /// 1 ps.
     #[must_use]
     pub const fn span(self, ticks: u64) -> Duration {
         Duration { ps: self.at(ticks).as_ps() }

@@ -1,4 +1,4 @@
-//! What happened when, as a file for Chrome's tracing page or Perfetto.
+//! A trace of a run, as a file for Chrome's tracing page or Perfetto.
 //!
 //! [`run`] records every entry of any model as a moment on the track of its component; a model can
 //! add spans (a link that is busy, a host that computes) and counts of its own. Format: Google,
@@ -11,8 +11,8 @@ use crate::{Agenda, Entry, Fingerprint, Instant, Model};
 
 /// Writes records as they come, up to a number of them.
 ///
-/// A failed write is kept and returned by [`Trace::finish`], so that a model needs no error of its
-/// own; nothing is written after it.
+/// [`Trace::finish`] returns the error of a failed write, so that a model needs no error of its
+/// own. Nothing is written after a failure.
 #[derive(Debug)]
 pub struct Trace<W: Write> {
     out: W,
@@ -47,7 +47,7 @@ impl<W: Write> Trace<W> {
         });
     }
 
-    /// Something that has a moment, but no length.
+    /// Records an action without a length.
     pub fn moment(&mut self, at: Instant, component: u32, name: &str) {
         self.record(|out| {
             write!(out, "{{\"ph\":\"i\",\"s\":\"t\",\"name\":{},\"pid\":1,", Text(name))?;
@@ -55,7 +55,7 @@ impl<W: Write> Trace<W> {
         });
     }
 
-    /// Something that lasts; where `to` is before `from`, no time at all.
+    /// Records an action with a length; zero if `to` is before `from`.
     pub fn span(&mut self, from: Instant, to: Instant, component: u32, name: &str) {
         self.record(|out| {
             write!(out, "{{\"ph\":\"X\",\"name\":{},\"pid\":1,\"tid\":{component},", Text(name))?;
@@ -63,7 +63,7 @@ impl<W: Write> Trace<W> {
         });
     }
 
-    /// A value that changes, such as the fill of a buffer.
+    /// Records a value that changes, such as the fill of a buffer.
     pub fn count(&mut self, at: Instant, name: &str, value: u64) {
         self.record(|out| {
             write!(out, "{{\"ph\":\"C\",\"name\":{},\"pid\":1,", Text(name))?;
@@ -71,7 +71,7 @@ impl<W: Write> Trace<W> {
         });
     }
 
-    /// Ends the file; without this it is not whole.
+    /// Ends the file; without this call it is incomplete.
     ///
     /// # Errors
     /// The first write that failed.
@@ -98,7 +98,8 @@ impl<W: Write> Trace<W> {
     }
 }
 
-/// As [`model::run`](crate::model::run), with every entry put down under the name of its kind.
+/// Runs a model as [`model::run`](crate::model::run) does, and records every entry under the name
+/// of its kind.
 pub fn run<M: Model, W: Write>(
     model: &mut M,
     agenda: &mut Agenda<M::Entry>,

@@ -1,5 +1,5 @@
-//! Clusters with up to one wrong bit in a thousand on every link: all that a program asked for is
-//! done, or the program is told that it was not.
+//! Clusters with up to one wrong bit in a thousand on every link: all requested work is done, or
+//! its failure is reported to the program.
 //!
 //! At 1e-3 a write of 64 bytes (80 on the link, 640 bits) passes a link whole in 53 of 100 cases,
 //! and its echo of 4 symbols (64 bits) in 94: most packets are sent several times.
@@ -308,7 +308,7 @@ impl World {
             let hung = self.now.since(Moment::default()) >= HUNG;
             assert!(!hung, "after {HUNG} not all is done or told as broken");
         }
-        // Whoever was given up learns of it within this time.
+        // A node that was given up notices it within this time.
         let within = self.nodes[0].capabilities().death_noticed_within;
         let until = self.now.max(BREAKS_AT) + within;
         while self.now < until {

@@ -86,7 +86,7 @@ fn scripts_on_noisy_rings_from_many_seeds_do_what_plain_memory_does() {
     }
 }
 
-/// Runs until left is told that its connection is broken; says when it was, and why.
+/// Runs until `left` gets the report of its broken connection; returns its time and reason.
 fn broken(joined: &mut Joined, cluster: &Cluster) -> (Moment, Status) {
     let status = joined.wait(Side::Left, |what| match *what {
         Completion::Broken { status, .. } => Some(status),

@@ -1,5 +1,5 @@
-//! Dumps of simulated networks: they agree with the counters of the run whatever goes wrong in it,
-//! repeat to the byte, and change nothing. A reader of a few lines stands beside the writer.
+//! Dumps of simulated networks: they agree with the counters of the run under all faults, repeat to
+//! the byte, and do not change the run. A short reader of its own checks the writer.
 
 mod sci_load;
 

@@ -300,7 +300,7 @@ fn events_find_their_way_across_tori_and_switches() {
     }
 }
 
-/// A slow bus and a flood: what finds no place is dropped, and that is told of each.
+/// A slow bus and a flood: packets without room are dropped, and each drop is reported.
 #[test]
 fn events_that_flood_a_bus_are_delivered_or_reported_dropped_one_by_one() {
     let bus = Some(Bus { bytes_per_second: 1_000_000, delay: 10 });
@@ -424,8 +424,8 @@ fn whatever_breaks_when_every_send_ends_in_one_report() {
     }
 }
 
-/// A lost echo leaves open whether the packet arrived: so as many may be received as were done or
-/// lost.
+/// After a lost echo, the arrival of the packet is unknown: the received packets lie between those
+/// done and those done or lost.
 #[test]
 fn in_200_worlds_of_bit_errors_and_breaks_every_send_ends_once() {
     for seed in 0..200_u64 {

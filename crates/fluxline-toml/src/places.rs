@@ -26,7 +26,7 @@ struct Row {
 }
 
 impl Places {
-    /// Returns the places in `text`; none where it is no TOML.
+    /// Returns the places in `text`; empty if it is not TOML.
     #[must_use]
     pub fn of(text: &str) -> Places {
         let mut places = Places::default();

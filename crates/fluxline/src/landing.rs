@@ -4,8 +4,8 @@
 //! ring for producers that wait for room ([`landing_ring`]). Either has a region for
 //! [`fluxline_core::endpoint::Node::adopt`], a side for the thread that polls the node, and one for
 //! the thread that reads. A write into unread data is refused and counted. So data that is read in
-//! place never changes under the reader, whatever the network sends. [`RingServer`] serves a push
-//! ring to one producer after the other, each of which has shown the key.
+//! place never changes under the reader. [`RingServer`] serves a push ring to one producer after
+//! the other, each of which has presented the key.
 
 mod server;
 
@@ -21,18 +21,19 @@ pub use server::{
 use crate::sys::landing::{self as raw, Slots};
 use crate::sys::landing_ring::{LandingRing, RingReader};
 
-/// The side of slots that announces records; ends its reader when dropped.
+/// The announcing side of slots; dropping it ends its reader.
 #[derive(Debug)]
 pub struct SlotAnnouncer(raw::Announcer);
 
-/// The side of slots that reads.
+/// The reading side of slots.
 #[derive(Debug)]
 pub struct SlotReader(raw::Reader);
 
-/// A region of `bytes` in slots of `slot_bytes`, and its two sides. A write must begin at a slot
-/// and not be longer than one.
+/// Makes a region of `bytes` in slots of `slot_bytes`, with its two sides. A write must begin at a
+/// slot and fit into it.
 ///
-/// Errors: the kernel has not so much memory; less than one slot. Cost: touches the memory.
+/// Errors: the kernel does not have that much memory, or the region is smaller than one slot. Cost:
+/// touches the memory.
 pub fn landing_slots(bytes: u64, slot_bytes: u64) -> io::Result<(SlotAnnouncer, SlotReader)> {
     let (announcer, reader) = raw::sides(Slots::new(bytes, slot_bytes)?);
     Ok((SlotAnnouncer(announcer), SlotReader(reader)))
@@ -45,17 +46,17 @@ impl SlotAnnouncer {
         Arc::clone(self.0.slots()) as Arc<dyn Memory>
     }
 
-    /// To be called before each poll of the node that may receive.
+    /// Call this before each poll of the node that may receive.
     pub fn next_round(&mut self) {
         self.0.next_round();
     }
 
-    /// Lets the reader have a record that was written; `false`: there is none.
+    /// Shows a written record to the reader; returns `false` if no record was written there.
     pub fn announce(&mut self, offset: u64, bytes: u64) -> bool {
         self.0.announce(offset, bytes)
     }
 
-    /// Slots that can be written.
+    /// Returns the number of slots that can be written.
     #[must_use]
     pub fn free(&self) -> u64 {
         let slots = self.0.slots();
@@ -68,13 +69,13 @@ impl SlotAnnouncer {
         self.0.slots().count() as u64
     }
 
-    /// Writes that were done.
+    /// Returns the number of writes that were done.
     #[must_use]
     pub fn placed(&self) -> u64 {
         self.0.slots().placed()
     }
 
-    /// Writes that were refused because their slot was not read yet.
+    /// Returns the number of writes that were refused because their slot was not read yet.
     #[must_use]
     pub fn overrun(&self) -> u64 {
         self.0.slots().overrun()
@@ -82,7 +83,7 @@ impl SlotAnnouncer {
 }
 
 impl SlotReader {
-    /// The oldest record, in place until the next call; `None`: there is none now.
+    /// Returns the oldest record, in place until the next call; `None` if all are read.
     ///
     /// Cost: three shared words.
     #[inline]
@@ -91,22 +92,23 @@ impl SlotReader {
         self.0.next()
     }
 
-    /// Returns true when nothing more can come.
+    /// Returns true if no more records can come.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.is_over()
     }
 }
 
-/// The side of a push ring that looks after its producer.
+/// The side of a push ring that serves its producer.
 #[derive(Debug)]
 pub struct RingKeeper(Arc<LandingRing>);
 
-/// The side of a push ring that reads.
+/// The reading side of a push ring.
 #[derive(Debug)]
 pub struct RingRecords(RingReader);
 
-/// The consumer's region of a push ring over any fabric, and its two sides; `size`: a power of two.
+/// Makes the consumer's region of a push ring over any fabric, with its two sides; `size` is a
+/// power of two.
 ///
 /// Errors and cost: as [`landing_slots`].
 pub fn landing_ring(size: u64) -> io::Result<(RingKeeper, RingRecords)> {
@@ -128,7 +130,7 @@ impl RingKeeper {
         self.0.head()
     }
 
-    /// Published and not read \[byte\].
+    /// Returns the published bytes that are not yet read.
     #[must_use]
     pub fn unread_bytes(&self) -> u64 {
         self.0.unread_bytes()
@@ -140,41 +142,42 @@ impl RingKeeper {
         self.0.credit_key()
     }
 
-    /// Returns true when the producer wrote an invalid record. The reader stops there until
+    /// Returns true if the producer wrote an invalid record. The reader stops there until
     /// [`RingKeeper::restart`].
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.0.is_broken()
     }
 
-    /// Puts that were refused because they would have overwritten unread data.
+    /// Returns the number of puts that were refused because they would have overwritten unread
+    /// data.
     #[must_use]
     pub fn overrun(&self) -> u64 {
         self.0.overrun()
     }
 
-    /// Records read.
+    /// Returns the number of records read.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.0.records()
     }
 
-    /// Makes the ring empty for the next producer; `false`: not all of the last one's is read. The
-    /// last one's connection must be over.
+    /// Empties the ring for the next producer; returns `false` while records of the last one are
+    /// unread. The last one's connection must have ended.
     pub fn restart(&mut self) -> bool {
         self.0.restart()
     }
 }
 
 impl RingRecords {
-    /// The oldest record, in place until the next call (but for one that wraps, which is copied);
-    /// `None`: there is none now. Cost: a lock per batch.
+    /// Returns the oldest record, in place until the next call (a record that wraps is copied);
+    /// `None` if all are read. Cost: a lock per batch.
     #[allow(clippy::should_implement_trait, reason = "lends from itself, as no iterator can")]
     pub fn next(&mut self) -> Option<&[u8]> {
         self.0.next()
     }
 
-    /// Published and not read \[byte\].
+    /// Returns the published bytes that are not yet read.
     #[must_use]
     pub fn unread_bytes(&self) -> u64 {
         self.0.unread_bytes()

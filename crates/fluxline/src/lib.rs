@@ -79,7 +79,7 @@ pub mod fuzzing;
 #[cfg(not(loom))]
 pub mod host;
 pub mod kernel;
-#[cfg(not(loom))] // Its memory is no part of the models; nor is that of `roce`.
+#[cfg(not(loom))] // The models do not include its memory, nor that of `roce`.
 pub mod landing;
 pub mod measured;
 #[cfg(not(loom))]

@@ -1,4 +1,4 @@
-//! What was measured of this machine's links, kept for programs that use them.
+//! Measurements of this machine's links, stored for programs that use the links.
 //!
 //! A file of a few lines, written by `fluxline bench shm:// --only stores --save` and read by
 //! [`crate::open`]: `$XDG_CONFIG_HOME/fluxline/links.toml`, or `~/.config/fluxline/links.toml`.
@@ -9,8 +9,8 @@
 //! crossover_bytes = 16384
 //! ```
 //!
-//! It is read as a small part of TOML: comments, tables of one name, whole numbers. What else it
-//! holds is refused, so that a slip of the hand is not a setting without effect.
+//! It is read as a small part of TOML: comments, tables of one name, whole numbers. Everything else
+//! is refused, so that a typing error is noticed.
 
 use std::fmt::Write;
 use std::fs;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// The only key.
 const KEY: &str = "crossover_bytes";
-/// Longer files are not ours \[byte\]. Chosen: a thousand links.
+/// Longest file \[byte\]. Chosen: a thousand links.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Measurements by link.
@@ -33,7 +33,7 @@ pub struct Measured {
 /// The reason why a file of measurements is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasuredError {
-    /// It holds something else.
+    /// The file has an invalid line.
     #[error(
         "{}, line {line}: {what}; correct the line, or remove the file and measure again with \
          `fluxline bench shm:// --only stores --save`",
@@ -55,7 +55,7 @@ pub enum MeasuredError {
         /// Its answer.
         source: io::Error,
     },
-    /// There is no place for it.
+    /// The environment does not name a directory for it.
     #[error("neither XDG_CONFIG_HOME nor HOME is set; name a file for the settings")]
     NoPlace,
 }
@@ -66,18 +66,18 @@ pub fn default_path() -> Option<PathBuf> {
     let absolute = |name: &str| {
         std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
     };
-    // A relative XDG_CONFIG_HOME is to be ignored. Source: XDG Base Directory Specification 0.8.
+    // A relative XDG_CONFIG_HOME must be ignored. Source: XDG Base Directory Specification 0.8.
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
     Some(folder.join("fluxline").join("links.toml"))
 }
 
 impl Measured {
-    /// Loads this user's file; empty where there is none. Errors: [`MeasuredError`].
+    /// Loads this user's file; a missing file counts as empty. Errors: [`MeasuredError`].
     pub fn load() -> Result<Measured, MeasuredError> {
         default_path().map_or_else(|| Ok(Measured::default()), |path| Measured::read(&path))
     }
 
-    /// A file's; empty where there is none. Errors: [`MeasuredError`].
+    /// Reads a file; a missing file counts as empty. Errors: [`MeasuredError`].
     pub fn read(path: &Path) -> Result<Measured, MeasuredError> {
         let host = |source| MeasuredError::Host { path: path.to_path_buf(), source };
         match fs::metadata(path) {
@@ -123,7 +123,7 @@ impl Measured {
         Ok(measured)
     }
 
-    /// The crossover of a link \[byte\]; `None`: it was not measured.
+    /// Returns the crossover of a link \[byte\]; `None` if it was not measured.
     #[must_use]
     pub fn of(&self, link: &str) -> Option<u64> {
         self.crossover_bytes.iter().find(|(name, _)| name == link).map(|(_, bytes)| *bytes)
@@ -135,7 +135,7 @@ impl Measured {
         self.crossover_bytes.push((link.to_owned(), bytes));
     }
 
-    /// As the file's text.
+    /// Returns the text of the file.
     #[must_use]
     pub fn text(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
@@ -144,13 +144,13 @@ impl Measured {
              # Transfers of up to this size are stored through the mapped window.\n"
         );
         for (link, bytes) in &self.crossover_bytes {
-            // A string takes all that is written.
+            // Writing to a string cannot fail.
             let _ = write!(text, "\n[{link}]\n{KEY} = {bytes}\n");
         }
         text
     }
 
-    /// Writes the file whole or not at all, and its folder if necessary. Errors: the host's.
+    /// Writes the file atomically, and creates its folder if necessary. Errors: the host's.
     pub fn write(&self, path: &Path) -> Result<(), MeasuredError> {
         let host = |source| MeasuredError::Host { path: path.to_path_buf(), source };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

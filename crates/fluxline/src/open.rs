@@ -13,13 +13,13 @@ use crate::xdp::{XdpConfig, XdpError, XdpPort};
 
 use crate::shm::{Shm, ShmConfig, ShmError};
 
-/// Time for which a node on shared memory polls before it sleeps: that of some wake-ups.
+/// Time for which a node on shared memory polls before it sleeps: about that of some wake-ups.
 const SPIN: Duration = Duration::from_micros(50);
 
 /// The reason why a URL could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Its link is not one of those that there are.
+    /// The URL names an unknown link.
     #[error(
         "{url:?} names no link that there is; write shm://GROUP/NODE, udp://ADDRESS:PORT, \
          xdp://INTERFACE:PORT or sim:sci/WORLD/NODE?nodes=N"
@@ -28,19 +28,19 @@ pub enum OpenError {
         /// The URL that was given.
         url: String,
     },
-    /// It lacks a part.
+    /// The URL lacks a part.
     #[error("{url:?} lacks a part; write shm://GROUP/NODE, for example shm://lab/builder")]
     Shape {
         /// The URL that was given.
         url: String,
     },
-    /// Its address is none.
+    /// The URL has no valid address.
     #[error("{url:?} has no address; write one of this host's, for example udp://10.0.0.7:4791")]
     Address {
         /// The URL that was given.
         url: String,
     },
-    /// Its address is on no interface that frames could be taken from.
+    /// The address is not on an interface that can deliver frames.
     #[error(
         "{url:?}: no interface of this host has that address, loopback apart; `ip address` shows \
          those that there are, and udp:// works on any"
@@ -86,9 +86,9 @@ pub enum OpenError {
 /// network in virtual time: the N nodes of the world are programs of this process, each on a thread
 /// of its own, and `open` waits until all are open (docs/simulation/threads.md).
 ///
-/// Nodes of one group reach each other by their names, nodes on UDP by their addresses. What was
-/// measured of shared memory on this machine is heeded: [`crate::measured`]. Errors: [`OpenError`],
-/// a sentence each.
+/// Nodes of one group reach each other by their names, nodes on UDP by their addresses. On shared
+/// memory, it uses the measurements of this machine ([`crate::measured`]). Errors: [`OpenError`], a
+/// sentence each.
 ///
 /// ```
 /// use fluxline_core::fabric::{Fabric, Grant, Key, Name, Rights};
@@ -116,7 +116,7 @@ pub fn open(url: &str) -> Result<Box<dyn Fabric>, OpenError> {
     }
     let (group, node) = shm_names(url)?;
     let default = ShmConfig::default();
-    // By the name of the link in its capabilities.
+    // Measurements are stored by the name of the link in its capabilities.
     let crossover_bytes = Measured::load()?.of("shm").unwrap_or(default.crossover_bytes);
     let config = ShmConfig { spin: SPIN, crossover_bytes, ..default };
     Ok(Box::new(Shm::open(&group, &node, config)?))
@@ -142,7 +142,7 @@ pub fn shm_names(url: &str) -> Result<(Name, Name), OpenError> {
     Ok((Name::parse(group)?, Name::parse(node)?))
 }
 
-/// Own address, with RoCEv2's port where none is given, and the node's name of a `udp://` URL.
+/// Returns the own address (by default with RoCEv2's port) and the node's name of a `udp://` URL.
 pub fn udp_address(url: &str) -> Result<(SocketAddr, String), OpenError> {
     let rest = url.strip_prefix("udp://").ok_or_else(|| OpenError::Link { url: url.to_owned() })?;
     let (address, name) = rest.split_once('/').unwrap_or((rest, ""));
@@ -154,8 +154,8 @@ pub fn udp_address(url: &str) -> Result<(SocketAddr, String), OpenError> {
     Ok((local, name))
 }
 
-/// Interface, with RoCEv2's port where none is given, and the node's name of an `xdp://` URL. Of an
-/// interface that is named by an own address, that address alone is used.
+/// Returns the interface (by default with RoCEv2's port) and the node's name of an `xdp://` URL. If
+/// the URL names the interface by an own address, only that address is used.
 pub fn xdp_interface(url: &str) -> Result<(XdpConfig, String), OpenError> {
     let rest = url.strip_prefix("xdp://").ok_or_else(|| OpenError::Link { url: url.to_owned() })?;
     if let Ok((local, name)) = udp_address(&format!("udp://{rest}")) {

@@ -1,11 +1,12 @@
-//! Pinning: a receiving thread that the scheduler moves loses its cache, and then packets.
+//! Pinning of threads to cores: a receiving thread that the scheduler moves loses its cache, and
+//! then packets.
 
 use crate::sys::host;
 
 /// The reason why a thread was not pinned.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// The configuration's: this process may not use that core.
+    /// This process may not use the configured core.
     #[error("core {core} is not available to this process: choose one of {allowed:?}")]
     NotAllowed {
         /// The core that was asked for.
@@ -13,7 +14,7 @@ pub enum PinError {
         /// The cores that the host allows.
         allowed: Vec<usize>,
     },
-    /// The host's.
+    /// Any other error of the host.
     #[error("the host refused to pin the thread to core {core}: {source}")]
     System {
         /// The core that was asked for.
@@ -30,9 +31,9 @@ pub fn allowed_cores() -> Vec<usize> {
     host::allowed_cores().unwrap_or_default()
 }
 
-/// Lets the calling thread run on `core` alone; done on return, threads it starts inherit it.
+/// Pins the calling thread to `core`. Threads that it starts inherit the core.
 ///
-/// Errors: [`PinError`], which names the cores that would do. Cost: two system calls.
+/// Errors: [`PinError`], which names the allowed cores. Cost: two system calls.
 pub fn pin_current_thread(core: usize) -> Result<(), PinError> {
     let allowed = host::allowed_cores().map_err(|source| PinError::System { core, source })?;
     if !allowed.contains(&core) {
@@ -41,8 +42,8 @@ pub fn pin_current_thread(core: usize) -> Result<(), PinError> {
     host::pin_to(core).map_err(|source| PinError::System { core, source })
 }
 
-/// Returns the cores that the process may use, also when the calling thread was pinned: those of
-/// its main thread. Empty when the host does not report them. Cost: one file.
+/// Returns the cores that the process's main thread may use, even if the calling thread is pinned.
+/// Empty when the host does not report them. Cost: one file.
 #[must_use]
 pub fn process_cores() -> Vec<usize> {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -51,19 +52,19 @@ pub fn process_cores() -> Vec<usize> {
         .map_or_else(Vec::new, list)
 }
 
-/// Returns the cores of a list like `0-2,5`; other text is left out.
+/// Returns the cores of a list like `0-2,5`; ignores other text.
 fn list(text: &str) -> Vec<usize> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        // As many as a mask of the host has at most, so that no text makes us count for long.
+        // At most the size of the host's core mask, so that no text causes a long loop.
         Some(first..=last.min(first.saturating_add(1023)))
     };
     text.trim().split(',').filter_map(part).flatten().collect()
 }
 
-/// As [`pin_current_thread`], for a thread that was started by a pinned one and inherited its core:
-/// any core of [`process_cores`] will do.
+/// Pins a thread that inherited its core from a pinned one to another core, which may be any of
+/// [`process_cores`].
 pub fn repin_current_thread(core: usize) -> Result<(), PinError> {
     let allowed = process_cores();
     if !allowed.contains(&core) {

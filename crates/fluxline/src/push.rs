@@ -36,8 +36,8 @@
 //! where they lie, or copied out ([`Record`]). No lock, no allocation; a system call only to wake a
 //! consumer that sleeps, and each 50 ms of waiting, to look whether the other process lives.
 //!
-//! A ring has one producer at a time. When that closes or dies, another may attach and goes on
-//! behind what was published.
+//! A ring has one producer at a time. When it closes or dies, another may attach and continue
+//! behind the published records.
 //!
 //! ```
 //! use fluxline::clock;
@@ -89,7 +89,7 @@ pub use fluxline_core::fabric::push::{
 /// The way in which a consumer waits for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsumerWait {
-    /// It asks again and again; [`PushConsumer::wait`] returns at once.
+    /// It polls; [`PushConsumer::wait`] returns at once.
     Polls,
     /// [`PushConsumer::wait`] sleeps, at the price of a memory fence per publication.
     Sleeps,
@@ -103,15 +103,15 @@ impl PushProducer {
     /// Copies a record behind the last one; the consumer sees it after [`PushProducer::publish`].
     ///
     /// Errors: [`PushRefused`]. A caller that tries again at [`PushRefused::Full`] learns within
-    /// 100 ms that the consumer is gone, or after 64 tries if these are rarer. Cost: one copy; a
-    /// shared load when the ring seems full.
+    /// 100 ms that the consumer has ended, or after 64 tries if these take longer. Cost: one copy;
+    /// a shared load when the ring seems full.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), PushRefused> {
         self.0.push(bytes)
     }
 
-    /// The same with a time stamp before the bytes, for [`PushConsumer::next_stamped`]: all records
-    /// of a ring have one, or none has.
+    /// Copies a record with a time stamp before the bytes, for [`PushConsumer::next_stamped`].
+    /// Either all records of a ring have a time stamp, or none has.
     ///
     /// Errors: [`PushRefused`]; the stamp takes 8 bytes of the longest record.
     #[inline]
@@ -127,8 +127,8 @@ impl PushProducer {
         self.0.push_record(record)
     }
 
-    /// Since when there has been no room \[[`crate::clock::monotonic`]\]; `None`: there was, when
-    /// last asked for.
+    /// Returns the moment since which there has been no room \[[`crate::clock::monotonic`]\];
+    /// `None` if the last push found room.
     #[must_use]
     pub fn stalled_since(&self) -> Option<Moment> {
         self.0.stalled_since()
@@ -176,7 +176,7 @@ impl PushConsumer {
         self.region
     }
 
-    /// Returns the oldest record, in place, until the next call; `None`: there is none now.
+    /// Returns the oldest record, in place until the next call; `None` if all are read.
     ///
     /// Errors: [`NextError`]. A caller that asks again learns within 100 ms that the producer's
     /// process has died, or after 64 calls if these are rarer. Cost: a shared load per batch.

@@ -41,7 +41,7 @@ struct Sweep {
     placed: Placed,
 }
 
-/// Paths as they are tried: each beside its bare loop, then with two senders.
+/// Returns the paths in the order of their trials: each with its bare loop, then with two senders.
 fn variants(setting: &Setting, extent: &Extent) -> Vec<(Path, usize)> {
     let mut variants = Vec::new();
     for path in setting.paths(&extent.paths) {

@@ -73,7 +73,7 @@ impl Newcomers {
 
     /// Adds a connection.
     pub fn add(&mut self, stream: TcpStream, from: SocketAddr) {
-        // A socket that cannot be set up is as if closed.
+        // A socket that cannot be set up counts as closed.
         let Ok(channel) = Channel::with_limit(stream, MESSAGE_BYTES_MAX) else { return };
         let since = clock::monotonic();
         self.all.push(Newcomer { channel, from, since });
@@ -152,7 +152,7 @@ impl Newcomers {
         }
         self.guesses.note_right(address);
         if let Err(error) = greeting.check() {
-            // Told from the other's point of view.
+            // The same error from the other side's point of view.
             let theirs = Error::Version { theirs: Greeting::ours().text(), ours: greeting.text() };
             channel.send_if_possible(&Message::Refused { why: theirs.to_string() });
             return Heard::Refused(format!("{from}: {error}"));

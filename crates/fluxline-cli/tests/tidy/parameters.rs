@@ -23,7 +23,7 @@ fn code(text: &str) -> String {
 
 /// Returns the length of a text up to the bracket that closes it, or up to its end.
 ///
-/// Arrows are no brackets: `impl Fn(u8) -> bool`.
+/// Arrows do not count as brackets: `impl Fn(u8) -> bool`.
 fn until_closed(text: &str) -> usize {
     let mut depth = 0_i32;
     let mut before = ' ';

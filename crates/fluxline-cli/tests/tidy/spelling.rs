@@ -1,5 +1,5 @@
-//! Documentation is spelled right (British English, by hunspell) and free of phrases that readers
-//! stumble over.
+//! Documentation is spelled right (British English, by hunspell), and both documentation and the
+//! comments of sources are free of phrases that readers stumble over.
 //!
 //! Words of the field that no dictionary has are listed in tidy/words.txt. Code, links, numbers,
 //! abbreviations and names of products with inner capitals are not checked.
@@ -124,6 +124,123 @@ fn pages_use_plain_phrases() {
         }
     }
     super::report(&problems);
+}
+
+/// Phrases of comments that have a plain word, and that word. Phrases that are often right in
+/// comments ("as it is known", "whether") are not listed.
+const COMMENT_PHRASES: [(&str, &str); 20] = [
+    (" so many ", "the number's name, or `N`"),
+    (" so much ", "the quantity's name"),
+    (" told", "reported, notified, or distinguished"),
+    (" as it is.", "unchanged"),
+    (" as they are.", "unchanged"),
+    (" is none", "`None` if ..., or is not a ..."),
+    (" are none", "`None` if ..., or are not ..."),
+    (" that there is ", "the noun alone"),
+    (" that there are ", "the noun alone"),
+    (" is no ", "is not a ..."),
+    (" are no ", "are not ..."),
+    (" heed", "used, or followed"),
+    (" whoever ", "the noun: the caller, the peer, ..."),
+    (" accord", "leave it out"),
+    (" for naught", "in vain"),
+    (" at all", "leave it out"),
+    (" be had", "obtained"),
+    (" is as if ", "counts as"),
+    ("manieth", "every Nth"),
+    (" shall ", "must"),
+];
+
+/// Plain phrases that contain one of [`COMMENT_PHRASES`].
+const PLAIN: [&str; 8] = [
+    "there is none",
+    "there are none",
+    "there is no ",
+    "there are no ",
+    "is no longer",
+    "are no longer",
+    "not at all",
+    "according",
+];
+
+/// Returns the text of a comment on this line, if it has one. `//` in a string is not a comment.
+fn comment<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
+    let text = line.trim_start();
+    if let Some(text) = text.strip_prefix(marker) {
+        return (!text.starts_with('[')).then(|| text.trim_start_matches(['/', '!']));
+    }
+    let is_code = |at: usize| text[..at].matches('"').count().is_multiple_of(2);
+    let (at, _) = text.match_indices(" // ").find(|(at, _)| marker == "//" && is_code(*at))?;
+    text.get(at + 4..)
+}
+
+/// Returns the comments of a source without code spans, each with the number of its first line.
+fn comments(source: &str, marker: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut goes_on = false;
+    for (index, line) in source.lines().enumerate() {
+        let Some(text) = comment(line, marker) else {
+            goes_on = false;
+            continue;
+        };
+        let is_whole_line = line.trim_start().starts_with(marker);
+        match found.last_mut().filter(|_| goes_on && is_whole_line) {
+            Some((_, all)) => *all += &format!(" {text}"),
+            None => found.push((index + 1, text.to_string())),
+        }
+        goes_on = true;
+    }
+    let without_code = |text: &str| text.split('`').step_by(2).collect::<Vec<_>>().join("`");
+    found.into_iter().map(|(line, text)| (line, without_code(&text))).collect()
+}
+
+/// Returns the phrases of [`COMMENT_PHRASES`] in a comment, with their plain words.
+fn stumbles(comment: &str) -> Vec<(&'static str, &'static str)> {
+    let words = comment.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
+    let rest = PLAIN.iter().fold(format!(" {words} "), |text, plain| text.replace(plain, ""));
+    COMMENT_PHRASES.into_iter().filter(|(phrase, _)| rest.contains(phrase)).collect()
+}
+
+#[test]
+fn comments_use_plain_phrases() {
+    let root = super::root();
+    let mut problems = Vec::new();
+    let mut count = 0;
+    for (ending, marker) in
+        [(".rs", "//"), (".c", "//"), (".cpp", "//"), (".sh", "#"), (".py", "#")]
+    {
+        let mut files = Vec::new();
+        super::files(&root, ending, &mut files);
+        for file in files {
+            let name = file.strip_prefix(&root).expect("inside").display().to_string();
+            for (line, text) in comments(&fs::read_to_string(&file).expect("UTF-8"), marker) {
+                count += 1;
+                problems.extend(stumbles(&text).into_iter().map(|(phrase, plain)| {
+                    format!("{name}:{line}: `{}` in this comment: say {plain}", phrase.trim())
+                }));
+            }
+        }
+    }
+    assert!(count > 1000, "only {count} comments were found");
+    super::report(&problems);
+}
+
+#[test]
+fn phrases_are_found_in_comments_only() {
+    let source = [
+        "/// Waits so",
+        "/// many seconds.",
+        "let a = ' // is none '; // of its own accord",
+        "// There is no `told` here, and it is no longer so.",
+        "#[told]",
+    ]
+    .join("\n")
+    .replace('\'', "\"");
+    let found = comments(&source, "//").into_iter();
+    let found: Vec<_> = found
+        .flat_map(|(line, text)| stumbles(&text).into_iter().map(move |of| (line, of.0)))
+        .collect();
+    assert_eq!(found, [(1, " so many "), (3, " accord")]);
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(super) struct Acknowledgement {
 }
 
 impl Acknowledgement {
-    /// Takes a question of the peer's; 0 is none.
+    /// Takes a question of the peer; 0 means "no question".
     pub fn take_question(&mut self, number: u32) {
         if number != 0 {
             (self.is_due, self.question) = (true, number);

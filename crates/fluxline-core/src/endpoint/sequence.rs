@@ -325,8 +325,8 @@ impl Doubtful {
     fn is_confirmed_by(&self, mark: &Mark, arrival: Arrival) -> bool {
         let ahead = mark.psn.distance_from(self.mark.psn);
         let fits = match arrival {
-            // The next number of both numberings. Other content under a number that has come is
-            // no duplicate.
+            // The next number of both numberings. Different content under a known number is not a
+            // duplicate.
             Arrival::Ahead(1) => self.doubt == Doubt::Different && ahead == 1,
             Arrival::Ahead(_) => false,
             Arrival::Duplicate => self.doubt != Doubt::Far,

@@ -197,7 +197,7 @@ impl Window {
     }
 }
 
-/// Keeps a rate over more than a few frames; a rate of zero is no limit.
+/// Keeps a rate over more than a few frames; a rate of zero means "no limit".
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
     bytes_per_s: u64,

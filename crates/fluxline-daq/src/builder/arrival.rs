@@ -14,7 +14,7 @@ pub(super) struct Arrival<'a> {
     pub(super) accepted: &'a Accepted,
     pub(super) datagram: &'a Datagram<'a>,
     pub(super) parsed: &'a Parsed,
-    /// Every packet is one of a stream, as in windows; the part that it states does not count.
+    /// True if every packet belongs to a stream, as in windows; its stated part is ignored.
     pub(super) stream: bool,
 }
 

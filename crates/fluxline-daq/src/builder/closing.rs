@@ -1,7 +1,7 @@
-//! The closing of an event: whether something is missing, and the consequence for its sources.
+//! The closing of an event: finds missing parts, and the consequences for its sources.
 //!
-//! A source that has passed the event without a loss around it sent nothing for it; that is no
-//! loss. A source that is rarely in events, or that was idle anyway, is not missed without proof.
+//! A source that has passed the event without a loss around it sent nothing for it, which does not
+//! count as a loss. A source that is rarely in events, or that was idle, is missed only with proof.
 
 use super::batch::ClosedEvent;
 use super::config::{Expectation, Mode, Scope};
@@ -78,7 +78,7 @@ impl Builder {
         }
     }
 
-    /// Counts for each source whether it is in the event; adds the missing ones to `lacking`.
+    /// Counts the event for each source as present or missing; adds missing sources to `lacking`.
     fn judge_sources(&mut self, slot: u32, why: Why, lacking: &mut Vec<Lacking>) {
         let event = self.open.slab.event(slot);
         let position = event.id.position;

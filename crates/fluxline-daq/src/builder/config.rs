@@ -25,8 +25,8 @@ pub struct BuilderConfig {
     pub settling: Span,
     /// The fate of packets that come after their event was closed.
     pub late: Late,
-    /// Limit of open events; when three quarters of it are open, the oldest is closed. 0: follows
-    /// from `bytes_open_max`.
+    /// Limit of open events; at three quarters of it, the oldest event is closed. 0: follows from
+    /// `bytes_open_max`.
     pub events_open_max: u32,
     /// Limit of memory for the packets of open events and of the batch not yet taken, rows and
     /// tables included \[byte\]. When open events take half of it, the oldest is closed. The
@@ -136,7 +136,7 @@ pub enum Expectation {
     Count(u32),
     /// The sources with these labels. Others are waited for while they send, and are not missed.
     Sources(Vec<String>),
-    /// All sources that sent anything before; a source that appears joins.
+    /// All sources that have sent anything so far; a new source joins.
     Joined,
 }
 
@@ -168,12 +168,12 @@ pub enum Placement {
     Stored,
     /// Into a row of its own, as late: its event is closed. It will come out in a batch.
     Late,
-    /// Nowhere: its event is closed, and [`Late::Drop`] was asked for.
+    /// Dropped: its event is closed, and [`Late::Drop`] is configured.
     LateDropped,
-    /// Nowhere: its part of the event is there already.
+    /// Dropped: the event already has its part.
     EventDuplicate,
-    /// Nowhere: it contradicts the other packets of its fragment.
+    /// Dropped: it contradicts the other packets of its fragment.
     Inconsistent,
-    /// Nowhere: there is no room.
+    /// Dropped: there is no room.
     BuilderFull,
 }

@@ -22,9 +22,9 @@ enum Shape {
 /// The relation of a new part to those that came before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meets {
-    /// Nothing of it came before.
+    /// All of it is new.
     New,
-    /// Some or all of it came before and must be compared. `adds`: it also has something new.
+    /// Some or all of it came before and must be compared. `adds`: a part of it is new.
     Overlap { adds: bool },
     /// It contradicts the fragment.
     Contradiction,

@@ -1,4 +1,4 @@
-//! The identity of an event: its position, and whose event it is.
+//! The identity of an event: its position, and its source if only one has it.
 
 use super::position::Position;
 
@@ -11,7 +11,7 @@ pub(super) struct EventId {
 }
 
 impl EventId {
-    /// Returns the only source that it may be of; `None`: it is of all sources.
+    /// Returns the only source of the event; `None` if all sources share it.
     pub(super) fn source(self) -> Option<u32> {
         (self.scope != SCOPE_ALL).then_some(self.scope)
     }

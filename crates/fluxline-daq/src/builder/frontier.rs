@@ -35,7 +35,7 @@ impl Gap {
         self.before.is_none_or(|before| before < position) && position < self.after
     }
 
-    /// Removes the number that came after all; returns the rest of the range behind it.
+    /// Removes a number that came late; returns the rest of the range behind it.
     fn split(&mut self, count: u64, position: Option<Position>) -> Option<Gap> {
         let middle = position.unwrap_or(self.after);
         let behind = Gap { first: count + 1, before: position.or(self.before), ..*self };
@@ -96,8 +96,8 @@ impl Gaps {
         Some(Neighbours { before: gap.before, after: gap.after })
     }
 
-    /// Fills number `count`, which came after all, at `position` if its packet has a key. Returns
-    /// its lateness, from the opening of the gap on, if the gap had been given up.
+    /// Fills number `count`, which came late, at `position` if its packet has a key. Returns its
+    /// lateness since the opening of the gap, if the gap had been given up.
     pub(super) fn fill(
         &mut self,
         count: u64,

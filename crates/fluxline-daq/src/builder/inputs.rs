@@ -37,8 +37,8 @@ enum OnDemand {
 const DISORDER_PACKETS: u64 = 64;
 
 impl Input {
-    /// Returns its progress: the lower one of two positions, because one wrong key must not take an
-    /// input to the end of all.
+    /// Returns its progress: the lower one of two positions, so that one wrong key does not move an
+    /// input to the end of all positions.
     fn position(&self) -> Option<Position> {
         let [newest, before] = self.newest;
         newest.map(|newest| before.map_or(newest, |before| before.min(newest)))

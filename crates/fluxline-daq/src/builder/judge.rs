@@ -18,13 +18,13 @@ use super::members::Member;
 use super::summary::SourceState;
 use super::{Builder, Moment, Position, Span};
 
-/// The source that the lowest event waits for; nothing else need be looked at until it moves.
+/// The source for which the lowest event waits; other sources are not checked until it moves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blocker {
     slot: u32,
-    /// `None`: it waits for nobody that sends.
+    /// `None`: it does not wait for a sending source.
     source: Option<u32>,
-    /// Until this time, only a packet of that source can change anything.
+    /// The time until which only a packet of that source can change the verdict.
     until: Moment,
 }
 
@@ -46,7 +46,7 @@ impl Pressed {
     }
 }
 
-/// No source: time passed.
+/// The number that stands for "no source": time has passed.
 const NOBODY: u32 = u32::MAX;
 
 impl Builder {
@@ -101,7 +101,7 @@ impl Builder {
     }
 
     /// Closes the events that were opened first, until there is room. It does not close the lowest
-    /// ones: wrong keys far ahead must not take the place of all others.
+    /// ones: wrong keys far ahead must not displace all others.
     fn make_room(&mut self) {
         while self.is_pressed()
             && let Some(slot) = self.open.slab.oldest()
@@ -143,7 +143,7 @@ impl Builder {
         None
     }
 
-    /// Returns the same when the event's time is over or memory runs short: then all awaited
+    /// Returns the verdict if the event's time is over or memory runs short: then all awaited
     /// sources count.
     fn urgent_verdict(&mut self, head: Head) -> Option<Why> {
         let mut awaited = core::mem::take(&mut self.scratch.sources);
@@ -210,7 +210,7 @@ impl Builder {
             return None;
         }
         if self.inputs.move_clock() {
-            return Some(until); // what is read on demand can wait
+            return Some(until); // inputs on demand can wait
         }
         if self.time.now < self.time.settled {
             return Some(until.min(self.time.settled));

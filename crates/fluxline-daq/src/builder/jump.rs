@@ -1,4 +1,4 @@
-//! The next packet of a counter: whether its key goes on, jumps, or begins anew.
+//! The next packet of a counter: its key continues, jumps, or begins anew.
 //!
 //! Most keys follow the one before by a small step. A key that is far off may be a loss, a spill
 //! that begins anew, a packet that was overtaken, or simply wrong. Three things distinguish these
@@ -91,7 +91,7 @@ impl Line {
             && best.distance.as_ns() <= context.now.time_out.as_ns() / 2
             && (context.has)(best.position) == Has::Nothing
         {
-            // Alone in its generation, while the others send this very key elsewhere.
+            // Alone in its generation, while the others send this key in another one.
             return here(best.position);
         }
         let ordinal = raw.near(newest.ordinal);
@@ -160,8 +160,8 @@ impl Line {
         }
     }
 
-    /// Decides by the next packet whether the source went where the packet before pointed. Returns
-    /// the position from which it goes on, and whether its keys began anew.
+    /// Uses the next packet to decide if the source really moved to the suspect position. Returns
+    /// the position from which it continues, and true if its keys began anew.
     fn settle_suspect(
         &mut self,
         keyed: Keyed,

@@ -1,8 +1,8 @@
 //! All keys that are open or remembered, so that a packet finds its event and begins no second one.
 //!
 //! The newest closed events are remembered one by one. Positions below those are below the floor,
-//! and packets there are late as well. A single wrong key must not raise the floor above all that
-//! follow: it is the smallest of the last few forgotten positions.
+//! and packets there are late as well. The floor is the smallest of the last few forgotten
+//! positions, so that a single wrong key does not raise it above all later ones.
 
 use fluxline_core::Moment;
 use hashbrown::HashMap;

@@ -47,7 +47,7 @@ impl Text<'_> {
         }
     }
 
-    /// Adds that there are too few sources.
+    /// Adds the lack of sources.
     pub(super) fn count(&mut self, came: u32, required: u32) {
         self.separate();
         self.add(format_args!("{came} of {required} sources came"));

@@ -118,8 +118,8 @@ impl Builder {
         let bit = id.bit_of(source);
         let number = if let KeyState::Closed(number) = state { Some(number) } else { None };
         let has = number.is_some_and(|number| self.keys.closed().has(number, bit));
-        // With a packet counter, a packet that came twice does not come here: this is more of the
-        // fragment.
+        // With a packet counter, duplicates never reach this point: the packet is another part of
+        // the fragment.
         if has && !arrival.stream && arrival.accepted.counted.is_none() {
             return Placement::EventDuplicate;
         }
@@ -143,8 +143,8 @@ impl Builder {
         Placement::Late
     }
 
-    /// Raises the lateness, up to a limit, after a packet that came later than packets were waited
-    /// for.
+    /// Raises the lateness, up to a limit, after a packet that came later than the present
+    /// lateness.
     fn learn_lateness(
         &mut self,
         source: u32,

@@ -3,7 +3,7 @@
 //!
 //! Keys are unwrapped against the newest key of the same counter, never against another source's. A
 //! key that jumps is not believed at once, because one wrong key must not close the events of a
-//! whole run. Its packet is placed, but the next packet decides whether the source went there.
+//! whole run. Its packet is placed, but the next packet decides if the source really moved there.
 
 use fluxline_core::{Moment, Span};
 
@@ -121,7 +121,7 @@ impl Line {
         self.restarts
     }
 
-    /// Returns true when its packets have a counter whose gaps are losses, and nothing else.
+    /// Returns true if its packets have a counter in which every gap is a loss.
     pub(super) fn proves(&self) -> bool {
         self.ordered
     }
@@ -286,7 +286,7 @@ impl Line {
                     false => after.with(keyed.raw.near(after.ordinal)),
                 }
             }
-            // It is from before the first packet, or of a gap that is forgotten.
+            // It was sent before the first packet, or belongs to a forgotten gap.
             (None, None) => context
                 .generations
                 .nearest(keyed.raw, context.now, 0)

@@ -16,7 +16,7 @@ use super::summary::SourceState;
 const CHANCE_EXPONENT: f64 = 27.6;
 /// The chance of missing an event is never taken to be smaller than this.
 const MISS_CHANCE_MIN: f64 = 0.01;
-/// A source in at least this share of events is missing where it lacks without proof.
+/// A source in at least this share of events counts as missing even without proof.
 const USUAL_SHARE: f64 = 0.9;
 
 /// The position of a source when it fell silent.
@@ -70,10 +70,10 @@ pub(super) struct Member {
     pub(super) left: Option<Left>,
     /// Events in a row that it missed.
     pub(super) misses: u64,
-    /// It was reported that events wait for it.
+    /// True after the report that events wait for it.
     pub(super) behind_said: bool,
     pub(super) lines: Vec<Line>,
-    /// Its own generations, where keys are not shared.
+    /// Its own generations, if keys are not shared.
     pub(super) own: Option<Box<Generations>>,
     pub(super) counts: FragmentCounts,
 }
@@ -153,7 +153,7 @@ impl Member {
             || self.frontier(now, lateness).is_some_and(|frontier| frontier > position)
     }
 
-    /// Returns true when packets that are known to be lost may have been for `position`.
+    /// Returns true if known losses may include a packet for `position`.
     pub(super) fn lost_at(&self, position: Position) -> bool {
         self.lines.iter().any(|line| line.lost_at(position))
     }

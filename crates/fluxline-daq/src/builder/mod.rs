@@ -340,7 +340,7 @@ impl Builder {
         Placement::Stored
     }
 
-    /// Takes a packet without a key, among others with keys: its number counts all the same.
+    /// Takes a packet without a key, among others with keys: its number still counts.
     fn push_keyless(&mut self, arrival: &Arrival<'_>) -> Placement {
         let Accepted { source, input, counted, .. } = *arrival.accepted;
         let clock = self.inputs.take(input, arrival.datagram.time);
@@ -386,7 +386,7 @@ impl Builder {
         let id = EventId { scope: SCOPE_ALL, position: located.position };
         let deadline = match clock {
             WindowClock::Arrival => Moment::from_ns(start_ns) + width + lateness,
-            // The sensor's clock may be set wrong, but it runs as fast as the computer's.
+            // The sensor's clock may be wrong, but it runs at the same rate as the computer's.
             WindowClock::Sensor => self.time.now + width + lateness,
         };
         if deadline <= self.time.now && !matches!(self.keys.look_up(id), Some(KeyState::Open(_))) {

@@ -1,4 +1,4 @@
-//! A hash that keeps neighbours together: sixteen keys in a row lie in one line of the table.
+//! A hash that keeps neighbours together: sixteen consecutive keys share one line of the table.
 //!
 //! Events come in the order of their keys, so the next look-up finds its line in the cache. The
 //! choice of the line depends on a random seed, so that a sender cannot choose keys that collide.

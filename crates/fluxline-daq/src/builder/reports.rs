@@ -62,7 +62,7 @@ pub enum Report {
         /// Time between the two.
         apart: Span,
     },
-    /// Waiting for a silent source would take more memory than there may be.
+    /// Waiting for a silent source would exceed the memory limit.
     Memory {
         /// Bytes of packets and their rows that come in a second.
         bytes_per_second: u64,
@@ -142,7 +142,7 @@ impl Report {
 
 const KINDS: usize = 7;
 
-/// A report, and how many more of its kind were not kept.
+/// A report, and the number of further reports of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// The report.
@@ -203,7 +203,7 @@ impl Reports {
 /// The state of the run when reports are handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// It has ended: nothing is held back any more.
+    /// It has ended: no reports are held back.
     Yes,
     /// It goes on.
     #[default]

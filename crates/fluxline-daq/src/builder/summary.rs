@@ -43,13 +43,13 @@ pub struct EventKey {
     pub key: u64,
 }
 
-/// One source, as events saw it.
+/// The summary of one source in the events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceSummary {
     /// Its label in reports.
     pub label: String,
-    /// Its state at the end, before the end of the run closed what was open.
+    /// Its state at the end, before the end of the run closed open events.
     pub state: SourceState,
     /// The reason why events wait for it.
     pub expected_by: ExpectedBy,

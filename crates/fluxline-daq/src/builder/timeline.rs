@@ -133,7 +133,7 @@ mod tests {
         assert!(timeline.distance(5000, at(5000)) < Span::from_ms(1500));
         assert!(timeline.distance(15_000, at(75_000)) < Span::from_ms(1500));
         assert!(timeline.distance(15_000, at(15_000)) > Span::from_ms(40_000));
-        // A narrow key is unwrapped near what the others sent at that time.
+        // A narrow key is unwrapped to the value nearest to the others' keys at that time.
         let raw = RawKey { ordinal: 15_000 % 256, bits: 8 };
         assert_eq!(timeline.unwrap(raw, at(75_001)) % 256, 15_000 % 256);
         assert_eq!(timeline.unwrap(RawKey { ordinal: 19_990 % 256, bits: 8 }, at(90_000)), 19_990);

@@ -113,8 +113,8 @@ impl Builder {
         self.watch.reports.say(Report::Behind { source, other, by });
     }
 
-    /// Checks a source at its second key, when its period is known: whether its first key fits the
-    /// others'.
+    /// Compares a source's first key with those of the others, at its second key, when its period
+    /// is known.
     pub(super) fn watch_first_keys(&mut self, number: u32, newest: super::Position) {
         let member = self.members.know(number);
         let Some(first) = member.first.filter(|first| first.position != newest) else { return };

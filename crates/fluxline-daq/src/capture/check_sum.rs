@@ -1,10 +1,9 @@
 //! The check sum of a UDP datagram: the ones' complement sum over a pseudo header, header and data.
 //!
-//! Without it, two halves of different datagrams that IP joined would pass for one. A sum of 0
-//! means that there is none. On the host that sends, a capture often has the sum of the pseudo
-//! header alone, because the network card would have added the rest. Such a partial sum does not
-//! protect the data, and the datagram is accepted without a check. Sources: RFC 768, RFC 1071, RFC
-//! 8200 §8.1.
+//! Without it, two halves of different datagrams that IP joined would count as one datagram. A sum
+//! of 0 means "no check sum". On the sending host, a capture often has only the sum of the pseudo
+//! header, because the network card adds the rest later. Such a partial sum does not protect the
+//! data, and the datagram is accepted without a check. Sources: RFC 768, RFC 1071, RFC 8200 §8.1.
 
 use std::net::IpAddr;
 

@@ -16,8 +16,8 @@ use super::check_sum::Carried;
 
 /// Datagrams that wait for their fragments; each takes at most 64 KiB.
 const WAITING_MAX: usize = 256;
-/// A datagram that began more fragments ago than this is given up. An IPv4 identification comes
-/// again after 65536 datagrams, and a late half must never be joined to a stranger's other half.
+/// A datagram that began more fragments ago than this is given up. An IPv4 identification repeats
+/// after 65536 datagrams, and halves of different datagrams must never be joined.
 const WAITING_FRAGMENTS_MAX: u64 = 4096;
 /// Time after its first fragment from which on a datagram takes no more, for the same reason. RFC
 /// 791 §3.2 proposes 15 s, RFC 8200 §4.5 allows 60 s; Linux waits for 30 s
@@ -253,8 +253,8 @@ impl Decap {
     }
 }
 
-/// Returns true when a fragment and those before it cannot be of one datagram: other bytes at one
-/// place, or bytes beyond its end. The same fragment twice does not contradict.
+/// Returns true if a fragment and the earlier ones cannot belong to one datagram: different bytes
+/// at one place, or bytes beyond its end. A repeated fragment does not contradict.
 fn contradicts(before: &IpDefragBuf, at: usize, more: bool, payload: &[u8]) -> bool {
     let end = at + payload.len();
     if before

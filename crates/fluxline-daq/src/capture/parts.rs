@@ -16,7 +16,7 @@ use super::records::{Next, Records};
 /// and reads its begin.
 pub fn by_first_frame(mut files: Vec<PathBuf>) -> Result<Vec<PathBuf>, CaptureError> {
     if files.len() < 2 {
-        return Ok(files); // one that can be read only once is not read here
+        return Ok(files); // a single file may be readable only once
     }
     by_name(&mut files);
     let mut timed = Vec::with_capacity(files.len());

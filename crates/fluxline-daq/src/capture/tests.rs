@@ -449,7 +449,8 @@ fn overlapping_fragments_that_differ_and_ends_that_move_make_no_datagram() {
     let (all, counters, _) = from_bytes(pcap(&differ)).expect("a capture");
     assert!(all.is_empty());
     assert_eq!((counters.fragments_conflicting, counters.fragments_left), (1, 2));
-    // What comes after the contradiction fits together, but not the length in the UDP header.
+    // The fragments after the contradiction fit together, but do not fit the length in the UDP
+    // header.
     let (all, counters, _) = from_bytes(pcap(&end)).expect("a capture");
     assert!(all.is_empty());
     assert_eq!((counters.fragments_conflicting, counters.malformed), (1, 1));

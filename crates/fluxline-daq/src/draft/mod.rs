@@ -1,9 +1,9 @@
 //! Drafts a packet description from datagrams: constants, counters, time stamps.
 //!
-//! A board's manual is often late or wrong; a capture never is. The draft shows the evidence for
-//! each part, so that a person can correct it. It describes the capture that it was made from:
-//! every packet of that fits. Three analyses cover the first bytes of each packet: bytes that never
-//! change (`columns`), bits that count (`counters`), words that grow (`words`).
+//! A board's manual is often out of date or wrong; a capture is neither. The draft shows the
+//! evidence for each part, so that a person can correct it. It describes the capture that it was
+//! made from: every packet of that fits. Three analyses cover the first bytes of each packet: bytes
+//! that never change (`columns`), bits that count (`counters`), words that grow (`words`).
 
 mod columns;
 mod counters;

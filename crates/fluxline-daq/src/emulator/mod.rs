@@ -1,10 +1,10 @@
 //! Emulated sensors: packets made from the description that also receives them, with faults.
 //!
 //! A board is not always available, and never loses packets on demand. An emulator makes the
-//! packets of N boards, in the order of time, from a seed. It drops, doubles, swaps, spoils and
-//! restarts by given odds, and reports afterwards exactly what it did. The first and the last
-//! packet of each numbering are always sent whole and in order: without one before and one after
-//! it, no receiver can see that a packet is missing.
+//! packets of N boards, in the order of time, from a seed. It drops, duplicates, reorders and
+//! damages packets and restarts sources with given probabilities, and then reports the exact
+//! counts. The first and the last packet of each numbering are always sent whole and in order:
+//! without one before and one after it, no receiver can see that a packet is missing.
 
 pub mod roce;
 mod source;
@@ -134,7 +134,7 @@ pub enum EmulatorError {
         /// The number of different keys.
         distinct: usize,
     },
-    /// The description reads the packet otherwise than it was made.
+    /// The description reads a value that differs from the one that was written.
     #[error(
         "packets of `{format}` (type `{packet}`) cannot be emulated: {problem}; say how the \
          field is filled under `emulate = {{ fields = {{ ... }} }}` in the description."

@@ -52,7 +52,7 @@ pub(super) struct EmulatedSource {
     held: Vec<(u32, u64, Ready)>,
     /// A restart was drawn, and waits for a packet that was sent whole.
     restart_due: bool,
-    /// The newest packet was dropped or spoiled: nobody could see that it is missing if a restart
+    /// True if the newest packet was dropped or damaged: its loss would be invisible if a restart
     /// came now.
     newest_is_lost: bool,
     highest_sent: Option<u64>,

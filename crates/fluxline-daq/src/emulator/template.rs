@@ -1,8 +1,8 @@
 //! One packet with all its constants, and the places of its changing values.
 //!
 //! The layout gives the role of each value; so a sequence number or an event key is written where
-//! the program will look for it. Roles that are computed need `emulate` in the description. At the
-//! end the description's own program must read the packet as it was meant.
+//! the program reads it. Roles that are computed need `emulate` in the description. Finally, the
+//! description's own program must read the intended values from the packet.
 
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -251,7 +251,7 @@ impl Template {
     }
 }
 
-/// Returns the first role that reads otherwise than the variables meant it.
+/// Returns the first role whose value differs from the variables.
 fn first_difference(packet: &PacketType, parsed: &Parsed, meant: &Variables) -> Option<String> {
     let differs = |role: &str, is: u64, meant: u64| {
         (is != meant).then(|| format!("the {role} reads as {is}, {meant} was meant"))

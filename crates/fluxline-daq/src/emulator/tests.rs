@@ -195,7 +195,7 @@ fn a_packet_dropped_before_a_restart_is_seen_too() {
     let (mut judged_restarts, mut wrong) = (0, 0);
     for seed in 1..61 {
         let (dropped, lost, restarts, seen, fewest) = judged(faults, 40_000, seed);
-        // Fewer packets than the tracker's window are no restart to it.
+        // The tracker cannot see a restart after fewer packets than its window.
         if fewest > 2 * 4096 && restarts > 0 {
             println!("seed {seed}: dropped {dropped} lost {lost} restarts {restarts} seen {seen}");
             judged_restarts += restarts;

@@ -1,4 +1,4 @@
-//! `accept`: ends of received data that do not make a run need a look.
+//! `accept`: ends of received data that do not count as a problem of the run.
 
 use crate::ledger::{Fate, OUTCOMES};
 

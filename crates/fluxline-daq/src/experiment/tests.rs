@@ -1,5 +1,5 @@
-//! Experiment files with random damage, and random text: a sentence with its place or an
-//! experiment, never a panic; and the words are those of the one who wrote the file.
+//! Experiment files with random damage, and random text: the result is an experiment, or a sentence
+//! with its place in the user's words, never a panic.
 
 #[path = "../../../fluxline-toml/tests/damage/mod.rs"]
 mod damage;

@@ -1,7 +1,7 @@
 //! The ends of the data that this host received: one row for each.
 //!
-//! Laws show that the books close. Whether a run is good is another question: a run whose packets
-//! were all rejected closes too. So each end states whether the data is in the files, and the
+//! Laws show that the ledger closes. A closed ledger does not make a good run: a run in which all
+//! packets were rejected also closes. So each end states if the data is in the files, and the
 //! summary begins with the sum.
 
 use std::fmt::Write;

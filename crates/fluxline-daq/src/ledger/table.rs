@@ -88,7 +88,7 @@ impl Ledger {
     }
 
     fn source_lines(&self, out: &mut String) {
-        // A column of zeros is left out, except for the three that everybody looks for.
+        // A column of zeros is left out, except for the three most important columns.
         let always = ["parsed", "recorded", "lost"];
         let totals = self.source_totals();
         let is_shown = |name: &&str| always.contains(name) || value_of(&totals, name) > 0;

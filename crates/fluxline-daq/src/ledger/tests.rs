@@ -153,7 +153,8 @@ fn law_of_what_was_received_names_every_end_of_datagrams() {
     for row in OUTCOMES {
         assert!(ledger.total(row.counter).is_some(), "{}", row.counter);
     }
-    // Whatever makes a source's packet or an input's datagram end somewhere is such an end.
+    // Every counter of a law that ends a source's packet or an input's datagram must be such an
+    // end.
     for law in LAWS.iter().filter(|law| law.needs == Needs::Nothing) {
         for counter in law.right.iter().filter(|counter| !counter.starts_with("remote.")) {
             let is_sum = LAWS.iter().any(|law| law.left.contains(counter));

@@ -1,4 +1,4 @@
-//! The merge beside the obvious: all packets sorted, or a look at every input's position.
+//! The merge compared with simple models: all packets sorted, or a check of every input's position.
 
 use fluxline_core::Moment;
 use rand_core::{RngCore, SeedableRng};

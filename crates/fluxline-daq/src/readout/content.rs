@@ -9,8 +9,8 @@ const PIECES: usize = 4;
 /// longer one.
 ///
 /// Headers, time stamps and the first samples are in the first piece. Packets of one number that
-/// differ elsewhere alone are taken for copies; so is one of 65,536 that differ here. Cost: about
-/// 10 ns.
+/// differ only elsewhere count as copies; so does one of 65,536 packets that differ here. Cost:
+/// about 10 ns.
 #[inline]
 pub(super) fn content_of(bytes: &[u8]) -> u16 {
     let mut lanes = [bytes.len() as u64; LANES];

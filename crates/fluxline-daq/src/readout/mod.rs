@@ -454,7 +454,7 @@ impl Source {
     }
 }
 
-/// Returns everything that a packet says besides its number.
+/// Returns everything in a packet besides its number.
 fn evidence_of(datagram: &Datagram<'_>, parsed: &Parsed, rule: PacketRule) -> Evidence {
     Evidence {
         time_ns: parsed.sensor_time_ns,

@@ -67,8 +67,8 @@ impl Default for SequenceLimits {
     }
 }
 
-/// Everything that a packet says besides its number. It distinguishes a counter that began anew
-/// from a packet that came twice.
+/// Everything in a packet besides its number. It distinguishes a counter that began anew from a
+/// packet that came twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// The sensor's time.
@@ -131,7 +131,7 @@ pub struct Observed {
     pub count: u64,
 }
 
-/// A packet's number, and the rest that the packet says.
+/// A packet's number, and the other evidence in it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     value: u64,
@@ -267,8 +267,8 @@ impl SequenceTracker {
         }
     }
 
-    /// Takes a packet with the counter at `value`. `evidence` is everything else that it says, or
-    /// the sensor's time alone.
+    /// Takes a packet with the counter at `value`. `evidence` is everything else in it, or the
+    /// sensor's time alone.
     pub fn observe(&mut self, value: u64, evidence: impl Into<Evidence>) -> Observed {
         let new = Reading { value, evidence: evidence.into() };
         if !self.started {

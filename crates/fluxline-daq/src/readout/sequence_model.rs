@@ -1,4 +1,5 @@
-//! Packet counters against an obvious model: the set of all numbers that came, for each numbering.
+//! Packet counters compared with a simple model: the set of all received numbers, for each
+//! numbering.
 //!
 //! A script decides what a board sends and what the network does to it: single losses, bursts,
 //! repeats, displacement within the distance that the tracker promises to recognise, stragglers
@@ -22,7 +23,7 @@ enum Time {
     Grows,
     /// There is none, but packets of another numbering have other content.
     Content,
-    /// It grows by so much per packet, give or take a third.
+    /// It grows by this step per packet, plus or minus a third.
     Steps(u64),
 }
 
@@ -120,7 +121,7 @@ fn arrivals(plan: Plan, dice: &mut Dice) -> Vec<u64> {
     packets.into_iter().map(|packet| packet.1).collect()
 }
 
-/// The tracker and what it should say.
+/// The tracker, and its expected results.
 struct Check {
     plan: Plan,
     tracker: SequenceTracker,
@@ -213,7 +214,7 @@ impl Check {
         self.owed = Some(HeldFate::Late);
     }
 
-    /// Numbers missing in this numbering, as they are in packets.
+    /// Returns the numbers missing in this numbering, in the form that packets carry.
     fn missing(&self) -> Vec<(u32, u64)> {
         let (Some(&first), Some(&last)) = (self.seen.first(), self.seen.last()) else {
             return Vec::new();

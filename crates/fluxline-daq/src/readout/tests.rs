@@ -1,4 +1,4 @@
-//! Packet counters and the table of sources against obvious models.
+//! Packet counters and the table of sources compared with simple models.
 
 use std::net::SocketAddr;
 
@@ -219,7 +219,7 @@ fn full_list_of_ranges_still_counts() {
     assert_eq!(tracker.missing_not_listed(), 57);
 }
 
-/// Any numbers at all: nothing panics, and each packet is counted once.
+/// Arbitrary numbers: nothing panics, and each packet is counted once.
 #[test]
 fn random_numbers_are_each_counted_once() {
     for seed in 0..40_u64 {

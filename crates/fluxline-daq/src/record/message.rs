@@ -135,7 +135,7 @@ pub(super) fn verified_message(metadata: &mut [u8]) -> Option<Message<'_>> {
     metadata[place].copy_from_slice(NO_CRC.as_bytes());
     // Compared as text: parsing would take 'A' for 'a', and so miss a flipped bit.
     let holds = format!("{:08x}", crc_fast::crc32_iscsi(metadata)).as_bytes() == stated;
-    // Otherwise a fuzzer would never get past the check sum.
+    // Under fuzzing, wrong check sums are accepted: otherwise a fuzzer would not get past them.
     if !holds && !cfg!(fuzzing) {
         return None;
     }

@@ -25,10 +25,10 @@ use super::scan::{Scan, ScanFault};
 /// The reason why a run cannot be mended.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
-    /// It is not over.
+    /// The run has not ended.
     #[error("{} is being recorded right now: stop the run first", .0.display())]
     Running(PathBuf),
-    /// It cannot be read.
+    /// The run cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
@@ -161,8 +161,8 @@ fn free_name(path: &Path) -> PathBuf {
     free
 }
 
-/// Completes the last line when it only lacks its end, else cuts it off; returns true when it did
-/// either.
+/// Completes the last line if it only lacks its end, otherwise cuts it off; returns true if it
+/// changed the file.
 fn mend_lines(path: &Path) -> Result<bool, FolderError> {
     let bytes = match read_regular(path) {
         // An absent file cannot be mended; the check of the run names it.

@@ -1,10 +1,10 @@
 //! Records batches of events: one write per batch, straight from the packets' memory.
 //!
-//! The recorder must keep up with the readout, and must not fall with the disk. So the packets'
-//! bytes are written from their place (`file.rs` explains how they reach the disk); the rest is
-//! built in small buffers that are reused. When the disk fails or is full, the torn end is cut off,
-//! recording stops with a reason that stays, and every event after that is counted as failed; the
-//! readout goes on.
+//! The recorder must keep up with the readout, and a failing disk must not stop the readout. So the
+//! packets' bytes are written from their place (`file.rs` explains how they reach the disk); the
+//! rest is built in small buffers that are reused. When the disk fails or is full, the torn end is
+//! cut off, recording stops with a reason that stays, and every event after that is counted as
+//! failed; the readout goes on.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -193,7 +193,7 @@ impl Amount {
 /// Writes a run's events.
 #[derive(Debug)]
 pub struct Recorder<S = Disk> {
-    /// Shows a recovery that the run goes on.
+    /// The lock that shows other programs that the run is being recorded.
     _lock: Option<File>,
     folder: RunFolder,
     /// The run's name in event files.

@@ -27,7 +27,7 @@ const CASES: u64 = 1500;
 const MIXED_VALUES_MIN: u64 = 256;
 /// Counters up to this many values are brought to wrap in each case, larger ones in few.
 const OFTEN_WRAPPED_VALUES_MAX: u64 = 4096;
-/// Counters up to this many values are brought to wrap at all.
+/// Counters with more values are never made to wrap.
 const WRAPPED_VALUES_MAX: u64 = 1 << 16;
 
 /// How many different numbers a packet type's counter has.

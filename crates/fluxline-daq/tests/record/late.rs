@@ -233,7 +233,7 @@ fn damaged_and_absent_batches_do_not_break_joining() {
         fs::write(file, &kept).unwrap();
     }
     assert!(fewer > 0);
-    // Without run.json, as after a crash, the files alone say that there are late fragments.
+    // Without run.json, as after a crash, the files alone show the late fragments.
     fs::remove_file(run.join("run.json")).unwrap();
     fs::write(run.join("run.json"), "{}").unwrap();
     assert_eq!(rows(&run, Join::Late).1.joined, whole.joined);

@@ -1,20 +1,22 @@
-//! A calendar of days: entries lie unsorted in the day they are due, and are put in order only when
-//! their day is opened.
+//! A calendar queue: each day holds its entries unsorted, and sorts them only when the day is
+//! opened.
 //!
-//! A day is 2^shift ps long; the days ahead form a ring. What is due on a day that is open already
-//! waits in a small heap beside it, what lies beyond the ring in another one: with any delays at
-//! all the calendar is as good as a heap, and with those that models have, it is 1.6 to 60
-//! times as fast (`benches/agenda.rs`, ADR 0012). The length of a day follows the traffic; it never
-//! changes the order, which is that of (time, number) alone.
+//! A day is 2^shift ps long; the days ahead form a ring. New entries of the open day wait in a
+//! small heap, entries beyond the ring in another one. For arbitrary delays the calendar is as fast
+//! as a heap; for the delays of models it is 1.6 to 60 times as fast (`benches/agenda.rs`, ADR
+//! 0012). The length of a day adapts to the traffic. It never changes the order of entries, which
+//! depends on (time, number) alone.
 
 use std::collections::BinaryHeap;
 
 use super::slot::Slot;
 use crate::Instant;
 
-/// Days of a new calendar. Derived: its heads (24 KiB) fit into a first-level cache of 32 KiB.
+/// Days of a new calendar. Derived: their vector headers (24 KiB) fit into a first-level cache of
+/// 32 KiB.
 const DAYS_MIN: usize = 1 << 10;
-/// Days at most. Derived: more heads than fit into a second-level cache of 2 MiB lose again.
+/// Days at most. Derived: headers that do not fit into a second-level cache of 2 MiB slow the
+/// calendar down again.
 const DAYS_MAX: usize = 1 << 15;
 /// Entries a day that a growing calendar aims at. Measured: 4 to 16 are equal within 10 %.
 const ENTRIES_PER_DAY: usize = 8;
@@ -22,20 +24,20 @@ const ENTRIES_PER_DAY: usize = 8;
 const SHIFT_START: u32 = 10;
 /// Longest day: 2^50 ps are 19 minutes.
 const SHIFT_MAX: u32 = 50;
-/// Pushes between two looks at the length of a day. Assumed; a change costs about as much as
-/// twenty pushes and a push of each entry.
+/// Pushes between two looks at the length of a day. Assumed. A change costs about twenty pushes,
+/// plus one push of each entry.
 const LOOK_EVERY: u64 = 4096;
 
 /// The counts since the last check.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     pushes: u64,
-    /// Went beside an open day, due later than at once: shorter days would part these.
+    /// Entries for the open day that are due later than now: shorter days would separate them.
     late: u64,
-    /// Went beyond the ring.
+    /// Entries for days beyond the ring.
     far: u64,
-    /// Days opened whose entries were spread over half of the day or more, and how many those were:
-    /// where all are due at the same time, shorter days would not part them.
+    /// Days opened whose entries were spread over at least half of the day, and the number of these
+    /// entries. Shorter days do not separate entries that are all due at the same time.
     days_opened: u64,
     entries_opened: u64,
 }
@@ -52,21 +54,22 @@ enum Turn {
 pub struct Calendar<E> {
     /// The open day, latest first.
     open: Vec<Slot<E>>,
-    /// Scheduled for the open day or an earlier one after it was opened.
+    /// Entries scheduled for the open day or an earlier one, after it was opened.
     late: BinaryHeap<Slot<E>>,
     /// Number of the open day.
     day: u64,
-    /// The time at which the entry that was taken last was due.
+    /// The due time of the last entry taken.
     taken_at: Instant,
-    /// The days after it; day d is at d modulo their number.
+    /// The days after the open one; day d is at index d modulo their number.
     days: Vec<Vec<Slot<E>>>,
-    /// Memory of days that are over, the last on top: it is still in a near cache, and a day that
-    /// gets its first entry takes it. Left with its day it would be cold when the ring is round.
+    /// Memory of past days, the latest on top. A day that gets its first entry reuses it while it
+    /// is still in a near cache. It would be cold if it stayed with its day until the ring comes
+    /// round.
     spare: Vec<Vec<Slot<E>>>,
     /// A bit for each day that has entries.
     filled: Vec<u64>,
     in_days: usize,
-    /// After the last day of the ring.
+    /// Entries after the last day of the ring.
     far: BinaryHeap<Slot<E>>,
     shift: u32,
     tally: Tally,
@@ -97,9 +100,9 @@ impl<E> Default for Calendar<E> {
 impl<E> Calendar<E> {
     /// Adds an entry. `number` must be larger than all before.
     ///
-    /// Inline, so that a new entry goes from registers to its day. Passed on in memory it would be
-    /// read as a whole where it was just written in parts, which waits until all writes before have
-    /// reached the cache (docs/simulation/sci-notebook.md, "Cost").
+    /// Inlined, so that a new entry goes from registers to its day. Passed in memory, it would be
+    /// written in parts and then read as a whole, and the read would wait until all earlier writes
+    /// have reached the cache (docs/simulation/sci-notebook.md, "Cost").
     #[inline(always)]
     pub fn push(&mut self, at: Instant, number: u64, entry: E) {
         self.tally.pushes += 1;
@@ -119,12 +122,12 @@ impl<E> Calendar<E> {
         }
     }
 
-    /// Takes the earliest; of equal times the one with the smallest number.
+    /// Removes the earliest entry; of equal times, the one with the smallest number.
     pub fn pop(&mut self) -> Option<Slot<E>> {
         self.pop_by(Instant::NEVER)
     }
 
-    /// Takes the earliest when it is due by `until`.
+    /// Removes the earliest entry if it is due by `until`.
     pub fn pop_by(&mut self, until: Instant) -> Option<Slot<E>> {
         if self.open.is_empty() && self.late.is_empty() {
             self.open_next()?;
@@ -151,7 +154,7 @@ impl<E> Calendar<E> {
         self.open.iter().rev()
     }
 
-    /// Returns the time at which the earliest is due. Looks through one day where none is open.
+    /// Returns the due time of the earliest entry. Searches one day if none is open.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         let ready = [self.open.last(), self.late.peek()];
@@ -164,13 +167,13 @@ impl<E> Calendar<E> {
         near.into_iter().chain(far).min()
     }
 
-    /// Entries in it.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.open.len() + self.late.len() + self.in_days + self.far.len()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if it has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -210,7 +213,8 @@ impl<E> Calendar<E> {
         let first = self.place_of(self.day + 1);
         let words = self.filled.len();
         let mut word = self.filled[first / 64] & (u64::MAX << (first % 64));
-        // One more than there are: the first word again, for what lies before its start.
+        // One step more than words: the last step looks at the first word again, for the bits
+        // before the start.
         for step in 0..=words {
             if word != 0 {
                 let place = (first / 64 + step) % words * 64 + word.trailing_zeros() as usize;
@@ -222,7 +226,7 @@ impl<E> Calendar<E> {
         None
     }
 
-    /// Opens the next day that has entries, once the open one is done.
+    /// Opens the next day that has entries, once the open one is empty.
     fn open_next(&mut self) -> Option<()> {
         let far = self.far.peek().map(|slot| slot.at.as_ps() >> self.shift);
         let day = self.next_filled().into_iter().chain(far).min()?;
@@ -236,7 +240,7 @@ impl<E> Calendar<E> {
         self.filled[place / 64] &= !(1 << (place % 64));
         self.in_days -= self.open.len();
         self.draw_in();
-        // Entries mostly lie in their order already: turned round, they are nearly sorted.
+        // Most entries are already in order: reversed, they are nearly sorted.
         self.open.reverse();
         self.open.sort_unstable();
         if let (Some(last), Some(first)) = (self.open.first(), self.open.last())
@@ -248,7 +252,7 @@ impl<E> Calendar<E> {
         Some(())
     }
 
-    /// Moves what the ring reaches now into it.
+    /// Moves entries into the ring that it now reaches.
     fn draw_in(&mut self) {
         while let Some(next) = self.far.peek() {
             let ahead = (next.at.as_ps() >> self.shift) - self.day;
@@ -287,7 +291,7 @@ impl<E> Calendar<E> {
         };
         let turned_back = self.last_turn.is_some() && turn.is_some() && turn != self.last_turn;
         self.last_turn = turn.or(self.last_turn);
-        // To and fro is not worth its cost: look ever more seldom then.
+        // Changing back and forth is not worth its cost: check less often after each reversal.
         let patience = if turned_back { self.look_every.saturating_mul(2) } else { 0 };
         self.look_every = patience.max(self.look_every).max(2 * self.len() as u64);
         if (shift, days) != (self.shift, self.days.len()) {

@@ -1,11 +1,11 @@
-//! The obvious queue: one heap. What the calendar is tested against and measured against.
+//! The simple queue, one heap: the reference for tests and benchmarks of the calendar.
 
 use std::collections::BinaryHeap;
 
 use super::slot::Slot;
 use crate::Instant;
 
-/// Entries in a binary heap: O(log n) for each, whatever their delays.
+/// Entries in a binary heap: O(log n) for each entry, for all delays.
 #[derive(Debug)]
 pub struct Heap<E> {
     slots: BinaryHeap<Slot<E>>,
@@ -23,24 +23,24 @@ impl<E> Heap<E> {
         self.slots.push(Slot { at, number, entry });
     }
 
-    /// Takes the earliest; of equal times the one with the smallest number.
+    /// Removes the earliest entry; of equal times, the one with the smallest number.
     pub fn pop(&mut self) -> Option<Slot<E>> {
         self.slots.pop()
     }
 
-    /// Returns the time at which the earliest is due.
+    /// Returns the due time of the earliest entry.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         self.slots.peek().map(|slot| slot.at)
     }
 
-    /// Entries in it.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if it has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()

@@ -1,4 +1,4 @@
-//! What is going to happen, in order of time; equal times in the order of scheduling.
+//! The queue of future entries, in order of time; equal times in the order of scheduling.
 
 pub mod calendar;
 pub mod heap;
@@ -8,7 +8,8 @@ use calendar::Calendar;
 
 use crate::{Duration, Instant};
 
-/// The entries to come. A model of models has an entry type that the parts' entries convert into.
+/// The future entries. A model made of models has an entry type that its parts' entries convert
+/// into.
 #[derive(Debug)]
 pub struct Agenda<E> {
     now: Instant,
@@ -23,19 +24,19 @@ impl<E> Default for Agenda<E> {
 }
 
 impl<E> Agenda<E> {
-    /// The time of the entry that was taken last.
+    /// Returns the time of the last entry taken.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Entries to come.
+    /// Returns the number of future entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Returns true if nothing is going to happen.
+    /// Returns true if there are no future entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
@@ -47,7 +48,7 @@ impl<E> Agenda<E> {
         self.queue.next_at()
     }
 
-    /// Adds an entry at `at`, which counts as now when it is past.
+    /// Adds an entry at `at`; a past time counts as now.
     #[inline]
     pub fn schedule(&mut self, at: Instant, entry: impl Into<E>) {
         let at = at.max(self.now);
@@ -67,13 +68,13 @@ impl<E> Agenda<E> {
         Some(slot.entry)
     }
 
-    /// The entries that are next as far as they are in order already: those of the open day,
-    /// without what was scheduled for it since.
+    /// Returns the next entries that are already in order: those of the open day, without entries
+    /// that were scheduled for it after it was opened.
     pub fn upcoming(&self) -> impl ExactSizeIterator<Item = &E> {
         self.queue.opened().map(|slot| &slot.entry)
     }
 
-    /// Moves now on to `to` where nothing is due before.
+    /// Advances now to `to` if nothing is due before.
     pub fn idle_until(&mut self, to: Instant) {
         let to = self.next_at().map_or(to, |next| next.min(to));
         self.now = self.now.max(to);
@@ -114,7 +115,7 @@ mod tests {
         assert_eq!(agenda.next_at(), Some(Instant::from_ps(9)));
     }
 
-    /// Delays of one kind, so that runs of each meet days that are too long and too short.
+    /// Returns a delay of one kind. Runs of one kind meet days that are too long or too short.
     fn delay(draw: &mut Draw, kind: u64) -> u64 {
         match kind {
             0 => 0,

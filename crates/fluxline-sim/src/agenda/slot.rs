@@ -1,10 +1,10 @@
-//! One entry with its place in the order.
+//! One entry with its position in the order.
 
 use std::cmp::Ordering;
 
 use crate::Instant;
 
-/// An entry, when it is due, and its number of scheduling, which no other entry has.
+/// An entry, its due time, and its unique scheduling number.
 #[derive(Debug)]
 pub struct Slot<E> {
     /// The time at which it is due.
@@ -16,7 +16,8 @@ pub struct Slot<E> {
 }
 
 impl<E> Slot<E> {
-    /// Time above number in one word: one comparison without a branch.
+    /// Returns time and number in one word, time in the upper half: one comparison without a
+    /// branch.
     fn key(&self) -> u128 {
         (u128::from(self.at.as_ps()) << 64) | u128::from(self.number)
     }
@@ -24,7 +25,7 @@ impl<E> Slot<E> {
 
 impl<E> Ord for Slot<E> {
     fn cmp(&self, other: &Slot<E>) -> Ordering {
-        // Reversed, because the standard heap hands out its largest.
+        // Reversed, because the standard heap returns its largest element first.
         other.key().cmp(&self.key())
     }
 }

@@ -1,4 +1,4 @@
-//! What a global clock is made of.
+//! The configuration of a global clock.
 
 use super::follower::Discipline;
 use crate::Duration;
@@ -7,23 +7,24 @@ use crate::sci::{self, Topology};
 /// The delays of a strobe that are corrected, besides the measured delay of an idle path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Correction {
-    /// None: a strobe counts as sent when it should have been.
+    /// None: a strobe counts as sent at its planned time.
     None,
-    /// The wait at the master, which stamps the strobe when it really leaves.
+    /// The wait at the master, which stamps the strobe when it actually leaves.
     Departure,
     /// The same, and all waits in bypass FIFOs on the way.
     #[default]
     Residence,
 }
 
-/// A global clock on one ringlet.
+/// The configuration of a global clock on one ringlet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The node that sends strobes: its clock is the global time.
     pub master: u32,
     /// Time between strobes.
     pub period: Duration,
-    /// Each node's drift is drawn evenly from within so much of the master's \[parts in 10^9\].
+    /// The largest drift of a node against the master; drifts are drawn evenly within it \[parts in
+    /// 10^9\].
     pub drift_ppb_max: u32,
     /// The largest initial time of a node's clock; initial times are drawn evenly up to it.
     pub start_max: Duration,
@@ -33,8 +34,8 @@ pub struct Config {
     pub correction: Correction,
     /// The reaction of nodes to strobes.
     pub discipline: Discipline,
-    /// A node for which no strobe comes for so many periods says so; at least 2, because a fast
-    /// clock counts a period before the next strobe is there.
+    /// The number of periods without a strobe after which a node reports it; at least 2, because a
+    /// fast clock counts a period before the next strobe arrives.
     pub patience_periods: u32,
     /// The number of error samples of each node in a period.
     pub samples: u32,
@@ -48,7 +49,7 @@ impl Default for Config {
             master: 0,
             // Assumed.
             period: Duration::from_us(100),
-            // Usual quartz oscillators: 50 to 100 ppm. Assumed.
+            // Common quartz oscillators: 50 to 100 ppm. Assumed.
             drift_ppb_max: 50_000,
             // Assumed: nodes are switched on within a second.
             start_max: Duration::from_us(1_000_000),
@@ -68,11 +69,11 @@ impl Default for Config {
 #[error("global clock: {0}")]
 pub struct ConfigError(pub String);
 
-/// Drifts from here on are no clocks any more \[parts in 10^9\]: a thousandth.
+/// The smallest drift that is rejected: a thousandth \[parts in 10^9\].
 const DRIFT_PPB_MAX: u32 = 1_000_000;
 
 impl Config {
-    /// Checks whether it can be on this network; says the first thing that is wrong.
+    /// Checks the configuration for this network and returns the first mistake.
     ///
     /// # Errors
     /// [`ConfigError`].

@@ -1,4 +1,4 @@
-//! How far a clock was off.
+//! Statistics of a clock's errors.
 
 use crate::statistics::Moments;
 
@@ -10,7 +10,7 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Takes in one: positive when the node was ahead \[ps\].
+    /// Adds a sample: positive when the node was ahead \[ps\].
     pub fn add(&mut self, ahead_ps: i128) {
         self.moments.add(ahead_ps as f64);
         self.largest_ps = self.largest_ps.max(ahead_ps.unsigned_abs());
@@ -22,19 +22,19 @@ impl Errors {
         self.moments.count()
     }
 
-    /// Their mean \[ps\]; 0 without errors.
+    /// Returns the mean error \[ps\]; 0 without samples.
     #[must_use]
     pub fn mean_ps(&self) -> f64 {
         self.moments.mean()
     }
 
-    /// Their standard deviation \[ps\]; 0 for fewer than two.
+    /// Returns the standard deviation \[ps\]; 0 for fewer than two samples.
     #[must_use]
     pub fn deviation_ps(&self) -> f64 {
         self.moments.variance().sqrt()
     }
 
-    /// The largest, whichever way \[ps\].
+    /// Returns the largest absolute error \[ps\].
     #[must_use]
     pub fn largest_ps(&self) -> u128 {
         self.largest_ps

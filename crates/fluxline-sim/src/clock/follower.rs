@@ -1,28 +1,29 @@
-//! How a node makes the global time of its own clock, from what strobes told it.
+//! A node's estimate of the global time, from its own clock and the times that strobes carry.
 
 use super::local::{GlobalTime, LocalTime};
 
 /// The reaction of a node to strobes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discipline {
-    /// It counts on from the last strobe at its own clock's rate. Its error grows until the next.
+    /// It continues from the last strobe at its own clock's rate. Its error grows until the next
+    /// one.
     Step,
-    /// It counts on at the rate between the last two strobes. A drift that does not change leaves
-    /// no error; a wrong stamp costs up to twice its error.
+    /// It continues at the rate between the last two strobes. A constant drift leaves no error; a
+    /// wrong stamp causes up to twice its own error.
     #[default]
     Rate,
 }
 
-/// One moment in both times.
+/// One moment in local and global time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// As the node's own clock showed it.
+    /// The time shown by the node's own clock.
     pub local: LocalTime,
-    /// As the strobe told it.
+    /// The time carried by the strobe.
     pub global: GlobalTime,
 }
 
-/// One node's idea of the global time.
+/// One node's estimate of the global time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Follower {
     discipline: Discipline,
@@ -31,20 +32,21 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// One that knows nothing yet.
+    /// Makes an estimate without any strobe yet.
     #[must_use]
     pub fn new(discipline: Discipline) -> Follower {
         Follower { discipline, last: None, before: None }
     }
 
-    /// A strobe tells the time. One whose local time is not later than the last one's is ignored.
+    /// Takes the time of a strobe. A strobe whose local time is not later than the last one's is
+    /// ignored.
     pub fn set(&mut self, fix: Fix) {
         if self.last.is_none_or(|last| last.local < fix.local) {
             self.before = self.last.replace(fix);
         }
     }
 
-    /// Returns true if it follows as well as it can.
+    /// Returns true if it has had all the strobes that its discipline needs.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         match self.discipline {
@@ -53,7 +55,8 @@ impl Follower {
         }
     }
 
-    /// The global time when the own clock shows `local`; `None` before the first strobe.
+    /// Returns the global time at which the own clock shows `local`; `None` before the first
+    /// strobe.
     #[must_use]
     pub fn global(&self, local: LocalTime) -> Option<GlobalTime> {
         let last = self.last?;

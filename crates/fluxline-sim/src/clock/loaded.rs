@@ -1,4 +1,4 @@
-//! A ringlet with a global clock, under traffic: what its nodes' time is worth then.
+//! A ringlet with a global clock under traffic, to measure the errors of its nodes' time.
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,11 @@ use crate::sci::{self, Command, Network, NodeIndex, Packet, Status, Unbalanced};
 use crate::traffic::{Arrivals, Message, Pattern, Plan, PlanError, Size, Traffic};
 use crate::{Agenda, Duration, Fingerprint, Instant, Model, model};
 
-/// Periods before errors count: traffic is on, and every node has heard two strobes of a loaded
-/// ringlet.
+/// Periods before errors count: by then traffic is on, and every node has received two strobes of a
+/// loaded ringlet.
 const WARM_UP_PERIODS: u64 = 4;
-/// Messages that wait at a node at most; later ones are thrown away. Assumed: far more than wait
-/// below saturation.
+/// Most messages that wait at a node; later ones are dropped. Assumed: far more than wait below
+/// saturation.
 const WAITING_MAX: usize = 1024;
 /// Payload of a message \[byte\].
 const MESSAGE_BYTES: u32 = 64;
@@ -19,11 +19,11 @@ const MESSAGE_BYTES: u32 = 64;
 /// An entry of the agenda of a ringlet with clock and traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// In the network.
+    /// An entry of the network.
     Network(sci::link::Entry),
     /// The clock's.
     Clock(ClockEntry),
-    /// A node makes a message.
+    /// A node creates a message.
     Create(u32),
 }
 
@@ -57,16 +57,16 @@ impl crate::Entry for Entry {
     }
 }
 
-/// A reason why there is nothing to measure, in one sentence.
+/// The reason why a measurement cannot start, in one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LoadedError {
     /// The clock's.
     #[error(transparent)]
     Clock(#[from] ConfigError),
-    /// The network's.
+    /// An error in the network's configuration.
     #[error(transparent)]
     Network(#[from] sci::ConfigError),
-    /// The traffic's.
+    /// An error in the traffic plan.
     #[error(transparent)]
     Traffic(#[from] PlanError),
 }
@@ -78,7 +78,7 @@ struct Source {
     waiting: VecDeque<Message>,
 }
 
-/// The ringlet. The first strobe goes round while it is idle; then traffic begins.
+/// The ringlet. The first strobe travels round while the ringlet is idle; then traffic begins.
 #[derive(Debug)]
 pub struct Loaded {
     /// The network.
@@ -91,8 +91,8 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// A ringlet on which every node offers `load`, a share of what its link carries, as moves of
-    /// 64 B to any other node; 0 for none.
+    /// Makes a ringlet on which every node offers `load`, a fraction of its link's capacity, as
+    /// moves of 64 B to random other nodes; 0 means no traffic.
     ///
     /// # Errors
     /// [`LoadedError`].
@@ -197,9 +197,9 @@ pub struct Measured {
     pub counters: Counters,
     /// The clock's reports.
     pub reports: Vec<Report>,
-    /// Part of the time in which links carried something, in the mean of all, since the start.
+    /// The fraction of time in which links were busy, as a mean over all links since the start.
     pub busy: f64,
-    /// Equal when two runs did the same.
+    /// The fingerprint: equal runs have equal ones.
     pub fingerprint: Fingerprint,
     /// An imbalance of the network's counters; there should be none.
     pub unbalanced: Option<Unbalanced>,
@@ -219,8 +219,8 @@ impl Measured {
     }
 }
 
-/// Measures a global clock for so long, after a warm-up of a few periods, at a load as in
-/// [`Loaded::new`]. Equal configurations measure equally.
+/// Measures a global clock for a span, after a warm-up of a few periods, at a load as in
+/// [`Loaded::new`]. Equal configurations give equal results.
 ///
 /// # Errors
 /// [`LoadedError`].

@@ -1,8 +1,8 @@
-//! A node's own clock: it starts at some number and runs a little too fast or too slow.
+//! A node's own clock: it starts at an arbitrary time and runs slightly too fast or too slow.
 
 use crate::{Duration, Instant};
 
-/// The time shown by a node's own clock. Another node's shows something else.
+/// The time shown by a node's own clock. Clocks of different nodes show different times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LocalTime {
     /// The time \[ps\].
@@ -24,17 +24,17 @@ impl GlobalTime {
     }
 }
 
-/// Parts of a whole in which drifts are given.
+/// The unit of drifts: parts in 10^9.
 const BILLION: i128 = 1_000_000_000;
 
-/// A clock.
+/// A clock with a start and a drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalClock {
     /// The time shown at the start \[ps\].
     pub start_ps: u64,
     /// The drift \[parts in 10^9\], positive when too fast; above -10^9.
     pub drift_ppb: i64,
-    /// It shows whole multiples of this \[ps\]; at least 1.
+    /// The resolution: the clock shows whole multiples of this \[ps\]; at least 1.
     pub tick_ps: u64,
 }
 
@@ -49,7 +49,7 @@ impl LocalClock {
         LocalTime { ps: exact_ps.div_euclid(tick_ps) * tick_ps }
     }
 
-    /// Returns the time that it takes to count so much.
+    /// Returns the true time that the clock takes to count `counted`.
     #[must_use]
     pub fn takes(&self, counted: Duration) -> Duration {
         let rate = (BILLION + i128::from(self.drift_ppb)).max(1);

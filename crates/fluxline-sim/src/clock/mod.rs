@@ -1,14 +1,14 @@
-//! A global clock on a ringlet: the strobes of a master, and nodes that keep time by them.
+//! A global clock on a ringlet: a master sends strobes, and nodes set their time by them.
 //!
-//! The problem: nodes stamp their data, each by its own clock, which began somewhere and drifts.
-//! The idea: a master sends a [strobe](crate::sci::Command::Strobe) at a period; each node notes
-//! what its own clock shows when the strobe comes, and adds what the way takes. The way of an idle
-//! ringlet is measured: the strobe comes back to its master, and a node has its share of the
-//! shortest round seen so far. What makes a strobe late is traffic: it waits at its master, and in
-//! bypass FIFOs. [`Correction`] says which of these delays are known to nodes.
+//! The problem: each node stamps its data by its own clock, which has an arbitrary start and
+//! drifts. The idea: a master sends a [strobe](crate::sci::Command::Strobe) once per period. Each
+//! node notes its own clock's time when the strobe arrives, and adds the strobe's travel time. The
+//! travel time on an idle ringlet is measured: the strobe returns to its master, and each node
+//! counts its share of the shortest round so far. Traffic delays strobes: they wait at the master
+//! and in bypass FIFOs. [`Correction`] chooses which of these delays nodes know.
 //!
-//! That SCI has clock strobes is known; how they go round and what goes with them is a
-//! reconstruction (docs/simulation/clock.md).
+//! SCI has clock strobes; their route and their content are reconstructed here
+//! (docs/simulation/clock.md).
 //!
 //! ```text
 //! clock.begin(agenda)
@@ -46,12 +46,12 @@ pub use local::{GlobalTime, LocalClock, LocalTime};
 pub enum Entry {
     /// The master sends a strobe.
     Strobe,
-    /// A node looks whether strobes still come.
+    /// A node checks that strobes still arrive.
     Watch {
         /// The node.
         node: u32,
     },
-    /// The error of every node is taken.
+    /// The error of every node is sampled.
     Sample,
 }
 
@@ -72,14 +72,14 @@ impl crate::Entry for Entry {
 /// A report of a global clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// No strobe came to a node for as long as it waits; at the master: none came back.
+    /// No strobe arrived at a node within its patience; at the master: none returned.
     Missing {
         /// The node.
         node: u32,
-        /// The last that came, if one did.
+        /// The number of the last strobe that arrived, if any.
         last: Option<u64>,
     },
-    /// Strobes come again.
+    /// Strobes arrive again.
     Back {
         /// The node.
         node: u32,
@@ -95,15 +95,15 @@ pub struct Counters {
     pub sent: u64,
     /// Strobes for which its send queue had no room.
     pub unsent: u64,
-    /// Strobes that came to nodes, and back to the master.
+    /// Strobes that arrived at nodes, returns to the master included.
     pub heard: u64,
-    /// Numbers that nodes found left out.
+    /// Strobe numbers that nodes found missing.
     pub skipped: u64,
-    /// Times that a node found strobes missing.
+    /// The number of times that a node reported missing strobes.
     pub missing: u64,
 }
 
-/// The strobe that a node heard last.
+/// The last strobe that a node received.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     number: u64,
@@ -126,10 +126,10 @@ pub struct GlobalClock {
     symbols: Clock,
     source: NodeId,
     nodes: Vec<Node>,
-    /// The shortest round of a strobe so far, delays that are known taken off \[symbols\].
+    /// The shortest round of a strobe so far, less the known delays \[symbols\].
     round: Option<u64>,
     next: u64,
-    /// The number of the first strobe, and when the clock began.
+    /// The number of the first strobe, and the time at which the clock began.
     first: u64,
     began: Instant,
     open: BTreeSet<SendId>,
@@ -138,10 +138,10 @@ pub struct GlobalClock {
 }
 
 impl GlobalClock {
-    /// Clocks with drifts and starts from the seed.
+    /// Makes clocks with drifts and starts drawn from the seed.
     ///
     /// # Errors
-    /// [`ConfigError`]: what does not fit the network.
+    /// [`ConfigError`]: the configuration does not fit the network.
     pub fn new(config: &Config, network: &sci::Config) -> Result<GlobalClock, ConfigError> {
         config.check(network)?;
         let mut draw = Draw::new(config.seed);
@@ -168,7 +168,7 @@ impl GlobalClock {
         })
     }
 
-    /// Begins: the first strobe is that of the next whole period.
+    /// Starts the clock: the first strobe is that of the next whole period.
     pub fn begin<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>) {
         self.began = agenda.now();
         self.next = agenda.now().as_ps().div_ceil(self.config.period.as_ps());
@@ -185,7 +185,7 @@ impl GlobalClock {
         Instant::START + self.config.period.times(number)
     }
 
-    /// Does what is due.
+    /// Handles an entry that is due.
     pub fn handle<A>(&mut self, entry: Entry, network: &mut Network, agenda: &mut Agenda<A>)
     where
         A: From<Entry> + From<sci::link::Entry>,
@@ -216,19 +216,20 @@ impl GlobalClock {
                 self.open.insert(send);
             }
             Err(refused) if refused.why == Refusal::Full => self.counters.unsent += 1,
-            // A dead master sends nothing more: nodes will miss its strobes.
+            // A dead master sends nothing more: nodes will report missing strobes.
             Err(_) => return,
         }
         self.next += 1;
         agenda.schedule(self.planned(self.next), Entry::Strobe);
     }
 
-    /// Returns true if a send that ended, well or not, was a strobe.
+    /// Returns true if a send that ended, successfully or not, was a strobe.
     pub fn ended(&mut self, send: SendId) -> bool {
         self.open.remove(&send)
     }
 
-    /// A strobe passed a node, or came back to the master. Others' strobes are ignored.
+    /// Handles a strobe that passed a node or returned to the master. Strobes of other nodes are
+    /// ignored.
     pub fn passed<A>(&mut self, node: NodeIndex, passage: Passage, agenda: &mut Agenda<A>)
     where
         A: From<Entry>,
@@ -281,7 +282,7 @@ impl GlobalClock {
         self.watch(number, agenda);
     }
 
-    /// Makes a node look for strobes when its own clock has counted its patience.
+    /// Schedules a node's check for strobes, after its patience by its own clock.
     fn watch<A: From<Entry>>(&self, node: u32, agenda: &mut Agenda<A>) {
         agenda.schedule_after(self.patience(node), Entry::Watch { node });
     }
@@ -328,7 +329,7 @@ impl GlobalClock {
         node.follower.global(node.clock.read(now))
     }
 
-    /// A node's own clock.
+    /// Returns a node's own clock.
     ///
     /// # Panics
     /// When there is no such node.

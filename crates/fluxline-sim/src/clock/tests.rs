@@ -1,4 +1,4 @@
-//! Global clocks: what is exact is tested to the picosecond; what breaks is noticed and said.
+//! Global clocks: exact values are tested to the picosecond; every break is noticed and reported.
 
 use super::{Config, Correction, Discipline, Loaded, LoadedEntry, Measured, Report, measure};
 use crate::sci::{self, NodeIndex};
@@ -53,8 +53,8 @@ fn coarse_clocks_err_by_less_than_three_of_their_ticks() {
     assert!((1..7_500).contains(&largest_ps), "{largest_ps}");
 }
 
-/// A node errs most just before it takes up the next strobe: one period, and the 8 symbols of the
-/// strobe, after its last stamp.
+/// A node's error is largest just before the next strobe takes effect: one period, and the 8
+/// symbols of the strobe, after its last stamp.
 #[test]
 fn a_node_that_steps_is_off_by_its_drift_times_the_period_and_no_more() {
     for period_us in [20, 100, 500] {
@@ -107,7 +107,8 @@ fn two_runs_of_one_seed_are_one_and_another_seed_is_another() {
     assert_ne!(run(5).0, run(6).0);
 }
 
-/// A ringlet whose cable behind `node` is pulled after 10 periods, run for 40: who misses strobes.
+/// Runs a ringlet for 40 periods, with the cable behind `node` pulled after 10; returns the nodes
+/// that miss strobes.
 fn broken(node: u32, load: f64) -> (Vec<u32>, Loaded) {
     let config = exact();
     let (mut agenda, mut print) = (Agenda::<LoadedEntry>::default(), Fingerprint::default());
@@ -130,10 +131,11 @@ fn broken(node: u32, load: f64) -> (Vec<u32>, Loaded) {
 #[test]
 fn a_pulled_cable_is_noticed_behind_it_and_by_the_master_and_said_once() {
     let (nodes, loaded) = broken(4, 0.0);
-    // Strobes come to nodes 1 to 4; 5 to 7, and 0, the master, hear no more.
+    // Strobes reach nodes 1 to 4; nodes 5 to 7 and the master, 0, receive no more.
     assert_eq!(nodes, [0, 5, 6, 7]);
     assert_eq!(loaded.clock.counters().missing, 4);
-    // With traffic the ringlet is declared dead, because no echo comes: no strobe leaves any more.
+    // With traffic, the ringlet is declared dead because no echo comes: the master sends no more
+    // strobes.
     assert_eq!(broken(4, 0.05).0, Vec::from_iter(0..NODES));
 }
 
@@ -151,7 +153,7 @@ fn a_dead_master_is_missed_by_all() {
     assert!((0..NODES).all(|node| loaded.clock.time(node, now).is_none()));
 }
 
-/// Bit errors take single strobes away: nodes find their numbers left out and keep time meanwhile.
+/// Bit errors destroy single strobes: nodes notice the missing numbers and keep time meanwhile.
 #[test]
 fn strobes_lost_to_bit_errors_are_counted_and_cost_only_what_the_drift_makes_of_the_gap() {
     let faults = sci::Faults { bit_error_rate: 1e-4, seed: 4 };

@@ -1,4 +1,4 @@
-//! Runs programs in virtual time: whoever has something to do does it, then time moves on.
+//! Runs programs in virtual time: each program with work to do runs, then time advances.
 
 use fluxline_core::Moment;
 use fluxline_core::fabric::Fabric;
@@ -12,9 +12,10 @@ use crate::Duration;
 pub enum Step {
     /// Nothing: it is done.
     Done,
-    /// To be looked at when its node was told something, or can take work again.
+    /// Runs again when its node has a completion or can take work again.
     Wait,
-    /// The same, and at this moment in any case. Whoever looks at memory says when next.
+    /// Runs again under the same conditions, and in any case at this moment. A program that polls
+    /// memory names the moment.
     Until(Moment),
 }
 

@@ -1,7 +1,7 @@
-//! What a node's driver knows: its ends of connections, its imports, what it is to tell.
+//! The state of a node's driver: its ends of connections, its imports, its pending completions.
 //!
-//! Calls of the program are here; `driver/messages.rs` has what other drivers say, `driver/work.rs`
-//! how posted work is done.
+//! Calls of the program are here. `driver/messages.rs` handles other drivers' messages,
+//! `driver/work.rs` executes posted work.
 
 mod messages;
 mod work;
@@ -97,7 +97,7 @@ enum Purpose {
 }
 
 impl Driver {
-    /// A driver that knows nobody.
+    /// Makes a driver without connections.
     #[must_use]
     pub fn new(number: usize, ids: &[NodeId], poll_notice: Duration) -> Driver {
         Driver {
@@ -118,7 +118,7 @@ impl Driver {
         }
     }
 
-    /// The next thing to tell the program.
+    /// Returns the program's next completion, if any.
     pub fn next_completion(&mut self, now: Instant) -> Option<Completion> {
         if self.inbox.front()?.0 > now {
             return None;
@@ -126,13 +126,13 @@ impl Driver {
         self.inbox.pop_front().map(|of| of.1)
     }
 
-    /// Returns the time at which there is something to tell.
+    /// Returns the time of the next completion.
     #[must_use]
     pub fn next_completion_at(&self) -> Option<Instant> {
         self.inbox.front().map(|of| of.0)
     }
 
-    /// It is now; before anything is told.
+    /// Sets the time to `now`; call this before completions are made.
     pub fn set_now(&mut self, now: Instant) {
         self.now = now;
     }
@@ -264,7 +264,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes a buffer for a message and tells the peer where it is.
+    /// Takes a buffer for a message and sends its address to the peer.
     pub fn post_receive(
         &mut self,
         hands: &mut Hands<'_>,
@@ -284,7 +284,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Ends an end: everything that waits is flushed, and then its program is told why.
+    /// Closes one end: all pending work is flushed, and then its program gets the reason.
     fn close(&mut self, hands: &mut Hands<'_>, endpoint: EndpointId, status: Status) {
         let end = &mut self.endpoints[endpoint.0 as usize];
         if end.phase == Phase::Over {

@@ -5,10 +5,10 @@
 //!   when null   fetch&add 1 on the interrupt's word: raises only when the old value was null
 //! ```
 //!
-//! The second is what Dolphin's cards did for a store through a "conditional interrupt" map \[S3\];
-//! that the first is a register, and where both lie, is a choice of this model. A trigger that
-//! comes while its interrupt is on its way to the processor raises no second one; it is counted,
-//! and the program is told how many triggers an interrupt stands for. So none is lost.
+//! Dolphin's cards did the second for a store through a "conditional interrupt" map \[S3\]. The
+//! register of the first, and the addresses of both, are a choice of this model. A trigger that
+//! comes while its interrupt is on its way to the processor does not raise another one. It is
+//! counted, and the program gets the number of triggers with the interrupt. So no trigger is lost.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -41,7 +41,7 @@ pub enum InterruptReport {
     Raised {
         /// The number.
         number: u32,
-        /// Triggers that came since it was told last: at least 1.
+        /// Triggers since the last report: at least 1.
         triggers: u64,
     },
     /// A trigger at another node is over.
@@ -98,7 +98,7 @@ pub struct InterruptCounts {
     pub raised: u64,
     /// Those that found their interrupt raised, or their word not null.
     pub coalesced: u64,
-    /// Triggers that the program was told of.
+    /// Triggers that were reported to the program.
     pub taken: u64,
     /// Triggers of numbers that do not exist.
     pub refused: u64,
@@ -106,13 +106,13 @@ pub struct InterruptCounts {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
-    /// Unconditional triggers that the program was not told of.
+    /// Unconditional triggers not yet reported to the program.
     written: u64,
     /// Conditional ones: the word.
     word: u64,
     /// True if an interrupt is on its way to the processor.
     is_signalled: bool,
-    /// True if the program is about to be told.
+    /// True if a report to the program is under way.
     is_waiting: bool,
 }
 
@@ -122,7 +122,7 @@ pub struct Lines {
     lines: BTreeMap<u32, Line>,
     /// To be signalled to the processor.
     signals: VecDeque<u32>,
-    /// To be told to the program.
+    /// Reports that wait for the program.
     waiting: VecDeque<u32>,
     counts: InterruptCounts,
 }
@@ -133,7 +133,7 @@ pub fn offset_of(number: u32, condition: Condition) -> u64 {
     if condition == Condition::Always { register } else { register + WORD_AT }
 }
 
-/// The interrupt at an address, and whether it is its word.
+/// Returns the interrupt at an address, and true if the address is that of its word.
 fn at(offset: u64) -> Option<(u32, Condition)> {
     let inside = offset.checked_sub(INTERRUPTS_AT)?;
     let number = u32::try_from(inside / EACH_BYTES).ok().filter(|&it| it < INTERRUPTS_MAX)?;
@@ -157,7 +157,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Ends one; triggers that were not told are forgotten. Says whether there was one.
+    /// Removes an interrupt and its unreported triggers. Returns true if it existed.
     pub fn remove(&mut self, number: u32) -> bool {
         self.waiting.retain(|&other| other != number);
         self.signals.retain(|&other| other != number);
@@ -290,8 +290,8 @@ mod tests {
         assert_eq!(lines.next_raised(), None);
     }
 
-    /// Taken while a signal is on its way: that signal then finds nothing, and the program is not
-    /// told of no triggers.
+    /// Triggers are taken while a signal is on its way: that signal then finds none and must not
+    /// report zero triggers.
     #[test]
     fn an_interrupt_that_comes_after_its_triggers_were_taken_tells_nothing() {
         let mut lines = lines();

@@ -32,8 +32,8 @@ impl Interrupts {
         world.act(self.index, |machine, _| machine.interrupts().create(number))
     }
 
-    /// Ends an interrupt: later triggers are refused, those not told are forgotten. Says whether
-    /// there was one.
+    /// Removes an interrupt: later triggers are refused, unreported ones are forgotten. Returns
+    /// true if it existed.
     pub fn remove(&mut self, number: u32) -> bool {
         let mut world = self.world.lock();
         world.act(self.index, |machine, _| machine.interrupts().remove(number))

@@ -202,7 +202,7 @@ impl Machine {
         }
     }
 
-    /// Asks each peer for a register: whoever is dead will not answer.
+    /// Reads a register of each peer: a dead peer does not answer.
     pub fn probe(&mut self) {
         self.watch.is_probing = false;
         if !self.alive {
@@ -237,7 +237,8 @@ impl Machine {
         }
     }
 
-    /// The network has lost a send. Nothing is done about responses: whoever asked asks again.
+    /// Handles a send that the network lost. A lost response needs no action: the requester asks
+    /// again.
     pub fn send_lost(&mut self, send: u64, agenda: &mut Agenda<Entry>) {
         if let Some(Sending::Request(id)) = self.outgoing.sends.remove(&send)
             && let Some((ticket, outcome)) = self.requester.lost(agenda.now(), id)
@@ -438,7 +439,7 @@ impl Machine {
         active
     }
 
-    /// Reads what other drivers have written, and tells them that it was read.
+    /// Reads messages of other drivers, and acknowledges them.
     fn read_mail(&mut self, agenda: &mut Agenda<Entry>) -> bool {
         let mut active = false;
         while let Some(source) = self.space.next_rung() {

@@ -1,4 +1,4 @@
-//! What drivers tell each other: messages in blocks of 64 bytes, and the mailbox they lie in.
+//! The messages between drivers: blocks of 64 bytes in a mailbox.
 //!
 //! SCI has no messages, no connections and no keys: a driver writes a message into a slot of the
 //! other's mailbox. Each block ends with its number, so that one write of 64 bytes brings both, and
@@ -39,8 +39,8 @@ pub enum Message {
     Notify { endpoint: u32, place: AddressRange, value: u32 },
     /// A buffer for one message of the receiver's program lies there.
     Buffer { endpoint: u32, place: AddressRange },
-    /// The buffer that came first holds so much of a message of so many bytes; `withdrawn`: it
-    /// could not be written.
+    /// The first buffer now holds `bytes` of a message of `of` bytes; `withdrawn`: the buffer could
+    /// not be written.
     Filled { endpoint: u32, bytes: u64, of: u64, withdrawn: bool },
 }
 
@@ -165,7 +165,7 @@ impl Message {
         })
     }
 
-    /// The blocks of the message with this number, as they are written into its slot.
+    /// Returns the blocks of the message with this number, in the layout of its slot.
     #[must_use]
     pub fn blocks(&self, number: u32) -> Vec<u8> {
         let text = self.write();
@@ -240,7 +240,7 @@ impl Mailbox {
     }
 }
 
-/// A write that is no block of the mailbox.
+/// A write that is not a block of the mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutsideMailbox;
 

@@ -72,8 +72,8 @@ use world::World;
 pub struct Config {
     /// Nodes, of which there are at least 2.
     pub nodes: usize,
-    /// Each node's machine. Stores are always sent as writes, which are answered, also where the
-    /// card could send moves: without an answer nobody knows whether bytes are in place.
+    /// Each node's machine. Stores are always sent as writes, which are answered, even if the card
+    /// could send moves: without an answer, the sender does not know that the bytes are in place.
     pub host: host::Config,
     /// The link between the nodes.
     pub link: Link,
@@ -172,20 +172,21 @@ impl Cluster {
         self.world.lock().nodes()
     }
 
-    /// A node, by its index. Take each once: who drops it switches it off.
+    /// Returns a node by its index. Take each node once: dropping it switches it off.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When the index is not below the number of nodes.
     #[must_use]
     pub fn node(&self, index: usize) -> Node {
         assert!(index < self.nodes(), "node {index} of {}", self.nodes());
         Node::new(Arc::clone(&self.world), index, node::capabilities(self.crossover_bytes))
     }
 
-    /// Remote interrupts of a node, by its index: what its program uses beside the node.
+    /// Returns the remote interrupts of a node, by its index; its program uses them beside the
+    /// node.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When the index is not below the number of nodes.
     #[must_use]
     pub fn interrupts(&self, index: usize) -> Interrupts {
         assert!(index < self.nodes(), "node {index} of {}", self.nodes());
@@ -207,14 +208,14 @@ impl Cluster {
     /// Returns the counts of a node's adapter.
     ///
     /// # Panics
-    /// When there are not so many nodes.
+    /// When the index is not below the number of nodes.
     #[must_use]
     pub fn counts(&self, index: usize) -> Counts {
         self.world.lock().machine(index).counts()
     }
 
-    /// Checks whether every packet of the network is in exactly one place: `sci::Network`'s own
-    /// equations.
+    /// Checks that every packet of the network is in exactly one place, by the equations of
+    /// `sci::Network`.
     pub fn check_conservation(&self) -> Result<(), sci::Unbalanced> {
         self.world.lock().check_conservation()
     }

@@ -1,8 +1,8 @@
 //! Moves the bytes of a job: by stores of the processor below a size, by the DMA engine above.
 //!
-//! A store says nothing of its end, so each is followed by a check: the processor waits until all
-//! its stores are answered and reads whether one failed (what SISCI calls a sequence). A job is
-//! `Copied` when the processor, or the engine, is done with its bytes.
+//! A store does not report its end, so a check follows: the processor waits until all its stores
+//! are answered and reads the error counters (SISCI calls this a sequence). A job is `Copied` when
+//! the processor or the engine has finished with its bytes.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::sci::{Command, NodeId, Status};
 pub enum Action {
     /// Writes these bytes.
     Write(Vec<u8>),
-    /// Reads so many bytes.
+    /// A read of this number of bytes.
     Read(u64),
     /// Adds to a word.
     FetchAdd(u64),

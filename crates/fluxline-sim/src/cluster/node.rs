@@ -76,7 +76,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Whoever drops a node switches it off: its peers notice by its silence.
+    /// Dropping a node switches it off: its peers notice the silence.
     fn drop(&mut self) {
         self.world.lock().act(self.index, |machine, _| machine.die());
     }

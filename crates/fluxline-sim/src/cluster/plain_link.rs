@@ -134,7 +134,7 @@ impl PlainLink {
         }
     }
 
-    /// The next thing to tell.
+    /// Returns the next report.
     pub fn next_report(&mut self) -> Option<Report> {
         self.reports.pop_front()
     }

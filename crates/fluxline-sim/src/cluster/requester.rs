@@ -59,7 +59,7 @@ pub struct Request {
 pub enum Repeat {
     /// Until it is answered or given up.
     Yes,
-    /// Not at all: its loss is its end.
+    /// Never: its loss is its end.
     No,
 }
 
@@ -87,7 +87,7 @@ pub struct RequesterCounts {
     pub given_up: u64,
     /// Packets sent again.
     pub repeated: u64,
-    /// Answers that nobody waited for.
+    /// Answers without a waiting request.
     pub stray: u64,
 }
 
@@ -173,7 +173,7 @@ impl Requester {
         Ok(())
     }
 
-    /// The next packet to be sent, with the id that tells what became of it.
+    /// Returns the next packet to send, with the id under which its end is reported.
     pub fn next_packet(&mut self) -> Option<(u8, Packet)> {
         while let Some(id) = self.outbox.pop_front() {
             if let Some(open) = &self.open[usize::from(id)] {
@@ -190,8 +190,8 @@ impl Requester {
 
     fn packet(&self, id: u8, request: &Request) -> Packet {
         let mark = match request.command {
-            // A word's offset leaves three bits free: they number the locks of an id, so that the
-            // responder tells a repetition from the next lock. An addition of this model.
+            // A word's offset leaves three bits free. They number the locks of an id, so that the
+            // responder distinguishes a repetition from the next lock. An addition of this model.
             Command::Lock(_) => u64::from(self.locks[usize::from(id)]),
             _ => 0,
         };
@@ -219,7 +219,7 @@ impl Requester {
         None
     }
 
-    /// The send of `id` was lost, or nobody took it.
+    /// Handles the loss of the send of `id`, also if no node took it.
     pub fn lost(&mut self, now: Instant, id: u8) -> Option<(Ticket, Outcome)> {
         let open = self.open[usize::from(id)].as_mut()?;
         if let Some((status, data)) = open.early.take() {

@@ -55,7 +55,7 @@ pub struct NodeSpace {
 }
 
 impl NodeSpace {
-    /// Adds a region. `None`: there is not so much memory, or address.
+    /// Adds a region. Returns `None` if memory or addresses do not suffice.
     pub fn register(&mut self, bytes: u64) -> Option<RegionId> {
         let base = self.regions.last().map_or(REGIONS_AT, |last| {
             (last.base + last.words.bytes()).next_multiple_of(PAGE_BYTES)
@@ -139,7 +139,7 @@ impl NodeSpace {
         }
     }
 
-    /// Does not answer a source any more: it was given up, and shall notice that too.
+    /// Stops answering a source that was given up, so that the source notices it, too.
     pub fn give_up(&mut self, source: NodeId) {
         self.deaf.insert(source);
     }
@@ -240,7 +240,7 @@ impl Space for NodeSpace {
 
     fn read(&mut self, source: NodeId, offset: u64, into: &mut [u8]) -> Result<usize, Status> {
         if offset >= REGISTERS_AT {
-            return Ok(into.len()); // whoever answers at all is alive
+            return Ok(into.len()); // an answer proves that the peer is alive
         }
         let (words, at) = self.reach(source, offset, 1, |rights| rights.get)?;
         let count = (into.len() as u64).min(words.bytes() - at) as usize;

@@ -1,8 +1,8 @@
 //! A peer's region, mapped: stores land in it at once.
 //!
-//! Memory has no clock and a window may be used from anywhere, so that what goes through it costs
-//! no virtual time when it is done: its bytes are counted, and the node's processor is busy for
-//! them before the next call that it makes. Whoever wants exact times posts puts.
+//! Memory has no clock, and a window may be used from anywhere. So an access through it takes no
+//! virtual time by itself: its bytes are counted, and the node's processor is busy for them before
+//! its next call. For exact times, post puts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

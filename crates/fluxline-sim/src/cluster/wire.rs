@@ -95,7 +95,7 @@ impl Wire {
         }
     }
 
-    /// The next thing to tell.
+    /// Returns the next report.
     pub fn next_report(&mut self) -> Option<WireReport> {
         match self {
             Wire::Plain(link) => link.next_report().map(|report| match report {
@@ -114,7 +114,8 @@ impl Wire {
                     Report::Lost { node, send, .. } => {
                         WireReport::Lost { node: node.0 as usize, send: send.0 }
                     }
-                    // Nobody here sends events; what a switch dropped is noticed by time-out.
+                    // No driver sends events; packets that a switch dropped are noticed by
+                    // time-out.
                     Report::Event { .. } | Report::Strobe { .. } | Report::Dropped { .. } => {
                         continue;
                     }

@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// The next thing to tell a node's program.
+    /// Returns the next completion for a node's program.
     pub fn next_completion(&mut self, node: usize) -> Option<Completion> {
         self.machines[node].driver.next_completion(self.agenda.now())
     }
@@ -202,7 +202,7 @@ impl World {
         machine.space().region(region).ok().map(|region| Arc::clone(&region.words))
     }
 
-    /// Checks whether every packet of the network is in exactly one place.
+    /// Checks that every packet of the network is in exactly one place.
     pub fn check_conservation(&self) -> Result<(), Unbalanced> {
         match &self.wire {
             Wire::Plain(_) => Ok(()),
@@ -224,7 +224,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// Completes a dump that nobody ended. Only [`World::end_dump`] reports errors of writing.
+    /// Completes a dump that was not ended. Only [`World::end_dump`] reports write errors.
     fn drop(&mut self) {
         let _ = self.end_dump();
     }

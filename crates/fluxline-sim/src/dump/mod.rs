@@ -1,14 +1,13 @@
-//! Packets of a simulated network as a pcapng file, for Wireshark and everything else that reads
-//! captures.
+//! Packets of a simulated network as a pcapng file, for Wireshark and other readers of captures.
 //!
-//! A model says what is on which link, and from when on; a [`Dump`] puts it into the order of time
-//! and keeps the bytes of the file in memory, up to a limit. Times are picoseconds of virtual time.
-//! Models that were told to dump have the methods for it: [`sci::Network`](crate::sci::Network),
+//! A model reports each packet with its link and its start; a [`Dump`] sorts them by time and keeps
+//! the bytes of the file in memory, up to a limit. Times are picoseconds of virtual time. These
+//! models have methods for dumps: [`sci::Network`](crate::sci::Network),
 //! [`network::Network`](crate::network::Network), a [`Cluster`](crate::cluster::Cluster) by its URL
 //! and a [`Scenario`](crate::scenario::Scenario).
 //!
-//! The writer of captures in `fluxline-daq` is for UDP in Ethernet frames, and out of reach: this
-//! crate stands on `fluxline-core` alone.
+//! The writer of captures in `fluxline-daq` is for UDP in Ethernet frames. It cannot be used here,
+//! because this crate depends only on `fluxline-core`.
 
 mod pcapng;
 #[cfg(test)]
@@ -22,7 +21,7 @@ pub use pcapng::{Interface, Packet};
 
 use crate::Instant;
 
-/// Bytes of a dump where nobody says: some 400,000 packets of 64 bytes. A choice.
+/// The default limit of a dump \[byte\]: about 400,000 packets of 64 bytes. A choice.
 pub const LIMIT_BYTES: u64 = 64 << 20;
 
 /// Link type of SCI packets: LINKTYPE_USER0. Source: tcpdump.org, "Link-Layer Header Types"; no
@@ -31,17 +30,17 @@ pub const LINK_TYPE_SCI: u16 = 147;
 /// Link type of packets of the generic network: LINKTYPE_USER1.
 pub const LINK_TYPE_NETWORK: u16 = 148;
 
-/// A pcapng file under way, in memory.
+/// A pcapng file that is being written in memory.
 ///
-/// Costs: a copy of each packet's bytes and some 60 bytes besides, as long as there is room.
+/// Costs: a copy of each packet's bytes plus about 60 bytes, until the limit is reached.
 #[derive(Clone, Debug)]
 pub struct Dump {
     bytes: Vec<u8>,
-    /// Bytes that were taken out of `bytes` already.
+    /// The number of bytes already taken out of `bytes`.
     taken: u64,
     limit_bytes: u64,
     interfaces: Vec<Counts>,
-    /// Told before their time.
+    /// Packets reported before their time.
     waiting: BinaryHeap<Reverse<Waiting>>,
     reported: u64,
     last: Instant,
@@ -65,7 +64,7 @@ struct Counts {
     left_out: u64,
 }
 
-/// A packet in the order of time; at one moment, in the order in which they were told.
+/// A packet in the order of time; packets of one moment keep the order of their reports.
 #[derive(Clone, Debug)]
 struct Waiting {
     number: u64,
@@ -98,7 +97,7 @@ impl Ord for Waiting {
     }
 }
 
-/// The sentence for a dump that does not have everything.
+/// The sentence for a dump that lacks packets.
 impl fmt::Display for Written {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Written { packets, left_out, limit_bytes } = self;
@@ -111,8 +110,8 @@ impl fmt::Display for Written {
 }
 
 impl Dump {
-    /// Begins a file that grows up to `limit_bytes`. What describes the links is written in any
-    /// case; after the first packet that does not fit, none is.
+    /// Begins a file that grows up to `limit_bytes`. Descriptions of links are always written.
+    /// After the first packet that does not fit, no packets are written.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Dump {
         let mut bytes = Vec::new();
@@ -129,14 +128,14 @@ impl Dump {
         }
     }
 
-    /// Adds a link; all of them before the first packet.
+    /// Adds a link. Add all links before the first packet.
     pub fn interface(&mut self, interface: &Interface<'_>) -> u32 {
         pcapng::interface(&mut self.bytes, interface);
         self.interfaces.push(Counts::default());
         (self.interfaces.len() - 1) as u32
     }
 
-    /// Puts a packet down. It is `now`: nothing that is told later is earlier than that.
+    /// Adds a packet. The time is `now`: no later call adds a packet that begins before it.
     ///
     /// # Panics
     /// When there is no such interface.
@@ -146,21 +145,21 @@ impl Dump {
         self.waiting.push(Reverse(Waiting { number: self.reported, packet }));
     }
 
-    /// Takes the bytes of the file written since the last call; the first call begins with the
-    /// file's first byte.
+    /// Takes the bytes written since the last call; the first call begins with the file's first
+    /// byte.
     pub fn take_bytes(&mut self) -> Vec<u8> {
         self.taken += self.bytes.len() as u64;
         std::mem::take(&mut self.bytes)
     }
 
-    /// Returns the number of bytes [`Dump::take_bytes`] would give.
+    /// Returns the number of bytes that [`Dump::take_bytes`] would return.
     #[must_use]
     pub fn untaken_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Ends the file: its last bytes, those that were not taken before. A last record for each
-    /// link says how many packets it carried, and how many of them are not in the file.
+    /// Ends the file and returns the bytes that were not taken before. A last record for each link
+    /// counts the packets that it carried, and those that are not in the file.
     #[must_use]
     pub fn finish(mut self) -> (Vec<u8>, Written) {
         self.write_until(Instant::from_ps(u64::MAX));
@@ -192,7 +191,7 @@ impl Dump {
         }
     }
 
-    /// Returns true if a packet fits, with the last records behind it.
+    /// Returns true if a packet fits together with the last records.
     fn has_space(&self, packet: &Packet) -> bool {
         let end = self.interfaces.len() as u64 * pcapng::STATISTICS_BYTES_MAX;
         let before = self.taken + self.bytes.len() as u64;

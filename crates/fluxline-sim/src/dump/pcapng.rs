@@ -2,29 +2,29 @@
 
 use crate::Instant;
 
-/// A link, as readers list it.
+/// A link, as capture readers list it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface<'a> {
-    /// Short, and unique in the file.
+    /// The name: short, and unique in the file.
     pub name: &'a str,
-    /// The ends that it joins.
+    /// A description of the two ends that it joins.
     pub about: &'a str,
-    /// The kind of its packets, by the numbers of tcpdump.org.
+    /// The link type of its packets, by the numbers of tcpdump.org.
     pub link_type: u16,
-    /// Its rate.
+    /// The rate of the link.
     pub bits_per_s: u64,
 }
 
 /// A packet on a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The time at which its first byte is.
+    /// The time of its first byte.
     pub at: Instant,
     /// The link, by the number that [`super::Dump::interface`] returned.
     pub interface: u32,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Facts that the bytes do not show; empty: none.
+    /// Facts that the bytes do not show; may be empty.
     pub comment: String,
     /// True if its check sum is wrong.
     pub is_damaged: bool,
@@ -35,18 +35,18 @@ const INTERFACE: u32 = 1;
 const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
 
-/// Of every block.
+/// Option of every block: a comment.
 const COMMENT: u16 = 1;
-/// Of the section.
+/// Option of the section: the program that wrote it.
 const PROGRAM: u16 = 4;
-/// Of an interface.
+/// Option of an interface: its name.
 const NAME: u16 = 2;
 const ABOUT: u16 = 3;
 const SPEED: u16 = 8;
 const RESOLUTION: u16 = 9;
-/// Of a packet.
+/// Option of a packet: its flags.
 const FLAGS: u16 = 2;
-/// Of statistics.
+/// Option of statistics: the number of packets carried.
 const CARRIED: u16 = 4;
 const LEFT_OUT: u16 = 5;
 
@@ -64,11 +64,11 @@ pub struct Statistics {
     pub left_out: u64,
 }
 
-/// Of one link: its block with the longest comment. Derived: 12 bytes of frame, 12 of body, 28 of
-/// options; a comment of three numbers of 20 digits, and its frame.
+/// Longest statistics block of one link, with the longest comment. Derived: 12 bytes of frame, 12
+/// of body, 28 of options; a comment of three numbers of 20 digits, and its frame.
 pub const STATISTICS_BYTES_MAX: u64 = 12 + 12 + 28 + 4 + 160;
 
-/// The block that every file begins with.
+/// Writes the block with which every file begins.
 pub fn section(out: &mut Vec<u8>) {
     block(out, SECTION, |out| {
         // Byte-order magic, version 1.0, length unknown.
@@ -82,7 +82,7 @@ pub fn section(out: &mut Vec<u8>) {
     });
 }
 
-/// A link.
+/// Writes the block of a link.
 pub fn interface(out: &mut Vec<u8>, interface: &Interface<'_>) {
     block(out, INTERFACE, |out| {
         word(out, u32::from(interface.link_type));
@@ -95,7 +95,7 @@ pub fn interface(out: &mut Vec<u8>, interface: &Interface<'_>) {
     });
 }
 
-/// A packet.
+/// Writes the block of a packet.
 pub fn packet(out: &mut Vec<u8>, packet: &Packet) {
     let before = out.len() as u64;
     block(out, PACKET, |out| {
@@ -115,7 +115,7 @@ pub fn packet(out: &mut Vec<u8>, packet: &Packet) {
     debug_assert_eq!(out.len() as u64 - before, packet_bytes(packet));
 }
 
-/// Returns the time that the block of a packet is \[byte\].
+/// Returns the length of a packet's block \[byte\].
 pub fn packet_bytes(packet: &Packet) -> u64 {
     let comment = packet.comment.len().next_multiple_of(4);
     let comment = if comment == 0 { 0 } else { 4 + comment };
@@ -136,7 +136,7 @@ pub fn statistics(out: &mut Vec<u8>, statistics: &Statistics, comment: &str) {
     });
 }
 
-/// Type, length, body, length again.
+/// Writes a block: type, length, body, and the length again.
 fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     word(out, kind);
@@ -151,7 +151,7 @@ fn word(out: &mut Vec<u8>, value: u32) {
     out.extend(value.to_le_bytes());
 }
 
-/// The upper half first, in any byte order.
+/// Writes a time, the upper half first, in any byte order.
 fn time(out: &mut Vec<u8>, at: Instant) {
     word(out, (at.as_ps() >> 32) as u32);
     word(out, at.as_ps() as u32);

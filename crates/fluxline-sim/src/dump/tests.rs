@@ -1,4 +1,4 @@
-//! Blocks, order and limit of a dump; what networks put into it is tested beside the crate.
+//! Blocks, order and limit of a dump. The packets that networks write are tested in `tests/`.
 
 use super::{Dump, Interface, LINK_TYPE_SCI, Packet};
 use crate::Instant;
@@ -75,7 +75,7 @@ fn no_limit_is_exceeded_by_a_byte_and_what_is_left_out_is_counted_and_said() {
         let sentence = written.to_string();
         let said = file.windows(sentence.len()).any(|part| part == sentence.as_bytes());
         assert_eq!(said, written.left_out > 0, "limit {limit}");
-        // Comments of the last records take room that is kept free beside any packet.
+        // The last records have comments, and the dump keeps room free for them.
         assert!(there == 0 || file.len() as u64 <= limit, "limit {limit}: {}", file.len());
     }
 }

@@ -1,4 +1,4 @@
-//! The card between bus and link: latencies, the internal bus, what is under way in both
+//! The card between bus and link: latencies, the internal bus, packets under way in both
 //! directions.
 
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use crate::{Duration, Instant};
 /// The owner of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// A write stream's.
+    /// A write stream.
     Stream(usize),
-    /// The processor's: it waits for the answer.
+    /// The processor: it waits for the answer.
     Processor,
-    /// A burst's of the DMA engine.
+    /// A burst of the DMA engine.
     Burst(u64),
-    /// Nobody's any more: a move whose stream is free, an event.
+    /// No owner any more: a move whose stream is free, or an event.
     Nobody,
 }
 
@@ -29,7 +29,7 @@ struct Sent {
     command: Command,
 }
 
-/// The state of the card besides streams and DMA engine.
+/// The state of the card, except streams and DMA engine.
 #[derive(Debug)]
 pub(super) struct Card {
     internal_free: Instant,
@@ -39,10 +39,10 @@ pub(super) struct Card {
     /// Answers between link and bus.
     answers: BTreeMap<Handle, (Owner, Outcome, Vec<u8>)>,
     serving: BTreeMap<RequestId, Incoming>,
-    /// Of requests that wait for the composer: what answers them.
+    /// The requests that wait for the composer, with the commands of their answers.
     open: BTreeMap<RequestId, Option<Command>>,
     translations: Translations,
-    /// The worst end of a store since the last check.
+    /// The worst outcome of a store since the last check.
     worst: Option<Outcome>,
 }
 
@@ -68,7 +68,7 @@ impl Card {
             && self.serving() == 0
     }
 
-    /// Requests from the network that are not served.
+    /// Returns the number of requests from the network that are not yet served.
     pub(super) fn serving(&self) -> usize {
         self.serving.len() + self.open.len()
     }
@@ -87,10 +87,10 @@ impl Card {
         counters.translation_misses = self.translations.misses();
     }
 
-    /// Lets a packet cross the internal bus; returns when it has.
+    /// Moves a packet across the internal bus; returns the time at which it has crossed.
     fn cross(&mut self, now: Instant, command: Command, mb_per_s: u32) -> Instant {
         let bytes = u64::from(command.symbols()) * 2;
-        // bytes / (MB/s) = us; in ps without loss.
+        // bytes / (MB/s) = us; exact in ps.
         let span = Duration::from_ps(bytes * 1_000_000 / u64::from(mb_per_s));
         self.internal_free = self.internal_free.max(now) + span;
         self.internal_free
@@ -122,7 +122,7 @@ impl Host {
         self.schedule(crossed + self.config.card.out_latency, Step::Leave(number));
     }
 
-    /// A packet has come through the card to the link.
+    /// Handles a packet that has come through the card to the link.
     pub(super) fn card_leave(&mut self, number: u64) {
         let Some(out) = self.card.leaving.remove(&number) else { return };
         let mut owner = Owner::Nobody;
@@ -141,7 +141,7 @@ impl Host {
         self.packet_done(owner, Outcome::Done(Status::Normal), Vec::new());
     }
 
-    /// The link says how a request ended.
+    /// Handles the end of a request, reported by the link.
     pub(super) fn card_finished(&mut self, handle: Handle, outcome: Outcome, data: Vec<u8>) {
         let Some(sent) = self.card.sent.remove(&handle) else { return };
         if outcome != Outcome::Done(Status::Normal) {
@@ -161,7 +161,7 @@ impl Host {
         }
     }
 
-    /// An answer has come through the card.
+    /// Handles an answer that has come through the card.
     pub(super) fn card_answered(&mut self, handle: Handle) {
         if let Some((owner, outcome, data)) = self.card.answers.remove(&handle) {
             self.packet_done(owner, outcome, data);
@@ -177,7 +177,7 @@ impl Host {
         }
     }
 
-    /// A request from the link.
+    /// Handles a request from the link.
     pub(super) fn card_incoming(&mut self, request: Incoming) {
         let config = &self.config.card;
         let crossed = self.card.cross(self.now, request.command, config.internal_mb_per_s);
@@ -185,7 +185,8 @@ impl Host {
         self.card.serving.insert(request.request, request);
     }
 
-    /// A request has come through the card: it needs the bus, an event the processor.
+    /// Handles a request that has come through the card: it needs the bus; an event needs the
+    /// processor.
     pub(super) fn card_through(&mut self, request: RequestId) {
         let Some(incoming) = self.card.serving.get(&request) else { return };
         let length = incoming.data.len() as u32;
@@ -207,14 +208,14 @@ impl Host {
         self.schedule(over, Step::Crossed(request));
     }
 
-    /// The card interrupts the processor.
+    /// Interrupts the processor.
     pub(super) fn card_signal(&mut self, number: u64) {
         self.cpu_steal(self.config.software.interrupt);
         let seen = self.now + self.config.software.interrupt;
         self.schedule(seen, Step::Interrupt(number));
     }
 
-    /// The bus has carried a request: memory is the composer's.
+    /// Reports a request that the bus has carried; the composer owns the memory and serves it.
     pub(super) fn card_crossed(&mut self, request: RequestId) {
         if let Some(incoming) = self.card.serving.remove(&request) {
             self.card.open.insert(request, incoming.command.response());
@@ -222,7 +223,7 @@ impl Host {
         }
     }
 
-    /// The composer has done a request.
+    /// Takes the composer's answer to a request.
     pub(super) fn card_served(&mut self, request: RequestId, status: Status, data: Vec<u8>) {
         if let Some(Some(response)) = self.card.open.remove(&request) {
             let number = self.handle_of_next();
@@ -230,7 +231,7 @@ impl Host {
         }
     }
 
-    /// An interrupt has reached the program.
+    /// Reports an interrupt that has reached the program.
     pub(super) fn card_interrupt(&mut self, number: u64) {
         self.reports.push_back(Report::Interrupted { number });
     }

@@ -1,9 +1,9 @@
-//! The PCI bus: one resource that stores, loads and the card's bursts take in turn.
+//! The PCI bus: one resource that stores, loads and the card's bursts use in turn.
 
 use super::config;
 use crate::{Duration, Instant};
 
-/// The bus of one machine. First come, first served: arbitration is within the overheads.
+/// The bus of one machine. First come, first served; the overheads include arbitration.
 #[derive(Debug)]
 pub(super) struct Bus {
     config: config::Bus,
@@ -16,41 +16,41 @@ impl Bus {
         Bus { config, free: Instant::START, busy: Duration::ZERO }
     }
 
-    /// Time in which it carried something.
+    /// Returns the time in which the bus was busy.
     pub(super) fn busy(&self) -> Duration {
         self.busy
     }
 
-    /// So many bus clocks.
+    /// Returns the length of `clocks` bus clocks.
     pub(super) fn clocks(&self, clocks: u64) -> Duration {
         self.config.clock.span(clocks)
     }
 
-    /// A burst of stores of `bytes`, which the card lets wait for `hold`; returns when it is over.
+    /// Carries a burst of stores of `bytes`, delayed by the card for `hold`; returns its end.
     pub(super) fn store(&mut self, now: Instant, bytes: u32, hold: Duration) -> Instant {
         let clocks = self.config.store_clocks + self.data_clocks(bytes);
         self.take(now, self.clocks(u64::from(clocks)) + hold)
     }
 
-    /// `words` loads of `word_bytes` each.
+    /// Carries `words` loads of `word_bytes` each; returns their end.
     pub(super) fn load(&mut self, now: Instant, words: u32, word_bytes: u32) -> Instant {
         let each = self.config.load_clocks + self.data_clocks(word_bytes);
         self.take(now, self.clocks(u64::from(words) * u64::from(each)))
     }
 
-    /// The card writes `bytes` into memory.
+    /// Carries `bytes` from the card into memory; returns the end.
     pub(super) fn write(&mut self, now: Instant, bytes: u32) -> Instant {
         let (burst, overhead) = (self.config.write_burst_bytes, self.config.write_clocks);
         self.take(now, self.bursts(bytes, burst, overhead))
     }
 
-    /// The card reads `bytes` out of memory.
+    /// Carries `bytes` from memory to the card; returns the end.
     pub(super) fn read(&mut self, now: Instant, bytes: u32) -> Instant {
         let (burst, overhead) = (self.config.read_burst_bytes, self.config.read_clocks);
         self.take(now, self.bursts(bytes, burst, overhead))
     }
 
-    /// `bytes` in bursts of at most `burst`, each with `overhead` clocks.
+    /// Returns the time for `bytes` in bursts of at most `burst`, each with `overhead` clocks.
     fn bursts(&self, bytes: u32, burst: u32, overhead: u32) -> Duration {
         let count = bytes.div_ceil(burst).max(1);
         let clocks = u64::from(count) * u64::from(overhead) + u64::from(self.data_clocks(bytes));

@@ -8,7 +8,7 @@ use super::{Host, Step};
 use crate::sci::NodeId;
 use crate::{Duration, Instant};
 
-/// Stores that go over the bus as one burst; inside one stream of the card.
+/// Stores that cross the bus as one burst, all within one stream of the card.
 #[derive(Clone, Debug)]
 pub(super) struct Burst {
     pub(super) to: NodeId,
@@ -24,19 +24,19 @@ struct Buffer {
     burst: Burst,
 }
 
-/// The stores of the processor that the card has not taken.
+/// The stores of the processor that the card has not yet taken.
 #[derive(Debug, Default)]
 pub(super) struct Posted {
     buffers: VecDeque<Buffer>,
     next_number: u64,
     bursts: VecDeque<Burst>,
-    /// The head is on the bus, for this stream.
+    /// The stream for which the head is on the bus.
     crossing: Option<usize>,
-    /// The head was refused, first at this time; it is tried again when a stream becomes free.
+    /// The time at which the head was first refused; it is tried again when a stream becomes free.
     refused: Option<Instant>,
-    /// No stream has become free since.
+    /// True while no stream has become free since.
     waiting: bool,
-    /// A try is on the agenda.
+    /// True while a try is on the agenda.
     trying: bool,
 }
 
@@ -46,19 +46,19 @@ impl Posted {
         self.crossing.is_some()
     }
 
-    /// Returns true if no buffer holds anything.
+    /// Returns true if all buffers are empty.
     pub(super) fn holds_nothing(&self) -> bool {
         self.buffers.is_empty() && self.bursts.is_empty()
     }
 
-    /// Bursts in the posting buffer.
+    /// Returns the number of bursts in the posting buffer.
     pub(super) fn posted(&self) -> usize {
         self.bursts.len()
     }
 }
 
 impl Host {
-    /// Takes stores of one instruction run into a write-combining buffer, or posts them.
+    /// Puts the stores of one run of instructions into a write-combining buffer, or posts them.
     pub(super) fn combine(&mut self, burst: Burst) {
         let Some(combining) = self.config.cpu.combining else {
             return self.post(burst);
@@ -99,7 +99,7 @@ impl Host {
         }
     }
 
-    /// A buffer may have been left alone for long enough.
+    /// Writes a buffer out if it got no store for the linger time.
     pub(super) fn combining_linger(&mut self, number: u64) {
         let Some(combining) = self.config.cpu.combining else { return };
         let found = self.posting.buffers.iter().position(|buffer| buffer.number == number);
@@ -122,7 +122,7 @@ impl Host {
         self.posted_try();
     }
 
-    /// The head of the posting buffer has crossed the bus, or is tried again.
+    /// Handles the head of the posting buffer: it has crossed the bus, or is tried again.
     pub(super) fn posted_step(&mut self) {
         self.posting.trying = false;
         if let Some(stream) = self.posting.crossing.take()
@@ -134,7 +134,8 @@ impl Host {
         self.cpu_resume();
     }
 
-    /// A stream became free: a refused head comes again after the host bridge's pause.
+    /// Schedules a new try of a refused head, after the host bridge's pause, because a stream
+    /// became free.
     pub(super) fn posted_retry(&mut self) {
         if std::mem::take(&mut self.posting.waiting) {
             let pause = self.bus.clocks(u64::from(self.config.bus.retry_clocks));
@@ -143,7 +144,7 @@ impl Host {
         }
     }
 
-    /// Puts the head of the posting buffer on the bus when the card takes it.
+    /// Puts the head of the posting buffer on the bus if the card takes it.
     fn posted_try(&mut self) {
         let posting = &self.posting;
         if posting.crossing.is_some() || posting.waiting || posting.trying {
@@ -163,7 +164,7 @@ impl Host {
             return;
         };
         let hold = self.stream_bind(stream, to, offset, claim);
-        // The card has known the address since it refused it first, and has worked on it.
+        // The card has worked on the address since it first refused it.
         let known = self.posting.refused.take().map_or(Duration::ZERO, |at| self.now.since(at));
         let hold = if hold > known { hold - known } else { Duration::ZERO };
         self.posting.crossing = Some(stream);

@@ -1,8 +1,8 @@
-//! What a machine is made of, as numbers. Presets: [`super::preset`].
+//! The configuration of a machine. Presets: [`super::preset`].
 
 use crate::{Clock, Duration};
 
-/// A machine.
+/// The configuration of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Its processor.
@@ -17,16 +17,16 @@ pub struct Config {
     pub software: Software,
 }
 
-/// A processor as the card sees it: one instruction stream.
+/// A processor, from the card's point of view: one instruction stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Fixed cost of a store, load or lock call: loop and call.
+    /// Fixed cost of a store, load or lock call: the call and its loop.
     pub call: Duration,
     /// Bytes of one store or load instruction.
     pub word_bytes: u32,
-    /// Time for one store instruction to device memory, bus not counted.
+    /// Time for one store instruction to device memory, without the bus.
     pub store_word: Duration,
-    /// Write-combining buffers; `None`: every store goes to the host bridge by itself.
+    /// Write-combining buffers; `None`: every store goes to the host bridge separately.
     pub combining: Option<Combining>,
     /// Slow-down of computing while the DMA engine has work \[percent of the speed\].
     pub slow_down_percent: u32,
@@ -41,32 +41,33 @@ pub struct Combining {
     pub bytes: u32,
     /// The number of buffers.
     pub buffers: u32,
-    /// After so long without a store a buffer is written out.
+    /// Time without a store after which a buffer is written out.
     pub linger: Duration,
 }
 
-/// A PCI bus with its host bridge. All overheads are bus clocks of a burst besides its data.
+/// A PCI bus with its host bridge. An overhead is the number of bus clocks of a burst beyond those
+/// of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bus {
     /// The bus clock.
     pub clock: Clock,
-    /// Bytes of a data clock.
+    /// Bytes carried in one clock.
     pub width_bytes: u32,
-    /// Longest burst that the host bridge makes of stores without write combining \[byte\].
+    /// Longest burst that the host bridge makes from stores without write combining \[byte\].
     pub store_burst_bytes: u32,
     /// Bursts that the host bridge holds before the processor must wait.
     pub posted_bursts: u32,
     /// Overhead of a burst of stores \[clock\].
     pub store_clocks: u32,
-    /// Overhead of a load, the wait for the network not counted \[clock\].
+    /// Overhead of a load, without the wait for the network \[clock\].
     pub load_clocks: u32,
-    /// From a refused store to its repetition \[clock\].
+    /// Pause between a refused store and its repetition \[clock\].
     pub retry_clocks: u32,
-    /// Longest burst of the card into memory \[byte\].
+    /// Longest burst from the card into memory \[byte\].
     pub write_burst_bytes: u32,
     /// Overhead of it \[clock\].
     pub write_clocks: u32,
-    /// Longest burst of the card out of memory \[byte\].
+    /// Longest burst from memory to the card \[byte\].
     pub read_burst_bytes: u32,
     /// Overhead of it \[clock\].
     pub read_clocks: u32,
@@ -75,23 +76,23 @@ pub struct Bus {
 /// An SCI card: PCI-to-SCI bridge, internal bus (B-Link) and link controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
-    /// Write streams (buffers) that stores may use at once: how many are "combined".
+    /// Number of write streams (buffers) that stores may use at once, those that are "combined".
     pub streams: u32,
     /// Bytes of a stream; a power of two, at least 16.
     pub stream_bytes: u32,
-    /// Time to bind a stream to another block than its last.
+    /// Time to bind a stream to a new block.
     pub claim: Duration,
-    /// A gathering stream that gets nothing for so long is sent.
+    /// Time without a store after which a gathering stream is sent.
     pub gather_timeout: Duration,
     /// The packets that carry stores.
     pub posting: Posting,
     /// True if loads fetch a whole stream ahead.
     pub prefetch: bool,
-    /// From the bus to the link, in front of the serial part.
+    /// Latency from the bus to the link, before the serial part.
     pub out_latency: Duration,
-    /// From the link to the bus, in front of the serial part.
+    /// Latency from the link to the bus, before the serial part.
     pub in_latency: Duration,
-    /// Bytes a microsecond (MB/s) of the internal bus, which each packet crosses whole.
+    /// Rate of the internal bus, which each packet crosses as a whole \[MB/s\].
     pub internal_mb_per_s: u32,
     /// Requests from the network that the card holds at once.
     pub incoming_slots: u32,
@@ -102,18 +103,18 @@ pub struct Card {
 /// The packets that carry stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
-    /// As writes: a stream is busy until the response.
+    /// Writes: a stream is busy until the response.
     Write,
-    /// As moves: a stream is busy until the echo.
+    /// Moves: a stream is busy until the echo.
     MoveUntilEcho,
-    /// As moves: a stream is free as soon as the packet has left the card.
+    /// Moves: a stream is free as soon as the packet has left the card.
     Move,
 }
 
 /// The card's cache of address translations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Translation {
-    /// Pages that it holds.
+    /// Number of pages that it holds.
     pub entries: u32,
     /// Bytes of a page.
     pub page_bytes: u64,
@@ -126,25 +127,25 @@ pub struct Translation {
 pub struct Engine {
     /// The control of the engine.
     pub control: Control,
-    /// Processor time for one kick: a descriptor into registers, or the start of a list.
+    /// Processor time to write a descriptor into registers, or to start a list.
     pub kick: Duration,
-    /// From the kick of an idle engine to its first bus access.
+    /// Time from the start of an idle engine to its first bus access.
     pub start: Duration,
-    /// Streams that it writes with at once.
+    /// Number of streams that it writes with at once.
     pub writes_outstanding: u32,
-    /// Reads that the network has not answered at once.
+    /// Most reads that may wait for the network's answer.
     pub reads_outstanding: u32,
 }
 
 /// The control of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// The processor writes each descriptor into registers, of which there are so many sets.
+    /// The processor writes each descriptor into a set of registers.
     Registers {
-        /// Descriptors that the engine holds, the one under way included.
+        /// The number of sets: descriptors that the engine holds, the current one included.
         depth: u32,
     },
-    /// The engine fetches descriptors of so many bytes from memory by itself.
+    /// The engine itself fetches descriptors from memory.
     List {
         /// Bytes of a descriptor.
         bytes: u32,
@@ -154,43 +155,43 @@ pub enum Control {
 /// The costs of drivers and operating system, in processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Software {
-    /// From the program into the driver.
+    /// Time from the program into the driver.
     pub kernel_entry: Duration,
-    /// From the driver back to the program.
+    /// Time from the driver back to the program.
     pub kernel_return: Duration,
-    /// From an interrupt to the program that waits for it.
+    /// Time from an interrupt to the program that waits for it.
     pub interrupt: Duration,
-    /// One look at the engine's status register.
+    /// Time to read the engine's status register once.
     pub status_read: Duration,
-    /// The error check itself, after the streams are idle.
+    /// Time of the error check itself, after the streams are idle.
     pub check: Duration,
 }
 
 /// A reason why a configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadConfig {
-    /// A number that must not be 0.
+    /// A value is 0 that must not be 0.
     #[error("host: {0} is 0; give at least 1")]
     Zero(&'static str),
-    /// A size that is no power of two or does not fit.
+    /// A size is not a power of two, or is out of range.
     #[error("host: {name} is {bytes} B; give a power of two from {least} to {most} B")]
     Size {
         /// The name of the value.
         name: &'static str,
         /// The value \[byte\].
         bytes: u32,
-        /// Least \[byte\].
+        /// The smallest allowed value \[byte\].
         least: u32,
-        /// Most \[byte\].
+        /// The largest allowed value \[byte\].
         most: u32,
     },
-    /// A computer that stands still.
+    /// The slow-down leaves the processor no speed.
     #[error("host: the slow-down by DMA is {0} %; give less than 100 %")]
     SlowDown(u32),
 }
 
 impl Config {
-    /// Checks whether a machine can be built of it.
+    /// Checks the configuration.
     ///
     /// # Errors
     /// [`BadConfig`]: the first thing that is wrong.
@@ -233,7 +234,7 @@ impl Config {
 }
 
 impl Control {
-    /// Descriptors that it holds when it has registers, otherwise `list`.
+    /// Returns the number of register sets of the engine, or `list` for an engine with a list.
     const fn depth_or(self, list: u32) -> u32 {
         match self {
             Control::Registers { depth } => depth,

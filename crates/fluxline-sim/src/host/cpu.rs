@@ -1,4 +1,4 @@
-//! The processor: does calls one after the other, waits where the hardware makes it wait.
+//! The processor: executes calls one after the other, and waits where the hardware makes it wait.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::{Call, Descriptor, Host, Level, Notice, Outcome, Report, Step, Tag};
 use crate::sci::{Command, NodeId, Status};
 use crate::{Duration, Instant};
 
-/// Longest slice of computing between two looks at the DMA engine (a granularity of the model).
+/// Longest slice of computing between two checks of the DMA engine (a granularity of the model).
 const COMPUTE_SLICE: Duration = Duration::from_ns(500);
 
 /// The processor's state.
@@ -19,7 +19,7 @@ pub(super) struct Processor {
     task: Option<(Task, Tag)>,
     wait: Wait,
     began: Option<Instant>,
-    /// Time that interrupts took and that the next slice pays.
+    /// Time that interrupts took; it lengthens the next slice.
     stolen: Duration,
     answer: Option<(Outcome, Vec<u8>)>,
 }
@@ -31,7 +31,7 @@ impl Processor {
 }
 
 impl Processor {
-    /// Returns the time that it has been busy without a rest.
+    /// Returns the time for which it has been busy without a pause.
     pub(super) fn busy_since(&self, now: Instant) -> Duration {
         self.began.map_or(Duration::ZERO, |began| now.since(began))
     }
@@ -40,7 +40,7 @@ impl Processor {
 /// The reason why the processor waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Wait {
-    /// Nothing: it is idle, or a slice runs.
+    /// No wait: the processor is idle, or a slice runs.
     #[default]
     No,
     /// Room in the posting buffer.
@@ -63,7 +63,7 @@ enum Next {
     Until(Instant),
     Wait(Wait),
     Done(Outcome, Vec<u8>),
-    /// The processor is done; the DMA engine will complete the call.
+    /// The processor has finished; the DMA engine will complete the call.
     Handed,
 }
 
@@ -99,19 +99,19 @@ struct Dma {
 /// The step of the processor in a DMA call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DmaStep {
-    /// Into the driver.
+    /// Entering the driver.
     Enter,
     /// Waiting for room in the engine's registers.
     Room,
-    /// Writing them.
+    /// Writing the registers.
     Kick,
-    /// They are the engine's.
+    /// Handing the registers to the engine.
     Give,
     /// Waiting for the end.
     Spin,
-    /// Seeing it.
+    /// Noticing the end.
     Look,
-    /// Back from the driver.
+    /// Returning from the driver.
     Return,
     /// The call is over.
     End,
@@ -155,12 +155,12 @@ impl Host {
         }
     }
 
-    /// A slice is over.
+    /// Handles the end of a slice.
     pub(super) fn cpu_step(&mut self) {
         self.cpu_go();
     }
 
-    /// Goes on when what the processor waits for is there.
+    /// Continues if the condition that the processor waits for holds.
     pub(super) fn cpu_resume(&mut self) {
         if self.processor.wait != Wait::No && self.cpu_may_go(self.processor.wait) {
             self.processor.wait = Wait::No;
@@ -168,13 +168,13 @@ impl Host {
         }
     }
 
-    /// An answer for the processor.
+    /// Takes an answer for the processor.
     pub(super) fn cpu_answer(&mut self, outcome: Outcome, data: Vec<u8>) {
         self.processor.answer = Some((outcome, data));
         self.cpu_resume();
     }
 
-    /// An interrupt takes processor time away from what runs.
+    /// Takes processor time for an interrupt away from the current task.
     pub(super) fn cpu_steal(&mut self, time: Duration) {
         self.processor.stolen = self.processor.stolen + time;
     }
@@ -194,7 +194,7 @@ impl Host {
         }
     }
 
-    /// Does calls until one takes time.
+    /// Executes calls until one takes time.
     fn cpu_go(&mut self) {
         loop {
             let next = self.processor.queue.pop_front();
@@ -257,7 +257,7 @@ impl Host {
         }
     }
 
-    /// Time for `bytes` of stores.
+    /// Returns the time for `bytes` of stores.
     fn store_time(&self, bytes: usize) -> Duration {
         let words = bytes.div_ceil(self.config.cpu.word_bytes as usize);
         self.config.cpu.store_word.times(words as u64)
@@ -307,7 +307,7 @@ impl Host {
         *step += 1;
         match *step {
             1 => Next::Slice(self.config.cpu.call),
-            // A read does not pass posted writes on the bus.
+            // A read never overtakes posted writes on the bus.
             2 => Next::Wait(Wait::Drained),
             3 if left == 0 => Next::Done(Outcome::Done(Status::Normal), std::mem::take(got)),
             3 => {

@@ -1,8 +1,8 @@
 //! The DMA engine: descriptors in order, bursts over the bus, packets through the card.
 //!
-//! One burst is on the bus at a time for it; as many as configured are between bus and network. The
-//! next descriptor begins when all of the one before has been fetched (a write) or asked for (a
-//! read).
+//! At any time one of its bursts is on the bus, and up to the configured number are between bus and
+//! network. The next descriptor begins when the previous one has been fetched (a write) or
+//! requested (a read) completely.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,9 +27,9 @@ struct Call {
 struct Active {
     call: u64,
     descriptor: Descriptor,
-    /// Bytes in bursts that were begun.
+    /// Bytes in bursts that have begun.
     issued: u32,
-    /// Bursts that are not done.
+    /// Number of unfinished bursts.
     open: u32,
 }
 
@@ -40,7 +40,7 @@ struct Burst {
     offset: u64,
     address: u64,
     bytes: u32,
-    /// Packets that are not done.
+    /// Number of unfinished packets.
     packets: u32,
     /// The bytes of a read, on their way over the bus.
     data: Vec<u8>,
@@ -52,21 +52,21 @@ pub(super) struct Engine {
     calls: BTreeMap<u64, Call>,
     queue: VecDeque<(u64, Descriptor)>,
     active: BTreeMap<u64, Active>,
-    /// The call that makes bursts now.
+    /// The call whose bursts are made now.
     current: Option<u64>,
     bursts: BTreeMap<u64, Burst>,
-    /// Reads that the network has not answered.
+    /// Number of reads that the network has not answered.
     asked: u32,
-    /// A burst out of memory is on the bus.
+    /// True while a burst from memory is on the bus.
     on_bus: bool,
-    /// A step is on the agenda.
+    /// True while a step is on the agenda.
     stepping: bool,
     numbers: u64,
     began: Option<Instant>,
 }
 
 impl Engine {
-    /// Returns true if nothing of any call is left.
+    /// Returns true if it has no calls.
     pub(super) fn is_empty(&self) -> bool {
         let nothing = self.active.is_empty() && self.bursts.is_empty() && self.asked == 0;
         self.calls.is_empty() && self.queue.is_empty() && nothing && !self.busy()
@@ -77,7 +77,7 @@ impl Engine {
         self.began.is_some()
     }
 
-    /// Descriptors that its registers hold.
+    /// Returns the number of descriptors in its registers.
     pub(super) fn held(&self) -> usize {
         self.queue.len() + usize::from(self.current.is_some())
     }
@@ -94,7 +94,7 @@ impl Engine {
 }
 
 impl Host {
-    /// A DMA call begins; returns its number.
+    /// Begins a DMA call; returns its number.
     pub(super) fn engine_open(&mut self, tag: Tag, notice: Notice, descriptors: usize) -> u64 {
         let number = self.engine.number();
         let outcome = Outcome::Done(Status::Normal);
@@ -105,12 +105,12 @@ impl Host {
         number
     }
 
-    /// A DMA call is over; returns how it ended.
+    /// Ends a DMA call; returns its outcome.
     pub(super) fn engine_close(&mut self, call: u64) -> Outcome {
         self.engine.calls.remove(&call).map_or(Outcome::Lost, |call| call.outcome)
     }
 
-    /// A descriptor is in the engine's registers or in its list.
+    /// Adds a descriptor that is in the engine's registers or in its list.
     pub(super) fn engine_give(&mut self, call: u64, descriptor: Descriptor) {
         self.engine.queue.push_back((call, descriptor));
         if self.engine.began.is_none() {
@@ -122,13 +122,13 @@ impl Host {
         }
     }
 
-    /// The engine has started, or a descriptor has come over the bus.
+    /// Continues after the start of the engine, or after a descriptor has come over the bus.
     pub(super) fn engine_step(&mut self) {
         self.engine.stepping = false;
         self.engine_go();
     }
 
-    /// Begins what can begin: a descriptor, or the next burst of the current one.
+    /// Begins as much as possible: descriptors, or the next burst of the current one.
     fn engine_go(&mut self) {
         while !self.engine.stepping && !self.engine.on_bus {
             let Some(number) = self.engine.current else {
@@ -163,7 +163,7 @@ impl Host {
         }
     }
 
-    /// Takes the next descriptor; `false` when there is none, or it must be fetched first.
+    /// Takes the next descriptor; `false` if there is none or it must first be fetched.
     fn engine_next(&mut self) -> bool {
         let Some((call, descriptor)) = self.engine.queue.pop_front() else { return false };
         let number = self.engine.number();
@@ -196,7 +196,7 @@ impl Host {
         }
     }
 
-    /// Asks for a read's burst: selected bytes of a block of 16, otherwise the whole block of 64.
+    /// Requests a read's burst: selected bytes of a block of 16, or else the whole block of 64.
     fn engine_ask(&mut self, number: u64, descriptor: Descriptor, offset: u64, bytes: u32) {
         let selected = offset % 16 + u64::from(bytes) <= 16;
         let (command, at, length) = match selected {
@@ -208,7 +208,7 @@ impl Host {
         self.card_send(owner, descriptor.to, command, at, Vec::new(), length);
     }
 
-    /// The bus has carried a burst.
+    /// Handles a burst that the bus has carried.
     pub(super) fn engine_burst(&mut self, number: u64) {
         let Some(burst) = self.engine.bursts.get_mut(&number) else { return };
         let Some(active) = self.engine.active.get(&burst.active) else { return };
@@ -226,7 +226,7 @@ impl Host {
         }
     }
 
-    /// The bytes that the engine has read out of memory.
+    /// Takes the bytes that the engine has read from memory.
     pub(super) fn engine_supply(&mut self, fetch: FetchId, mut data: Vec<u8>) {
         let Some(burst) = self.engine.bursts.get_mut(&fetch) else { return };
         if burst.packets > 0 {
@@ -244,7 +244,7 @@ impl Host {
         self.engine_go();
     }
 
-    /// A packet of a burst is done.
+    /// Handles the answer to a packet of a burst.
     pub(super) fn engine_answer(&mut self, number: u64, outcome: Outcome, data: Vec<u8>) {
         let Some(burst) = self.engine.bursts.get_mut(&number) else { return };
         let Some(active) = self.engine.active.get(&burst.active) else { return };
@@ -259,7 +259,7 @@ impl Host {
                     self.engine_burst_done(number);
                 }
             }
-            // What failed places nothing.
+            // A failed read places nothing.
             Direction::Read if failed => {
                 self.engine.asked -= 1;
                 self.engine_burst_done(number);
@@ -286,7 +286,7 @@ impl Host {
         self.engine_go();
     }
 
-    /// A descriptor is done when all its bursts are; the last one of a call is noticed.
+    /// Completes a descriptor when all its bursts are done; the last one of a call gives notice.
     fn engine_descriptor_done(&mut self, number: u64) {
         let Some(active) = self.engine.active.get(&number) else { return };
         let (call_number, issued) = (active.call, active.issued == active.descriptor.bytes);
@@ -318,7 +318,7 @@ impl Host {
         }
     }
 
-    /// The program sees the end of a DMA call.
+    /// Reports the end of a DMA call to the program.
     pub(super) fn engine_notice(&mut self, number: u64) {
         if let Some(call) = self.engine.calls.remove(&number) {
             let (tag, outcome) = (call.tag, call.outcome);

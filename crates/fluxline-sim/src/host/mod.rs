@@ -1,19 +1,19 @@
 //! One machine: its processor, its bus and its SCI card, with the time that each step takes.
 //!
-//! A [`Host`] says *when*; what is in memory and what crosses the network is with whoever composes
+//! A [`Host`] models times only. Memory and network belong to the composer: the code that joins
 //! hosts, a network and programs. The composer
 //!
-//! * hands over calls of the program ([`Host::submit`]), what the network brings
+//! * hands over calls of the program ([`Host::submit`]), requests and answers from the network
 //!   ([`Host::incoming`], [`Host::finished`]) and the host's own entries ([`Host::handle`]);
-//! * and then, each time, takes all of [`Host::next_out`] to the network and acts on all of
-//!   [`Host::next_report`]: a report about memory is answered at once, before time goes on
-//!   ([`Host::served`], [`Host::supply`]).
+//! * after each of these calls, sends all packets of [`Host::next_out`] to the network and acts on
+//!   all reports of [`Host::next_report`]. It answers a report about memory at once, before time
+//!   advances ([`Host::served`], [`Host::supply`]).
 //!
-//! The way of a store: processor, write-combining buffer, posting buffer of the host bridge, PCI
-//! bus, write stream of the card, card's internal bus, network; there card, PCI bus, memory; and
-//! the response back to the stream. Constants: [`preset`]. Source of the parts: published
-//! descriptions of the cards and of the two test stands; what is no more than a model says so where
-//! it stands.
+//! The path of a store: processor, write-combining buffer, posting buffer of the host bridge, PCI
+//! bus, write stream of the card, card's internal bus, network; on the other side card, PCI bus,
+//! memory; and the response back to the stream. Constants: [`preset`]. Source of the parts:
+//! published descriptions of the cards and of the two test stands; a comment marks each part that
+//! is only a model.
 
 mod bridge;
 mod bus;
@@ -34,19 +34,19 @@ use crate::{Agenda, Duration, Instant};
 
 pub use config::Config;
 
-/// The program's number of a call; comes back in [`Report::Completed`].
+/// The program's number of a call; [`Report::Completed`] returns it.
 pub type Tag = u64;
-/// The host's number of a request that it sent: comes back in [`Host::finished`].
+/// The host's number of a request that it sent; [`Host::finished`] returns it.
 pub type Handle = u64;
 /// The composer's number of a request that came from the network; unique while it is served.
 pub type RequestId = u64;
 /// The host's number of a read of its own memory.
 pub type FetchId = u64;
 
-/// A call of a program to its processor. Calls are done one after the other, in order.
+/// A call of a program to its processor. Calls are executed one after the other, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Stores `data` into a mapped remote region. Completed when the processor is done with it: the
+    /// Stores `data` into a mapped remote region. Completed when the processor has finished it: the
     /// bytes may still be in buffers (see [`Call::Flush`]).
     Store {
         /// The node whose memory is accessed.
@@ -57,7 +57,7 @@ pub enum Call {
         data: Vec<u8>,
     },
     /// Loads `bytes` from a mapped remote region; the processor waits for each word. A load does
-    /// not wait for write streams: who must read what it stored puts a barrier before.
+    /// not wait for write streams: to read back its own stores, a program needs a barrier first.
     Load {
         /// The node whose memory is accessed.
         to: NodeId,
@@ -66,7 +66,7 @@ pub enum Call {
         /// The length \[byte\].
         bytes: u32,
     },
-    /// A lock transaction; completed with the old value, the processor waits.
+    /// A lock transaction. The processor waits; the completion has the old value.
     Lock {
         /// The node whose memory is accessed.
         to: NodeId,
@@ -77,14 +77,15 @@ pub enum Call {
         /// Its operands, as the packet carries them (at most 16 B).
         data: Vec<u8>,
     },
-    /// Sends what write-combining buffers and gathering streams hold; does not wait for answers.
+    /// Sends the bytes in write-combining buffers and gathering streams; does not wait for answers.
     Flush,
-    /// A flush, and waits until every write stream is idle (store barrier).
+    /// Flushes, and waits until every write stream is idle (store barrier).
     Barrier,
-    /// A barrier, and reads the card's error counters: completed with [`Outcome::Lost`] or the
-    /// worst status when any store since the last check failed. All of them must then be repeated.
+    /// A barrier that also reads the card's error counters. If any store since the last check
+    /// failed, the outcome is [`Outcome::Lost`] or the worst status, and the program must repeat
+    /// all these stores.
     Check,
-    /// Hands descriptors to the DMA engine. Completed as `notice` says.
+    /// Hands descriptors to the DMA engine. `notice` chooses the notice of completion.
     Dma {
         /// The transfers, done in order.
         descriptors: Vec<Descriptor>,
@@ -100,7 +101,7 @@ pub enum Call {
         /// The number of the interrupt: the packet's offset.
         number: u64,
     },
-    /// Computes for so long, longer while the DMA engine takes memory cycles away.
+    /// Computes for a time; takes longer while the DMA engine uses memory cycles.
     Compute(Duration),
 }
 
@@ -113,7 +114,7 @@ pub struct Descriptor {
     pub to: NodeId,
     /// The offset there \[byte\].
     pub offset: u64,
-    /// The address in own memory \[byte\]; it comes back in reports and means nothing to the host.
+    /// The address in own memory \[byte\]; reports return it, and the host does not interpret it.
     pub address: u64,
     /// The length \[byte\]; 0 completes without a packet.
     pub bytes: u32,
@@ -122,9 +123,9 @@ pub struct Descriptor {
 /// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From one's own memory to the other node.
+    /// From own memory to the other node.
     Write,
-    /// From the other node into one's own memory.
+    /// From the other node into own memory.
     Read,
 }
 
@@ -133,7 +134,7 @@ pub enum Direction {
 pub enum Level {
     /// The program itself, through mapped registers.
     User,
-    /// The operating system: one entry and one return a call.
+    /// The operating system: one entry and one return per call.
     Kernel,
 }
 
@@ -144,28 +145,28 @@ pub enum Notice {
     Spin,
     /// An interrupt; until then the processor does later calls.
     Interrupt,
-    /// A word in memory, looked at when the program likes: costs no time here.
+    /// A word in memory that the program reads at any time: costs no time here.
     Word,
 }
 
 /// The end of a request or a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Answered (a move: taken).
+    /// Answered (a move: accepted).
     Done(Status),
-    /// Given up: no answer, no echo.
+    /// Given up: neither an answer nor an echo came.
     Lost,
 }
 
-/// A packet that the host wants sent. Everything in it is ready to go now.
+/// A packet that the host sends now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Out {
-    /// A request; the composer gives it a transaction and says how it ended by
-    /// [`Host::finished`] (a move: when its echo came). Event packets end unsaid.
+    /// A request. The composer gives it a transaction and reports its end by [`Host::finished`] (a
+    /// move: when its echo came). The end of an event packet is not reported.
     Request {
         /// The host's number of it.
         handle: Handle,
-        /// To whom.
+        /// The receiver.
         to: NodeId,
         /// The command.
         command: Command,
@@ -176,7 +177,7 @@ pub enum Out {
         /// Bytes wanted by a selected-byte read, otherwise 0.
         bytes: u32,
     },
-    /// The answer to what came by [`Host::incoming`].
+    /// The answer to a request of [`Host::incoming`].
     Response {
         /// The composer's number of the request.
         request: RequestId,
@@ -214,11 +215,11 @@ pub enum Report {
         /// The bytes that a load or a lock returned.
         data: Vec<u8>,
     },
-    /// The processor has nothing to do from now on.
+    /// The processor is idle from now on.
     CpuFree,
-    /// The bus transaction for a request is done: do it on memory and call [`Host::served`]. A read
-    /// of 64 B may reach beyond what its program wants (prefetch): what is not there is answered
-    /// with zeros, not refused.
+    /// The bus transaction for a request is done: execute it on memory and call [`Host::served`]. A
+    /// read of 64 B may reach beyond the bytes that its program wants (prefetch): answer bytes
+    /// outside the memory with zeros, do not refuse them.
     Serve(Incoming),
     /// The DMA engine reads memory: call [`Host::supply`] with these bytes.
     Fetch {
@@ -229,7 +230,7 @@ pub enum Report {
         /// The length \[byte\].
         bytes: u32,
     },
-    /// The DMA engine wrote memory: these bytes are there from now on.
+    /// The DMA engine wrote memory: it holds these bytes from now on.
     Placed {
         /// The address \[byte\], as in the descriptor.
         address: u64,
@@ -246,9 +247,9 @@ pub enum Report {
 /// The counts of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Time in which the processor did calls \[ps\].
+    /// Time in which the processor executed calls \[ps\].
     pub cpu_busy_ps: u64,
-    /// Time in which the PCI bus carried something \[ps\].
+    /// Time in which the PCI bus was busy \[ps\].
     pub bus_busy_ps: u64,
     /// Time in which the DMA engine had work \[ps\].
     pub engine_busy_ps: u64,
@@ -262,7 +263,7 @@ pub struct Counters {
     pub failures: u64,
     /// Streams sent before they were full.
     pub partial_streams: u64,
-    /// Stores that the card refused for want of a stream (PCI retry).
+    /// Stores that the card refused because no stream was free (PCI retry).
     pub retries: u64,
     /// Misses of the address translation cache.
     pub translation_misses: u64,
@@ -279,13 +280,13 @@ pub struct Entry {
 /// A step that is due. The numbers are of [`Host`]'s own tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The processor is done with its slice.
+    /// The processor's slice is over.
     Cpu,
-    /// The head of the posting buffer may go on the bus, or has crossed it.
+    /// The head of the posting buffer may enter the bus, or has crossed it.
     Posted,
-    /// A write-combining buffer has been left alone.
+    /// The linger time of a write-combining buffer is over.
     Linger(u64),
-    /// A gathering stream has been left alone.
+    /// The gather time-out of a stream is over.
     Gathered(u64),
     /// A packet leaves the card.
     Leave(u64),
@@ -293,19 +294,19 @@ enum Step {
     Answered(u64),
     /// A request has come through the card.
     Through(RequestId),
-    /// The bus has done what a request needs.
+    /// The bus has carried a request.
     Crossed(RequestId),
-    /// The DMA engine goes on.
+    /// The DMA engine continues.
     Engine,
     /// A burst of the DMA engine is done.
     Burst(u64),
-    /// The completion of a DMA call is seen.
+    /// The program notices the completion of a DMA call.
     Notice(u64),
     /// An interrupt reaches the program.
     Interrupt(u64),
 }
 
-/// One machine. See the [module](self) for how it is used.
+/// One machine. The [module](self) describes its use.
 #[derive(Debug)]
 pub struct Host {
     number: u32,
@@ -327,10 +328,10 @@ pub struct Host {
 }
 
 impl Host {
-    /// A machine at rest; `number` goes into its entries.
+    /// Makes a machine at rest; its entries carry `number`.
     ///
     /// # Errors
-    /// [`config::BadConfig`] when the configuration has a number that cannot be.
+    /// [`config::BadConfig`] when a number of the configuration is invalid.
     pub fn new(number: u32, config: Config) -> Result<Host, config::BadConfig> {
         config.check()?;
         Ok(Host {
@@ -366,19 +367,18 @@ impl Host {
         counters
     }
 
-    /// Gives the program's processor a call; it is done after those given before.
+    /// Gives the program's processor a call; it is executed after all earlier calls.
     pub fn submit<A: From<Entry>>(&mut self, call: Call, tag: Tag, agenda: &mut Agenda<A>) {
         self.at(agenda, |host| host.cpu_submit(call, tag));
     }
 
-    /// Calls that are not completed or not begun, the DMA engine's not counted.
+    /// Returns the number of calls not yet completed, without those of the DMA engine.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.processor.calls()
     }
 
-    /// Returns true if nothing of it is under way: no call, no burst, no packet, no request it
-    /// serves.
+    /// Returns true if the host is idle: no call, burst, packet or request is under way.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.processor.calls() == 0
@@ -390,7 +390,7 @@ impl Host {
             && self.reports.is_empty()
     }
 
-    /// The next packet that leaves now.
+    /// Returns the next packet that leaves now.
     pub fn next_out(&mut self) -> Option<Out> {
         self.outs.pop_front()
     }
@@ -400,8 +400,8 @@ impl Host {
         self.reports.pop_front()
     }
 
-    /// A request of this host has ended: its response came (with `data`), a move's echo came, or it
-    /// is given up. An unknown handle is ignored: it ended before.
+    /// Ends a request of this host: its response came (with `data`), a move's echo came, or it is
+    /// given up. An unknown handle is ignored: the request ended before.
     pub fn finished<A: From<Entry>>(
         &mut self,
         handle: Handle,
@@ -420,19 +420,19 @@ impl Host {
         self.card.serving() < self.config.card.incoming_slots as usize
     }
 
-    /// A request came from the network. Reported as [`Report::Serve`] when the bus has carried it.
+    /// Takes a request from the network. [`Report::Serve`] follows when the bus has carried it.
     pub fn incoming<A: From<Entry>>(&mut self, request: Incoming, agenda: &mut Agenda<A>) {
         self.at(agenda, |host| host.card_incoming(request));
     }
 
-    /// A request that the composer did on memory interrupts the processor: reported as
-    /// [`Report::Interrupted`] after the operating system's share, which it takes from the program.
+    /// Interrupts the processor after a request that the composer executed on memory.
+    /// [`Report::Interrupted`] follows after the operating system's time, which the program loses.
     pub fn interrupt<A: From<Entry>>(&mut self, number: u64, agenda: &mut Agenda<A>) {
         self.at(agenda, |host| host.card_signal(number));
     }
 
-    /// The composer has done a request on memory; `data` is what it read. The response leaves
-    /// later; moves and events have none. Unknown requests are ignored.
+    /// Takes the composer's answer to a request on memory; `data` has the bytes read. The response
+    /// leaves later; moves and events have no response. Unknown requests are ignored.
     pub fn served<A: From<Entry>>(
         &mut self,
         request: RequestId,
@@ -443,7 +443,7 @@ impl Host {
         self.at(agenda, |host| host.card_served(request, status, data));
     }
 
-    /// The bytes of [`Report::Fetch`]; too few are filled up with zeros.
+    /// Takes the bytes of [`Report::Fetch`]; missing bytes become zeros.
     pub fn supply<A: From<Entry>>(
         &mut self,
         fetch: FetchId,
@@ -453,7 +453,7 @@ impl Host {
         self.at(agenda, |host| host.engine_supply(fetch, data));
     }
 
-    /// Does what is due.
+    /// Handles an entry that is due.
     pub fn handle<A: From<Entry>>(&mut self, entry: Entry, agenda: &mut Agenda<A>) {
         self.at(agenda, |host| match entry.step {
             Step::Cpu => host.cpu_step(),
@@ -471,7 +471,7 @@ impl Host {
         });
     }
 
-    /// Runs `work` at the agenda's time and puts what it made due on the agenda.
+    /// Runs `work` at the agenda's time and schedules the steps that it creates.
     fn at<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>, work: impl FnOnce(&mut Host)) {
         self.now = agenda.now();
         work(self);

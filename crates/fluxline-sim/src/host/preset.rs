@@ -1,7 +1,7 @@
-//! Machines of the papers, one set of numbers each: the same for all of its figures.
+//! The machines of the papers. Each has one set of numbers for all of its figures.
 //!
 //! Marks of a constant: *published* (in the paper), *source* (in another published document),
-//! *calibrated* (chosen so that the named figure's number comes out: that number proves nothing),
+//! *calibrated* (chosen to reproduce the named figure's number, which therefore proves nothing),
 //! *background* (remembered, unchecked), *assumed*. docs/simulation/hosts.md has the tables.
 
 use super::config::{
@@ -12,9 +12,9 @@ use crate::{Clock, Duration};
 /// PCI, 32 bits at 33.3 MHz.
 ///
 /// 13 clocks for 32 B of stores are 82 MB/s, the rate that Trams assumes (background: 4 to 5 clocks
-/// of overhead; which of these: calibrated on that rate). A burst out of memory ends with a cache
-/// line of 32 B: with 12 clocks of overhead that is 53 MB/s, about 30 MB/s less than stores
-/// (calibrated on Trams' gap).
+/// of overhead; which of these: calibrated on that rate). A burst from memory ends at a cache line
+/// of 32 B: with 12 clocks of overhead the rate is 53 MB/s, about 30 MB/s below stores (calibrated
+/// on the difference in Trams).
 #[must_use]
 pub fn pci_32_33() -> Bus {
     Bus {
@@ -24,7 +24,7 @@ pub fn pci_32_33() -> Bus {
         store_burst_bytes: 16,
         posted_bursts: 4,
         store_clocks: 5,
-        // Assumed: as a store, and the turn-around of the bus.
+        // Assumed: a store's overhead plus the turn-around of the bus.
         load_clocks: 6,
         // Assumed: PCI lets a refused master pause at least 2 clocks.
         retry_clocks: 3,
@@ -79,20 +79,20 @@ fn card() -> Card {
         streams: 8,
         stream_bytes: 64,
         claim: Duration::ZERO,
-        // Assumed: long against a gap between stores, short against a person.
+        // Assumed: longer than a gap between stores, shorter than human reaction.
         gather_timeout: Duration::from_us(10),
         posting: Posting::Write,
         prefetch: true,
-        // Background: 0.4 to 0.6 us through bridge and link controller, the internal bus on top;
-        // which of these: calibrated on figure 9's 12 MB/s.
+        // Background: 0.4 to 0.6 us through bridge and link controller, without the internal bus;
+        // the value in this range is calibrated on figure 9's 12 MB/s.
         out_latency: Duration::from_ns(430),
         in_latency: Duration::from_ns(430),
         // Assumed: as fast as the link controller, 200 MB/s (published).
         internal_mb_per_s: 200,
         // Assumed: as many as streams.
         incoming_slots: 8,
-        // Source: PSB-64's data sheet has up to 4096 entries in memory of its own; that a cache of
-        // 16 stands before them, and what a miss costs, is assumed.
+        // Source: PSB-64's data sheet has up to 4096 entries in the card's own memory. A cache of
+        // 16 entries and the cost of a miss are assumed.
         translation: Translation { entries: 16, page_bytes: 4096, miss: Duration::from_ns(300) },
     }
 }
@@ -111,7 +111,7 @@ pub fn test_stand_a() -> Config {
             poll_notice: Duration::from_ns(200),
         },
         bus: pci_32_33(),
-        // Published: DMOVE64. That the stream is free at once: Dolphin's header on such maps.
+        // Published: DMOVE64. The stream is free at once: Dolphin's header on such maps.
         card: Card { posting: Posting::Move, ..card() },
         engine: Engine {
             // Assumed: the next descriptor can be written while one is under way.
@@ -136,8 +136,8 @@ pub fn test_stand_a() -> Config {
     }
 }
 
-/// SCINET's stand B: Pentium 100 MHz, Windows NT 4.0, the same cards with Dolphin's driver;
-/// `streams` (1, 2, 4 or 8) write streams are combined.
+/// SCINET's stand B: Pentium 100 MHz, Windows NT 4.0, the same cards with Dolphin's driver; with
+/// `streams` (1, 2, 4 or 8) combined write streams.
 #[must_use]
 pub fn test_stand_b(streams: u32) -> Config {
     Config {
@@ -145,8 +145,8 @@ pub fn test_stand_b(streams: u32) -> Config {
             // Assumed: 20 clocks of the processor for loop and call.
             call: Duration::from_ns(200),
             word_bytes: 4,
-            // 6 clocks of the 66.7 MHz processor bus a word are 44 MB/s (calibrated on figure 13's
-            // most, 45 MB/s).
+            // 6 clocks of the 66.7 MHz processor bus per word are 44 MB/s (calibrated on figure
+            // 13's maximum, 45 MB/s).
             store_word: Duration::from_ns(90),
             combining: None,
             slow_down_percent: 15,
@@ -167,7 +167,7 @@ pub fn test_stand_b(streams: u32) -> Config {
             reads_outstanding: 1,
         },
         software: Software {
-            // Background: NT's way into a driver; no figure needs it.
+            // Background: NT's entry into a driver; no figure depends on it.
             kernel_entry: Duration::from_us(5),
             kernel_return: Duration::from_us(5),
             interrupt: Duration::from_us(30),

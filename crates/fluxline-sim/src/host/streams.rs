@@ -1,9 +1,10 @@
 //! The card's write streams: buffers of one block each that gather stores and send them.
 //!
-//! Rules (a model; the sources name gathering, eviction, flush and busy-until-response): one stream
-//! gathers at a time, so a store into another block sends what gathers; a block has at most one
-//! stream, so a store into a block that is under way waits; a stream stays bound to its block until
-//! another block needs it, and binding it anew takes the claim time, least recently used first.
+//! Rules (a model; the sources name gathering, eviction, flush and busy-until-response): One stream
+//! gathers at a time, so a store into another block sends the gathering stream. A block has at most
+//! one stream, so a store into a block that is under way waits. A stream stays bound to its block
+//! until another block needs it. Binding the least recently used stream to a new block takes the
+//! claim time.
 
 use super::bridge::Owner;
 use super::config::{self, Posting};
@@ -14,11 +15,11 @@ use crate::{Duration, Instant};
 /// The card's answer to a burst of stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Into this stream; `claim`: it was bound to another block.
+    /// Taken into this stream; `claim`: it was bound to another block.
     Take { stream: usize, claim: bool },
-    /// This stream must be sent first; then ask again.
+    /// This stream must be sent first; ask again then.
     Send(usize),
-    /// No stream: try again later.
+    /// No stream is free: try again later.
     Busy,
 }
 
@@ -27,7 +28,7 @@ enum State {
     #[default]
     Idle,
     Gathering,
-    /// So many packets of it are not done.
+    /// Sent, with this number of unfinished packets.
     Sent(u32),
 }
 
@@ -60,12 +61,12 @@ impl Streams {
         Streams { list, block_bytes: u64::from(card.stream_bytes), uses: 0, gathering: None }
     }
 
-    /// Returns true if nothing gathers and nothing is under way.
+    /// Returns true if no stream gathers or is under way.
     pub(super) fn idle(&self) -> bool {
         self.list.iter().all(|stream| stream.state == State::Idle)
     }
 
-    /// Decides about a burst of stores at this address.
+    /// Returns the verdict on a burst of stores at this address.
     pub(super) fn verdict(&self, to: NodeId, offset: u64) -> Verdict {
         let block = (to, offset & !(self.block_bytes - 1));
         if let Some(stream) = self.gathering {
@@ -90,7 +91,7 @@ impl Streams {
 }
 
 impl Host {
-    /// Binds a stream to the block of an address; returns how long the bus must wait for it.
+    /// Binds a stream to the block of an address; returns the time that the bus must wait.
     pub(super) fn stream_bind(
         &mut self,
         stream: usize,
@@ -119,7 +120,7 @@ impl Host {
         }
     }
 
-    /// The bytes have crossed the bus; a full stream is sent.
+    /// Fills a stream with bytes that have crossed the bus; a full stream is sent.
     pub(super) fn stream_fill(&mut self, stream: usize, data: &[u8]) {
         let one = &mut self.streams.list[stream];
         one.data.extend_from_slice(data);
@@ -130,14 +131,14 @@ impl Host {
         }
     }
 
-    /// Sends what gathers, full or not.
+    /// Sends the gathering stream, full or not.
     pub(super) fn streams_flush(&mut self) {
         if let Some(stream) = self.streams.gathering {
             self.stream_send(stream);
         }
     }
 
-    /// A gathering stream may have been left alone for long enough.
+    /// Sends the gathering stream if it got no store for the time-out.
     pub(super) fn stream_timeout(&mut self, generation: u64) {
         let Some(stream) = self.streams.gathering else { return };
         let one = &self.streams.list[stream];
@@ -168,7 +169,7 @@ impl Host {
         }
     }
 
-    /// One of a stream's packets is done; with the last the stream is free.
+    /// Ends one of a stream's packets; the stream is free after the last.
     pub(super) fn stream_done(&mut self, stream: usize) {
         let one = &mut self.streams.list[stream];
         let State::Sent(left) = one.state else { return };
@@ -182,7 +183,7 @@ impl Host {
 
 /// Cuts bytes into packets: whole blocks of 64, whole blocks of 16, and selected bytes of the rest.
 ///
-/// Selected bytes have no move: they are written, and answered.
+/// There is no move of selected bytes: they are written, and answered.
 pub(super) fn packets(offset: u64, data: &[u8], moves: bool) -> Vec<(Command, u64, Vec<u8>)> {
     let mut packets = Vec::new();
     let (mut at, mut rest) = (offset, data);

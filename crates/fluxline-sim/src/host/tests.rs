@@ -1,4 +1,4 @@
-//! Each mechanism by itself.
+//! Tests of each mechanism by itself.
 
 use super::config::{BadConfig, Control, Posting};
 use super::{
@@ -16,9 +16,9 @@ const NORMAL: Outcome = Outcome::Done(Status::Normal);
 struct Bench {
     host: Host,
     agenda: Agenda<Entry>,
-    /// Requests that left: when, number, command, offset, bytes.
+    /// Requests that left: time, handle, command, offset, bytes.
     left: Vec<(Instant, Handle, Command, u64, usize)>,
-    /// Calls that were completed: when, tag, outcome.
+    /// Completed calls: time, tag, outcome.
     completed: Vec<(Instant, u64, Outcome)>,
     reports: Vec<Report>,
 }
@@ -134,7 +134,7 @@ fn n_combined_streams_send_n_blocks_of_a_burst_before_any_response() {
         bench.store(0, 1024, 0);
         bench.run();
         assert_eq!(bench.left.len(), streams as usize, "{streams} streams");
-        // Each block out frees one stream: the rest follows one by one.
+        // Each sent block frees one stream: the others follow one by one.
         let mut next = 0;
         while let Some(&(_, handle, ..)) = bench.left.get(next) {
             bench.answer(handle, NORMAL, vec![]);
@@ -262,7 +262,7 @@ fn combining_buffers_make_bursts_of_lines_and_are_written_out_when_left_alone() 
     assert_eq!(bench.commands(), [Command::Write64], "two lines of 32 B fill a stream");
     bench.store(64, 16, 3);
     bench.run();
-    // Lingers in the processor first, then gathers in the card.
+    // The store lingers in the processor, then gathers in the card.
     assert_eq!(bench.commands(), [Command::Write64, Command::Write16]);
     let waited = bench.left[1].0.since(bench.done_at(3).expect("stored"));
     let config = bench.host.config();
@@ -353,13 +353,13 @@ fn dma_and_stores_share_the_bus() {
 fn registers_hold_so_many_descriptors_and_a_list_all() {
     let kicks = |control| {
         let mut bench = Bench::new(with(|config| config.engine.control = control));
-        // Nothing is answered, so the first never ends; its bursts all leave the bus.
+        // Nothing is answered, so the first call never ends; all its bursts leave the bus.
         bench.submit(dma(&[512, 512, 512], Direction::Write, Level::User, Notice::Word), 0);
         bench.submit(Call::Compute(Duration::from_us(1)), 1);
         bench.run();
         (bench.left.len(), bench.done_at(1).is_some())
     };
-    // Depth 1: the second is begun, and cannot be sent; the third finds no room.
+    // Depth 1: the second has begun and cannot be sent; the third finds no room.
     assert_eq!(kicks(Control::Registers { depth: 1 }), (8, false));
     assert_eq!(kicks(Control::Registers { depth: 2 }), (8, true));
     assert_eq!(kicks(Control::List { bytes: 32 }), (8, true));
@@ -500,7 +500,7 @@ fn numbers_that_cannot_be_are_refused_in_one_sentence() {
     ));
 }
 
-/// A small generator, so that a seed says everything (SplitMix64).
+/// A small random number generator (SplitMix64): a seed determines the whole test.
 struct Random(u64);
 
 impl Random {
@@ -529,8 +529,8 @@ fn random_config(random: &mut Random) -> Config {
     config
 }
 
-/// Stores, DMA and loads of random places and sizes, against two plain arrays of bytes. Each call
-/// that could overtake another is followed by a barrier, as a program must.
+/// Compares stores, DMA and loads of random offsets and sizes with two plain arrays of bytes. A
+/// barrier follows each call that could overtake another, as programs must do.
 fn random_script(seed: u64) -> (u64, String) {
     let mut random = Random(seed);
     let config = random_config(&mut random);

@@ -1,10 +1,10 @@
-//! The card's cache of address translations: which pages of remote memory it knows by heart.
+//! The card's cache of address translations, for pages of remote memory.
 
 use super::config;
 use crate::Duration;
 use crate::sci::NodeId;
 
-/// Pages in order of use, the last used at the end.
+/// The cached pages in order of use, the last used at the end.
 #[derive(Debug)]
 pub(super) struct Translations {
     config: config::Translation,
@@ -17,13 +17,13 @@ impl Translations {
         Translations { config, pages: Vec::new(), misses: 0 }
     }
 
-    /// Misses so far.
+    /// Returns the number of misses so far.
     pub(super) fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// Returns the present cost of translating this address: nothing, or a miss. Linear in the
-    /// entries.
+    /// Returns the present cost of translating this address: zero, or that of a miss. Takes time
+    /// linear in the entries.
     pub(super) fn look_up(&mut self, to: NodeId, offset: u64) -> Duration {
         let page = (to, offset / self.config.page_bytes);
         let known = self.pages.iter().position(|other| *other == page);

@@ -1,13 +1,13 @@
-//! Nothing is lost, nothing is made: checked at the end of each run.
+//! Conservation of messages, packets and buffer space, checked at the end of each run.
 
 use super::state::{Coming, NONE};
 use super::{Network, NetworkError};
 
 impl Network {
-    /// Adds up every message and every buffer.
+    /// Checks the sums over all messages and buffers.
     ///
     /// # Errors
-    /// When bytes or packets are missing or too many, or free and used space of a buffer do not add
+    /// When bytes or packets are missing or surplus, or free and used space of a buffer do not add
     /// up to its size: a defect of the model, not of its input.
     pub fn audit(&self) -> Result<(), NetworkError> {
         let fail = |text: String| Err(NetworkError(format!("does not add up: {text}")));
@@ -45,7 +45,8 @@ impl Network {
         Ok(())
     }
 
-    /// Memory of routers, links and packets \[bytes\], without what the allocator adds.
+    /// Returns the memory of routers, links and packets \[bytes\], without the allocator's
+    /// overhead.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let coming = self.from_nodes.capacity() + self.from_routers.capacity();

@@ -1,4 +1,4 @@
-//! What a network is made of.
+//! The configuration of a network.
 
 use super::error::NetworkError;
 use super::topology::{Dateline, Dimension, Topology, Ways, Wrap};
@@ -7,20 +7,20 @@ use crate::Clock;
 /// The unit in which free space is returned to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditUnit {
-    /// At once, when its tail has left.
+    /// The whole packet, when its tail has left.
     Packet,
-    /// Piece by piece, what a tick carries each tick. The next packet may start when the first
-    /// piece is back: it needs the others no faster than they come, because no packet is
+    /// One flit (the bytes of one tick) per tick. The next packet may start when the first flit is
+    /// free: the other flits become free as fast as it needs them, because no packet is
     /// interrupted.
     Flit,
 }
 
-/// A network of routers that cut through: a packet leaves as soon as its head is there, its way is
-/// free and the next buffer holds all of it, or will as fast as it comes.
+/// A network of cut-through routers: a packet leaves as soon as its head has arrived, its output is
+/// free and the next buffer has room for all of it, or gets room as fast as the packet arrives.
 ///
 /// Each router has one node. Virtual channels share a link packet by packet (a packet is not
-/// interrupted); every input channel reaches the switch on its own. The sender knows
-/// `credit_ticks` later that a place is free.
+/// interrupted); every input channel has its own path to the switch. The sender learns of free
+/// space `credit_ticks` later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkConfig {
     /// The grid.
@@ -33,28 +33,28 @@ pub struct NetworkConfig {
     pub bytes_per_tick: u32,
     /// Virtual channels of each link.
     pub channels: u8,
-    /// Buffer of each channel at its receiving end \[bytes\]; holds a whole packet at least.
+    /// Buffer of each channel at its receiving end \[bytes\]; at least one whole packet.
     pub buffer_bytes: u32,
     /// The largest payload of a packet \[bytes\].
     pub packet_bytes: u32,
     /// The header of each packet \[bytes\].
     pub header_bytes: u32,
-    /// From a head's arrival until it can leave the router \[ticks\].
+    /// Time from a head's arrival until it can leave the router \[ticks\].
     pub router_ticks: u32,
-    /// Time on a link \[ticks\], from and to nodes as well; at least 1.
+    /// Time on a link \[ticks\], including links from and to nodes; at least 1.
     pub wire_ticks: u32,
-    /// From a place's becoming free until the sender may use it \[ticks\].
+    /// Time from freed space until the sender may use it \[ticks\].
     pub credit_ticks: u32,
     /// The unit in which free space is returned.
     pub credit_unit: CreditUnit,
-    /// Packets that wait at a node before it refuses messages of an open loop.
+    /// Most packets that wait at a node; beyond them it refuses messages of an open loop.
     pub source_packets: u32,
 }
 
 impl NetworkConfig {
-    /// A torus (or ring) of `sides`, both ways, 16 bytes a nanosecond, two channels with two
-    /// packets of 64 bytes each; router and wire take 5 + 1 ticks. Assumed: a plain machine for
-    /// comparisons, not one that was built.
+    /// Returns a torus (or ring) of `sides` with links both ways, 16 bytes per nanosecond, and two
+    /// channels with two packets of 64 bytes each; router and wire take 5 + 1 ticks. Assumed: a
+    /// simple machine for comparisons, not a real one.
     #[must_use]
     pub fn torus(sides: &[u32]) -> NetworkConfig {
         let dimension = |&routers| Dimension { routers, wrap: Wrap::Ring, ways: Ways::Both };
@@ -81,10 +81,10 @@ impl NetworkConfig {
         self.clock.hertz() as f64 * f64::from(self.bytes_per_tick)
     }
 
-    /// Its topology, when all of it can work.
+    /// Checks the configuration and returns its topology.
     ///
     /// # Errors
-    /// Says which value cannot be, and what to give instead.
+    /// Names the invalid value and the allowed ones.
     pub fn check(&self) -> Result<Topology, NetworkError> {
         let topology = Topology::new(&self.dimensions, self.dateline)?;
         let has_ring = self.dimensions.iter().any(|dimension| dimension.wrap == Wrap::Ring);

@@ -1,22 +1,22 @@
-//! What a feeder knows of the free space in the buffer at the other end of its link.
+//! Credits: a feeder's knowledge of the free space in the buffer at the other end of its link.
 //!
-//! Space comes back at ticks that are known when a packet leaves the buffer, so no entry is made
-//! for it: it is written down, and counted when somebody asks. Two such promises have their place
-//! in the buffer; only where credits take longer than packets there are more, in a list.
+//! The tick at which space returns is known when a packet leaves the buffer. So it needs no entry
+//! on the agenda: it is stored as a promise, and counted at the next query. A buffer has room for
+//! two promises. Only if credits take longer than packets are there more, in a list.
 
 use super::state::{Buffer, NEVER, NONE, Slab};
 
-/// Space that comes back later than the two promises in a buffer.
+/// A promise of space beyond the two in a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Later {
     tick: u64,
     bytes: u32,
-    /// The one after it; of the last one, the first.
+    /// The next promise; after the last one, the first.
     next: u32,
 }
 
 impl Buffer {
-    /// Counts what is back by `now`.
+    /// Adds the space that has returned by `now`.
     #[inline]
     pub fn settle(&mut self, now: u64, later: &mut Slab<Later>) {
         while self.due[0] <= now {
@@ -27,9 +27,9 @@ impl Buffer {
         }
     }
 
-    /// Notes that `bytes` will be free from `tick` on, which is not before any tick noted earlier.
+    /// Stores that `bytes` will be free from `tick` on; ticks must not decrease from call to call.
     pub fn promise(&mut self, now: u64, tick: u64, bytes: u32, later: &mut Slab<Later>) {
-        // Keeps the list short where nobody asks.
+        // Keeps the list short if there are no queries.
         self.settle(now, later);
         if let Some(place) = self.due.iter().position(|&due| due == NEVER) {
             (self.due[place], self.due_bytes[place]) = (tick, bytes);
@@ -44,7 +44,7 @@ impl Buffer {
         self.later = added;
     }
 
-    /// Takes the first of the list, which is not empty.
+    /// Removes the first promise of the list, which must not be empty.
     fn take_later(&mut self, later: &mut Slab<Later>) -> (u64, u32) {
         let last = self.later;
         let first = later.get(last).next;
@@ -57,7 +57,7 @@ impl Buffer {
         (tick, bytes)
     }
 
-    /// Free \[bytes\], when all that was promised is back.
+    /// Returns the free space once all promises are kept \[bytes\].
     pub fn promised(&self, later: &Slab<Later>) -> u64 {
         let mut sum = u64::from(self.free);
         sum += self.due_bytes.iter().map(|&bytes| u64::from(bytes)).sum::<u64>();

@@ -5,8 +5,8 @@ use std::fmt;
 use super::Network;
 use super::state::NONE;
 
-/// One buffer of a circle: a link and a channel whose packet waits for the next in the list, the
-/// last one for the first.
+/// One buffer of a circle: a link and a channel. Its packet waits for the next buffer in the list;
+/// that of the last buffer waits for the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The router at the beginning of the link.
@@ -17,7 +17,7 @@ pub struct Held {
     pub channel: u32,
 }
 
-/// A circle of full buffers: nothing in it will ever move.
+/// A circle of full buffers, in which no packet will ever move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
     /// The circle, beginning with its smallest link.
@@ -41,8 +41,8 @@ impl fmt::Display for Deadlock {
 }
 
 impl Network {
-    /// Finds packets that wait for each other in a circle, whatever else still moves. Takes time in
-    /// proportion to the buffers times the longest chain of waiting ones.
+    /// Finds packets that wait for each other in a circle, even while others still move. The time
+    /// is proportional to the number of buffers times the longest chain of waiting buffers.
     #[must_use]
     pub fn deadlock(&self) -> Option<Deadlock> {
         let mut will_move = vec![false; self.buffers.len()];
@@ -66,7 +66,7 @@ impl Network {
         Some(Deadlock { cycle: self.cycle_from(first as u32), packets })
     }
 
-    /// Returns true if a buffer will get rid of its head, given those that will.
+    /// Returns true if the head of a buffer will leave, given the buffers that will move.
     fn can_move(&self, buffer: u32, will_move: &[bool], is_coming: &[bool]) -> bool {
         let queue = &self.buffers[buffer as usize];
         if queue.head == NONE || self.outputs[self.output_of(queue) as usize].to == NONE {
@@ -74,13 +74,13 @@ impl Network {
         }
         let bytes = u64::from(self.packets.get(queue.head).bytes);
         self.ahead(buffer).any(|next| {
-            // What is on the way to the next buffer will still take its turn there.
+            // Packets on the way to the next buffer will still take their turn there.
             let will_change = is_coming[next as usize] || will_move[next as usize];
             will_change || self.buffers[next as usize].promised(&self.later) >= bytes
         })
     }
 
-    /// The buffers that a head may go to next.
+    /// Returns the buffers to which a head may go next.
     fn ahead(&self, buffer: u32) -> impl Iterator<Item = u32> + '_ {
         let queue = &self.buffers[buffer as usize];
         let to = self.outputs[self.output_of(queue) as usize].to;
@@ -92,7 +92,8 @@ impl Network {
         let mut path = vec![first];
         let mut at = first;
         let start = loop {
-            // Each of the channels is stuck, else this buffer would not be: any leads to a circle.
+            // All of the channels are stuck, because this buffer is: each of them leads to a
+            // circle.
             let Some(next) = self.ahead(at).next() else { break path.len() };
             if let Some(start) = path.iter().position(|&seen| seen == next) {
                 break start;

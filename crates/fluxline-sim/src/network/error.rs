@@ -1,6 +1,6 @@
-//! The error of configurations and runs.
+//! The error of network configurations and runs.
 
-/// A configuration that cannot work, or a run that went wrong, in one sentence.
+/// An invalid configuration or a failed run, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("network: {0}")]
 pub struct NetworkError(pub(crate) String);

@@ -1,4 +1,4 @@
-//! A network under traffic: what an experiment measures.
+//! A network under traffic, for experiments.
 
 use super::{Network, NetworkConfig, NetworkError};
 use crate::dump::Dump;
@@ -6,18 +6,18 @@ use crate::sweep::{Detail, Experiment, LinkUse, Observer};
 use crate::traffic::{Arrivals, Message, Plan, Traffic};
 use crate::{Agenda, Instant, Model};
 
-/// Packets of a message at most. Assumed: each is in memory from the moment it is handed over.
+/// Most packets of a message. Assumed: each is in memory from the moment it is handed over.
 const PACKETS_MAX: u32 = 1 << 16;
 
 /// An entry of the agenda of a network under traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A node makes a message.
+    /// A node creates a message.
     Create {
         /// The node.
         source: u32,
     },
-    /// Something in the network.
+    /// An entry of the network.
     Network(super::Entry),
 }
 
@@ -43,22 +43,22 @@ impl crate::Entry for Entry {
     }
 }
 
-/// A network, its traffic, and what was seen of it.
+/// A network, its traffic, and its observer.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     network: Network,
     traffic: Traffic,
-    /// For each source the message that comes next, in open loops.
+    /// The next message of each source, in open loops.
     next: Vec<Option<Message>>,
     observer: Observer,
     is_closed: bool,
 }
 
 impl Loaded {
-    /// A network with the first messages of every node on the agenda.
+    /// Makes a network, with the first messages of every node on the agenda.
     ///
     /// # Errors
-    /// When the configuration or the plan cannot be, or the plan is for another number of nodes.
+    /// When the configuration or the plan is invalid, or the plan has another number of nodes.
     pub fn new(
         config: NetworkConfig,
         plan: Plan,
@@ -165,7 +165,7 @@ impl Experiment for Loaded {
 }
 
 impl Network {
-    /// Returns the time that each link between routers was occupied so far.
+    /// Returns the time for which each link between routers was busy so far.
     #[must_use]
     pub fn links(&self) -> Vec<LinkUse> {
         let outputs = self.outputs.iter().filter(|out| out.to != super::NONE);

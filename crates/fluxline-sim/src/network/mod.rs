@@ -1,13 +1,12 @@
 //! Routers, links, buffers and credits: virtual cut-through on k-ary n-cubes.
 //!
-//! All that happens with a tick is one entry: first every head that can leave its router since this
-//! tick arrives there, then every output that was asked chooses. So an output sees everything that
-//! came with the tick, in whatever order that was scheduled. What can be computed from times that
-//! are known (when a link is free again, when credits come back) makes no entry; an output is woken
-//! only when somebody waits for it.
+//! One entry handles all of a tick: first, heads arrive that can leave their router from this tick
+//! on; then, every requested output chooses. So an output sees all arrivals of the tick, in
+//! whatever order they were scheduled. Changes at known times (a link becomes free, credits return)
+//! need no entry; an output is woken only if a packet waits for it.
 //!
-//! A model of a certain network starts from here with its own [`NetworkConfig`]; a larger one takes
-//! a [`Network`] as a part and converts its [`Entry`].
+//! A model of a specific network starts with its own [`NetworkConfig`]; a larger model contains a
+//! [`Network`] and converts its [`Entry`].
 
 pub mod config;
 pub mod deadlock;
@@ -41,17 +40,17 @@ use crate::{Agenda, Clock, Duration, Instant};
 /// An entry of a network on the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Heads arrive and outputs choose, all that do so at this tick.
+    /// All heads of this tick arrive, and all outputs of this tick choose.
     Tick {
         /// The buffer or the output for which it was scheduled.
         first: u32,
     },
-    /// An output is to choose at this tick, which was too far ahead when that was known.
+    /// An output chooses at this tick, which was too far ahead for the lists.
     Choose {
         /// The output: router times ports plus port.
         output: u32,
     },
-    /// The tail of a packet is at its node.
+    /// The tail of a packet has reached its node.
     Deliver {
         /// The packet.
         packet: u32,
@@ -78,7 +77,7 @@ impl crate::Entry for Entry {
     }
 }
 
-/// A message whose last byte came.
+/// A message whose last byte has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The sender.
@@ -87,11 +86,11 @@ pub struct Delivery {
     pub to: u32,
     /// Its length.
     pub bytes: u32,
-    /// From handing it over until its last byte came, waiting at the source included.
+    /// Time from hand-over to the arrival of its last byte, including the wait at the source.
     pub latency: Duration,
 }
 
-/// Ticks as time: without a division where the period is a whole number of picoseconds.
+/// Converts ticks to time; without a division if the period is a whole number of picoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Ticks {
     clock: Clock,
@@ -113,7 +112,7 @@ impl Ticks {
         }
     }
 
-    /// The first tick from now.
+    /// Returns the first tick at or after `now`.
     fn from(&self, now: Instant) -> u64 {
         match self.period_ps {
             Some(period) => now.as_ps().div_ceil(period),
@@ -122,13 +121,13 @@ impl Ticks {
     }
 }
 
-/// Ticks ahead for which outputs that will choose are kept in lists; later ones have entries of
-/// their own. Derived: a packet of 256 bytes on a link of 16 bytes a tick; at 32 lists all of them
-/// stay in a cache.
+/// Number of future ticks with a list of outputs that will choose; later choices have entries of
+/// their own. Derived: a packet of 256 bytes takes 16 ticks on a link of 16 bytes per tick, and 32
+/// lists stay in a cache.
 const AHEAD: usize = 32;
 
-/// From this size of buffers and outputs on it pays to read ahead. Measured: at 245 KB it costs
-/// 5 to 10 %, at 983 KB it gains 10 %, at 3.9 MB 40 to 60 %.
+/// Size of buffers and outputs from which reading ahead pays. Measured: at 245 KB it costs 5 to 10
+/// %, at 983 KB it gains 10 %, at 3.9 MB 40 to 60 %.
 const LARGE_BYTES: usize = 1 << 19;
 
 /// The state of a network.
@@ -141,16 +140,17 @@ pub struct Network {
     /// True if its state is larger than a near cache.
     is_large: bool,
     ticks: Ticks,
-    /// Of a router's buffers the first `channels` belong to port 0, and so on.
+    /// The buffers by router and port: the first `channels` buffers of a router belong to port 0,
+    /// and so on.
     buffers: Vec<Buffer>,
     outputs: Vec<Output>,
-    /// Outputs that choose at the next ticks: tick t is at t modulo [`AHEAD`].
+    /// Outputs that choose at the next ticks: tick t is at index t modulo [`AHEAD`].
     choosing: Vec<Vec<u32>>,
-    /// Packets on the way from nodes, and between routers. Each way takes a fixed time: they
+    /// Packets on the way from nodes, and between routers. Each way takes a fixed time, so packets
     /// arrive in the order in which they left.
     from_nodes: VecDeque<Coming>,
     from_routers: VecDeque<Coming>,
-    /// The tick that is being done.
+    /// The current tick.
     tick: u64,
     later: Slab<Later>,
     packets: Slab<Packet>,
@@ -159,12 +159,12 @@ pub struct Network {
     /// Bytes of messages handed over, and delivered.
     bytes_in: u64,
     bytes_out: u64,
-    /// Listens to the links, where somebody wants a dump.
+    /// Records packets on the links if there is a dump.
     tap: Option<Box<Tap>>,
 }
 
 impl Network {
-    /// A network without traffic.
+    /// Makes a network without traffic.
     ///
     /// # Errors
     /// Those of [`NetworkConfig::check`].
@@ -218,13 +218,13 @@ impl Network {
         &self.config
     }
 
-    /// Its routers and ways.
+    /// Returns the topology of routers and links.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Packets times links between routers so far.
+    /// Returns the number of packet-link-hops between routers so far.
     #[must_use]
     pub fn hops(&self) -> u64 {
         self.hops
@@ -295,7 +295,7 @@ impl Network {
         }
     }
 
-    /// Does what is due now; tells when that delivered a message.
+    /// Handles an entry that is due now; returns a message that it delivered, if any.
     pub fn handle<A: From<Entry>>(
         &mut self,
         entry: Entry,
@@ -313,7 +313,7 @@ impl Network {
         bytes.div_ceil(self.config.bytes_per_tick).max(1)
     }
 
-    /// From a head's leaving until it can leave the next router \[ticks\].
+    /// Returns the time from a head's departure until it can leave the next router \[ticks\].
     fn hop_ticks(&self) -> u64 {
         u64::from(self.config.wire_ticks) + u64::from(self.config.router_ticks)
     }

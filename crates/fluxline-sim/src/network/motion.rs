@@ -1,4 +1,4 @@
-//! How packets move: what happens at one tick.
+//! The motion of packets: the work of one tick.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -9,11 +9,11 @@ use super::topology::Class;
 use super::{AHEAD, CreditUnit, Entry, Network};
 use crate::Agenda;
 
-/// Packets and outputs that are looked at together. Derived: a core waits for about 16 lines at
+/// Packets and outputs that are processed together. Derived: a core waits for about 16 lines at
 /// once.
 const BLOCK: usize = 16;
 
-/// The head that an output sends next.
+/// The choice of an output: the head that it sends next.
 struct Winner {
     /// The buffer that it waits in.
     buffer: u32,
@@ -21,14 +21,14 @@ struct Winner {
     channel: u8,
 }
 
-/// Takes the first packet on a way when it is there.
+/// Takes the first packet on a way if it has arrived by `now`.
 fn due(way: &mut VecDeque<Coming>, now: u64) -> Option<Coming> {
     if way.front()?.tick == now { way.pop_front() } else { None }
 }
 
 impl Network {
-    /// Does all that happens at this tick, `asked`'s choice included. A second time there is
-    /// nothing left to do.
+    /// Does all work of this tick, including the choice of output `asked`. A second call does
+    /// nothing.
     pub(super) fn do_tick<A: From<Entry>>(&mut self, asked: Option<u32>, agenda: &mut Agenda<A>) {
         let now = self.ticks.from(agenda.now());
         self.tick = now;
@@ -46,7 +46,7 @@ impl Network {
         }
         let list = now as usize % AHEAD;
         self.choosing[list].extend(asked);
-        // What chooses asks for later ticks alone, never into this list.
+        // Outputs that choose schedule only later ticks and never add to this list.
         let mut choosing = std::mem::take(&mut self.choosing[list]);
         for block in choosing.chunks(BLOCK) {
             if self.is_large {
@@ -58,8 +58,8 @@ impl Network {
         self.choosing[list] = choosing;
     }
 
-    /// Reads what the next arrivals will need, all at once: waiting for one line of a far cache
-    /// takes as long as for many.
+    /// Reads the memory that the next arrivals will need, all at once: waiting for many lines of a
+    /// far cache takes no longer than waiting for one.
     fn read_ahead_of_arrivals(&self) {
         let read = |sum: u32, coming: &Coming| {
             sum ^ self.buffers[coming.buffer as usize].head ^ self.packets.get(coming.packet).to
@@ -67,8 +67,8 @@ impl Network {
         black_box(self.from_routers.iter().take(BLOCK).fold(0, read));
     }
 
-    /// The same for outputs that choose: the buffer at the other end, and whom the head's buffer
-    /// will give its place back to.
+    /// Reads the memory that choosing outputs will need: the buffer at the other end, and the
+    /// feeder to which the head's buffer returns its space.
     fn read_ahead_of_choices(&self, outputs: &[u32]) {
         let read = |sum: u64, &output: &u32| {
             let out = &self.outputs[output as usize];
@@ -98,7 +98,7 @@ impl Network {
         queue.router * self.ports + u32::from(queue.port)
     }
 
-    /// The head of a buffer asks for its way out.
+    /// Requests an output for the head of a buffer.
     fn ask<A: From<Entry>>(&mut self, buffer: u32, agenda: &mut Agenda<A>) {
         let queue = &mut self.buffers[buffer as usize];
         let route = self.topology.route(queue.router, self.packets.get(queue.head).to);
@@ -115,7 +115,7 @@ impl Network {
         self.wake(output, ready, agenda);
     }
 
-    /// Lets an output choose at a tick, unless it does so before.
+    /// Makes an output choose at a tick, unless it already chooses earlier.
     fn wake<A: From<Entry>>(&mut self, output: u32, tick: u64, agenda: &mut Agenda<A>) {
         let out = &mut self.outputs[output as usize];
         let at = tick.max(out.busy_until);
@@ -148,8 +148,8 @@ impl Network {
         }
     }
 
-    /// The next buffer in turn whose head can go, and the channel that has room; else when it is
-    /// worth looking again (`NEVER`: when something happens).
+    /// Returns the next buffer in turn whose head can leave, and the channel that has room.
+    /// Otherwise returns the tick of the next try (`NEVER`: wait for a change).
     fn winner(&mut self, output: u32) -> Result<Winner, u64> {
         let now = self.tick;
         let out = &self.outputs[output as usize];
@@ -225,7 +225,7 @@ impl Network {
         }
     }
 
-    /// Puts a packet on the way to a router.
+    /// Sends a packet on its way to a router.
     fn forward<A: From<Entry>>(&mut self, coming: Coming, agenda: &mut Agenda<A>) {
         if self.from_routers.back().is_none_or(|last| last.tick != coming.tick) {
             agenda.schedule(self.ticks.at(coming.tick), Entry::Tick { first: coming.buffer });
@@ -233,8 +233,8 @@ impl Network {
         self.from_routers.push_back(coming);
     }
 
-    /// Tells the feeder of a buffer when it may use the place of a packet that begins to leave now
-    /// and ends at `gone`.
+    /// Promises the feeder of a buffer the space of a packet that begins to leave now and has left
+    /// at `gone`.
     fn give_back<A: From<Entry>>(
         &mut self,
         buffer: u32,

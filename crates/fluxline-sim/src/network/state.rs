@@ -1,8 +1,8 @@
 //! Packets under way, and the queues that they wait in. Times are numbers of ticks.
 
-/// No packet, no buffer.
+/// The index that stands for "no packet" or "no buffer".
 pub const NONE: u32 = u32::MAX;
-/// A tick that does not come.
+/// A tick that never comes.
 pub const NEVER: u64 = u64::MAX;
 
 /// A packet, wherever it is. Four of them share a cache line.
@@ -21,7 +21,7 @@ pub struct Packet {
 /// A packet on the way to a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Coming {
-    /// From this tick on its head can leave that buffer again.
+    /// The tick from which its head can leave that buffer.
     pub tick: u64,
     pub packet: u32,
     pub buffer: u32,
@@ -36,14 +36,14 @@ pub struct Pending {
     pub to: u32,
     /// Its length \[bytes\].
     pub bytes: u32,
-    /// Packets that are not delivered yet; 0: this place is free.
+    /// Packets not yet delivered; 0: this slot is free.
     pub packets: u32,
     /// The time at which it was handed over.
     pub at: crate::Instant,
 }
 
-/// Values in numbered places that are used again, the last one that became free first: it is the
-/// one that is still in a cache.
+/// Values in numbered slots that are reused; the slot freed last is reused first, because it is
+/// still in a cache.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     places: Vec<T>,
@@ -79,12 +79,12 @@ impl<T: Copy> Slab<T> {
         &mut self.places[place as usize]
     }
 
-    /// Returns the number of places are in use.
+    /// Returns the number of slots in use.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// All places, also those that are free.
+    /// Returns all slots, free ones included.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter()
     }
@@ -95,8 +95,8 @@ impl<T: Copy> Slab<T> {
     }
 }
 
-/// One channel's queue at the input of a router, or a node's queue; with what its feeder knows of
-/// the free space in it. One cache line, because all of it is needed at about the same time.
+/// One channel's queue at the input of a router, or a node's queue, with its feeder's knowledge of
+/// its free space. It fills one cache line, because all of it is needed at about the same time.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Buffer {
@@ -105,23 +105,23 @@ pub struct Buffer {
     pub tail: u32,
     /// Packets in it.
     pub packets: u32,
-    /// Not before this tick the head may leave: the tail of its predecessor has to.
+    /// The tick from which the head may leave: when the tail of its predecessor has left.
     pub ready: u64,
-    /// The router that it belongs to, and its bit in the outputs' `waiting`.
+    /// The router of the buffer, and the buffer's bit in the outputs' `waiting`.
     pub router: u32,
     pub place: u8,
-    /// The port that the head asks for, and the channels there that it may use, first and end.
+    /// The port that the head requests, and the channels there that it may use: first and end.
     pub port: u8,
     pub first_channel: u8,
     pub end_channel: u8,
-    /// The output that feeds it; `NONE`: its node does.
+    /// The output that feeds it; `NONE`: its node feeds it.
     pub feeder: u32,
     /// Space that the feeder may use \[bytes\].
     pub free: u32,
-    /// Space that it may use from these ticks on, in order; `NEVER`: none.
+    /// The ticks from which promised space may be used, in order; `NEVER`: no promise.
     pub due: [u64; 2],
     pub due_bytes: [u32; 2],
-    /// The last of what comes back after these; `NONE`: nothing does.
+    /// The last promise after these two; `NONE`: there are no others.
     pub later: u32,
 }
 
@@ -150,19 +150,19 @@ impl Buffer {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Output {
-    /// Until when its last packet occupies it.
+    /// The time until which its last packet occupies it.
     pub busy_until: u64,
     /// The tick of its next choice; `NEVER`: no packet asks for it.
     pub wake: u64,
     /// A bit for each of the router's buffers whose head asks for it.
     pub waiting: u64,
-    /// The buffer that is asked first.
+    /// The buffer that is checked first.
     pub turn: u32,
     /// The router's first buffer.
     pub base: u32,
-    /// The first buffer that it leads to; `NONE`: the node.
+    /// The first buffer at its other end; `NONE`: the node.
     pub to: u32,
-    /// Ticks that it was occupied since the start.
+    /// The number of ticks for which it was busy since the start.
     pub busy_ticks: u64,
 }
 

@@ -1,22 +1,22 @@
-//! Shows what leaves the routers of a network to a [`Dump`].
+//! Records packets that leave the routers of a network in a [`Dump`].
 //!
-//! A packet is shown once for each link that it crosses, the link to its node among them, at the
-//! tick at which its head leaves the router. The model carries lengths, not bytes: what is shown is
-//! a header of its own (`docs/simulation/dumps.md`), and nothing behind it.
+//! Each packet is recorded once per link that it crosses, including the link to its node, at the
+//! tick at which its head leaves the router. The model carries lengths, not bytes: the dump has a
+//! header of its own (`docs/simulation/dumps.md`) without a payload.
 
 use super::state::{NONE, Packet, Pending};
 use super::topology::Topology;
 use crate::Instant;
 use crate::dump::{self, Dump, Interface, LINK_TYPE_NETWORK};
 
-/// First byte of the header, so that another layout can be told apart. A choice.
+/// First byte of the header: the version of the layout. A choice.
 const VERSION: u8 = 1;
 
 /// The recorder of packets on links.
 #[derive(Clone, Debug)]
 pub(super) struct Tap {
     pub dump: Dump,
-    /// Interface of each output; [`NONE`]: nothing leaves there, at the edge of a mesh.
+    /// Interface of each output; [`NONE`]: no link, at the edge of a mesh.
     interfaces: Vec<u32>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Left {
 }
 
 impl Tap {
-    /// One interface for each link out of a router.
+    /// Makes a recorder, with one interface for each link out of a router.
     pub fn new(mut dump: Dump, topology: &Topology, bits_per_s: u64) -> Tap {
         let mut interfaces = Vec::new();
         for output in 0..topology.routers() * topology.ports() {
@@ -53,7 +53,7 @@ impl Tap {
         Tap { dump, interfaces }
     }
 
-    /// A packet leaves a router.
+    /// Records a packet that leaves a router.
     #[cold]
     pub fn left(&mut self, left: Left, packet: &Packet, message: &Pending) {
         let interface = self.interfaces[left.output as usize];
@@ -68,7 +68,7 @@ impl Tap {
     }
 }
 
-/// 28 bytes, numbers with their upper byte first.
+/// Returns the header: 28 bytes, big-endian numbers.
 fn header(packet: &Packet, message: &Pending, channel: u8) -> Vec<u8> {
     let mut bytes = vec![VERSION, channel, 0, 0];
     for number in [message.source, packet.to, packet.message, packet.bytes, message.bytes] {

@@ -1,4 +1,5 @@
-//! The network beside an obvious one that looks at everything at every tick, and what must hold.
+//! Compares the network with a brute-force model that checks everything at every tick, and checks
+//! its laws.
 
 use std::collections::VecDeque;
 
@@ -20,13 +21,13 @@ struct Piece {
     bytes: u32,
 }
 
-/// The same rules without agenda, without wake-ups: tick by tick, everything is asked.
+/// The same rules without agenda and wake-ups: every tick processes everything.
 struct Obvious<'a> {
     config: &'a NetworkConfig,
     topology: Topology,
     tick: u64,
     queues: Vec<VecDeque<Piece>>,
-    /// From which tick on the head of a queue may leave.
+    /// The tick from which the head of a queue may leave.
     ready: Vec<u64>,
     free: Vec<u32>,
     busy_until: Vec<u64>,
@@ -34,8 +35,8 @@ struct Obvious<'a> {
     /// The arrivals of a tick: a piece into a queue, space back, a piece to its node.
     arrivals: Vec<(u64, usize, Piece)>,
     space: Vec<(u64, usize, u32)>,
-    /// Bytes that fit into each buffer, and at which tick that changes: what a tick carries by
-    /// itself, whatever the rules say of whole packets.
+    /// Bytes that fit into each buffer, and the tick of the next change. Counted by the bytes of a
+    /// tick, independent of the rules for whole packets.
     room: Vec<i64>,
     room_changes: Vec<(u64, usize, i64)>,
     last_bytes: Vec<(u64, Piece)>,
@@ -216,7 +217,7 @@ fn carry_over(mut network: Network, messages: &[Message]) -> (Network, Vec<Came>
     }
 }
 
-/// A small network of any kind.
+/// Returns a small network of a random kind.
 fn any_config(draw: &mut Draw) -> NetworkConfig {
     let mut config = NetworkConfig::torus(&[3]);
     let wrap = [Wrap::Ring, Wrap::Line][draw.below(2) as usize];
@@ -263,7 +264,7 @@ fn every_message_comes_at_the_tick_at_which_the_obvious_network_delivers_it() {
         let config = any_config(&mut draw);
         let messages = any_messages(&mut draw, &config, 150);
         let mut network = Network::new(config.clone()).expect("a network");
-        // Every second one reads ahead as large ones do, which must change nothing.
+        // Every second network reads ahead as large ones do, which must change nothing.
         network.is_large = seed % 2 == 1;
         let (network, mut came) = carry_over(network, &messages);
         network.audit().expect("nothing is lost");
@@ -350,7 +351,7 @@ fn run_loaded(config: &NetworkConfig, plan: Plan, until: Duration) -> (Loaded, F
 
 #[test]
 fn the_fingerprint_is_the_same_in_every_build() {
-    // The constants were found by one run; builds of any kind and machine must find them again.
+    // The constants come from one run; all kinds of builds and machines must reproduce them.
     let config = NetworkConfig::torus(&[4, 4]);
     let arrivals = Arrivals::Periodic { bytes_per_s: 4e9 };
     let (_, print, entries) = run_loaded(&config, plan(16, arrivals), Duration::from_us(20));
@@ -372,7 +373,8 @@ fn a_source_that_is_full_refuses_and_memory_stays_bounded() {
     config.source_packets = 10;
     let arrivals = Arrivals::Poisson { bytes_per_s: 64e9 };
     let (loaded, ..) = run_loaded(&config, plan(16, arrivals), Duration::from_us(10));
-    // Sixteen nodes with 10 waiting, what is on the way to a queue, and all buffers full.
+    // Sixteen nodes with 10 waiting packets, the packets on the way to a queue, and all buffers
+    // full.
     assert!(
         loaded.network().pending() < 16 * (10 + 40 + 5 * 2 * 2),
         "{}",

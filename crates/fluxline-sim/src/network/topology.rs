@@ -1,12 +1,12 @@
-//! Rings, meshes and tori: which router is next to which, and which way a packet goes.
+//! Rings, meshes and tori: the neighbours of routers and the routes of packets.
 
 use super::error::NetworkError;
 
-/// No router there: the edge of a mesh.
+/// No router: the edge of a mesh.
 pub const NONE: u32 = u32::MAX;
-/// Dimensions at most: those of the largest machines that were built as tori are 6.
+/// Most dimensions: the largest machines built as tori have 6.
 pub const DIMENSIONS_MAX: usize = 6;
-/// Routers at most. Assumed: numbers of links and channels stay below 2^32.
+/// Most routers. Assumed: numbers of links and channels stay below 2^32.
 const ROUTERS_MAX: u64 = 1 << 20;
 
 /// The link from the last router of a dimension to the first.
@@ -41,16 +41,16 @@ pub struct Dimension {
 /// The rule for packets that cross the end of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dateline {
-    /// They have, which needs two channels: no deadlock.
+    /// They change to other channels, which takes two channels and prevents deadlock.
     Kept,
-    /// They have not: rings can deadlock, which a run names.
+    /// They keep their channels: rings can deadlock, and a run reports it.
     Ignored,
 }
 
-/// A way out of a router, and which half of its channels a packet may use.
+/// An output of a router, and the channels that a packet may use on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The port: 2d up and 2d+1 down in dimension d; the last one is the node's own.
+    /// The port: 2d up and 2d+1 down in dimension d; the last port leads to the node.
     pub port: u8,
     /// The channels of the link.
     pub class: Class,
@@ -114,25 +114,25 @@ impl Topology {
         Ok(Topology { dimensions, dateline, coordinates, routers: routers as u32 })
     }
 
-    /// Routers, each with one node.
+    /// Returns the number of routers, each with one node.
     #[must_use]
     pub fn routers(&self) -> u32 {
         self.routers
     }
 
-    /// Ports of a router: two for each dimension, and the node's.
+    /// Returns the number of ports of a router: two for each dimension, and one for the node.
     #[must_use]
     pub fn ports(&self) -> u32 {
         2 * self.dimensions.len() as u32 + 1
     }
 
-    /// The number of the port to the node.
+    /// Returns the number of the port to the node.
     #[must_use]
     pub fn local_port(&self) -> u32 {
         2 * self.dimensions.len() as u32
     }
 
-    /// Returns the router behind a port; [`NONE`] where there is none.
+    /// Returns the router behind a port, or [`NONE`] at an edge.
     #[must_use]
     pub fn neighbour(&self, router: u32, port: u32) -> u32 {
         let Some(dimension) = self.dimensions.get(port as usize / 2) else { return NONE };
@@ -155,10 +155,11 @@ impl Topology {
         &self.coordinates[router as usize * count..][..count]
     }
 
-    /// Dimension by dimension, the shorter way round; half way round, even coordinates go up. On a
-    /// ring whose dateline is kept, packets that will cross it use other channels than the others,
-    /// so that no channel waits for itself. Source: W. Dally, C. Seitz, "Deadlock-free message
-    /// routing in multiprocessor interconnection networks", IEEE Trans. Comp. C-36 (1987).
+    /// Returns the first step of a route: dimension by dimension, the shorter way round. If both
+    /// ways are equal, even coordinates go up. On a ring whose dateline is kept, packets that will
+    /// cross it use channels of their own, so that no channel waits for itself. Source: W. Dally,
+    /// C. Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", IEEE
+    /// Trans. Comp. C-36 (1987).
     #[must_use]
     #[inline]
     pub fn route(&self, router: u32, to: u32) -> Route {
@@ -179,7 +180,7 @@ impl Topology {
         Route { port: self.local_port() as u8, class: Class::Any }
     }
 
-    /// Links between two routers on the way.
+    /// Returns the number of links on the route between two routers.
     #[must_use]
     pub fn hops(&self, from: u32, to: u32) -> u32 {
         let pairs = self.at(from).iter().zip(self.at(to)).zip(&self.dimensions);

@@ -1,4 +1,4 @@
-//! Links in the layout of the network, so that a heat map shows where it is full.
+//! Links in the layout of the network, for heat maps.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::results::LinkGrid;
 use crate::scenario::{Kind, Scenario};
 use crate::sweep::LinkUtilisation;
 
-/// Returns the links of a network as grids, one per direction. A link is at the node that it
+/// Returns the links of a network as grids, one per direction. A link is shown at the node that it
 /// leaves.
 pub fn grids(scenario: &Scenario, links: &[LinkUtilisation]) -> Vec<LinkGrid> {
     let part = &scenario.network;

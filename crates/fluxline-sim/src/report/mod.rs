@@ -1,7 +1,7 @@
 //! The report of a scenario: its results as plain numbers, a page and tables of them.
 //!
-//! [`simulate()`] measures every load of a scenario. [`page()`] shows the results to a reader,
-//! [`tables()`] hands them to other programs. Equal scenarios give equal reports.
+//! [`simulate()`] measures every load of a scenario. [`page()`] makes a page for readers,
+//! [`tables()`] makes tables for other programs. Equal scenarios give equal reports.
 
 mod links;
 mod page;

@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 
 /// Bins per decade of the latency histogram.
 const BINS_A_DECADE: f64 = 16.0;
-/// Number of points whose histograms and nodes are shown: more of them hide each other.
+/// Number of points whose histograms and nodes are shown: more curves would hide each other.
 const SHOWN_MAX: usize = 3;
 
 /// Makes the page of a scenario. `name` is the heading where the scenario has no title.

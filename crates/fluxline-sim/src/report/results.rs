@@ -18,7 +18,7 @@ pub struct Results {
 pub struct Saturation {
     /// The highest load that was accepted, as a share of what a link carries.
     pub stable: f64,
-    /// The lowest load that was not.
+    /// The lowest load that was not accepted.
     pub saturated: f64,
 }
 
@@ -30,19 +30,19 @@ pub struct Point {
     pub load: f64,
     /// Payload offered by a node, mean over nodes \[MB/s\].
     pub offered_mb_s: f64,
-    /// Payload delivered of a node, mean over nodes \[MB/s\].
+    /// Payload delivered per node, mean over nodes \[MB/s\].
     pub accepted_mb_s: f64,
     /// Latency from posting a message to its complete arrival; `None`: nothing was delivered.
     pub latency_us: Option<Latency>,
-    /// The number of messages that the latency is of.
+    /// The number of messages behind the latency.
     pub messages: u64,
     /// Lost messages; their senders were notified.
     pub lost: u64,
-    /// Payload delivered of each node \[MB/s\].
+    /// Payload delivered per node \[MB/s\].
     pub nodes_mb_s: Vec<f64>,
     /// Jain's fairness index; 1 is even.
     pub jain: f64,
-    /// Virtual time that was cut off at the start \[us\].
+    /// Virtual time of the warm-up \[us\].
     pub warm_up_us: f64,
     /// Virtual time that was measured \[us\].
     pub measured_us: f64,
@@ -54,7 +54,7 @@ pub struct Point {
     pub histogram: Vec<(f64, u64)>,
     /// Entries of the agenda.
     pub entries: u64,
-    /// Packets over links.
+    /// Number of packet-link-hops.
     pub hops: u64,
     /// The hash of all events.
     pub fingerprint: String,
@@ -82,7 +82,7 @@ pub struct Latency {
 pub struct LinkGrid {
     /// The title: the links shown.
     pub title: String,
-    /// Name of each row, and for each column how busy the link is; NaN where there is none.
+    /// Name of each row, and for each column the busy share of the link; NaN without a link.
     pub rows: Vec<(String, Vec<f64>)>,
 }
 

@@ -17,7 +17,7 @@ pub enum Stage {
     Saturation,
 }
 
-/// Returns the loads that are measured. A closed loop has one point, whatever the loads.
+/// Returns the loads that are measured. A closed loop has one point for all loads.
 fn loads(scenario: &Scenario) -> Vec<f64> {
     match scenario.traffic.window {
         0 => scenario.run.loads.clone(),

@@ -1,8 +1,8 @@
-//! Figures: curves of a model, and the statements of a paper beside them.
+//! Figures: curves of a model, compared with the statements of a paper.
 
 use std::ops::RangeInclusive;
 
-/// Largest deviation of a number that counts as held.
+/// Largest deviation at which a number counts as reproduced.
 pub const TOLERANCE: f64 = 0.10;
 
 /// An axis of a figure.
@@ -10,7 +10,7 @@ pub const TOLERANCE: f64 = 0.10;
 pub struct Axis {
     /// The quantity.
     pub label: &'static str,
-    /// In which unit.
+    /// The unit of the quantity.
     pub unit: &'static str,
     /// True if it is logarithmic.
     pub log: bool,
@@ -28,18 +28,18 @@ pub struct Curve {
 /// The kind of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A number: held within [`TOLERANCE`] of the paper's range.
+    /// A number: it holds within [`TOLERANCE`] of the paper's range.
     Number,
-    /// The shape of a curve: held or not, as the fact's text says.
+    /// The shape of a curve: the fact's text defines when it holds.
     Shape,
 }
 
-/// Something the paper says, and what the model says to it.
+/// A statement of the paper, with the model's result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
     /// The statement, with its unit.
     pub text: &'static str,
-    /// The paper's number: least and most.
+    /// The paper's number, as a range.
     pub paper: RangeInclusive<f64>,
     /// The model's number.
     pub model: f64,
@@ -47,15 +47,15 @@ pub struct Fact {
     pub deviation: f64,
     /// The kind of statement.
     pub kind: Kind,
-    /// True if the model does the same.
+    /// True if the model agrees.
     pub holds: bool,
-    /// True if a constant was chosen from it.
+    /// True if a constant of the model was chosen to match it.
     pub calibrated: bool,
-    /// The fact's place on the figure's horizontal axis, if the fact is a point of the figure.
+    /// The fact's position on the figure's horizontal axis, if the fact is a point of the figure.
     pub x: Option<f64>,
 }
 
-/// A published figure, from the model.
+/// A published figure, reproduced by the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// A short name: `scinet-7`.
@@ -66,14 +66,14 @@ pub struct Figure {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// Its lines.
+    /// The curves of the model.
     pub curves: Vec<Curve>,
     /// The paper's statements about it.
     pub facts: Vec<Fact>,
 }
 
 impl Fact {
-    /// A number.
+    /// Makes a fact that is a number.
     #[must_use]
     pub fn number(text: &'static str, paper: RangeInclusive<f64>, model: f64) -> Fact {
         let deviation = deviation(&paper, model);
@@ -82,7 +82,8 @@ impl Fact {
         Fact { text, paper, model, deviation, kind, holds, calibrated: false, x: None }
     }
 
-    /// A shape: the text says what number decides, `paper` between which ends it must lie.
+    /// Makes a fact that is a shape: the text names the number that decides, and `paper` is its
+    /// range.
     #[must_use]
     pub fn shape(text: &'static str, paper: RangeInclusive<f64>, model: f64) -> Fact {
         let holds = paper.contains(&model);
@@ -91,13 +92,13 @@ impl Fact {
         Fact { text, paper, model, deviation, kind, holds, calibrated: false, x: None }
     }
 
-    /// The same, as one that a constant was chosen from.
+    /// Marks the fact as one that a constant was chosen to match.
     #[must_use]
     pub fn calibrated(self) -> Fact {
         Fact { calibrated: true, ..self }
     }
 
-    /// The same, as a number that is a point of the figure.
+    /// Marks the fact as a point of the figure at `x`.
     #[must_use]
     pub fn at(self, x: u32) -> Fact {
         Fact { x: Some(f64::from(x)), ..self }
@@ -111,20 +112,20 @@ fn deviation(paper: &RangeInclusive<f64>, model: f64) -> f64 {
 }
 
 impl Curve {
-    /// The value at `x`; 0 where the curve has no such point.
+    /// Returns the value at `x`; 0 if the curve has no such point.
     #[must_use]
     pub fn at(&self, x: u32) -> f64 {
         let found = self.points.iter().find(|point| point.0 == f64::from(x));
         found.map_or(0.0, |point| point.1)
     }
 
-    /// The largest value.
+    /// Returns the largest value.
     #[must_use]
     pub fn most(&self) -> f64 {
         self.points.iter().map(|point| point.1).fold(0.0, f64::max)
     }
 
-    /// The first x whose value is at least `part` of the largest.
+    /// Returns the first x whose value is at least `part` of the largest.
     #[must_use]
     pub fn first_at(&self, part: f64) -> f64 {
         let enough = part * self.most();
@@ -133,7 +134,8 @@ impl Curve {
 }
 
 impl Figure {
-    /// The paper's numbers that are points of the figure, by x; both ends of a range.
+    /// Returns the paper's numbers that are points of the figure, by x; a range gives both its
+    /// ends.
     #[must_use]
     pub fn published(&self) -> Vec<(f64, f64)> {
         let of = |fact: &Fact| fact.x.map(|x| [(x, *fact.paper.start()), (x, *fact.paper.end())]);
@@ -144,17 +146,17 @@ impl Figure {
     }
 }
 
-/// Block sizes on a logarithmic axis.
+/// Returns a logarithmic axis of block sizes.
 pub(super) const fn bytes_axis() -> Axis {
     Axis { label: "block size", unit: "B", log: true }
 }
 
-/// A throughput.
+/// Returns an axis of throughput.
 pub(super) const fn rate_axis() -> Axis {
     Axis { label: "throughput", unit: "MB/s", log: false }
 }
 
-/// A time.
+/// Returns an axis of time.
 pub(super) const fn time_axis(log: bool) -> Axis {
     Axis { label: "time", unit: "us", log }
 }

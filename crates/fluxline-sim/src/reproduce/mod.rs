@@ -1,8 +1,8 @@
-//! The published experiments, run on models of their machines: what the papers say beside what the
-//! models say.
+//! Published experiments, run on models of their machines: the papers' results compared with the
+//! models'.
 //!
-//! A fact that a model misses is shown as missed. A constant that was chosen from a fact makes that
-//! fact *calibrated*: that it holds proves nothing, and the fact says so.
+//! A fact that a model misses is shown as missed. A fact is marked *calibrated* if a constant was
+//! chosen to match it: its agreement proves nothing.
 
 mod figure;
 mod page;
@@ -19,10 +19,10 @@ use pair::BadStand;
 pub use figure::{Axis, Curve, Fact, Figure, Kind, TOLERANCE};
 pub use page::page;
 
-/// All figures, in the order of the papers.
+/// Returns all figures, in the order of the papers.
 ///
 /// # Errors
-/// [`BadStand`]: a preset cannot be (a defect).
+/// [`BadStand`]: a preset is invalid (a defect).
 pub fn all() -> Result<Vec<Figure>, BadStand> {
     let mut figures = scinet::stand_a::figures()?;
     figures.extend(scinet::stand_b::figures()?);

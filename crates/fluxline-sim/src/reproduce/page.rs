@@ -6,7 +6,7 @@ use fluxline_report::{
 
 use super::figure::{self, Fact, Figure, Kind, TOLERANCE};
 
-/// Makes the page of some figures, with the held, calibrated and missed facts counted.
+/// Makes the page of some figures, with counts of held, calibrated and missed facts.
 #[must_use]
 pub fn page(figures: &[Figure]) -> Page {
     let facts: Vec<&Fact> = figures.iter().flat_map(|figure| &figure.facts).collect();

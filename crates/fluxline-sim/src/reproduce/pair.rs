@@ -10,13 +10,13 @@ use crate::sci::packet::Packet;
 use crate::sci::{self, Command, Status};
 use crate::{Agenda, Fingerprint, Instant};
 
-/// A reason why a test stand cannot be built.
+/// The reason why a test stand cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BadStand {
     /// A machine.
     #[error(transparent)]
     Host(#[from] BadConfig),
-    /// The ring.
+    /// The configuration of the ring.
     #[error(transparent)]
     Ring(#[from] sci::ConfigError),
 }
@@ -27,9 +27,9 @@ const MEMORY_BYTES: usize = 1 << 18;
 /// An entry of the agenda of two machines.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry {
-    /// A machine's own.
+    /// An entry of a machine.
     Host(host::Entry),
-    /// The ring's.
+    /// An entry of the ring.
     Wire(wire::Entry),
 }
 
@@ -91,10 +91,10 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Two machines of the same kind at rest.
+    /// Makes two machines of the same kind, at rest.
     ///
     /// # Errors
-    /// [`BadStand`] when the configuration of a machine or of the ring cannot be.
+    /// [`BadStand`] when the configuration of a machine or of the ring is invalid.
     pub fn new(config: &Config, link: Link) -> Result<Pair, BadStand> {
         Ok(Pair {
             hosts: [Host::new(0, config.clone())?, Host::new(1, config.clone())?],
@@ -112,7 +112,7 @@ impl Pair {
         })
     }
 
-    /// The time.
+    /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.agenda.now()
@@ -124,7 +124,7 @@ impl Pair {
         &self.hosts[machine]
     }
 
-    /// A machine's memory.
+    /// Returns a machine's memory.
     pub fn memory(&mut self, machine: usize) -> &mut Vec<u8> {
         &mut self.memories[machine]
     }
@@ -135,7 +135,7 @@ impl Pair {
         self.written_at[machine]
     }
 
-    /// Returns the number of bytes were written into a machine's memory.
+    /// Returns the number of bytes written into a machine's memory.
     #[must_use]
     pub fn written_bytes(&self, machine: usize) -> u64 {
         self.written_bytes[machine]
@@ -147,7 +147,7 @@ impl Pair {
         self.interrupted_at[machine]
     }
 
-    /// A number that is the same for the same run.
+    /// Returns a number that is equal for equal runs.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
@@ -167,8 +167,8 @@ impl Pair {
         tag
     }
 
-    /// Gives machine 0 a call and runs until it is completed; returns when, and how it ended. A
-    /// call that can never be completed ends as lost, when nothing is left to happen.
+    /// Gives machine 0 a call and runs until it is completed; returns its time and outcome. A call
+    /// that can never be completed ends as lost when the agenda is empty.
     pub fn complete(&mut self, call: Call) -> (Instant, Outcome) {
         let tag = self.submit(call);
         self.wait(tag)
@@ -186,7 +186,7 @@ impl Pair {
         self.loaded.get(&tag).map_or(&[], Vec::as_slice)
     }
 
-    /// Runs until nothing is left to happen.
+    /// Runs until the agenda is empty.
     pub fn drain(&mut self) {
         while self.step(Instant::NEVER) {}
     }
@@ -205,7 +205,7 @@ impl Pair {
         true
     }
 
-    /// Carries out what the machines want until they want nothing more at this moment.
+    /// Carries out the machines' packets and reports until there are no more at this moment.
     fn settle(&mut self) {
         loop {
             let mut any = false;
@@ -295,7 +295,7 @@ impl Pair {
         }
     }
 
-    /// Does a request on memory. Locks are not served: no figure needs them.
+    /// Executes a request on memory. Locks are not served, because no figure needs them.
     fn serve(&mut self, machine: usize, incoming: Incoming) {
         let request: RequestId = incoming.request;
         let (status, data) = match incoming.command {
@@ -326,7 +326,7 @@ impl Pair {
     }
 }
 
-/// The response that carries so many bytes.
+/// Returns the response that carries `bytes` bytes.
 fn response_of(bytes: usize) -> Command {
     match bytes {
         0 => Command::Response00,

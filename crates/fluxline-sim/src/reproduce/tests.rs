@@ -1,4 +1,4 @@
-//! The facts as they are: a change of a model that moves one must say so here.
+//! The present facts: a change of a model that moves one must change this list.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use crate::host::{Call, preset};
 use crate::sci::{self, NodeId};
 use crate::{Duration, Instant};
 
-/// Each fact of each figure: what the model says, and whether that is what the paper says.
+/// Each fact of each figure: the model's number, and true if it agrees with the paper.
 const FACTS: &[(&str, &[(f64, bool)])] = &[
     ("scinet-7", &[(0.99, true), (1.00, true), (0.49, true), (3.76, true)]),
     ("scinet-8", &[(9.90, true), (9.93, true), (3.77, true)]),
@@ -126,7 +126,7 @@ fn figures_repeat_to_the_bit() {
     assert_eq!(stand_a::figures().expect("a preset"), figures()[..2]);
 }
 
-/// From the store of 64 B to the peer's memory.
+/// Returns the time from the store of 64 B to the peer's memory.
 fn one_way(link: Link) -> Duration {
     let mut pair = Pair::new(&preset::trams(), link).expect("a preset");
     pair.submit(Call::Store { to: NodeId(1), offset: 0, data: vec![1; 64] });
@@ -142,7 +142,7 @@ fn a_free_ring_takes_the_time_of_the_formula() {
     let formula = one_way(Link::Fixed(FixedLink { symbol, hop_symbols: hop_symbols + cable }));
     let ring = one_way(link_lc2());
     let apart_ps = formula.as_ps().abs_diff(ring.as_ps());
-    // A packet for this node is taken off before it would have passed it on.
+    // A node takes a packet off before it would have passed it on.
     assert!(apart_ps <= symbol.times(hop_symbols).as_ps(), "formula {formula}, ring {ring}");
 }
 

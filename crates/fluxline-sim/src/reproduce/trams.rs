@@ -8,12 +8,12 @@ use crate::Duration;
 use crate::host::{Call, Descriptor, Direction, Level, Notice, Tag, preset};
 use crate::sci::NodeId;
 
-/// Message sizes \[byte\]; the first stands for "no data": a flag word must cross.
+/// Message sizes \[byte\]; the first stands for "no data": only a flag word crosses.
 const SIZES: [u32; 15] =
     [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
-/// Sizes at which a crossing of two curves is looked for: multiples of this \[byte\].
+/// Step of the sizes at which a crossing of two curves is searched \[byte\].
 const CROSSING_STEP: u32 = 8;
-/// Up to this \[byte\].
+/// Largest size at which a crossing is searched \[byte\].
 const CROSSING_MAX: u32 = 2048;
 
 /// A way of sending a message.
@@ -48,7 +48,7 @@ fn submit(pair: &mut Pair, way: Way, bytes: u32, notice: Notice) -> Tag {
     }
 }
 
-/// Half a ping-pong: from the call to the peer's poll \[us\].
+/// Returns the time of half a ping-pong, from the call to the peer's poll \[us\].
 ///
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
@@ -60,8 +60,8 @@ pub fn one_way_us(way: Way, bytes: u32) -> Result<f64, BadStand> {
     Ok((pair.written_at(1) + config.cpu.poll_notice).as_ps() as f64 / 1e6)
 }
 
-/// Processor time that sending a message takes away from a computation that goes on beside it
-/// \[us\]: calls, waiting, and the slow-down while the engine runs.
+/// Returns the processor time that sending a message takes from a concurrent computation \[us\]:
+/// calls, waiting, and the slow-down while the engine runs.
 ///
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
@@ -74,7 +74,7 @@ pub fn cpu_lost_us(way: Way, bytes: u32) -> Result<f64, BadStand> {
     Ok(end.as_ps() as f64 / 1e6 - work.as_us())
 }
 
-/// Time until the sender knows that its DMA is done \[us\].
+/// Returns the time until the sender knows that its DMA is done \[us\].
 ///
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
@@ -89,7 +89,7 @@ fn curve(name: &str, of: impl Fn(u32) -> Result<f64, BadStand>) -> Result<Curve,
     Ok(Curve { name: name.to_string(), points: points.collect::<Result<_, BadStand>>()? })
 }
 
-/// The three figures and the comparison of processor time.
+/// Returns the three figures and the comparison of processor time.
 ///
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
@@ -136,7 +136,7 @@ fn bandwidth() -> Result<Figure, BadStand> {
     Ok(Figure { id: "trams-2", title, x: bytes_axis(), y: rate_axis(), curves, facts })
 }
 
-/// Rate of 64 messages of `bytes` one after the other \[MB/s\].
+/// Returns the rate of 64 messages of `bytes` one after the other \[MB/s\].
 fn stream_rate(way: Way, bytes: u32) -> Result<f64, BadStand> {
     const MESSAGES: u64 = 64;
     let mut pair = Pair::new(&preset::trams(), link_lc2())?;
@@ -174,9 +174,9 @@ fn bus() -> Result<Figure, BadStand> {
     Ok(Figure { id: "trams-3", title, x, y, curves, facts })
 }
 
-/// The message \[byte\] from which on a DMA takes less processor time than stores. The curves have
-/// steps (a rest of a block is several packets), so the last crossing counts. None to 2 KB:
-/// infinite.
+/// Returns the message size \[byte\] from which a DMA takes less processor time than stores. The
+/// curves have steps (a partial block is several packets), so the last crossing counts. Infinite
+/// without a crossing up to 2 KB.
 ///
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
@@ -222,7 +222,7 @@ fn cpu_left() -> Result<Figure, BadStand> {
 fn slow_down_percent() -> Result<f64, BadStand> {
     let mut pair = Pair::new(&preset::trams(), link_lc2())?;
     submit(&mut pair, Way::UserDma, 65_536, Notice::Word);
-    // Well inside the 1.2 ms of the transfer; the kick is over before.
+    // Well inside the 1.2 ms of the transfer, and after its start.
     let begin = pair.complete(Call::Compute(Duration::from_us(10))).0;
     let end = pair.complete(Call::Compute(Duration::from_us(500))).0;
     Ok(100.0 * (1.0 - 500.0 / end.since(begin).as_us()))

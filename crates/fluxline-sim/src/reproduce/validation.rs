@@ -1,7 +1,7 @@
-//! What ringlets should do beside what the model does: throughput, fairness, published totals.
+//! The model of ringlets compared with expectations: throughput, fairness, published totals.
 //!
-//! An expectation that is missed is shown as missed. Which traffic the published totals were
-//! measured with is not known: the assumption is in the row's text.
+//! A missed expectation is shown as missed. The traffic behind the published totals is unknown: the
+//! row's text names the assumption.
 
 mod closed;
 
@@ -17,11 +17,11 @@ pub struct Row {
     pub id: &'static str,
     /// The statement, with its unit.
     pub text: &'static str,
-    /// Least and most that was expected.
+    /// The expected range.
     pub expected: RangeInclusive<f64>,
     /// The model's value.
     pub got: f64,
-    /// True if that is as expected.
+    /// True if the value is as expected.
     pub held: bool,
 }
 
@@ -32,14 +32,14 @@ impl Row {
     }
 }
 
-/// Symbols before a measurement, and of it: each mean is then good to about 1 %.
+/// Symbols of the warm-up and of the measurement: each mean is then exact to about 1 %.
 const WARM: u64 = 20_000;
 const MEASURED: u64 = 100_000;
 
-/// All rows, in order. Some seconds.
+/// Returns all rows, in order. Takes some seconds.
 ///
 /// # Errors
-/// When a preset cannot be (a defect).
+/// When a preset is invalid (a defect).
 pub fn all() -> Result<Vec<Row>, ConfigError> {
     let mut rows = saturation()?;
     rows.push(fairness()?);
@@ -48,7 +48,7 @@ pub fn all() -> Result<Vec<Row>, ConfigError> {
     Ok(rows)
 }
 
-/// A ring whose queues never limit.
+/// Returns a ring whose queues never limit it.
 fn wide(nodes: u32, flow_control: bool) -> Config {
     Config {
         flow_control,
@@ -66,7 +66,8 @@ fn uniform(nodes: u32) -> Vec<Vec<u32>> {
     (0..nodes).map(|node| (0..nodes).filter(|&other| other != node).collect()).collect()
 }
 
-/// Runs a plan; bytes a symbol time of each node, and the mean share of symbols that links carry.
+/// Runs a plan; returns each node's bytes per symbol time, and the mean share of busy symbols on
+/// links.
 fn measure(config: &Config, plan: Plan) -> Result<(Vec<f64>, f64), ConfigError> {
     let mut closed = Closed::new(config, plan)?;
     closed.run(WARM);
@@ -78,13 +79,13 @@ fn measure(config: &Config, plan: Plan) -> Result<(Vec<f64>, f64), ConfigError> 
     Ok((rates, busy))
 }
 
-/// Total of a uniform load, in MB/s.
+/// Returns the total of a uniform load, in MB/s.
 fn total(config: &Config, plan: Plan) -> Result<f64, ConfigError> {
     let (rates, _) = measure(config, plan)?;
     Ok(rates.iter().sum::<f64>() * config.clock.hertz() as f64 / 1e6)
 }
 
-/// Share of the bound 2 / (41 + 5) sends a symbol time.
+/// Returns the share of the bound of 2 / (41 + 5) sends per symbol time.
 fn share(nodes: u32, flow_control: bool) -> Result<f64, ConfigError> {
     let plan = Plan { command: Command::Move64, targets: uniform(nodes), window: 64, gap: 0 };
     let (rates, _) = measure(&wide(nodes, flow_control), plan)?;
@@ -105,7 +106,7 @@ fn saturation() -> Result<Vec<Row>, ConfigError> {
     ])
 }
 
-/// Node 0 sends to three nodes that send to each other only.
+/// Tests fairness: node 0 sends to three nodes that send only to each other.
 fn fairness() -> Result<Row, ConfigError> {
     let targets = vec![vec![1, 2, 3], vec![2, 3], vec![1, 3], vec![1, 2]];
     let plan = Plan { command: Command::Move64, targets, window: 64, gap: 0 };
@@ -115,7 +116,7 @@ fn fairness() -> Result<Row, ConfigError> {
     Ok(Row::new("V4", "least over most, nobody sends to node 0", 0.9..=1.0, least / most))
 }
 
-/// Totals that were measured with Dolphin's cards.
+/// Compares totals that were measured with Dolphin's cards.
 fn cards() -> Result<Vec<Row>, ConfigError> {
     let plan =
         |nodes, gap| Plan { command: Command::Write64, targets: uniform(nodes), window: 8, gap };
@@ -132,7 +133,8 @@ fn cards() -> Result<Vec<Row>, ConfigError> {
     Ok(vec![
         Row::new("V7", "LC-1, 10 nodes, write64 uniform [MB/s]", 168.3..=205.7, lc1),
         Row::new("V7", "the same without flow control [MB/s]", 168.3..=205.7, lc1_free),
-        // The source calls its 187 MB/s a peak and names no traffic: some pattern must reach it.
+        // The source calls its 187 MB/s a peak and does not name the traffic: some pattern must
+        // reach it.
         Row::new("V7", "the same, each to the next node [MB/s]", 187.0..=most, lc1_next),
         Row::new("V8", "LC-2, 8 hosts of 80 MB/s, one ring [MB/s]", 270.0..=most, ring),
         Row::new("V8", "LC-2, the same behind a switch [MB/s]", 270.0..=most, switched),
@@ -140,8 +142,8 @@ fn cards() -> Result<Vec<Row>, ConfigError> {
 }
 
 /// The knee: the window at which throughput over round-trip time is greatest (assumed; the source
-/// names none). Reads of 64 bytes, a node's whole window at once at the start: bursts. The source
-/// gives link traffic in MB/s: so only symbols of packets count, no idles (assumed).
+/// does not define it). Reads of 64 bytes; each node starts with its whole window at once: bursts.
+/// The source gives link traffic in MB/s, so only symbols of packets count, not idles (assumed).
 fn knee() -> Result<Row, ConfigError> {
     let mut best = (0.0, 0.0);
     for window in [1, 2, 3, 4, 6, 8, 12, 16] {
@@ -161,7 +163,7 @@ fn knee() -> Result<Row, ConfigError> {
 mod tests {
     use super::all;
 
-    /// As they came out, missed ones too: a change of any must be seen.
+    /// The present results, misses included: a change of any must be noticed.
     #[test]
     fn the_rows_are_what_they_were() {
         let rows = all().expect("presets");

@@ -1,4 +1,4 @@
-//! What joins two machines: a ring of two nodes, modelled symbol by symbol or by a formula.
+//! The link between two machines: a ring of two nodes, modelled symbol by symbol or by a formula.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,13 +10,13 @@ use crate::{Agenda, Duration, Instant};
 pub enum Link {
     /// The ring of [`sci::Network`], with all its rules.
     Ring(Box<sci::Config>),
-    /// A formula for a ring that is free.
+    /// A formula for an idle ring.
     Fixed(FixedLink),
 }
 
-/// A ring of two nodes at zero load: a packet of L symbols is there (h + L) symbols after it could
-/// start (h: pass-through delay with the cable), its echo h symbols later; one packet at a time
-/// leaves a node, with an idle symbol behind it. Nothing is refused. Derived for a free ring.
+/// A ring of two nodes at zero load. A packet of L symbols arrives (h + L) symbols after it could
+/// start (h: pass-through delay with the cable), its echo h symbols later. A node sends one packet
+/// at a time, with an idle symbol behind it. Nothing is refused. Derived for an idle ring.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedLink {
     /// Time of a symbol of 2 B.
@@ -25,13 +25,13 @@ pub struct FixedLink {
     pub hop_symbols: u64,
 }
 
-/// 200 MB/s, the first generation's links (published by SCINET).
+/// Returns the first generation's links: 200 MB/s (published by SCINET).
 #[must_use]
 pub fn link_lc1() -> Link {
     Link::Ring(Box::new(sci::Config::lc1(2)))
 }
 
-/// 400 MB/s, the D310's (background).
+/// Returns the D310's links: 400 MB/s (background).
 #[must_use]
 pub fn link_lc2() -> Link {
     Link::Ring(Box::new(sci::Config::lc2(2)))
@@ -40,34 +40,34 @@ pub fn link_lc2() -> Link {
 /// A packet that has arrived at a machine.
 #[derive(Debug)]
 pub(super) enum Arrival {
-    /// A request of the other machine, under a number of its own.
+    /// A request of the other machine, with a number that identifies it.
     Request { to: usize, number: u64, packet: Packet, bytes: u32 },
     /// The answer to a request of this machine.
     Response { to: usize, handle: u64, packet: Packet },
-    /// A move of this machine was taken, or a packet of it was lost.
+    /// A move of this machine was accepted, or one of its packets was lost.
     Over { to: usize, handle: u64, lost: bool },
 }
 
-/// A request that is not over: the sender's handle, and the bytes of a selected read.
+/// An open request: the sender's handle, and the bytes of a selected read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
     pub(super) handle: u64,
     pub(super) bytes: u32,
 }
 
-/// A packet, and who asked when it is a request.
+/// A packet, and its open request if it is one.
 type Waiting = (Packet, Option<Open>);
 
-/// The two directions, and who asked what.
+/// The two directions, and the open requests.
 #[derive(Debug)]
 pub(super) struct Wire {
     link: Line,
-    /// By machine and transaction.
+    /// Open requests by machine and transaction.
     open: [BTreeMap<u8, Open>; 2],
-    /// Packets that wait for a transaction or for a place in the send queue, by machine and class.
+    /// Packets that wait for a transaction or for room in the send queue, by machine and class.
     waiting: [[VecDeque<Waiting>; 2]; 2],
     arrived: VecDeque<Arrival>,
-    /// Transactions of requests that have come and are to be answered, by their number.
+    /// Transactions of requests that have arrived and are not yet answered, by their number.
     answers: BTreeMap<u64, u8>,
     requests: u64,
 }
@@ -81,25 +81,25 @@ enum Line {
 /// A packet in the ring, until its echo.
 #[derive(Clone, Copy, Debug)]
 struct Send {
-    /// The machine that asked, and its transaction.
+    /// The requesting machine, and its transaction.
     asker: usize,
     transaction: u8,
-    /// The echo ends it.
+    /// True if the echo ends it.
     is_move: bool,
 }
 
 /// An entry of the wire on the agenda.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry {
-    /// The ring's own.
+    /// An entry of the ring.
     Ring(sci::Entry),
-    /// A packet of the formula has come.
+    /// A packet of the formula has arrived.
     Arrival(u64),
     /// A move's echo has come back to a machine, by its transaction.
     Echo(u8, u8),
 }
 
-/// Transactions of a machine that are open at once: 6 bits (a transaction's number in a packet).
+/// Most open transactions of a machine: 6 bits (a transaction's number in a packet).
 const TRANSACTIONS: u8 = 64;
 
 fn is_move(command: Command) -> bool {
@@ -127,7 +127,7 @@ impl Wire {
         })
     }
 
-    /// A request of machine `from`; its `transaction` is chosen here.
+    /// Sends a request of machine `from`, and chooses its `transaction`.
     pub(super) fn ask<A: From<Entry> + From<sci::Entry>>(
         &mut self,
         from: usize,
@@ -139,7 +139,7 @@ impl Wire {
         self.go(from, agenda);
     }
 
-    /// The answer of machine `from` to a request that came to it under `number`.
+    /// Sends the answer of machine `from` to request `number`.
     pub(super) fn answer<A: From<Entry> + From<sci::Entry>>(
         &mut self,
         from: usize,
@@ -154,7 +154,7 @@ impl Wire {
         }
     }
 
-    /// Sends what can be sent.
+    /// Sends all packets that can be sent.
     fn go<A: From<Entry> + From<sci::Entry>>(&mut self, from: usize, agenda: &mut Agenda<A>) {
         for class in 0..2 {
             while let Some((mut packet, open)) = self.waiting[from][class].pop_front() {
@@ -210,7 +210,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Does what is due.
+    /// Handles an entry that is due.
     pub(super) fn handle<A: From<Entry> + From<sci::Entry>>(
         &mut self,
         entry: Entry,
@@ -230,7 +230,7 @@ impl Wire {
         }
     }
 
-    /// A packet stands at its target.
+    /// Handles a packet that has reached its target.
     fn arrive(&mut self, packet: Packet) {
         let to = usize::from(packet.target.0);
         if packet.command.is_response() {
@@ -240,7 +240,7 @@ impl Wire {
             }
             return;
         }
-        // Of a move the echo may have been there before: its transaction may have a new owner.
+        // The echo of a move may have come first: the transaction may have a new owner.
         let open = self.open[1 - to].get(&packet.transaction);
         let bytes = open.map_or(0, |open| open.bytes);
         self.requests += 1;
@@ -253,7 +253,7 @@ impl Wire {
         self.arrived.push_back(Arrival::Request { to, number, packet, bytes });
     }
 
-    /// A request is over without an answer.
+    /// Ends a request without an answer.
     fn over(&mut self, to: usize, transaction: u8, lost: bool) {
         if let Some(open) = self.open[to].remove(&transaction) {
             self.arrived.push_back(Arrival::Over { to, handle: open.handle, lost });
@@ -287,7 +287,7 @@ impl Wire {
                     let ended = sends.remove(&send).filter(|send| send.is_move);
                     over.extend(ended.map(|send| (send, false)));
                 }
-                // A lost response: the asker would find out by a time-out, and is told at once.
+                // A lost response: the requester is notified at once instead of after a time-out.
                 sci::Report::Lost { send, .. } => {
                     over.extend(sends.remove(&send).map(|send| (send, true)));
                 }
@@ -310,7 +310,7 @@ impl Wire {
     }
 }
 
-/// The address of a machine.
+/// Returns the address of a machine.
 pub(super) fn address(machine: usize) -> NodeId {
     NodeId(machine as u16)
 }

@@ -1,16 +1,17 @@
-//! What the types of a scenario cannot say.
+//! Checks of a scenario beyond its types.
 
 use fluxline_toml::LoadError;
 
 use super::{Kind, PatternName, Scenario};
 
-/// A reason why a scenario is rejected, in one sentence: what, where and what to write.
+/// The reason why a scenario is rejected, in one sentence: the mistake, its location and the
+/// correction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
 
 impl From<&LoadError> for Refused {
-    /// The line in question, then the sentence.
+    /// Puts the line in question before the sentence.
     fn from(error: &LoadError) -> Refused {
         let sentence = error.to_string();
         let end = if sentence.ends_with(['.', '?']) { "" } else { "." };
@@ -18,13 +19,13 @@ impl From<&LoadError> for Refused {
     }
 }
 
-/// Nodes at most: SCI's node ids are 16 bits, of which the last 16 values are reserved.
+/// Most nodes: SCI's node ids are 16 bits, of which the last 16 values are reserved.
 const NODES_MAX: u64 = 65_520;
-/// Loads at most.
+/// Most loads of a scenario.
 const LOADS_MAX: usize = 200;
-/// Virtual time at most \[us\]: ten seconds, more than a day of computing.
+/// Longest virtual time \[us\]: ten seconds, which take more than a day to compute.
 const TIME_US_MAX: f64 = 1e7;
-/// Payload of a message at most \[byte\].
+/// Largest payload of a message \[byte\].
 const BYTES_MAX: u32 = 1 << 20;
 
 impl Scenario {
@@ -199,7 +200,7 @@ fn require(holds: bool, message: std::fmt::Arguments<'_>) -> Result<(), Refused>
     if holds { Ok(()) } else { Err(Refused(message.to_string())) }
 }
 
-/// Also refuses what is no number.
+/// Checks that a value is in its range; also refuses NaN.
 fn within(key: &str, value: f64, least: f64, most: f64) -> Result<(), Refused> {
     let message = format!("{key} is {value}; write {least} to {most}.");
     require(value >= least && value <= most, format_args!("{message}"))

@@ -1,7 +1,7 @@
-//! A scenario: a file that says which network is simulated, with which traffic, for how long.
+//! A scenario: a file that describes a simulated network, its traffic, and the time of the run.
 //!
-//! Every key has a default; what the file does not know is refused with its line. The manual's
-//! page is made from the same rows ([`page`]).
+//! Every key has a default; an unknown key is refused with its line. The manual's page is generated
+//! from the same rows ([`page`]).
 
 mod check;
 mod network;
@@ -52,20 +52,20 @@ impl Default for Scenario {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PatternName {
-    /// Everyone to anyone else, equally often.
+    /// Every node sends to all others, equally often.
     #[default]
     Uniform,
-    /// Everyone to the next node.
+    /// Every node sends to the next one.
     Neighbour,
-    /// Everyone to one node, in a share of all messages.
+    /// All nodes send a fixed share of their messages to one node.
     HotReceiver,
-    /// One node as much as it can; the others as loaded.
+    /// One node sends a multiple of the load of the others.
     HotSender,
-    /// Each to the node with the inverse number: the first to the last.
+    /// Each node sends to the node with the inverse number: the first to the last.
     BitComplement,
-    /// To the node with rows and columns exchanged.
+    /// Each node sends to the node with row and column exchanged.
     Transpose,
-    /// Every source one fragment of each event to the builder whose turn it is.
+    /// Every source sends one fragment of each event to the builder whose turn it is.
     EventBuilding,
 }
 
@@ -108,7 +108,7 @@ pub enum Arrivals {
 pub struct TrafficPart {
     /// The pattern of receivers.
     pub pattern: PatternName,
-    /// Of an open loop: how messages follow each other.
+    /// The arrival of messages, in an open loop.
     pub arrivals: Arrivals,
     /// Messages of a node under way at a time, a closed loop; 0: open loop.
     pub window: u32,
@@ -116,13 +116,13 @@ pub struct TrafficPart {
     pub bytes: u32,
     /// Messages of several sizes, instead of `bytes`.
     pub sizes: Vec<Size>,
-    /// SCI: how a message crosses.
+    /// SCI: the command that carries a message.
     pub command: CommandName,
     /// The hot node, for the patterns that have one.
     pub hot: u32,
     /// Share of messages that goes to the hot receiver.
     pub share: f64,
-    /// The number of times the others' load the hot sender offers.
+    /// The hot sender's load, as a multiple of the others' load.
     pub factor: f64,
     /// The distance to the receiver.
     pub distance: u32,
@@ -167,11 +167,11 @@ pub struct Size {
 pub struct RunPart {
     /// Offered payload of each node, as a share of what its link carries.
     pub loads: Vec<f64>,
-    /// Also look for the load at which the network saturates.
+    /// True if the saturation load is searched, too.
     pub saturation: bool,
-    /// Virtual time after which it is first asked whether the start is over \[us\].
+    /// Virtual time of the first check for the end of the warm-up \[us\].
     pub warm_up_us: f64,
-    /// Virtual time after which the measurement begins at the latest \[us\].
+    /// Latest virtual time at which the measurement begins \[us\].
     pub warm_up_max_us: f64,
     /// Virtual time of the measurement \[us\].
     pub duration_us: f64,
@@ -200,10 +200,10 @@ pub struct FaultsPart {
 }
 
 impl Scenario {
-    /// Reads a scenario. `name` is what messages call it.
+    /// Reads a scenario. Messages refer to it as `name`.
     ///
     /// # Errors
-    /// One sentence that names the line, or the key, and what to write.
+    /// One sentence that names the line or the key, and the correction.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, Refused> {
         let source = TomlText { file: name, text };
         let scenario: Scenario =
@@ -216,7 +216,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The same in a tenth of the virtual time and with at most 4 loads: a first look.
+    /// Returns the scenario with a tenth of the virtual time and at most 4 loads, for a quick
+    /// result.
     #[must_use]
     pub fn quick(mut self) -> Scenario {
         self.run.warm_up_us /= 10.0;

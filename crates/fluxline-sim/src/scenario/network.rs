@@ -1,4 +1,4 @@
-//! The part of a scenario that says what nodes and links there are.
+//! The part of a scenario that describes nodes and links.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ impl Kind {
         matches!(self, Kind::SciRing | Kind::SciTorus | Kind::SciSwitch)
     }
 
-    /// Returns true if `side` and `dimensions` say its size, and not `nodes`.
+    /// Returns true if `side` and `dimensions` define its size, not `nodes`.
     #[must_use]
     pub fn is_grid(self) -> bool {
         matches!(self, Kind::SciTorus | Kind::Mesh | Kind::Torus)
@@ -54,7 +54,7 @@ pub enum Preset {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RetryName {
-    /// By generations: nobody starves.
+    /// By generations: no node starves.
     #[default]
     Aged,
     /// At once.
@@ -77,15 +77,15 @@ pub struct NetworkPart {
     pub dimensions: u32,
     /// SCI: which cards; the keys below override single values of them.
     pub preset: Preset,
-    /// SCI: what a link carries \[MB/s\].
+    /// SCI: rate of a link \[MB/s\].
     pub link_mb_s: Option<f64>,
-    /// SCI: from a node's input to its output \[symbols\].
+    /// SCI: delay from a node's input to its output \[symbols\].
     pub pass_symbols: Option<u32>,
-    /// SCI: of a cable \[symbols\].
+    /// SCI: delay of a cable \[symbols\].
     pub cable_symbols: Option<u32>,
-    /// SCI: whether go bits share out the bandwidth.
+    /// SCI: true if go bits allocate the bandwidth.
     pub flow_control: bool,
-    /// SCI: after a busy echo.
+    /// SCI: the retry after a busy echo.
     pub retry: RetryName,
     /// SCI: sends that a node can hold.
     pub send_queue: Option<u32>,
@@ -95,9 +95,9 @@ pub struct NetworkPart {
     pub receive_queue: Option<u32>,
     /// SCI torus and switch: the bus between a node's ringlets and its host \[MB/s\].
     pub bus_mb_s: f64,
-    /// Routers: what a link carries \[bytes/ns\].
+    /// Routers: rate of a link \[bytes/ns\].
     pub link_bytes_per_ns: u32,
-    /// Routers: from a head's arrival until it can leave \[ns\].
+    /// Routers: time from a head's arrival until it can leave \[ns\].
     pub router_ns: u32,
     /// Routers: time on a link \[ns\].
     pub wire_ns: u32,
@@ -105,9 +105,9 @@ pub struct NetworkPart {
     pub virtual_channels: u8,
     /// Routers: buffer of each virtual channel \[byte\].
     pub buffer_bytes: u32,
-    /// Routers: what of a message fits into a packet \[byte\].
+    /// Routers: largest payload of a packet \[byte\].
     pub packet_bytes: u32,
-    /// Routers: what comes on top in each packet \[byte\].
+    /// Routers: header of each packet \[byte\].
     pub header_bytes: u32,
 }
 
@@ -142,7 +142,7 @@ impl Default for NetworkPart {
 }
 
 impl NetworkPart {
-    /// Nodes that send and receive.
+    /// Returns the number of nodes that send and receive.
     #[must_use]
     pub fn node_count(&self) -> u64 {
         match self.kind {

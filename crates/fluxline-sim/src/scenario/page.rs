@@ -1,11 +1,11 @@
-//! The manual's page of a scenario's keys, from one row a key.
+//! The manual's page of a scenario's keys, generated from one row per key.
 
 use std::fmt::Write as _;
 
-/// Part of the file, its key, the default as written in TOML, and what it is.
+/// Part of the file, key, default in TOML, and description.
 pub(super) type Row = (&'static str, &'static str, &'static str, &'static str);
 
-/// All keys, in the order of the page. A test compares them with what the file takes.
+/// All keys, in the order of the page. A test compares them with the accepted keys.
 pub(super) const ROWS: &[Row] = &[
     ("", "title", "\"\"", "heading of the report; empty: the file's name"),
     ("", "seed", "1", "seed of all random choices; `--seed` overrides it"),

@@ -1,4 +1,4 @@
-//! From a scenario to what is measured.
+//! Measurements of a scenario.
 
 use std::io::Write;
 
@@ -10,13 +10,13 @@ use crate::trace::{self, Trace};
 use crate::traffic::{self, BuildOrder, Pattern, Plan, Size};
 use crate::{Agenda, Clock, Duration, Fingerprint, Instant, model};
 
-/// Messages that wait at a node before those of an open loop are thrown away. Assumed: far more
+/// Most messages that wait at a node; later ones of an open loop are dropped. Assumed: far more
 /// than wait below saturation.
 pub(super) const SOURCE_MESSAGES: u32 = 1024;
-/// Saturated is also what takes so many times the latency of the lightest load. Source: the usual
-/// choice in the literature of networks on chips, as in BookSim2.
+/// A network also counts as saturated if the latency is this multiple of that at the lightest load.
+/// Source: the usual choice in the literature on networks on chips, as in BookSim2.
 const LATENCY_FACTOR: f64 = 3.0;
-/// Load that counts as none in the search for saturation, as a share of a link.
+/// Load that counts as idle in the search for saturation, as a share of a link.
 const LIGHT_LOAD: f64 = 0.01;
 /// The resolution of the saturation load, as a share of a link.
 const RESOLUTION: f64 = 0.005;
@@ -26,16 +26,16 @@ const RESOLUTION: f64 = 0.005;
 pub struct Measured {
     /// The measurement.
     pub outcome: Outcome,
-    /// Messages that the network gave up, since the start; their senders know.
+    /// Messages that the network gave up, since the start; their senders were notified.
     pub lost: u64,
 }
 
-/// Between which loads a network saturates, as shares of a link.
+/// The two loads between which a network saturates, as shares of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturated {
-    /// The highest load that was followed; 0 when none was.
+    /// The highest load that the network followed; 0 if it followed none.
     pub followed: f64,
-    /// The lowest that was not.
+    /// The lowest load that it did not follow.
     pub not_followed: f64,
 }
 
@@ -49,8 +49,8 @@ impl Scenario {
         }
     }
 
-    /// Measures one load, a share of a link; a closed loop has no use for it. Equal scenarios
-    /// give equal outcomes.
+    /// Measures one load, a share of a link; a closed loop ignores it. Equal scenarios give equal
+    /// outcomes.
     ///
     /// # Errors
     /// When the scenario cannot be built or a check of the model fails: one sentence.
@@ -67,11 +67,11 @@ impl Scenario {
         Ok(Measured { outcome, lost: 0 })
     }
 
-    /// Puts what happens in the first `us` microseconds at one load into a trace, each entry as a
-    /// moment on the track of its node, port or link.
+    /// Traces the first `us` microseconds at one load, with each entry as a moment on the track of
+    /// its node, port or link.
     ///
     /// # Errors
-    /// When the scenario cannot be built. The trace keeps its own.
+    /// When the scenario cannot be built. The trace keeps its own errors.
     pub fn trace<W: Write>(&self, load: f64, us: f64, trace: &mut Trace<W>) -> Result<(), Refused> {
         let (plan, until) = (self.plan(load), Instant::START + span(us));
         if self.network.kind.is_sci() {
@@ -92,8 +92,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// Puts every packet of every link in the first `us` microseconds at one load into a dump of at
-    /// most `limit_bytes`; [`Dump::finish`] ends it.
+    /// Dumps every packet of every link in the first `us` microseconds at one load, up to
+    /// `limit_bytes`; [`Dump::finish`] ends the dump.
     ///
     /// # Errors
     /// When the scenario cannot be built.
@@ -111,8 +111,8 @@ impl Scenario {
         Ok(model.end_dump().expect("begun above"))
     }
 
-    /// Finds the load at which the network saturates: less than 95 % of what is offered is
-    /// accepted, or messages take three times as long as at the lightest load.
+    /// Finds the load at which the network saturates: less than 95 % of the offered load is
+    /// accepted, or the latency is three times that at the lightest load.
     ///
     /// # Errors
     /// As [`Scenario::measure`].
@@ -205,7 +205,7 @@ fn span(us: f64) -> Duration {
     Duration::from_ps((us * 1e6) as u64)
 }
 
-/// A problem as one sentence.
+/// Returns a problem as one sentence.
 pub(super) fn refused(error: &dyn std::fmt::Display) -> Refused {
     Refused(format!("{error}."))
 }

@@ -1,5 +1,5 @@
-//! A scenario's SCI network under traffic: messages become writes, and what is measured is when
-//! their bytes arrive.
+//! A scenario's SCI network under traffic: messages become writes, and the arrival of their bytes
+//! is measured.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -18,13 +18,13 @@ use crate::trace::{self, Trace};
 use crate::traffic::{Arrivals, Message, Plan, Traffic};
 use crate::{Agenda, Clock, Fingerprint, Instant, Model, model};
 
-/// Symbols a plain retry waits. Assumed: at once, as far as the next symbol.
+/// Wait of a plain retry \[symbols\]. Assumed: until the next symbol.
 const RETRY_SYMBOLS: u64 = 1;
-/// From a bus to the queue behind it \[symbols\]. Assumed: a few clocks of the bus.
+/// Delay from a bus to the queue behind it \[symbols\]. Assumed: a few clocks of the bus.
 const BUS_SYMBOLS: u64 = 16;
 
 impl Scenario {
-    /// The configuration of an SCI kind.
+    /// Returns the configuration of an SCI network.
     pub(super) fn sci_config(&self, seed: u64) -> Config {
         let part = &self.network;
         let nodes = part.node_count() as u32;
@@ -71,7 +71,7 @@ impl Scenario {
         Ok(Measured { outcome, lost: model.lost })
     }
 
-    /// Puts the entries by `until` into a trace.
+    /// Traces all entries due by `until`.
     pub(super) fn trace_sci<W: Write>(
         &self,
         plan: Plan,
@@ -88,7 +88,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Dumps the packets of the entries by `until`.
+    /// Dumps the packets of all entries due by `until`.
     pub(super) fn dump_sci(&self, plan: Plan, until: Instant, dump: Dump) -> Result<Dump, Refused> {
         let (mut model, mut agenda) = self.sci_model(plan)?;
         model.network.begin_dump(dump);
@@ -115,9 +115,9 @@ fn clock(bytes_per_s: f64) -> Clock {
 /// An entry of the agenda of an SCI network under traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
-    /// A node makes a message.
+    /// A node creates a message.
     Create(u32),
-    /// Something in the network.
+    /// An entry of the network.
     Network(sci::Entry),
 }
 
@@ -146,7 +146,7 @@ impl crate::Entry for Entry {
 /// One node's program.
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// The message that comes next, of an open loop.
+    /// The next message, in an open loop.
     next: Option<Message>,
     /// Messages that wait for the send queue.
     waiting: VecDeque<Message>,
@@ -154,16 +154,16 @@ struct Node {
     answers: VecDeque<Packet>,
 }
 
-/// A network, its traffic, and what was seen of it.
+/// A network, its traffic, and its observer.
 struct Loaded {
     network: Network,
     traffic: Traffic,
     command: CommandName,
     nodes: Vec<Node>,
-    /// Messages under way, by the number that their packet carries as its offset.
+    /// Messages under way, by the number that their packets carry as offset.
     sent: Vec<Option<Message>>,
     free: Vec<u32>,
-    /// Answers under way, and whom they answer.
+    /// Answers under way, and their receivers.
     answering: BTreeMap<SendId, NodeId>,
     observer: Observer,
     is_closed: bool,
@@ -229,7 +229,8 @@ impl Loaded {
         self.send_waiting(source, agenda);
     }
 
-    /// Hands over what the send queues take: answers first, they end other nodes' work.
+    /// Hands packets to the send queues while they have room: answers first, because they complete
+    /// other nodes' work.
     fn send_waiting(&mut self, node: u32, agenda: &mut Agenda<Entry>) {
         while let Some(packet) = self.nodes[node as usize].answers.pop_front() {
             let requester = packet.target;
@@ -264,7 +265,7 @@ impl Loaded {
         }
     }
 
-    /// A write of the message's bytes; its offset is the number by which it is found again.
+    /// Returns a write of the message's bytes; its offset identifies the message on arrival.
     fn packet(&self, message: &Message, slot: u32) -> Packet {
         let command = match (self.command, message.bytes) {
             (CommandName::Move, 0..=16) => Command::Move16,
@@ -285,7 +286,7 @@ impl Loaded {
         }
     }
 
-    /// A message of `source` is given up.
+    /// Counts a message of `source` as given up.
     fn lose(&mut self, source: u32) {
         self.lost += 1;
         self.traffic.delivered(source);
@@ -326,7 +327,7 @@ impl Loaded {
         }
     }
 
-    /// The bytes of a message are there.
+    /// Handles the arrival of a message's bytes.
     fn arrived(&mut self, node: u32, packet: &Packet, agenda: &mut Agenda<Entry>) {
         let slot = packet.offset as u32;
         if let Some(message) = self.sent.get_mut(slot as usize).and_then(Option::take) {
@@ -349,7 +350,7 @@ impl Loaded {
         }
     }
 
-    /// A message of `source` is no longer under way: a closed loop has room for the next.
+    /// Ends a message of `source`: a closed loop then has room for the next one.
     fn ended(&mut self, source: u32, agenda: &mut Agenda<Entry>) {
         if self.is_closed {
             self.traffic.delivered(source);

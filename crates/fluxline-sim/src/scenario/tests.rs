@@ -1,4 +1,4 @@
-//! Scenarios: what is refused, with which words; and that the manual says what the code does.
+//! Scenarios: rejected files and their messages, and the agreement of manual and code.
 
 use super::{Kind, PatternName, Scenario, page};
 

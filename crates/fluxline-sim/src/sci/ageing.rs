@@ -1,12 +1,12 @@
-//! Who gets the space of a full receive queue: generations A and B, in two bits of state.
+//! Allocation of space in a full receive queue: generations A and B, in two bits of state.
 //!
-//! Reconstruction (BACKGROUND-M): whoever is refused gets the label of the generation that is being
-//! gathered; while one generation is served, newcomers are gathered in the other.
+//! Reconstruction (BACKGROUND-M): a refused packet gets the label of the generation that is
+//! gathering. While one generation is served, new packets gather in the other.
 
 /// The phase of a producer's try.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// First try: wants a label when refused.
+    /// First try: gets a label if it is refused.
     #[default]
     DoTry,
     /// Was refused into generation A.
@@ -16,7 +16,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// For traces: what a refused producer is told to say next.
+    /// Returns the letter of a refused producer's next phase, for traces.
     pub fn letter(self) -> char {
         match self {
             Phase::DoTry => 'n',
@@ -29,9 +29,9 @@ impl Phase {
 /// The answer of a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The packet has its place.
+    /// The packet has a slot.
     Accepted,
-    /// Again, with this phase.
+    /// Refused: try again with this phase.
     Busy(Phase),
 }
 
@@ -56,11 +56,11 @@ pub struct Ageing {
 const QUIET_ROUNDS: u8 = 2;
 
 impl Ageing {
-    /// Answers a try; `space`: whether a slot is free.
+    /// Answers a try; `space` is true if a slot is free.
     ///
-    /// An open state refuses the other generation's label like a newcomer without space: such a
-    /// producer was refused two generations ago and served since, so the label is stray. It is
-    /// accepted when there is space (decided here; the source does not say).
+    /// Without space, an open state refuses the other generation's label like a first try: such a
+    /// producer was refused two generations ago and served since, so its label is stale. With
+    /// space, it is accepted (decided here; the source does not define it).
     pub fn answer(&mut self, phase: Phase, space: bool) -> Answer {
         match self.state {
             State::OpenA | State::OpenB if space => Answer::Accepted,
@@ -87,7 +87,7 @@ impl Ageing {
         Answer::Busy(served)
     }
 
-    /// An allocation round ended.
+    /// Handles the end of an allocation round.
     pub fn round(&mut self) {
         if !self.is_serving() {
             return;
@@ -99,7 +99,7 @@ impl Ageing {
         }
     }
 
-    /// Returns true if a generation is being served: then the rounds count.
+    /// Returns true if a generation is being served, so that rounds count.
     pub fn is_serving(&self) -> bool {
         matches!(self.state, State::ServeA | State::ServeB)
     }

@@ -19,7 +19,7 @@ impl From<Entry> for Due {
     }
 }
 
-/// All nodes send to node 0, as much as their queues hold; it needs `service` symbols a packet.
+/// All nodes send to node 0 and keep their queues full; node 0 needs `service` symbols per packet.
 struct Hot {
     network: Network,
     agenda: Agenda<Due>,
@@ -74,14 +74,14 @@ impl Hot {
     }
 }
 
-/// Generations at node 0 in a trace; how many were served, and how many of them were passed by one
-/// that was refused for the first time in a later generation.
+/// Finds generations at node 0 in a trace. Returns the number of sends served after a refusal, and
+/// the number of sends that were overtaken by a send first refused in a later generation.
 ///
-/// Newcomers get the label of the generation that is being gathered, one after the other: where the
-/// label of newcomers changes, the next generation begins to gather. (Whom the receiver serves just
-/// then does not show: nobody of a generation need be accepted before the next one is gathered.)
+/// New sends get the label of the gathering generation: when the label of new sends changes, the
+/// next generation begins to gather. (The sends accepted at that time do not show it: the next
+/// generation can gather before any send of the current one is accepted.)
 fn passed_by(trace: &[(u64, u32, char, u64)]) -> (u64, u64) {
-    // Generation by send, from the first refusal on; even ones are A's.
+    // Generation by send, from the first refusal on; even numbers are generation A.
     let mut waiting: BTreeMap<u64, u64> = BTreeMap::new();
     let (mut gathering, mut serving, mut served, mut passed) = (0_u64, 0, 0, 0);
     for &(_, at, what, id) in trace {
@@ -105,7 +105,7 @@ fn passed_by(trace: &[(u64, u32, char, u64)]) -> (u64, u64) {
     (served, passed)
 }
 
-/// Sends served after a refusal, and how many of them were passed.
+/// Returns the number of sends served after a refusal, and the number of sends that were overtaken.
 fn order(config: &Config, service: u64) -> (u64, u64) {
     let mut hot = Hot::new(config, service);
     hot.run(100_000);
@@ -124,7 +124,7 @@ fn a_later_generation_waits_for_an_earlier_one() {
     }
 }
 
-/// A ring drawn from a seed with a receiver that is too slow; how long it takes for a packet.
+/// Draws a ring with a receiver that is too slow; also returns its time per packet.
 fn random_ring(seed: u64, unacknowledged: u32) -> (Config, u64) {
     let mut random = Random(seed);
     let mut below = |limit: u64| random.next() % limit;
@@ -134,7 +134,8 @@ fn random_ring(seed: u64, unacknowledged: u32) -> (Config, u64) {
     (config, 1 + below(400))
 }
 
-/// Random rings on which a send was passed by one of a later generation, and how many in all.
+/// Returns the seeds of random rings on which a send was overtaken by one of a later generation,
+/// and the number of served sends on all rings.
 fn rings_with_passed(seeds: std::ops::Range<u64>) -> (Vec<u64>, u64) {
     let (mut rings, mut all_served) = (Vec::new(), 0);
     for seed in seeds {
@@ -155,7 +156,7 @@ fn on_no_ring_is_a_send_passed_by_one_of_a_later_generation() {
     assert!(rings.is_empty() && served > 20_000, "{served} served, passed on {rings:?}");
 }
 
-/// Outside the suite: `SEED=1000 COUNT=2000 cargo test --release -p fluxline-sim --lib
+/// Run by hand: `SEED=1000 COUNT=2000 cargo test --release -p fluxline-sim --lib
 /// campaign_of_generations -- --ignored --nocapture`.
 #[test]
 #[ignore = "a campaign"]

@@ -1,6 +1,6 @@
 //! The shared bus of one node: the packets that wait for it and the packets that cross it.
 //!
-//! `transfer.rs` has the order in which they cross.
+//! The order in which they cross is in `transfer.rs`.
 
 use std::collections::VecDeque;
 
@@ -16,11 +16,11 @@ pub struct Parcel {
     /// The host's number, for a packet from the host.
     pub id: Option<SendId>,
     pub to: Destination,
-    /// Tick at which it is through.
+    /// The tick at which it has crossed.
     pub at: u64,
 }
 
-/// The queue behind the bus that takes a parcel.
+/// The queue behind the bus to which a parcel goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     Host,
@@ -36,16 +36,16 @@ pub enum Destination {
 #[derive(Debug, Default)]
 pub struct NodeBus {
     pub out: [VecDeque<(Packet, SendId)>; LANES],
-    /// Slots of the host's receive queues in use, those of parcels on their way among them.
+    /// Slots of the host's receive queues in use, including those for parcels on their way.
     pub held: [u32; 2],
     pub packets: [VecDeque<Packet>; 2],
     /// Events from the ringlets.
     pub events: VecDeque<Packet>,
     pub moving: Option<Parcel>,
-    /// Behind the bus, before the delay is over.
+    /// Parcels that have crossed the bus and whose delay is not over.
     pub passing: VecDeque<Parcel>,
-    /// The source that is asked first.
+    /// The source that is checked first.
     pub turn: usize,
-    /// Packets that all sources together hold.
+    /// Number of packets in all sources.
     pub waiting: u32,
 }

@@ -1,4 +1,4 @@
-//! What a network is made of: nodes, ringlets, links, queues, rules.
+//! The configuration of a network: nodes, ringlets, links, queues, rules.
 
 use super::NodeId;
 use crate::Clock;
@@ -22,13 +22,13 @@ pub enum Topology {
     Switch {
         /// The number of ringlets.
         ports: u32,
-        /// Nodes on each, the switch's port not counted.
+        /// Nodes on each ringlet, without the switch's port.
         per_ringlet: u32,
     },
 }
 
 impl Topology {
-    /// Nodes, a switch included.
+    /// Returns the number of nodes, a switch included.
     #[must_use]
     pub(super) fn nodes(&self) -> u64 {
         match self {
@@ -40,7 +40,7 @@ impl Topology {
         }
     }
 
-    /// Ring ports of a node, as a range of numbers.
+    /// Returns the ring ports of a node, as a range of numbers.
     pub(super) fn ports_of(&self, node: u32) -> std::ops::Range<u32> {
         match self {
             Topology::Ring { .. } => node..node + 1,
@@ -59,13 +59,13 @@ impl Topology {
 /// The retry of a producer after a busy echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Again after a delay \[symbols\]; chance decides who gets the space: some may starve.
+    /// A retry after a delay. Chance decides which producer gets the space: some may starve.
     Plain {
-        /// From the end of the echo \[symbols\].
+        /// Delay from the end of the echo \[symbols\].
         delay: u64,
     },
-    /// The consumer lets producers in by generations, A and B (reconstruction, BACKGROUND-M).
-    /// Without flow control a generation may end before all its members had their turn.
+    /// The consumer admits producers by generations, A and B (reconstruction, BACKGROUND-M).
+    /// Without flow control, a generation may end before all its members had their turn.
     Aged,
 }
 
@@ -83,43 +83,44 @@ pub struct Faults {
 pub struct Bus {
     /// Bytes a second.
     pub bytes_per_second: u64,
-    /// From the end of a transfer until the packet stands in the queue behind \[symbols\].
+    /// Delay from the end of a transfer until the packet is in the queue behind the bus
+    /// \[symbols\].
     pub delay: u64,
 }
 
-/// All of it. [`Config::ring`] and the presets fill in what need not be said.
+/// The configuration of a network. [`Config::ring`] and the presets fill in usual values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The arrangement of nodes and ringlets.
     pub topology: Topology,
-    /// Address of each node, by index: as many as the topology has nodes, no two alike.
+    /// Address of each node, by index; all different.
     pub addresses: Vec<NodeId>,
     /// Symbols (16 bits) a second on a link; one clock for the whole network.
     pub clock: Clock,
-    /// From a node's input to its output where nothing waits \[symbols\], at least 1.
+    /// Delay from a node's input to its output without waiting \[symbols\], at least 1.
     pub pass_symbols: u32,
-    /// Of a cable \[symbols\].
+    /// Delay of a cable \[symbols\].
     pub cable_symbols: u32,
-    /// Longest packet that the bypass FIFO can take \[symbols\]; longer ones are refused.
+    /// Longest packet that the bypass FIFO can hold \[symbols\]; longer ones are refused.
     pub bypass_symbols: u32,
     /// True if go bits hold back nodes (bandwidth allocation).
     pub flow_control: bool,
-    /// After a busy echo.
+    /// The retry after a busy echo.
     pub retry: Retry,
-    /// Sends, of each class and priority, that a ring port can hold.
+    /// Most sends of each class and priority in a ring port.
     pub send_queue: u32,
-    /// Sends, of each class and priority, that may be unacknowledged at once.
+    /// Most unacknowledged sends of each class and priority.
     pub unacknowledged: u32,
-    /// Requests that a node can hold until they are taken; behind a bus also each ring port.
+    /// Most requests in a node until they are taken; with a bus, also in each ring port.
     pub request_queue: u32,
-    /// Responses likewise.
+    /// The same for responses.
     pub response_queue: u32,
-    /// A send is lost when it sees so many circulations end without its echo; at least 2.
+    /// Number of circulations without an echo after which a send is lost; at least 2.
     pub circulations: u32,
-    /// A ringlet around which nothing comes for so long is dead \[symbols\].
+    /// Time after which a ringlet without arriving packets is declared dead \[symbols\].
     pub dead_symbols: u64,
-    /// The bus of each node; `None`: the host takes packets from the ring port at once. Nodes of
-    /// more than one ringlet need one.
+    /// The bus of each node; `None`: the host takes packets from the ring port at once. Nodes on
+    /// several ringlets need a bus.
     pub bus: Option<Bus>,
     /// Errors on links.
     pub faults: Faults,
@@ -130,11 +131,11 @@ pub struct Config {
 #[error("{0}")]
 pub struct ConfigError(pub String);
 
-/// Node ids from here on are reserved: 65,520 are usable (R. Hexsel's thesis).
+/// First reserved node id: 65,520 ids are usable (R. Hexsel's thesis).
 pub const RESERVED_IDS: u16 = 0xFFF0;
 
 impl Config {
-    /// Checks whether the parts fit together; says the first thing that is wrong.
+    /// Checks that the parts fit together; returns the first mistake.
     pub fn check(&self) -> Result<(), ConfigError> {
         let fail = |text: String| Err(ConfigError(text));
         let (sizes, what): (Vec<u32>, &str) = match &self.topology {

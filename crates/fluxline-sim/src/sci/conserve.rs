@@ -1,9 +1,9 @@
-//! Nothing appears from nowhere and nothing vanishes: equations over counters.
+//! Conservation laws: equations over counters.
 
 use super::network::Network;
 use super::port::What;
 
-/// An equation that does not hold: one sentence.
+/// An equation that does not hold, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{law}: {left} on one side, {right} on the other")]
 pub struct Unbalanced {
@@ -26,8 +26,8 @@ struct Flying {
 }
 
 impl Network {
-    /// Checks, at any moment between entries, that every try ended in exactly one place or is under
-    /// way, that every echo is consumed once, and that the symbols of packets add up.
+    /// Checks that every try has exactly one end or is under way, that every echo is consumed once,
+    /// and that the symbols of packets add up. Works at any moment between entries.
     pub fn check_conservation(&self) -> Result<(), Unbalanced> {
         let total = self.total();
         let flying = self.flying();

@@ -1,29 +1,29 @@
-//! What is counted at every ring port, and the laws over it.
+//! The counters of every ring port.
 
-/// Of one ring port, since the start.
+/// The counters of one ring port, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {
-    /// Packets of any kind put on the link behind: hops.
+    /// Packets of any kind put on the output link: hops.
     pub packets_out: u64,
     /// Sends and events among them.
     pub sends_out: u64,
-    /// Symbols of packets put on the link behind, the idles after them not counted.
+    /// Symbols of packets put on the output link, without the idles after them.
     pub symbols_out: u64,
-    /// Symbols of packets that came.
+    /// Symbols of packets that arrived.
     pub symbols_in: u64,
-    /// Symbols taken off (of sends, echoes, events), echoes that replaced them not counted.
+    /// Symbols taken off (of sends, echoes, events), without the echoes that replaced them.
     pub symbols_stripped: u64,
-    /// Symbols of own sends and of echoes made here, when they were put out.
+    /// Symbols of own sends and of echoes made here, counted when they are put out.
     pub symbols_made: u64,
-    /// Longest wait of a packet in the bypass FIFO \[symbols\]: its greatest filling, the one idle
-    /// behind each packet counted.
+    /// Longest wait of a packet in the bypass FIFO \[symbols\]: its greatest fill, including one
+    /// idle behind each packet.
     pub bypass_max: u64,
     /// Tries: send packets started, retries among them.
     pub tries: u64,
     /// Tries after a busy echo.
     pub retries: u64,
-    /// Event packets started (they get no echo and are no tries).
+    /// Event packets started (they get no echo and do not count as tries).
     pub events: u64,
     /// Good echoes that came back.
     pub echoes: u64,
@@ -33,7 +33,7 @@ pub struct Counters {
     pub nones: u64,
     /// Sends taken off the ringlet here and accepted.
     pub accepted: u64,
-    /// Sends taken off the ringlet here and refused for want of space.
+    /// Sends taken off the ringlet here and refused because there was no space.
     pub refused: u64,
     /// Sends taken off the ringlet here with a wrong CRC.
     pub bad_sends: u64,
@@ -47,11 +47,11 @@ pub struct Counters {
     pub stale_sends: u64,
     /// Stale echoes dropped by the scrubber.
     pub stale_echoes: u64,
-    /// CRC errors that were seen here first.
+    /// CRC errors that were first detected here.
     pub crc_errors: u64,
-    /// Packets destroyed on the dead link behind this port or in this dead port: sends and events.
+    /// Sends and events destroyed on the dead output link or in this dead port.
     pub destroyed_sends: u64,
-    /// The same: echoes.
+    /// Echoes destroyed on the dead output link or in this dead port.
     pub destroyed_echoes: u64,
     /// Symbols of packets destroyed after they were put on the dead link.
     pub symbols_destroyed: u64,
@@ -62,10 +62,10 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Bytes at the start that hold what a passing packet changes.
+    /// Length of the first counters, those that a passing packet changes \[byte\].
     pub(super) const PASSING_BYTES: usize = std::mem::offset_of!(Counters, tries);
 
-    /// Adds those of another port; the largest filling is the larger of both.
+    /// Adds the counters of another port; `bypass_max` becomes the larger of both.
     pub fn add(&mut self, other: &Counters) {
         macro_rules! sum {
             ($($field:ident)*) => { $(self.$field += other.$field;)* };

@@ -1,12 +1,12 @@
-//! What ports know ahead of the idles that will come: where it changes, all are told whom it
-//! concerns, so that no idle needs an entry of its own.
+//! Forecasts of idles: ports know the coming idles ahead. A change of a forecast is passed on to
+//! all ports that it affects, so that no idle needs an entry of its own.
 
 use super::go::Go;
 use super::port::What;
 use super::ring::Rings;
 
 impl Rings {
-    /// Tells what is now known of the idle behind the own packet, when others wait behind that.
+    /// Forecasts the idle behind the own packet, if other packets wait behind it.
     pub(super) fn settle_own_idle(&mut self, at: u32, now: u64) {
         let port = &mut self.ports[at as usize];
         let Some(clears) = port.clears.filter(|_| port.owes && now <= port.own_end) else { return };
@@ -18,8 +18,8 @@ impl Rings {
         }
     }
 
-    /// Says what is now known of the idles before the packet that goes out at `before`, all of them
-    /// in ticks after `now` and not yet seen by anybody, to all whom it concerns.
+    /// Passes on the forecast of the idles before the packet that goes out at `before`. All of them
+    /// are in ticks after `now`, and no port has seen them.
     pub(super) fn announce(&mut self, at: u32, before: u64, run: Go, now: u64) {
         let port = &self.ports[at as usize];
         if port.cut || !self.flow_control {
@@ -49,8 +49,8 @@ impl Rings {
         port.first_go.from(port.free_at)
     }
 
-    /// Says what is now known of the idles behind the last packet of port `at`, all of them in
-    /// ticks after `now`, to all whom it concerns.
+    /// Passes on the forecast of the idles behind the last packet of port `first`. All of them are
+    /// in ticks after `now`.
     pub(super) fn revise(&mut self, first: u32, mut rise: Go, now: u64) {
         if !self.flow_control {
             return;

@@ -1,12 +1,12 @@
 //! Go bits of the idles between two packets, as two ticks instead of one bit per idle.
 //!
 //! In a run of idles a go bit never falls (a node that has just put out a go idle makes the next
-//! one go too), so a run is told by the tick of its first go idle.
+//! one a go idle, too). So the tick of its first go idle describes a run.
 
-/// A tick that does not come.
+/// A tick that never comes.
 pub const NEVER: u64 = u64::MAX;
 
-/// Tick of the first idle whose low, or high, go bit is set; [`NEVER`]: none as far as is known.
+/// Ticks of the first idles whose low and high go bits are set; [`NEVER`]: none is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Go {
     pub low: u64,
@@ -28,17 +28,17 @@ impl Go {
         Go { low: with(self.low, other.low), high: with(self.high, other.high) }
     }
 
-    /// Not before `tick`.
+    /// Returns the run from `tick` on.
     pub fn from(self, tick: u64) -> Go {
         self.map(|rise| rise.max(tick))
     }
 
-    /// The same run `hop` symbols further on.
+    /// Returns the same run `hop` symbols later.
     pub fn later(self, hop: u64) -> Go {
         self.map(|rise| rise.saturating_add(hop))
     }
 
-    /// Returns the rest of the run before `tick`.
+    /// Returns the part of the run before `tick`.
     pub fn until(self, tick: u64) -> Go {
         self.map(|rise| if rise < tick { rise } else { NEVER })
     }
@@ -47,14 +47,14 @@ impl Go {
 /// The go bits that a node clears while it empties its bypass FIFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clears {
-    /// The low bit: it sent as one of the fair.
+    /// The low bit: it sent at low priority.
     Low,
     /// Both: it sent at high priority.
     Both,
 }
 
 impl Clears {
-    /// The bits that the node clears of one run, the other ones of another.
+    /// Joins two runs: the bits that the node clears come from `cleared`, the others from `other`.
     pub fn split(self, cleared: Go, other: Go) -> Go {
         match self {
             Clears::Low => Go { low: cleared.low, high: other.high },
@@ -62,8 +62,8 @@ impl Clears {
         }
     }
 
-    /// The run of the one idle at `tick` before a packet that came at `came`, in a node that
-    /// recovers and saw go idles at `first`.
+    /// Returns the run of the single idle at `tick` before a packet that came at `came`, in a
+    /// recovering node whose first go idles came at `first`.
     pub fn recovering(self, first: Go, came: u64, tick: u64) -> Go {
         self.split(Go::NEVER, first.map(|first| if first < came { tick } else { NEVER }))
     }

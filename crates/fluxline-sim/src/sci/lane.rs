@@ -11,7 +11,7 @@ use super::{Command, NodeId, Packet};
 #[derive(Debug)]
 pub struct Send {
     pub id: SendId,
-    /// Until it is accepted at the other end.
+    /// The packet, until it is accepted at the other end.
     pub packet: Option<Packet>,
     pub source: NodeId,
     pub target: NodeId,
@@ -24,7 +24,7 @@ pub struct Send {
     pub is_event: bool,
     /// The number of a strobe, which the nodes on its path note.
     pub strobe: Option<u64>,
-    /// Of a strobe on its way: how long it waited, first here, then in bypass FIFOs \[symbols\].
+    /// Waits of a strobe so far: first here, then in bypass FIFOs \[symbols\].
     pub delayed: u64,
     pub waited: u64,
     /// True if it came from another ringlet: then its end is not reported to a sender.
@@ -34,22 +34,22 @@ pub struct Send {
     pub ready: u64,
     /// Tick of the last start.
     pub started: u64,
-    /// Circulations that ended since.
+    /// Circulations that ended since the last start.
     pub age: u32,
-    /// The number of times that it was started.
+    /// Number of starts.
     pub attempts: u32,
-    /// Refused, and the allocation toggle waits at its port until it is tried again.
+    /// True if it was refused, and the allocation toggle waits at its port until it is tried again.
     pub owed: bool,
-    /// Its end is known, or was told already (an event that is still on its way).
+    /// True if its end is known, or was already reported (an event that is still on its way).
     pub ended: bool,
-    /// The failure, near the end of the send.
+    /// The reason of the loss, if the send is lost.
     pub loss: Option<Loss>,
 }
 
 /// Lanes of a port: requests and responses, low and high; events.
 pub const LANES: usize = 5;
-/// Events have one priority: they need the low go bit. They wait for no echo, so their lane's
-/// window is never used up.
+/// The lane of events. Events have one priority and need the low go bit. They do not wait for an
+/// echo, so their window is never full.
 pub const EVENTS: usize = 4;
 
 pub fn lane_of(command: Command, priority: Priority) -> usize {
@@ -71,15 +71,15 @@ pub fn is_high(lane: usize) -> bool {
 #[derive(Debug, Default)]
 pub struct Lane {
     pub unsent: VecDeque<u32>,
-    /// Sent, or refused and to be sent again.
+    /// Sends that are on their way, or refused and waiting for a retry.
     pub unacknowledged: Vec<u32>,
-    /// From when on the place of an acknowledged send may be used again.
+    /// The tick from which the slot of an acknowledged send may be used again.
     pub window_at: u64,
-    /// Sends in all that hold a place.
+    /// Number of all sends that hold a slot.
     pub held: u32,
 }
 
-/// Things under small numbers that are used again.
+/// Values under small numbers that are reused.
 #[derive(Debug)]
 pub struct Pool<T> {
     slots: Vec<Option<T>>,
@@ -128,15 +128,16 @@ impl<T> Pool<T> {
 }
 
 impl Lane {
-    /// Returns true if a send waits for its first start or, refused, for the next one: while all
-    /// are on their way, [`first`](Lane::first) finds none.
+    /// Returns true if a send waits for its first start or, after a refusal, for the next one.
+    /// Otherwise all sends are on their way and [`first`](Lane::first) finds none.
     pub fn may_start(&self, sends: &Pool<Send>) -> bool {
         let refused = |&handle| sends.get(handle).is_some_and(|send| send.ready != NEVER);
         !self.unsent.is_empty() || self.unacknowledged.iter().any(refused)
     }
 
-    /// The send that may start first, with its earliest tick: of those that may start by `now` one
-    /// that the allocation toggle waits for, else the oldest; else the one that is ready first.
+    /// Returns the send that may start first, with its earliest tick. Of the sends that may start
+    /// by `now`, it is one for which the allocation toggle waits, or else the oldest. If none may
+    /// start by `now`, it is the one that is ready first.
     pub fn first(&self, sends: &Pool<Send>, window: usize, now: u64) -> Option<(u32, u64)> {
         let mut best: Option<(u64, bool, u64, u32)> = None;
         let mut look = |handle: u32, from: u64| {

@@ -1,4 +1,4 @@
-//! The link layer as the layers above see it: packets in, packets and reports out.
+//! The interface of the link layer for the layers above: packets in, packets and reports out.
 //!
 //! ```text
 //! network.send(node, packet, agenda)          a packet waits for its turn on the ring
@@ -10,7 +10,7 @@
 use super::{NodeId, Packet};
 use crate::model;
 
-/// A node by its place in the configuration.
+/// A node by its index in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub u32);
 
@@ -21,14 +21,14 @@ pub struct SendId(pub u64);
 /// The priority of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Fair among all: what the Dolphin cards used (BACKGROUND-L).
+    /// Fair sharing, used by the Dolphin cards (BACKGROUND-L).
     #[default]
     Low,
-    /// Before these, for nine sends of ten.
+    /// Before low priority, for nine of ten sends.
     High,
 }
 
-/// A packet that was not taken, given back.
+/// A rejected packet, returned to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The packet.
@@ -37,13 +37,13 @@ pub struct Refused {
     pub why: Refusal,
 }
 
-/// A reason why a packet was not taken.
+/// The reason why a packet was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Come again after [`Report::Space`].
+    /// The queue is full; try again after [`Report::Space`].
     #[error("the send queue is full: wait until a send is done")]
     Full,
-    /// No node of this network can ever send it.
+    /// The packet is too long for every node of this network.
     #[error("the packet is longer than the bypass FIFO: raise bypass_symbols or send less at once")]
     TooLong,
     /// The node was declared dead.
@@ -51,7 +51,7 @@ pub enum Refusal {
     Dead,
 }
 
-/// A reason why a send will never be done.
+/// The reason why a send was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Loss {
     /// No node took it: the scrubber turned it into a "none" echo.
@@ -60,61 +60,62 @@ pub enum Loss {
     Circulation,
     /// Its ringlet is dead; the packet may have arrived.
     Dead,
-    /// An event found no place in a node between ringlets: nothing holds events back.
+    /// An event found no room in a node between ringlets: events are never held back.
     NoPlace,
 }
 
-/// A clock strobe at a node that it passes, or at its sender when it has come round.
+/// A clock strobe at a node that it passes, or at its sender after its round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
     /// The sender.
     pub source: NodeId,
     /// The number that it carries: the offset of its packet.
     pub number: u64,
-    /// The tick at which its first symbol came here \[symbols since the start\].
+    /// The tick at which its first symbol arrived here \[symbols since the start\].
     pub arrived: u64,
-    /// The time that it waited at its sender from when it could have started first \[symbols\].
+    /// The time that it waited at its sender after its earliest possible start \[symbols\].
     pub delayed: u64,
-    /// The time that it waited in bypass FIFOs before it came here \[symbols\].
+    /// The time that it waited in bypass FIFOs on its way here \[symbols\].
     pub waited: u64,
 }
 
-/// Something that happened in the network.
+/// A report of the network to the layers above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// A packet stands in the receive queue of `node`: [`take_request`] or [`take_response`].
+    /// A packet is in the receive queue of `node`; take it by [`take_request`] or
+    /// [`take_response`].
     ///
     /// [`take_request`]: super::Network::take_request
     /// [`take_response`]: super::Network::take_response
     Received {
         /// The node.
         node: NodeIndex,
-        /// In which of the two queues.
+        /// True: the queue of responses.
         response: bool,
     },
-    /// An event packet came: no queue holds it.
+    /// An event packet arrived; it uses no queue.
     Event {
         /// The node.
         node: NodeIndex,
         /// The packet.
         packet: Packet,
     },
-    /// A clock strobe passed a node, or is back at its sender. Told when its last symbol is in.
+    /// A clock strobe passed a node, or returned to its sender. Reported after its last symbol.
     Strobe {
         /// The node.
         node: NodeIndex,
-        /// The time, and the delays before it.
+        /// The time of the passage, and the delays before it.
         passage: Passage,
     },
-    /// The echo says that the packet was accepted: by its target, or by the switch on the way.
-    /// An event packet is done when its last symbol has left.
+    /// The echo reported acceptance, by the target or by the switch on the way. An event packet is
+    /// done when its last symbol has left.
     Done {
         /// The sender.
         node: NodeIndex,
         /// The number that [`send`](super::Network::send) returned.
         send: SendId,
     },
-    /// A send failed: the sender hears of it here, once.
+    /// A send failed. It is reported once.
     Lost {
         /// The sender.
         node: NodeIndex,
@@ -123,14 +124,14 @@ pub enum Report {
         /// The reason.
         why: Loss,
     },
-    /// A switch could not pass a packet on that it had accepted. The sender is not told by the
-    /// link layer: a response that never comes tells it.
+    /// A switch could not pass on a packet that it had accepted. The link layer does not notify the
+    /// sender, which notices only that a response never comes.
     Dropped {
         /// The node that gave up.
         at: NodeIndex,
         /// The sender.
         source: NodeId,
-        /// To whom.
+        /// The receiver.
         target: NodeId,
         /// The reason.
         why: Loss,
@@ -150,7 +151,7 @@ pub enum Report {
 pub struct Entry {
     /// The symbol.
     pub(super) tick: u64,
-    /// Ring port, or what the kind says.
+    /// The ring port, or another index, by kind.
     pub(super) at: u32,
     pub(super) kind: Kind,
 }
@@ -158,19 +159,19 @@ pub struct Entry {
 /// Kinds of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A ring port has something to look at: an arrival, or a send that may start.
+    /// A ring port has work: an arrival, or a send that may start.
     Wake,
-    /// The last symbol of a packet that a ring port took off is in.
+    /// The last symbol of a packet that a ring port takes off has arrived.
     Stripped,
-    /// A send came to its end; `at` is its handle.
+    /// A send ended; `at` is its handle.
     Ended,
     /// A bus ends a transfer; `at` is the node.
     Bus,
-    /// A packet came through a bus; `at` is the node.
+    /// A packet crossed a bus; `at` is the node.
     Passed,
     /// Looks for old sends on a ringlet; `at` is the ringlet.
     Watch,
-    /// The last symbol of a clock strobe is in.
+    /// The last symbol of a clock strobe has arrived.
     Strobe,
 }
 

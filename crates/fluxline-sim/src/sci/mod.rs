@@ -1,7 +1,7 @@
 //! SCI (IEEE Std 1596): rings of point-to-point links with split transactions.
 //!
-//! The text of the standard was not available: rules that are a reconstruction say so, and no
-//! conformance on the wire is claimed.
+//! The text of the standard was not available. Reconstructed rules are marked, and no conformance
+//! on the wire is claimed.
 
 mod ageing;
 #[cfg(test)]

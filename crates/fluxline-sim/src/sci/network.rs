@@ -1,4 +1,4 @@
-//! The network: ringlets, nodes, and what the layers above ask of them.
+//! The network: ringlets and nodes, with the calls of the layers above.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub struct Network {
     pub(super) config: Config,
     pub(super) routes: Routes,
     pub(super) rings: Rings,
-    /// Empty when hosts take packets from their ring port.
+    /// The buses of nodes; empty if hosts take packets from their ring port.
     pub(super) buses: Vec<NodeBus>,
     pub(super) reports: VecDeque<Report>,
     ticks: Ticks,
@@ -40,7 +40,7 @@ struct End {
 }
 
 impl Network {
-    /// An idle network. Fails when the configuration contradicts itself, and says where.
+    /// Makes an idle network. Fails if the configuration contradicts itself, and names the place.
     pub fn new(config: &Config) -> Result<Network, super::ConfigError> {
         config.check()?;
         let (ports, ringlets) = route::build(config);
@@ -56,19 +56,19 @@ impl Network {
         })
     }
 
-    /// Nodes, a switch included.
+    /// Returns the number of nodes, a switch included.
     #[must_use]
     pub fn nodes(&self) -> u32 {
         self.config.addresses.len() as u32
     }
 
-    /// The address of a node.
+    /// Returns the address of a node.
     #[must_use]
     pub fn address(&self, node: NodeIndex) -> NodeId {
         self.config.addresses[node.0 as usize]
     }
 
-    /// The node of an address.
+    /// Returns the node of an address.
     #[must_use]
     pub fn node_of(&self, address: NodeId) -> Option<NodeIndex> {
         self.routes.node(address.0).map(NodeIndex)
@@ -81,7 +81,7 @@ impl Network {
     }
 
     /// Queues a packet at `node`, at low priority. It starts with the next symbol at the earliest.
-    /// The class (request or response) is the command's.
+    /// The command decides the class (request or response).
     pub fn send<A: From<Entry>>(
         &mut self,
         node: NodeIndex,
@@ -91,7 +91,7 @@ impl Network {
         self.send_at(node, packet, Priority::Low, agenda)
     }
 
-    /// The same at a priority; events have none.
+    /// Queues a packet at a priority, as [`send`](Network::send) does; events ignore it.
     pub fn send_at<A: From<Entry>>(
         &mut self,
         node: NodeIndex,
@@ -131,7 +131,8 @@ impl Network {
         Ok(id)
     }
 
-    /// From a node towards an address: port that sends, port that takes.
+    /// Returns the port that sends a packet from a node towards an address, and the port that takes
+    /// it off.
     pub(super) fn way(&self, node: u32, target: NodeId) -> (u32, u32) {
         match self.routes.node(target.0) {
             Some(target) => self.routes.way(node, target),
@@ -190,7 +191,7 @@ impl Network {
         self.rings.plan(port, tick);
     }
 
-    /// Does what is due.
+    /// Handles an entry that is due.
     pub fn handle<A: From<Entry>>(&mut self, entry: Entry, agenda: &mut Agenda<A>) {
         let tick = entry.tick;
         match entry.kind {
@@ -206,15 +207,15 @@ impl Network {
     }
 
     fn flush<A: From<Entry>>(&mut self, agenda: &mut Agenda<A>) {
-        // Field by field: they were written so just now, and a processor that reads them as one
-        // waits until all writes before have reached its cache.
+        // Read field by field, as they were just written: a processor that reads them as one word
+        // waits until all earlier writes have reached its cache.
         for &Entry { tick, at, kind } in &self.rings.due {
             agenda.schedule(self.ticks.at(tick), Entry { tick, at, kind });
         }
         self.rings.due.clear();
     }
 
-    /// A packet was taken off: all of it is in.
+    /// Handles the end of a packet that was taken off.
     fn stripped(&mut self, at: u32, tick: u64) {
         let port = &mut self.rings.ports[at as usize];
         let Some(arriving) = port.arriving.pop_front() else { return };
@@ -222,11 +223,11 @@ impl Network {
         let (node, response) = (NodeIndex(port.node), super::lane::is_response(arriving.lane));
         let intake = &mut port.intake[usize::from(response)];
         match arriving.packet {
-            // Its sender was told by `Report::Strobe`.
+            // Reported to its sender by `Report::Strobe`.
             Some(packet) if packet.command == Command::Strobe => {}
             Some(packet) if arriving.is_event => self.event(node, packet, tick),
             None if arriving.is_event => {}
-            // The CRC is wrong, or the send was given up: the place is free again.
+            // The CRC is wrong, or the send was given up: the slot is free again.
             None => intake.free(tick),
             Some(packet) => {
                 intake.packets.push_back((packet, arriving.lane));
@@ -240,7 +241,7 @@ impl Network {
         }
     }
 
-    /// An event is in, past all receive queues.
+    /// Handles an event that has arrived; it bypasses the receive queues.
     fn event(&mut self, node: NodeIndex, packet: Packet, tick: u64) {
         if self.buses.is_empty() {
             self.reports.push_back(Report::Event { node, packet });
@@ -249,7 +250,7 @@ impl Network {
         }
     }
 
-    /// A send came to its end.
+    /// Handles the end of a send.
     fn ended(&mut self, handle: u32, tick: u64) {
         let Some(send) = self.rings.sends.get_mut(handle) else { return };
         send.ended = true;
@@ -305,7 +306,7 @@ impl Network {
         self.take(node, 0, agenda)
     }
 
-    /// Takes the oldest response likewise.
+    /// Takes the oldest response in the same way.
     pub fn take_response<A: From<Entry>>(
         &mut self,
         node: NodeIndex,
@@ -334,7 +335,7 @@ impl Network {
         Some(packet)
     }
 
-    /// Ring ports of a node.
+    /// Returns the ring ports of a node.
     #[must_use]
     pub fn ports_of(&self, node: NodeIndex) -> std::ops::Range<u32> {
         self.config.topology.ports_of(node.0)
@@ -354,33 +355,33 @@ impl Network {
         total
     }
 
-    /// Puts every packet of every link into `dump` from now on, one interface for each ring port:
-    /// the link behind it, by the port's number. Costs a copy of each packet's bytes a hop; without
-    /// a dump, nothing that can be measured (`docs/simulation/dumps.md`).
+    /// Puts every packet of every link into `dump` from now on. Each ring port's output link is an
+    /// interface, by the port's number. Costs a copy of each packet's bytes per hop; without a
+    /// dump, the cost is too small to measure (`docs/simulation/dumps.md`).
     pub fn begin_dump(&mut self, dump: Dump) {
         self.rings.tap =
             Some(Box::new(Tap::new(dump, &self.rings.ports, &self.config, self.ticks)));
     }
 
-    /// The dump so far, where there is one.
+    /// Returns the dump so far, if there is one.
     pub fn dump_mut(&mut self) -> Option<&mut Dump> {
         self.rings.tap.as_mut().map(|tap| &mut tap.dump)
     }
 
-    /// Stops dumping, and gives the dump back.
+    /// Stops dumping, and returns the dump.
     pub fn end_dump(&mut self) -> Option<Dump> {
         self.rings.tap.take().map(|tap| tap.dump)
     }
 
-    /// Sends that are waiting or on their way, those between ringlets among them.
+    /// Returns the number of sends that wait or are on their way, including those between ringlets.
     #[must_use]
     pub fn pending(&self) -> usize {
         let waiting = |bus: &NodeBus| bus.out.iter().map(|lane| lane.len()).sum::<usize>();
         self.rings.sends.len() + self.buses.iter().map(waiting).sum::<usize>()
     }
 
-    /// Cuts the cable behind ring port `port` (the n-th of `node`): what is on it and what is sent
-    /// into it is gone; a packet whose head has left it is let through.
+    /// Cuts the cable behind ring port `port` (the n-th of `node`). Packets on it and packets sent
+    /// into it are destroyed; a packet whose head has left it still arrives.
     pub fn cut_cable<A: From<Entry>>(
         &mut self,
         node: NodeIndex,
@@ -393,7 +394,7 @@ impl Network {
         self.flush(agenda);
     }
 
-    /// Kills a node: it takes nothing and passes nothing; its sends are reported as lost.
+    /// Kills a node: it no longer takes or passes packets, and its sends are reported as lost.
     pub fn kill_node<A: From<Entry>>(&mut self, node: NodeIndex, agenda: &mut Agenda<A>) {
         let tick = self.ticks.running(agenda.now());
         for at in self.ports_of(node) {
@@ -410,12 +411,12 @@ impl Network {
         self.flush(agenda);
     }
 
-    /// A disturbance that takes every go bit off the links; the scrubber must mend it.
+    /// Clears every go bit on the links, as a fault; the scrubber must repair it.
     pub fn lose_go_bits(&mut self) {
         self.rings.lose_go_bits();
     }
 
-    /// Bytes of memory that the network itself takes at least, without packets under way.
+    /// Returns the least memory of the network itself, without packets under way \[byte\].
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rings.ports.len() * std::mem::size_of::<Port>()

@@ -32,8 +32,8 @@ pub enum Command {
     Move64,
     /// Move 256 bytes; not answered, done with its echo.
     Move256,
-    /// An event without data (an interrupt): not answered, not refused, no echo. It goes before
-    /// other sends of its node (assumed), and may be lost without anybody being told.
+    /// An event without data (an interrupt): not answered, not refused, no echo. It has precedence
+    /// over other sends of its node (assumed), and may be lost without a report.
     Event00,
     /// An event of 16 bytes.
     Event16,
@@ -41,10 +41,10 @@ pub enum Command {
     Event64,
     /// An event of 256 bytes.
     Event256,
-    /// The broadcast form of an event without data, on one ringlet: each node that it passes takes
-    /// note of it ([`Report::Strobe`](super::Report::Strobe)), and its sender, to whom it is
-    /// addressed, takes it off. That there are clock strobes and broadcasts: reference of SCI, 1.4;
-    /// that they go round to their sender: assumed.
+    /// The broadcast form of an event without data, on one ringlet: each node that it passes notes
+    /// it ([`Report::Strobe`](super::Report::Strobe)), and its sender, which is also its target,
+    /// takes it off. Clock strobes and broadcasts: reference of SCI, 1.4. Their full round to the
+    /// sender is assumed.
     Strobe,
     /// An answer without data.
     Response00,
@@ -61,33 +61,33 @@ pub enum Command {
 pub enum Lock {
     /// Adds to the word.
     FetchAdd,
-    /// Replaces when it is what was expected.
+    /// Replaces the word if it has the expected value.
     CompareSwap,
     /// Replaces the bits of a mask.
     MaskSwap,
-    /// Adds unless it is a bound.
+    /// Adds unless the word is at a bound.
     BoundedAdd,
     /// Adds; at a bound, replaces.
     WrapAdd,
 }
 
-/// The responder's status of a request. Source of the names: S. Stern's Murphi model.
+/// The responder's status of a request. Source of the names: U. Stern's Murphi model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
     /// The request was done.
     #[default]
     Normal,
-    /// No such address, or no right to it.
+    /// The address does not exist, or access is not allowed.
     Address,
-    /// Not a command for this address.
+    /// The command is not allowed at this address.
     Type,
     /// The data is wrong.
     Data,
-    /// In conflict with another.
+    /// The request conflicts with another one.
     Conflict,
 }
 
-/// A send packet. Echoes are made by the link layer and not seen above it.
+/// A send packet. The link layer makes echoes; higher layers do not see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// The receiver.
@@ -96,13 +96,14 @@ pub struct Packet {
     pub source: NodeId,
     /// The command.
     pub command: Command,
-    /// The source's number of the transaction, 6 bits, for requests and responses apart.
+    /// The source's number of the transaction, 6 bits; requests and responses have separate
+    /// numbers.
     pub transaction: u8,
     /// The lower 48 bits of the address; in a response 0.
     pub offset: u64,
     /// The status, in a response.
     pub status: Status,
-    /// The bytes: as many as the command has (selected-byte commands: those selected).
+    /// The bytes; the command decides their number (selected-byte commands: the selected bytes).
     pub data: Vec<u8>,
 }
 
@@ -112,7 +113,7 @@ pub const ECHO_SYMBOLS: u32 = 4;
 pub const HEADER_SYMBOLS: u32 = 8;
 
 impl Command {
-    /// Bytes of the data part on the wire.
+    /// Returns the length of the data part on the wire \[byte\].
     #[must_use]
     pub const fn data_bytes(self) -> u32 {
         match self {
@@ -133,7 +134,7 @@ impl Command {
         }
     }
 
-    /// Symbols of the whole packet, without the idle that follows it.
+    /// Returns the symbols of the whole packet, without the idle that follows it.
     #[must_use]
     pub const fn symbols(self) -> u32 {
         HEADER_SYMBOLS + self.data_bytes() / 2

@@ -10,22 +10,22 @@ use crate::Clock;
 const B_LINK_50_MHZ: u64 = 400_000_000;
 /// B-Link of D33x cards, 64 bits (BACKGROUND-M) at 80 MHz (the same): DERIVED.
 const B_LINK_80_MHZ: u64 = 640_000_000;
-/// Switching between dimensions on a D33x card, about 670 ns in all (BACKGROUND-M), less what the
-/// B-Link itself takes for an 80-byte packet at 640 MB/s (125 ns): DERIVED \[ns\].
+/// Switching between dimensions on a D33x card, about 670 ns in total (BACKGROUND-M), less the 125
+/// ns of an 80-byte packet on the B-Link at 640 MB/s: DERIVED \[ns\].
 const TURN_NS: u64 = 545;
 /// Bypass of a node, about 60 ns (BACKGROUND-M, measured on D33x cards) \[ns\].
 const BYPASS_NS: u64 = 60;
 /// Propagation on a cable, about 7 ns (BACKGROUND-M) \[ns\].
 const CABLE_NS: u64 = 7;
 
-/// Symbols that begin in `ns`, at least 1.
+/// Returns the symbols that begin in `ns`, at least 1.
 const fn symbols(hertz: u64, ns: u64) -> u32 {
     let whole = (hertz * ns).div_ceil(1_000_000_000) as u32;
     if whole == 0 { 1 } else { whole }
 }
 
 impl Config {
-    /// One ringlet of `nodes` nodes at 1 GB/s as in the standard; addresses are indices.
+    /// Returns one ringlet of `nodes` nodes at 1 GB/s as in the standard; addresses are indices.
     #[must_use]
     pub fn ring(nodes: u32) -> Config {
         Config {
@@ -35,9 +35,9 @@ impl Config {
             clock: Clock::from_hertz(500_000_000),
             // Gate 1, wire 1, parse 2 (Scott, Goodman and Vernon's node): BACKGROUND-M.
             pass_symbols: 4,
-            // In the 4 above.
+            // Included in the 4 above.
             cable_symbols: 0,
-            // Header and 256 bytes: BACKGROUND-H that it must hold the longest packet.
+            // Header and 256 bytes: it must hold the longest packet (BACKGROUND-H).
             bypass_symbols: HEADER_SYMBOLS + 128,
             flow_control: true,
             retry: Retry::Aged,
@@ -49,14 +49,14 @@ impl Config {
             response_queue: 4,
             // 2 to 4: BACKGROUND-L. 2 is safe, because toggles do not overtake packets.
             circulations: 2,
-            // Assumed: 200 us at 1 GB/s, beyond a loaded circulation of some hundred nodes.
+            // Assumed: 200 us at 1 GB/s, longer than a loaded circulation of some hundred nodes.
             dead_symbols: 100_000,
             bus: None,
             faults: Faults::default(),
         }
     }
 
-    /// A ringlet of chips of one kind: link clock \[Hz\]; delays of D33x cards.
+    /// Returns a ringlet of chips of one kind with link clock `hertz` and the delays of D33x cards.
     fn cards(nodes: u32, hertz: u64) -> Config {
         Config {
             clock: Clock::from_hertz(hertz),
@@ -66,8 +66,8 @@ impl Config {
         }
     }
 
-    /// A ring of Dolphin LC-1 chips (SBus cards): 200 MB/s, BACKGROUND-M; cross-checked by the 187
-    /// MB/s that Omang and Parady measured in all on ten nodes.
+    /// A ring of Dolphin LC-1 chips (SBus cards): 200 MB/s, BACKGROUND-M; cross-checked by the
+    /// total of 187 MB/s that Omang and Parady measured on ten nodes.
     #[must_use]
     pub fn lc1(nodes: u32) -> Config {
         Config::cards(nodes, 100_000_000)
@@ -86,7 +86,8 @@ impl Config {
     }
 
     /// The same cards on a torus of `sizes` nodes, or on ringlets behind a switch, joined in each
-    /// node by a B-Link: 80 MHz from the links' 667 MB/s on, else 50 MHz. Addresses are indices.
+    /// node by a B-Link: 80 MHz for links of 667 MB/s and more, otherwise 50 MHz. Addresses are
+    /// indices.
     #[must_use]
     pub fn joined(self, topology: Topology) -> Config {
         let hertz = self.clock.hertz();
@@ -96,8 +97,9 @@ impl Config {
         Config { topology, addresses, bus: Some(Bus { bytes_per_second, delay }), ..self }
     }
 
-    /// Gives the addresses of Dolphin's driver: on ring r, node i has 0x40 r + 4 (i + 1); at most
-    /// 15 nodes a ring (SCI-MPICH manual). Rings are those of dimension 0. `None`: they do not fit.
+    /// Sets the addresses of Dolphin's driver: on ring r, node i has 0x40 r + 4 (i + 1); at most 15
+    /// nodes a ring (SCI-MPICH manual). Rings are those of dimension 0. Returns `None` if the
+    /// addresses do not fit.
     #[must_use]
     pub fn with_dolphin_ids(self) -> Option<Config> {
         const NODES_MAX: u32 = 15;

@@ -15,13 +15,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to below 1, 53 bits.
+    /// Returns a number from 0 to below 1, with 53 bits.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// The bit errors on all links, as bits that pass without one in between.
+/// The bit errors on all links, stored as the number of correct bits until the next error.
 #[derive(Debug)]
 pub struct Errors {
     random: Random,
@@ -37,7 +37,7 @@ impl Errors {
         errors
     }
 
-    /// Bits until the next error: geometric.
+    /// Draws the number of bits until the next error, from a geometric distribution.
     fn draw(&mut self) {
         if self.rate > 0.0 {
             let bits = (1.0 - self.random.unit()).ln() / (1.0 - self.rate).ln();
@@ -45,7 +45,7 @@ impl Errors {
         }
     }
 
-    /// Returns true if a packet of so many symbols is hit on one link.
+    /// Returns true if a packet of `symbols` symbols has an error on one link.
     pub fn hit(&mut self, symbols: u32) -> bool {
         if self.rate <= 0.0 {
             return false;

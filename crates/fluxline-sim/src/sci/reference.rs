@@ -1,7 +1,9 @@
-//! The obvious model of a ringlet: every port does every symbol. Slow; the engine must agree.
+//! The brute-force reference model of a ringlet: every port processes every symbol. It is slow; the
+//! engine must agree with it.
 //!
-//! One symbol per link and tick; the mux follows the rules of bandwidth allocation line by line.
-//! Toggles are left out except the allocation toggle, which ageing needs. Port 0 is the scrubber.
+//! One symbol per link and tick; the multiplexer follows the rules of bandwidth allocation line by
+//! line. Of the toggles, only the allocation toggle is modelled, because ageing needs it. Port 0 is
+//! the scrubber.
 
 use std::collections::VecDeque;
 
@@ -34,12 +36,12 @@ pub struct Carried {
     pub phase: Phase,
     pub event: bool,
     pub strobe: bool,
-    /// It passed the scrubber; right in its first symbol.
+    /// True if it passed the scrubber; valid in its first symbol.
     pub old: bool,
-    /// Waits at its sender and in bypass FIFOs; right in its first symbol.
+    /// Waits at its sender and in bypass FIFOs; valid in its first symbol.
     pub delayed: u64,
     pub waited: u64,
-    /// Echo: what it says.
+    /// The verdict, in an echo.
     pub echo: Option<Echo>,
 }
 
@@ -60,10 +62,10 @@ pub struct Waiting {
     pub what: Offered,
     ready: u64,
     phase: Phase,
-    /// Sent at least once.
+    /// True if it was sent at least once.
     sent: bool,
     flying: bool,
-    /// Was waiting for its next try when the toggle came.
+    /// True if it was waiting for its next try when the toggle came.
     owed: bool,
 }
 
@@ -84,7 +86,7 @@ enum Mode {
 enum Stripping {
     /// It lets the packet pass.
     Passes,
-    /// It takes the packet off, and puts an echo in its place, if one goes back.
+    /// It takes the packet off, and replaces it by an echo, if one is sent.
     TakesOff { echo: Option<Carried> },
 }
 
@@ -92,16 +94,16 @@ struct Station {
     link: VecDeque<Symbol>,
     mode: Mode,
     both: bool,
-    /// Symbol, when it came, toggle behind it, high go bit before it.
+    /// Symbols with their tick of arrival, the toggle behind and the high go bit before.
     bypass: VecDeque<(Symbol, u64, bool, bool)>,
     save: (bool, bool),
     save_toggle: bool,
     last_out: Symbol,
-    /// The work of the parser on the packet that comes in.
+    /// The work of the parser on the arriving packet.
     stripping: Stripping,
     sends: Vec<Waiting>,
     window_at: [u64; 5],
-    /// Of low sends, of high sends.
+    /// True if the last own send was a response, for low and for high sends.
     last_response: [bool; 2],
     streak: u32,
     held: [u32; 2],
@@ -167,7 +169,7 @@ impl Reference {
         }
     }
 
-    /// Offered during the tick that was stepped last.
+    /// Offers a packet during the last tick that was stepped.
     pub fn send(&mut self, node: usize, what: Offered) {
         let (ready, phase) = (self.tick + 1, Phase::DoTry);
         let (sent, flying, owed) = (false, false, false);
@@ -218,7 +220,7 @@ impl Reference {
         symbol
     }
 
-    /// Parses a symbol: packets for this node become idles, and an echo.
+    /// Parses a symbol: packets for this node become idles and an echo.
     fn parse(&mut self, node: usize, came: Symbol) -> (Symbol, bool) {
         let made = Symbol::Idle { low: false, high: false, toggle: false };
         match came {
@@ -253,7 +255,7 @@ impl Reference {
         }
     }
 
-    /// The head of a packet for this node: the echo that goes back, if one does.
+    /// Handles the head of a packet for this node; returns the echo, if any.
     fn head(&mut self, node: usize, packet: Carried) -> Option<Carried> {
         let tick = self.tick;
         if let Some(answer) = packet.echo {
@@ -326,7 +328,7 @@ impl Reference {
         }
     }
 
-    /// Sends that are ready, in the order of choice.
+    /// Returns the sends that are ready, in the order of choice.
     fn ready(&self, node: usize) -> Vec<&Waiting> {
         let station = &self.stations[node];
         let window = self.config.unacknowledged as usize;
@@ -403,7 +405,7 @@ impl Reference {
         }
     }
 
-    /// The allocation toggle came: whether it stays here until a send has started.
+    /// Handles the allocation toggle; returns true if it stays here until a send has started.
     fn hold(&mut self, node: usize, _toggle: bool) -> bool {
         for class in 0..2 {
             let before = self.stations[node].ageing[class].is_serving();
@@ -461,7 +463,7 @@ impl Reference {
 }
 
 impl Station {
-    /// Transmit, the idle behind it, Recover.
+    /// Returns the next output symbol: transmit, the idle behind the packet, recover.
     fn output(&mut self, tick: u64) -> Symbol {
         if let Mode::Transmit { packet, next } = self.mode {
             let last = next + 1 == packet.length;
@@ -504,7 +506,7 @@ fn lane(send: &Waiting) -> usize {
     if event { 4 } else { usize::from(response) + 2 * usize::from(high) }
 }
 
-/// The echo that takes the place of a packet's last symbols.
+/// Returns the echo that replaces a packet's last symbols.
 fn echo_of(packet: Carried, echo: Echo) -> Carried {
     let (source, target) = (packet.target, packet.source);
     Carried { source, target, length: 4, strobe: false, old: false, echo: Some(echo), ..packet }

@@ -1,4 +1,4 @@
-//! The engine against the obvious model: the same symbols at the same ticks.
+//! Compares the engine with the reference model: the same symbols at the same ticks.
 
 use super::config::{Config, Retry};
 use super::lane::lane_of;
@@ -45,7 +45,7 @@ fn packet(offer: Offer) -> Packet {
     }
 }
 
-/// Trace, what was received, events, strobes, fullest bypass FIFOs, largest tick.
+/// Trace, received packets, events, strobes, largest fill of bypass FIFOs, largest tick.
 struct Outcome {
     trace: Trace,
     received: Vec<(u64, usize, usize)>,
@@ -55,7 +55,7 @@ struct Outcome {
     last: u64,
 }
 
-/// A ring that is not done by then has stopped: sixty packets need some ten thousand.
+/// A ring that needs more ticks has stopped: sixty packets need about ten thousand.
 const TICKS_MAX: u64 = 3_000_000;
 
 fn engine(config: &Config, offers: &[Offer], service: u64) -> Outcome {
@@ -141,7 +141,7 @@ fn reference(config: &Config, offers: &[Offer], service: u64, last: u64) -> Outc
     Outcome { trace, received, events, strobes, bypass, last }
 }
 
-/// A strobe goes to its sender, whatever it says.
+/// A strobe travels to its sender, whatever its target is.
 fn offered(offer: &Offer) -> Offered {
     let strobe = offer.command == Command::Strobe;
     Offered {
@@ -180,7 +180,7 @@ fn agree(seed: u64, config: &Config, offers: &[Offer], service: u64) {
     }
 }
 
-/// The extras of a scenario, besides requests and responses of low priority.
+/// Options of a scenario, beyond requests and responses of low priority.
 #[derive(Clone, Copy, Debug, Default)]
 struct Also {
     high: bool,
@@ -188,11 +188,11 @@ struct Also {
     busy: bool,
     /// Events and strobes.
     events: bool,
-    /// Packets to nobody.
+    /// Packets without a receiver.
     nobody: bool,
 }
 
-/// A small ring and some sends: what is drawn from a seed.
+/// Draws a small ring and some sends from a seed.
 fn scenario(seed: u64, also: Also) -> (Config, Vec<Offer>, u64) {
     let mut random = Random(seed);
     let mut below = |limit: u64| random.next() % limit;
@@ -203,8 +203,9 @@ fn scenario(seed: u64, also: Also) -> (Config, Vec<Offer>, u64) {
     config.unacknowledged = 1 + below(4) as u32;
     config.send_queue = 1000;
     if also.nobody {
-        // The obvious model has no circulation toggle, which may end a send to nobody before its
-        // "none" echo is back: after two of the up to three rounds that this takes.
+        // The reference model has no circulation toggle. The toggle may end a send without a
+        // receiver before its "none" echo is back: after two of the up to three rounds that this
+        // takes.
         config.circulations = 1000;
     }
     let slots = if also.busy { 1 + below(3) as u32 } else { 1000 };
@@ -280,7 +281,7 @@ fn so_it_does_with_two_priorities() {
     }
 }
 
-/// Draws a scenario from a seed in which all send to node 0, which ages.
+/// Draws a scenario from a seed in which all nodes send to node 0, which uses ageing.
 fn hot_scenario(seed: u64, high: bool) -> (Config, Vec<Offer>, u64) {
     let (mut config, mut offers, service) =
         scenario(seed, Also { high, busy: true, ..Also::default() });
@@ -307,8 +308,8 @@ fn with_two_priorities_a_ring_with_a_hot_receiver_that_ages_does_not_stop_either
     }
 }
 
-/// Node 1 began to serve a generation in the very tick in which the scrubber took the toggle of the
-/// last one off: what came of it depended on the order of the two.
+/// Node 1 began to serve a generation in the tick in which the scrubber removed the toggle of the
+/// last one: the result depended on the order of the two.
 #[test]
 fn a_generation_that_begins_when_the_rounds_end_has_rounds_of_its_own() {
     let (config, offers, service) =
@@ -316,8 +317,9 @@ fn a_generation_that_begins_when_the_rounds_end_has_rounds_of_its_own() {
     agree(105_050, &config, &offers, service);
 }
 
-/// On these rings the scrubber took a go bit that a port held back, to empty its bypass FIFO, for a
-/// lost one and put a second one in. The others went on with that; the first three rings stopped.
+/// On these rings, a port held a go bit back to empty its bypass FIFO. The scrubber took it for
+/// lost and inserted a second one, with which the other ports kept sending; the first three rings
+/// stopped.
 #[test]
 fn a_go_bit_that_a_port_holds_back_is_not_taken_for_a_lost_one() {
     for seed in [2078, 2158, 2380, 2081, 2503] {
@@ -382,7 +384,7 @@ fn so_it_does_with_events_and_strobes() {
     }
 }
 
-/// A packet without a receiver goes round until the scrubber takes it off.
+/// A packet without a receiver circulates until the scrubber takes it off.
 #[test]
 fn so_it_does_with_packets_to_nobody() {
     for seed in 4000..4300 {

@@ -1,30 +1,34 @@
-//! The rules of a ringlet, from event to event.
+//! The rules of a ringlet, as a discrete-event simulation.
 //!
-//! A port does something only when a packet's head comes, or when a send of its own may start. When
-//! a head comes, the tick at which the packet goes out is known at once: nothing of the port's own
-//! can come between. So a hop is one entry. What is not known yet are the go bits behind it: they
-//! are forecast (`Item::rise`), and the forecast is revised in place, down the ringlet as far as it
-//! reaches, before anybody can have seen the idle in question.
+//! A port acts only when a packet's head arrives, or when a send of its own may start. When a head
+//! arrives, the tick at which the packet leaves is known at once, because no own send can come
+//! between. So a hop is one entry. The go bits behind the packet are not known yet: they are
+//! forecast (`Item::rise`). The forecast is revised in place, down the ringlet as far as it
+//! reaches, before any port can have seen the idle in question.
 //!
-//! Decided where the sources leave it open:
-//! * A port takes swallowed go bits as they come, without the extension that its output makes.
-//! * Idles made by stripping have no go bit. (As copies of the idle before, a port makes a new go
-//!   bit of the one that let it start, and whoever strips much sends more than his share.)
-//! * The idle behind an own packet lets out the go bits that came during that packet, whether
-//!   others wait behind it or not; those that come later are let out when the bypass FIFO is empty.
-//! * A low node that recovers sets the high go bit before a packet when it saw one before the
-//!   packet's head came.
-//! * Requests and responses take turns, among low and high sends apart. (With turns in common, nine
-//!   high sends between two low ones make the low ones all of the same class.)
-//! * A port's own send and a packet's head in the same tick: the send starts, the packet waits.
-//! * Events go before a port's other sends, wait for the low go bit as these do, and take no part
-//!   in turns between classes and priorities.
-//! * The allocation toggle waits at a port until its refused sends are tried again; these go first.
-//! * The scrubber puts a go bit in when for some circulations neither a packet nor a low go idle
-//!   came. (While packets come, a port may hold the bit back to empty its bypass FIFO.)
-//! * A packet offered during a tick may start in the next; a slot freed in a tick counts from the
-//!   next, and so does a generation, for the scrubber. So nothing depends on the order of entries
-//!   of the same tick.
+//! Decisions where the sources are silent:
+//! * A port saves arriving go bits unchanged, without the extension that its output applies.
+//! * Idles made by stripping have no go bit. (If they copied the idle before, a port would turn the
+//!   go bit that let it start into a new one, and a port that strips many packets would send more
+//!   than its share.)
+//! * The idle behind an own packet releases the go bits that arrived during that packet, even if
+//!   other packets wait behind it; go bits that arrive later are released when the bypass FIFO is
+//!   empty.
+//! * A recovering low-priority node sets the high go bit before a packet if it saw one before the
+//!   packet's head arrived.
+//! * Requests and responses take turns, separately for low and high sends. (With common turns and
+//!   nine high sends between two low ones, all low sends would be of the same class.)
+//! * If a port's own send and a packet's head compete for a tick, the send starts and the packet
+//!   waits.
+//! * Events have precedence over a port's other sends, wait for the low go bit as these do, and do
+//!   not take part in turns between classes and priorities.
+//! * The allocation toggle waits at a port until its refused sends are tried again; these have
+//!   precedence.
+//! * The scrubber inserts a go bit after some circulations with neither a packet nor a low go idle.
+//!   (While packets come, a port may hold the bit back to empty its bypass FIFO.)
+//! * A packet offered during a tick may start in the next one. A slot freed in a tick counts from
+//!   the next one; so does a generation, for the scrubber. So nothing depends on the order of
+//!   entries within a tick.
 
 use super::ageing::{Answer, Phase};
 use super::config::{Config, Retry};
@@ -36,8 +40,8 @@ use super::port::{Arriving, Echo, Flight, Item, Port, What};
 use super::random::Errors;
 use super::tap::{Put, Tap};
 
-/// High sends that follow one another; the next waits like a low one. "About 10 % stays for low
-/// priority": BACKGROUND-M; that it is counted in sends is a simplification.
+/// High sends in a row; the next one waits like a low one. "About 10 % stays for low priority":
+/// BACKGROUND-M; counting in sends is a simplification.
 const HIGH_STREAK: u32 = 9;
 
 /// Symbols of an echo, as time.
@@ -47,20 +51,20 @@ const ECHO: u64 = ECHO_SYMBOLS as u64;
 #[derive(Debug)]
 pub(super) struct Ringlet {
     pub ports: Vec<u32>,
-    /// Age at which a send is looked after \[symbols\].
+    /// Age from which a send is checked \[symbols\].
     pub patience: u64,
     pub dead: bool,
-    /// True if an entry is made that will look for old sends.
+    /// True if an entry will check for old sends.
     pub watched: bool,
     /// The tick at which the circulation toggle left the scrubber.
     pub toggled_at: Option<u64>,
-    /// The tick at which the scrubber will put one out.
+    /// The tick at which the scrubber will put out the next circulation toggle.
     pub toggle_at: u64,
-    /// True if a packet came to the scrubber since the toggle came last.
+    /// True if a packet reached the scrubber since the last toggle.
     pub alive: bool,
-    /// Circulations with neither a packet nor a low go idle, in a row.
+    /// Number of circulations in a row with neither a packet nor a low go idle.
     pub silent: u32,
-    /// Receive queues that serve a generation.
+    /// Number of receive queues that serve a generation.
     pub ageing: u32,
     /// The number of them that began in tick `begun_at`: they count from the next tick on.
     pub begun: u32,
@@ -88,9 +92,9 @@ pub(super) struct Rings {
     pub flights: Pool<Flight>,
     pub sends: Pool<Send>,
     errors: Errors,
-    /// Entries to be made, in order.
+    /// Entries to schedule, in order.
     pub due: Vec<Entry>,
-    /// Listens to the links, where somebody wants a dump.
+    /// Records packets on the links if there is a dump.
     pub tap: Option<Box<Tap>>,
     #[cfg(test)]
     pub trace: Trace,
@@ -138,7 +142,7 @@ impl Rings {
     #[cfg(not(test))]
     pub fn note(&mut self, _tick: u64, _at: u32, _what: char, _id: u64) {}
 
-    /// All that port `at` does in `tick`.
+    /// Does all work of port `at` in `tick`.
     pub fn wake(&mut self, at: u32, tick: u64) {
         let index = at as usize;
         if self.ports[index].woken_for <= tick {
@@ -167,7 +171,7 @@ impl Rings {
         self.plan(at, tick);
     }
 
-    /// A packet's head comes in.
+    /// Handles the arrival of a packet's head.
     fn head(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
         let Some(flight) = self.flights.get_mut(handle) else { return };
         let port = &mut self.ports[at as usize];
@@ -198,7 +202,7 @@ impl Rings {
         self.forward(at, tick, handle, rise);
     }
 
-    /// Passes a packet on whose head is at the output stage at `tick`.
+    /// Passes on a packet whose head is at the output stage at `tick`.
     fn forward(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
         let symbols = self.flights.get(handle).map_or(0, |flight| u64::from(flight.symbols));
         let port = &mut self.ports[at as usize];
@@ -224,7 +228,7 @@ impl Rings {
         self.settle_own_idle(at, tick);
     }
 
-    /// Puts a packet on the link behind, from tick `out` on, known at `now`; `free_at` is set.
+    /// Puts a packet on the output link from tick `out` on, as known at `now`, and sets `free_at`.
     fn put(&mut self, at: u32, now: u64, out: u64, handle: u32) {
         let port = &mut self.ports[at as usize];
         let rise = port.first_go.from(port.free_at);
@@ -264,7 +268,7 @@ impl Rings {
         }
     }
 
-    /// A dead port takes everything and passes nothing.
+    /// Destroys all arrivals of a dead port.
     fn swallow_all(&mut self, at: u32, tick: u64) {
         if let Some((_, flight)) = self.ports[at as usize].echo.take() {
             self.destroy(at, flight);
@@ -282,7 +286,7 @@ impl Rings {
         }
     }
 
-    /// The next send of a port and its earliest start as far as is known.
+    /// Returns the next send of a port, and its earliest start as far as known.
     fn next_start(&self, at: u32, now: u64) -> Option<(u64, usize, u32)> {
         let port = &self.ports[at as usize];
         let spent = port.high_streak >= HIGH_STREAK;
@@ -310,7 +314,7 @@ impl Rings {
         best.map(|((tick, ..), lane, send)| (tick, lane, send))
     }
 
-    /// Makes an entry for the next own start, unless there is one as early.
+    /// Schedules the next own start, unless an entry as early exists.
     pub fn plan(&mut self, at: u32, now: u64) {
         if self.ports[at as usize].may_start == 0 {
             return;
@@ -322,7 +326,7 @@ impl Rings {
         }
     }
 
-    /// Starts a send of the port's own, if one may start in this tick.
+    /// Starts an own send of the port, if one may start in this tick.
     fn start_own(&mut self, at: u32, tick: u64) {
         if self.ports[at as usize].may_start == 0 {
             return;
@@ -363,7 +367,7 @@ impl Rings {
         }
     }
 
-    /// Moves a send from waiting to being on the ringlet.
+    /// Moves a waiting send onto the ringlet.
     fn take_off(&mut self, at: u32, tick: u64, number: usize, handle: u32) -> Option<Flight> {
         let send = self.sends.get_mut(handle)?;
         let port = &mut self.ports[at as usize];
@@ -404,7 +408,7 @@ impl Rings {
         Some(flight)
     }
 
-    /// A send for this port: it is taken off, and an echo takes the place of its last symbols.
+    /// Takes off a send for this port; an echo replaces its last symbols.
     fn take(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
         let Some(flight) = self.flights.get(handle).copied() else { return };
         let end = tick + u64::from(flight.symbols);
@@ -470,7 +474,7 @@ impl Rings {
         }
     }
 
-    /// Makes idles of a packet but for its last symbols, which become an echo to its sender.
+    /// Turns a packet into idles, except its last symbols, which become an echo to its sender.
     fn strip_for_echo(&mut self, at: u32, tick: u64, handle: u32, rise: Go, echo: Echo) {
         let Some(flight) = self.flights.get_mut(handle) else { return };
         let begin = tick + u64::from(flight.symbols) - ECHO;
@@ -484,7 +488,7 @@ impl Rings {
         self.schedule(begin, at, Kind::Wake);
     }
 
-    /// Makes idles of a whole packet; its flight ends.
+    /// Turns a whole packet into idles, and ends its flight.
     fn strip_whole(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
         let Some(flight) = self.flights.remove(handle) else { return };
         if flight.is_event {
@@ -495,8 +499,8 @@ impl Rings {
         self.strip(at, tick, rise);
     }
 
-    /// Turns arrivals from `tick` on into idles without go bits, until those behind it (`rise`) or
-    /// the echo arrive.
+    /// Turns arrivals from `tick` on into idles without go bits, until the idles behind the packet
+    /// (`rise`) or the echo arrive.
     fn strip(&mut self, at: u32, tick: u64, rise: Go) {
         let port = &mut self.ports[at as usize];
         port.in_rise = rise;
@@ -506,7 +510,7 @@ impl Rings {
         self.revise(at, out, tick);
     }
 
-    /// The scrubber sees a packet for the second time.
+    /// Handles a packet that the scrubber sees for the second time.
     fn scrub(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
         let Some(flight) = self.flights.get(handle).copied() else { return };
         let counters = &mut self.ports[at as usize].counters;
@@ -521,7 +525,7 @@ impl Rings {
         self.strip_for_echo(at, tick, handle, rise, Echo::None);
     }
 
-    /// An echo is back at the sender: what it says holds from the symbol after it on.
+    /// Handles an echo at its sender: it takes effect from the symbol after it.
     fn echo_home(&mut self, at: u32, tick: u64, handle: u32, rise: Go) {
         let Some(flight) = self.flights.get(handle).copied() else { return };
         let end = tick + ECHO;

@@ -1,7 +1,7 @@
-//! What goes round a ringlet besides packets: the toggles of circulation and allocation; and the
-//! end of sends, good or bad.
+//! The toggles of circulation and allocation that travel round a ringlet, and the end of sends,
+//! successful or not.
 //!
-//! The toggles are simulated only while somebody can tell: circulation while a send is older than
+//! The toggles are simulated only while they have an effect: circulation while a send is older than
 //! two empty circulations, allocation while a receive queue serves a generation. (The hardware
 //! always has them; they cost no symbols.)
 
@@ -11,13 +11,13 @@ use super::link::{Kind, Loss};
 use super::port::{Item, What};
 use super::ring::Rings;
 
-/// Circulations with neither a packet nor a low go idle after which the scrubber puts one in. That
-/// there is such a time-out: names of errors in Numascale's LC4 firmware; its length, and that
-/// packets put it off: assumed.
+/// Circulations with neither a packet nor a low go idle after which the scrubber inserts a go bit.
+/// Source of the time-out: names of errors in Numascale's LC4 firmware. Its length, and its delay
+/// by packets, are assumed.
 const SILENT_CIRCULATIONS: u32 = 4;
 
 impl Rings {
-    /// Sees to it that old sends of a ringlet are looked for.
+    /// Schedules the check for old sends of a ringlet.
     pub fn watch(&mut self, ring: u32, tick: u64) {
         let ringlet = &mut self.ringlets[ring as usize];
         if !ringlet.watched && !ringlet.dead {
@@ -27,7 +27,7 @@ impl Rings {
         }
     }
 
-    /// Looks for old sends of a ringlet; they start the circulation toggle.
+    /// Checks for old sends of a ringlet; they start the circulation toggle.
     pub fn look_for_old(&mut self, ring: u32, tick: u64) {
         let oldest = self.oldest(ring);
         let ringlet = &mut self.ringlets[ring as usize];
@@ -55,7 +55,7 @@ impl Rings {
         self.schedule(tick + patience, ring, Kind::Watch);
     }
 
-    /// Since when the oldest send of a ringlet is waiting or on its way.
+    /// Returns the tick since which the oldest send of a ringlet waits or is on its way.
     fn oldest(&self, ring: u32) -> Option<u64> {
         let ports = self.ringlets[ring as usize].ports.iter();
         let lanes = ports.flat_map(|&port| &self.ports[port as usize].lanes);
@@ -63,7 +63,7 @@ impl Rings {
         handles.filter_map(|&handle| self.sends.get(handle)).map(|send| send.started).min()
     }
 
-    /// Toggles that the scrubber puts out of its own accord in this tick.
+    /// Puts out the toggles that the scrubber starts in this tick.
     pub fn launch(&mut self, at: u32, tick: u64) {
         if !self.ports[at as usize].is_scrubber {
             return;
@@ -92,7 +92,7 @@ impl Rings {
         self.schedule(arrives, downstream, Kind::Wake);
     }
 
-    /// The circulation toggle comes: sends that saw it too often are lost.
+    /// Handles the circulation toggle: sends that saw it too often are lost.
     pub fn circulation(&mut self, at: u32, tick: u64) {
         for lane in 0..LANES {
             let mut place = 0;
@@ -121,12 +121,13 @@ impl Rings {
         self.pass_toggle(at, tick, What::Circulation);
     }
 
-    /// The scrubber puts a go bit in when for some circulations nothing came: one was lost.
+    /// Inserts a go bit at the scrubber after some circulations without any arrival, because the go
+    /// bit was lost.
     ///
-    /// While packets come, a port that empties its bypass FIFO may hold the go bit back, for as
-    /// long as it takes. A second one would let the others fill the link before that port, which
-    /// then never comes to its end. When the low go bit is lost, packets cease: even high sends
-    /// need it after some.
+    /// While packets come, a port that empties its bypass FIFO may hold the go bit back as long as
+    /// it needs. With a second go bit, the other ports would fill the link before that port, which
+    /// then would never empty its FIFO. When the low go bit is lost, packets cease: even high sends
+    /// need it after a while.
     fn look_for_go(&mut self, at: u32, tick: u64) {
         let ring = self.ports[at as usize].ring as usize;
         let port = &mut self.ports[at as usize];
@@ -144,7 +145,7 @@ impl Rings {
         self.revise(at, out, tick);
     }
 
-    /// A disturbance takes every go bit off the links: no port may start until one is put in.
+    /// Clears every go bit on the links, as a fault: no port may start until one is inserted.
     pub fn lose_go_bits(&mut self) {
         for port in &mut self.ports {
             (port.in_rise, port.first_go, port.out_rise) = (Go::NEVER, Go::NEVER, Go::NEVER);
@@ -153,7 +154,8 @@ impl Rings {
         }
     }
 
-    /// A receive queue begins to serve a generation: rounds of allocation must be told.
+    /// Handles a receive queue that begins to serve a generation: allocation rounds must be
+    /// simulated.
     pub fn begin_ageing(&mut self, at: u32, tick: u64) {
         let ringlet = &mut self.ringlets[self.ports[at as usize].ring as usize];
         if ringlet.begun_at != tick {
@@ -166,7 +168,7 @@ impl Rings {
         }
     }
 
-    /// The scrubber will put an allocation toggle out.
+    /// Schedules an allocation toggle at the scrubber.
     fn begin_rounds(&mut self, at: u32, tick: u64) {
         let ringlet = &mut self.ringlets[self.ports[at as usize].ring as usize];
         ringlet.allocating = true;
@@ -190,10 +192,10 @@ impl Rings {
         true
     }
 
-    /// The allocation toggle comes: it waits until each refused send of this port has been tried
-    /// again, and for a send that is ready when none has had its turn since the toggle was here.
-    /// Without flow control it never waits: the turn may not come, because retries of sends that
-    /// wait for this very round to end fill the link.
+    /// Handles the allocation toggle. It waits until each refused send of this port has been tried
+    /// again. It also waits for a ready send if no send has had its turn since the last toggle.
+    /// Without flow control it never waits: the turn may never come, because sends that wait for
+    /// the end of this round fill the link with retries.
     pub fn allocation(&mut self, at: u32, tick: u64) {
         let ring = self.ports[at as usize].ring as usize;
         for class in 0..2 {
@@ -239,7 +241,7 @@ impl Rings {
         self.pass_toggle(at, tick, What::Allocation);
     }
 
-    /// A send's end becomes known; it holds from tick `end` on.
+    /// Records the end of a send, effective from tick `end`.
     pub fn end_send(&mut self, at: u32, handle: u32, end: u64, loss: Option<Loss>) {
         let window = self.window();
         let Some(send) = self.sends.get_mut(handle).filter(|send| !send.ended) else { return };
@@ -258,7 +260,7 @@ impl Rings {
         self.schedule(end, handle, Kind::Ended);
     }
 
-    /// Nothing comes round any more: all sends of the ringlet end.
+    /// Declares a ringlet dead, because nothing comes round any more: all its sends end.
     pub fn declare_dead(&mut self, ring: u32, tick: u64) {
         self.ringlets[ring as usize].dead = true;
         for at in self.ringlets[ring as usize].ports.clone() {
@@ -279,7 +281,7 @@ impl Rings {
         }
     }
 
-    /// Cuts the cable behind a port: what is on it is destroyed.
+    /// Cuts the cable behind a port: packets on it are destroyed.
     pub fn cut(&mut self, at: u32, tick: u64) {
         if std::mem::replace(&mut self.ports[at as usize].cut, true) {
             return;

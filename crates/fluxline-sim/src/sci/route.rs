@@ -1,16 +1,16 @@
-//! Which ring port sends a packet, and which takes it off that ringlet.
+//! Routes: the ring port that sends a packet, and the port that takes it off that ringlet.
 
 use super::config::{Config, Topology};
 use super::go::NEVER;
 use super::port::{NOBODY, Port};
 use super::ring::Ringlet;
 
-/// Ways through the network, in the order of dimensions: the first in which the places differ. So
-/// no cycle of waiting ringlets can arise (BACKGROUND-M).
+/// Routes through the network, in the order of dimensions: the next ringlet is in the first
+/// dimension in which the coordinates differ. So ringlets never wait in a cycle (BACKGROUND-M).
 #[derive(Debug)]
 pub(super) struct Routes {
     topology: Topology,
-    /// Node by address.
+    /// Nodes by address.
     nodes: Vec<u32>,
 }
 
@@ -24,12 +24,13 @@ impl Routes {
         Routes { topology: config.topology.clone(), nodes }
     }
 
-    /// The node of an address.
+    /// Returns the node of an address.
     pub fn node(&self, address: u16) -> Option<u32> {
         self.nodes.get(usize::from(address)).copied().filter(|&node| node != NOBODY)
     }
 
-    /// From a node: the port that sends, and the port on the same ringlet that takes.
+    /// Returns the port that sends from a node, and the port on the same ringlet that takes the
+    /// packet off.
     pub fn way(&self, from: u32, to: u32) -> (u32, u32) {
         match &self.topology {
             Topology::Ring { .. } => (from, to),
@@ -72,8 +73,8 @@ fn switch_way(ports: u32, per_ringlet: u32, from: u32, to: u32) -> (u32, u32) {
     (from, if direct { to } else { switch + ringlet(from) })
 }
 
-/// All ports and ringlets of a topology; the first port of a ringlet is its scrubber. A node's
-/// ports have numbers that follow one another.
+/// Builds all ports and ringlets of a topology; the first port of a ringlet is its scrubber. A
+/// node's ports have consecutive numbers.
 pub(super) fn build(config: &Config) -> (Vec<Port>, Vec<Ringlet>) {
     let rings: Vec<Vec<(u32, u32)>> = match &config.topology {
         Topology::Ring { nodes } => vec![(0..*nodes).map(|node| (node, node)).collect()],
@@ -118,7 +119,8 @@ pub(super) fn build(config: &Config) -> (Vec<Port>, Vec<Ringlet>) {
     (ports.into_iter().map(|(_, port)| port).collect(), ringlets)
 }
 
-/// For each dimension, for each place in the others: the nodes along it.
+/// Returns the ringlets of a torus: for each dimension and each coordinate in the others, the nodes
+/// along it.
 fn torus_rings(sizes: &[u32]) -> Vec<Vec<(u32, u32)>> {
     let (nodes, dimensions): (u32, u32) = (sizes.iter().product(), sizes.len() as u32);
     let mut rings = Vec::new();

@@ -1,9 +1,9 @@
-//! Clock strobes: events that every node of a ringlet takes note of as they pass.
+//! Clock strobes: events that every node of a ringlet notes as they pass.
 //!
-//! A node takes note of the tick at which a strobe's first symbol comes. How long it waited before,
-//! at its sender and in the bypass FIFOs on its way, goes with it, so that whoever sets a clock by
-//! it may take that into account, or not. The standard lets nodes note when a strobe came and when
-//! it left (BACKGROUND-M); that the sum travels in the strobe itself is assumed.
+//! A node notes the tick at which a strobe's first symbol arrives. The strobe carries its waiting
+//! times at its sender and in bypass FIFOs, so that a clock may correct for them. The standard lets
+//! nodes note the arrival and the departure of a strobe (BACKGROUND-M); the sum in the strobe
+//! itself is assumed.
 
 use super::link::{Kind, NodeIndex, Passage, Report};
 use super::network::Network;
@@ -11,7 +11,8 @@ use super::port::Flight;
 use super::ring::Rings;
 
 impl Rings {
-    /// A strobe's head comes to a port: it is told of when all of it is in, if its CRC is right.
+    /// Handles a strobe's head at a port. The strobe is reported when all of it has arrived, if its
+    /// CRC is correct.
     pub(super) fn take_note(&mut self, at: u32, tick: u64, flight: &Flight) {
         if !flight.is_strobe || flight.bad {
             return;
@@ -26,7 +27,7 @@ impl Rings {
 }
 
 impl Network {
-    /// All of a strobe is in.
+    /// Handles the end of a strobe.
     pub(super) fn strobe(&mut self, at: u32) {
         let port = &mut self.rings.ports[at as usize];
         let node = NodeIndex(port.node);

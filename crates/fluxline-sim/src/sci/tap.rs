@@ -1,8 +1,8 @@
-//! Shows what is put on the links of a network to a [`Dump`].
+//! Records packets on the links of a network in a [`Dump`].
 //!
-//! A packet is shown once for each link that it crosses: from when its first symbol is put on, with
-//! the bytes that come out at the other end. A send's bytes are kept from its start on, because the
-//! model hands its packet over when it is accepted, while its echo is still on the way.
+//! Each packet is recorded once per link that it crosses: at the tick of its first symbol, with the
+//! bytes that arrive at the other end. A send's bytes are kept from its start, because the model
+//! hands the packet over at its acceptance, while the echo is still on the way.
 
 use std::fmt::Write;
 
@@ -25,14 +25,14 @@ pub(super) struct Tap {
     images: Vec<Option<Image>>,
 }
 
-/// A send as it started, for it and its echo.
+/// The content of a send at its start, for the records of the send and its echo.
 #[derive(Debug)]
 struct Image {
     packet: Packet,
     id: u64,
     attempt: u32,
     is_passing: bool,
-    /// The port that made the echo, once there is one.
+    /// The port that made the echo, if it exists.
     echoed_by: Option<u32>,
 }
 
@@ -41,7 +41,7 @@ struct Image {
 pub(super) struct Put {
     /// The port before the link.
     pub at: u32,
-    /// The tick that is done.
+    /// The current tick.
     pub now: u64,
     /// Tick of the first symbol.
     pub out: u64,
@@ -50,7 +50,7 @@ pub(super) struct Put {
 }
 
 impl Tap {
-    /// One interface for each ring port: the link behind it, by the port's number.
+    /// Makes a recorder with one interface for each ring port's output link, by the port's number.
     pub fn new(mut dump: Dump, ports: &[Port], config: &Config, ticks: Ticks) -> Tap {
         let address = |node: u32| config.addresses[node as usize];
         for port in ports {
@@ -70,7 +70,7 @@ impl Tap {
         Tap { dump, ticks, addresses, images: Vec::new() }
     }
 
-    /// A send starts.
+    /// Records the start of a send.
     #[cold]
     pub fn start(&mut self, handle: u32, send: &Send) {
         let place = handle as usize;
@@ -86,7 +86,7 @@ impl Tap {
         });
     }
 
-    /// A packet is put on a link.
+    /// Records a packet that is put on a link.
     #[cold]
     pub fn put(&mut self, put: Put, flight: &Flight) {
         let Some(Some(image)) = self.images.get_mut(put.handle as usize) else { return };
@@ -123,7 +123,7 @@ impl Tap {
     }
 }
 
-/// Describes the facts that the bytes do not show.
+/// Describes facts that the bytes do not show.
 fn comment(image: &Image, flight: &Flight, crc: Crc, is_cut: bool) -> String {
     let mut text = String::new();
     let of = if flight.echo.is_some() { "echo of send" } else { "send" };

@@ -14,7 +14,7 @@ use super::network::Network;
 const EVENTS_HELD: usize = 64;
 
 impl Network {
-    /// Begins the next transfer over a node's bus, when it is free and somebody can go.
+    /// Begins the next transfer over a node's bus, if the bus is free and a source is ready.
     pub(super) fn kick_bus(&mut self, node: u32, tick: u64) {
         let bus = &self.buses[node as usize];
         if bus.moving.is_some() || bus.waiting == 0 {
@@ -39,7 +39,7 @@ impl Network {
         }
     }
 
-    /// An event from a ringlet waits for the bus, or is dropped: nothing holds it back.
+    /// Queues an event from a ringlet for the bus, or drops it: events are never held back.
     pub(super) fn event_to_bus(&mut self, node: u32, packet: Packet, tick: u64) {
         let bus = &mut self.buses[node as usize];
         if bus.events.len() < EVENTS_HELD {
@@ -52,7 +52,7 @@ impl Network {
         self.reports.push_back(Report::Dropped { at, source, target, why });
     }
 
-    /// The oldest event, unless the queue behind is full.
+    /// Takes the oldest event, unless the queue behind the bus is full.
     fn pick_event(&mut self, node: u32) -> Option<Parcel> {
         let target = self.buses[node as usize].events.front()?.target;
         let to = if self.address(NodeIndex(node)) == target {
@@ -68,7 +68,7 @@ impl Network {
         Some(Parcel { packet, lane: EVENTS, id: None, to, at: 0 })
     }
 
-    /// Takes the oldest packet of a source when there is a place for it behind.
+    /// Takes the oldest packet of a source if the queue behind the bus has room.
     fn pick(&mut self, node: u32, first_port: u32, source: usize, tick: u64) -> Option<Parcel> {
         let from_port = source.checked_sub(LANES).map(|s| (first_port + s as u32 / 2, s % 2));
         let (target, lane) = match from_port {
@@ -126,7 +126,7 @@ impl Network {
         has_space
     }
 
-    /// The bus has moved a packet.
+    /// Handles the end of a transfer.
     pub(super) fn bus_is_free(&mut self, node: u32, tick: u64) {
         let delay = self.config.bus.map_or(0, |bus| bus.delay);
         let bus = &mut self.buses[node as usize];
@@ -138,7 +138,7 @@ impl Network {
         self.kick_bus(node, tick);
     }
 
-    /// A packet stands in the queue behind the bus.
+    /// Handles a packet that has reached the queue behind the bus.
     pub(super) fn passed(&mut self, node: u32, tick: u64) {
         let Some(parcel) = self.buses[node as usize].passing.pop_front() else { return };
         debug_assert_eq!(parcel.at, tick);

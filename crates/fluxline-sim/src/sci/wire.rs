@@ -1,10 +1,9 @@
 //! Packets as bytes, for dumps: the order of the symbols and the fields in them.
 //!
 //! The layout is `docs/simulation/dumps.md`'s: order of symbols \[S5\], widths of fields
-//! BACKGROUND-M, places of bits BACKGROUND-L. What the model does not have (time of death,
-//! transaction priority, trace, ring priority, extended headers) is 0. No conformance is claimed,
-//! and nothing reads these bytes back into the model. Symbols are written with their upper byte
-//! first.
+//! BACKGROUND-M, positions of bits BACKGROUND-L. Fields that the model lacks (time of death,
+//! transaction priority, trace, ring priority, extended headers) are 0. No conformance is claimed,
+//! and nothing reads these bytes back into the model. Symbols are big-endian.
 
 use super::ageing::Phase;
 use super::packet::Lock;
@@ -32,7 +31,8 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The upper bits of the command symbol. That the higher of two priorities is 3: assumed.
+    /// Returns the upper bits of the command symbol. The code 3 for the higher of two priorities is
+    /// assumed.
     fn bits(self) -> u16 {
         let priority = if self.is_high { 3 << PRIORITY_SHIFT } else { 0 };
         let old = if self.is_old { OLD } else { 0 };
@@ -57,9 +57,11 @@ pub struct EchoHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crc {
     Right,
-    /// A bit was wrong on this link. Which is not modelled: shown as the CRC's last one.
+    /// A bit was wrong on this link. The model does not choose the bit; the dump flips the CRC's
+    /// last one.
     Damaged,
-    /// Someone before has seen that it was wrong. How a stomped CRC looks: assumed, the complement.
+    /// An earlier node found it wrong and stomped it. A stomped CRC is assumed to be the
+    /// complement.
     Stomped,
 }
 
@@ -82,8 +84,9 @@ fn answer_code(says: Echo) -> u16 {
     }
 }
 
-/// The seven bits of a command. Selected-byte commands name the last byte of their block of 16
-/// \[S5\]; all other numbers are this model's own: those of the standard were not available.
+/// Returns the seven bits of a command. Selected-byte commands name the last byte of their block of
+/// 16 \[S5\]; all other numbers are this model's own, because those of the standard were not
+/// available.
 fn command_code(packet: &Packet) -> u16 {
     match packet.command {
         Command::ReadSelected => last_byte(packet, packet.data.first().copied()),
@@ -117,7 +120,8 @@ fn command_code(packet: &Packet) -> u16 {
     }
 }
 
-/// The place of the last of `count` bytes in its block; without a count, the block's.
+/// Returns the position of the last of `count` bytes in its block; without a count, the last
+/// position of the block.
 fn last_byte(packet: &Packet, count: Option<u8>) -> u16 {
     let first = packet.offset as u16 % 16;
     count.map_or(15, |count| (first + u16::from(count).max(1) - 1).min(15))
@@ -133,7 +137,7 @@ fn status_code(status: Status) -> u16 {
     }
 }
 
-/// A send.
+/// Returns the bytes of a send.
 pub fn send(packet: &Packet, flow: Flow, crc: Crc) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(packet.command.symbols() as usize * 2);
     let upper = packet.offset.to_be_bytes();
@@ -154,8 +158,8 @@ pub fn send(packet: &Packet, flow: Flow, crc: Crc) -> Vec<u8> {
     finish(bytes, crc)
 }
 
-/// The data part; what is shorter has zeros behind it. Selected bytes stand at their place in the
-/// block, as the packets of \[S5\] have them; in a response, which has no address, at the start.
+/// Writes the data part, padded with zeros. Selected bytes are at their position in the block, as
+/// in the packets of \[S5\]; in a response, which has no address, they are at the start.
 fn put_data(packet: &Packet, part: &mut [u8]) {
     let selected = packet.command == Command::WriteSelected;
     let start = if selected { packet.offset as usize % 16 } else { 0 };
@@ -164,7 +168,7 @@ fn put_data(packet: &Packet, part: &mut [u8]) {
     part[..length].copy_from_slice(&packet.data[..length]);
 }
 
-/// An echo.
+/// Returns the bytes of an echo.
 pub fn echo(head: &EchoHead, crc: Crc) -> Vec<u8> {
     let phase = answer_code(head.says) << PHASE_SHIFT;
     let flow = head.flow.bits() & !(3 << PHASE_SHIFT) | phase;
@@ -186,8 +190,8 @@ fn finish(mut bytes: Vec<u8>, crc: Crc) -> Vec<u8> {
     bytes
 }
 
-/// CRC of CCITT: x^16 + x^12 + x^5 + 1 (BACKGROUND-H), from all ones, without the flow-control part
-/// of the command symbol (BACKGROUND-M).
+/// Returns the CRC of CCITT: x^16 + x^12 + x^5 + 1 (BACKGROUND-H), started with all ones, without
+/// the flow-control part of the command symbol (BACKGROUND-M).
 pub fn check_sum(bytes: &[u8]) -> u16 {
     let mut crc = 0xFFFF_u16;
     for (place, pair) in bytes.chunks_exact(2).enumerate() {

@@ -1,4 +1,4 @@
-//! Whether all get their share.
+//! Fairness of shares.
 
 /// The fairness of a quantity over nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Fairness {
 }
 
 impl Fairness {
-    /// Of these shares; of none, or of nothing but zeros, all are equal.
+    /// Returns the fairness of these shares; an empty list and a list of zeros count as fair.
     #[must_use]
     pub fn of(shares: &[f64]) -> Fairness {
         let sum: f64 = shares.iter().sum();
@@ -23,7 +23,7 @@ impl Fairness {
         Fairness { min: shares.iter().copied().fold(f64::INFINITY, f64::min).min(max), max, jain }
     }
 
-    /// Largest by least share; infinite when somebody got nothing.
+    /// Returns the largest share divided by the least; infinite if the least is zero.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         if self.max == self.min { 1.0 } else { self.max / self.min }

@@ -1,16 +1,16 @@
-//! Latencies by size: every one is counted, in memory that does not grow.
+//! A histogram of all latencies in fixed memory.
 
 use crate::Duration;
 
-/// Bits that a bucket keeps below the leading one: values are known to 1 in 128.
+/// Bits kept below the leading one: values are exact to 1 in 128.
 const PRECISION_BITS: u32 = 7;
 /// Buckets of each power of two.
 const PER_POWER: u64 = 1 << PRECISION_BITS;
-/// Buckets of all durations of 64 bits: the small ones exactly, then 57 powers of two.
+/// Number of buckets for all durations of 64 bits: exact small ones, then 57 powers of two.
 const BUCKETS: usize = ((64 - PRECISION_BITS as usize) + 1) << PRECISION_BITS;
 
 /// Counts durations in buckets that are at most 1/128 of their value wide, and exact below 128 ps.
-/// 58 KiB whatever the traffic; adding is one shift and two additions.
+/// Takes 58 KiB for any traffic; adding a value takes one shift and two additions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -39,14 +39,14 @@ fn last_of(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Counts one.
+    /// Counts one value.
     pub fn add(&mut self, value: Duration) {
         self.counts[bucket_of(value.as_ps())] += 1;
         self.count += 1;
         self.max = self.max.max(value);
     }
 
-    /// Adds all that another one counted.
+    /// Adds all counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         let pairs = self.counts.iter_mut().zip(&other.counts);
         pairs.for_each(|(own, other)| *own += other);
@@ -60,14 +60,14 @@ impl Histogram {
         self.count
     }
 
-    /// The largest, exactly.
+    /// Returns the exact largest value.
     #[must_use]
     pub fn max(&self) -> Duration {
         self.max
     }
 
-    /// The smallest value that a share `quantile` (0 to 1) of all does not exceed, at most 1/128
-    /// too large; nothing counted: zero.
+    /// Returns the smallest value that a share `quantile` (0 to 1) of all values does not exceed,
+    /// at most 1/128 too large; zero without values.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Duration {
         let rank = ((quantile.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
@@ -81,7 +81,7 @@ impl Histogram {
         self.max
     }
 
-    /// The buckets that counted something: largest value and count, in order. For plots.
+    /// Returns the buckets that are not empty, for plots: largest value and count, in order.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let filled = self.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
         filled.map(|(bucket, &count)| (Duration::from_ps(last_of(bucket)), count))

@@ -1,7 +1,7 @@
-//! What a run says in numbers, in fixed memory: how latencies are spread, how sure their mean is,
-//! when the start is over, and whether all nodes get their share.
+//! Statistics of a run in fixed memory: the distribution of latencies, the confidence of their
+//! mean, the end of the warm-up, and the fairness between nodes.
 //!
-//! Nothing here knows a network: latencies come as durations, shares as numbers.
+//! Nothing here depends on a network: latencies are durations, shares are numbers.
 
 pub mod fairness;
 pub mod histogram;

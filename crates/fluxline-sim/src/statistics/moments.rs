@@ -1,6 +1,6 @@
 //! Running mean and variance.
 
-/// Mean and variance of values as they come, without keeping them and without cancellation.
+/// Running mean and variance, without stored values and without numerical cancellation.
 ///
 /// Source: B. P. Welford, "Note on a method for calculating corrected sums of squares and
 /// products", Technometrics 4 (1962).
@@ -13,7 +13,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Takes in one value.
+    /// Adds one value.
     pub fn add(&mut self, value: f64) {
         self.count += 1;
         let before = value - self.mean;
@@ -27,13 +27,13 @@ impl Moments {
         self.count
     }
 
-    /// Their mean; 0 without values.
+    /// Returns the mean; 0 without values.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// Their variance as a sample; 0 for fewer than two.
+    /// Returns the sample variance; 0 for fewer than two values.
     #[must_use]
     pub fn variance(&self) -> f64 {
         if self.count < 2 { 0.0 } else { self.squares / (self.count - 1) as f64 }

@@ -1,15 +1,15 @@
-//! A series of values that depend on their predecessors, as means of batches: where its start ends,
-//! and how far its mean can be trusted.
+//! A series of correlated values, stored as means of batches: finds the end of its start-up, and
+//! the confidence interval of its mean.
 
 use super::Moments;
 
-/// Batches that are kept at most; then neighbours are joined and batches are twice as long.
+/// Most batches that are kept; beyond them, neighbours are merged and batches become twice as long.
 const BATCHES_MAX: usize = 1024;
 /// Values of the shortest batch. Source: K. P. White, "An effective truncation heuristic for bias
 /// reduction in simulation output", Simulation 69 (1997): MSER-5.
 const BATCH_MIN: u64 = 5;
-/// Batches that a confidence interval is made from. Source: B. Schmeiser, "Batch size effects in
-/// the analysis of simulation output", Operations Research 30 (1982): 10 to 30 are enough.
+/// Batches used for a confidence interval. Source: B. Schmeiser, "Batch size effects in the
+/// analysis of simulation output", Operations Research 30 (1982): 10 to 30 are enough.
 const BATCHES_OF_INTERVAL: usize = 20;
 /// Student's t for 95 % and 1 to 30 degrees of freedom. Source: any table of the distribution.
 const T_95: [f64; 30] = [
@@ -18,12 +18,12 @@ const T_95: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// A mean, and the half width of the interval around it that holds the true one in 95 of 100 runs.
+/// A mean with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the width of the interval; infinite where too few values came.
+    /// Half the width of the interval; infinite with too few values.
     pub half_width: f64,
 }
 
@@ -52,7 +52,7 @@ impl Default for Series {
 }
 
 impl Series {
-    /// Takes in the next value.
+    /// Adds the next value.
     pub fn add(&mut self, value: f64) {
         self.total.add(value);
         self.sum += value;
@@ -74,15 +74,15 @@ impl Series {
         self.length *= 2;
     }
 
-    /// Mean and variance of all values.
+    /// Returns mean and variance of all values.
     #[must_use]
     pub fn moments(&self) -> Moments {
         self.total
     }
 
-    /// Returns the number of first values that belong to the start (MSER): leaving them out makes
-    /// the standard error of the rest's mean smallest. `None` when that leaves out more than half:
-    /// the start is not over, or there are fewer than ten batches.
+    /// Returns the number of first values that belong to the start-up (MSER): leaving them out
+    /// minimizes the standard error of the mean of the others. `None` if that leaves out more than
+    /// half, because the start-up is not over, or if there are fewer than ten batches.
     #[must_use]
     pub fn start(&self) -> Option<u64> {
         let count = self.batches.len();
@@ -95,7 +95,7 @@ impl Series {
             rest.add(batch);
             let left = count - cut;
             let error = rest.variance() * (left - 1) as f64 / (left * left) as f64;
-            // The last few batches can agree by chance; White leaves five of them out.
+            // The last few batches can agree by chance; White excludes the last five.
             if left >= 5 && error <= best.0 {
                 best = (error, cut);
             }
@@ -103,15 +103,15 @@ impl Series {
         (best.1 <= count / 2).then_some(best.1 as u64 * self.length)
     }
 
-    /// The mean of what comes after the first `skipped` values, rounded up to whole batches, with
-    /// its interval by batch means.
+    /// Returns the mean without the first `skipped` values, rounded up to whole batches, with its
+    /// interval by batch means.
     #[must_use]
     pub fn estimate(&self, skipped: u64) -> Estimate {
         let first = (skipped.div_ceil(self.length) as usize).min(self.batches.len());
         let kept = &self.batches[first..];
         let size = kept.len() / BATCHES_OF_INTERVAL.min(kept.len()).max(1);
         let mut groups = Moments::default();
-        // What does not fill the last group is left out at the front, next to the start.
+        // Batches that do not fill a group are left out at the front, next to the start-up.
         for group in kept[kept.len() - kept.len() / size.max(1) * size..].chunks(size.max(1)) {
             groups.add(group.iter().sum::<f64>() / group.len() as f64);
         }
@@ -130,7 +130,7 @@ mod tests {
     use super::Series;
     use fluxline_core::random::Draw;
 
-    /// Values that follow their predecessor by a share of 0.9 around 100, as queues do.
+    /// Returns a value with correlation 0.9 to its predecessor and mean 100, as in queues.
     fn queue_like(draw: &mut Draw, previous: f64) -> f64 {
         let noise = draw.below(2_000_001) as f64 / 1e6 - 1.0;
         100.0 + 0.9 * (previous - 100.0) + noise
@@ -169,7 +169,7 @@ mod tests {
             let estimate = series.estimate(0);
             held += usize::from((estimate.mean - 100.0).abs() <= estimate.half_width);
         }
-        // 190 expected; a right interval has fewer than 178 in one of a thousand such tests.
+        // 190 are expected; a correct interval gives fewer than 178 in one of a thousand tests.
         assert!((178..=200).contains(&held), "{held} of 200");
     }
 

@@ -8,32 +8,32 @@ pub trait Experiment: Model {
     /// Returns the observer of offered and delivered messages.
     fn observer(&mut self) -> &mut Observer;
 
-    /// Returns the time that each link was occupied since the start, always in the same order.
+    /// Returns the time for which each link was busy since the start, always in the same order.
     fn links(&self) -> Vec<LinkUse>;
 
-    /// Packets times links since the start.
+    /// Returns the number of packet-link-hops since the start.
     fn hops(&self) -> u64;
 
-    /// Looks for what must not be: books that do not balance, packets that will never move.
+    /// Checks for defects: laws that do not hold, packets that will never move.
     ///
     /// # Errors
-    /// What is wrong, in one sentence.
+    /// The defect, in one sentence.
     fn check(&self, now: Instant) -> Result<(), String>;
 }
 
-/// The time that a measurement takes, in virtual time.
+/// The lengths of warm-up and measurement, in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// After this time it is looked for the first time whether the start is over, then each time
-    /// twice as late.
+    /// The time of the first check for the end of the warm-up; each later check comes after twice
+    /// the time.
     pub warm_up_first: Duration,
-    /// The warm-up ends after this time at the latest.
+    /// The longest warm-up.
     pub warm_up_max: Duration,
     /// The time that is measured.
     pub measured: Duration,
 }
 
-/// A measurement that found a defect, and when.
+/// A defect that a measurement found, and its time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("after {at}: {problem}")]
 pub struct MeasureError {
@@ -43,11 +43,11 @@ pub struct MeasureError {
     pub problem: String,
 }
 
-/// Checks while measuring. Assumed: a deadlock is seen after 1/16 of the time, and the checks of a
-/// measurement of 1,000 messages a node cost less than 1 %.
+/// Number of checks in a measurement. Assumed: a deadlock is found after 1/16 of the time, and the
+/// checks of a measurement of 1,000 messages per node cost less than 1 %.
 const CHECKS: u64 = 16;
 
-/// State of a measurement: what runs, and what was counted.
+/// State of a measurement: the model and its counts.
 struct Course<'a, E: Experiment> {
     model: &'a mut E,
     agenda: &'a mut Agenda<E::Entry>,
@@ -80,7 +80,7 @@ impl<E: Experiment> Course<'_, E> {
 }
 
 /// Warms a model up until its latencies have settled, then measures it. The model and its agenda
-/// can be used further, for another measurement or to drain it.
+/// stay usable, for another measurement or to drain it.
 ///
 /// # Errors
 /// When a check of the model fails.
@@ -124,7 +124,7 @@ fn utilisation(before: &[LinkUse], after: &[LinkUse], measured: Duration) -> Vec
     before.iter().zip(after).map(of).collect()
 }
 
-/// Summarizes the observer's notes of a measured time.
+/// Summarizes the observer's counts of a measured time.
 fn of_observer(observer: &Observer, measured: Duration) -> Outcome {
     let seconds = measured.as_ps().max(1) as f64 / 1e12;
     let nodes = observer.accepted_bytes.len().max(1) as f64;

@@ -1,11 +1,11 @@
 //! Experiments: one point measured, many points on all cores, the load at which a model saturates.
 //!
-//! Any model can be measured. It keeps an [`Observer`] and tells it of each message that is offered
-//! and delivered, and implements [`Experiment`]: where the observer is, how busy its links were,
-//! how many packet-link-hops it made, and whether its books balance. [`measure()`] then warms it
-//! up, runs it, and gives an [`Outcome`], in which nothing depends on what was modelled. A point
-//! that is to be measured in parallel with others is a function of its parameters that builds the
-//! model, its agenda and its seed anew: see [`run_all`].
+//! Any model can be measured. It reports each offered and delivered message to an [`Observer`], and
+//! implements [`Experiment`]: access to the observer, the busy time of its links, the number of
+//! packet-link-hops, and the check of its laws. [`measure()`] then warms the model up, runs it, and
+//! returns an [`Outcome`] in a form that is the same for all models. To measure points in parallel,
+//! write a function of a point's parameters that builds the model, its agenda and its seed anew:
+//! see [`run_all`].
 
 pub mod measure;
 pub mod observer;
@@ -26,15 +26,15 @@ pub use saturation::{Criterion, Saturation, saturation};
 pub struct Progress {
     /// Points that are done.
     pub done: usize,
-    /// Points in all.
+    /// Number of all points.
     pub points: usize,
     /// The index of the last point.
     pub last: usize,
 }
 
 /// Runs every point on up to `threads` threads (`None`: as many as there are cores), and returns
-/// the results in the order of the points: the same whatever the number of threads. `progress` is
-/// called after each point, by one thread at a time.
+/// the results in the order of the points, which does not depend on the number of threads.
+/// `progress` is called after each point, by one thread at a time.
 ///
 /// # Panics
 /// When `run` panics, once the other threads are done.
@@ -55,7 +55,7 @@ where
     let shared = Mutex::new((results, 0, progress));
     let work = || {
         loop {
-            // Only the number counts; the results are passed on under the lock.
+            // `Relaxed` is enough: only the value counts, and the lock publishes the results.
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(point) = points.get(index) else { return };
             let result = run(point);

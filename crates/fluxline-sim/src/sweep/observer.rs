@@ -1,4 +1,4 @@
-//! What is noted of each message while a model runs.
+//! Counts and latencies of messages while a model runs.
 
 use crate::Duration;
 use crate::statistics::{Histogram, Series};
@@ -6,9 +6,9 @@ use crate::statistics::{Histogram, Series};
 /// The amount of detail that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Everything that an outcome has.
+    /// Everything that an outcome needs.
     Full,
-    /// Counts alone: to see what the rest costs.
+    /// Counts only, to measure the cost of the other statistics.
     Counts,
 }
 
@@ -26,7 +26,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// For a model with so many nodes.
+    /// Makes an observer for a model with `nodes` nodes.
     #[must_use]
     pub fn new(nodes: u32, detail: Detail) -> Observer {
         Observer {
@@ -40,17 +40,17 @@ impl Observer {
         }
     }
 
-    /// A message was made, whether the network takes it or not.
+    /// Counts a message that was created, even if the network does not take it.
     pub fn offered(&mut self, bytes: u32) {
         self.offered_bytes += u64::from(bytes);
     }
 
-    /// A message that was offered was thrown away at its source, whose queue was full.
+    /// Counts an offered message that its source dropped because its queue was full.
     pub fn refused(&mut self, bytes: u32) {
         self.refused_bytes += u64::from(bytes);
     }
 
-    /// A message was delivered to `node`, `latency` after it was offered.
+    /// Counts a message that was delivered to `node`, `latency` after it was offered.
     pub fn delivered(&mut self, node: u32, bytes: u32, latency: Duration) {
         self.messages += 1;
         if let Some(accepted) = self.accepted_bytes.get_mut(node as usize) {
@@ -62,21 +62,21 @@ impl Observer {
         }
     }
 
-    /// Messages that were delivered.
+    /// Returns the number of delivered messages.
     #[must_use]
     pub fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Returns true if the start is over: leaving out less than half of the latencies makes the
-    /// mean of the rest surest, and at most a tenth of what was offered is still under way (MSER
-    /// alone is content with latencies that grow slowly for ever).
+    /// Returns true if the start-up is over: MSER leaves out less than half of the latencies, and
+    /// at most a tenth of the offered messages are still under way (MSER alone accepts latencies
+    /// that grow slowly without end).
     pub(super) fn has_settled(&self) -> bool {
         let done = self.accepted_bytes.iter().sum::<u64>() + self.refused_bytes;
         self.series.start().is_some() && done >= self.offered_bytes - self.offered_bytes / 10
     }
 
-    /// Begins anew, as at the end of the warm-up.
+    /// Clears all counts, as at the end of the warm-up.
     pub(super) fn reset(&mut self) {
         *self = Observer::new(self.accepted_bytes.len() as u32, self.detail);
     }

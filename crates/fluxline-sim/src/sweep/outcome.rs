@@ -1,20 +1,20 @@
-//! What a measurement gives, whatever was modelled.
+//! The outcome of a measurement, in the same form for all models.
 
 use crate::statistics::{Estimate, Fairness, Histogram};
 use crate::{Duration, Fingerprint};
 
-/// The time that a link was occupied.
+/// The time for which a link was busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkUse {
     /// The node or router that it comes from.
     pub from: u32,
     /// The node at its end.
     pub to: u32,
-    /// Time that it carried something.
+    /// The busy time.
     pub busy: Duration,
 }
 
-/// The part of the measured time that a link was occupied.
+/// The part of the measured time in which a link was busy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkUtilisation {
     /// The node or router that it comes from.
@@ -28,24 +28,24 @@ pub struct LinkUtilisation {
 /// The end of the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WarmUp {
-    /// The latencies had settled: MSER-5 leaves out less than half of what was seen, and at most a
-    /// tenth of the offered load is under way.
+    /// The latencies had settled: MSER-5 leaves out less than half of them, and at most a tenth of
+    /// the offered load is under way.
     Settled,
-    /// They had not when its time was over: beyond saturation they never do.
+    /// They had not settled within the longest warm-up: beyond saturation they never do.
     CutShort,
 }
 
-/// One measured point. Messages count that were delivered in the measured time, latencies from
-/// when they were offered.
+/// One measured point. It counts messages that were delivered in the measured time; latencies begin
+/// when a message is offered.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Load that the sources made, in the mean of all nodes \[bytes a second\].
+    /// Offered load, mean over all nodes \[bytes a second\].
     pub offered_bytes_per_s: f64,
-    /// Load that was delivered, in the mean of all nodes \[bytes a second\].
+    /// Delivered load, mean over all nodes \[bytes a second\].
     pub accepted_bytes_per_s: f64,
-    /// Load that was thrown away at full sources, in the mean of all nodes \[bytes a second\].
+    /// Load dropped at full sources, mean over all nodes \[bytes a second\].
     pub refused_bytes_per_s: f64,
-    /// Load that each node was delivered \[bytes a second\].
+    /// Load delivered to each node \[bytes a second\].
     pub per_node_bytes_per_s: Vec<f64>,
     /// Messages that were delivered.
     pub messages: u64,
@@ -73,7 +73,7 @@ pub struct Outcome {
     pub entries: u64,
     /// Packets times links, warm-up included.
     pub hops: u64,
-    /// Equal when two runs did the same, warm-up included.
+    /// The fingerprint, warm-up included: equal runs have equal ones.
     pub fingerprint: Fingerprint,
 }
 
@@ -84,7 +84,7 @@ impl Outcome {
         Fairness::of(&self.per_node_bytes_per_s)
     }
 
-    /// The mean and the largest utilisation of a link.
+    /// Returns the mean and the largest utilisation of a link.
     #[must_use]
     pub fn link_utilisation(&self) -> (f64, f64) {
         let shares = self.links.iter().map(|link| link.utilisation);

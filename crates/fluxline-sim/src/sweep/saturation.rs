@@ -1,4 +1,4 @@
-//! The load at which a model no longer follows.
+//! The load at which a model saturates.
 
 use std::ops::RangeInclusive;
 
@@ -7,14 +7,15 @@ use super::Outcome;
 /// The criterion of saturation: one of the two is enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Criterion {
-    /// The accepted load is below this part of the offered one. The usual choice is 0.95.
+    /// Smallest accepted part of the offered load. The usual choice is 0.95.
     pub accepted_min: f64,
-    /// The mean latency is above this one \[ns\]: a multiple of that without load.
+    /// Largest mean latency \[ns\]: a multiple of that without load.
     pub latency_max_ns: f64,
 }
 
 impl Criterion {
-    /// Accepted below 95 % of offered, or a latency above `factor` times that without load \[ns\].
+    /// Returns the usual criterion: less than 95 % of the load accepted, or a latency above
+    /// `factor` times that without load \[ns\].
     #[must_use]
     pub fn usual(factor: f64, zero_load_ns: f64) -> Criterion {
         Criterion { accepted_min: 0.95, latency_max_ns: factor * zero_load_ns }
@@ -28,23 +29,23 @@ impl Criterion {
     }
 }
 
-/// Between which loads a model saturates.
+/// The two loads between which a model saturates.
 #[derive(Clone, Debug)]
 pub struct Saturation {
-    /// The highest load that was followed; the lower end of the search when none was.
+    /// The highest load that the model followed; the lower end of the search if it followed none.
     pub followed: f64,
-    /// The lowest load that was not; the upper end of the search when all were.
+    /// The lowest load that it did not follow; the upper end of the search if it followed all.
     pub saturated: f64,
     /// Every point that was measured, in the order of the search.
     pub points: Vec<(f64, Outcome)>,
 }
 
-/// Searches by bisection between two loads, in whatever unit `measure` takes, until they are no
-/// more than `resolution` apart: at most 1 + log2((high - low) / resolution) measurements, and
-/// never more than 64. A load that is followed is taken to mean that all lower ones are.
+/// Searches by bisection between two loads, in the unit of `measure`, until they differ by at most
+/// `resolution`: at most 1 + log2((high - low) / resolution) measurements, and never more than 64.
+/// Assumes that a model that follows a load also follows all lower ones.
 ///
 /// # Errors
-/// The first that `measure` returns.
+/// The first error that `measure` returns.
 pub fn saturation<E>(
     loads: RangeInclusive<f64>,
     resolution: f64,

@@ -146,8 +146,8 @@ impl Model for Server {
     fn handle(&mut self, call: Call, agenda: &mut Agenda<Call>) {
         self.observer.offered(1000);
         self.free_at = self.free_at.max(agenda.now()) + Duration::from_us(1);
-        // Told at once instead of when it is served: beyond saturation no fewer are accepted, so
-        // that the latency has to show it.
+        // Reported at once instead of when it is served: beyond saturation no fewer messages are
+        // accepted, so only the latency can show saturation.
         self.observer.delivered(0, 1000, self.free_at.since(agenda.now()));
         agenda.schedule_after(self.interval, call);
     }

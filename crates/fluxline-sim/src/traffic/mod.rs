@@ -1,8 +1,9 @@
-//! Who sends how much to whom, and when: from a seed, and the same for whatever network it feeds.
+//! Generated traffic: senders, receivers, sizes and times, drawn from a seed, the same for every
+//! network.
 //!
 //! A [`Traffic`] makes the messages of all nodes. Open loops ([`Arrivals::Poisson`],
-//! [`Arrivals::Periodic`]) offer a load whether the network follows or not; a closed loop
-//! ([`Arrivals::Window`]) sends the next message when an earlier one was delivered.
+//! [`Arrivals::Periodic`]) offer a load even if the network cannot follow; a closed loop
+//! ([`Arrivals::Window`]) sends the next message when an earlier one has been delivered.
 
 pub mod pattern;
 pub mod size;
@@ -27,21 +28,21 @@ pub enum Arrivals {
         /// Rate of a node \[bytes of messages a second\].
         bytes_per_s: f64,
     },
-    /// Closed loop: so many messages of a node are under way.
+    /// Closed loop: a fixed number of messages of each node are under way.
     Window {
-        /// Messages that are sent before the first is delivered; at least 1.
+        /// The number of messages under way; at least 1.
         messages: u32,
     },
 }
 
-/// The plan of all nodes.
+/// The traffic plan of all nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Nodes, numbered from 0.
+    /// The number of nodes; they are numbered from 0.
     pub nodes: u32,
-    /// To whom.
+    /// The pattern of receivers.
     pub pattern: Pattern,
-    /// The time.
+    /// The arrival of messages.
     pub arrivals: Arrivals,
     /// The size of a message.
     pub size: Size,
@@ -60,11 +61,12 @@ pub struct Message {
     pub to: u32,
     /// Its length.
     pub bytes: u32,
-    /// Event building: the number of the event; else how many the source sent before.
+    /// Event building: the number of the event; otherwise the number of earlier messages of the
+    /// source.
     pub event: u64,
 }
 
-/// A plan that makes no sense, in one sentence.
+/// The reason why a plan is invalid, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("traffic: {0}")]
 pub struct PlanError(pub(crate) String);
@@ -74,13 +76,13 @@ struct Source {
     draw: Draw,
     /// Messages made.
     count: u64,
-    /// The due time of the next message of an open loop \[ps\]; a fraction is carried on.
+    /// The due time of the next message of an open loop \[ps\]; fractions are kept.
     due_ps: f64,
     /// Messages of a closed loop under way.
     pending: u32,
 }
 
-/// Messages as a plan makes them.
+/// The messages of a plan.
 #[derive(Clone, Debug)]
 pub struct Traffic {
     plan: Plan,
@@ -88,11 +90,11 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Traffic of a plan.
+    /// Makes the traffic of a plan.
     ///
     /// # Errors
-    /// When the pattern does not fit the number of nodes, a rate or a size is not positive or
-    /// beyond all measure, or a window is empty.
+    /// When the pattern does not fit the number of nodes, a rate or a size is not positive or not
+    /// finite, or a window is empty.
     pub fn new(plan: Plan) -> Result<Traffic, PlanError> {
         plan.pattern.check(plan.nodes)?;
         plan.size.check()?;
@@ -114,9 +116,9 @@ impl Traffic {
         &self.plan
     }
 
-    /// The next message of a node. Open loop: at its own time, which may be later than now; ask
-    /// again then. Closed loop: now; `None` while the window is full. `None` also for a node that
-    /// does not send in this pattern.
+    /// Returns the next message of a node. Open loop: the message's time may be later than now; ask
+    /// again then. Closed loop: the time is now; `None` while the window is full. Also `None` for a
+    /// node that does not send in this pattern.
     pub fn next(&mut self, source: u32, now: Instant) -> Option<Message> {
         let weight = self.plan.pattern.weight(source, self.plan.nodes);
         let state = self.sources.get_mut(source as usize).filter(|_| weight > 0.0)?;
@@ -147,7 +149,7 @@ impl Traffic {
         Some(Message { at, source, to, bytes, event })
     }
 
-    /// Tells that a message of `source` was delivered: its window has room for one more.
+    /// Reports the delivery of a message of `source`: its window has room for one more.
     pub fn delivered(&mut self, source: u32) {
         if let Some(state) = self.sources.get_mut(source as usize) {
             state.pending = state.pending.saturating_sub(1);
@@ -167,7 +169,7 @@ impl Traffic {
     }
 }
 
-/// Messages of a node under way at most. Assumed: 65,536 nodes of them still fit into memory.
+/// Most messages of a node under way. Assumed: the messages of 65,536 nodes still fit into memory.
 const WINDOW_MAX: u32 = 1 << 12;
 
 impl Plan {
@@ -207,12 +209,12 @@ impl Plan {
     }
 }
 
-/// Above 0, at most 1.
+/// Returns a random number above 0, at most 1.
 fn uniform(draw: &mut Draw) -> f64 {
     ((draw.bits() >> 11) + 1) as f64 / (1_u64 << 53) as f64
 }
 
-/// Exponential with mean 1.
+/// Returns an exponential random number with mean 1.
 fn exponential(draw: &mut Draw) -> f64 {
     -uniform(draw).ln()
 }

@@ -1,16 +1,16 @@
-//! To whom a node sends.
+//! The receivers of a node's messages.
 
 use fluxline_core::random::Draw;
 
 use super::PlanError;
 
-/// In which order the sources of an event builder send their fragments.
+/// The order in which the sources of an event builder send their fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildOrder {
-    /// All the fragments of event 0, then of event 1: all at once to one builder.
+    /// All fragments of event 0, then of event 1: all sources send to one builder at the same time.
     Together,
-    /// In each round of as many events as there are builders, source s begins with event s: as a
-    /// barrel shifter, at any time every builder has its own source.
+    /// A round has one event per builder, and source s begins with event s: as in a barrel shifter,
+    /// every builder receives from a different source at any time.
     Shifted,
 }
 
@@ -40,12 +40,12 @@ pub enum Pattern {
     },
     /// Node i to node n-1-i, which for powers of two inverts every bit. A middle node is silent.
     BitComplement,
-    /// Row and column exchanged, n being a square. The diagonal is silent.
+    /// Row and column exchanged; n is a square. The diagonal is silent.
     Transpose,
-    /// The last `builders` nodes build events, all others are sources: each event goes to one
-    /// builder, in turn, which gets one fragment from every source.
+    /// The last `builders` nodes build events, all others are sources. Events go to the builders in
+    /// turn; each builder gets one fragment from every source.
     EventBuilding {
-        /// The number of builders; at least 1, and at least one source is left.
+        /// The number of builders; at least 1, and small enough to leave one source.
         builders: u32,
         /// The order of senders.
         order: BuildOrder,
@@ -110,7 +110,7 @@ impl Pattern {
         }
     }
 
-    /// To whom a source sends its message number `count`.
+    /// Returns the receiver of a source's message number `count`.
     pub(super) fn target(&self, source: u32, nodes: u32, count: u64, draw: &mut Draw) -> u32 {
         match *self {
             Pattern::Neighbour { distance } => {

@@ -1,4 +1,4 @@
-//! How long messages are.
+//! The lengths of messages.
 
 use fluxline_core::random::Draw;
 
@@ -7,9 +7,9 @@ use super::PlanError;
 /// Lengths of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// All of so many bytes.
+    /// One length for all messages \[bytes\].
     Fixed(u32),
-    /// Of several lengths \[bytes\], each as often as its weight says.
+    /// Several lengths \[bytes\] with their relative frequencies.
     Mix(Vec<(u32, u32)>),
 }
 

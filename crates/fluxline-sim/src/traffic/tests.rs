@@ -1,4 +1,4 @@
-//! What a plan promises, counted.
+//! Counts that check the promises of a plan.
 
 use super::{Arrivals, BuildOrder, Message, Pattern, Plan, Size, Traffic};
 use crate::Instant;

@@ -18,7 +18,7 @@ pub enum Target {
     Uniform,
     /// One node.
     Node(u32),
-    /// Nobody: the source is silent.
+    /// No target: the source is silent.
     Silent,
     /// Any of these.
     Among(Vec<u32>),

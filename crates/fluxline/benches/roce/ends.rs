@@ -122,7 +122,7 @@ pub fn import(node: &mut RoceNode, endpoint: EndpointId, called: &str) -> Remote
     remote
 }
 
-/// Tells whoever started this process that the other end may begin.
+/// Reports to the parent process that the other end may begin.
 pub fn ready(node: &mut RoceNode, ip: IpAddr) {
     let local = node.node().port().local(ip).expect("bound");
     println!("ready {}", local.port());

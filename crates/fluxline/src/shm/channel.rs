@@ -1,19 +1,19 @@
 //! One direction of a connection: records from one process to another, in order, without a lock.
 //!
-//! A ring of bytes in shared memory. The producer owns [tail, head + size), the consumer
-//! [head, tail); positions only grow. Each record is a word (length, kind) and its bytes, padded
-//! to words. The other process is not trusted: positions and lengths that it wrote are checked
-//! before use, and nonsense ends the channel ([`Corrupt`]) instead of the process.
+//! A ring of bytes in shared memory. The producer owns [tail, head + size), the consumer [head,
+//! tail); positions only grow. Each record is a word (length, kind) and its bytes, padded to words.
+//! The other process is not trusted: positions and lengths that it wrote are checked before use,
+//! and invalid values end the channel ([`Corrupt`]), not the process.
 
 use std::sync::Arc;
 
 use crate::sys::map::SharedMap;
 use crate::sys::shim::Ordering;
 
-/// Bytes of records that a channel holds: two channels and the head of a slot are 64 KiB. Few for
-/// loom, to which each word is an object.
+/// Size of a channel's ring \[byte\]: two channels and the head of a slot take 64 KiB. Small under
+/// loom, which makes each word an object.
 pub(super) const RING_BYTES: u64 = if cfg!(loom) { 48 } else { (32 << 10) - 512 };
-/// A channel in memory \[byte\]: tail and head on lines of their own, then the ring.
+/// Size of a channel in memory \[byte\]: tail and head on lines of their own, then the ring.
 pub(super) const CHANNEL_BYTES: u64 = RING + RING_BYTES;
 /// The longest record \[byte\].
 pub(super) const RECORD_BYTES_MAX: usize = 8 << 10;
@@ -35,7 +35,7 @@ struct RingMemory {
 }
 
 impl RingMemory {
-    /// Copies between the ring at `position` and memory, in two parts where the ring wraps.
+    /// Copies between the ring at `position` and memory, in two parts if the record wraps.
     fn pieces(
         &self,
         position: u64,
@@ -57,7 +57,7 @@ impl RingMemory {
     }
 }
 
-/// The end that writes.
+/// The sending end of a channel.
 #[derive(Debug)]
 pub(super) struct Sender {
     place: RingMemory,
@@ -74,12 +74,13 @@ impl Sender {
     pub fn has_room(&self, bytes: usize) -> bool {
         // SYNC record-taken <- take
         let head = self.place.map.word(self.place.start + HEAD).load(Ordering::Acquire);
-        // A head beyond the tail is nonsense of the other process: no room, ever.
+        // A head beyond the tail is an invalid value of the other process: there will never be
+        // room.
         let used = self.tail.wrapping_sub(head);
         used <= RING_BYTES && RING_BYTES - used >= WORD + (bytes as u64).next_multiple_of(WORD)
     }
 
-    /// Appends a record; `has_room` was asked.
+    /// Appends a record. Call `has_room` first.
     pub fn push(&mut self, kind: u8, parts: [&[u8]; 2]) {
         let bytes = parts[0].len() + parts[1].len();
         let word = (bytes as u64) << 8 | u64::from(kind);
@@ -93,7 +94,7 @@ impl Sender {
     }
 }
 
-/// The end that reads.
+/// The receiving end of a channel.
 #[derive(Debug)]
 pub(super) struct Receiver {
     place: RingMemory,
@@ -111,7 +112,7 @@ impl Receiver {
         self.place.map.word(self.place.start + TAIL).load(Ordering::Relaxed) != self.head
     }
 
-    /// Copies the oldest record into `into`; its kind, or `None` when there is none.
+    /// Copies the oldest record into `into`; returns its kind, or `None` without a record.
     pub fn peek(&self, into: &mut Vec<u8>) -> Result<Option<u8>, Corrupt> {
         // SYNC record-there <- push
         let tail = self.place.map.word(self.place.start + TAIL).load(Ordering::Acquire);

@@ -1,13 +1,13 @@
-//! The files of nodes and regions of a group, in a directory that only their user enters.
+//! The files of nodes and regions of a group, in a directory that only their user may enter.
 //!
 //! `/dev/shm/fluxline-UID/GROUP/NODE.node` is a node's control file, which its process holds locked
 //! for as long as it lives; `NODE~NAME.region` is an exported region. A locked file belongs to a
 //! living node. An unlocked one was left by a process that died, and is removed by the next that
 //! takes the name, or by `fluxline shm clean`.
 //!
-//! `/dev/shm` is open to all users: another one may have made our directory before us, or a link in
-//! its place. So a directory is opened without following links, checked once open, and from then on
-//! used by its descriptor alone.
+//! `/dev/shm` is open to all users: another user may have created our directory first, or a link in
+//! its place. So a directory is opened without following links, checked once it is open, and then
+//! used only through its descriptor.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -28,24 +28,24 @@ const SEPARATOR: char = '~';
 /// The unit of a file's blocks \[byte\]. Source: stat(2).
 const BLOCK_BYTES: u64 = 512;
 
-/// The directory of one group, and the one that it is in.
+/// The directory of one group, and its parent.
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
     base: Arc<Dir>,
     group: OsString,
     dir: Arc<Dir>,
-    /// For messages.
+    /// The path, for messages.
     path: PathBuf,
 }
 
-/// A node that is or was, for `fluxline shm list`.
+/// A living or dead node, for `fluxline shm list`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeEntry {
     /// Its group.
     pub group: String,
     /// Its name.
     pub node: String,
-    /// Its process lives.
+    /// True if its process lives.
     pub alive: bool,
     /// Its exported regions: name and size of the file \[byte\].
     pub regions: Vec<(String, u64)>,
@@ -53,7 +53,7 @@ pub struct NodeEntry {
     pub bytes: u64,
 }
 
-/// The reason why a file or directory is not this user's alone.
+/// The reason why a file or directory does not belong to this user alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// A symbolic link.
@@ -63,12 +63,12 @@ pub enum Flaw {
         /// The expected kind.
         expected: &'static str,
     },
-    /// Another user's.
+    /// Another user owns it.
     Owner {
         /// That user's number.
         user: u32,
     },
-    /// Others may use it.
+    /// Other users may use it.
     Mode {
         /// Its permissions.
         mode: u32,
@@ -88,13 +88,13 @@ impl std::fmt::Display for Flaw {
     }
 }
 
-/// The base of all groups of this user.
+/// Returns the base of all groups of this user.
 pub(super) fn default_base() -> PathBuf {
     PathBuf::from(format!("/dev/shm/fluxline-{}", effective_user()))
 }
 
 impl Directory {
-    /// Opens the group's directory; makes it where it is not there.
+    /// Opens the group's directory; creates it if it does not exist.
     pub fn open(base: &Path, group: &Name) -> Result<Directory, ShmError> {
         match DirBuilder::new().mode(0o700).create(base) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -113,7 +113,7 @@ impl Directory {
         Directory::existing(&Arc::new(opened), base, group.as_str().into())
     }
 
-    /// The directory of a group in an opened base.
+    /// Opens the directory of a group in an opened base.
     fn existing(base: &Arc<Dir>, base_path: &Path, group: OsString) -> Result<Directory, ShmError> {
         let path = base_path.join(&group);
         let dir = base.open_dir(Path::new(&group)).map_err(|error| not_opened(&path, &error))?;
@@ -121,7 +121,7 @@ impl Directory {
         Ok(Directory { base: Arc::clone(base), group, dir: Arc::new(dir), path })
     }
 
-    /// A file of the group that has no name yet, with room for `bytes`.
+    /// Creates a file of the group without a name, with room for `bytes`.
     pub fn unnamed(&self, bytes: u64, pages: Pages) -> io::Result<File> {
         unnamed_file(&self.dir, bytes, pages)
     }
@@ -136,7 +136,7 @@ impl Directory {
         self.dir.remove_file(name)
     }
 
-    /// Opens a file of this user's alone, and no link to another.
+    /// Opens a file that belongs to this user alone; does not follow links.
     pub fn open_file(&self, name: &Path) -> Result<File, ShmError> {
         let path = self.path_of(name);
         let file = self.dir.open_file(name).map_err(|error| not_opened(&path, &error))?;
@@ -148,22 +148,22 @@ impl Directory {
         }
     }
 
-    /// A file's path, for messages.
+    /// Returns a file's path, for messages.
     pub fn path_of(&self, name: &Path) -> PathBuf {
         self.path.join(name)
     }
 
-    /// The name of a node's control file.
+    /// Returns the name of a node's control file.
     pub fn node(node: &Name) -> PathBuf {
         PathBuf::from(format!("{node}{NODE_SUFFIX}"))
     }
 
-    /// The name of a region's file.
+    /// Returns the name of a region's file.
     pub fn region(node: &Name, region: &Name) -> PathBuf {
         PathBuf::from(format!("{node}{SEPARATOR}{region}{REGION_SUFFIX}"))
     }
 
-    /// Removes the group's directory with its last node.
+    /// Removes the group's directory after its last node.
     pub fn remove_if_empty(&self) {
         let _ = self.base.remove_dir(Path::new(&self.group));
     }
@@ -178,7 +178,7 @@ impl Directory {
         self.dir.remove_file(&Directory::node(node))
     }
 
-    /// The nodes of the group.
+    /// Returns the nodes of the group.
     fn nodes(&self) -> Result<Vec<NodeEntry>, ShmError> {
         let names = self.dir.names().map_err(|error| ShmError::host(&self.path, &error))?;
         let metadata =
@@ -208,7 +208,7 @@ impl Directory {
         Ok(found)
     }
 
-    /// Removes the files of a dead node; `false`: it lives.
+    /// Removes the files of a dead node; returns `false` if the node lives.
     fn clean(&self, node: &Name) -> Result<bool, ShmError> {
         // The lock is held during the removal, so that no process takes it over in between.
         let file = self.open_file(&Directory::node(node))?;
@@ -221,7 +221,7 @@ impl Directory {
     }
 }
 
-/// Opens the base of all groups, which must be this user's alone.
+/// Opens the base of all groups, which must belong to this user alone.
 fn open_base(base: &Path) -> Result<Dir, ShmError> {
     let dir = Dir::open(base).map_err(|error| not_opened(base, &error))?;
     check_dir(&dir, base)?;
@@ -236,7 +236,7 @@ fn check_dir(dir: &Dir, path: &Path) -> Result<(), ShmError> {
     }
 }
 
-/// Returns the reason why an open file is not this user's alone.
+/// Returns the reason why an open file does not belong to this user alone.
 fn foreign(metadata: &Metadata) -> Option<Flaw> {
     let (user, mode) = (metadata.uid(), metadata.mode() & 0o777);
     match user == effective_user() {
@@ -245,7 +245,7 @@ fn foreign(metadata: &Metadata) -> Option<Flaw> {
     }
 }
 
-/// Returns the error of opening a file: its kind, where that is the reason.
+/// Returns the error of opening a file; names the file's kind if that is the reason.
 fn not_opened(path: &Path, error: &io::Error) -> ShmError {
     let kind = fs::symlink_metadata(path).map(|metadata| metadata.file_type());
     let flaw = match (error.raw_os_error(), kind) {
@@ -258,12 +258,12 @@ fn not_opened(path: &Path, error: &io::Error) -> ShmError {
     ShmError::NotOurs { path: path.to_path_buf(), flaw }
 }
 
-/// Node and region of a region file's name.
+/// Splits a region file's name into node and region.
 fn region_of(file: &str) -> Option<(&str, &str)> {
     file.strip_suffix(REGION_SUFFIX)?.split_once(SEPARATOR)
 }
 
-/// Opens the groups below `base` (default: this user's); other files are left out.
+/// Opens the groups below `base` (default: this user's); ignores other files.
 fn groups(base: Option<&Path>) -> Result<Vec<Result<Directory, ShmError>>, ShmError> {
     let path = base.map_or_else(default_base, Path::to_path_buf);
     let base = match open_base(&path) {
@@ -274,7 +274,7 @@ fn groups(base: Option<&Path>) -> Result<Vec<Result<Directory, ShmError>>, ShmEr
     names.sort();
     let opened = names.into_iter().map(|name| Directory::existing(&base, &path, name));
     let is_group = |of: &Result<Directory, ShmError>| {
-        // The last node of the group has just ended, and the group with it.
+        // The last node of the group has just ended, and removed the group.
         let gone = matches!(of, Err(ShmError::NotThere { .. }));
         let flaw = Flaw::Kind { expected: "directory" };
         !gone && !matches!(of, Err(ShmError::NotOurs { flaw: found, .. }) if *found == flaw)
@@ -296,8 +296,8 @@ pub fn list(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
 
 /// Removes the files of dead nodes; returns the removed ones.
 ///
-/// Errors: [`ShmError`], after everything that can be removed is; nothing of a living node is
-/// touched.
+/// Errors: [`ShmError`], after everything removable has been removed. Files of living nodes are
+/// never touched.
 pub fn clean(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
     let (mut removed, mut refused) = (Vec::new(), None);
     for group in groups(base)? {
@@ -325,7 +325,7 @@ pub fn clean(base: Option<&Path>) -> Result<Vec<NodeEntry>, ShmError> {
     refused.map_or(Ok(removed), Err)
 }
 
-/// Returns true when a process holds the control file: it lives.
+/// Returns true if a living process holds the control file.
 pub(super) fn is_held(file: &File) -> bool {
     match file.try_lock_shared() {
         Ok(()) => {

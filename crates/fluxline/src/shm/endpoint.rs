@@ -1,4 +1,4 @@
-//! One end of a connection: everything that it sends and receives besides the bytes of puts.
+//! One end of a connection: everything that it sends and receives, except the bytes of puts.
 
 use std::collections::VecDeque;
 
@@ -36,13 +36,13 @@ enum Unanswered {
 /// The other node of a connection.
 pub(super) struct Peer {
     pub name: String,
-    /// Its control file: its life and its bell.
+    /// Its control file, with its life lock and its bell.
     pub node: NodeFile,
 }
 
 /// The record by which a peer learns that the bytes of a put are in place.
 pub(super) struct Notice {
-    /// Number of the region, as its owner counts.
+    /// The owner's number of the region.
     pub region: u32,
     pub value: u32,
     pub offset: u64,
@@ -73,17 +73,17 @@ pub(super) struct Endpoint {
     pub peer: Peer,
     slot: Slot,
     end: End,
-    /// The owner has answered.
+    /// True if the owner has answered.
     pub open: bool,
     sender: Sender,
     receiver: Receiver,
     /// Buffers for the peer's messages.
     pub receives: VecDeque<(u64, Slice)>,
-    /// Messages that the peer has not answered, and the flushes among them.
+    /// Messages that the peer has not answered, and flushes between them.
     unanswered: VecDeque<Unanswered>,
     /// The number of `unanswered`, from the front, that came before the last fence.
     fenced: usize,
-    /// Since when the first message has been waiting for a buffer.
+    /// The moment since which the first message has waited for a buffer.
     waits_since: Option<Moment>,
     record: Vec<u8>,
 }
@@ -114,7 +114,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns true when a record of `bytes` has room, with one answer of each message kept free.
+    /// Returns true if a record of `bytes` has room, with room reserved for one answer per message.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.sender.has_room(bytes + 16 * RECORDS_PER_TURN)
     }
@@ -132,13 +132,14 @@ impl Endpoint {
         self.peer.node.ring();
     }
 
-    /// Completes when all earlier messages are answered; puts are placed when they are posted.
+    /// Completes when all earlier messages are answered; puts are in place as soon as they are
+    /// posted.
     pub fn flush(&mut self, tag: u64, completions: &mut CompletionQueue) {
         self.unanswered.push_back(Unanswered::Flush { tag });
         self.complete_flushes(completions);
     }
 
-    /// Later work waits for the messages so far (`is_fenced`).
+    /// Makes later work wait for all earlier messages (`is_fenced`).
     pub fn fence(&mut self) {
         self.fenced = self.unanswered.len();
     }
@@ -171,7 +172,7 @@ impl Endpoint {
         if !self.open {
             return self.answered(completions);
         }
-        // The flag is read first: records that were sent before the peer closed are seen after it.
+        // Reads the flag first, so that records sent before the peer closed are seen afterwards.
         let closed = self.slot.phase() != Some(Phase::Open) || self.slot.is_closed(self.other());
         for _ in 0..RECORDS_PER_TURN {
             let peeked = self.receiver.peek(&mut self.record);
@@ -223,7 +224,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes the record that was peeked; `false`: it must wait.
+    /// Takes the peeked record; returns `false` if it must wait.
     fn take(
         &mut self,
         kind: u8,
@@ -249,7 +250,7 @@ impl Endpoint {
         let Notice { region, value, offset, bytes } = Notice::of_record(record);
         // A notice of a withdrawn region is dropped.
         if let Some(of) = regions.get(region) {
-            // No put leaves its region; a program may allocate that many bytes.
+            // A put never leaves its region, so its bytes fit into a program's memory.
             of.view().place(offset, bytes).map_err(|_| Status::Transport)?;
             let (endpoint, region) = (self.id, RegionId(region));
             completions.push_back(Completion::Notified { endpoint, region, offset, bytes, value });
@@ -311,7 +312,8 @@ impl Endpoint {
 
     fn answer(&mut self, answer: u8) {
         self.waits_since = None;
-        // Room for answers is kept (`has_room`); a peer that does not read them has broken off.
+        // Room for answers is reserved (`has_room`); a peer that does not read them has broken the
+        // connection.
         if self.sender.has_room(1) {
             self.sender.push(kind::ANSWER, [&[answer], &[]]);
             self.peer.node.ring();
@@ -322,7 +324,7 @@ impl Endpoint {
         Completion::Done { endpoint: self.id, tag, operation, status, value }
     }
 
-    /// Ends it: all waiting work is flushed, then the completion with `status` follows.
+    /// Ends the connection: all waiting work is flushed, then the completion with `status` follows.
     pub fn end(&mut self, status: Status, completions: &mut CompletionQueue) {
         let sends = self.unanswered.drain(..).map(|waiting| match waiting {
             Unanswered::Message { tag, .. } => (tag, Operation::Send),

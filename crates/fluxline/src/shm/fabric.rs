@@ -1,4 +1,4 @@
-//! The page of the programming model, as shared memory has it.
+//! The programming model (`Fabric`) on shared memory.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Fabric for Shm {
         self.regions.remove(region.0).ok_or(AccessError::UnknownRegion)?.withdraw();
         if let Some(place) = self.exported.iter().position(|of| of.1 == region) {
             let (name, _) = self.exported.swap_remove(place);
-            // A file that cannot be removed is withdrawn all the same.
+            // The region is withdrawn even if its file cannot be removed.
             let _ = self.directory.remove_file(&Directory::region(&self.name, &name));
         }
         Ok(())
@@ -92,7 +92,7 @@ impl Fabric for Shm {
     }
 
     fn disconnect(&mut self, endpoint: EndpointId) -> Result<(), PostError> {
-        // Also one that is not answered yet.
+        // Also for an endpoint that is not answered yet.
         self.endpoints.get(endpoint.0).ok_or(PostError::NotConnected)?;
         self.end(endpoint.0, Status::Done);
         Ok(())
@@ -152,7 +152,7 @@ impl Fabric for Shm {
             Work::Send { from, complete_at } => {
                 return self.send(endpoint, tag, from, complete_at.is_some());
             }
-            // Only messages are not placed yet when `post` returns.
+            // Only messages are not yet in place when `post` returns.
             Work::Fence => {
                 self.endpoint_mut(endpoint)?.fence();
                 (true, Ok(0))

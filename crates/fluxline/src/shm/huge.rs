@@ -1,4 +1,4 @@
-//! The share of the wanted huge pages that the host granted.
+//! The share of the requested huge pages that the host granted.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ const HUGE_PAGE_BYTES: u64 = 2 << 20;
 const ROWS: [&str; 4] =
     ["ShmemPmdMapped:", "FilePmdMapped:", "Shared_Hugetlb:", "Private_Hugetlb:"];
 
-/// The share of a region on huge pages; its text names the remedy for a lack.
+/// The share of a region on huge pages; its text names the remedy for missing pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HugePages {
-    /// On huge pages \[byte\].
+    /// Bytes on huge pages.
     pub granted_bytes: u64,
-    /// The region with its header \[byte\].
+    /// Bytes of the region with its header.
     pub all_bytes: u64,
 }
 
@@ -25,7 +25,7 @@ impl HugePages {
         HugePages { granted_bytes: huge_bytes(&text, map.address()), all_bytes }
     }
 
-    /// Returns true when every full huge page of the region is one.
+    /// Returns true if every possible huge page of the region was granted.
     #[must_use]
     pub fn are_granted(&self) -> bool {
         self.granted_bytes > 0 && self.granted_bytes + HUGE_PAGE_BYTES > self.all_bytes
@@ -50,7 +50,7 @@ impl fmt::Display for HugePages {
     }
 }
 
-/// The bytes on huge pages of the mapping that begins at `address`.
+/// Returns the bytes on huge pages in the mapping that begins at `address`.
 fn huge_bytes(smaps: &str, address: usize) -> u64 {
     let begins = format!("{address:08x}-");
     let of_mapping = smaps.lines().skip_while(|line| !line.starts_with(&begins)).skip(1);

@@ -2,7 +2,7 @@
 //!
 //! A put is a copy into the peer's region, made by the process that posts it: when `post` returns,
 //! the bytes are placed. Notifications and messages go through small channels in the nodes' control
-//! files. Nothing here is a system call while both sides poll.
+//! files. While both sides poll, nothing here makes a system call.
 //!
 //! [`directory`](list) finds the files, `node.rs` connects nodes, `channel.rs` carries records,
 //! `region.rs` maps regions. The powers of a hostile process of the same user: docs/security.md.
@@ -52,11 +52,11 @@ use crate::sys::reason::reason;
 const LAYOUT: u64 = 3;
 /// Period of checking that the peers live.
 const LIFE_PERIOD: Span = Span::from_ms(50);
-/// Periods after which an incomplete claim was left by a process that died over it.
+/// Periods after which an incomplete claim counts as left by a dead process.
 const CLAIM_PERIODS_MAX: u32 = 100;
-/// Completions and unanswered messages that wait at most.
+/// Most waiting completions and unanswered messages.
 const QUEUE_MAX: usize = 256;
-/// Turns in which a dead peer's connection is read to its end: more than a channel holds records.
+/// Most turns to read a dead peer's connection to its end: a channel holds fewer records.
 const TURNS_FOR_DEAD: u32 = 1024;
 
 const CAPABILITIES: Capabilities = Capabilities {
@@ -75,7 +75,7 @@ const CAPABILITIES: Capabilities = Capabilities {
 
 const _: () = assert!(cfg!(loom) || SLOTS_MAX as u64 == SLOTS, "as many can connect as be kept");
 
-/// The configuration of a node: its group's folder, and the way of waiting.
+/// The configuration of a node: the directory of groups, and the way of waiting.
 #[derive(Clone, Debug)]
 pub struct ShmConfig {
     /// The directory of all groups; default: `/dev/shm/fluxline-UID`. Must be of a file system in
@@ -118,7 +118,7 @@ pub enum ShmError {
         /// The name.
         node: Name,
     },
-    /// Somebody else's file or directory is where ours should be, or something else is.
+    /// The path belongs to another user, or is not of the expected kind.
     #[error("{} {flaw}; remove it, or ask its owner to", .path.display())]
     NotOurs {
         /// The file or folder.
@@ -174,7 +174,7 @@ fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
-/// A peer's region as this node uses it.
+/// A peer's region that this node has imported.
 struct Import {
     endpoint: EndpointId,
     region: Imported,
@@ -201,7 +201,7 @@ pub struct Shm {
     turn: usize,
     claims_seen: u64,
     lives_seen: Option<Moment>,
-    /// Times that each slot was found in the middle of a claim.
+    /// The number of times that each slot was found in the middle of a claim.
     unfinished_claims: Vec<u32>,
 }
 
@@ -216,7 +216,7 @@ impl Shm {
             let directory = Directory::open(&base, group)?;
             match NodeFile::create(&directory, node) {
                 Ok(own) => break (directory, own),
-                // The last node of the group left, and took the directory with it.
+                // The last node of the group ended and removed the directory.
                 Err(ShmError::NotThere { .. }) if tries < 10 => tries += 1,
                 Err(error) => return Err(error),
             }
@@ -257,7 +257,7 @@ impl Shm {
             let life = Duration::from_nanos(LIFE_PERIOD.as_ns());
             self.own.sleep(life.min(timeout - waited), || self.is_due());
             if self.endpoints.len() > 0 && began.elapsed() >= life {
-                return; // poll looks at the peers' lives
+                return; // poll checks that the peers live
             }
         }
     }
@@ -308,8 +308,8 @@ impl Shm {
         self.imports.remove(remote.0).map(drop).ok_or(AccessError::UnknownRegion)
     }
 
-    /// Becomes the producer of the push ring in a peer's region; there is one at a time. Takes a
-    /// descriptor, which is given back with the producer.
+    /// Becomes the producer of the push ring in a peer's region; there is one at a time. It needs a
+    /// descriptor, which is closed with the producer.
     ///
     /// Errors: [`PushOpenError`]; [`PushOpenError::Claimed`] while another producer lives.
     pub fn push_producer(&mut self, remote: RemoteId) -> Result<PushProducer, PushOpenError> {
@@ -339,19 +339,19 @@ impl Shm {
             || self.endpoints.values().any(Endpoint::is_due)
     }
 
-    /// This node as the claimer of a slot.
+    /// Returns this node as the claimer of a slot.
     fn as_claimer(&self, reliability: Reliability) -> Claimer {
         Claimer { name: self.name.clone(), file: self.own.inode(), reliability }
     }
 
-    /// Keeps an endpoint under an identifier of its own; `None`: there are as many as there may be.
+    /// Stores an endpoint under a new identifier; returns `None` at the limit of endpoints.
     fn add_endpoint(&mut self, make: impl FnOnce(EndpointId) -> Endpoint) -> Option<EndpointId> {
         let id = EndpointId(self.endpoints.next_id()?);
         self.endpoints.insert(make(id)).map(EndpointId)
     }
 
-    /// A peer's control file: as another connection to that living node has it, else newly opened.
-    /// A thousand connections to one peer take one descriptor.
+    /// Returns a peer's control file: that of another connection to the same living node, or else a
+    /// newly opened one. A thousand connections to one peer need one descriptor.
     fn peer(&self, name: &Name) -> Result<NodeFile, ShmError> {
         let known = self.endpoints.values().find(|of| of.peer.name == name.as_str());
         match known {
@@ -360,7 +360,7 @@ impl Shm {
         }
     }
 
-    /// Takes up connections that peers have claimed slots for.
+    /// Accepts connections for which peers have claimed slots.
     fn accept(&mut self) {
         let claims = self.own.claims();
         if claims == self.claims_seen {
@@ -376,7 +376,7 @@ impl Shm {
             let claimer = slot.claimer();
             let peer = claimer.as_ref().and_then(|of| self.peer(&of.name).ok());
             let (Some(of), Some(peer)) = (claimer, peer) else {
-                slot.refuse(); // nobody is there, or no descriptor is left to reach it
+                slot.refuse(); // the peer does not exist, or no descriptor is left to reach it
                 continue;
             };
             if peer.inode() != of.file {
@@ -384,7 +384,7 @@ impl Shm {
                 continue;
             }
             if self.endpoints.next_id().is_none() {
-                slot.refuse(); // more connections than a node has, its own to others among them
+                slot.refuse(); // too many connections of this node, its own included
                 continue;
             }
             if !slot.change(Phase::Claimed, Phase::Open) {
@@ -404,8 +404,8 @@ impl Shm {
     fn turns(&mut self, now: Moment) {
         let count = self.endpoints.len();
         for step in 0..count {
-            // When an endpoint ends, another one moves to its place; that one's turn comes with the
-            // next poll.
+            // When an endpoint ends, another one moves to its index; its turn comes with the next
+            // poll.
             let Some(id) = self.endpoints.id_at((self.turn + step) % count) else { continue };
             let Some(of) = self.endpoints.get_mut(id) else { continue };
             if let Err(status) = of.turn(now, &self.regions, &mut self.completions) {
@@ -418,7 +418,7 @@ impl Shm {
         }
     }
 
-    /// Checks now and then which peers are alive, and which claims were left unfinished.
+    /// Checks periodically for dead peers and for unfinished claims.
     fn look_at_lives(&mut self, now: Moment) {
         let since = self.lives_seen.get_or_insert(now);
         if now.since(*since) < LIFE_PERIOD {
@@ -428,13 +428,13 @@ impl Shm {
         let mut last: Option<(NodeFile, bool)> = None;
         for id in self.endpoints.ids() {
             let Some(of) = self.endpoints.get_mut(id) else { continue };
-            // Of many connections to one peer, the first is asked.
+            // Only the first of many connections to one peer is checked.
             let known = last.take().filter(|(peer, _)| peer.is_same(&of.peer.node));
             let (peer, alive) =
                 known.unwrap_or_else(|| (of.peer.node.clone(), of.peer.node.is_alive()));
             last = Some((peer, alive));
             if !alive {
-                // Records that it sent before it died are still there; a third process may write
+                // Records that it sent before it died can still be read; a third process may write
                 // more.
                 let mut turns_left = TURNS_FOR_DEAD;
                 while turns_left > 0
@@ -482,7 +482,7 @@ impl Drop for Shm {
             self.end(id, Status::Done);
         }
         self.regions.values().for_each(OwnRegion::withdraw);
-        // Files that cannot be removed are left like those of a killed process.
+        // Files that cannot be removed stay, like those of a killed process.
         let _ = self.directory.remove(&self.name);
         self.directory.remove_if_empty();
     }

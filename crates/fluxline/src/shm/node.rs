@@ -1,13 +1,13 @@
-//! A node's control file: who wants to connect, the channels of its connections, and a bell.
+//! A node's control file: connection requests, the channels of connections, and a bell.
 //!
 //! The file has a fixed number of slots, one per connection. A peer claims a free slot, writes its
 //! name into it, and rings; the owner answers by opening it. Both then have two channels. Either
-//! may close; the second to do so frees the slot. The slot's state is one word, phase and
-//! generation, changed by compare-and-swap, so that a slot that was freed and claimed again is not
-//! taken for the old one.
+//! side may close; the second to do so frees the slot. The slot's state is one word (phase and
+//! generation), changed by compare-and-swap, so that a slot that was freed and claimed again is not
+//! mistaken for the old one.
 //!
-//! All states stand together in the file's head, so that looking through them touches no slot: a
-//! slot has memory only from its first claim on, and is mapped by its two ends alone.
+//! All states are in the file's head, so that a search does not touch the slots. A slot has memory
+//! only from its first claim on, and only its two ends map it.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -27,34 +27,36 @@ use crate::sys::shared::make_room;
 use crate::sys::shared::{Access, Pages};
 use crate::sys::shim::{AtomicU64, Ordering, fence};
 
-/// Connections to one node at most; loom, to which each word is an object, has one.
+/// Most connections to one node; one under loom, which makes each word an object.
 pub(super) const SLOTS: u64 = if cfg!(loom) { 1 } else { 1024 };
 const MAGIC: u64 = u64::from_le_bytes(*b"FLXNODE\0");
-/// The head and a slot \[byte\]: a size that every kernel can map alone, pages of 64 KiB among
-/// them.
+/// Size of the head, and of a slot \[byte\]: kernels with pages of up to 64 KiB can map each
+/// separately.
 const HEAD_BYTES: u64 = if cfg!(loom) { 400 } else { 64 << 10 };
 const SLOT_BYTES: u64 = SLOT_HEADER_BYTES + 2 * CHANNEL_BYTES;
 const SLOT_HEADER_BYTES: u64 = if cfg!(loom) { 264 } else { 512 };
 const FILE_BYTES: u64 = HEAD_BYTES + SLOTS * SLOT_BYTES;
 const _: () = assert!(cfg!(loom) || SLOT_BYTES == HEAD_BYTES, "slots can be mapped alone");
 const _: () = assert!(at::STATES + 8 * SLOTS <= HEAD_BYTES, "the states fit the head");
-/// Tries for a name while others come and go.
+/// Tries for a name while other nodes start and end.
 const TRIES: u32 = 20;
 
-/// Words of the file's head \[byte\], those that are written often on lines of their own.
+/// Offsets of words in the file's head \[byte\]; those that are written often have lines of their
+/// own.
 mod at {
     pub const MAGIC: u64 = 0;
     pub const LAYOUT: u64 = 8;
     pub const CLAIMS: u64 = 128;
     pub const BELL: u64 = 256;
     pub const SLEEPERS: u64 = 384;
-    /// Those of all slots, a word each.
+    /// The states of all slots, a word each.
     pub const STATES: u64 = if cfg!(loom) { 392 } else { 4096 };
 }
 
-/// Words of a slot's head \[byte\].
+/// Offsets of words in a slot's head \[byte\].
 mod in_slot {
-    /// The identity of its claimer's control file: another process may have the name by now.
+    /// The identity of its claimer's control file, because another process may have the name by
+    /// now.
     pub const CLAIMER_FILE: u64 = 0;
     pub const RELIABLE: u64 = 8;
     pub const NAME_BYTES: u64 = 16;
@@ -62,7 +64,7 @@ mod in_slot {
     pub const CLOSED: [u64; 2] = [128, 256];
 }
 
-/// The end of a slot.
+/// One of the two ends of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The node that claimed it.
@@ -78,13 +80,13 @@ pub(super) enum Phase {
     Claiming,
     Claimed,
     Open,
-    /// A value that no node of this version writes.
+    /// A value that nodes of this version never write.
     Invalid,
 }
 
 const PHASES: [Phase; 4] = [Phase::Free, Phase::Claiming, Phase::Claimed, Phase::Open];
 
-/// The node that claimed a slot, by the slot's words.
+/// The node that claimed a slot, read from the slot's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Claimer {
     pub name: Name,
@@ -93,14 +95,14 @@ pub(super) struct Claimer {
     pub reliability: Reliability,
 }
 
-/// A control file, one's own or a peer's.
+/// A control file, the node's own or a peer's.
 #[derive(Clone, Debug)]
 pub(super) struct NodeFile {
     file: Arc<File>,
     inode: u64,
     /// Its head.
     map: Arc<SharedMap>,
-    /// Its slot, which a model has one of.
+    /// Its only slot, in a model.
     #[cfg(all(test, loom))]
     slot: Arc<SharedMap>,
 }
@@ -111,7 +113,7 @@ impl NodeFile {
         let name = Directory::node(node);
         let host = |error: &std::io::Error| ShmError::host(&directory.path_of(&name), error);
         let file = directory.unnamed(HEAD_BYTES, Pages::Small).map_err(|error| host(&error))?;
-        // Slots have no memory yet.
+        // Slots get their memory later.
         file.set_len(FILE_BYTES).map_err(|error| host(&error))?;
         let map = SharedMap::of_file(file.as_fd(), HEAD_BYTES as usize, Access::ReadWrite);
         let map = map.map_err(|error| host(&error))?;
@@ -163,14 +165,14 @@ impl NodeFile {
         NodeFile { file: Arc::new(file), inode, map: Arc::new(map), slot }
     }
 
-    /// A control file that is memory alone, for a model of its slots and its bell.
+    /// Makes a control file in memory, for a model of its slots and its bell.
     #[cfg(all(test, loom))]
     pub fn of_heap() -> NodeFile {
         let file = File::open("/dev/null").expect("always there");
         NodeFile::new(file, SharedMap::for_test(HEAD_BYTES))
     }
 
-    /// The slot at that place, with memory and mapped. Cost: two system calls.
+    /// Maps a slot and gives it memory. Cost: two system calls.
     ///
     /// Errors: the file system is full, or this process has no room for a mapping.
     #[cfg(not(all(test, loom)))]
@@ -192,7 +194,7 @@ impl NodeFile {
         Ok(Slot { place, map: Arc::clone(&self.slot) })
     }
 
-    /// Returns true when its process lives. Cost: a system call or two.
+    /// Returns true if its process lives. Cost: one or two system calls.
     pub fn is_alive(&self) -> bool {
         is_held(&self.file)
     }
@@ -207,12 +209,12 @@ impl NodeFile {
         Arc::ptr_eq(&self.file, &other.file)
     }
 
-    /// Returns the number of claims ever: when it changes, a slot may be new.
+    /// Returns the number of all claims so far: when it changes, a slot may be newly claimed.
     pub fn claims(&self) -> u64 {
         self.map.word(at::CLAIMS).load(Ordering::Acquire) // SYNC claimed <- claim
     }
 
-    /// Claims a free slot. Errors: there is none, or no memory for it, in words.
+    /// Claims a free slot. Errors, in words: no slot is free, or there is not enough memory for it.
     pub fn claim(&self, by: &Claimer) -> Result<Slot, String> {
         for place in self.places(Phase::Free) {
             if !place.change(Phase::Free, Phase::Claiming) {
@@ -233,7 +235,7 @@ impl NodeFile {
         Err(Status::NoRoom.to_string())
     }
 
-    /// The places of slots in this phase.
+    /// Returns the slots in this phase.
     pub fn places(&self, phase: Phase) -> impl Iterator<Item = SlotState> + '_ {
         (0..SLOTS).filter_map(move |number| {
             let (found, generation) = SlotState::state_of(&self.map, number);
@@ -273,10 +275,10 @@ fn inode_of(file: &File) -> u64 {
 fn remove_dead(directory: &Directory, node: &Name) -> Result<(), ShmError> {
     let name = Directory::node(node);
     let file = match directory.open_file(&name) {
-        Err(ShmError::NotThere { .. }) => return Ok(()), // gone by itself: try again
+        Err(ShmError::NotThere { .. }) => return Ok(()), // it has just ended: try again
         file => file?,
     };
-    // A passing look of another process also holds it, for a moment.
+    // Another process that checks the file also holds the lock for a moment.
     for _ in 0..TRIES {
         if file.try_lock().is_ok() {
             let host = |error| ShmError::host(&directory.path_of(&name), &error);
@@ -287,7 +289,7 @@ fn remove_dead(directory: &Directory, node: &Name) -> Result<(), ShmError> {
     Err(ShmError::NameTaken { node: node.clone() })
 }
 
-/// One connection's place in a control file: the state of its slot.
+/// The state word of one connection's slot in a control file.
 #[derive(Clone, Debug)]
 pub(super) struct SlotState {
     head: Arc<SharedMap>,
@@ -337,15 +339,15 @@ impl SlotState {
 
     /// Refuses a claim: its claimer finds that the slot belongs to another.
     pub fn refuse(&self) {
-        self.free_from(Phase::Claimed); // or it is another's already
+        self.free_from(Phase::Claimed); // unless another connection already has it
     }
 
-    /// Takes a claim back that its claimer did not complete.
+    /// Takes back a claim that its claimer did not complete.
     pub fn take_back(&self) {
         self.free_from(Phase::Claiming);
     }
 
-    /// Frees the slot in one step, so that a process that dies leaves no half-freed one. The next
+    /// Frees the slot in one step, so that a dying process cannot leave it half freed. The next
     /// claimer clears it.
     fn free_from(&self, phase: Phase) -> bool {
         self.change_to(phase, self.generation + 1, Phase::Free)
@@ -401,7 +403,7 @@ impl Slot {
         Some(Claimer { name, file, reliability })
     }
 
-    /// The two channels as `end` has them.
+    /// Returns the two channels from the point of view of `end`.
     pub fn channels(&self, end: End) -> (Sender, Receiver) {
         let [to_owner, to_claimer] = [0, CHANNEL_BYTES].map(|place| SLOT_HEADER_BYTES + place);
         match end {
@@ -418,8 +420,8 @@ impl Slot {
         self.map.word(in_slot::CLOSED[end as usize]).load(Ordering::Acquire) != 0
     }
 
-    /// Closes at `end`; the second to close frees the slot. A refused slot belongs to another, and
-    /// one that its owner has not answered is taken back.
+    /// Closes at `end`; the second to close frees the slot. A refused slot already belongs to
+    /// another connection. A slot that its owner has not answered is taken back.
     pub fn close(&self, end: End) {
         let taken_back = end == End::Claimer && self.place.free_from(Phase::Claimed);
         if taken_back || self.phase().is_none() {
@@ -427,7 +429,7 @@ impl Slot {
         }
         // SYNC closed -> is_closed
         self.map.word(in_slot::CLOSED[end as usize]).store(1, Ordering::Release);
-        fence(Ordering::SeqCst); // of two that close at once, at least one sees the other
+        fence(Ordering::SeqCst); // if both close at the same time, at least one sees the other
         let other = match end {
             End::Claimer => End::Owner,
             End::Owner => End::Claimer,
@@ -437,7 +439,7 @@ impl Slot {
         }
     }
 
-    /// Frees a slot whose claimer died: it closes nothing any more.
+    /// Frees a slot whose claimer died and can no longer close it.
     pub fn close_for_dead(&self) {
         self.map.word(in_slot::CLOSED[End::Claimer as usize]).store(1, Ordering::Release);
         self.close(End::Owner);

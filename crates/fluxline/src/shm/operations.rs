@@ -37,7 +37,7 @@ impl Shm {
         Ok((region, place))
     }
 
-    /// Own memory that is to be written: none of a push ring.
+    /// Finds own memory that will be written; refuses that of a push ring.
     pub(super) fn own_room(&self, slice: Slice) -> Result<(&OwnRegion, u64), PostError> {
         let (region, place) = self.own_place(slice)?;
         let view = region.view();
@@ -56,7 +56,7 @@ impl Shm {
         }
     }
 
-    /// Adds the completion of work that ended with a value, or with the reason why it failed.
+    /// Adds the completion of work, with its value or the reason of its failure.
     pub(super) fn report(
         &mut self,
         endpoint: EndpointId,
@@ -71,7 +71,7 @@ impl Shm {
         }
     }
 
-    /// Copies the bytes of a put; `Ok(Err)`: the peer's region is gone.
+    /// Copies the bytes of a put; `Ok(Err)`: the peer's region no longer exists.
     pub(super) fn put(
         &mut self,
         endpoint: EndpointId,
@@ -127,7 +127,7 @@ impl Shm {
         Ok(Ok(()))
     }
 
-    /// An operation on a word of the peer's.
+    /// Executes an operation on a word of the peer's region.
     pub(super) fn atomic(
         &self,
         endpoint: EndpointId,
@@ -175,7 +175,7 @@ impl Shm {
 }
 
 impl Shm {
-    /// Completes now, or with the answer to the last message before it.
+    /// Completes now, or with the answer to the last earlier message.
     pub(super) fn flush(&mut self, endpoint: EndpointId, tag: u64) -> Result<(), PostError> {
         let Some(of) = self.endpoints.get_mut(endpoint.0) else {
             return Err(PostError::NotConnected);

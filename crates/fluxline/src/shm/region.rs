@@ -1,8 +1,8 @@
 //! A region: a file of one header page and the data behind it, mapped by owner and importers.
 //!
-//! The header has the size of the region, the rights of importers, and the key that they must show.
-//! An importer checks all of it against the file itself before it maps anything. So a file that is
-//! cut short or foreign leads to a status, never to a fault.
+//! The header has the size of the region, the rights of importers, and the key that they must
+//! present. An importer compares the header with the file before it maps the region. So a truncated
+//! or foreign file causes an error status, never a fault.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ use crate::sys::map::SharedMap;
 use crate::sys::shared::{Access, Pages};
 use crate::sys::shim::Ordering;
 
-/// Before the data \[byte\]: a page, so that the data is aligned to one.
+/// Size of the header \[byte\]: a page, so that the data begins at a page.
 pub(super) const HEADER_BYTES: u64 = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"FLXREGIO");
 
@@ -39,12 +39,12 @@ pub(super) struct OwnRegion {
     pub file: Arc<File>,
     pub map: Arc<SharedMap>,
     pub bytes: u64,
-    /// A push ring's: its two ends alone write it.
+    /// True for a push ring, which only its two ends write.
     pub is_ring: bool,
 }
 
 impl OwnRegion {
-    /// Makes one, zeroed and without a name.
+    /// Makes a region, zeroed and without a name.
     pub fn new(
         directory: &Directory,
         id: u32,
@@ -63,7 +63,7 @@ impl OwnRegion {
         Ok(OwnRegion { file: Arc::new(file), map, bytes, is_ring: false })
     }
 
-    /// A region that is memory alone, for a model of its connections.
+    /// Makes a region in memory, for a model of its connections.
     #[cfg(all(test, loom))]
     pub fn of_heap(bytes: u64) -> OwnRegion {
         let file = Arc::new(File::open("/dev/null").expect("always there"));
@@ -71,7 +71,7 @@ impl OwnRegion {
         OwnRegion { file, map, bytes, is_ring: false }
     }
 
-    /// Writes down on which terms it may be imported.
+    /// Stores the rights and the key for importers.
     pub fn grant(&self, grant: Grant) {
         let Rights { put, get, atomic } = grant.rights;
         let rights = u64::from(put) | u64::from(get) << 1 | u64::from(atomic) << 2;
@@ -79,8 +79,8 @@ impl OwnRegion {
         self.map.word(at::KEY).store(grant.key.0, Ordering::Release);
     }
 
-    /// Publishes it under the name that importers open. An existing file was left by a dead owner:
-    /// its name begins with this node's, whose lock is held.
+    /// Publishes the region under the name that importers open. An existing file belonged to a dead
+    /// owner: its name begins with this node's name, whose lock this process holds.
     pub fn publish(&self, directory: &Directory, name: &Path) -> std::io::Result<()> {
         match directory.name_file(&self.file, name) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -104,13 +104,13 @@ impl OwnRegion {
     }
 }
 
-/// A region as one side may use it.
+/// One side's access to a region.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub map: Arc<SharedMap>,
     pub bytes: u64,
     pub rights: Rights,
-    /// The error of an access without its right.
+    /// The error for an access without the right to it.
     refusal: AccessError,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct Imported {
     pub view: View,
     /// Its number at its owner.
     pub id: u32,
-    /// Its file's name, and which file that was when it was mapped.
+    /// Its file's name, and the identity of the file when it was mapped.
     name: PathBuf,
     file: FileId,
 }
@@ -133,7 +133,7 @@ fn id_of(file: &File) -> std::io::Result<FileId> {
 }
 
 impl Imported {
-    /// Opens a peer's region; the error is the status that its importer gets.
+    /// Opens a peer's region; the error is the status for the importer.
     pub fn open(directory: &Directory, name: &Path, key: Key) -> Result<Imported, Status> {
         let file = directory.open_file(name).map_err(|error| match error {
             ShmError::NotThere { .. } => Status::NoSuchRegion,
@@ -172,7 +172,8 @@ impl Imported {
         Ok(Imported { view, id, name: name.to_path_buf(), file })
     }
 
-    /// Opens its file a second time; `None`: the name belongs to another file now, or to none.
+    /// Opens its file a second time; returns `None` if the name now belongs to another file or to
+    /// no file.
     pub fn reopen(&self, directory: &Directory) -> Result<Option<File>, ShmError> {
         let file = match directory.open_file(&self.name) {
             Err(ShmError::NotThere { .. }) => return Ok(None),
@@ -182,13 +183,14 @@ impl Imported {
         Ok(same.then_some(file))
     }
 
-    /// Returns true when its owner has withdrawn it, or died: new bytes are not read.
+    /// Returns true if its owner has withdrawn it or died; new bytes are no longer read.
     pub fn is_withdrawn(&self) -> bool {
         self.view.map.word(at::WITHDRAWN).load(Ordering::Acquire) != 0 // SYNC withdrawn <- withdraw
     }
 }
 
-/// Memory that no other process maps, for links that bring bytes by other ways. Cost: touches it.
+/// Makes memory that other processes do not map, for links that deliver bytes in other ways. Cost:
+/// touches the memory.
 #[cfg(not(loom))]
 pub(crate) fn private_memory(bytes: u64) -> std::io::Result<Arc<dyn Memory>> {
     let too_much = std::io::ErrorKind::OutOfMemory;
@@ -213,14 +215,14 @@ impl View {
         if offset.is_multiple_of(8) { Ok(place) } else { Err(AccessError::Unaligned { offset }) }
     }
 
-    /// Demands a right.
+    /// Checks a right.
     pub fn demand(&self, right: bool) -> Result<(), AccessError> {
         if right { Ok(()) } else { Err(self.refusal) }
     }
 }
 
-// Words are little-endian on the wire; this link is for the same machine, and words in shared
-// memory are its own.
+// Words are little-endian on the wire. Both ends of this link are on one machine, and words in
+// shared memory have its byte order.
 const _: () = assert!(cfg!(target_endian = "little"), "words of regions are little-endian");
 
 impl Memory for View {

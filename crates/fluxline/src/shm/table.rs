@@ -1,14 +1,16 @@
-//! Values by identifiers that never come again, in as many slots as there were values at a time.
+//! Values by identifiers that are never reused, in as many slots as values existed at the same
+//! time.
 
-/// An identifier is a slot's number and how often that slot was used: `uses * SLOTS_MAX + slot`.
+/// Most slots. An identifier combines a slot's number with its number of uses:
+/// `uses * SLOTS_MAX + slot`.
 pub(super) const SLOTS_MAX: u32 = 1024;
 
-/// Values by identifier. A pass over all of them costs by their present number, not by the number
-/// that ever existed.
+/// Values by identifier. The cost of a pass depends on the present number of values, not on all
+/// past ones.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     slots: Vec<TableSlot<T>>,
-    /// Slots to be used again.
+    /// Slots for reuse.
     free: Vec<u32>,
     /// Slots with a value, in no order.
     used: Vec<u32>,
@@ -16,7 +18,7 @@ pub(super) struct Table<T> {
 
 #[derive(Debug)]
 struct TableSlot<T> {
-    /// Of its value, or of its next one.
+    /// The identifier of its value, or of its next one.
     id: u32,
     value: Option<T>,
     /// Its index in `used`.
@@ -35,13 +37,13 @@ impl<T> Table<T> {
         self.used.len()
     }
 
-    /// Returns the number of slots: the most values that ever were at one time.
+    /// Returns the number of slots: the largest number of values so far.
     #[cfg(test)]
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// The identifier that the next value gets; `None`: there is room for no more.
+    /// Returns the identifier of the next value; `None` if the table is full.
     pub fn next_id(&self) -> Option<u32> {
         match self.free.last() {
             Some(slot) => Some(self.slots[*slot as usize].id),
@@ -49,7 +51,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Keeps a value; its identifier is `next_id`. `None`: there is no room.
+    /// Stores a value under `next_id`; returns `None` if the table is full.
     pub fn insert(&mut self, value: T) -> Option<u32> {
         let id = self.next_id()?;
         if self.free.pop().is_none() {
@@ -61,7 +63,7 @@ impl<T> Table<T> {
         Some(id)
     }
 
-    /// Returns an identifier for something that is over already; `None`: there is room for no more.
+    /// Returns an identifier for something that has already ended; `None` if the table is full.
     pub fn spend(&mut self) -> Option<u32> {
         let id = self.next_id()?;
         if self.free.pop().is_none() {
@@ -83,7 +85,7 @@ impl<T> Table<T> {
         slot.value.as_mut().filter(|_| slot.id == id)
     }
 
-    /// Takes a value out; its identifier means nothing any more.
+    /// Removes a value; its identifier becomes invalid.
     pub fn remove(&mut self, id: u32) -> Option<T> {
         self.get(id)?;
         let slot = &mut self.slots[(id % SLOTS_MAX) as usize];
@@ -96,7 +98,7 @@ impl<T> Table<T> {
         value
     }
 
-    /// The slot may be used again, unless it has no identifiers left.
+    /// Releases a slot for reuse, unless it has no identifiers left.
     fn release(&mut self, id: u32) {
         if let Some(next) = id.checked_add(SLOTS_MAX) {
             self.slots[(id % SLOTS_MAX) as usize].id = next;
@@ -104,8 +106,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// The identifier of the value at `index` of [`Table::len`], in an order that changes when a
-    /// value is taken out.
+    /// Returns the identifier of the value at `index` of [`Table::len`]; the order changes when a
+    /// value is removed.
     pub fn id_at(&self, index: usize) -> Option<u32> {
         self.used.get(index).map(|slot| self.slots[*slot as usize].id)
     }

@@ -1,4 +1,4 @@
-//! Counts a thread's allocations, for tests that promise to allocate nothing.
+//! Counts a thread's allocations, for tests of code that must not allocate.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Batches of UDP whose headers are prepared once: nothing is left but the system call.
+//! Batches of UDP with headers that are prepared once: only the system call remains.
 //!
 //! Source: Linux man-pages recvmmsg(2), sendmmsg(2), udp(7).
 
@@ -22,7 +22,7 @@ pub(crate) struct Batch {
     room: Vec<u8>,
     message_bytes: usize,
     controls: Vec<Control>,
-    /// Pointed to by the headers, and by nothing else.
+    /// Only the headers point to these.
     _vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
 }
@@ -31,7 +31,7 @@ impl Batch {
     /// `messages` of `message_bytes` each, at most [`BATCH_MESSAGES`].
     fn new(messages: usize, message_bytes: usize) -> Batch {
         let messages = messages.clamp(1, BATCH_MESSAGES);
-        // Written, not only allocated: first touches are page faults.
+        // Written, not only allocated, because the first access to a page causes a fault.
         let mut room = vec![1; messages * message_bytes];
         let mut controls = vec![Control([0; CONTROL_BYTES]); messages];
         let mut vectors = vec![EMPTY_VECTOR; messages];
@@ -51,7 +51,8 @@ impl Batch {
         Batch { room, message_bytes, controls, _vectors: vectors, headers }
     }
 
-    /// For sending: with `segment_bytes` above 0, each message is a train of such datagrams.
+    /// Makes a batch for sending; with `segment_bytes` above 0, each message is a train of such
+    /// datagrams.
     pub(crate) fn to_send(messages: usize, message_bytes: usize, segment_bytes: usize) -> Batch {
         let mut batch = Batch::new(messages, message_bytes);
         for (header, control) in batch.headers.iter_mut().zip(&mut batch.controls) {
@@ -64,7 +65,7 @@ impl Batch {
         batch
     }
 
-    /// For receiving: room for any datagram or train in each message.
+    /// Makes a batch for receiving, with room for any datagram or train in each message.
     pub(crate) fn to_receive() -> Batch {
         Batch::new(BATCH_MESSAGES, SLOT_BYTES_ANY)
     }
@@ -73,7 +74,7 @@ impl Batch {
         self.headers.len()
     }
 
-    /// Writes into the messages at a distance from the first byte of the first one.
+    /// Writes bytes at an offset from the first byte of the first message.
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
         let end = offset.checked_add(bytes.len());
         assert!(end.is_some_and(|end| end <= self.room.len()), "inside of the batch");
@@ -85,7 +86,7 @@ impl Batch {
     }
 
     /// Sends the first `count` messages on a connected socket, waiting for room in its buffer;
-    /// returns how many went.
+    /// returns their number.
     pub(crate) fn send(&mut self, socket: &Socket, count: usize) -> io::Result<usize> {
         let count = count.min(self.headers.len());
         // SAFETY: the first `count` headers point to vectors, control data and bytes that this
@@ -113,7 +114,7 @@ impl Batch {
         usize::try_from(received).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Message `index` of those that the last call received, and its datagrams' size \[byte\].
+    /// Returns message `index` of the last received batch, and the size of its datagrams \[byte\].
     pub(crate) fn message(&self, index: usize) -> (&[u8], usize) {
         let header = &self.headers[index];
         let bytes = (header.msg_len as usize).min(self.message_bytes);

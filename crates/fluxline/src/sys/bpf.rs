@@ -2,7 +2,7 @@
 //! interface. All three end with their descriptors: a process that dies leaves nothing behind.
 //!
 //! Source: Linux man-pages bpf(2); <linux/bpf.h> for the numbers and layouts, of which each call
-//! needs the beginning only: the rest counts as zero.
+//! needs only the beginning: the rest counts as zero.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -94,7 +94,7 @@ pub(crate) fn socket_map(queues: u32) -> io::Result<OwnedFd> {
     unsafe { call(MAP_CREATE, &mut attributes) }.map(owned)
 }
 
-/// Puts the socket of a queue into the map; it leaves by itself when the socket is closed.
+/// Puts the socket of a queue into the map; closing the socket removes it.
 pub(crate) fn put_socket(map: &OwnedFd, queue: u32, socket: RawFd) -> io::Result<()> {
     let mut attributes = MapUpdate {
         map: map.as_raw_fd() as u32,
@@ -133,7 +133,7 @@ pub(crate) fn load(code: &[u64], fragments: bool) -> io::Result<OwnedFd> {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EACCES)) => {}
         Err(error) => return Err(error),
     }
-    // Once more, for the reason: a log costs time, and one that is too short is an error itself.
+    // Tries again for the reason: a log costs time, and a log that is too short is itself an error.
     (attributes.log_level, attributes.log_bytes) = (1, LOG_BYTES as u32);
     attributes.log = log.as_mut_ptr() as u64;
     // SAFETY: as above; the log is writable for the length given.

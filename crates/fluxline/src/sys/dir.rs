@@ -1,5 +1,5 @@
-//! A directory that is held open: its files are reached through it, and never by a path that
-//! another user may have changed in between.
+//! An open directory: its files are reached through its descriptor, never by a path that another
+//! user may have changed in between.
 //!
 //! Source: Linux man-pages open(2), mkdirat(2), linkat(2), unlinkat(2).
 
@@ -10,12 +10,12 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A directory, and no link to one.
+/// An open directory, not a link to one.
 #[derive(Debug)]
 pub(crate) struct Dir(File);
 
 impl Dir {
-    /// Opens a directory; the last part of its path may be no symbolic link.
+    /// Opens a directory; the last part of its path must not be a symbolic link.
     pub(crate) fn open(path: &Path) -> io::Result<Dir> {
         open(libc::AT_FDCWD, path, libc::O_RDONLY | libc::O_DIRECTORY).map(Dir)
     }
@@ -37,12 +37,12 @@ impl Dir {
         open(self.0.as_raw_fd(), name, libc::O_RDWR | libc::O_NONBLOCK)
     }
 
-    /// A file without a name, for its owner alone.
+    /// Creates a file without a name, for its owner alone.
     pub(crate) fn unnamed_file(&self) -> io::Result<File> {
         open(self.0.as_raw_fd(), Path::new("."), libc::O_RDWR | libc::O_TMPFILE)
     }
 
-    /// Gives a file without a name its name; fails with `AlreadyExists` where the name is taken.
+    /// Gives a name to a file without one; fails with `AlreadyExists` if the name is in use.
     pub(crate) fn name_file(&self, file: &File, name: &Path) -> io::Result<()> {
         let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
         let to = CString::new(name.as_os_str().as_bytes())?;
@@ -80,14 +80,14 @@ impl Dir {
     }
 }
 
-/// Opens something, no link, that is closed when another program is executed.
+/// Opens a file or directory, not a link; it is closed when another program is executed.
 fn open(directory: RawFd, name: &Path, flags: libc::c_int) -> io::Result<File> {
     let name = CString::new(name.as_os_str().as_bytes())?;
     let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: the descriptor is open, the string ends with a zero and lives through the call.
     let found = unsafe { libc::openat(directory, name.as_ptr(), flags, 0o600 as libc::c_uint) };
     done(found)?;
-    // SAFETY: just opened, and known here alone.
+    // SAFETY: just opened, and known only here.
     Ok(unsafe { File::from_raw_fd(found) })
 }
 

@@ -44,7 +44,7 @@ struct StringSet {
     strings_max: usize,
 }
 
-/// The driver of a card. A field is empty where the driver leaves it so.
+/// The driver of a card. The driver may leave fields empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Driver {
     /// The driver's name, such as `mlx5_core`.
@@ -111,7 +111,7 @@ fn ask<const WORDS: usize>(interface: &str, command: u32) -> io::Result<[u32; WO
     Ok(words)
 }
 
-/// The driver, its firmware, and where on which bus the card is.
+/// Returns the driver, its firmware, and the card's address on its bus.
 pub fn driver(interface: &str) -> io::Result<Driver> {
     let words = ask::<DRIVER_WORDS>(interface, GDRVINFO)?;
     let mut names = words[1..].chunks_exact(STRING_BYTES / 4).map(name_of);

@@ -1,10 +1,11 @@
-//! Copies to and from memory that others write at the same time: other processes, or safe code of
-//! this one. Such a copy may hold old bytes beside new ones, and nothing worse.
+//! Copies to and from memory that other processes, or safe code of this one, write at the same
+//! time. Such a copy may mix old and new bytes, but does no other harm.
 //!
-//! To a Rust compiler a plain access that races with a write has no meaning. These accesses have
-//! one: words go by relaxed atomics, and longer copies by the C library's `memcpy`, called through
-//! a pointer whose value the compiler cannot know, so that it can neither repeat nor split nor
-//! remove the copy. Nothing here makes a reference to shared bytes. Why: docs/adr/0016.
+//! In Rust, a plain access that races with a write is undefined behaviour. These accesses are
+//! defined: words are copied by relaxed atomics, and longer data by the C library's `memcpy`. It is
+//! called through a pointer whose value the compiler cannot know, so that the compiler cannot
+//! repeat, split or remove the copy. Nothing here makes a reference to shared bytes. Reasons:
+//! docs/adr/0016.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,10 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::stream::{STREAM_BYTES_MIN, stream};
 
 const WORD: usize = size_of::<u64>();
-/// Records up to here \[byte\] are copied word by word. Who fills in a field and pushes at once has
-/// that field still on its way to the cache, and a load that is wider than the store waits until
-/// it is there, behind all that was stored before: records whose lines the consumer still has.
-/// Chosen by `fluxline bench`: 1.4 times as many records of 64 bytes.
+/// Longest record that is copied word by word \[byte\]. If a program sets a field and pushes the
+/// record at once, the field is still in the store buffer. A load that is wider than that store
+/// waits until the field and all earlier stores reach the cache, including stores to lines that the
+/// consumer still has. Chosen by `fluxline bench`: 1.4 times the rate of 64-byte records.
 const BY_WORDS_MAX: usize = 64;
 
 type Memcpy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
@@ -24,14 +25,13 @@ type Memcpy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_
 static MEMCPY: Memcpy = libc::memcpy;
 static MEMMOVE: Memcpy = libc::memmove;
 
-/// Copies bytes of which either side may be shared with others; past the cache where that is
-/// faster.
+/// Copies bytes; either side may be shared with others. Bypasses the cache where that is faster.
 ///
 /// # Safety
 /// Both must be valid for that number of bytes and must not overlap.
 #[inline]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's word; a static function pointer, read as if it could change.
+    // SAFETY: the caller's promise; a static function pointer, read as if it could change.
     unsafe {
         if bytes >= STREAM_BYTES_MIN {
             return stream(from, to, bytes);
@@ -59,11 +59,11 @@ pub(crate) unsafe fn copy_over_itself(from: *const u8, to: *mut u8, bytes: usize
 /// It must be valid for the lifetime that the caller takes, and aligned to a word.
 #[inline]
 unsafe fn word<'a>(place: *mut u8) -> &'a AtomicU64 {
-    // SAFETY: the caller's word; an atomic allows any bit pattern and concurrent change.
+    // SAFETY: the caller's promise; an atomic allows any bit pattern and concurrent change.
     unsafe { AtomicU64::from_ptr(place.cast()) }
 }
 
-/// Copies a record from the caller's own memory to shared words, filling up the last word: up to
+/// Copies a record from the caller's own memory to shared words, and pads the last word: up to
 /// [`BY_WORDS_MAX`] by words, up to two words without a loop.
 ///
 /// # Safety
@@ -72,7 +72,7 @@ unsafe fn word<'a>(place: *mut u8) -> &'a AtomicU64 {
 #[inline]
 pub(crate) unsafe fn copy_in(from: *const u8, to: *mut u8, bytes: usize) {
     if bytes > BY_WORDS_MAX {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's promise.
         return unsafe { copy_in_lines(from, to, bytes) };
     }
     // SAFETY: each load ends at `bytes` at the latest; each store is of a word around them.
@@ -93,7 +93,7 @@ pub(crate) unsafe fn copy_in(from: *const u8, to: *mut u8, bytes: usize) {
             at += WORD;
         }
         if bytes > WORD {
-            // The last whole word there is, without what is copied already.
+            // The last whole word, without the bytes that are already copied.
             let last = load(bytes - WORD) >> (8 * (at + WORD - bytes));
             word(to.add(at)).store(last, Ordering::Relaxed);
         }
@@ -102,13 +102,13 @@ pub(crate) unsafe fn copy_in(from: *const u8, to: *mut u8, bytes: usize) {
 
 /// A cache line \[byte\].
 const LINE: usize = 64;
-/// From here on \[byte\] the copy begins a line of its target, so that whole lines are written, of
-/// which the processor need not fetch what was there. Chosen likewise: 1.1 times as many records of
-/// 1 MiB between near cores, 2.4 times between far ones.
+/// Length from which a copy is aligned to lines of its target \[byte\], so that the processor
+/// writes whole lines and does not fetch their old content. Chosen in the same way: 1.1 times the
+/// rate of 1 MiB records between near cores, 2.4 times between far ones.
 pub(crate) const LINE_UP_MIN: usize = 1024;
 
-/// Copies a long record, from a cache line of the target on. No part of the shortest records' way,
-/// which it would lengthen: 8 B records lost a quarter.
+/// Copies a long record, aligned to cache lines of the target. A separate function, because its
+/// code made the path of the shortest records longer: the rate of 8-byte records fell by a quarter.
 ///
 /// # Safety
 /// As for [`copy_in`]; `bytes` must be more than a line.
@@ -125,15 +125,15 @@ unsafe fn copy_in_lines(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Copies a record of shared words to the caller's own memory, with what fills up its last word: up
-/// to [`BY_WORDS_MAX`] by words, without a call.
+/// Copies a record of shared words to the caller's own memory, including the padding of its last
+/// word: up to [`BY_WORDS_MAX`] by words, without a call.
 ///
 /// # Safety
 /// `from` must be aligned to a word; both must be valid for whole words around `bytes`; `to` must
 /// not be shared.
 #[inline]
 pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: whole words around `bytes`, by the caller's word.
+    // SAFETY: whole words around `bytes`, by the caller's promise.
     unsafe {
         if bytes > BY_WORDS_MAX {
             return copy(from, to, bytes);
@@ -153,7 +153,7 @@ pub(crate) unsafe fn copy_out(from: *const u8, to: *mut u8, bytes: usize) {
 /// Both must be aligned to a word, valid for whole words around `bytes`, and no part of each other.
 #[inline]
 pub(crate) unsafe fn copy_across(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: whole words around `bytes`, by the caller's word.
+    // SAFETY: whole words around `bytes`, by the caller's promise.
     unsafe {
         if bytes > BY_WORDS_MAX {
             return copy(from, to, bytes);

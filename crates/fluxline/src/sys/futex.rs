@@ -13,7 +13,7 @@ pub(crate) fn sleep_on(word: &AtomicU32, seen: u32, timeout: Duration) {
         tv_nsec: timeout.subsec_nanos().into(),
     };
     // SAFETY: the word is mapped for as long as it is borrowed, the time lives through the call.
-    // Whatever ends the sleep (wake-up, changed word, time, signal), the caller looks again.
+    // After any end of the sleep (wake-up, changed word, time, signal), the caller checks again.
     unsafe {
         libc::syscall(
             libc::SYS_futex,

@@ -1,8 +1,8 @@
-//! What a futex promises, and no more, for loom.
+//! A model of the futex for loom that makes only the kernel's promises.
 //!
-//! Under the lock of its queue the sleeper compares the word and lies down, and the waker looks for
-//! sleepers. A time-out never comes, so that a lost wake-up is a deadlock, which loom reports. All
-//! words share one queue: a model has one sleeper.
+//! Under the lock of the queue, the sleeper compares the word and goes to sleep, and the waker
+//! looks for sleepers. A time-out never comes, so that a lost wake-up is a deadlock, which loom
+//! reports. All words share one queue: a model has one sleeper.
 
 use std::time::Duration;
 

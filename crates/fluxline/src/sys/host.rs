@@ -40,15 +40,15 @@ pub(crate) fn pin_to(core: usize) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Fills with random bytes that nobody can guess.
+/// Fills `into` with unpredictable random bytes.
 #[cfg(not(loom))]
 pub(crate) fn random(into: &mut [u8; 16]) -> io::Result<()> {
-    // SAFETY: `into` is writable for its 16 bytes; so few come at once or not at all.
+    // SAFETY: `into` is writable for its 16 bytes; a request this small is never answered in part.
     let got = unsafe { libc::getrandom(into.as_mut_ptr().cast(), into.len(), 0) };
     if got == into.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Index of the interface of that name; `None` when there is none.
+/// Returns the index of the interface of that name, if it exists.
 pub(crate) fn interface_index(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     // SAFETY: `name` ends with a zero and lives through the call.
@@ -58,7 +58,7 @@ pub(crate) fn interface_index(name: &str) -> Option<u32> {
     }
 }
 
-/// Index of the interface that has that IPv4 address; `None` when none has.
+/// Returns the index of the interface with that IPv4 address, if it exists.
 pub(crate) fn index_of_address_v4(address: Ipv4Addr) -> Option<u32> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: `first` is writable; on success it heads a list that is freed below.
@@ -96,7 +96,7 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Free bytes of the file system that holds `path`, for anybody.
+/// Returns the free bytes of `path`'s file system that any user may use.
 #[cfg(not(loom))]
 pub fn free_bytes(path: &CStr) -> io::Result<u64> {
     // SAFETY: statvfs is a C structure of integers: all zeros are valid.
@@ -112,7 +112,7 @@ pub fn free_bytes(path: &CStr) -> io::Result<u64> {
 /// `None` without a route. Nothing is sent.
 #[cfg(not(loom))]
 pub fn path_mtu(peer: IpAddr) -> Option<u32> {
-    /// Any port: none is asked. Source: RFC 863, discard.
+    /// Any port, because nothing is sent. Source: RFC 863, discard.
     const PORT: u16 = 9;
     let (any, level, option) = match peer {
         IpAddr::V4(_) => (IpAddr::from([0; 4]), libc::IPPROTO_IP, libc::IP_MTU),

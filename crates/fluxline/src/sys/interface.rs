@@ -65,7 +65,7 @@ fn address_of(node: &libc::ifaddrs) -> Option<IpAddr> {
     }
 }
 
-/// The MTU of the interface of that name \[byte\]; `None` when there is none.
+/// Returns the MTU of the interface of that name \[byte\], if it exists.
 pub fn mtu(name: &str) -> Option<u32> {
     let socket = Socket::new(Ipv4Addr::UNSPECIFIED.into()).ok()?;
     // SAFETY: ifreq is a C structure of integers, bytes and pointers: all zeros are valid.
@@ -81,7 +81,7 @@ pub fn mtu(name: &str) -> Option<u32> {
     let fd = socket.descriptor.as_raw_fd();
     // SAFETY: the request names an interface and lives through the call; the kernel writes its MTU.
     let result = unsafe { libc::ioctl(fd, libc::SIOCGIFMTU as _, &raw mut request) };
-    // SAFETY: on success the kernel has written this member of the union; zeros else.
+    // SAFETY: on success the kernel has written this member of the union; otherwise it is zero.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     (result == 0).then(|| u32::try_from(mtu).ok()).flatten()
 }

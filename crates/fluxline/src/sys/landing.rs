@@ -1,9 +1,9 @@
-//! Slots that a peer's remote writes land in and that this process reads in place.
+//! Slots into which a peer writes remotely, and which this process reads in place.
 //!
 //! An endpoint writes data from the network into a region; the readout, in another thread, reads it
-//! in place. A simple sender goes round a ring of slots without waiting, so each slot has a state,
-//! and a write to an unread slot is refused and counted: lent slots are never written, whatever the
-//! network sends. The ring of records that a peer fills by credits is in landing_ring.rs.
+//! in place. A simple sender writes round a ring of slots without waiting. So each slot has a
+//! state, and a write to an unread slot is refused and counted: slots that are being read are never
+//! written. The ring of records that a peer fills by credits is in landing_ring.rs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub(crate) struct Slots {
     bytes: u64,
     slot_bytes: u64,
     states: Box<[AtomicU32]>,
-    /// Records that were announced, in this order: slot, length; as many as a power of two.
+    /// Announced records, in order: slot and length; their number is a power of two.
     tickets: Box<[AtomicU64]>,
     head: AtomicU64,
     tail: AtomicU64,
@@ -36,7 +36,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Makes a region of `bytes`, in slots of `slot_bytes`; the rest at its end is not used.
+    /// Makes a region of `bytes`, in slots of `slot_bytes`; a remainder at its end is not used.
     pub(crate) fn new(bytes: u64, slot_bytes: u64) -> std::io::Result<Arc<Slots>> {
         let wrong = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
         let size = usize::try_from(bytes).map_err(|_| wrong())?;
@@ -84,12 +84,12 @@ impl Slots {
         self.tail.load(Ordering::Relaxed).saturating_sub(head)
     }
 
-    /// Writes that were done.
+    /// Returns the number of writes that were done.
     pub(crate) fn placed(&self) -> u64 {
         self.placed.load(Ordering::Relaxed)
     }
 
-    /// Writes that were refused because their slot was not read yet.
+    /// Returns the number of writes that were refused because their slot was not read yet.
     pub(crate) fn overrun(&self) -> u64 {
         self.overrun.load(Ordering::Relaxed)
     }
@@ -158,7 +158,7 @@ pub(crate) struct Announcer(Arc<Slots>);
 #[derive(Debug)]
 pub(crate) struct Reader {
     slots: Arc<Slots>,
-    /// The slot that is lent.
+    /// The slot that is being read.
     lent: Option<usize>,
 }
 
@@ -173,15 +173,15 @@ impl Announcer {
         &self.0
     }
 
-    /// To be called when all that was written and announced by its peer has been announced here:
-    /// slots that were written and not announced may be written again.
+    /// Call this when all records that the peer wrote and announced have been announced here: slots
+    /// that were written but not announced may then be written again.
     pub(crate) fn next_round(&mut self) {
         let next = self.0.round.load(Ordering::Relaxed).wrapping_add(1).max(FIRST_ROUND);
         self.0.round.store(next, Ordering::Relaxed);
     }
 
-    /// Shows a written slot to the reader; `false`: nothing was written, or it is being read
-    /// already.
+    /// Shows a written slot to the reader; returns `false` if the slot was not written, or was
+    /// already announced.
     pub(crate) fn announce(&mut self, offset: u64, bytes: u64) -> bool {
         let slots = &*self.0;
         let Some(slot) = usize::try_from(bytes).ok().and_then(|bytes| slots.slot(offset, bytes))
@@ -196,7 +196,7 @@ impl Announcer {
         {
             return false;
         }
-        // A slot has one ticket at most, so there is room for this one.
+        // A slot has at most one ticket, so there is room for this one.
         let tail = slots.tail.load(Ordering::Relaxed);
         slots.ticket(tail).store((slot as u64) << 32 | bytes, Ordering::Relaxed);
         slots.tail.store(tail + 1, Ordering::Release); // SYNC record-there -> next
@@ -211,7 +211,7 @@ impl Drop for Announcer {
 }
 
 impl Reader {
-    /// The oldest record, in place until the next call; `None`: there is none now.
+    /// Returns the oldest record, in place until the next call; `None` if all are read.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<&[u8]> {
         self.release();
@@ -238,7 +238,7 @@ impl Reader {
         }
     }
 
-    /// Returns true when the other side has ended and all is read.
+    /// Returns true if the other side has ended and all records are read.
     pub(crate) fn is_over(&self) -> bool {
         // SYNC closed <- drop
         self.slots.closed.load(Ordering::Acquire) && self.slots.unread() == 0

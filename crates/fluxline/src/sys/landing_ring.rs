@@ -1,10 +1,10 @@
-//! The push ring of `fluxline_core::fabric::push`, its consumer's side read in place.
+//! The consumer's side of the push ring of `fluxline_core::fabric::push`, read in place.
 //!
 //! The producer's puts come through an endpoint of this process, in one thread; another reads the
-//! records in place. A put into unread bytes is refused, so that lent bytes are never written,
-//! whatever the producer does. Only a record that wraps is copied. A producer that writes an
-//! invalid record breaks the ring: the reader reads everything that was published before, and the
-//! ring is emptied for the next producer.
+//! records in place. A put into unread bytes is refused, so that bytes that are being read are
+//! never written. Only a record that wraps is copied. A producer that writes an invalid record
+//! breaks the ring: the reader reads everything that was published before, and the ring is emptied
+//! for the next producer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,8 @@ use super::map::SharedMap;
 
 const WORD: u64 = 8;
 
-/// Positions count all bytes ever; a producer's own begin at `base`.
+/// The readable part. Positions count all bytes since the start; a producer's own positions begin
+/// at `base`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Readable {
     base: u64,
@@ -27,26 +28,26 @@ struct Readable {
 /// The consumer's region: the word for the tail, and the ring.
 #[derive(Debug)]
 pub(crate) struct LandingRing {
-    /// The ring alone.
+    /// The memory of the ring, without the header.
     map: SharedMap,
     size: u64,
-    /// As the producer counts.
+    /// The tail, in the producer's positions.
     tail: AtomicU64,
     /// The position up to which bytes were read.
     head: AtomicU64,
     /// The key of the producer's region; 0: not known yet.
     credit_key: AtomicU64,
     shown: Mutex<Readable>,
-    /// The reader found an invalid record, and reads no further.
+    /// True if the reader found an invalid record, at which it stops.
     broken: AtomicBool,
-    /// The producer published an invalid tail; the records that it had published before are read.
+    /// True if the producer published an invalid tail; earlier records are still read.
     spoiled: AtomicBool,
     overrun: AtomicU64,
     records: AtomicU64,
 }
 
 impl LandingRing {
-    /// A ring of `size` bytes, a power of two; the region is longer by its header.
+    /// Makes a ring of `size` bytes, a power of two; the region is longer by its header.
     pub(crate) fn new(size: u64) -> std::io::Result<Arc<LandingRing>> {
         let wrong = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
         if !size.is_power_of_two() || size < 8 * WORD {
@@ -75,7 +76,7 @@ impl LandingRing {
         self.head.load(Ordering::Relaxed).saturating_sub(self.shown().base)
     }
 
-    /// Published and not read \[byte\].
+    /// Returns the published bytes that are not yet read.
     pub(crate) fn unread_bytes(&self) -> u64 {
         self.tail.load(Ordering::Relaxed).saturating_sub(self.head())
     }
@@ -101,14 +102,14 @@ impl LandingRing {
         self.overrun.load(Ordering::Relaxed)
     }
 
-    /// Records read.
+    /// Returns the number of records read.
     pub(crate) fn records(&self) -> u64 {
         self.records.load(Ordering::Relaxed)
     }
 
     /// Clears the ring for the next producer, once all of the last one's records are read or the
-    /// reader has found an invalid one; `false`: there are records to be read. The last producer
-    /// must not be able to write any more.
+    /// reader has found an invalid one. Returns `false` while there are records to read. The last
+    /// producer must no longer be able to write.
     pub(crate) fn restart(&self) -> bool {
         let mut shown = self.shown();
         let head = self.head.load(Ordering::Acquire);
@@ -117,7 +118,8 @@ impl LandingRing {
         if !all_read && !self.reader_stands() {
             return false;
         }
-        // Records that the reader has been shown and cannot read lie before the new beginning.
+        // The new beginning is behind all records that were shown to the reader, even unreadable
+        // ones.
         let base = head.max(shown.end).next_multiple_of(self.size);
         *shown = Readable { base, end: base };
         self.tail.store(0, Ordering::Relaxed);
@@ -128,7 +130,7 @@ impl LandingRing {
         true
     }
 
-    /// Takes a tail of the producer's; it only goes forward, and not past unread data.
+    /// Takes a tail from the producer; it must only advance, and not overwrite unread data.
     fn publish(&self, tail: u64) -> Result<(), AccessError> {
         let published = self.tail.load(Ordering::Relaxed);
         let is_sound = tail.is_multiple_of(WORD)
@@ -142,13 +144,13 @@ impl LandingRing {
         Ok(())
     }
 
-    /// Returns true when a put to here would overwrite bytes that the reader may have.
+    /// Returns true if a put at `at` would overwrite bytes that the reader may have.
     fn is_lent(&self, at: u64, bytes: u64, end: u64) -> bool {
         // SYNC room-back <- release
         let head = self.head.load(Ordering::Acquire);
         let unread = end - head;
         let mask = self.size - 1;
-        // Each begins outside the other, going up from its own beginning.
+        // Neither range may begin inside the other.
         let before = at.wrapping_sub(head) & mask;
         let behind = head.wrapping_sub(at) & mask;
         bytes > 0 && unread > 0 && (before < unread || behind < bytes)
@@ -204,23 +206,23 @@ impl Memory for LandingRing {
     }
 }
 
-/// The side that reads; one per ring.
+/// The reading side of a ring; one per ring.
 #[derive(Debug)]
 pub(crate) struct RingReader {
     ring: Arc<LandingRing>,
     position: u64,
     end: u64,
-    /// A record that wraps.
+    /// A copy of a record that wraps.
     joined: Vec<u8>,
 }
 
 impl RingReader {
-    /// The reader of a ring that has none.
+    /// Makes the reader of a ring that has none yet.
     pub(crate) fn new(ring: Arc<LandingRing>) -> RingReader {
         RingReader { ring, position: 0, end: 0, joined: Vec::new() }
     }
 
-    /// The oldest record, in place until the next call; `None`: there is none now.
+    /// Returns the oldest record, in place until the next call; `None` if all are read.
     pub(crate) fn next(&mut self) -> Option<&[u8]> {
         if self.ring.reader_stands() {
             return None;
@@ -257,12 +259,12 @@ impl RingReader {
         Some(unsafe { self.ring.map.lend(at, first) })
     }
 
-    /// All before the position may be overwritten.
+    /// Releases all bytes before the position.
     fn release(&mut self) {
         self.ring.head.store(self.position, Ordering::Release); // SYNC room-back -> is_lent
     }
 
-    /// Shows more records to the reader; frees the room of those that were read.
+    /// Shows more records to the reader; frees the room of records that were read.
     fn show(&mut self) {
         let ring = Arc::clone(&self.ring);
         let mut shown = ring.shown();
@@ -285,7 +287,7 @@ impl RingReader {
         self.ring.broken.store(true, Ordering::Release); // SYNC broken -> reader_stands
     }
 
-    /// Published and not read \[byte\].
+    /// Returns the published bytes that are not yet read.
     pub(crate) fn unread_bytes(&self) -> u64 {
         self.ring.unread_bytes()
     }

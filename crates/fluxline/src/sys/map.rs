@@ -1,10 +1,10 @@
 //! Memory that several processes share: one mapping, bounds checked, unmapped when dropped.
 //!
-//! The bytes may change under a reader at any time: another process has them too. So nothing safe
-//! here returns a reference to bytes of the mapping; they are copied in and out (foreign.rs), and
-//! words are atomic. A caller that needs bytes in place (`lend`) must show that nobody writes them.
-//! Under loom the same interface uses modelled memory: map_loom.rs. Source: Linux man-pages
-//! mmap(2).
+//! The bytes may change under a reader at any time: another process has them too. So no safe
+//! function here returns a reference to bytes of the mapping; they are copied in and out
+//! (foreign.rs), and words are atomic. A caller that needs bytes in place (`lend`) must ensure that
+//! they are not written. Under loom the same interface uses modelled memory: map_loom.rs. Source:
+//! Linux man-pages mmap(2).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -29,7 +29,8 @@ unsafe impl Send for SharedMap {}
 unsafe impl Sync for SharedMap {}
 
 impl SharedMap {
-    /// Maps the first `bytes` of a file, which must be that long (else access is SIGBUS: check).
+    /// Maps the first `bytes` of a file, which must be that long: check, otherwise an access raises
+    /// SIGBUS.
     pub(crate) fn of_file(
         file: BorrowedFd<'_>,
         bytes: usize,
@@ -38,7 +39,8 @@ impl SharedMap {
         SharedMap::of_file_at(file, 0, bytes, access)
     }
 
-    /// Maps `bytes` of a file from `offset` on, which must be there (else access is SIGBUS).
+    /// Maps `bytes` of a file from `offset` on, which must exist: otherwise an access raises
+    /// SIGBUS.
     pub(crate) fn of_file_at(
         file: BorrowedFd<'_>,
         offset: libc::off_t,
@@ -94,7 +96,7 @@ impl SharedMap {
         self.base.as_ptr().addr()
     }
 
-    /// Returns true when it may be written.
+    /// Returns true if it may be written.
     pub(crate) fn is_writable(&self) -> bool {
         self.writable
     }
@@ -108,30 +110,30 @@ impl SharedMap {
     /// Returns the address of `bytes` at `offset`. Valid for as long as `self` lives.
     ///
     /// # Panics
-    /// When they are not inside: callers check first, this is the net below.
+    /// When they are not inside. Callers check first; this is the last check.
     pub(crate) fn at(&self, offset: u64, bytes: usize) -> NonNull<u8> {
         assert!(self.holds(offset, bytes), "{bytes} bytes at {offset} of {}", self.bytes);
         // SAFETY: `offset + bytes <= self.bytes` (asserted), so the result is inside the mapping.
         unsafe { self.base.add(offset as usize) }
     }
 
-    /// The word at `offset`, shared with other processes.
+    /// Returns the word at `offset`, shared with other processes.
     ///
     /// # Panics
-    /// When it is not inside or `offset` is no multiple of 8.
+    /// When it is not inside or `offset` is not a multiple of 8.
     pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8), "a word at {offset}");
         let word = self.at(offset, 8).cast::<AtomicU64>();
         // SAFETY: inside and aligned (asserted; the base is page-aligned); mapped while `self`
         // lives; AtomicU64 allows any bit pattern and concurrent change. A store to a read-only
-        // mapping would fault, not corrupt: callers ask `is_writable` first.
+        // mapping would fault, not corrupt: callers check `is_writable` first.
         unsafe { word.as_ref() }
     }
 
-    /// The half word at `offset`, shared with other processes.
+    /// Returns the half word at `offset`, shared with other processes.
     ///
     /// # Panics
-    /// When it is not inside or `offset` is no multiple of 4.
+    /// When it is not inside or `offset` is not a multiple of 4.
     pub(crate) fn half_word(&self, offset: u64) -> &AtomicU32 {
         assert!(offset.is_multiple_of(4), "a half word at {offset}");
         let word = self.at(offset, 4).cast::<AtomicU32>();
@@ -139,29 +141,29 @@ impl SharedMap {
         unsafe { word.as_ref() }
     }
 
-    /// The word at `offset`, without a look where that is.
+    /// Returns the word at `offset`, without checking the offset.
     ///
     /// # Safety
     /// The word must be inside, and `offset` a multiple of 8.
     #[inline]
     pub(crate) unsafe fn word_unchecked(&self, offset: u64) -> &AtomicU64 {
         debug_assert!(self.holds(offset, 8) && offset.is_multiple_of(8));
-        // SAFETY: inside and aligned, by the caller's word; else as in `word`.
+        // SAFETY: inside and aligned, by the caller's promise; else as in `word`.
         unsafe { self.base.add(offset as usize).cast::<AtomicU64>().as_ref() }
     }
 
-    /// The word at `offset`, of data that others may write at any time.
+    /// Loads the word at `offset`, of data that others may write at any time.
     ///
     /// # Safety
     /// The word must be inside, and `offset` a multiple of 8.
     #[inline]
     pub(crate) unsafe fn data_word(&self, offset: u64) -> u64 {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's promise.
         unsafe { self.word_unchecked(offset) }.load(Ordering::Relaxed)
     }
 
-    /// Copies a record to words of the mapping, without a check that it fits. Asks for the line at
-    /// `ahead` too, unless the record is so long that it asks by itself.
+    /// Copies a record to words of the mapping, without a check that it fits. Also prefetches the
+    /// line at `ahead`, unless the record is so long that the copy itself prefetches.
     ///
     /// # Safety
     ///
@@ -172,8 +174,8 @@ impl SharedMap {
         if from.len() < LINE_UP_MIN {
             self.prefetch(ahead);
         }
-        // SAFETY: inside and aligned, by the caller's word; `from` is no part of the mapping (see
-        // `write`).
+        // SAFETY: inside and aligned, by the caller's promise; `from` is not part of the mapping
+        // (see `write`).
         unsafe {
             let to = self.base.add(offset as usize).as_ptr();
             foreign::copy_in(from.as_ptr(), to, from.len());
@@ -196,17 +198,17 @@ impl SharedMap {
     ) {
         debug_assert!(self.holds(offset, bytes.next_multiple_of(8)) && self.writable);
         debug_assert!(from.holds(from_offset, bytes.next_multiple_of(8)));
-        // SAFETY: inside and aligned, by the caller's word.
+        // SAFETY: inside and aligned, by the caller's promise.
         unsafe {
             let from = from.base.add(from_offset as usize).as_ptr();
             foreign::copy_across(from, self.base.add(offset as usize).as_ptr(), bytes);
         }
     }
 
-    /// Copies a record out of words of the mapping, in place of what `into` holds.
+    /// Copies a record out of words of the mapping, replacing the content of `into`.
     ///
     /// # Panics
-    /// When they are not inside or `offset` is no multiple of 8.
+    /// When they are not inside or `offset` is not a multiple of 8.
     #[inline]
     pub(crate) fn read_record(&self, offset: u64, bytes: usize, into: &mut Vec<u8>) {
         let room = bytes.next_multiple_of(8);
@@ -222,18 +224,18 @@ impl SharedMap {
         }
     }
 
-    /// Bytes in place, without a look whether they are inside.
+    /// Returns bytes in place, without checking that they are inside.
     ///
     /// # Safety
-    /// They must be inside, and nobody may write them while the result lives.
+    /// They must be inside, and must not be written while the result lives.
     #[inline]
     pub(crate) unsafe fn lend(&self, offset: u64, bytes: usize) -> &[u8] {
         debug_assert!(self.holds(offset, bytes));
-        // SAFETY: inside and unchanged, by the caller's word; the mapping is initialised.
+        // SAFETY: inside and unchanged, by the caller's promise; the mapping is initialised.
         unsafe { std::slice::from_raw_parts(self.base.add(offset as usize).as_ptr(), bytes) }
     }
 
-    /// Asks for the cache line at `offset`, to write it; a hint, wherever that is.
+    /// Prefetches the cache line at `offset` for writing; a hint, valid for any offset.
     #[inline]
     fn prefetch(&self, offset: u64) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -266,7 +268,7 @@ impl SharedMap {
         }
     }
 
-    /// Copies out of the mapping, whatever bytes it has at that moment.
+    /// Copies bytes out of the mapping as they are at that moment.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
         let from = self.at(offset, into.len());
         // SAFETY: both are `into.len()` long (`at` asserts one side), `into` is exclusive and so

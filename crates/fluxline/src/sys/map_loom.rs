@@ -1,9 +1,9 @@
-//! The interface of map.rs over loom's memory: shared memory whose every order is tried.
+//! The interface of map.rs over loom's memory: loom tries every order of accesses.
 //!
 //! Each word is one of loom's atomics. Bytes that are copied in and out are loom's unsynchronised
 //! accesses to the same words, so that loom reports a copy that races with a copy *or* with an
-//! atomic access, as a word is now a head and now data. Bytes in place are lent from a second copy,
-//! which plain writes keep equal; lending counts as reading.
+//! atomic access, because a word is sometimes a head and sometimes data. Bytes in place are lent
+//! from a second copy, which plain writes keep equal; lending counts as reading.
 
 use std::cell::UnsafeCell;
 use std::io;
@@ -14,11 +14,11 @@ use std::ptr::NonNull;
 use super::shared::Access;
 use super::shim::{AtomicU32, AtomicU64};
 
-/// Memory as `map::SharedMap` has it, in a model.
+/// The counterpart of `map::SharedMap` in a model.
 #[derive(Debug)]
 pub(crate) struct SharedMap {
     words: Box<[UnsafeCell<AtomicU64>]>,
-    /// Half words are of one size for good: nothing uses one place as both.
+    /// The half words, apart from the words: an offset is always used with the same size.
     half_words: Box<[AtomicU32]>,
     plain: Box<[UnsafeCell<u8>]>,
 }
@@ -42,7 +42,7 @@ impl SharedMap {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Zeroed memory of a multiple of 8 bytes; to be made inside a model.
+    /// Makes zeroed memory of a multiple of 8 bytes; call it inside a model.
     #[cfg(test)]
     pub(crate) fn for_test(bytes: u64) -> SharedMap {
         assert!(bytes.is_multiple_of(8), "whole words");
@@ -118,14 +118,14 @@ impl SharedMap {
     }
 
     /// # Safety
-    /// Nobody may write the bytes while the result lives.
+    /// The bytes must not be written while the result lives.
     pub(crate) unsafe fn lend(&self, offset: u64, bytes: usize) -> &[u8] {
         assert!(self.holds(offset, bytes));
         for word in words_of(offset, bytes) {
             self.plain_read(word);
         }
         let plain = &self.plain[offset as usize..][..bytes];
-        // SAFETY: cells have their content's layout; unchanged, by the caller's word.
+        // SAFETY: cells have their content's layout; unchanged, by the caller's promise.
         unsafe { std::slice::from_raw_parts(plain.as_ptr().cast(), bytes) }
     }
 

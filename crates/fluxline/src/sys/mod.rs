@@ -1,4 +1,5 @@
-//! The one room with unsafe code: ring memory and system calls, each block with its argument.
+//! The only module with unsafe code: ring memory and system calls. Each block has its safety
+//! argument.
 #![allow(unsafe_code)]
 
 #[cfg(test)]

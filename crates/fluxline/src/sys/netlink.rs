@@ -1,4 +1,4 @@
-//! Netlink sockets: requests and answers as bytes, taken apart elsewhere.
+//! Netlink sockets: requests and answers as bytes, which other modules parse.
 //!
 //! Source: Linux man-pages netlink(7), rtnetlink(7).
 
@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::FromRawFd;
 
-/// A conversation with a part of the kernel, of the network namespace of the thread that began it.
+/// A netlink socket in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub(crate) struct KernelSocket {
     file: File,
 }
 
 impl KernelSocket {
-    /// About interfaces, routes and neighbours.
+    /// Opens a socket for interfaces, routes and neighbours.
     pub(crate) fn route() -> io::Result<KernelSocket> {
         KernelSocket::open(libc::NETLINK_ROUTE)
     }
@@ -29,12 +29,13 @@ impl KernelSocket {
         Ok(KernelSocket { file: unsafe { File::from_raw_fd(descriptor) } })
     }
 
-    /// Sends a request; the kernel has answered it, or begun to, when this returns.
+    /// Sends a request; on return, the kernel has answered it or begun to.
     pub(crate) fn send(&self, request: &[u8]) -> io::Result<()> {
         (&self.file).write_all(request)
     }
 
-    /// One datagram of an answer; `WouldBlock` when there is none. Never waits.
+    /// Receives one datagram of an answer; fails with `WouldBlock` if no datagram waits. Never
+    /// waits.
     pub(crate) fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         (&self.file).read(into)
     }

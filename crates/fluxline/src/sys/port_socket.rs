@@ -1,4 +1,4 @@
-//! Sending many trains to many addresses in one call, and waiting, without allocating.
+//! Sends many trains to many addresses in one call, and waits, without allocation.
 //!
 //! Source: Linux man-pages sendmmsg(2), udp(7), ppoll(2).
 
@@ -50,7 +50,7 @@ pub(crate) struct OutgoingMessage {
 impl Socket {
     /// Sends parts of `bytes` without waiting, at most [`BATCH_MESSAGES`] of them.
     ///
-    /// Returns how many the kernel took; an error is about the first of them.
+    /// Returns the number that the kernel took; an error refers to the first of them.
     pub(crate) fn send_parts(&self, bytes: &[u8], parts: &[OutgoingMessage]) -> io::Result<usize> {
         match parts.len() {
             // To clear the structures of a whole batch costs more than a short message's way.
@@ -93,8 +93,8 @@ impl Socket {
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Sleeps until something can be read (or, where asked, sent), or the time has passed;
-    /// `true`: something can. A signal counts as time passed.
+    /// Sleeps until the socket is readable (or writable, if requested), or the time has passed;
+    /// returns `true` if it is ready. A signal counts as time passed.
     pub(crate) fn wait_ready(&self, writable: bool, timeout: Duration) -> io::Result<bool> {
         let events = if writable { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
         let mut entry = libc::pollfd { fd: self.descriptor.as_raw_fd(), events, revents: 0 };

@@ -1,22 +1,21 @@
 //! The push ring over shared memory: records of any size from one process to another, in place.
 //!
 //! A ring of bytes in the consumer's region; positions only grow. A record is a head (a word: its
-//! length plus one) and its bytes, padded to words, and never wraps: what is left at the ring's end
-//! is skipped. The consumer watches the head of the next record, which is zero until the record is
-//! published, so that a short record costs the one cache line that it lies in and no line more for
-//! an index. A batch is published by its first head, stored last: what is behind it was written
-//! before, a zero head behind its last record included. The consumer gives room back once per
-//! quarter of the ring, or when it has read everything.
+//! length plus one) and its bytes, padded to words, and never wraps: a remainder at the ring's end
+//! is skipped. The consumer polls the head of the next record, which is zero until the record is
+//! published. So a short record costs only its own cache line, and no further line for an index. A
+//! batch is published by its first head, which is stored last, after all later records and a zero
+//! head behind the last one. The consumer gives room back once per quarter of the ring, or when it
+//! has read everything.
 //!
-//! Each side claims the ring (claim.rs), so that there is one producer at a time, the next goes on
-//! behind what the last one published, and a side whose process died is noticed: by whoever waits,
-//! every 50 ms (pace.rs).
+//! Each side claims the ring (claim.rs). So there is one producer at a time, the next one continues
+//! behind the records that the last one published, and a waiting side notices every 50 ms (pace.rs)
+//! if the other side's process has died.
 //!
-//! The other process is not trusted: each word that it wrote is checked before use, and what no
-//! ring can hold ends the ring ([`Broken`]). Its records are copied out before they are looked at
-//! ([`Record`]).
-//! Source of the ideas: heads in the data, M. M. Michael's and others' slot sequence numbers, here
-//! for records of any size; a copy of the other's position, P. Lee et al. 2009.
+//! The other process is not trusted: each word that it wrote is checked before use, and an
+//! impossible value ends the ring ([`Broken`]). Records are copied out before they are parsed
+//! ([`Record`]). Source of the ideas: heads in the data, M. M. Michael's and others' slot sequence
+//! numbers, here for records of any size; a copy of the other's position, P. Lee et al. 2009.
 
 #[cfg_attr(any(loom, all(test, miri)), path = "push/claim_memory.rs")]
 mod claim;
@@ -35,26 +34,28 @@ pub(crate) use consumer::Consumer;
 pub(crate) use producer::Producer;
 pub use record::Record;
 
-/// Before the ring \[byte\]: a page; for loom, to which each word is an object, what is used of it.
+/// Size of the header before the ring \[byte\]: a page; only the used part under loom, which makes
+/// each word an object.
 pub(crate) const HEADER_BYTES: u64 = if cfg!(loom) { 392 } else { 4096 };
 const WORD: u64 = 8;
-/// A head that says: the rest of the ring is skipped.
+/// The head that marks the remainder of the ring as skipped.
 const SKIP: u64 = u64::MAX;
 const MAGIC: u64 = u64::from_le_bytes(*b"FLXPUSH2");
 /// The smallest ring \[byte\].
 pub(crate) const SIZE_MIN: u64 = 64;
-/// No position is as high: at 100 GB/s, one would be after three years.
+/// A bound that positions never reach: at 100 GB/s, it takes three years.
 const POSITION_MAX: u64 = 1 << 63;
 
-/// Words of the header \[byte\], those of different writers on pairs of lines of their own.
+/// Offsets of words in the header \[byte\]; different writers have pairs of cache lines of their
+/// own.
 mod at {
     pub const MAGIC: u64 = 0;
     pub const SIZE: u64 = 8;
     /// True when the consumer may sleep; it never changes.
     pub const SLEEPS: u64 = 16;
-    /// Beginnings and ends of producers: odd while there is one.
+    /// Counts beginnings and ends of producers: odd while the ring has a producer.
     pub const PRODUCERS: u64 = 128;
-    /// The producer's process, for messages alone.
+    /// The producer's process, only for messages.
     pub const PROCESS: u64 = 136;
     pub const HEAD: u64 = 256;
     pub const CONSUMER_CLOSED: u64 = 264;
@@ -83,9 +84,9 @@ impl Side {
 pub(crate) struct Shape {
     /// Offset of its header \[byte\].
     pub start: u64,
-    /// Of the ring, without its header \[byte\].
+    /// Size of the ring without its header \[byte\].
     pub size: u64,
-    /// The consumer may sleep.
+    /// True if the consumer may sleep.
     pub sleeps: bool,
 }
 
@@ -95,7 +96,7 @@ struct MappedRing {
     map: Arc<SharedMap>,
     /// Offset of the header in the mapping \[byte\].
     start: u64,
-    /// Of the ring, a power of two \[byte\].
+    /// Size of the ring, a power of two \[byte\].
     size: u64,
 }
 
@@ -114,15 +115,15 @@ impl MappedRing {
         self.map.word(self.start + place)
     }
 
-    /// Returns the offset in the mapping of `position`, a multiple of a word; at least a word is
-    /// there, at most up to the ring's end.
+    /// Returns the offset in the mapping of `position`, a multiple of a word. At least one word
+    /// fits between it and the ring's end.
     #[inline]
     fn place(&self, position: u64) -> u64 {
         debug_assert!(position.is_multiple_of(WORD));
         self.start + HEADER_BYTES + (position & (self.size - 1))
     }
 
-    /// The head of a record at `position`, a multiple of a word.
+    /// Returns the head of a record at `position`, a multiple of a word.
     #[inline]
     fn head(&self, position: u64) -> &AtomicU64 {
         // SAFETY: `of` has checked that header and ring are inside the mapping; a word is there
@@ -136,13 +137,14 @@ impl MappedRing {
         self.size - (position & (self.size - 1))
     }
 
-    /// The longest record with its head \[byte\]: so that one always fits in the end.
+    /// Returns the length of the longest record with its head \[byte\], short enough to fit
+    /// eventually.
     fn record_max(&self) -> u64 {
         self.size / 4 - WORD
     }
 
-    /// Returns the bytes of a record at `position`, by its head, neither zero nor [`SKIP`]; `None`:
-    /// no producer writes such a head there.
+    /// Returns the length of a record at `position` from its head, which is neither zero nor
+    /// [`SKIP`]; `None` for a head that no producer writes there.
     #[inline]
     fn record(&self, position: u64, head: u64) -> Option<u64> {
         let length = head - 1;
@@ -150,15 +152,16 @@ impl MappedRing {
         fits.then(|| WORD + length.next_multiple_of(WORD))
     }
 
-    /// The ring's beginning behind a [`SKIP`] at `position`; `None`: no producer skips there.
+    /// Returns the beginning of the ring behind a [`SKIP`] at `position`; `None` where no producer
+    /// skips.
     fn skip(&self, position: u64) -> Option<u64> {
         let to_end = self.to_end(position);
         (to_end < self.record_max()).then_some(position + to_end)
     }
 
-    /// Behind the last published record, from a position that was given back or begun with; `None`:
-    /// what is there is no chain of records. For a producer whose claim is behind all stores of the
-    /// last one.
+    /// Returns the position behind the last published record, starting from a position of the
+    /// consumer; `None` if there is no valid chain of records. For a producer whose claim comes
+    /// after all stores of the last one.
     fn end_of_records(&self, from: u64) -> Option<u64> {
         let mut position = from;
         while position - from < self.size {
@@ -172,7 +175,7 @@ impl MappedRing {
     }
 }
 
-/// Returns true when a word of the other process can be a position.
+/// Returns true if a word of the other process can be a position.
 fn is_position(word: u64) -> bool {
     word.is_multiple_of(WORD) && word < POSITION_MAX
 }

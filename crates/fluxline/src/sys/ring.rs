@@ -1,14 +1,14 @@
 //! Memory and indices of the push ring: one producer, one consumer, fixed slots.
 //!
-//! The producer owns the slots of the places [tail, head + slots), the consumer those of
-//! [head, tail). An index is handed over by one Release store and taken by one Acquire load; each
-//! side keeps a copy of the other's index and looks again only when the copy says that it must.
+//! The producer owns the slots of the indices [tail, head + slots), the consumer those of [head,
+//! tail). One Release store hands an index over, and one Acquire load takes it. Each side keeps a
+//! copy of the other's index and reads it again only when the copy does not suffice.
 //!
-//! Which slot a place holds is the producer's choice: it fills the one that came back last, which
-//! is still in the cache. A reader that keeps up so costs the traffic of a small ring, while the
-//! memory of a large one is there when it falls behind.
-//! Source of the idea: L. Lamport, "Specifying Concurrent Program Modules", 1983; cached copies:
-//! P. Lee et al., "A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism", 2009.
+//! The producer chooses the slot of each index: it fills the slot that came back last, which is
+//! still in the cache. So a fast reader causes only the cache traffic of a small ring, and a slow
+//! reader still has the memory of a large one. Source of the idea: L. Lamport, "Specifying
+//! Concurrent Program Modules", 1983; cached copies: P. Lee et al., "A Lock-Free, Cache-Efficient
+//! Multi-Core Synchronization Mechanism", 2009.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
@@ -24,7 +24,7 @@ const PAGE_BYTES: usize = 4_096;
 /// Two cache lines \[byte\]: Intel prefetches lines in pairs.
 const LINE_PAIR_BYTES: usize = 128;
 
-/// Keeps what one side writes away from what the other writes.
+/// Separates the data written by the two sides.
 #[repr(align(128))]
 struct Padded<T>(T);
 const _: () = assert!(align_of::<Padded<u8>>() == LINE_PAIR_BYTES);
@@ -88,9 +88,9 @@ struct Shared {
     head: Padded<AtomicUsize>,
     producer_gone: AtomicBool,
     consumer_gone: AtomicBool,
-    /// Rung when slots were filled or the producer went.
+    /// Rung when slots were filled or the producer ended.
     filled: Doorbell,
-    /// Rung when slots were released or the consumer went.
+    /// Rung when slots were released or the consumer ended.
     freed: Doorbell,
     queued: Box<[UnsafeCell<QueuedSlot>]>,
     memory: SlotMemory,
@@ -114,12 +114,12 @@ impl Shared {
         self.queued.len()
     }
 
-    /// The place of an index; `slots` is a power of two.
+    /// Returns the position of an index in the queue; `slots` is a power of two.
     fn place_of(&self, index: usize) -> usize {
         index & (self.slots() - 1)
     }
 
-    /// The slot that a side may touch because it owns the place of `index`.
+    /// Returns the slot of `index`, which the calling side must own.
     fn slot_at(&self, index: usize) -> usize {
         // SAFETY: read by the consumer while it owns the place (SYNC slot-filled), and by the
         // producer after it came back (SYNC slot-freed); the producer alone writes, before filling.
@@ -162,28 +162,28 @@ fn empty_places(config: &RingConfig) -> Result<Box<[UnsafeCell<QueuedSlot>]>, Ri
     Ok(queued.into_boxed_slice())
 }
 
-/// The producer asks for slots that came back once it has filled so much without asking \[byte\]:
-/// half of a level-2 cache, so that the slots that it fills again are still there.
+/// Bytes that the producer fills before it checks for slots that came back: half of a level-2
+/// cache, so that the slots that it fills again are still there.
 const HOT_BYTES: usize = 512 << 10;
 
-/// The side that fills slots; exactly one exists per ring.
+/// The filling side of a ring; exactly one exists per ring.
 pub struct Producer {
     shared: Arc<Shared>,
     tail: usize,
     head_seen: usize,
     /// Slots that the producer owns; the one that came back last is at the end.
     free: Vec<u32>,
-    /// Slots that may be filled by the copy before the consumer's index is read.
+    /// Number of slots that may be filled before the consumer's index is read again.
     hot_slots: usize,
     counters: RingCounters,
 }
 
 impl Producer {
-    /// Up to `wanted` free slots, in order, to be written in place.
+    /// Returns up to `wanted` free slots, in order, for writing in place.
     ///
-    /// Done at once; an empty batch means that the ring is full, and is counted as `full_stalls`.
-    /// Nothing is published before [`Batch::commit`]. Cost: no system call, no allocation; one
-    /// shared load for each 512 KiB filled.
+    /// Never waits; an empty batch means that the ring is full, and is counted as `full_stalls`.
+    /// [`Batch::commit`] publishes the slots. Cost: no system call, no allocation; one shared load
+    /// for each 512 KiB filled.
     pub fn reserve(&mut self, wanted: usize) -> Batch<'_> {
         let wanted = wanted.min(self.shared.slots());
         let in_flight = self.tail.wrapping_sub(self.head_seen);
@@ -196,7 +196,7 @@ impl Producer {
         Batch { len: self.free.len().min(wanted), producer: self }
     }
 
-    /// Takes the slots back that the consumer has released.
+    /// Takes back the slots that the consumer has released.
     fn take_back(&mut self) {
         // SYNC slot-freed <- release
         let head = self.shared.head.0.load(Ordering::Acquire);
@@ -209,7 +209,7 @@ impl Producer {
 
     /// Copies one payload into the next slot (for sources that have it in memory already).
     ///
-    /// `meta.len` is set from `bytes`. Errors: [`PushError`]; the payload then stays the caller's.
+    /// `meta.len` is set from `bytes`. Errors: [`PushError`]; the caller then keeps the payload.
     /// Cost: one copy; a system call only when the consumer sleeps.
     pub fn push(&mut self, bytes: &[u8], meta: SlotMeta) -> Result<(), PushError> {
         if self.is_abandoned() {
@@ -226,7 +226,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Sleeps until a slot is free, the consumer has gone, or `timeout` has passed.
+    /// Sleeps until a slot is free, the consumer has ended, or `timeout` has passed.
     pub fn wait_for_space(&mut self, timeout: Duration) -> Waited {
         let shared = &self.shared;
         let full = shared.slots();
@@ -242,13 +242,13 @@ impl Producer {
         shared.freed.wait(timeout, || look(self.tail))
     }
 
-    /// Returns true when the consumer has been dropped: pushed datagrams are not read any more.
+    /// Returns true if the consumer has been dropped: pushed datagrams are no longer read.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.shared.consumer_gone.load(Ordering::Acquire) // SYNC consumer-gone <- drop
     }
 
-    /// Bytes that one slot holds \[byte\].
+    /// Returns the size of one slot \[byte\].
     #[must_use]
     pub fn slot_bytes(&self) -> usize {
         self.shared.memory.slot_bytes
@@ -291,13 +291,13 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Slots in the batch.
+    /// Returns the number of slots in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// No slot is free.
+    /// Returns true if no slot is free.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -309,7 +309,7 @@ impl Batch<'_> {
         self.producer.slot_bytes()
     }
 
-    /// The slots' bytes, in order, all writable at once (for one `recvmmsg` over all).
+    /// Returns the bytes of all slots, in order, writable at the same time (for one `recvmmsg`).
     pub fn buffers(&mut self) -> impl Iterator<Item = &mut [u8]> {
         let shared = &self.producer.shared;
         self.producer.free.iter().rev().take(self.len).map(move |&slot| {
@@ -352,7 +352,7 @@ impl Batch<'_> {
     }
 }
 
-/// The side that reads slots; exactly one exists per ring.
+/// The reading side of a ring; exactly one exists per ring.
 pub struct Consumer {
     shared: Arc<Shared>,
     head: usize,
@@ -360,15 +360,15 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// All slots filled and not yet released, read in place.
+    /// Returns all slots that are filled and not yet released, for reading in place.
     ///
-    /// Done at once, may be empty. The slots stay the consumer's until [`Consumer::release`].
+    /// Never waits; may be empty. The consumer owns the slots until [`Consumer::release`].
     pub fn peek(&mut self) -> Filled<'_> {
         self.tail_seen = self.shared.tail.0.load(Ordering::Acquire); // SYNC slot-filled <- publish
         Filled { len: self.tail_seen.wrapping_sub(self.head), next: 0, consumer: self }
     }
 
-    /// The slots that the last [`Consumer::peek`] showed and that were not released since.
+    /// Returns the slots of the last [`Consumer::peek`] that were not released since.
     ///
     /// Cost: none that is shared with the producer.
     #[must_use]
@@ -394,7 +394,8 @@ impl Consumer {
 
     /// Waits until a slot is filled: spins briefly, then sleeps.
     ///
-    /// [`Waited::Closed`] comes only when the producer has gone and every slot has been released.
+    /// Returns [`Waited::Closed`] only after the producer has ended and every slot has been
+    /// released.
     pub fn wait(&mut self, timeout: Duration) -> Waited {
         for _ in 0..SPINS {
             if let Some(waited) = self.look() {
@@ -406,7 +407,7 @@ impl Consumer {
     }
 
     fn look(&self) -> Option<Waited> {
-        // The flag first: slots filled before the producer went are seen after it.
+        // Reads the flag first, so that slots filled before the producer ended are seen afterwards.
         let gone = self.shared.producer_gone.load(Ordering::Acquire); // SYNC producer-gone <- drop
         if self.shared.tail.0.load(Ordering::Acquire) != self.head {
             Some(Waited::Ready) // SYNC slot-filled <- publish
@@ -417,20 +418,20 @@ impl Consumer {
         }
     }
 
-    /// Slots filled and not yet released, as of now.
+    /// Returns the present number of slots that are filled and not yet released.
     #[must_use]
     pub fn occupied(&self) -> usize {
         self.shared.tail.0.load(Ordering::Relaxed).wrapping_sub(self.head)
     }
 
-    /// Slots of the ring.
+    /// Returns the number of slots of the ring.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.shared.slots()
     }
 }
 
-/// Looks before going to sleep: some microseconds. Model checkers must not spin.
+/// Number of checks before a sleep: some microseconds. Model checkers must not spin.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 256 };
 
 impl Drop for Consumer {
@@ -450,7 +451,7 @@ pub struct Filled<'a> {
 }
 
 impl<'a> Filled<'a> {
-    /// The filled slot at `index`, counted from the oldest shown; `None` beyond the last.
+    /// Returns the filled slot at `index`, counted from the oldest; `None` beyond the last.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<SlotView<'a>> {
         if index >= self.len {

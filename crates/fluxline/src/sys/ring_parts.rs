@@ -1,5 +1,5 @@
-//! The parts of the push ring beside its memory: size, errors, slots as they are read, and the
-//! doorbell that wakes a sleeping side.
+//! The parts of the push ring apart from its memory: size, errors, views of slots, and the doorbell
+//! that wakes a sleeping side.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -25,14 +25,14 @@ pub struct RingConfig {
 }
 
 impl RingConfig {
-    /// Distance of two slots \[byte\]: the size in whole cache lines and one more, so that first
-    /// lines of all slots do not fall into the same set of the cache.
+    /// Returns the distance of two slots \[byte\]: the size in whole cache lines plus one, so that
+    /// the first lines of slots do not all fall into the same set of the cache.
     #[must_use]
     pub const fn stride_bytes(&self) -> usize {
         self.slot_bytes.div_ceil(LINE_BYTES).saturating_add(1).saturating_mul(LINE_BYTES)
     }
 
-    /// Memory of all slots \[byte\], to be printed at start.
+    /// Returns the memory of all slots \[byte\], for messages at start.
     #[must_use]
     pub const fn memory_bytes(&self) -> u64 {
         (self.stride_bytes() as u64).saturating_mul(self.slots as u64)
@@ -58,23 +58,23 @@ const SLOT_BYTES_MAX: usize = 256 << 20;
 /// The reason why a ring was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
-    /// The configuration's: indices are masked.
+    /// The number of slots is not a power of two, which masked indices need.
     #[error("a ring of {slots} slots: the number must be a power of two, for example {next}")]
     SlotsNotPowerOfTwo {
-        /// The slots that was asked for.
+        /// The requested number of slots.
         slots: usize,
         /// The next power of two.
         next: usize,
     },
-    /// The configuration's: no or a senseless slot size.
+    /// The slot size is zero or too large.
     #[error("a ring slot of {slot_bytes} bytes: choose 1 to {max} bytes")]
     SlotBytes {
-        /// The slot size that was asked for \[byte\].
+        /// The requested slot size \[byte\].
         slot_bytes: usize,
         /// The largest allowed \[byte\].
         max: usize,
     },
-    /// The host's: no memory.
+    /// The host does not have the memory.
     #[error("the ring needs {bytes} bytes of memory, more than there is: ask for fewer slots")]
     Memory {
         /// Bytes asked of the allocator.
@@ -82,13 +82,13 @@ pub enum RingError {
     },
 }
 
-/// The reason why a payload was not pushed; it stays the caller's.
+/// The reason why a payload was not pushed; the caller keeps the payload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// Passing: no slot is free; retry after `wait_for_space`.
+    /// No slot is free now; retry after `wait_for_space`.
     #[error("the ring is full: its reader is behind")]
     Full,
-    /// The caller's: the payload does not fit.
+    /// The payload does not fit into a slot.
     #[error("a payload of {bytes} bytes does not fit a ring slot of {slot_bytes} bytes")]
     TooLong {
         /// The payload \[byte\].
@@ -96,7 +96,7 @@ pub enum PushError {
         /// The slot \[byte\].
         slot_bytes: usize,
     },
-    /// The reader is gone for good.
+    /// The reader has ended.
     #[error("the ring's reader has stopped")]
     ConsumerGone,
 }
@@ -104,11 +104,11 @@ pub enum PushError {
 /// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// There is a slot.
+    /// A slot is available.
     Ready,
     /// The time has passed.
     TimedOut,
-    /// The other side is gone, and all its slots were read.
+    /// The other side has ended, and all its slots were read.
     Closed,
 }
 
@@ -121,16 +121,16 @@ pub struct SlotMeta {
     pub segment_bytes: u32,
     /// The sender.
     pub sender: SenderAddress,
-    /// The UDP port it was sent to; 0 where there is none.
+    /// The destination UDP port; 0 if it has none.
     pub port: u16,
-    /// The slot was too small: the end of the last datagram is missing.
+    /// True if the slot was too small: the end of the last datagram is missing.
     pub truncated: bool,
     /// Time of arrival.
     pub time: Moment,
 }
 
 impl SlotMeta {
-    /// An empty slot from nowhere.
+    /// An empty slot without a sender.
     pub const EMPTY: SlotMeta = SlotMeta {
         len: 0,
         segment_bytes: 0,
@@ -140,7 +140,8 @@ impl SlotMeta {
         time: Moment::from_ns(0),
     };
 
-    /// Datagrams in the slot; at least one, for an empty datagram is one.
+    /// Returns the number of datagrams in the slot; at least one, because an empty slot is one
+    /// empty datagram.
     #[must_use]
     pub fn datagram_count(&self) -> u64 {
         match self.segment_bytes {
@@ -235,7 +236,7 @@ impl Doorbell {
                 self.sleeping.store(false, Ordering::Relaxed);
                 return waited;
             }
-            // A ring for an earlier sleep may end this one: look, and sleep again.
+            // A wake-up for an earlier sleep may end this one: check, and sleep again.
             let woken = self.bell.wait_timeout(held, left);
             held = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -245,9 +246,9 @@ impl Doorbell {
     pub(crate) fn ring(&self) {
         fence(Ordering::SeqCst); // SYNC doorbell <-> wait
         if self.sleeping.load(Ordering::Relaxed) {
-            // Under the lock the sleeper either has not looked yet or is in `wait_timeout`.
+            // Under the lock, the sleeper either has not checked yet or is in `wait_timeout`.
             let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-            // One call per sleep: until the sleeper runs, later rings see nobody asleep.
+            // One call per sleep: until the sleeper runs, later calls find no sleeper.
             self.sleeping.store(false, Ordering::Relaxed);
             drop(held);
             self.bell.notify_one();

@@ -19,7 +19,7 @@ pub(crate) enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
     Small,
-    /// Huge ones, where the host has them on advice.
+    /// Huge pages, if the host grants them on advice.
     Huge,
 }
 
@@ -29,8 +29,8 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Makes a file of the directory's file system that has no name yet, for its owner alone, with room
-/// for `bytes` zero bytes. A full file system is an error here, not a signal later.
+/// Creates a file without a name in the directory's file system, for its owner alone, with room for
+/// `bytes` zero bytes. A full file system is an error here, not a signal later.
 pub(crate) fn unnamed_file(directory: &Dir, bytes: u64, pages: Pages) -> io::Result<File> {
     let file = directory.unnamed_file()?;
     let length = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
@@ -51,7 +51,7 @@ pub(crate) fn make_room(file: &File, offset: u64, bytes: u64) -> io::Result<()> 
     let number = |value| libc::off_t::try_from(value).map_err(|_| io::ErrorKind::FileTooLarge);
     let (offset, bytes) = (number(offset)?, number(bytes)?);
     loop {
-        // SAFETY: takes numbers alone; the descriptor is open.
+        // SAFETY: takes only numbers; the descriptor is open.
         if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, bytes) } == 0 {
             return Ok(());
         }
@@ -64,13 +64,13 @@ pub(crate) fn make_room(file: &File, offset: u64, bytes: u64) -> io::Result<()> 
     }
 }
 
-/// Makes a file's pages through an advised mapping: the advice belongs to a mapping, not to a file,
-/// and making room by itself makes small pages. Whatever is refused here, small pages follow.
+/// Creates a file's pages through a mapping with advice: advice applies to a mapping, not to a
+/// file, and reserving room alone creates small pages. If the host refuses, small pages follow.
 fn fill_with_huge_pages(file: &File, bytes: u64) {
     let Ok(bytes) = usize::try_from(bytes) else { return };
     let rights = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: the kernel chooses the address; the descriptor is open and the file so long; the
-    // mapping is known here alone, is not accessed, and ends here.
+    // mapping is known only here, is not accessed, and ends here.
     unsafe {
         let shared = libc::MAP_SHARED;
         let base = libc::mmap(std::ptr::null_mut(), bytes, rights, shared, file.as_raw_fd(), 0);

@@ -1,4 +1,4 @@
-//! UDP sockets with features that std does not offer: batches, trains, time stamps, drop counters.
+//! UDP sockets with features that std lacks: batches, trains, time stamps, drop counters.
 //!
 //! Addresses and ancillary data are parsed as bytes, in safe code; only the calls are unsafe.
 //! Source: Linux man-pages socket(7), ip(7), ipv6(7), udp(7), cmsg(3), recvmmsg(2), sendmmsg(2).
@@ -23,7 +23,7 @@ pub(super) const CONTROL_HEAD_BYTES: usize = 16;
 const _: () = assert!(size_of::<libc::cmsghdr>() == CONTROL_HEAD_BYTES);
 /// `SO_MEMINFO` yields nine u32, the last of them the drops. Source: <linux/sock_diag.h>.
 const MEMINFO_WORDS: usize = 9;
-/// Datagrams of one train at most. Source: UDP_MAX_SEGMENTS of <linux/udp.h> before 6.10.
+/// Most datagrams of one train. Source: UDP_MAX_SEGMENTS of <linux/udp.h> before 6.10.
 pub(crate) const SEGMENTS_MAX: usize = 64;
 
 /// A UDP socket.
@@ -120,7 +120,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// A message that nothing is known about.
+    /// A message without any meta data.
     pub(super) const EMPTY: Message = Message {
         sent_bytes: 0,
         segment_bytes: 0,
@@ -422,7 +422,7 @@ pub(crate) enum Until {
     Writable,
 }
 
-/// Sleeps until one of the sockets is ready or the time has passed; `true` when one is.
+/// Sleeps until one of the sockets is ready or the time has passed; returns `true` if one is ready.
 ///
 /// An interruption by a signal counts as time passed, so that the caller can check its flags.
 pub(crate) fn wait(sockets: &[&Socket], until: Until, timeout: Duration) -> io::Result<bool> {
@@ -509,7 +509,7 @@ fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
     }
 }
 
-/// Reads the entries of a control buffer; unknown ones are skipped, a broken one ends it.
+/// Reads the entries of a control buffer; skips unknown entries, and stops at a broken one.
 pub(super) fn parse_control(mut bytes: &[u8], message: &mut Message) {
     while bytes.len() >= CONTROL_HEAD_BYTES {
         let len = usize::try_from(i64_at(bytes, 0)).unwrap_or(0);

@@ -1,15 +1,15 @@
-//! Large copies past the cache, where that is faster: docs/adr/0011, benches/copy.rs.
+//! Large copies that bypass the cache, where that is faster: docs/adr/0011, benches/copy.rs.
 
-/// Size from which on a copy goes past the cache \[byte\]. Below, it would take a window that is
-/// used again out of the caches where its reader finds it. Source: benches/copy.rs.
+/// Size from which a copy bypasses the cache \[byte\]. A smaller copy that bypassed it would remove
+/// reused data from the caches in which its reader finds it. Source: benches/copy.rs.
 pub(crate) const STREAM_BYTES_MIN: usize = 16 << 20;
 
-/// Copies past the cache, of any length. Whatever is stored afterwards is seen after the bytes, as
-/// with any copy. Either side may be shared with others that write it (foreign.rs): no access here
-/// is one that the compiler may repeat, split or remove.
+/// Copies bytes of any length, bypassing the cache. Later stores become visible after the bytes, as
+/// with any copy. Either side may be shared with others that write it (foreign.rs): the compiler
+/// cannot repeat, split or remove the accesses here.
 ///
 /// # Safety
-/// Both must be valid for that number of bytes and be no part of each other.
+/// Both must be valid for that number of bytes and must not overlap.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     use std::arch::x86_64::{__m128i, _mm_sfence, _mm_stream_si128};
@@ -18,7 +18,7 @@ pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     const PART: usize = size_of::<__m128i>();
     let before = to.align_offset(LINE).min(bytes);
     let lines = (bytes - before) / LINE;
-    // SAFETY: `before + lines * LINE <= bytes`, for which both are valid, by the caller's word;
+    // SAFETY: `before + lines * LINE <= bytes`, for which both are valid, by the caller's promise;
     // behind `before` the destination is aligned to a line, as the stores demand of 16 bytes. SSE2
     // is part of every x86-64. The fence orders these stores, which nothing else does, before any
     // later one, such as a publication.
@@ -38,7 +38,7 @@ pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// A part of a line, wherever it begins, by one instruction.
+/// Loads 16 bytes by one instruction, from any alignment.
 ///
 /// # Safety
 /// It must be valid for 16 bytes.
@@ -46,7 +46,7 @@ pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
 #[inline(always)]
 unsafe fn load(from: *const std::arch::x86_64::__m128i) -> std::arch::x86_64::__m128i {
     let part;
-    // SAFETY: reads 16 bytes, which are there by the caller's word, and changes nothing else.
+    // SAFETY: reads 16 bytes, which are there by the caller's promise, and changes nothing else.
     unsafe {
         std::arch::asm!(
             "movdqu {part}, [{from}]",
@@ -60,7 +60,7 @@ unsafe fn load(from: *const std::arch::x86_64::__m128i) -> std::arch::x86_64::__
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller's promise.
     unsafe { copy_bytes(from, to, bytes) };
 }
 
@@ -71,12 +71,12 @@ pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
 /// As for [`stream`].
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     for at in 0..bytes {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's promise.
         unsafe { to.add(at).write_volatile(from.add(at).read_volatile()) };
     }
 }
 
-/// Copies past the cache into memory of this process: for the benchmark, and tests.
+/// Copies into memory of this process, bypassing the cache: for the benchmark and tests.
 #[cfg_attr(not(test), allow(dead_code, reason = "for benches/copy.rs, which includes this file"))]
 pub(crate) fn stream_slice(from: &[u8], to: &mut [u8]) {
     assert_eq!(from.len(), to.len(), "both of one length");

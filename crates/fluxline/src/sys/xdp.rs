@@ -1,9 +1,9 @@
-//! An AF_XDP socket: memory shared with a queue of an interface, and who owns which part of it.
+//! An AF_XDP socket: memory shared with a queue of an interface, and the ownership of its parts.
 //!
 //! The memory (UMEM) begins with chunks that frames are received into, and ends with slots that
-//! frames are sent from. A chunk is the kernel's from the fill ring until it comes back in the
-//! receive ring, then ours until the next frame is asked for. A slot is ours from [`Xdp::slot`]
-//! until [`Xdp::submit`], then the kernel's until it comes back in the completion ring. Bytes are
+//! frames are sent from. The kernel owns a chunk from the fill ring until it returns in the receive
+//! ring; then we own it until the next frame is requested. We own a slot from [`Xdp::slot`] until
+//! [`Xdp::submit`]; then the kernel owns it until it returns in the completion ring. Bytes are
 //! handed out only while they are ours; addresses that come from the kernel are checked first.
 //! Source: Linux Documentation/networking/af_xdp.rst; <linux/if_xdp.h>.
 
@@ -17,11 +17,11 @@ use libc::c_int;
 
 use super::xdp_ring::{Descriptor, Entries, KernelRing};
 
-/// Kept free by the kernel before each received frame, or part of one \[byte\].
-/// Source: XDP_PACKET_HEADROOM of <linux/bpf.h>.
+/// Headroom that the kernel keeps free before each received frame or part of one \[byte\]. Source:
+/// XDP_PACKET_HEADROOM of <linux/bpf.h>.
 pub(crate) const HEADROOM_BYTES: usize = 256;
-/// In an unaligned UMEM the lower bits are the chunk's address, the upper ones where its data is.
-/// Source: XSK_UNALIGNED_BUF_OFFSET_SHIFT of <linux/if_xdp.h>.
+/// In an unaligned UMEM, the lower bits are the chunk's address, and the upper bits the offset of
+/// its data. Source: XSK_UNALIGNED_BUF_OFFSET_SHIFT of <linux/if_xdp.h>.
 const OFFSET_SHIFT: u32 = 48;
 /// Frames of one call to send. Source: <linux/if_xdp.h> since Linux 6.17; the kernel's default is
 /// 32, and older kernels refuse the option, which costs calls only.
@@ -32,7 +32,7 @@ const SO_PREFER_BUSY_POLL: c_int = 69;
 const SO_BUSY_POLL_BUDGET: c_int = 70;
 /// Frames that one busy poll may take from the device. Source: NAPI_POLL_WEIGHT of the kernel.
 const BUSY_POLL_BUDGET: c_int = 64;
-/// Most calls of one [`Xdp::kick`], so that a link that refuses everything cannot hold the caller.
+/// Most calls of one [`Xdp::kick`], so that a link that refuses everything cannot block the caller.
 const CALLS_MAX: u32 = 1024;
 
 /// The division of a socket's memory.
@@ -52,12 +52,12 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Returns true when chunks begin at addresses that are no multiples of their length.
+    /// Returns true if chunks begin at addresses that are not multiples of their length.
     fn is_unaligned(&self) -> bool {
         self.stride_bytes != self.chunk_bytes
     }
 
-    /// The part for receiving \[byte\], to a whole page.
+    /// Returns the size of the part for receiving, rounded up to a whole page \[byte\].
     fn receive_bytes(&self) -> usize {
         let bytes = self.stride_bytes * (self.chunks as usize - 1) + self.chunk_bytes;
         bytes.next_multiple_of(4096)
@@ -103,7 +103,7 @@ impl Step {
     }
 }
 
-/// Memory that the kernel reads and writes too.
+/// Memory that the kernel also reads and writes.
 struct Umem {
     base: NonNull<u8>,
     bytes: usize,
@@ -138,7 +138,7 @@ impl Drop for Umem {
     }
 }
 
-/// A slot for one frame; from [`Xdp::slot`], back by [`Xdp::submit`].
+/// A slot for one frame: [`Xdp::slot`] returns it, [`Xdp::submit`] takes it back.
 #[derive(Debug)]
 pub(crate) struct FrameSlot(u32);
 
@@ -158,14 +158,14 @@ pub(crate) struct Xdp {
     transmit: KernelRing,
     completion: KernelRing,
     layout: Layout,
-    /// Descriptors at the front of the receive ring that make up the frame last handed out.
+    /// Number of descriptors at the front of the receive ring that form the last returned frame.
     shown: u32,
-    /// A frame whose parts are apart, in one piece.
+    /// A contiguous copy of a frame whose parts are separate.
     gathered: Box<[u8]>,
     free_slots: Vec<u32>,
     /// Descriptors of each slot that the kernel has not given back.
     parts_out: Box<[u8]>,
-    /// Descriptors from the kernel that made no sense.
+    /// Invalid descriptors from the kernel.
     pub(crate) descriptors_bad: u64,
     /// Frames that were put together by a copy.
     pub(crate) frames_gathered: u64,
@@ -227,7 +227,7 @@ impl Xdp {
             && options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0
     }
 
-    /// Lets reading poll the device, for at most `us` at a time, instead of waiting for its
+    /// Makes reads poll the device, for at most `us` at a time, instead of waiting for its
     /// interrupt.
     pub(crate) fn busy_poll(&self, us: u32) -> io::Result<()> {
         let time = c_int::try_from(us).unwrap_or(c_int::MAX);
@@ -244,7 +244,7 @@ impl Xdp {
         Ok(statistics)
     }
 
-    /// The next frame that has arrived, from its Ethernet header on; the one before is given back.
+    /// Returns the next arrived frame, from its Ethernet header on; gives the previous one back.
     pub(crate) fn next(&mut self) -> Option<&[u8]> {
         loop {
             self.give_back();
@@ -265,13 +265,13 @@ impl Xdp {
         }
     }
 
-    /// Releases the frame shown last, so that the kernel may fill it again. Returns true when a
-    /// system call is needed for that.
+    /// Releases the last frame, so that the kernel may fill its chunks again. Returns true if that
+    /// needs a system call.
     pub(crate) fn release(&mut self) -> bool {
         self.give_back();
         self.receive.publish_read();
         self.fill.publish_written();
-        // The index must be out before the flag is read, else both sides wait for each other.
+        // Publish the index before reading the flag: otherwise both sides may wait for each other.
         fence(Ordering::SeqCst);
         let wake = self.fill.needs_wakeup();
         if wake {
@@ -283,7 +283,7 @@ impl Xdp {
     /// Lets the kernel check the device and the fill ring.
     pub(crate) fn poll_device(&self) {
         let fd = self.descriptor.as_raw_fd();
-        // SAFETY: no memory is given. Its result says nothing that the rings do not.
+        // SAFETY: no memory is given. Its result adds nothing to the rings.
         unsafe { libc::recv(fd, ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
     }
 
@@ -301,7 +301,7 @@ impl Xdp {
             if parts == filled {
                 let now = self.receive.filled_now();
                 if now == filled {
-                    return None; // The rest has not come.
+                    return None; // The rest has not arrived.
                 }
                 filled = now;
             }
@@ -379,7 +379,7 @@ impl Xdp {
         }
     }
 
-    /// A slot for a frame; `None` until frames have left.
+    /// Returns a slot for a frame; `None` until frames have left.
     pub(crate) fn slot(&mut self) -> Option<FrameSlot> {
         if self.free_slots.is_empty() {
             self.reap();
@@ -387,7 +387,7 @@ impl Xdp {
         self.free_slots.pop().map(FrameSlot)
     }
 
-    /// The bytes of a slot, all of them.
+    /// Returns all bytes of a slot.
     pub(crate) fn slot_bytes(&mut self, slot: &FrameSlot) -> &mut [u8] {
         let bytes = self.layout.slot_bytes;
         let offset = self.slot_offset(slot);
@@ -420,21 +420,21 @@ impl Xdp {
         self.parts_out[slot.0 as usize] = parts as u8;
     }
 
-    /// Makes the kernel send the submitted frames, until it has taken all or refuses to.
+    /// Makes the kernel send the submitted frames, until it has taken all or refuses more.
     pub(crate) fn kick(&mut self) -> Kicked {
         let mut kicked = Kicked::default();
         self.transmit.publish_written();
-        // The index must be out before the flag is read, else both sides wait for each other.
+        // Publish the index before reading the flag: otherwise both sides may wait for each other.
         fence(Ordering::SeqCst);
         let mut waiting = self.transmit.waiting();
         while waiting > 0 && self.transmit.needs_wakeup() && kicked.calls < u64::from(CALLS_MAX) {
             let fd = self.descriptor.as_raw_fd();
             let flags = libc::MSG_DONTWAIT;
-            // SAFETY: no memory is given: what to send is in the ring.
+            // SAFETY: no memory is given: the frames are in the ring.
             let result = unsafe { libc::sendto(fd, ptr::null(), 0, flags, ptr::null(), 0) };
             kicked.calls += 1;
             let error = (result < 0).then(|| io::Error::last_os_error().raw_os_error()).flatten();
-            // The device dropped the frame that was next, and the kernel stopped there.
+            // The device dropped the next frame, and the kernel stopped there.
             kicked.dropped += u64::from(error == Some(libc::EBUSY));
             self.reap();
             let left = self.transmit.waiting();
@@ -477,8 +477,8 @@ enum ShownFrame {
     Nonsense,
 }
 
-/// Sleeps until one of the sockets has received something or the time has passed; `true` when one
-/// has. Frames that wait to be sent are checked, too.
+/// Sleeps until one of the sockets has received a frame or the time has passed; returns `true` if
+/// one has. Also drives the sending of waiting frames.
 pub(crate) fn wait<'a>(sockets: impl Iterator<Item = &'a Xdp>, timeout: Duration) -> bool {
     let mut entries: Vec<libc::pollfd> = sockets
         .map(|socket| libc::pollfd { fd: socket.raw(), events: libc::POLLIN, revents: 0 })

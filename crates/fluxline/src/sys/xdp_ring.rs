@@ -1,8 +1,8 @@
 //! The four rings that an AF_XDP socket shares with the kernel: single producer, single consumer.
 //!
-//! Each has two running indices, modulo 2^32, and a power of two of entries. Whoever produces
-//! publishes its index with Release after writing the entries; the other reads it with Acquire
-//! before reading them; and the same the other way, for room. Source: Linux
+//! Each ring has two running indices, modulo 2^32, and a power of two of entries. The producer
+//! publishes its index with Release after writing entries, and the consumer reads it with Acquire
+//! before reading them. The consumer's index works in the same way for room. Source: Linux
 //! Documentation/networking/af_xdp.rst, net/xdp/xsk_queue.h ("The structure of the shared state").
 
 use std::io;
@@ -71,7 +71,7 @@ impl KernelRing {
         self.offsets.desc + u64::from(index & (self.count - 1)) * self.entry_bytes
     }
 
-    /// As producer: entries that the kernel has not taken yet, published ones only.
+    /// As producer: returns the number of published entries that the kernel has not taken yet.
     pub(crate) fn waiting(&self) -> u32 {
         self.own.wrapping_sub(self.map.half_word(self.offsets.consumer).load(Acquire))
     }
@@ -97,8 +97,8 @@ impl KernelRing {
         self.map.half_word(self.offsets.producer).store(self.own, Release);
     }
 
-    /// As consumer: entries that can be read, counted from our index. Looks at the kernel's index
-    /// only when those known of are used up.
+    /// As consumer: returns the number of entries that can be read, counted from our index. Reads
+    /// the kernel's index only after all known entries are used.
     pub(crate) fn filled(&mut self) -> u32 {
         if self.seen == self.own {
             return self.filled_now();
@@ -106,23 +106,24 @@ impl KernelRing {
         self.seen.wrapping_sub(self.own)
     }
 
-    /// As consumer: the same, looking at the kernel's index.
+    /// As consumer: returns the number of entries that can be read; always reads the kernel's
+    /// index.
     pub(crate) fn filled_now(&mut self) -> u32 {
         // Pairs with the kernel's release of its producer index: the entries are written.
         let seen = self.map.half_word(self.offsets.producer).load(Acquire);
-        // More than fit would be a broken kernel; then nothing is believed.
+        // An index beyond the ring's size is a defect of the kernel, and is ignored.
         if seen.wrapping_sub(self.own) <= self.count {
             self.seen = seen;
         }
         self.seen.wrapping_sub(self.own)
     }
 
-    /// As consumer: the address `ahead` entries from our index on.
+    /// As consumer: returns the address `ahead` entries after our index.
     pub(crate) fn address(&self, ahead: u32) -> u64 {
         self.map.word(self.place(self.own.wrapping_add(ahead))).load(Relaxed)
     }
 
-    /// As consumer: the descriptor `ahead` entries from our index on.
+    /// As consumer: returns the descriptor `ahead` entries after our index.
     pub(crate) fn descriptor(&self, ahead: u32) -> Descriptor {
         let place = self.place(self.own.wrapping_add(ahead));
         Descriptor {
@@ -132,18 +133,18 @@ impl KernelRing {
         }
     }
 
-    /// As consumer: passes `entries` entries.
+    /// As consumer: advances by `entries` entries.
     pub(crate) fn advance(&mut self, entries: u32) {
         self.own = self.own.wrapping_add(entries);
     }
 
-    /// As consumer: lets the kernel overwrite the entries that were read.
+    /// As consumer: allows the kernel to overwrite the entries that were read.
     pub(crate) fn publish_read(&mut self) {
         // Pairs with the kernel's acquire of the consumer index.
         self.map.half_word(self.offsets.consumer).store(self.own, Release);
     }
 
-    /// Returns true when the kernel wants a system call before it reads this ring.
+    /// Returns true if the kernel needs a system call before it reads this ring.
     pub(crate) fn needs_wakeup(&self) -> bool {
         self.map.half_word(self.offsets.flags).load(Acquire) & libc::XDP_RING_NEED_WAKEUP != 0
     }

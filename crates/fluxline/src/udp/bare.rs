@@ -1,8 +1,7 @@
-//! The yardstick: the cost of batched UDP without anything around it.
+//! The bare loop: batched UDP without any processing, for comparison.
 //!
-//! Headers are prepared once, errors are the caller's, nothing is counted, and the receiver reads
-//! nothing but lengths. A rate has a meaning only beside the rates that these reach in the same
-//! run.
+//! Headers are prepared once, the caller handles errors, nothing is counted, and the receiver reads
+//! only lengths. Compare a rate with the rate of the bare loop in the same run.
 
 use std::io;
 use std::net::SocketAddr;
@@ -48,7 +47,7 @@ impl BareSender {
         Ok(BareSender { socket, batch, datagram_bytes, train })
     }
 
-    /// Datagrams of a whole batch.
+    /// Returns the number of datagrams of a whole batch.
     #[must_use]
     pub fn datagrams(&self) -> usize {
         self.batch.messages() * self.train
@@ -79,7 +78,7 @@ pub struct BareReceiver {
 }
 
 impl BareReceiver {
-    /// Binds, with a receive buffer of that size where it is granted, and GRO when asked.
+    /// Binds a socket with a receive buffer of that size, if granted, and with GRO if requested.
     ///
     /// Errors: [`BindError`], a sentence each.
     pub fn bind(
@@ -98,13 +97,13 @@ impl BareReceiver {
         Ok(BareReceiver { socket, batch: Batch::to_receive(), address })
     }
 
-    /// The address bound; its port is the real one.
+    /// Returns the bound address, with the actual port.
     #[must_use]
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Messages of one call at most.
+    /// Returns the largest number of messages of one call.
     #[must_use]
     pub fn batch(&self) -> usize {
         self.batch.messages()
@@ -118,7 +117,7 @@ impl BareReceiver {
         }
     }
 
-    /// The datagrams of message `index` of those that the last call fetched.
+    /// Returns the datagrams of message `index` of the last call.
     ///
     /// # Panics
     /// When `index` is not below [`BareReceiver::batch`].
@@ -127,12 +126,12 @@ impl BareReceiver {
         bytes.chunks(segment)
     }
 
-    /// Sleeps until something comes or the time has passed; `true` when something is there.
+    /// Sleeps until data arrives or the time has passed; returns `true` if there is data.
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         socket::wait(&[&self.socket], Until::Readable, timeout)
     }
 
-    /// Messages that the kernel dropped at this socket, modulo 2^32.
+    /// Returns the number of messages that the kernel dropped at this socket, modulo 2^32.
     pub fn drops(&self) -> io::Result<u32> {
         self.socket.drops()
     }

@@ -1,4 +1,4 @@
-//! Opening sockets: interfaces by name or address, groups, and why it did not work, in a sentence.
+//! Opening sockets: interfaces by name or address, groups, and errors in a sentence.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -18,10 +18,10 @@ pub struct Multicast {
 /// The reason why a socket was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// The configuration's: nothing to listen on.
+    /// The configuration has no address to listen on.
     #[error("no address to listen on: write listen = [\"0.0.0.0:6006\"]")]
     NoAddress,
-    /// The configuration's: several sockets of one receiver must fit one poll.
+    /// The configuration has more addresses than one poll can wait for.
     #[error("{asked} addresses to listen on, at most {max}: use several receivers")]
     TooManyAddresses {
         /// The number that was asked for.
@@ -29,7 +29,7 @@ pub enum BindError {
         /// The most that is possible.
         max: usize,
     },
-    /// Another program's: it has the port.
+    /// Another program has the port.
     #[error(
         "{address} is in use by another program: find it with `ss -lunp 'sport = :{port}'` and \
          stop it, or listen on another port",
@@ -39,7 +39,7 @@ pub enum BindError {
         /// The address that was asked for.
         address: SocketAddr,
     },
-    /// The configuration's: no interface has that address.
+    /// The configured address is not on any interface.
     #[error(
         "{address} is not an address of this machine: `ip address` shows those that are; \
          0.0.0.0 or [::] mean all"
@@ -48,7 +48,7 @@ pub enum BindError {
         /// The address that was asked for.
         address: SocketAddr,
     },
-    /// The host's: not allowed.
+    /// The host denies permission.
     #[error(
         "no permission to use {address}: ports below 1024 need root or \
          `setcap cap_net_bind_service+ep` on the program; choose a higher one"
@@ -57,19 +57,19 @@ pub enum BindError {
         /// The address that was asked for.
         address: SocketAddr,
     },
-    /// The configuration's: no such interface.
+    /// The configured interface does not exist.
     #[error("no interface with the name or address {interface}: `ip address` lists them")]
     NoSuchInterface {
         /// The interface that was asked for.
         interface: String,
     },
-    /// The configuration's: not a group.
+    /// The configured group is not a multicast address.
     #[error("{group} is not a multicast group: IPv4 groups are 224.0.0.0/4, IPv6 groups ff00::/8")]
     NotMulticast {
         /// The group that was asked for.
         group: IpAddr,
     },
-    /// The configuration's: no socket of the group's family.
+    /// The configuration has no socket of the group's address family.
     #[error("group {group} needs a socket of its family: add {hint} to what is listened on")]
     NoSocketForGroup {
         /// The group that was asked for.
@@ -85,19 +85,19 @@ pub enum BindError {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// The host's: anything else.
+    /// Any other error of the host.
     #[error("the host refused to {action} for {address}: {source}")]
     System {
         /// The action that was tried.
         action: &'static str,
-        /// For which address.
+        /// The address of the socket.
         address: SocketAddr,
         /// The kernel's answer.
         source: io::Error,
     },
 }
 
-/// Shorthand for a refusal that has no sentence of its own.
+/// Returns the error for a refusal without a sentence of its own.
 pub(super) fn refused(
     action: &'static str,
     address: SocketAddr,
@@ -105,7 +105,7 @@ pub(super) fn refused(
     move |source| BindError::System { action, address, source }
 }
 
-/// Binds; the error is a sentence.
+/// Binds a socket; the error is a sentence.
 pub(super) fn bind(socket: &Socket, address: SocketAddr) -> Result<(), BindError> {
     socket.bind(address).map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => BindError::PortInUse { address },
@@ -127,8 +127,8 @@ pub(super) fn join(socket: &Socket, multicast: &Multicast) -> Result<(), BindErr
         IpAddr::V6(group) => socket.join_v6(group, interface),
     };
     joined.map_err(|source| BindError::Join { group, source })?;
-    // Without this a socket bound to the wildcard also gets groups that other programs joined.
-    // Refused by old kernels for IPv6; then the readout's source check has to sort them out.
+    // Without this a socket bound to the wildcard also gets groups that other programs joined. Old
+    // kernels refuse this for IPv6; then the readout rejects them by their source.
     let only_ours = match group {
         IpAddr::V4(_) => Flag::MulticastAllV4,
         IpAddr::V6(_) => Flag::MulticastAllV6,
@@ -137,7 +137,7 @@ pub(super) fn join(socket: &Socket, multicast: &Multicast) -> Result<(), BindErr
     Ok(())
 }
 
-/// The index of an interface given by name or by an address on it; 0 when none is given.
+/// Returns the index of an interface given by name or by an address on it; 0 without an interface.
 pub(super) fn interface_index(interface: Option<&str>) -> Result<u32, BindError> {
     let Some(interface) = interface else { return Ok(0) };
     let found = match interface.parse::<IpAddr>() {
@@ -156,7 +156,7 @@ fn index_of_address(address: IpAddr) -> Option<u32> {
     }
 }
 
-/// Finds an address in the text of /proc/net/if_inet6: address and index, both hexadecimal.
+/// Finds the index of an address in the text of /proc/net/if_inet6 (both hexadecimal).
 fn index_in_if_inet6(text: &str, address: Ipv6Addr) -> Option<u32> {
     let wanted = format!("{:032x}", u128::from(address));
     text.lines().find_map(|line| {

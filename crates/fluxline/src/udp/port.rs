@@ -1,9 +1,10 @@
-//! A UDP socket as a port of frames: trains out, trains in, and the frames that the kernel dropped.
+//! A UDP socket as a port of frames: sends and receives trains, and counts frames that the kernel
+//! dropped.
 //!
-//! The socket is never connected, and never lets the kernel cut frames (path MTU discovery is on):
-//! so an IPv4 header's identification is known before the frame leaves. Linux writes 0 into that of
-//! a single datagram that must not be cut; a train begins with 0, and each of its datagrams counts
-//! up by one. Source: `ip_select_ident_segs` and `inet_gso_segment` of Linux; docs/ports.md.
+//! The socket is never connected, and never lets the kernel fragment frames (path MTU discovery is
+//! on). So the identification in an IPv4 header is known before the frame leaves: Linux writes 0
+//! for a single datagram that must not be fragmented; a train begins with 0 and counts up by one
+//! per datagram. Source: `ip_select_ident_segs` and `inet_gso_segment` of Linux; docs/ports.md.
 
 mod route;
 #[cfg(test)]
@@ -27,22 +28,22 @@ use crate::sys::socket::{Arena, BATCH_MESSAGES, Flag, Message, SEGMENTS_MAX, Soc
 
 /// UDP's port of RoCE v2. Source: IANA's registry of service names and port numbers.
 const PORT: u16 = 4791;
-/// Room for one received message \[byte\]: the longest train, and then some, so that buffers
-/// do not begin at equal places of the first cache.
+/// Room for one received message \[byte\]: the longest train plus some bytes, so that the buffers
+/// begin in different sets of the first-level cache.
 const MESSAGE_BYTES: usize = 65_536 + 320;
 /// Messages received by calls of their own, and the most of one batch if they are trains: their
 /// places stay in the second-level cache.
 const FEW_MESSAGES: usize = 8;
 /// Messages shorter than this may come by the batch \[byte\].
 const SHORT_BYTES: usize = 16 << 10;
-/// UDP payload of a datagram at most \[byte\]: 65535 − 20 − 8; with IPv6 a train's, 20 fewer.
+/// Largest UDP payload of a datagram \[byte\]: 65535 − 20 − 8; for a train over IPv6, 20 fewer.
 const DATAGRAM_BYTES_MAX_V4: usize = 65_507;
 const DATAGRAM_BYTES_MAX_V6: usize = 65_487;
 /// Headers of IP and UDP \[byte\]. Source: RFC 791, RFC 8200, RFC 768.
 const HEADERS_V4: usize = 20 + 8;
 const HEADERS_V6: usize = 40 + 8;
-/// IP_PMTUDISC_PROBE: frames must not be cut, and only the interface's MTU limits them; no
-/// stranger's ICMP message does. Source: <linux/in.h>.
+/// IP_PMTUDISC_PROBE: frames must not be fragmented, and only the interface's MTU limits them,
+/// never an ICMP message. Source: <linux/in.h>.
 const MUST_NOT_BE_CUT: i32 = libc::IP_PMTUDISC_PROBE;
 /// ECN-capable transport, ECT(0), and congestion experienced. Source: RFC 3168, 5.
 const ECN_CAPABLE: i32 = 0b10;
@@ -67,19 +68,19 @@ pub struct UdpPortConfig {
     pub reuse_port: bool,
     /// Busy polling in the driver \[us\] (SO_BUSY_POLL); 0 is off.
     pub busy_poll_us: u32,
-    /// Mark frames as of a transport that heeds congestion marks: ECT(0).
+    /// Mark frames as ECT(0): their transport reacts to congestion marks.
     pub ecn: bool,
-    /// MTU to take \[byte\]; absent, the interface's.
+    /// MTU to use \[byte\]; `None`: the interface's.
     pub mtu: Option<u32>,
-    /// Time for which [`UdpPort::wait`] polls before it does as `when_empty` says.
+    /// Time for which [`UdpPort::wait`] polls before it follows `when_empty`.
     pub spin: Duration,
     /// The behaviour of [`UdpPort::wait`] while nothing arrives.
     pub when_empty: WhenEmpty,
 }
 
 impl UdpPortConfig {
-    /// The defaults, for one address: 64 MiB to receive, 4 MiB to send, trains both ways, ECN,
-    /// sleep at once.
+    /// Returns the defaults for one address: 64 MiB to receive, 4 MiB to send, trains both ways,
+    /// ECN, sleep at once.
     #[must_use]
     pub fn new(local: SocketAddr) -> UdpPortConfig {
         UdpPortConfig {
@@ -99,7 +100,7 @@ impl UdpPortConfig {
 }
 
 impl Default for UdpPortConfig {
-    /// Loopback, port 4791.
+    /// Returns the defaults for loopback, port 4791.
     fn default() -> UdpPortConfig {
         UdpPortConfig::new(SocketAddr::from(([127, 0, 0, 1], PORT)))
     }
@@ -115,13 +116,13 @@ pub struct UdpPort {
     arena: Arena,
     /// Places for received messages, [`MESSAGE_BYTES`] each.
     room: Box<[u8]>,
-    /// [`Port::local`] and [`Port::counters`] borrow the port shared.
+    /// In a cell, because [`Port::local`] and [`Port::counters`] borrow the port shared.
     routes: RefCell<Routes>,
     drops: Cell<DropCount>,
     counters: PortCounters,
     spin: Duration,
     when_empty: WhenEmpty,
-    /// The last batch was all that was there.
+    /// True if the last batch emptied the socket.
     drained: bool,
     /// Messages to look for in the next batch: about as many as came in the last one, or one.
     expected: usize,
@@ -147,8 +148,8 @@ impl UdpPort {
         let limits = PortLimits {
             port: "udp",
             frame_bytes_max,
-            // The kernel lets a reader's last quarter count as full until the queue is empty.
-            // Source: `udp_rmem_release` of Linux.
+            // The kernel counts the last quarter that a reader frees as used until the queue is
+            // empty. Source: `udp_rmem_release` of Linux.
             receive_buffer_bytes: granted_bytes as usize * 2 / 4 * 3,
             frame_cost: frame_cost(frame_bytes_max),
             train_frames: SEGMENTS_MAX,
@@ -172,13 +173,13 @@ impl UdpPort {
         })
     }
 
-    /// The address bound; its port is the real one.
+    /// Returns the bound address, with the actual port.
     #[must_use]
     pub fn local_address(&self) -> SocketAddr {
         self.local
     }
 
-    /// The receive buffer asked for and granted.
+    /// Returns the receive buffer, requested and granted.
     #[must_use]
     pub fn buffer(&self) -> BufferReport {
         self.buffer
@@ -199,8 +200,8 @@ impl UdpPort {
         !self.trains.is_empty()
     }
 
-    /// Waits until a frame has arrived, or frames that wait can be sent; `false`: the time has
-    /// passed, or a signal came.
+    /// Waits until a frame has arrived, or waiting frames can be sent; returns `false` if the time
+    /// has passed or a signal came.
     ///
     /// Spins first for as long as configured; a port that naps sleeps longer than needed, so that
     /// a batch gathers. Errors: the kernel's. Cost: one system call at least.
@@ -261,7 +262,8 @@ impl UdpPort {
 
     fn took(&mut self, messages: usize) {
         if self.trains.first_is_apart() {
-            // Its frames are sent although the train was not: the device refuses trains.
+            // The frames were sent one by one although the train was refused: the device refuses
+            // trains.
             self.trains.stop_segmentation();
         }
         let (frames, bytes) = self.trains.sent(messages);
@@ -435,13 +437,14 @@ const fn next_batch(expected: usize, count: usize, are_short: bool) -> usize {
 /// Returns the bytes that the kernel accounts for a frame besides its own, at worst.
 ///
 /// Over loopback a frame lies in a block of the next power of two above its length and 374, with
-/// 256 for its descriptor; from 16 KiB on it costs 832. Measured on Linux 6.18 for all lengths,
-/// and again by a test. A network card's driver may spend a page (4096) on the shortest.
+/// 256 for its descriptor; from 16 KiB on it costs 832. Measured on Linux 6.18 for all lengths, and
+/// again by a test. A network card's driver may use a page (4096) for the shortest frame.
 const fn frame_cost(frame_bytes_max: usize) -> usize {
     if frame_bytes_max < 7_808 { 4_096 + 832 } else { 16_384 + 256 - 7_808 }
 }
 
-/// Opens and binds; returns the receive buffer granted, without the kernel's own half \[byte\].
+/// Opens and binds the socket; returns the granted receive buffer without the kernel's own half
+/// \[byte\].
 fn open(config: &UdpPortConfig) -> Result<(Socket, u32), BindError> {
     let address = config.local;
     let socket = Socket::new(address.ip()).map_err(refused("open a socket", address))?;
@@ -468,7 +471,7 @@ fn open(config: &UdpPortConfig) -> Result<(Socket, u32), BindError> {
     Ok((socket, granted))
 }
 
-/// Options whose names differ between IPv4 and IPv6.
+/// Sets options whose names differ between IPv4 and IPv6.
 fn set_for_family(socket: &Socket, config: &UdpPortConfig) -> io::Result<()> {
     let v6 = config.local.is_ipv6();
     let pick = |v4, other| if v6 { other } else { v4 };

@@ -1,4 +1,4 @@
-//! Receiving UDP without losing it: batches straight into the push ring, every drop counted.
+//! Receives UDP with few losses: batches straight into the push ring, every drop counted.
 //!
 //! The kernel drops datagrams that do not fit the socket's buffer, silently by default. So the
 //! buffer is made large, packets are fetched many at a time, and the socket's own drop counter is
@@ -23,12 +23,12 @@ const SOCKETS_MAX: usize = 64;
 /// The behaviour of a receiver while nothing arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenEmpty {
-    /// Sleep until something comes, then nap that long so that a batch gathers. The default,
-    /// 50 us; the kernel's timer adds some 50 us to it.
+    /// Sleep until data arrives, then nap for this time so that a batch gathers. The default is 50
+    /// us; the kernel's timer adds about 50 us.
     Nap(Duration),
-    /// Sleep until something comes and fetch it at once: lowest latency among those that sleep.
+    /// Sleep until data arrives and fetch it at once: the lowest latency of the sleeping modes.
     Block,
-    /// Look again and again: lowest latency, one core at 100 %.
+    /// Poll continuously: lowest latency, one core at 100 %.
     Spin,
 }
 
@@ -37,7 +37,7 @@ pub enum WhenEmpty {
 pub enum WhenFull {
     /// Leave packets in the socket's buffer until the reader has caught up.
     Wait,
-    /// Fetch and drop them, counted as `ring_full`: newest data is lost, at a known place.
+    /// Fetch and drop them, counted as `ring_full`: the newest data is lost, at a known place.
     Drop,
 }
 
@@ -52,10 +52,10 @@ pub struct ReceiverConfig {
     pub buffer_bytes: u32,
     /// Let the kernel join equal datagrams to trains (UDP_GRO); needs slots of 64 KiB.
     ///
-    /// A train that the kernel drops counts as one in `socket_drops`, however long it was; without
-    /// trains that counter is exact to the datagram, and the rate some four times lower.
+    /// A train that the kernel drops counts as one in `socket_drops`, however long it is. Without
+    /// trains, that counter is exact to the datagram, and the rate is about four times lower.
     pub gro: bool,
-    /// `[::]` is for IPv6 alone.
+    /// Use `[::]` for IPv6 only.
     pub v6_only: bool,
     /// Let several processes share the port, each with a share of the senders (SO_REUSEPORT).
     pub reuse_port: bool,
@@ -67,11 +67,11 @@ pub struct ReceiverConfig {
     pub when_full: WhenFull,
 }
 
-/// Receive buffer to ask for by default \[byte\]: 64 MiB, half a second of 1 Gb/s.
+/// Default receive buffer \[byte\]: 64 MiB, half a second of 1 Gb/s.
 const BUFFER_BYTES: u32 = 64 << 20;
 
 impl ReceiverConfig {
-    /// The defaults, for one address.
+    /// Returns the defaults for one address.
     #[must_use]
     pub fn new(listen: SocketAddr) -> ReceiverConfig {
         ReceiverConfig {
@@ -91,14 +91,14 @@ impl ReceiverConfig {
 /// The configured buffer, and the one that the kernel granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferReport {
-    /// Receive buffer asked for \[byte\].
+    /// Requested receive buffer \[byte\].
     pub asked_bytes: u32,
-    /// Receive buffer granted, for packets with the kernel's own overhead \[byte\].
+    /// Granted receive buffer, for packets with the kernel's own overhead \[byte\].
     pub granted_bytes: u32,
 }
 
 impl BufferReport {
-    /// One sentence with the command that mends it, when less was granted than asked.
+    /// Returns one sentence with the remedy, if less was granted than requested.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let BufferReport { asked_bytes: asked, granted_bytes: granted } = *self;
@@ -116,18 +116,18 @@ impl BufferReport {
 pub enum Received {
     /// Number of slots that were filled and published.
     Slots(usize),
-    /// Nothing came before the time had passed.
+    /// No datagram came before the time had passed.
     Idle,
     /// The ring was full; with [`WhenFull::Drop`], the datagrams were dropped and counted.
     RingFull,
-    /// The ring's reader is gone.
+    /// The ring's reader has ended.
     ReaderGone,
 }
 
 /// The reason why receiving stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// The configuration's: trains would be cut.
+    /// The configured slots would cut trains.
     #[error(
         "ring slots of {slot_bytes} bytes cannot hold trains of UDP_GRO: make them \
          {SLOT_BYTES_ANY} bytes or switch gro off"
@@ -136,7 +136,7 @@ pub enum ReceiveError {
         /// The ring's slots \[byte\].
         slot_bytes: usize,
     },
-    /// The host's.
+    /// Any error of the host.
     #[error("receiving on {address} failed: {source}")]
     System {
         /// The socket's address.
@@ -172,19 +172,19 @@ struct Port {
     socket: Socket,
     address: SocketAddr,
     drops: DropCount,
-    /// All that was wanted of it when the drain began has been fetched.
+    /// True if all datagrams from before the drain have been fetched.
     drained: bool,
 }
 
-/// A counter of 32 bits that wraps, as 64 bits.
+/// Extends a counter of 32 bits that wraps to 64 bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DropCount {
     pub(super) total: u64,
 }
 
 impl DropCount {
-    /// Takes a reading; returns by how much the total grew. Readings may come late: one that is
-    /// behind (by less than half the range) changes nothing.
+    /// Takes a reading; returns the growth of the total. Readings may come late: an older reading
+    /// (by less than half the range) changes nothing.
     pub(super) fn read(&mut self, low: u32) -> u64 {
         let ahead = low.wrapping_sub(self.total as u32);
         if ahead >= 1 << 31 {
@@ -203,9 +203,9 @@ pub struct UdpReceiver {
     arena: Arena,
     config: ReceiverConfig,
     buffer: BufferReport,
-    /// The last sweep fetched less than was possible: a nap first lets datagrams gather.
+    /// True if the last sweep fetched less than possible: a nap first lets datagrams gather.
     drained: bool,
-    /// At the end of a run: only datagrams from before this moment are still wanted.
+    /// The moment at which the drain began: only earlier datagrams are still needed.
     drain_since: Option<Moment>,
     counters: ReceiverCounters,
 }
@@ -213,8 +213,8 @@ pub struct UdpReceiver {
 impl UdpReceiver {
     /// Opens, sets up and binds the sockets; packets are buffered by the kernel from then on.
     ///
-    /// Errors: [`BindError`], a sentence each. A buffer smaller than asked is not an error: see
-    /// [`UdpReceiver::buffer`]. Cost: some ten system calls per socket.
+    /// Errors: [`BindError`], a sentence each. A smaller buffer than requested is not an error: see
+    /// [`UdpReceiver::buffer`]. Cost: about ten system calls per socket.
     pub fn bind(config: ReceiverConfig) -> Result<UdpReceiver, BindError> {
         if config.listen.is_empty() {
             return Err(BindError::NoAddress);
@@ -250,7 +250,7 @@ impl UdpReceiver {
     ///
     /// Returns after the first batch, at most 64 slots per socket; or when `timeout` has passed or
     /// a signal came. Errors: [`ReceiveError`]; datagrams fetched before are in the ring. Cost: one
-    /// system call per socket and batch, no copy but the kernel's, no allocation per packet.
+    /// system call per socket and batch; no copy besides the kernel's, no allocation per packet.
     pub fn receive_into(
         &mut self,
         ring: &mut Producer,
@@ -288,7 +288,7 @@ impl UdpReceiver {
         }
     }
 
-    /// Waits for packets; `false` when none came.
+    /// Waits for packets; returns `false` if none came.
     fn sleep(&mut self, left: Duration) -> Result<bool, ReceiveError> {
         if self.config.when_empty == WhenEmpty::Spin {
             std::hint::spin_loop();
@@ -386,8 +386,8 @@ impl UdpReceiver {
         Ok(count)
     }
 
-    /// Checks whether the datagrams just fetched came after all that are still wanted. Without the
-    /// kernel's time only an empty socket shows that.
+    /// Notes the end of a socket's drain: the datagrams just fetched came after it began. Without
+    /// the kernel's time stamps, only an empty socket shows that.
     fn note_drain(&mut self, index: usize, count: usize) {
         let Some(since) = self.drain_since else { return };
         let last = count.checked_sub(1).and_then(|last| self.arena.message(last).time);
@@ -396,7 +396,7 @@ impl UdpReceiver {
         }
     }
 
-    /// Sorts the kernel's answer: messages, nothing there, an error that passes, one that stays.
+    /// Classifies the kernel's answer: messages, no data, a passing error, a permanent error.
     fn settle(
         &mut self,
         index: usize,
@@ -438,8 +438,9 @@ impl UdpReceiver {
         }
     }
 
-    /// Notes that only datagrams from before `moment` are still wanted; [`UdpReceiver::is_drained`]
-    /// is true once [`UdpReceiver::receive_into`] has fetched them all. Cost: none.
+    /// Begins a drain: only datagrams from before `moment` are still needed;
+    /// [`UdpReceiver::is_drained`] is true once [`UdpReceiver::receive_into`] has fetched them all.
+    /// Cost: none.
     pub fn begin_drain(&mut self, moment: Moment) {
         self.drain_since = Some(moment);
         self.ports.iter_mut().for_each(|port| port.drained = false);
@@ -465,18 +466,19 @@ impl UdpReceiver {
         &self.counters
     }
 
-    /// The receive buffer asked for and granted; the smallest, where there are several sockets.
+    /// Returns the receive buffer, requested and granted; the smallest of several sockets.
     #[must_use]
     pub fn buffer(&self) -> BufferReport {
         self.buffer
     }
 
-    /// The addresses bound, in the order of the configuration; with real ports in place of 0.
+    /// Returns the bound addresses in the order of the configuration, with actual ports in place of
+    /// 0.
     pub fn local_addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         self.ports.iter().map(|port| port.address)
     }
 
-    /// The kernel may join datagrams to trains: slots must hold [`SLOT_BYTES_ANY`].
+    /// Returns true if the kernel may join datagrams to trains: slots must hold [`SLOT_BYTES_ANY`].
     #[must_use]
     pub fn gro(&self) -> bool {
         self.config.gro
@@ -501,7 +503,7 @@ fn open(config: &ReceiverConfig, address: SocketAddr) -> Result<(Port, u32), Bin
         let v6_only = i32::from(config.v6_only);
         socket.set(Flag::V6Only, v6_only).map_err(refused("choose IPv6 or both", address))?;
     }
-    // Never for unicast: two programs would each take a part of the packets, and neither know.
+    // Never for unicast: two programs would each get a part of the packets without noticing.
     if !config.groups.is_empty() {
         socket.set(Flag::ReuseAddress, 1).map_err(refused("share the group's port", address))?;
     }
@@ -524,7 +526,7 @@ fn open(config: &ReceiverConfig, address: SocketAddr) -> Result<(Port, u32), Bin
     Ok((Port { socket, address, drops: DropCount::default(), drained: false }, granted))
 }
 
-/// Asks for a receive buffer; returns the granted size \[byte\].
+/// Requests a receive buffer; returns the granted size \[byte\].
 pub(super) fn ask_buffer(socket: &Socket, bytes: u32) -> io::Result<u32> {
     // The kernel doubles the size that is set and reports the double; the second half is its
     // overhead.

@@ -1,8 +1,8 @@
-//! Sending UDP at a given rate, in batches, with the exact number that the kernel took.
+//! Sends UDP at a given rate, in batches, and counts exactly the datagrams that the kernel took.
 //!
-//! A system call per datagram limits a sender to some 0.5 M/s, so datagrams go in batches
-//! (sendmmsg), and equal ones as trains that the kernel or the card cuts (UDP_SEGMENT). A datagram
-//! that was not sent is reported to the caller, never lost in silence.
+//! A system call per datagram limits a sender to about 0.5 M/s. So datagrams are sent in batches
+//! (sendmmsg), and equal ones as trains that the kernel or the card cuts (UDP_SEGMENT). Datagrams
+//! that were not sent are reported to the caller, never lost silently.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,10 +14,10 @@ use super::bind::{self, BindError, interface_index, refused};
 use crate::clock;
 use crate::sys::socket::{self, BATCH_MESSAGES, Flag, SEGMENTS_MAX, Socket, Until};
 
-/// UDP payload of one datagram or train at most \[byte\]: 65535 (RFC 791) − 20 − 8.
+/// Largest UDP payload of one datagram or train \[byte\]: 65535 (RFC 791) − 20 − 8.
 const PAYLOAD_BYTES_MAX: usize = 65_507;
 const _: () = assert!(PAYLOAD_BYTES_MAX == 65_535 - 20 - 8);
-/// The pause after a device queue was full; it drains in less at 1 Gb/s.
+/// The pause after a device queue was full; at 1 Gb/s the queue drains faster.
 const QUEUE_FULL_PAUSE: Duration = Duration::from_micros(50);
 
 /// The configuration of a sender.
@@ -25,17 +25,17 @@ const QUEUE_FULL_PAUSE: Duration = Duration::from_micros(50);
 pub struct SenderConfig {
     /// The destination.
     pub destination: SocketAddr,
-    /// Address and port to send from; the kernel chooses where absent.
+    /// Address and port to send from; `None`: the kernel chooses.
     pub local: Option<SocketAddr>,
     /// Connect the socket: cheaper per datagram, and refusals by the receiver are noticed.
     pub connect: bool,
-    /// Send equal datagrams as trains (UDP_SEGMENT); an FPGA does not, so measure both.
+    /// Send equal datagrams as trains (UDP_SEGMENT). An FPGA does not send trains, so measure both.
     pub segmentation: bool,
     /// Send buffer to ask for \[byte\].
     pub buffer_bytes: u32,
-    /// Interface for multicast, by name or address; the kernel's routes where absent.
+    /// Interface for multicast, by name or address; `None`: by the kernel's routes.
     pub multicast_interface: Option<String>,
-    /// Routers that multicast may pass, and one.
+    /// The number of routers that multicast may pass, plus one.
     pub multicast_hops: u8,
     /// Time for which `send` waits for a full buffer before it returns.
     pub patience: Duration,
@@ -68,7 +68,7 @@ pub struct SendOutcome {
 /// The reason why sending stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The caller's: no network carries it.
+    /// The datagram is too long for any network.
     #[error(
         "a datagram of {bytes} bytes is too long for {destination}: at most 65507 bytes, and the \
          MTU less 28 where fragmentation is off"
@@ -81,7 +81,7 @@ pub enum SendError {
         /// The datagrams before it that the kernel took.
         accepted: usize,
     },
-    /// The host's.
+    /// Any error of the host.
     #[error("sending to {destination} failed: {source}")]
     System {
         /// The destination.
@@ -150,7 +150,7 @@ impl UdpSender {
         }
         match config.local {
             Some(local) => bind::bind(&socket, local)?,
-            // Now rather than at the first datagram, so that the port is known.
+            // Binds now, not at the first datagram, so that the port is known.
             None if !config.connect => bind::bind(&socket, any_port(destination))?,
             None => {}
         }
@@ -165,9 +165,9 @@ impl UdpSender {
 
     /// Sends the datagrams in order.
     ///
-    /// The kernel has them when it returns, which is no promise that they arrive. Returns a smaller
-    /// number only when the buffer stayed full for the whole `patience`. Errors: [`SendError`],
-    /// with the number taken before. Cost: one system call per 64 datagrams or trains of up to 64.
+    /// On return, the kernel has them; their arrival is not guaranteed. Returns a smaller number
+    /// only if the buffer stayed full for the whole `patience`. Errors: [`SendError`], with the
+    /// number taken before. Cost: one system call per 64 datagrams or trains of up to 64.
     pub fn send(&mut self, datagrams: &[&[u8]]) -> Result<SendOutcome, SendError> {
         let mut accepted = 0;
         let mut progress = Instant::now();
@@ -196,7 +196,8 @@ impl UdpSender {
 
     /// Sends the datagrams in order at the pacer's rate, in bursts of its size.
     ///
-    /// As [`UdpSender::send`]; sleeps while the next burst is far away and spins when it is near.
+    /// Works as [`UdpSender::send`]; sleeps while the next burst is far away, and spins when it is
+    /// near.
     pub fn send_paced(
         &mut self,
         datagrams: &[&[u8]],
@@ -232,7 +233,8 @@ impl UdpSender {
         datagrams
     }
 
-    /// Waits for passing errors, gives up trains where they are refused; else stops.
+    /// Waits after passing errors, stops making trains if they are refused; other errors end the
+    /// call.
     fn recover(
         &mut self,
         error: io::Error,
@@ -255,7 +257,8 @@ impl UdpSender {
                 Ok(())
             }
             Some(libc::ECONNREFUSED) => {
-                // About an earlier datagram; the call sent nothing, the next one will.
+                // The error refers to an earlier datagram; this call sent nothing, the next one
+                // will.
                 self.counters.refused += 1;
                 Ok(())
             }
@@ -284,7 +287,7 @@ impl UdpSender {
         &self.counters
     }
 
-    /// The address sent from; its port is the real one.
+    /// Returns the address of the sender, with the actual port.
     #[must_use]
     pub fn local_address(&self) -> SocketAddr {
         self.local
@@ -292,7 +295,7 @@ impl UdpSender {
 }
 
 impl SendError {
-    /// The same error, with `more` datagrams taken before.
+    /// Returns the same error with `more` datagrams accepted before it.
     fn after(mut self, more: usize) -> SendError {
         match &mut self {
             SendError::TooLong { accepted, .. } | SendError::System { accepted, .. } => {
@@ -372,20 +375,20 @@ fn train_len(datagrams: &[&[u8]]) -> usize {
 /// Source: the generic cell rate algorithm, ITU-T I.371, in its virtual-scheduling form.
 #[derive(Clone, Debug)]
 pub struct Pacer {
-    /// Time of one datagram \[ps\]; 0 is no limit.
+    /// Time of one datagram \[ps\]; 0: no limit.
     period_ps: u128,
     burst: usize,
     /// The time at which the next datagram is due \[ps\].
     due_ps: u128,
 }
 
-/// Below this the pacer spins: a sleep wakes some 50 us late.
+/// Wait below which the pacer spins, because a sleep ends about 50 us late.
 const SPIN_BELOW: Span = Span::from_ns(150_000);
-/// Woken that much before the burst is due.
+/// Time by which a sleep ends before the burst is due.
 const WAKE_EARLY: Span = Span::from_ns(100_000);
 
 impl Pacer {
-    /// A pacer of `datagrams_per_s`, in bursts of at most `burst` datagrams (at least 1).
+    /// Makes a pacer of `datagrams_per_s`, in bursts of at most `burst` datagrams (at least 1).
     ///
     /// A rate that is not a positive number means no limit.
     #[must_use]
@@ -395,14 +398,14 @@ impl Pacer {
         Pacer { period_ps, burst: burst.max(1), due_ps: 0 }
     }
 
-    /// Datagrams of a burst at most.
+    /// Returns the largest number of datagrams in a burst.
     #[must_use]
     pub fn burst(&self) -> usize {
         self.burst
     }
 
-    /// Takes `count` datagrams' worth (at most a burst) when it is due at `now`, and returns zero;
-    /// else takes nothing and returns how long it will be.
+    /// Takes the time of `count` datagrams (at most a burst) if it is due at `now`, and returns
+    /// zero. Otherwise it takes nothing and returns the remaining wait.
     pub fn take(&mut self, now: Moment, count: usize) -> Span {
         let now_ps = u128::from(now.as_ns()) * 1_000;
         let count = count.min(self.burst) as u128;
@@ -417,7 +420,7 @@ impl Pacer {
         Span::ZERO
     }
 
-    /// Takes `count` datagrams' worth, sleeping and spinning until it is due.
+    /// Takes the time of `count` datagrams; sleeps and spins until it is due.
     pub fn wait(&mut self, count: usize) {
         loop {
             let left = self.take(clock::monotonic(), count);

@@ -1,4 +1,4 @@
-//! Configuration of a port, and the reason in a sentence why it could not be opened.
+//! The configuration of a port, and the errors of opening it.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,10 +10,10 @@ pub struct XdpConfig {
     pub interface: String,
     /// Its receive queues to use; frames of the others go to the kernel.
     pub queues: Queues,
-    /// The UDP port: of the datagrams that are taken from the kernel, and that we send from.
+    /// The UDP port: datagrams to it are taken from the kernel, and frames are sent from it.
     pub port: u16,
-    /// Addresses of the interface; empty: all but link-local IPv6. Addresses that it is
-    /// given later do not count.
+    /// Addresses of the interface to use; empty: all except link-local IPv6. Addresses added later
+    /// do not count.
     pub addresses: Vec<IpAddr>,
     /// The place in the kernel where frames are picked.
     pub mode: Mode,
@@ -26,19 +26,20 @@ pub struct XdpConfig {
     pub receive_buffers: u32,
     /// Frames that can wait to be sent; a power of two.
     pub send_frames: u32,
-    /// Checksums of the UDP datagrams that we send over IPv4; over IPv6 there always is one.
+    /// Checksums of the UDP datagrams that we send over IPv4; over IPv6 they are always sent.
     pub send_checksums: SendChecksums,
     /// The treatment of datagrams whose UDP checksum the sender has not finished.
     pub unfinished_checksums: UnfinishedChecksums,
     /// Sent frames are marked as able to react to congestion (ECT(0), RFC 3168).
     pub congestion_marks: bool,
-    /// Lets receiving poll the device for that long instead of waiting for interrupts \[us\];
-    /// 0: no.
+    /// Time for which receiving polls the device instead of waiting for interrupts \[us\]; 0: no
+    /// polling.
     pub busy_poll_us: u32,
 }
 
 impl XdpConfig {
-    /// Queue 0 of that interface and UDP port 4791, in the best mode that it has.
+    /// Returns the defaults: queue 0 of that interface and UDP port 4791, in the best mode that it
+    /// has.
     #[must_use]
     pub fn new(interface: &str) -> XdpConfig {
         XdpConfig {
@@ -62,20 +63,20 @@ impl XdpConfig {
 /// Receive queues of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queues {
-    /// The one with that number.
+    /// The queue with that number.
     One(u32),
-    /// All that are in use, with a socket each; sending is through the first.
+    /// All queues in use, with a socket each; the first one sends.
     All,
 }
 
 /// The place in the kernel where frames are picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In the driver, before the kernel makes anything of them: fast, but not all drivers can.
+    /// In the driver, before the kernel processes frames: fast, but not supported by all drivers.
     Driver,
-    /// Behind the driver: any interface, little faster than a socket.
+    /// Behind the driver: works on any interface, slightly faster than a socket.
     Generic,
-    /// In the driver, else behind it.
+    /// In the driver if possible, otherwise behind it.
     Best,
 }
 
@@ -93,19 +94,19 @@ pub enum ZeroCopy {
 pub enum SendChecksums {
     /// Computed: the receiving kernel joins datagrams (GRO) only if they have one.
     Compute,
-    /// None; saves reading each byte once.
+    /// Not computed; saves reading each byte once.
     Omit,
 }
 
 /// The treatment of UDP checksums that are only the sum over the pseudo header.
 ///
-/// A kernel leaves them for the card to finish; frames that never meet one, from the same host,
-/// have them when they arrive. A damaged frame looks like this once in 65 536.
+/// A kernel leaves them for the card to finish. Frames from the same host that pass no card arrive
+/// with them. One in 65 536 damaged frames looks like this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfinishedChecksums {
-    /// Take them: right for virtual links (veth, bridges, containers).
+    /// Accept them: for virtual links (veth, bridges, containers).
     Accept,
-    /// Drop them as damaged: right for a link with a cable.
+    /// Drop them as damaged: for links with a cable.
     Refuse,
 }
 
@@ -124,37 +125,37 @@ pub struct Granted {
     pub buffer_bytes: usize,
 }
 
-/// The reason why the interface was not opened. A UDP socket does the same work slower, without
-/// these requirements.
+/// The reason why the interface was not opened. A UDP socket does the same, without these
+/// requirements but slower.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpError {
-    /// The configuration's.
+    /// The configured interface does not exist.
     #[error("no interface {interface}: `ip link` lists them")]
     NoSuchInterface {
         /// The interface that was asked for.
         interface: String,
     },
-    /// The configuration's: nothing to pass by.
+    /// The configured interface is not an Ethernet interface.
     #[error("{interface} is not an Ethernet interface: use a UDP socket on it")]
     NotEthernet {
         /// The interface that was asked for.
         interface: String,
     },
-    /// The host's.
+    /// The interface is down.
     #[error("{interface} is down: `ip link set {interface} up`")]
     Down {
         /// The interface that was asked for.
         interface: String,
     },
-    /// The configuration's: no address, or one that is not the interface's.
+    /// The interface has no address, or not the configured one.
     #[error("{interface} has no address {wanted}: `ip address` shows those it has")]
     NoAddress {
         /// The interface that was asked for.
         interface: String,
-        /// The address, or which kind.
+        /// The configured address, or the kind of the missing address.
         wanted: String,
     },
-    /// The configuration's: a number out of its range.
+    /// A number of the configuration is out of its range.
     #[error("{key} = {value}: it must be {range}")]
     OutOfRange {
         /// The field of [`XdpConfig`].
@@ -164,7 +165,7 @@ pub enum XdpError {
         /// The possible values.
         range: &'static str,
     },
-    /// The host's: rights are missing.
+    /// The host denies permission.
     #[error(
         "no permission to {action}: run as root, or `setcap \
          cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep` on the program; \
@@ -174,7 +175,7 @@ pub enum XdpError {
         /// The action that was tried.
         action: &'static str,
     },
-    /// The host's: memory cannot be locked.
+    /// The host does not allow that much locked memory.
     #[error(
         "the buffers need {bytes} bytes of locked memory: raise `ulimit -l`, give the program \
          cap_ipc_lock, or ask for fewer buffers"
@@ -183,7 +184,7 @@ pub enum XdpError {
         /// Bytes that are needed.
         bytes: usize,
     },
-    /// The host's: a kernel without it.
+    /// The kernel lacks this feature.
     #[error("this kernel cannot {action} ({source}): Linux 5.9 with CONFIG_XDP_SOCKETS can")]
     Kernel {
         /// The action that was tried.
@@ -191,13 +192,13 @@ pub enum XdpError {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// Another program's: it has the interface or the queue.
+    /// Another program has the interface or the queue.
     #[error("another program has {what}: stop it (`ip -details link` shows XDP programs)")]
     Busy {
         /// The interface or queue.
         what: String,
     },
-    /// The configuration's.
+    /// The configured queue does not exist.
     #[error("{interface} has no receive queue {queue}: `ethtool -l {interface}` shows how many")]
     NoSuchQueue {
         /// The interface that was asked for.
@@ -215,12 +216,12 @@ pub enum XdpError {
         interface: String,
         /// The mode that was asked for.
         mode: Mode,
-        /// The interface's.
+        /// The MTU of the interface.
         mtu: usize,
         /// The kernel's answer.
         source: io::Error,
     },
-    /// The host's: anything else.
+    /// Any other error of the host.
     #[error("the host refused to {action} on {interface}: {source}")]
     System {
         /// The action that was tried.

@@ -12,7 +12,7 @@ use fluxline_core::port::Identification;
 /// An Ethernet address.
 pub(super) type Mac = [u8; 6];
 
-/// Without a tag \[byte\].
+/// Ethernet header without a tag \[byte\].
 pub(super) const ETHERNET_BYTES: usize = 14;
 const TAG_BYTES: usize = 4;
 const V4_BYTES: usize = 20;
@@ -23,7 +23,7 @@ pub(super) const V4_HEAD_BYTES: usize = V4_BYTES + UDP_BYTES;
 pub(super) const V6_HEAD_BYTES: usize = V6_BYTES + UDP_BYTES;
 /// The longest headers to send \[byte\].
 pub(super) const HEAD_BYTES_MAX: usize = ETHERNET_BYTES + V6_HEAD_BYTES;
-/// The longest that a frame of an interface with that MTU can be, tag included \[byte\].
+/// Returns the length of the longest frame of an interface with that MTU, tag included \[byte\].
 pub(super) const fn frame_bytes(mtu: usize) -> usize {
     ETHERNET_BYTES + TAG_BYTES + mtu
 }
@@ -36,7 +36,7 @@ const HOPS: u8 = 64;
 const ABLE: u8 = 2;
 const EXPERIENCED: u8 = 3;
 
-/// The reason why a frame was not taken.
+/// The reason why a frame was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Malformed {
     /// Shorter than its headers, or than the length in them.
@@ -139,7 +139,7 @@ fn parse_v6(
     }
     let datagram = &packet[V6_BYTES..V6_BYTES + bytes];
     let udp_bytes = udp_bytes(datagram)?;
-    // Zero: none. Linux's rdma_rxe sends RoCEv2 so; frames have their ICRC (cf. RFC 6935).
+    // Zero: no checksum, as in RoCEv2 of Linux's rdma_rxe; frames have their ICRC (cf. RFC 6935).
     if half(datagram, 6) != 0 {
         check(&packet[8..40], &datagram[..udp_bytes], unfinished)?;
     }
@@ -174,8 +174,8 @@ fn check(addresses: &[u8], datagram: &[u8], unfinished: Unfinished) -> Result<()
     if fold(u64::from(pseudo) + u64::from(sum(datagram))) == 0xffff {
         return Ok(());
     }
-    // The kernel leaves the sum over the pseudo header there, for a card to go on from; over a
-    // virtual link no card comes.
+    // The kernel leaves the sum over the pseudo header, which a card would complete; on a virtual
+    // link there is no card.
     let is_unfinished = half(datagram, 6) == pseudo;
     if is_unfinished && unfinished == Unfinished::Accept {
         Ok(())
@@ -196,10 +196,11 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// The ones' complement sum of big-endian halves (RFC 1071), an odd last byte padded.
+/// Returns the ones' complement sum of big-endian 16-bit words (RFC 1071), with an odd last byte
+/// padded.
 fn sum(bytes: &[u8]) -> u16 {
-    // The sum does not depend on the byte order it is made in, but for a swap of the result; words
-    // of four bytes into sums of eight let the compiler use wide registers.
+    // Another byte order only swaps the bytes of the result. Adding words of four bytes to sums of
+    // eight lets the compiler use wide registers.
     let words = bytes.chunks_exact(4);
     let rest = words.remainder();
     let mut last = [0; 4];
@@ -226,7 +227,7 @@ pub(super) struct Ends {
     pub(super) source_port: u16,
 }
 
-/// The announcement in datagrams that their sender reacts to congestion marks.
+/// The congestion mark of sent datagrams (ECN-capable or not).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marking {
     Able,
@@ -234,7 +235,7 @@ pub(super) enum Marking {
 }
 
 impl Head {
-    /// `None` when the two addresses are of different families.
+    /// Makes the headers; returns `None` if the two addresses are of different families.
     pub(super) fn new(ends: &Ends, marking: Marking) -> Option<Head> {
         let mut bytes = [0; HEAD_BYTES_MAX];
         bytes[..6].copy_from_slice(&ends.target_mac);
@@ -268,7 +269,7 @@ impl Head {
         Some(Head { bytes, len: ETHERNET_BYTES + len + UDP_BYTES })
     }
 
-    /// Bytes before the payload.
+    /// Returns the length of the headers before the payload \[byte\].
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -299,7 +300,7 @@ pub(super) fn finish_checksum(frame: &mut [u8], head_bytes: usize) {
     let first = ETHERNET_BYTES + if v6 { 8 } else { 12 };
     let pseudo = pseudo(&frame[first..udp], frame.len() - udp);
     let sum = !fold(u64::from(pseudo) + u64::from(sum(&frame[udp..])));
-    // RFC 768: a sum of zero is sent as all ones, because zero means that there is none.
+    // RFC 768: a sum of zero is sent as all ones, because zero means "no checksum".
     let sum = if sum == 0 { 0xffff } else { sum };
     frame[udp + 6..udp + 8].copy_from_slice(&sum.to_be_bytes());
 }

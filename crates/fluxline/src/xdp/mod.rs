@@ -1,8 +1,8 @@
 //! AF_XDP: frames between the interface and our memory, past the kernel's network stack.
 //!
 //! Datagrams to one UDP port are taken out of the interface before the kernel sees them; ours are
-//! written with all their headers. Everything else on the interface is unchanged. What that
-//! needs, what it changes and how to see it: docs/ports.md.
+//! written with all their headers. Everything else on the interface is unchanged. Requirements,
+//! effects and diagnosis: docs/ports.md.
 //!
 //! ```no_run
 //! use std::time::Duration;

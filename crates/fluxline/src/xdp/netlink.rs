@@ -1,4 +1,4 @@
-//! Interfaces, addresses, routes and neighbours of the kernel, asked over route netlink.
+//! Interfaces, addresses, routes and neighbours, queried from the kernel over route netlink.
 //!
 //! Source: Linux man-pages netlink(7), rtnetlink(7); <linux/rtnetlink.h>, <linux/neighbour.h>.
 
@@ -115,7 +115,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// The way to `peer` through that interface; `None` when there is none.
+    /// Returns the route to `peer` through that interface, if there is one.
     pub(super) fn route(&self, index: u32, peer: IpAddr) -> Option<Route> {
         // With a given interface, the kernel takes any address without a route for a neighbour. So
         // the first request is for the entry, the second for the kernel's decision.
@@ -134,7 +134,7 @@ impl Netlink {
         found
     }
 
-    /// Has the kernel resolve a neighbour, or confirm it; done later, in the background.
+    /// Makes the kernel resolve or confirm a neighbour, later and in the background.
     pub(super) fn use_neighbour(&self, index: u32, address: IpAddr) {
         let body = Body::neighbour(index, address, USE);
         // The neighbour's state shows the result.
@@ -328,7 +328,7 @@ fn parse_neighbour(body: &[u8]) -> Option<Mac> {
 pub(super) mod tests_only {
     use super::*;
 
-    /// Reads bytes as every kind of answer.
+    /// Parses bytes as every kind of answer.
     pub(in crate::xdp) fn parse_anything(bytes: &[u8]) {
         for message in messages(bytes) {
             let _ = outcome(message.body);

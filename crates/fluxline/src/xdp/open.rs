@@ -1,4 +1,4 @@
-//! Opening: from the configuration to the best that the interface grants.
+//! Opens an interface with the best features that it grants.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,12 +17,13 @@ const ETHERNET: u16 = 1;
 /// `XDP_FLAGS_SKB_MODE` and `XDP_FLAGS_DRV_MODE` of <linux/if_link.h>.
 const GENERIC_MODE: u32 = 1 << 1;
 const DRIVER_MODE: u32 = 1 << 2;
-/// Queues of one interface that are used at most.
+/// Most queues of one interface.
 const QUEUES_MAX: u32 = 64;
-/// Buffers and frames of a queue: a ring's entries are counted in 32 bits, its memory is locked.
+/// Most buffers and frames of a queue: a ring's entries are counted in 32 bits, and its memory is
+/// locked.
 const COUNT_MAX: u32 = 1 << 16;
 
-/// Time for which a queue may stay taken after its socket was closed. Measured: some 20 ms.
+/// Time for which a queue may stay busy after its socket was closed. Measured: about 20 ms.
 const QUEUE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The parts of an open interface.
@@ -35,7 +36,7 @@ pub(super) struct Opened {
     pub(super) granted: Granted,
     pub(super) layout: Layout,
     pub(super) queues: Vec<Xdp>,
-    /// The program's tie to the interface: ends when closed.
+    /// The link of the program to the interface; closing it detaches the program.
     pub(super) link: OwnedFd,
 }
 
@@ -45,7 +46,7 @@ struct Opening<'a> {
     index: u32,
     interface: Interface,
     addresses: Vec<IpAddr>,
-    /// Queues to open: the first, and how many at most.
+    /// Queues to open: the first, and the most.
     first: u32,
     count: u32,
     /// The longest frame, tag included \[byte\].
@@ -111,7 +112,7 @@ fn check(config: &XdpConfig) -> Result<(), XdpError> {
     Ok(())
 }
 
-/// Surveys the interface.
+/// Reads the properties of the interface.
 fn survey<'a>(config: &'a XdpConfig, netlink: &Netlink) -> Result<Opening<'a>, XdpError> {
     let name = || config.interface.clone();
     let index = host::interface_index(&config.interface)
@@ -135,7 +136,7 @@ fn survey<'a>(config: &'a XdpConfig, netlink: &Netlink) -> Result<Opening<'a>, X
     Ok(Opening { config, index, interface, addresses, first, count, frame_bytes, buffer_bytes })
 }
 
-/// The addresses to use, of all that the interface has.
+/// Chooses the addresses to use from those of the interface.
 fn choose(config: &XdpConfig, all: Vec<IpAddr>) -> Result<Vec<IpAddr>, XdpError> {
     let missing =
         |wanted: String| XdpError::NoAddress { interface: config.interface.clone(), wanted };
@@ -170,8 +171,9 @@ impl Opening<'_> {
         self.frame_bytes > self.buffer_bytes - HEADROOM_BYTES
     }
 
-    /// Loads the program and ties it to the interface: in the driver or behind it, for frames in
-    /// one buffer where they fit. Returns the tie, where, and whether for several buffers.
+    /// Loads the program and attaches it to the interface: in the driver or behind it, for frames
+    /// in one buffer if they fit. Returns the link, its mode, and true if frames may take several
+    /// buffers.
     fn attach(&self, map: &OwnedFd) -> Result<(OwnedFd, Mode, bool), XdpError> {
         let modes: &[Mode] = match self.config.mode {
             Mode::Best => &[Mode::Driver, Mode::Generic],
@@ -180,8 +182,8 @@ impl Opening<'_> {
         };
         let mut refusal = None;
         for &mode in modes {
-            // Drivers want a frame, their headroom and trailer in one page, and say how long it
-            // may be only by refusing: then several buffers are tried.
+            // Drivers need a frame, their headroom and trailer in one page, and show the limit only
+            // by refusing: then several buffers are tried.
             for fragments in [false, true] {
                 if self.needs_fragments() && !fragments {
                     continue;
@@ -198,7 +200,7 @@ impl Opening<'_> {
         Err(refusal.expect("at least one mode was tried"))
     }
 
-    /// The error to report unless another mode works; `Err` where none would.
+    /// Returns the error to report unless another mode works; `Err` if no mode would work.
     fn not_attached(&self, mode: Mode, source: io::Error) -> Result<XdpError, XdpError> {
         match source.raw_os_error() {
             Some(libc::EPERM) => Err(XdpError::NoPermission { action: "attach an XDP program" }),
@@ -210,7 +212,7 @@ impl Opening<'_> {
         }
     }
 
-    /// A socket for each queue, with zero-copy where that works.
+    /// Opens a socket for each queue, with zero-copy if possible.
     fn sockets(&self, mode: Mode, fragments: bool) -> Result<(Vec<Xdp>, Layout), XdpError> {
         let several = if fragments { libc::XDP_USE_SG } else { 0 };
         if mode == Mode::Driver && self.config.zero_copy == ZeroCopy::WherePossible {
@@ -219,8 +221,8 @@ impl Opening<'_> {
                 return Ok((queues, layout));
             }
         }
-        // With copies, nobody else writes into the headroom of a buffer: it is the end of the one
-        // before, so that a frame of several buffers lies in one piece.
+        // With copies, the headroom of a buffer stays unused. So it overlaps the end of the
+        // previous buffer, and a frame of several buffers is contiguous.
         let stride = if fragments { self.buffer_bytes - HEADROOM_BYTES } else { self.buffer_bytes };
         let layout = self.layout(stride);
         let queues = self
@@ -239,7 +241,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Binds the queues from the first on; an interface may have fewer than it was made with.
+    /// Binds the queues from the first on; an interface may have fewer queues than at its creation.
     fn bind_all(&self, layout: Layout, flags: u16) -> Result<Vec<Xdp>, Refusal> {
         let mut sockets = Vec::new();
         for queue in self.first..self.first + self.count {
@@ -253,8 +255,8 @@ impl Opening<'_> {
         Ok(sockets)
     }
 
-    /// Binds a queue, waiting a little for one that was closed a moment ago: the kernel tidies up
-    /// in the background.
+    /// Binds a queue; waits shortly if it was just closed, because the kernel releases it in the
+    /// background.
     fn bind_one(&self, layout: Layout, binding: Binding) -> Result<Xdp, Refusal> {
         let began = Instant::now();
         loop {
@@ -292,23 +294,23 @@ impl Opening<'_> {
     }
 }
 
-/// The queue does not exist.
+/// Returns true if the queue does not exist.
 fn is_beyond(refusal: &Refusal) -> bool {
     refusal.step == Step::Bind && refusal.source.raw_os_error() == Some(libc::EINVAL)
 }
 
-/// Another socket has the queue.
+/// Returns true if another socket has the queue.
 fn is_busy(refusal: &Refusal) -> bool {
     refusal.step == Step::Bind && refusal.source.raw_os_error() == Some(libc::EBUSY)
 }
 
-/// Shorthand for a refusal that has no sentence of its own.
+/// Returns the error for a refusal without a sentence of its own.
 fn system(action: &'static str, config: &XdpConfig) -> impl FnOnce(io::Error) -> XdpError {
     let interface = config.interface.clone();
     move |source| XdpError::System { action, interface, source }
 }
 
-/// For a call that mostly fails for want of rights.
+/// Returns the error of a call that usually fails because of missing rights.
 fn privileged(action: &'static str) -> impl FnOnce(io::Error) -> XdpError {
     move |source| match source.raw_os_error() {
         Some(libc::EPERM) => XdpError::NoPermission { action },

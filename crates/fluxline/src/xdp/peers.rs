@@ -1,9 +1,8 @@
-//! The way to each peer: source address, next hop, its Ethernet address; asked of the kernel, kept
-//! for a while, refreshed in the background.
+//! The route to each peer: source address, next hop, its Ethernet address. Queried from the kernel,
+//! cached, and refreshed in the background.
 //!
 //! The kernel resolves neighbours (ARP, neighbour discovery) when a program reports that one is in
-//! use. It also learns from this that an entry is still needed: it does not see frames that pass it
-//! by.
+//! use. These reports also keep an entry alive, because the kernel does not see our frames.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,9 +12,10 @@ use fluxline_core::{Moment, Span};
 use super::frame::{Ends, Head, Mac, Marking};
 use super::netlink::{Netlink, Route};
 
-/// Peers that are remembered; beyond that, the place of another is taken.
+/// Most remembered peers; a further peer replaces another.
 const PEERS_MAX: usize = 4096;
-/// Time between two checks of a neighbour that is not resolved yet: an ARP reply takes some 100 us.
+/// Time between two checks of a neighbour that is not resolved yet: an ARP reply takes about 100
+/// us.
 const RESOLVE_EVERY: Span = Span::from_ms(1);
 /// Time between two requests to resolve one that does not answer, and two checks of one that did.
 const REFRESH_EVERY: Span = Span::from_ms(1_000);
@@ -33,11 +33,11 @@ pub(super) struct Own {
 #[derive(Debug)]
 struct Peer {
     address: IpAddr,
-    /// The address that it sees us at, when there is a way to it.
+    /// The source address of our frames to it, if there is a route.
     source: Option<IpAddr>,
-    /// Its headers, when it can be reached.
+    /// The headers of frames to it, if it can be reached.
     head: Option<Head>,
-    /// A frame was sent to it since the last check.
+    /// True if a frame was sent to it since the last check.
     used: bool,
     /// The last time that the kernel was notified of its use.
     asked: Moment,
@@ -50,9 +50,9 @@ pub(super) struct Peers {
     own: Own,
     places: HashMap<IpAddr, usize>,
     peers: Vec<Peer>,
-    /// The one asked for last: often the next as well.
+    /// The last requested peer, which often is also the next.
     last: usize,
-    /// The one that [`Peers::tend`] checks next, and the time of its last check.
+    /// The peer that [`Peers::tend`] checks next, and the time of the last check.
     turn: usize,
     tended: Moment,
     unresolved: usize,
@@ -65,7 +65,8 @@ impl Peers {
         Peers { netlink, own, places, peers, last: 0, turn: 0, tended, unresolved: 0 }
     }
 
-    /// The headers of frames to `to`; `None` while there is no way or no neighbour.
+    /// Returns the headers of frames to `to`; `None` without a route or while the neighbour is
+    /// unresolved.
     pub(super) fn head(&mut self, to: IpAddr, now: Moment) -> Option<&Head> {
         if self.peers.get(self.last).is_none_or(|peer| peer.address != to) {
             self.last = match self.places.get(&to) {
@@ -78,8 +79,7 @@ impl Peers {
         peer.head.as_ref()
     }
 
-    /// The address from which frames to `to` are sent. Cost: for a peer that nothing was sent to
-    /// yet, some system calls.
+    /// Returns the source address of frames to `to`. Cost: for a new peer, some system calls.
     pub(super) fn source(&self, to: IpAddr) -> Option<IpAddr> {
         match self.places.get(&to) {
             Some(&place) => self.peers[place].source,
@@ -92,7 +92,7 @@ impl Peers {
         self.own.addresses.contains(&route.source).then_some(route)
     }
 
-    /// Looks the peer up, asks for its neighbour where need be, and remembers it.
+    /// Looks up a peer, requests its neighbour if necessary, and remembers it.
     fn add(&mut self, to: IpAddr, now: Moment) -> usize {
         let (source, head) = self.look(to, true);
         self.unresolved += usize::from(head.is_none());
@@ -111,7 +111,7 @@ impl Peers {
         place
     }
 
-    /// Asks the kernel for the way; `in_use` reports that the neighbour is in use.
+    /// Queries the route from the kernel; `in_use` reports that the neighbour is in use.
     fn look(&self, to: IpAddr, in_use: bool) -> (Option<IpAddr>, Option<Head>) {
         let Some(route) = self.route(to) else { return (None, None) };
         let target_mac = self.netlink.neighbour(self.own.interface, route.next_hop);
@@ -131,10 +131,10 @@ impl Peers {
         (Some(route.source), head)
     }
 
-    /// Checks one peer, when it is time: whether it is resolved by now, whether it has moved.
+    /// Checks one peer, if a check is due: it may have been resolved, or have moved.
     ///
-    /// Cost: nothing mostly; some system calls of 5 us each up to a thousand times a second while a
-    /// peer is not resolved, else once a second.
+    /// Cost: mostly none; some system calls of 5 us each, up to a thousand times a second while a
+    /// peer is not resolved, otherwise once a second.
     pub(super) fn tend(&mut self, now: Moment) {
         let count = self.peers.len();
         if count == 0 {
@@ -165,8 +165,7 @@ impl Peers {
     }
 }
 
-/// Returns true when `every` has passed since `last`; a clock that was set back must not stop
-/// anything.
+/// Returns true if `every` has passed since `last`, or if the clock was set back.
 fn is_due(last: Moment, now: Moment, every: Span) -> bool {
     now < last || now.since(last) >= every
 }

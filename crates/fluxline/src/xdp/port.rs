@@ -20,13 +20,14 @@ use crate::sys::xdp::{FrameSlot, Kicked, Xdp, wait};
 /// Frames that one call of `receive` takes from each queue. Source: a batch of sockets is as long.
 const BATCH_FRAMES: usize = 64;
 
-/// A UDP port of an interface, past the kernel.
+/// A UDP port of an interface that bypasses the kernel.
 ///
 /// Frames to a neighbour whose Ethernet address is not known yet are refused and counted, and the
-/// kernel is asked to find it: the first frames to a peer are lost, as on any port they may be.
+/// kernel is asked to resolve it. So the first frames to a peer are lost, which is possible on any
+/// port.
 #[derive(Debug)]
 pub struct XdpPort {
-    /// Dropped first: from then on the kernel gets the frames again.
+    /// Dropped first, so that the kernel gets the frames again.
     _link: OwnedFd,
     queues: Vec<Xdp>,
     peers: Peers,
@@ -37,7 +38,7 @@ pub struct XdpPort {
     send_checksums: SendChecksums,
     unfinished: Unfinished,
     busy_poll: bool,
-    /// The frame last asked for.
+    /// The last requested frame.
     pending: Option<Pending>,
     /// Memory for frames that cannot be sent.
     nowhere: Box<[u8]>,
@@ -66,20 +67,20 @@ pub struct XdpStatistics {
     pub buffers_missing: u64,
     /// Dropped here: a checksum was wrong.
     pub damaged: u64,
-    /// Dropped here: headers or lengths that make no sense.
+    /// Dropped here: invalid headers or lengths.
     pub foreign: u64,
     /// Received in several parts that had to be copied together.
     pub gathered: u64,
-    /// Entries from the kernel that made no sense; not zero: a defect, of it or of this.
+    /// Invalid entries from the kernel; above zero, the kernel or this code has a defect.
     pub bad_descriptors: u64,
 }
 
 impl XdpPort {
     /// Opens a UDP port of an interface.
     ///
-    /// Done when: datagrams to it come here; the kernel gets the rest, and gets all again when
-    /// this is dropped or its process dies. Errors: [`XdpError`], a sentence each. Cost: buffers
-    /// of some 10 MB locked into memory; a driver may bring its link down and up again.
+    /// On return, datagrams to it come here. The kernel gets all other frames, and gets all frames
+    /// again when this port is dropped or its process dies. Errors: [`XdpError`], a sentence each.
+    /// Cost: about 10 MB of locked buffers; a driver may take its link down and up again.
     pub fn open(config: &XdpConfig) -> Result<XdpPort, XdpError> {
         let opened = open::open(config)?;
         let limits = limits(&opened);
@@ -135,14 +136,14 @@ impl XdpPort {
         sum
     }
 
-    /// Sleeps until a frame has arrived or `timeout` has passed; `true` when one has. Flush first:
-    /// frames that were not handed to the link are not sent meanwhile.
+    /// Sleeps until a frame has arrived or `timeout` has passed; returns `true` if one has arrived.
+    /// Flush first: frames that were not handed to the link are not sent meanwhile.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         self.counters.calls_receiving += 1;
         wait(self.queues.iter(), timeout)
     }
 
-    /// Puts the frame last asked for into the transmit ring.
+    /// Puts the last requested frame into the transmit ring.
     fn finish_pending(&mut self) {
         let Some(Pending { slot, head_bytes, bytes }) = self.pending.take() else { return };
         let queue = &mut self.queues[0];

@@ -1,5 +1,5 @@
 //! The program that the interface runs on each frame that arrives: datagrams to our port and one of
-//! our addresses go to the AF_XDP socket of their queue; all other frames go on to the kernel
+//! our addresses go to the AF_XDP socket of their queue; all other frames continue to the kernel
 //! unchanged.
 //!
 //! Assembled here, because there is no compiler at run time: about a hundred instructions, no
@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::sys::bpf;
 
-/// Addresses that fit; each is compared in turn.
+/// Most addresses; each is compared in turn.
 pub(super) const ADDRESSES_MAX: usize = 32;
 
 /// `XDP_PASS`: on to the kernel.
@@ -31,7 +31,7 @@ const AT_DATA: i16 = 0;
 const AT_DATA_END: i16 = 4;
 const AT_QUEUE: i16 = 16;
 
-// Instruction classes with their operation: width of a load, or what is compared or computed.
+// Instruction classes with their operation: width of a load, comparison or computation.
 const LOAD_WORD: u8 = 0x61;
 const LOAD_HALF: u8 = 0x69;
 const LOAD_BYTE: u8 = 0x71;
@@ -69,7 +69,7 @@ pub(super) fn load(
     bpf::load(&assemble(addresses, port, map.as_raw_fd(), PASS), fragments)
 }
 
-/// A place in the program to jump to.
+/// A target of jumps in the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Label {
     Pass,
@@ -120,7 +120,7 @@ impl Assembler {
         self.put(JUMP, 0, 0, 0, 0);
     }
 
-    /// Passes frames that are shorter; the kernel wants to see this before each load.
+    /// Passes shorter frames to the kernel; the verifier requires this check before each load.
     fn needs(&mut self, bytes: i16) {
         self.put(MOVE_REGISTER, LIMIT, DATA, 0, 0);
         self.put(ADD, LIMIT, 0, 0, i32::from(bytes));
@@ -144,7 +144,7 @@ impl Assembler {
     }
 }
 
-/// As a load from the frame sees it.
+/// Returns the value that a load from the frame yields.
 fn half(value: u16) -> i32 {
     i32::from(value.to_be())
 }
@@ -153,7 +153,7 @@ fn word(bytes: &[u8]) -> i32 {
     i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// The program; `missed` is the action for our frames on a queue that has no socket.
+/// Assembles the program; `missed` is the action for our frames on a queue without a socket.
 fn assemble(addresses: &[IpAddr], port: u16, map: i32, missed: i32) -> Vec<u64> {
     let mut program = Assembler::default();
     program.put(MOVE_REGISTER, CONTEXT, 1, 0, 0);
@@ -164,7 +164,7 @@ fn assemble(addresses: &[IpAddr], port: u16, map: i32, missed: i32) -> Vec<u64> 
     program.jump_if(IF_EQUAL, half(TYPE_VLAN), Label::Tagged);
     by_type(&mut program, 14);
     program.label(Label::Tagged);
-    // A tag with a priority only; other VLANs belong to other interfaces.
+    // A tag that has only a priority; other VLANs belong to other interfaces.
     program.load(LOAD_HALF, 14);
     program.put(AND, VALUE, 0, 0, half(VLAN_BITS));
     program.jump_if(IF_NOT_EQUAL, 0, Label::Pass);
@@ -201,7 +201,7 @@ fn v4(program: &mut Assembler, at: i16, addresses: &[IpAddr], port: u16) {
     program.load(LOAD_BYTE, at);
     program.jump_if(IF_NOT_EQUAL, 0x45, Label::Pass);
     program.load(LOAD_HALF, at + 6);
-    program.put(AND, VALUE, 0, 0, half(0x3fff)); // All but "do not fragment".
+    program.put(AND, VALUE, 0, 0, half(0x3fff)); // All except "do not fragment".
     program.jump_if(IF_NOT_EQUAL, 0, Label::Pass);
     program.load(LOAD_BYTE, at + 9);
     program.jump_if(IF_NOT_EQUAL, UDP, Label::Pass);

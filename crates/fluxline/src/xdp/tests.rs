@@ -1,4 +1,4 @@
-//! Headers against their own reading and against damage; the steering program, run by the kernel.
+//! Headers written and read back, damaged headers, and the steering program, run by the kernel.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -165,7 +165,8 @@ fn only_congestion_experienced_is_congestion() {
 const STEERED: u32 = 1;
 const PASSED: u32 = 2;
 
-/// Runs the program over frames; `None`, with a printed line, where the kernel does not let us.
+/// Runs the program over frames; returns `None`, with a printed line, if the kernel does not allow
+/// it.
 fn verdicts(addresses: &[IpAddr], frames: &[Vec<u8>]) -> Option<Vec<u32>> {
     match steer::tests_only::verdicts(addresses, SOURCE_PORT, STEERED, frames) {
         Ok(verdicts) => Some(verdicts),
@@ -192,7 +193,7 @@ fn the_program_takes_our_datagrams_and_nothing_else() {
         cases.push((STEERED, "a priority tag", tagged(&good, 0xe000)));
         cases.push((PASSED, "another VLAN", tagged(&good, 0xe001)));
         cases.push((PASSED, "two tags", tagged(&tagged(&good, 0), 0)));
-        // Each changes what is at an offset: IPv4, IPv6, new byte.
+        // Each changes a byte: offset in IPv4, offset in IPv6, new byte.
         let changes = [
             ("another type", 13, 13, 0x06),
             ("options or another version", 14, 14, 0x46),

@@ -21,7 +21,7 @@ const SLOTS: u64 = 1024;
 const WORD_AT: u64 = SLOTS * SLOT_BYTES;
 const MESSAGE_BYTES: u64 = 4096;
 const BUFFERS: u64 = 32;
-/// Each so-manieth put is followed by a message, an atomic and a get.
+/// A message, an atomic and a get follow every Nth put.
 const MESSAGE_EACH: u32 = 4;
 const ATOMIC_EACH: u32 = 3;
 const GET_EACH: u32 = 5;
@@ -90,7 +90,7 @@ fn slot_of(put: u32) -> u64 {
 
 // ---- the owner ----
 
-/// Owns the memory, and looks at all that arrives.
+/// Owns the memory, and checks all arrivals.
 struct Owner {
     node: RoceNode,
     memory: RegionId,

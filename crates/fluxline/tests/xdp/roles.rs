@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fluxline::clock;
 use fluxline::xdp::{Mode, Queues, UnfinishedChecksums, XdpConfig, XdpError, XdpPort};
-use fluxline_core::port::{Incoming, Port};
+use fluxline_core::port::{Identification, Incoming, Port};
 
 const PORT: u16 = 4791;
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -196,7 +196,8 @@ fn lengths() {
                     expected.len()
                 );
                 assert_eq!((frame.from, frame.to, frame.congestion), (to, own, false));
-                assert_eq!(frame.identification.is_some(), to.is_ipv4());
+                let is_seen = matches!(frame.identification, Identification::Seen(_));
+                assert_eq!(is_seen, to.is_ipv4());
             });
         }
     }

@@ -35,7 +35,7 @@ pub enum NextError {
     /// Another sender may come: then there are records again.
     #[error("the push ring's producer has gone")]
     Gone,
-    /// No record will ever pass again.
+    /// The ring is broken for good.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
@@ -97,7 +97,7 @@ pub enum PushRefused {
 /// The reason why a ring could not be made or attached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushOpenError {
-    /// The caller's.
+    /// The size is not possible.
     #[error("a ring of {bytes} bytes is not possible: write a power of two of 64 or more")]
     Size {
         /// Asked \[byte\].
@@ -129,22 +129,22 @@ pub enum PushOpenError {
          the ring and grant the right to put"
     )]
     NoRing,
-    /// Another producer's: a ring has one at a time.
+    /// Another producer has the ring, which has one at a time.
     #[error(
         "the push ring has a producer already (process {process}); end that one first, or give \
          each producer a ring of its own"
     )]
     Claimed {
-        /// As that process knows itself; another container may know it by another number.
+        /// The process's own number for itself; another container may see another number.
         process: u64,
     },
     /// Final: the consumer has closed, or its process has died.
     #[error("the push ring's consumer has gone; connect to it again once it runs")]
     ConsumerGone,
-    /// No record will ever pass again.
+    /// The ring is broken for good.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// The host's.
+    /// An error of the host.
     #[error("the push ring's file could not be opened or locked: {reason}")]
     Host {
         /// The system's message, with the remedy.

@@ -1,4 +1,4 @@
-//! The worked cases of docs/events.md, with their numbers, and what was lost before the rule was.
+//! The worked cases of docs/events.md with their numbers, and data that older rules lost.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ fn a_prescaled_board_at_1_hz_is_amended_and_never_dead_again() {
     assert_eq!(out.sizes(), sizes([(1, 90), (2, 10)]));
     let silent = out.reports.iter().filter(|text| text.contains("silent")).count();
     assert_eq!(silent, 1, "{:?}", out.reports);
-    // What is called incomplete is amended: the board had sent nothing there.
+    // An amendment explains the incomplete events: the board had sent nothing for them.
     let amended = |key: u64| {
         out.amendments
             .iter()

@@ -1,4 +1,5 @@
-//! Inputs that are read on demand, as files are: whichever holds the events of the others back.
+//! Inputs that are read on demand, such as files, each of which may hold back the events of the
+//! others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

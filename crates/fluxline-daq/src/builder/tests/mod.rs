@@ -1,5 +1,5 @@
-//! What goes wrong with events elsewhere, each by name; the worked cases of docs/events.md; random
-//! runs against an offline join that knows everything that arrived.
+//! Known failures of other event builders, by name; the worked cases of docs/events.md; random runs
+//! compared with an offline join of all arrivals.
 
 mod cases;
 mod files;

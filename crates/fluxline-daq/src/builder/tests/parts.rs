@@ -1,4 +1,5 @@
-//! Parts of fragments, bounds of memory and windows: what goes wrong elsewhere, each by name.
+//! Parts of fragments, bounds of memory and windows: known failures of other event builders, by
+//! name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -568,7 +569,7 @@ fn random_config(seed: u64, below: &mut impl FnMut(u64) -> u64) -> BuilderConfig
     }
 }
 
-/// Anything may arrive, in any mode, with little room and time: each packet is in one place.
+/// Random arrivals in any mode, with little room and time: each packet is in exactly one place.
 #[test]
 fn random_arrivals_are_each_in_exactly_one_place_and_laws_hold() {
     for seed in 0..200_u64 {

@@ -1,9 +1,9 @@
-//! Random runs against an offline join that knows everything that arrived.
+//! Random runs compared with an offline join of all arrivals.
 //!
-//! The oracle is obvious: what arrived, by trigger. Properties: late fragments joined, the events
-//! are the oracle's; each packet is in one place, and each event has one row that is not late;
-//! within the lateness, and with a constant set of sources, nothing is late; a dead source changes
-//! nothing for the living; a reader that stalls makes nobody silent; limits hold.
+//! The oracle is simple: all arrivals by trigger. Properties: with late fragments joined, the
+//! events equal the oracle's; each packet is in one place, and each event has one row that is not
+//! late; within the lateness, and with a constant set of sources, nothing is late; a dead source
+//! does not affect live ones; a stalled reader makes no source silent; limits hold.
 //! `FLUXLINE_RANDOM_RUNS` asks for more runs than these; each prints its seed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -188,7 +188,7 @@ fn parts_of(out: &Outcome) -> BTreeMap<(u32, u64), BTreeSet<(u32, u64)>> {
 /// The events, late fragments joined, are those of the offline join.
 fn check_join(made: &Made, out: &Outcome) {
     let mask = u64::MAX >> (64 - made.key_bits);
-    // Which wrap the run began in, and how spills are numbered, nobody can know.
+    // The wrap in which the run began, and the numbering of spills, cannot be known.
     let found = parts_of(out).into_iter().map(|((_, key), parts)| (key & mask, parts));
     let wanted =
         made.arrived.iter().map(|(&trigger, parts)| (made.keys[trigger] & mask, parts.clone()));
@@ -304,7 +304,8 @@ fn a_reader_that_stalls_for_ten_seconds_makes_nobody_silent() {
         }
         let mut world = World::new(quick(), widths_of(&made));
         let (mut tick, mut now) = (begin, begin);
-        // What arrived in the stall is taken in turns of 64 of each input, as from two rings.
+        // Packets that arrived in the stall are taken in turns of 64 from each input, as from two
+        // rings.
         let (stalled, rest): (Vec<Sent>, Vec<Sent>) =
             made.packets.iter().partition(|its| (from..to).contains(&its.at));
         let mut rings: [Vec<Sent>; 2] = Default::default();

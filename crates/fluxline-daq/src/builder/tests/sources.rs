@@ -1,5 +1,5 @@
-//! What a source may do: counters of several classes, keys out of order, packets without keys,
-//! keys of its own.
+//! Behaviours of sources: counters of several classes, keys out of order, packets without keys,
+//! keys of their own.
 
 use super::super::*;
 use super::world::*;

@@ -1,5 +1,4 @@
-//! A run in short: packets with times go through readout and builder, and what comes out is
-//! gathered as sets.
+//! A short run: packets with times pass readout and builder, and the output is gathered as sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +14,7 @@ use crate::readout::{FormatRules, PacketRule, Readout, ReadoutLimits};
 pub const US: u64 = 1000;
 pub const MS: u64 = 1_000_000;
 
-/// One packet, and when it arrives \[ns\].
+/// One packet, with its time of arrival \[ns\].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sent {
     pub at: u64,
@@ -200,7 +199,7 @@ impl World {
             let mut sources = BTreeSet::new();
             let mut parts = Vec::new();
             for row in packets {
-                // The payload says who sent it, whatever number the readout gave.
+                // The payload names the sender, independent of the number that the readout gave.
                 let bytes: [u8; 8] = batch.bytes[byte..byte + 8].try_into().expect("eight bytes");
                 byte += row.bytes as usize;
                 sources.insert(u64::from_le_bytes(bytes) as u32);
@@ -255,7 +254,7 @@ pub fn shared() -> BuilderConfig {
     BuilderConfig { mode: Mode::Key(Scope::Global), ..BuilderConfig::default() }
 }
 
-/// Runs packets in the order of their arrival, and looks at the time every 5 ms.
+/// Runs packets in the order of their arrival, and polls every 5 ms.
 pub fn run_with(config: BuilderConfig, widths: Widths, mut packets: Vec<Sent>) -> Outcome {
     packets.sort_by_key(|packet| packet.at);
     let mut world = World::new(config, widths);

@@ -125,8 +125,8 @@ impl Driver {
         }
     }
 
-    /// A message's bytes are in its buffer, or will not be: the peer's driver is told, and then the
-    /// work is over.
+    /// Ends a message whose bytes are in its buffer, or have failed: notifies the peer's driver,
+    /// and completes the work.
     fn message_written(
         &mut self,
         hands: &mut Hands<'_>,
@@ -193,7 +193,7 @@ impl Driver {
         }
     }
 
-    /// The bytes of a put are on their way: whoever asked for no more is told.
+    /// Handles a put whose bytes are on their way: completes it if the program asked only for that.
     fn copied(&mut self, job: u64) {
         let Some(&Purpose::Work(endpoint)) = self.jobs.get(&job) else { return };
         let Some(end) = self.open(endpoint) else { return };
@@ -270,7 +270,7 @@ impl Driver {
         self.advance(hands, endpoint);
     }
 
-    /// Tells how work ended if somebody wants to know; what fails after it was told as copied is
+    /// Reports the end of work if the program requested it. A failure after the report "copied" is
     /// kept for the next flush.
     fn complete_or_keep(
         &mut self,

@@ -1,8 +1,8 @@
-//! Figures 7 and 8: remote writes and reads of the own driver on two PentiumPros.
+//! Figures 7 and 8: remote writes and reads with SCINET's own driver on two PentiumPros.
 //!
-//! The paper's curves cannot be one measurement: 10 us of set-up a block (figure 8) forbid half of
-//! the maximum at 64 B (figure 7). Read here as: figure 8 times one block; figure 7 a queue of
-//! blocks, whose set-up is paid once (an assumption of ours).
+//! The paper's curves cannot come from one measurement: with a set-up of 10 us per block (figure
+//! 8), half of the maximum at 64 B (figure 7) is impossible. Assumed here: figure 8 times one
+//! block; figure 7 times a queue of blocks with one set-up.
 
 use super::super::figure::{Axis, Curve, Fact, Figure, bytes_axis, rate_axis, time_axis};
 use super::super::pair::{BadStand, Pair};
@@ -12,10 +12,10 @@ use crate::sci::NodeId;
 
 /// Block sizes \[byte\].
 const SIZES: [u32; 10] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
-/// Blocks in a queue: enough for the set-up not to count.
+/// Blocks in a queue: enough to make the set-up negligible.
 const QUEUE: usize = 256;
 
-/// Time for a queue of `blocks` blocks of `bytes` \[us\].
+/// Returns the time for a queue of `blocks` blocks of `bytes` \[us\].
 ///
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
@@ -42,7 +42,7 @@ fn curve(
     Ok(Curve { name, points: points.collect::<Result<_, BadStand>>()? })
 }
 
-/// Least-squares line through a curve: (set-up, slope).
+/// Returns the least-squares line through a curve: (set-up, slope).
 fn line(curve: &Curve) -> (f64, f64) {
     let count = curve.points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| curve.points.iter().map(of).sum::<f64>() / count;

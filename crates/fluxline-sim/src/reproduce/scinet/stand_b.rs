@@ -1,6 +1,6 @@
 //! Figures 9 to 16: stores through 1, 2, 4 and 8 write streams on two Pentiums.
 //!
-//! The benchmark is read as: write a block, and again, to the same address. So a block of one
+//! Assumed benchmark: it writes a block to the same address again and again. So a block of one
 //! stream waits for its own response before it can be written again, and n streams need n times 64
 //! B.
 
@@ -15,13 +15,14 @@ const SIZES: [u32; 22] = [
     4, 8, 16, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 576, 640, 768, 1024, 4096,
     16_384, 65_536,
 ];
-/// A fact that has no upper end.
+/// The upper end of a range without one.
 const NO_END: f64 = f64::INFINITY;
-/// Most blocks that are written before the time counts, and as many again whose time counts: more
-/// than the buffers on the way hold. Of long blocks one is enough.
+/// Most blocks that are written before the measurement, and most that are measured: more than the
+/// buffers on the way hold. One long block is enough.
 const BLOCKS_MAX: u32 = 8;
 
-/// Mean time for one block of `bytes` \[us\], with or without the error check after each.
+/// Returns the mean time for one block of `bytes` \[us\], with or without the error check after
+/// each block.
 ///
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
@@ -47,10 +48,10 @@ fn block(bytes: u32) -> Call {
     Call::Store { to: NodeId(1), offset: 0, data }
 }
 
-/// Writes a block and checks; writes it again for as long as the check finds a failure. Returns how
-/// often it was written.
+/// Writes a block and checks it; repeats the write while the check finds a failure. Returns the
+/// number of writes.
 pub fn checked_block(pair: &mut Pair, bytes: u32) -> u32 {
-    // A dead link is not retried for ever.
+    // A limit for dead links.
     const TRIES_MAX: u32 = 16;
     for tries in 1..TRIES_MAX {
         pair.complete(block(bytes));
@@ -61,7 +62,8 @@ pub fn checked_block(pair: &mut Pair, bytes: u32) -> u32 {
     TRIES_MAX
 }
 
-/// From the store of a block that was written before to the peer that polls its last byte \[us\].
+/// Returns the time from the store of a block to the peer's poll of its last byte \[us\]. The block
+/// was written once before.
 ///
 /// # Errors
 /// [`BadStand`]: the preset cannot be.
@@ -177,7 +179,7 @@ fn figure_11(one: &Curve, two: Curve) -> Figure {
 
 fn figure_12(one: &Curve, four: Curve) -> Figure {
     let facts = vec![
-        // Never more than 45 MB/s is published, too, which is 3.75 times 12 MB/s.
+        // The paper also states a maximum of 45 MB/s, which is 3.75 times 12 MB/s.
         Fact::number(
             "most of 4 streams over most of 1: nearly linear",
             3.75..=4.0,

@@ -1,4 +1,4 @@
-//! A closed loop: every node keeps so many transactions open, at most one each so often.
+//! A closed loop: every node keeps a number of transactions open, with a least time between sends.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,12 @@ use crate::{Agenda, Clock};
 pub struct Plan {
     /// The command of their packets.
     pub command: Command,
-    /// To whom, by node; the nodes after the last are silent.
+    /// The targets of each node; nodes after the last entry are silent.
     pub targets: Vec<Vec<u32>>,
-    /// Transactions that a node has open at once.
+    /// Transactions that a node keeps open at once.
     pub window: u32,
-    /// Least time between two sends of a host, and between two packets that it takes \[symbols\].
+    /// Least time between two sends of a host, and between two packets that it receives
+    /// \[symbols\].
     pub gap: u64,
 }
 
@@ -34,14 +35,14 @@ impl From<Entry> for Due {
 #[derive(Default)]
 struct Node {
     open: u32,
-    /// The host may send again.
+    /// The tick at which the host may send again.
     send_at: u64,
-    /// The host has taken what came.
+    /// The tick at which the host has taken its received packets.
     free_at: u64,
     answers: VecDeque<Packet>,
 }
 
-/// A network in the loop.
+/// A network in a closed loop.
 pub struct Closed {
     network: Network,
     agenda: Agenda<Due>,
@@ -76,19 +77,19 @@ impl Closed {
         self.clock().tick_from(self.agenda.now())
     }
 
-    /// Ring ports in all, and so links.
+    /// Returns the number of ring ports, which is the number of links.
     pub fn links(&self) -> u64 {
         (0..self.network.nodes())
             .map(|node| self.network.ports_of(NodeIndex(node)).len() as u64)
             .sum()
     }
 
-    /// Symbols of packets on all links so far, without the idle behind each.
+    /// Returns the symbols of packets on all links so far, without the idle behind each.
     pub fn busy_symbols(&self) -> u64 {
         self.network.total().symbols_out
     }
 
-    /// Runs to a tick.
+    /// Runs until a tick.
     pub fn run(&mut self, end: u64) {
         let until = self.clock().at(end);
         while let Some(due) = self.agenda.take(until) {
@@ -115,7 +116,7 @@ impl Closed {
         }
     }
 
-    /// Sends what may be sent: answers first, they end other nodes' work.
+    /// Sends all packets that may be sent: answers first, because they complete other nodes' work.
     fn offer(&mut self, node: u32) {
         let index = node as usize;
         while let Some(packet) = self.nodes[index].answers.pop_front() {
@@ -153,7 +154,7 @@ impl Closed {
         }
     }
 
-    /// A transaction of `node` is over.
+    /// Ends a transaction of `node`.
     fn complete(&mut self, node: u32) {
         let response = self.plan.command.response().map_or(0, Command::data_bytes);
         let bytes = self.plan.command.data_bytes().max(response);

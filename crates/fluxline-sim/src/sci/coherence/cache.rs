@@ -1,4 +1,4 @@
-//! The requester's side: which request an operation needs next, and what an answer means.
+//! The requester's side: the next request of an operation, and the effect of an answer.
 
 use super::line::{CacheState, Line, Operation, Phase};
 use super::message::{Answer, CacheCommand, CacheId, Request};
@@ -7,17 +7,17 @@ use super::message::{MemoryCommand, MemoryState};
 /// The next step of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress<D> {
-    /// Sends this and waits for its answer.
+    /// Sends this request and waits for its answer.
     Sends(Request<D>),
-    /// Waits for another cache to ask.
+    /// Waits for a request of another cache.
     Waits,
     /// Is in a state that the protocol excludes.
     Defect(&'static str),
-    /// Is done; a load has read this.
+    /// The operation is done.
     Done {
         /// The operation.
         operation: Operation<D>,
-        /// The present data of the line, where the cache has it.
+        /// The present data of the line, if the cache has it; a load reads this.
         value: Option<D>,
     },
 }
@@ -26,15 +26,15 @@ impl<D: Clone> Line<D> {
     /// Begins an operation.
     ///
     /// # Panics
-    /// When one is in progress: a cache has one at a time for a line.
+    /// When an operation is in progress: a cache has one at a time per line.
     pub fn begin(&mut self, me: CacheId, operation: Operation<D>) -> Progress<D> {
         assert!(self.doing.is_none(), "one operation at a time for a line");
-        // A phase is needed to say so; `proceed` replaces it.
+        // A placeholder that marks the operation; `proceed` replaces it.
         self.doing = Some((operation, Phase::Joining));
         self.proceed(me)
     }
 
-    /// Looks at the state and does what the operation needs there.
+    /// Continues the operation from the present state.
     pub fn proceed(&mut self, me: CacheId) -> Progress<D> {
         use CacheState as S;
         let Some((operation, _)) = self.doing.clone() else { return Progress::Waits };
@@ -98,7 +98,7 @@ impl<D: Clone> Line<D> {
         }
     }
 
-    /// Goes on after another cache's request changed the state; only a waiting operation does.
+    /// Continues a waiting operation after another cache's request has changed the state.
     pub fn resume(&mut self, me: CacheId) -> Progress<D> {
         match self.phase() {
             Some(Phase::WaitingForHead) if !self.state.is_head() => self.proceed(me),
@@ -199,7 +199,7 @@ impl<D: Clone> Line<D> {
 
     fn left(&mut self, me: CacheId, by: CacheId, nullified: bool) -> Progress<D> {
         if nullified {
-            // The predecessor may be another by now, or this line head, or invalid.
+            // By now the predecessor may have changed, or this line may be head, or invalid.
             return self.proceed(me);
         }
         if self.back != Some(by) {

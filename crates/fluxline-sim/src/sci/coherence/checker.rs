@@ -1,8 +1,9 @@
-//! Walks through every state that a few caches and one line can reach, messages in any order.
+//! Visits every state that a few caches and one line can reach, with messages in any order.
 //!
-//! Breadth first, so that a broken invariant comes with a shortest trace. States that differ only
-//! in which cache is which count once. The invariants are those of Stern and Dill and of coherence
-//! for one location; in the end it is asked whether quiet can be reached from everywhere.
+//! The search is breadth-first, so that a broken invariant comes with a shortest trace. States that
+//! differ only in the numbering of caches count once. The invariants are those of Stern and Dill
+//! and of coherence for one location. At the end, it checks that a quiet state can be reached from
+//! every state.
 
 use std::collections::VecDeque;
 
@@ -24,7 +25,7 @@ enum Message {
     Answer(Answer<u8>),
 }
 
-/// A state of the whole world. Data is one byte.
+/// A state of all caches, memory and messages. Data is one byte.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct World {
     memory: MemoryLine<u8>,
@@ -39,11 +40,11 @@ struct World {
 pub struct Bounds {
     /// The number of caches.
     pub caches: u8,
-    /// Different values that are stored.
+    /// Number of different values that are stored.
     pub values: u8,
-    /// States after which it gives up.
+    /// Number of states after which the walk is given up.
     pub states_max: usize,
-    /// A mistake to be found.
+    /// A deliberate mistake for the walk to find.
     pub mistake: Mistake,
 }
 
@@ -52,13 +53,13 @@ pub struct Bounds {
 pub struct Found {
     /// States, counted once for all numberings of the caches.
     pub states: usize,
-    /// Steps between them.
+    /// Number of steps between the states.
     pub steps: usize,
-    /// States in which nothing is under way.
+    /// Number of states in which nothing is under way.
     pub quiet: usize,
 }
 
-/// A reason why a walk ended early.
+/// The reason why a walk ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// An invariant does not hold.
@@ -69,7 +70,7 @@ pub enum Broken {
         /// The steps that lead there, shortest.
         trace: Vec<String>,
     },
-    /// Quiet cannot be reached any more.
+    /// No quiet state can be reached any more.
     #[error("stuck: quiet cannot be reached any more, after:\n{}", trace.join("\n"))]
     Stuck {
         /// The steps that lead there, shortest.
@@ -80,7 +81,7 @@ pub enum Broken {
     TooMany(usize),
 }
 
-/// Walks through all states. Cost: some 300 bytes and a microsecond or two a state.
+/// Visits all states. Cost: about 300 bytes and one to two microseconds per state.
 pub fn explore(bounds: &Bounds) -> Result<Found, Broken> {
     let mut walk = Walk::begin(bounds);
     while let Some(index) = walk.open.pop_front() {
@@ -104,7 +105,7 @@ pub fn explore(bounds: &Bounds) -> Result<Found, Broken> {
 
 struct Walk {
     worlds: Vec<World>,
-    /// The predecessor of each state but the first, and the step between them.
+    /// The predecessor of each state except the first, and the step from it.
     reached: Vec<(usize, Step)>,
     /// All numberings of the caches.
     orders: Vec<Vec<CacheId>>,
@@ -148,7 +149,7 @@ impl Walk {
         number
     }
 
-    /// The steps to a state. Caches may change numbers between two of them.
+    /// Returns the steps to a state. The numbering of caches may change between two steps.
     fn trace(&self, mut index: usize) -> Vec<String> {
         let mut steps = Vec::new();
         while index != 0 {
@@ -166,7 +167,7 @@ impl Walk {
         Broken::Invariant { what, trace }
     }
 
-    /// Follows the steps backwards from all quiet states: each state must be met.
+    /// Follows the steps backwards from all quiet states: they must lead to every state.
     fn can_all_become_quiet(&mut self) -> Result<(), Broken> {
         self.edges.sort_unstable_by_key(|&(_, to)| to);
         let mut met: Vec<bool> = self.worlds.iter().map(World::is_quiet).collect();
@@ -187,7 +188,7 @@ impl Walk {
     }
 }
 
-/// Something that can happen.
+/// A possible step.
 enum Step {
     Begin(CacheId, Operation<u8>),
     Deliver(CacheId),
@@ -198,7 +199,7 @@ impl World {
         self.lines.iter().all(|line| line.doing.is_none())
     }
 
-    /// A step in words.
+    /// Describes a step in words.
     fn describe(&self, step: &Step) -> String {
         match step {
             Step::Begin(cache, operation) => {
@@ -295,8 +296,8 @@ impl World {
         if self.is_quiet() { self.check_list() } else { Ok(()) }
     }
 
-    /// In quiet, the sharing list is whole: memory names the head, neighbours name each other, and
-    /// nobody outside the list has a copy.
+    /// Checks that the sharing list of a quiet state is complete: memory names the head, neighbours
+    /// name each other, and no cache outside the list has a copy.
     fn check_list(&self) -> Result<(), String> {
         let dirty = self.memory.state == MemoryState::Gone;
         let (mut before, mut at, mut count) = (None, self.memory.head, 0);
@@ -320,12 +321,12 @@ impl World {
         Err(format!("{copies} copies, {count} in the list, memory {:?}", self.memory))
     }
 
-    /// The same state with the caches numbered so that it is smallest.
+    /// Returns the same state with the numbering of caches that makes it smallest.
     fn canonical(self, orders: &[Vec<CacheId>]) -> World {
         orders.iter().map(|order| self.renumbered(order)).min().unwrap_or(self)
     }
 
-    /// Cache c becomes `order[c]`.
+    /// Returns the state with cache c renumbered to `order[c]`.
     fn renumbered(&self, order: &[CacheId]) -> World {
         let new = |cache: CacheId| order[usize::from(cache)];
         let mut world = self.clone();
@@ -353,7 +354,7 @@ fn permutations(taken: &mut Vec<CacheId>, count: CacheId, into: &mut Vec<Vec<Cac
     }
 }
 
-/// Other numbers for the caches, wherever they are named.
+/// Renumbers caches in all types that name them.
 mod rename {
     use super::super::line::{Line, Phase};
     use super::super::message::{Answer, CacheCommand, CacheId, Request};

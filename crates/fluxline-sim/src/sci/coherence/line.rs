@@ -1,4 +1,4 @@
-//! A cache's line: its state, its neighbours in the sharing list, and what it is in the middle of.
+//! A cache's line: its state, its neighbours in the sharing list, and its operation in progress.
 
 use super::message::{CacheId, MemoryCommand};
 
@@ -12,13 +12,13 @@ pub enum CacheState {
     OnlyFresh,
     /// The only copy; memory's is stale.
     OnlyDirty,
-    /// The first of several; memory has the same.
+    /// The first of several copies; memory has the same.
     HeadFresh,
-    /// The first of several; memory's is stale.
+    /// The first of several copies; memory's is stale.
     HeadDirty,
-    /// Neither the first nor the last.
+    /// Neither the first copy nor the last.
     MidValid,
-    /// The last of several.
+    /// The last of several copies.
     TailValid,
 }
 
@@ -29,28 +29,28 @@ pub enum Operation<D> {
     Load,
     /// Replace the line's data.
     Store(D),
-    /// Give the copy up.
+    /// Give up the copy.
     Delete,
-    /// Take all copies away and bring memory up to date: at some moment of the operation nobody
-    /// else has a copy. Who comes later may have one when it ends.
+    /// Take all copies away and bring memory up to date: at some moment of the operation no other
+    /// cache has a copy. A cache that asks later may have one when the operation ends.
     Flush {
-        /// That moment has been; to begin with, false. Without it, several that flush would take
-        /// each other's copies away for ever.
+        /// True once that moment has passed; false at the start. Without this flag, several
+        /// flushing caches would take each other's copies away for ever.
         alone: bool,
     },
 }
 
 impl<D> Operation<D> {
-    /// A flush, to begin with.
+    /// A flush at its start.
     pub const FLUSH: Operation<D> = Operation::Flush { alone: false };
 }
 
-/// The place in the operation: which request is under way. The names say what is being done.
+/// The phase of an operation: the request under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Asked memory for the line and for the head's place.
+    /// Asking memory for the line and for the position of head.
     Joining,
-    /// Asking the old head to go behind this cache.
+    /// Asking the old head to become this cache's successor.
     Attaching {
         /// The old head.
         to: CacheId,
@@ -59,23 +59,23 @@ pub enum Phase {
         /// The command to memory.
         command: MemoryCommand,
     },
-    /// Asking the predecessor to forget this cache. Nothing is decided yet: whatever a predecessor
-    /// asks meanwhile is done.
+    /// Asking the predecessor to forget this cache. Nothing is decided yet: this cache still obeys
+    /// requests of a predecessor.
     Leaving {
-        /// The predecessor that was asked; meanwhile it may be another.
+        /// The predecessor that was asked; the present one may be another.
         to: CacheId,
     },
-    /// No request under way: `by` has forgotten this cache, but those that were between the two are
-    /// still leaving, and are going to say that `by` is the predecessor.
+    /// No request under way: `by` has forgotten this cache. The caches between the two are still
+    /// leaving, and will name `by` as the predecessor.
     Left {
         /// The cache that has forgotten this one.
         by: CacheId,
     },
-    /// Telling the successor who its predecessor is now.
+    /// Naming its new predecessor to the successor.
     Unlinking,
     /// Asking memory to make the successor head.
     Passing,
-    /// Telling the successor that it is head.
+    /// Making the successor head.
     Crowning,
     /// Asking memory to count its data as stale.
     Owning,
@@ -88,7 +88,7 @@ pub enum Phase {
         /// The predecessor of that cache.
         before: CacheId,
     },
-    /// No request under way: memory has a newer head, which is going to ask to be attached.
+    /// No request under way: memory has a newer head, which will ask to be attached.
     WaitingForHead,
 }
 
@@ -97,13 +97,13 @@ pub enum Phase {
 pub struct Line<D> {
     /// The cache's state.
     pub state: CacheState,
-    /// The next in the list, away from memory.
+    /// The successor in the list, away from memory.
     pub forward: Option<CacheId>,
-    /// The one before.
+    /// The predecessor in the list.
     pub back: Option<CacheId>,
     /// The bytes; meaningful when the state is not invalid.
     pub data: D,
-    /// The operation in progress and its place; `None`: idle.
+    /// The operation in progress and its phase; `None`: idle.
     pub doing: Option<(Operation<D>, Phase)>,
 }
 
@@ -115,13 +115,13 @@ impl CacheState {
         matches!(self, OnlyFresh | OnlyDirty | HeadFresh | HeadDirty)
     }
 
-    /// Returns true if it is the head of a list of which memory's copy is stale.
+    /// Returns true if it is the head of a list and memory's copy is stale.
     #[must_use]
     pub const fn is_dirty(self) -> bool {
         matches!(self, CacheState::OnlyDirty | CacheState::HeadDirty)
     }
 
-    /// The head's state of a list of one, or of several.
+    /// Returns the state of a head that is alone, or of several caches.
     #[must_use]
     pub const fn head(alone: bool, dirty: bool) -> CacheState {
         match (alone, dirty) {
@@ -139,7 +139,7 @@ impl<D> Line<D> {
         (self.state, self.forward, self.back) = (CacheState::Invalid, None, None);
     }
 
-    /// The place in the operation.
+    /// Returns the phase of the operation in progress.
     #[must_use]
     pub fn phase(&self) -> Option<Phase> {
         self.doing.as_ref().map(|&(_, phase)| phase)

@@ -9,18 +9,18 @@ use super::message::{Answer, CacheId, MemoryCommand, MemoryState};
 pub struct MemoryLine<D> {
     /// The state.
     pub state: MemoryState,
-    /// The head of the list, where there is one.
+    /// The head of the list, if there is one.
     pub head: Option<CacheId>,
     /// The bytes; valid unless the state is gone.
     pub data: D,
 }
 
-/// One field of the table: what becomes of a line, and what is answered.
+/// One field of the table: the new state of a line, and the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update {
     /// The new state.
     pub state: MemoryState,
-    /// True if the requester (or whom it names) is head now.
+    /// True if the requester (or the cache that it names) becomes head.
     pub new_head: bool,
     /// The answer.
     pub answer: Gives,
@@ -37,7 +37,7 @@ pub enum Gives {
     Null,
 }
 
-/// The table: what `command` does to a line in `state`, asked by its head (`by_head`) or not.
+/// Looks up the effect of `command` on a line in `state`; `by_head` is true if the head asks.
 #[must_use]
 pub const fn update(command: MemoryCommand, state: MemoryState, by_head: bool) -> Update {
     use Gives::{Data, Nothing, Null};
@@ -73,8 +73,8 @@ pub const fn update(command: MemoryCommand, state: MemoryState, by_head: bool) -
 }
 
 impl<D: Clone> MemoryLine<D> {
-    /// Does what `source` asks; `next` is who shall be head where that is another, `written` the
-    /// line that comes back.
+    /// Executes a request of `source`; `next` is the new head if it is not the requester, and
+    /// `written` is the line that is written back.
     pub fn ask(
         &mut self,
         source: CacheId,
@@ -108,7 +108,7 @@ mod tests {
     use super::MemoryState::{Fresh, Gone, Home};
     use super::{Gives, MemoryState, Update, update};
 
-    /// A field as the source's table writes it.
+    /// Parses a field in the notation of the source's table.
     fn field(text: &str, state: MemoryState) -> Update {
         let (state, rest) = match text.split_once("->") {
             Some((_, to)) if to.starts_with("GONE") => (Gone, to),

@@ -6,7 +6,7 @@ pub type CacheId = u8;
 /// The state of a line in memory. WASH belongs to the full set and is not modelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryState {
-    /// Nobody has a copy.
+    /// No cache has a copy.
     #[default]
     Home,
     /// There is a list; memory's copy is valid.
@@ -20,23 +20,23 @@ pub enum MemoryState {
 pub enum MemoryCommand {
     /// The line, to be read.
     CacheFresh,
-    /// The line, clean, of which memory is to count its copy as stale.
+    /// The line, clean; memory marks its copy as stale.
     CacheClean,
     /// The line, to be modified.
     CacheDirty,
-    /// The head's place of a list that exists.
+    /// The position of head of an existing list.
     AttachToList,
-    /// The head's place of a list of which memory's copy is stale.
+    /// The position of head of a list whose copy in memory is stale.
     AttachToGone,
-    /// Memory's copy is going to be stale.
+    /// Memory's copy will become stale.
     ListToGone,
     /// The list ends.
     ListToHome,
     /// Memory's copy is valid again.
     ListToFresh,
-    /// Another is head.
+    /// Another cache becomes head.
     PassHead,
-    /// A fresh list is to be forgotten.
+    /// Memory forgets a fresh list.
     FreshToHome,
 }
 
@@ -45,18 +45,19 @@ pub enum MemoryCommand {
 pub enum CacheCommand {
     /// Become second; the data is not needed (cread00.PEND_VALID).
     PendValid,
-    /// Become second and give the data (cread64.COPY_VALID).
+    /// Become second and send the data (cread64.COPY_VALID).
     CopyValid,
-    /// Take this as the next instead of me; `None`: become the last (PREV_VMID, PREV_VTAIL).
+    /// Take this cache as successor instead of the sender; `None`: become the last (PREV_VMID,
+    /// PREV_VTAIL).
     Previous(Option<CacheId>),
-    /// Take this as the one before instead of me (NEXT_VMID).
+    /// Take this cache as predecessor instead of the sender (NEXT_VMID).
     NextMid(CacheId),
-    /// Become head (NEXT_FHEAD, NEXT_DHEAD); whether the list is dirty.
+    /// Become head (NEXT_FHEAD, NEXT_DHEAD).
     NextHead {
         /// Memory's copy is stale.
         dirty: bool,
     },
-    /// Become invalid and tell who is next (VALID_INVALID, FRESH_INVALID).
+    /// Become invalid and name the successor (VALID_INVALID, FRESH_INVALID).
     Invalidate {
         /// The predecessor of the target.
         before: CacheId,
@@ -70,7 +71,7 @@ pub enum Request<D> {
     Memory {
         /// The command.
         command: MemoryCommand,
-        /// The next head, where it is not the sender.
+        /// The next head, if it is not the sender.
         next: Option<CacheId>,
         /// The written-back line.
         data: Option<D>,
@@ -87,24 +88,24 @@ pub enum Request<D> {
 /// An answer under way.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Answer<D> {
-    /// Refused: try again, or look again (cn).
+    /// Refused: try again, or check the state again (cn).
     pub nullified: bool,
-    /// The memory state that was found, in an answer of memory.
+    /// The state that memory found, in an answer of memory.
     pub found: Option<MemoryState>,
-    /// The old head, or who was next.
+    /// The old head, or the successor.
     pub other: Option<CacheId>,
     /// The line.
     pub data: Option<D>,
 }
 
 impl<D> Answer<D> {
-    /// The refusal.
+    /// Returns a refusal.
     #[must_use]
     pub fn null() -> Answer<D> {
         Answer { nullified: true, found: None, other: None, data: None }
     }
 
-    /// Done, with nothing to tell.
+    /// Returns an answer without content.
     #[must_use]
     pub fn done() -> Answer<D> {
         Answer { nullified: false, found: None, other: None, data: None }

@@ -1,8 +1,8 @@
 //! A cache's reaction to another cache's request, at any moment.
 //!
-//! Who waits for whom, so that nobody waits in a circle: whoever is nearer to memory goes first. A
-//! line that wants to leave has decided nothing until its predecessor has agreed, and does what
-//! that one asks meanwhile; after that it answers nobody until its successor knows.
+//! Caches never wait in a circle, because the cache nearer to memory goes first. A line that wants
+//! to leave is not committed until its predecessor has agreed, and obeys that predecessor
+//! meanwhile. After that, it answers no requests until its successor is informed.
 
 use super::line::{CacheState, Line, Phase};
 use super::message::{Answer, CacheCommand, CacheId};
@@ -10,16 +10,16 @@ use super::message::{Answer, CacheCommand, CacheId};
 /// A deliberate mistake, for tests of the checker: it must find each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mistake {
-    /// None: the protocol as it is.
+    /// None: the correct protocol.
     #[default]
     None,
     /// A head that is purging lets newcomers attach (compare the blocking states that the
     /// standard's
     /// `CacheTagBasicUpdate` misses, Stern and Dill).
     AttachDuringPurge,
-    /// A head that has named its successor to memory still lets that one leave.
+    /// A head that has named its successor to memory still lets that successor leave.
     LeaveDuringPass,
-    /// A cache that leaves is not compared with the successor.
+    /// The head does not compare a leaving cache with its successor.
     AnyoneMayLeave,
     /// An invalidated line is not compared with its predecessor.
     AnyoneMayInvalidate,
@@ -27,12 +27,12 @@ pub enum Mistake {
     KeepsInvalidated,
     /// A head does not invalidate the last copy.
     SparesTheTail,
-    /// A line that wants to leave refuses its predecessor too.
+    /// A line that wants to leave also refuses its predecessor.
     LeaverRefusesAll,
 }
 
 impl<D: Clone> Line<D> {
-    /// Answers what `from` asks.
+    /// Answers a request of `from`.
     pub fn respond(&mut self, from: CacheId, command: CacheCommand, mistake: Mistake) -> Answer<D> {
         let may = match command {
             CacheCommand::PendValid | CacheCommand::CopyValid => self.may_attach(mistake),
@@ -46,8 +46,8 @@ impl<D: Clone> Line<D> {
         if may { self.obey(from, command, mistake) } else { Answer::null() }
     }
 
-    /// A newcomer may become head unless this one, the head, has asked memory for something that
-    /// only the head may ask, or is purging.
+    /// Returns true if a new cache may become head: unless this one, the head, has a request at
+    /// memory that only a head may send, or is purging.
     fn may_attach(&self, mistake: Mistake) -> bool {
         let free = match self.phase() {
             None | Some(Phase::Leaving { .. } | Phase::WaitingForHead) => true,
@@ -57,7 +57,8 @@ impl<D: Clone> Line<D> {
         free && self.state.is_head()
     }
 
-    /// The successor may leave unless this one is leaving too, or deals with that successor.
+    /// Returns true if the successor may leave: unless this one is leaving too, or has a request at
+    /// that successor.
     fn may_forget(&self, from: CacheId, mistake: Mistake) -> bool {
         let free = match self.phase() {
             None | Some(Phase::Owning | Phase::WaitingForHead) => true,
@@ -68,7 +69,7 @@ impl<D: Clone> Line<D> {
         free && known && self.state != CacheState::Invalid
     }
 
-    /// The predecessor is obeyed by a line that has decided nothing.
+    /// Returns true if the line obeys its predecessor: it does while it is not committed.
     fn obeys(&self, before: CacheId, mistake: Mistake) -> bool {
         let free = match self.phase() {
             None => true,

@@ -1,7 +1,7 @@
 //! The protocol in time: caches, memories and real lines over an interconnect.
 //!
-//! The same state machines that the checker walks through, on the agenda. The interconnect is what
-//! its user says ([`Interconnect`]): fixed delays, or an idle ring by its formula.
+//! It runs the state machines that the checker visits, on the agenda. The user chooses the
+//! [`Interconnect`]: fixed delays, or the formula of an idle ring.
 
 use fluxline_core::random::Draw;
 
@@ -17,7 +17,8 @@ use super::respond::Mistake;
 /// Bytes of a line.
 pub const LINE_BYTES: usize = 64;
 
-/// Refused requests are repeated after up to 2^n of these, n refusals in a row; assumed.
+/// Step of the pause before a refused request is repeated: up to 2^n steps after n refusals in a
+/// row; assumed.
 const PAUSE_STEP: Duration = Duration::from_ns(20);
 /// The largest n.
 const PAUSE_DOUBLINGS: u8 = 6;
@@ -32,7 +33,7 @@ impl Default for LineData {
     }
 }
 
-/// A place that packets go to.
+/// A destination of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Station {
     /// A cache, at the node of its number.
@@ -46,7 +47,7 @@ pub enum Station {
 
 /// The time that packets take.
 pub trait Interconnect {
-    /// Returns the time that a packet of `symbols` symbols is under way.
+    /// Returns the travel time of a packet of `symbols` symbols.
     fn delay(&mut self, from: Station, to: Station, symbols: u32) -> Duration;
 }
 
@@ -60,8 +61,8 @@ impl Interconnect for FixedDelay {
     }
 }
 
-/// A ring on which nothing else travels: d * h + L symbols. Source: DERIVED in the facts on SCI,
-/// zero-load latency. Line l's memory is at node l mod `nodes`.
+/// A ring without other traffic: a packet takes d * h + L symbols. Source: DERIVED in the facts on
+/// SCI, zero-load latency. Line l's memory is at node l mod `nodes`.
 #[derive(Clone, Copy, Debug)]
 pub struct IdleRing {
     /// Nodes on the ring.
@@ -84,16 +85,16 @@ impl Interconnect for IdleRing {
     }
 }
 
-/// The cost of an operation.
+/// A finished operation, with its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// The cache.
     pub cache: CacheId,
-    /// On which line.
+    /// The line.
     pub line: u32,
     /// The operation.
     pub operation: Operation<LineData>,
-    /// The line afterwards, where the cache has it.
+    /// The data of the line afterwards, if the cache has it.
     pub value: Option<LineData>,
     /// The time at which it began.
     pub began: Instant,
@@ -106,7 +107,7 @@ pub struct Finished {
 pub struct Counters {
     /// Operations that needed no packet.
     pub hits: u64,
-    /// Operations that needed some.
+    /// Operations that needed packets.
     pub misses: u64,
     /// Requests to memory.
     pub memory_requests: u64,
@@ -118,7 +119,7 @@ pub struct Counters {
     pub nullified: u64,
 }
 
-/// A reason why an operation was not begun.
+/// The reason why an operation did not begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BeginError {
     /// No such cache or line.
@@ -142,7 +143,7 @@ pub enum BeginError {
 /// An arrival.
 #[derive(Clone, Debug)]
 pub enum Arrival {
-    /// Of a request.
+    /// Arrival of a request.
     Request {
         /// The requester.
         from: CacheId,
@@ -151,7 +152,7 @@ pub enum Arrival {
         /// The request.
         request: Request<LineData>,
     },
-    /// Of an answer.
+    /// Arrival of an answer.
     Answer {
         /// The requester.
         to: CacheId,
@@ -181,14 +182,14 @@ impl Entry for Arrival {
 /// Caches and memories that share lines.
 pub struct System<I> {
     interconnect: I,
-    /// The time that who is asked takes to answer.
+    /// The time that a cache or memory takes to answer.
     service: Duration,
     caches: usize,
     memory: Vec<MemoryLine<LineData>>,
-    /// By line, then by cache.
+    /// The lines, by line, then by cache.
     lines: Vec<Line<LineData>>,
     began: Vec<Instant>,
-    /// Refusals in a row, for the pause before the next try.
+    /// Number of refusals in a row, for the pause before the next try.
     refused: Vec<u8>,
     draw: Draw,
     finished: Vec<Finished>,
@@ -197,7 +198,7 @@ pub struct System<I> {
 }
 
 impl<I: Interconnect> System<I> {
-    /// `caches` caches that have nothing of `lines` lines of zeros.
+    /// Makes a system of `caches` empty caches and `lines` lines of zeros.
     pub fn new(caches: CacheId, lines: u32, service: Duration, interconnect: I) -> System<I> {
         let all = usize::from(caches) * lines as usize;
         System {
@@ -240,9 +241,9 @@ impl<I: Interconnect> System<I> {
         Ok(())
     }
 
-    /// Lets time pass until nothing is under way; returns what has finished since the last call.
+    /// Runs until nothing is under way; returns the operations that finished since the last call.
     ///
-    /// Errors: states that the protocol excludes, in words; the checker found none.
+    /// Errors: a state that the protocol excludes, in words; the checker found no such state.
     pub fn settle(
         &mut self,
         agenda: &mut Agenda<Arrival>,
@@ -261,7 +262,7 @@ impl<I: Interconnect> System<I> {
         self.lines[self.place(cache, line)].state
     }
 
-    /// The sharing list of a line, head first, as it can be followed now.
+    /// Returns the sharing list of a line, head first, as far as it can be followed now.
     #[must_use]
     pub fn list(&self, line: u32) -> Vec<CacheId> {
         let mut list: Vec<CacheId> = Vec::new();
@@ -276,7 +277,7 @@ impl<I: Interconnect> System<I> {
         list
     }
 
-    /// Returns the number of packets there were.
+    /// Returns the counts of packets.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
@@ -332,9 +333,9 @@ impl<I: Interconnect> System<I> {
         agenda.schedule_after(delay, Arrival::Request { from, line, request });
     }
 
-    /// Returns the time that to wait before a request that was refused is sent again. Where all
-    /// delays are equal, caches that try again at once can refuse each other for ever: the checker
-    /// shows that quiet can be reached, not that every schedule reaches it.
+    /// Returns the wait before a refused request is sent again. If all delays are equal, caches
+    /// that try again at once can refuse each other for ever: the checker shows that a quiet state
+    /// can be reached, not that every schedule reaches it.
     fn pause(&mut self, cache: CacheId, line: u32) -> Duration {
         let refused = self.refused[self.place(cache, line)].min(PAUSE_DOUBLINGS);
         if refused == 0 {
@@ -411,7 +412,7 @@ mod tests {
         System::new(caches, 4, Duration::from_ns(50), ring)
     }
 
-    /// Random operations; each load must read what the store that ended last wrote.
+    /// Runs random operations; each load must read the data of the last completed store.
     fn run(seed: u64, rounds: u64) -> (Fingerprint, super::Counters) {
         let (mut draw, caches) = (Draw::new(seed), 8);
         let (mut system, mut agenda) = (ring(caches), Agenda::default());
@@ -479,7 +480,7 @@ mod tests {
             done[0].ended.since(done[0].began)
         };
         for sharers in [0, 1, 2, 8, 32, 63] {
-            // One round trip to memory (the list's copies are going to be stale), one a sharer.
+            // One round trip to memory (its copy becomes stale), and one per sharer.
             assert_eq!(store(sharers), delay.times(2 * (1 + u64::from(sharers))), "{sharers}");
         }
     }

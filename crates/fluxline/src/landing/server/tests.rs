@@ -476,7 +476,8 @@ fn a_broken_ring_is_made_anew_and_what_was_published_before_is_kept() {
     }
 }
 
-/// Words that nobody may write: the header of the ring belongs to whoever has shown the key.
+/// Words that must not be written: only a producer that has presented the key may use the ring's
+/// header.
 #[test]
 fn a_producer_cannot_write_beside_its_words() {
     let mut world = world();

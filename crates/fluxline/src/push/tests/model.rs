@@ -21,8 +21,8 @@ fn push_waiting(producer: &mut Producer, bytes: &[u8]) {
     }
 }
 
-/// Reads until the producer has gone; each record is looked at twice. Returns how many there were,
-/// whenever there was none.
+/// Reads until the producer has ended, and checks each record twice. Returns the number of records
+/// at each moment without one.
 fn drain(consumer: &mut Consumer, check: impl Fn(usize, &[u8])) -> Vec<usize> {
     let (mut count, mut pauses) = (0, Vec::new());
     loop {

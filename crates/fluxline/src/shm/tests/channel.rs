@@ -1,4 +1,4 @@
-//! A channel against a queue and against a hostile other side; copies between maps.
+//! A channel compared with a queue, and with a hostile other side; copies between maps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

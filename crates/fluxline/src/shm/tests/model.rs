@@ -1,4 +1,4 @@
-//! Channels, slots and bells of two nodes in every order of their steps.
+//! Loom models of channels, slots and bells of two nodes.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p fluxline --release --lib loom_`.
 
@@ -72,7 +72,7 @@ fn connection(owner: &NodeFile, claimer: &NodeFile) -> (Endpoint, Endpoint, Slot
     (endpoint(claimer, &slot, End::Owner), far, slot)
 }
 
-/// Returns the completions of `of` until its peer has closed, asleep in between like `Shm::wait`.
+/// Returns the completions of `of` until its peer has closed; sleeps in between, like `Shm::wait`.
 fn completions_until_closed(node: &NodeFile, of: &mut Endpoint) -> CompletionQueue {
     let mut completions = CompletionQueue::new();
     let mut regions = Table::default();
@@ -145,7 +145,7 @@ fn loom_a_claim_seen_before_it_is_counted_shows_a_whole_name() {
         let owner = NodeFile::of_heap();
         let file = owner.clone();
         let claimer = thread::spawn(move || drop(file.claim(&who()).expect("free")));
-        // As an owner does that another's claim has made look.
+        // Like an owner that another claim has made check its slots.
         let claimed = loop {
             match owner.places(Phase::Claimed).next() {
                 Some(place) => break owner.slot(place).expect("of a model"),

@@ -2,9 +2,9 @@
 //!
 //! The kernel releases the lock when the last descriptor of that open file is closed: by the side's
 //! end, or with its process, however that was killed, and after the process's last store. So a
-//! claim needs no owner's number that another process could get later, no heartbeat, and no steps
-//! in which its taker can die. The reason for a lock instead of a word of the ring: docs/adr/0017.
-//! Tests without files have claim_memory.rs instead.
+//! claim needs no process number, which another process could get later, no heartbeat, and no
+//! intermediate steps in which its process could die. The reason for a lock instead of a word of
+//! the ring: docs/adr/0017. Tests without files have claim_memory.rs instead.
 
 use std::fs::File;
 use std::io;
@@ -18,13 +18,13 @@ use crate::sys::lock::{is_locked, lock, unlock};
 pub(crate) struct ClaimFile(Arc<File>);
 
 impl ClaimFile {
-    /// A file that this side has opened by itself: locks of one open file do not exclude each
-    /// other.
+    /// Takes a file that this side has opened separately: locks of one open file do not exclude
+    /// each other.
     pub(crate) fn new(file: Arc<File>) -> ClaimFile {
         ClaimFile(file)
     }
 
-    /// Both sides' files of a ring in a test.
+    /// Returns both sides' files of a ring, for tests.
     #[cfg(test)]
     pub(crate) fn pair() -> (ClaimFile, ClaimFile) {
         let file = ClaimFile(Arc::new(tempfile::tempfile_in("/dev/shm").expect("a file")));
@@ -50,13 +50,13 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Claims `side`; `None`: another has it. Errors: the host's.
+    /// Claims `side`; returns `None` if another process has it. Errors: the host's.
     pub(crate) fn take(file: ClaimFile, side: Side) -> io::Result<Option<Claim>> {
         Ok(lock(&file.0, side as u64)?.then_some(Claim { file, side }))
     }
 
-    /// Returns true when the other side is claimed; an error of the host does not count as a death.
-    /// Cost: a system call.
+    /// Returns true if the other side is claimed; an error of the host counts as claimed. Cost: a
+    /// system call.
     pub(crate) fn other_lives(&self) -> bool {
         is_locked(&self.file.0, self.side.other() as u64).unwrap_or(true)
     }

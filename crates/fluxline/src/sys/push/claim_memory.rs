@@ -1,4 +1,4 @@
-//! Claims as claim.rs has them, in memory: for models (loom) and Miri, which know no file locks.
+//! Claims as claim.rs has them, in memory: for models (loom) and Miri, which lack file locks.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! The end of a push ring that reads.
+//! The reading end of a push ring.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::sys::map::SharedMap;
 use crate::sys::reason::not_opened;
 use crate::sys::shim::{Ordering, fence};
 
-/// The end that reads.
+/// The reading end of a push ring.
 #[derive(Debug)]
 pub(crate) struct Consumer {
     ring: MappedRing,
-    /// Behind the last record read.
+    /// The position behind the last record read.
     head: u64,
     /// The position up to which the producer knows that bytes are free.
     given_back: u64,
     sleeps: bool,
     broken: bool,
-    /// The word of the producer that was found dead, or whose end was reported.
+    /// The producer's word, if that producer was found dead or its end was reported.
     died: Option<u64>,
     producers_reported: Option<u64>,
     pace: Pace,
@@ -32,8 +32,8 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
-    /// Makes an empty ring. Errors: the size is no power of two, it does not fit into the mapping,
-    /// or the host refuses a lock.
+    /// Makes an empty ring. Errors: the size is not a power of two, it does not fit into the
+    /// mapping, or the host refuses a lock.
     pub(crate) fn create(
         map: Arc<SharedMap>,
         shape: Shape,
@@ -64,7 +64,7 @@ impl Consumer {
         })
     }
 
-    /// Returns the next record, in place; `None`: there is none now.
+    /// Returns the next record, in place; `None` if all published records are read.
     ///
     /// The record before it may be overwritten from now on.
     #[inline]
@@ -96,7 +96,8 @@ impl Consumer {
         self.ring.head(self.head).load(Ordering::Acquire) // SYNC records-there <- publish
     }
 
-    /// The head of the next record where there is not simply one; 0: there is none now.
+    /// Handles a head that is not that of a record; returns the head of the next record, or 0
+    /// without a record.
     #[inline(never)]
     fn unusual(&mut self, mut head: u64) -> Result<u64, NextError> {
         if self.broken {
@@ -114,7 +115,7 @@ impl Consumer {
             self.give_back(self.head);
         }
         if head == 0 && self.is_over() {
-            // Records that were published before the producer ended are there now.
+            // Records that were published before the producer ended are visible now.
             head = self.head_word();
             if head == 0 {
                 return Err(NextError::Gone);
@@ -170,8 +171,8 @@ impl Consumer {
 
     /// Sleeps until there are records, the producer has closed, or `timeout` has passed.
     ///
-    /// Only for a ring that was made to sleep; else it returns at once. That a producer has closed
-    /// ends one sleep, and not each until the next producer comes.
+    /// Only sleeps on a ring made with `sleeps`; otherwise it returns at once. A closed producer
+    /// ends only one sleep, not all sleeps until the next producer comes.
     pub(crate) fn wait(&mut self, timeout: Duration) {
         if !self.sleeps {
             return;
@@ -195,7 +196,7 @@ impl Consumer {
         &self.counters
     }
 
-    /// Ends as a process does that is killed.
+    /// Ends like a killed process.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn die(self) {
         let dead = std::mem::ManuallyDrop::new(self);

@@ -1,18 +1,18 @@
-//! When a side of a ring looks after the other's life.
+//! The times at which a side of a ring checks that the other side lives.
 
 use fluxline_core::{Moment, Span};
 
 use crate::clock;
 
-/// Between two looks.
+/// Time between two checks.
 const LOOK_EVERY: Span = Span::from_ms(50);
 /// Calls that come closer together than this are counted and not timed.
 const CLOSE_TOGETHER: Span = Span::from_ns(500_000);
 /// Calls between two readings of the clock, at most.
 const STRIDE_MAX: u32 = 64;
 
-/// Decides about every 50 ms that it is time to check the other process. A caller that calls all
-/// the time pays for a clock once in 64 calls; one that calls now and then, each time.
+/// Makes a check of the other process due about every 50 ms. In a tight loop, only one of 64 calls
+/// reads the clock; a call after a pause always does.
 #[derive(Debug)]
 pub(super) struct Pace {
     calls: u32,
@@ -22,13 +22,14 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The first look is due in 50 ms.
+    /// Makes a pace whose first check is due in 50 ms.
     pub(super) fn new() -> Pace {
         let now = clock::monotonic();
         Pace { calls: 0, stride: 1, asked: now, looked: now }
     }
 
-    /// To be asked at each call that may look. Never under loom, which knows no time.
+    /// Returns true if a check is due; call it at each opportunity. Never true under loom, which
+    /// has no time.
     #[inline]
     pub(super) fn is_due(&mut self) -> bool {
         self.calls += 1;

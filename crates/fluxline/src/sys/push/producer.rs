@@ -1,4 +1,4 @@
-//! The end of a push ring that writes.
+//! The writing end of a push ring.
 
 use std::sync::Arc;
 
@@ -14,31 +14,32 @@ use crate::sys::map::SharedMap;
 use crate::sys::reason::not_opened;
 use crate::sys::shim::{Ordering, fence};
 
-/// Distance at which the producer asks for cache lines ahead \[byte\]: the consumer's core has
-/// them, and several must be on their way at once. Longer records
-/// ask by themselves as they are copied, and lose (4 KiB: a fifth) when a line in their midst is
-/// asked for. Chosen by `fluxline bench`.
+/// Distance at which the producer prefetches cache lines \[byte\]: the consumer's core has them,
+/// and several must be on their way at once. The copy of longer records prefetches by itself, and a
+/// prefetch of a line inside the record makes it slower (4 KiB: by a fifth). Chosen by
+/// `fluxline bench`.
 const AHEAD_BYTES: u64 = 1024;
 
-/// The end that writes.
+/// The writing end of a push ring.
 #[derive(Debug)]
 pub(crate) struct Producer {
     ring: MappedRing,
-    /// Behind the last record written; a zero head is there once it is published.
+    /// The position behind the last record written; it has a zero head once that record is
+    /// published.
     tail: u64,
-    /// Position and head of the first record that is not published.
+    /// Position and head of the first unpublished record.
     first: Option<(u64, u64)>,
-    /// The consumer's head when it was last read; a ring's size behind the tail once the ring has
-    /// ended, so that each push comes to `make_room`.
+    /// The consumer's head when it was last read. Once the ring has ended, it is a ring's size
+    /// behind the tail, so that each push reaches `make_room`.
     head_seen: u64,
     sleeps: bool,
     /// Since when there has been no room.
     stalled_since: Option<Moment>,
-    /// The reason why nothing can be pushed any more.
+    /// The reason why every push fails, once the ring has ended.
     ended: Option<PushRefused>,
     pace: Pace,
     counters: PushCounters,
-    /// Ends last, when nothing more is written.
+    /// The claim; it ends last, after all writes.
     claim: Claim,
 }
 
@@ -58,14 +59,14 @@ impl Producer {
         if !claim.other_lives() {
             return Err(PushOpenError::ConsumerGone);
         }
-        // SYNC room-back <- give_back. What is behind the head is the last producer's, whose claim
-        // has ended after its last store.
+        // SYNC room-back <- give_back. The last producer wrote the records behind the head, and its
+        // claim ended after its last store.
         let head_seen = ring.word(at::HEAD).load(Ordering::Acquire);
         let tail = is_position(head_seen).then(|| ring.end_of_records(head_seen)).flatten();
         let tail = tail.ok_or(PushOpenError::Broken(Broken))?;
         let before = ring.word(at::PRODUCERS).load(Ordering::Relaxed);
         ring.word(at::PROCESS).store(std::process::id().into(), Ordering::Relaxed);
-        // Odd, and another number than that of a producer that died.
+        // An odd number, different from that of a producer that died.
         ring.word(at::PRODUCERS).store((before | 1).wrapping_add(2), Ordering::Relaxed);
         let sleeps = ring.word(at::SLEEPS).load(Ordering::Relaxed) != 0;
         Ok(Producer {
@@ -82,7 +83,8 @@ impl Producer {
         })
     }
 
-    /// The longest record \[byte\]: a quarter of the ring, so that one always fits in the end.
+    /// Returns the length of the longest record \[byte\]: a quarter of the ring, so that it fits
+    /// eventually.
     pub(crate) fn record_bytes_max(&self) -> usize {
         (self.ring.record_max() - WORD) as usize
     }
@@ -101,7 +103,7 @@ impl Producer {
         Ok(())
     }
 
-    /// The same with a word before the bytes, part of the record.
+    /// Writes a record that consists of a word and the bytes.
     #[inline]
     pub(crate) fn push_with(&mut self, word: u64, bytes: &[u8]) -> Result<(), PushRefused> {
         let all = bytes.len() + WORD as usize;
@@ -123,8 +125,8 @@ impl Producer {
         let record = self.reserve(from.len())?;
         let place = self.ring.place(self.tail) + WORD;
         let (map, from_offset) = from.place();
-        // SAFETY: as in `push`; of the other record, see `Record::new`. What is the producer's to
-        // write is no record that a consumer has: not in this mapping, which is the producer's own.
+        // SAFETY: as in `push`; of the other record, see `Record::new`. The producer's room never
+        // overlaps a record that a consumer has, because this mapping belongs to the producer.
         unsafe { self.ring.map.write_across(place, map, from_offset, from.len()) };
         self.seal(from.len(), record);
         Ok(())
@@ -148,7 +150,7 @@ impl Producer {
         Ok(record)
     }
 
-    /// The record of `bytes` at the tail is whole.
+    /// Completes the record of `bytes` at the tail.
     #[inline(always)]
     fn seal(&mut self, bytes: usize, record: u64) {
         self.put_head(bytes as u64 + 1);
@@ -178,7 +180,7 @@ impl Producer {
         }
         // SYNC room-back <- give_back
         let head = self.ring.word(at::HEAD).load(Ordering::Acquire);
-        // It has gone up, and not beyond the records that exist.
+        // It must have advanced, but not beyond the existing records.
         let passed = head.wrapping_sub(self.head_seen);
         if !is_position(head) || passed > self.tail - self.head_seen {
             self.end(PushRefused::Broken(Broken));
@@ -191,7 +193,7 @@ impl Producer {
             }
             return Ok(());
         }
-        // The consumer must see the written records, or it frees no room.
+        // The consumer frees room only after it has seen the written records.
         self.publish();
         if self.ended.is_none() && (self.has_closed() || (self.pace.is_due() && !self.look())) {
             self.end(PushRefused::ConsumerGone);
@@ -230,7 +232,7 @@ impl Producer {
         }
     }
 
-    /// Returns true when the consumer is there: neither closed nor dead. Cost: a system call.
+    /// Returns true if the consumer has neither closed nor died. Cost: a system call.
     pub(crate) fn look(&self) -> bool {
         !self.has_closed() && self.claim.other_lives()
     }
@@ -250,7 +252,7 @@ impl Producer {
         self.stalled_since
     }
 
-    /// Returns the reason why each push fails; `None`: pushing may work.
+    /// Returns the reason why every push fails; `None` if a push may succeed.
     pub(crate) fn ended(&self) -> Option<PushRefused> {
         self.ended
     }
@@ -259,7 +261,7 @@ impl Producer {
         &self.counters
     }
 
-    /// Ends like a killed process: nothing is published, nothing is reported.
+    /// Ends like a killed process: without publishing or reporting.
     #[cfg(test)]
     pub(crate) fn die(self) {
         let dead = std::mem::ManuallyDrop::new(self);
@@ -268,7 +270,7 @@ impl Producer {
     }
 }
 
-/// The ring at `start` of the mapping, in at most `room` bytes.
+/// Finds the ring at `start` of the mapping, in at most `room` bytes.
 fn find(map: Arc<SharedMap>, start: u64, room: u64) -> Option<MappedRing> {
     if !map.holds(start, HEADER_BYTES as usize)
         || map.word(start + at::MAGIC).load(Ordering::Acquire) != MAGIC

@@ -9,8 +9,8 @@ const WORD: usize = 8;
 /// A record in the memory of a push ring, until the consumer's next call.
 ///
 /// The producer's process can write these bytes at any time, by a defect or on purpose. So a record
-/// is not a `&[u8]`: bytes are copied out, and checked in the copy. A record that changes while it
-/// is copied arrives as a mixture of bytes, and does no other harm. The reasons: docs/adr/0016.
+/// is not a `&[u8]`: bytes are copied out, and checked in the copy. A record that changes during
+/// the copy arrives as a mixture of bytes, without other harm. Reasons: docs/adr/0016.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     map: &'a SharedMap,
@@ -28,7 +28,7 @@ impl<'a> Record<'a> {
         Record { map, place, bytes }
     }
 
-    /// The mapping that it is in, and where \[byte\].
+    /// Returns the mapping that contains the record, and its offset \[byte\].
     pub(crate) fn place(&self) -> (&'a SharedMap, u64) {
         (self.map, self.place)
     }
@@ -48,13 +48,13 @@ impl<'a> Record<'a> {
     }
 
     /// Copies all bytes into `into`, replacing its contents. Cost: one copy; it allocates only for
-    /// a record that is longer than all before.
+    /// a record that is longer than all earlier ones.
     #[inline]
     pub fn copy_to(&self, into: &mut Vec<u8>) {
         self.map.read_record(self.place, self.bytes, into);
     }
 
-    /// The bytes as a vector of their own.
+    /// Copies the bytes into a new vector.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -62,7 +62,7 @@ impl<'a> Record<'a> {
         bytes
     }
 
-    /// Word number `index` of the record, little-endian; `None`: that word is not whole.
+    /// Returns word number `index` of the record, little-endian; `None` beyond the last whole word.
     #[inline]
     #[must_use]
     pub fn word(&self, index: usize) -> Option<u64> {
@@ -70,7 +70,7 @@ impl<'a> Record<'a> {
         (index < self.bytes / WORD).then(|| unsafe { self.word_inside(index) })
     }
 
-    /// All whole words of the record, little-endian.
+    /// Returns all whole words of the record, little-endian.
     #[inline]
     pub fn words(&self) -> impl Iterator<Item = u64> + use<'a> {
         let record = *self;
@@ -83,11 +83,12 @@ impl<'a> Record<'a> {
     #[inline]
     unsafe fn word_inside(&self, index: usize) -> u64 {
         let place = self.place + (index * WORD) as u64;
-        // SAFETY: inside by the caller's word and aligned.
+        // SAFETY: inside by the caller's promise and aligned.
         unsafe { self.map.data_word(place) }
     }
 
-    /// The first word, and the record behind it; `None`: it has no whole word.
+    /// Splits the record into its first word and the remaining record; returns `None` without a
+    /// whole word.
     #[inline]
     #[must_use]
     pub fn split_word(&self) -> Option<(u64, Record<'a>)> {
@@ -96,23 +97,24 @@ impl<'a> Record<'a> {
         Some((first, Record { map: self.map, place, bytes }))
     }
 
-    /// Returns a pointer to its first byte, for other languages, to which the same applies as to
-    /// [`Record::as_slice`].
+    /// Returns a pointer to its first byte, for other languages. The conditions of
+    /// [`Record::as_slice`] apply.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.map.at(self.place, self.bytes).as_ptr()
     }
 
-    /// The bytes in place, without a copy.
+    /// Returns the bytes in place, without a copy.
     ///
     /// # Safety
-    /// Nobody may write them while the result lives: neither another process that maps the region
-    /// (each of the same user can), nor a window or a put to this region in this one. Who trusts
-    /// the producer's program with this may skip the copy; nobody can check it.
+    /// They must not be written while the result lives: neither by another process that maps the
+    /// region (each process of the same user can), nor by a window or a put of this process. A
+    /// caller that trusts the producer's program may skip the copy; the condition cannot be
+    /// checked.
     #[inline]
     #[must_use]
     pub unsafe fn as_slice(&self) -> &'a [u8] {
-        // SAFETY: inside (`new`); unchanged by the caller's word.
+        // SAFETY: inside (`new`); unchanged by the caller's promise.
         unsafe { self.map.lend(self.place, self.bytes) }
     }
 }

@@ -27,7 +27,7 @@ impl Routes {
             return Some(*source);
         }
         let probe = Socket::new(peer).ok()?;
-        // Connecting a UDP socket sends nothing; any port will do but 0.
+        // Connecting a UDP socket sends nothing; any port except 0 works.
         probe.connect(SocketAddr::new(peer, 9)).ok()?;
         let source = probe.local_address().ok()?.ip();
         if self.known.len() < ROUTES_MAX {
@@ -59,7 +59,7 @@ pub(super) fn mtu(local: IpAddr) -> u32 {
     found.unwrap_or(MTU_UNKNOWN)
 }
 
-/// The interface that has this address, loopback apart; `None`: none has.
+/// Returns the interface with this address, except loopback; `None` if there is none.
 #[must_use]
 pub fn interface_of(local: IpAddr) -> Option<String> {
     let all = interface::addresses().unwrap_or_default();

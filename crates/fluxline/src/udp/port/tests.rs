@@ -44,7 +44,7 @@ struct Got {
     congestion: bool,
 }
 
-/// All that arrives until `count` frames have, or nothing comes for a second.
+/// Returns all arrivals until `count` frames have come, or nothing comes for a second.
 fn collect(port: &mut UdpPort, count: usize) -> Vec<Got> {
     let mut got = Vec::new();
     while got.len() < count && port.wait(Duration::from_secs(1)).unwrap() {
@@ -275,7 +275,7 @@ fn no_frame_costs_more_than_the_limits_say() {
 fn refused_frames_are_counted_and_do_not_hold_up_the_others() {
     let (mut a, mut b) = (port(), port());
     let good = b.local_address();
-    // From 127.0.0.1 nothing leads out of the host; port 0 is nobody's; IPv6 is another family.
+    // 127.0.0.1 has no route out of the host; port 0 is not a valid port; IPv6 is another family.
     let bad = ["203.0.113.7:4791", "127.0.0.1:0", "[::1]:4791"];
     for (number, bad) in bad.iter().enumerate() {
         put(&mut a, good, 50, number);

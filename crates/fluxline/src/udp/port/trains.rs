@@ -1,4 +1,4 @@
-//! Frames on their way out: written one behind the other, sent as trains where they are alike.
+//! Outgoing frames: written one behind the other, and sent as trains if they are alike.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -6,9 +6,9 @@ use std::ops::Range;
 use crate::sys::port_socket::{OutgoingMessage, WireAddress};
 use crate::sys::socket::{BATCH_MESSAGES, SEGMENTS_MAX};
 
-/// Frames that wait at most \[byte\]: four full trains, which a core's second cache still holds.
+/// Most bytes of waiting frames: four full trains, which fit into a core's second-level cache.
 const QUEUE_BYTES: usize = 4 * 65_536;
-/// Trains begin at multiples of this \[byte\]: a cache line.
+/// Alignment of trains \[byte\]: a cache line.
 const ALIGN: usize = 64;
 
 /// Frames to one address that can leave as one message.
@@ -19,27 +19,27 @@ pub(super) struct Train {
     to: SocketAddr,
     /// Length of its first frame \[byte\].
     frame_bytes: usize,
-    /// The kernel refused it as a train: its frames leave one by one.
+    /// True if the kernel refused it as a train: its frames leave one by one.
     apart: bool,
 }
 
 impl Train {
-    /// Its first frame alone, as a message.
+    /// Returns its first frame alone, as a message.
     fn head(&self) -> OutgoingMessage {
         let len = self.part.len.min(self.frame_bytes);
         OutgoingMessage { len, segment_bytes: 0, ..self.part }
     }
 }
 
-/// Frames in the order in which they were asked for.
+/// Frames in the order of their requests.
 pub(super) struct Trains {
     bytes: Box<[u8]>,
     trains: Vec<Train>,
     /// Offset of the next train.
     end: usize,
-    /// A train's bytes at most.
+    /// Most bytes of a train.
     train_bytes_max: usize,
-    /// A train's frames at most; 1 where segmentation is off.
+    /// Most frames of a train; 1 without segmentation.
     train_frames_max: usize,
 }
 
@@ -62,12 +62,13 @@ impl Trains {
         self.train_frames_max > 1
     }
 
-    /// From now on frames leave one by one.
+    /// Switches segmentation off: from now on frames leave one by one.
     pub(super) fn stop_segmentation(&mut self) {
         self.train_frames_max = 1;
     }
 
-    /// A place for a frame, and its index in its train; `None`: no room.
+    /// Reserves room for a frame; returns the room and the frame's index in its train, or `None`
+    /// without room.
     pub(super) fn place(&mut self, to: SocketAddr, bytes: usize) -> Option<(Range<usize>, usize)> {
         if let Some(place) = self.join_last(to, bytes) {
             return Some(place);
@@ -75,7 +76,7 @@ impl Trains {
         if self.trains.len() == BATCH_MESSAGES {
             return None;
         }
-        // A train is begun where it has room to become a full one.
+        // A train begins only where it has room to become a full one.
         let needs = if self.segmentation() { self.train_bytes_max.max(bytes) } else { bytes };
         let mut start = self.end.next_multiple_of(ALIGN);
         if start + needs > self.bytes.len() {
@@ -92,7 +93,8 @@ impl Trains {
         Some((start..self.end, 0))
     }
 
-    /// Appends to the last train: same address, same length or the last one and shorter.
+    /// Appends a frame to the last train, if it has the same address and the same length; the last
+    /// frame may be shorter.
     fn join_last(&mut self, to: SocketAddr, bytes: usize) -> Option<(Range<usize>, usize)> {
         let (most, bytes_max) = (self.train_frames_max, self.train_bytes_max);
         let train = self.trains.last_mut()?;
@@ -128,7 +130,7 @@ impl Trains {
         &mut self.bytes[place]
     }
 
-    /// Gives `send` the bytes and the messages that are next; an error is about the first.
+    /// Gives `send` the bytes and the next messages; an error refers to the first message.
     pub(super) fn next<T>(&self, send: impl FnOnce(&[u8], &[OutgoingMessage]) -> T) -> T {
         if let [train] = &self.trains[..]
             && !train.apart
@@ -145,7 +147,7 @@ impl Trains {
         let mut count = 0;
         for (slot, train) in parts.iter_mut().zip(&self.trains) {
             if train.apart && train.frames > 1 {
-                // Frame by frame: a call each, until the port has stopped to make trains.
+                // Frame by frame, with one call each, until the port has stopped making trains.
                 if count == 0 {
                     *slot = train.head();
                     count = 1;
@@ -158,7 +160,8 @@ impl Trains {
         send(&self.bytes, &parts[..count])
     }
 
-    /// Removes the first `messages` of those from `next`, which are sent; returns frames and bytes.
+    /// Removes the first `messages` messages of `next` after they were sent; returns frames and
+    /// bytes.
     pub(super) fn sent(&mut self, messages: usize) -> (usize, usize) {
         let Some(first) = self.trains.first_mut() else { return (0, 0) };
         if first.apart && first.frames > 1 && messages > 0 {
@@ -180,13 +183,13 @@ impl Trains {
         done
     }
 
-    /// Returns true when the kernel has refused the first train as such, and takes its frames one
-    /// by one.
+    /// Returns true if the kernel has refused the first train and takes its frames one by one.
     pub(super) fn first_is_apart(&self) -> bool {
         self.trains.first().is_some_and(|train| train.apart)
     }
 
-    /// Lets the first train's frames leave one by one; `false`: it is a single frame, or they do.
+    /// Lets the first train's frames leave one by one; returns `false` if it is a single frame or
+    /// already split.
     pub(super) fn take_first_apart(&mut self) -> bool {
         let Some(first) = self.trains.first_mut() else { return false };
         let was_train = first.frames > 1 && !first.apart;
@@ -216,7 +219,7 @@ mod tests {
         SocketAddr::from(([127, 0, 0, 1], port))
     }
 
-    /// Frames and segment lengths of the trains that these lengths make.
+    /// Returns frames and segment lengths of the trains that frames of these lengths form.
     fn shape(lens: &[(u16, usize)], segmentation: bool) -> Vec<(usize, usize, usize)> {
         let mut trains = Trains::new(65_507, segmentation);
         for &(port, len) in lens {
