@@ -1,5 +1,5 @@
 //! Reliable, configured senders that write records into slots, as FPGAs and RDMA cards do: nothing
-//! is lost on a bad link, a full ring holds them back, and a restart is told from a repetition.
+//! is lost on a bad link, a full ring holds them back, and a restart is not taken for a repetition.
 
 mod endpoint_common;
 

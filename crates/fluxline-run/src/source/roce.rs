@@ -303,7 +303,7 @@ fn add_unreliable(all: &mut RemoteWriteCounters, of: &ConnectionCounters) {
     all.frames_late += of.frames_late;
 }
 
-/// Adds the counters that only reliable senders have. Their damaged frames are no loss.
+/// Adds the counters that only reliable senders have. Their damaged frames are not lost.
 fn add_reliable(all: &mut RemoteWriteCounters, of: &ConnectionCounters, retries: &RetryWatch) {
     all.frames_put_off += of.frames_put_off;
     all.frames_to_repeat += of.frames_ahead + of.frames_doubtful + of.frames_wrong_check;

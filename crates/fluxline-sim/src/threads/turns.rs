@@ -5,7 +5,7 @@
 //! memory, too, and goes on when another node has changed it. While a program can go on, time
 //! stands still: the next is drawn from the seed. When none can, time moves to the next event.
 //!
-//! Nothing of this depends on the scheduler of the operating system: whoever ends its turn chooses
+//! Nothing of this depends on the scheduler of the operating system: the program that ends its turn chooses
 //! the next program, while all other threads sleep.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ pub enum Wish {
     Run,
     /// It waits for a completion, or until this moment.
     Wait(Moment),
-    /// It polls: it also runs when its memory is not what it was after so many changes.
+    /// It polls: it also runs when its memory has changed since it counted these changes.
     Poll {
         /// The moment of the next look.
         until: Moment,

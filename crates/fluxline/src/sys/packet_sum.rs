@@ -5,7 +5,7 @@
 //! buffer of zeros: leading zeros change nothing while the state is zero. All further loads are
 //! whole vectors.
 //!
-//! Source of the method: V. Gopal et al., Fast CRC Computation for Generic Polynomials Using
+//! Source of the method: `V. Gopal` et al., Fast CRC Computation for Generic Polynomials Using
 //! PCLMULQDQ Instruction, Intel, 2009; the constants are computed from the polynomial here.
 
 use fluxline_core::roce::PacketSum;

@@ -300,7 +300,7 @@ pub fn a_late_receiver_is_found(pair: Pair, path: RingPath) {
     assert_eq!(ring.next_of_all().1, b"late");
 }
 
-/// A sender with a wrong key, or of a region that is no ring, is refused for good.
+/// A sender with a wrong key, or of a region that is not a ring, is refused for good.
 pub fn a_wrong_key_and_a_wrong_region_end_the_sender(pair: Pair, path: RingPath) {
     let Some(mut pair) = pair_for(pair, path) else { return };
     let receiver = receiver(&mut pair, &plan(8, 64, path));

@@ -14,7 +14,7 @@
 //! they drive the ring, and return the completions that are the program's. A program with several
 //! rings polls the fabric itself, offers each completion to each ring (`hear`), and calls `turn`.
 //!
-//! The ring's completions are told apart by identifiers of its own: a sender makes an endpoint, on
+//! The ring's completions have identifiers of its own: a sender makes an endpoint, on
 //! which nothing else is posted; a receiver owns a region, and posts with [`RING_TAG`].
 
 mod native;

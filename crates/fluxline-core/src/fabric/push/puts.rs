@@ -94,7 +94,7 @@ pub struct ProducerPlaces {
 }
 
 impl Producer {
-    /// Returns a producer; `None`: the size is no power of two of 64 or more.
+    /// Returns a producer; `None`: the size is not a power of two, or less than 64.
     #[must_use]
     pub fn new(fabric: &dyn Fabric, places: ProducerPlaces) -> Option<Producer> {
         let ProducerPlaces { endpoint, ring, size, credit } = places;
@@ -474,7 +474,7 @@ enum Whole {
 }
 
 /// Returns the key of the credit's region number `number` of a node that pushes into a ring with
-/// this key. Whoever knows the ring's key may know this one; nobody else.
+/// this key. A node that knows the ring's key may know this one; others may not.
 pub(super) fn credit_key(ring: Key, number: u16) -> Key {
     let mixed = (ring.0 ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);

@@ -164,7 +164,7 @@ impl Sender {
 
     /// Drives the ring and the link, and returns the next completion that is the program's.
     ///
-    /// A sender by puts learns from it that there is room, and that its receiver has gone.
+    /// A sender by puts learns from it of new room, and of the end of its receiver.
     pub fn poll(&mut self, fabric: &mut dyn Fabric, now: Moment) -> Option<Completion> {
         self.turn(fabric, now);
         while let Some(what) = fabric.poll(now) {

@@ -83,7 +83,7 @@ pub enum PushRefused {
     /// Final: the receiver's node does not let this sender in.
     #[error("the push ring's owner does not let this sender in: {0}")]
     NotAdmitted(Status),
-    /// Final: the region of that name is no push ring.
+    /// Final: the region of that name is not a push ring.
     #[error("the region of that name is no push ring of this version; look at the name")]
     NoRing,
     /// The caller's: the sender was finished.
