@@ -5,11 +5,10 @@
 
 mod endpoint_common;
 
-use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use endpoint_common::frames::{goodbye, import};
 use endpoint_common::ports::Filter;
@@ -26,19 +25,19 @@ struct Seen {
     bytes: Vec<u8>,
 }
 
-type Tape = Rc<RefCell<Vec<Seen>>>;
+type Tape = Arc<Mutex<Vec<Seen>>>;
 
 /// A node whose received frames are on the tape. It loses those that `keep` rejects, after that.
 fn node(
     network: &Network,
     number: u8,
     tape: &Tape,
-    mut keep: impl FnMut(&Incoming<'_>) -> bool + 'static,
+    mut keep: impl FnMut(&Incoming<'_>) -> bool + Send + 'static,
 ) -> Node<Filter<NetworkPort>> {
-    let tape = Rc::clone(tape);
+    let tape = Arc::clone(tape);
     let keep = Box::new(move |frame: &Incoming<'_>| {
         let (from, to, bytes) = (frame.from, frame.to, frame.bytes.to_vec());
-        tape.borrow_mut().push(Seen { from, to, bytes });
+        tape.lock().expect("no panic").push(Seen { from, to, bytes });
         keep(frame)
     });
     let inner = network.port(address(number), 1472);
@@ -64,7 +63,8 @@ fn conversation() -> Vec<Seen> {
     world.nodes[0].disconnect(left).expect("open");
     world.run(100);
     drop(world);
-    Rc::into_inner(tape).expect("the nodes are gone").into_inner()
+    let tape = Arc::into_inner(tape).expect("the nodes are gone");
+    tape.into_inner().expect("no panic")
 }
 
 fn pcap(frames: &[Seen], path: &Path) {

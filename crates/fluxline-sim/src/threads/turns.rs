@@ -5,8 +5,8 @@
 //! memory, too, and goes on when another node has changed it. While a program can go on, time
 //! stands still: the next is drawn from the seed. When none can, time moves to the next event.
 //!
-//! Nothing of this depends on the scheduler of the operating system: the program that ends its turn chooses
-//! the next program, while all other threads sleep.
+//! Nothing of this depends on the scheduler of the operating system: the program that ends its turn
+//! chooses the next program, while all other threads sleep.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
