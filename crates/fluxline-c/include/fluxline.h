@@ -95,7 +95,7 @@ typedef struct FluxlineRingCounters {
   uint64_t batches;
   // Times that a record found no room.
   uint64_t full;
-  // Time without room [ns].
+  // Time without room, in nanoseconds.
   uint64_t stalled_ns;
   // Senders that died before they closed the ring.
   uint64_t died;
@@ -230,7 +230,7 @@ enum FluxlineCode fluxline_publish(struct FluxlineNode *node, uint32_t sender);
 // all the same.
 enum FluxlineCode fluxline_finish(struct FluxlineNode *node, uint32_t sender, uint32_t timeout_ms);
 
-// Writes the time for which the ring has had no room to *stalled_ns [ns]; 0: there was room.
+// Writes the time for which the ring has had no room to *stalled_ns; 0: there was room.
 enum FluxlineCode fluxline_stalled_ns(struct FluxlineNode *node,
                                       uint32_t sender,
                                       uint64_t *stalled_ns);

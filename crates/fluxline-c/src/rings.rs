@@ -25,7 +25,7 @@ pub struct FluxlineRingCounters {
     pub batches: u64,
     /// Times that a record found no room.
     pub full: u64,
-    /// Time without room [ns].
+    /// Time without room, in nanoseconds.
     pub stalled_ns: u64,
     /// Senders that died before they closed the ring.
     pub died: u64,
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn fluxline_finish(
     })
 }
 
-/// Writes the time for which the ring has had no room to *stalled_ns [ns]; 0: there was room.
+/// Writes the time for which the ring has had no room to *stalled_ns; 0: there was room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fluxline_stalled_ns(
     node: *mut FluxlineNode,

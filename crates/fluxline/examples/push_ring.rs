@@ -12,10 +12,12 @@ use std::time::Instant;
 
 use fluxline::fabric::{Key, Name};
 use fluxline::push::{NextError, PushRefused, Receiver, RingAddress, RingPlan, Sender};
-use fluxline_core::Span;
+use fluxline_core::{Moment, Span};
 
 const RECORDS: u64 = 1_000_000;
 const RECORD_BYTES: usize = 200;
+/// Records that are published together.
+const BATCH: u64 = 64;
 const KEY: Key = Key(0x0005_A11E);
 /// The longest sleep of a reader that has nothing to read.
 const NAP: Span = Span::from_ms(10);
@@ -84,13 +86,17 @@ fn write(url: &str, peer: &str) -> Result<(), Problem> {
     let record = [7_u8; RECORD_BYTES];
     let mut number = 0;
     while number < RECORDS {
-        match ring.push_stamped(&mut *fabric, fluxline_core::Moment::from_ns(number), &record) {
+        match ring.push_stamped(&mut *fabric, Moment::from_ns(number), &record) {
             Ok(()) => number += 1,
             Err(PushRefused::Full | PushRefused::NotOpen(_)) => {
                 let now = fabric.now();
                 ring.poll(&mut *fabric, now);
             }
             Err(why) => return Err(why.into()),
+        }
+        if number % BATCH == 0 && ring.is_open() {
+            ring.publish(&mut *fabric)?;
+            ring.poll(&mut *fabric, clock::now());
         }
     }
     while !ring.finish(&mut *fabric)? {

@@ -7,7 +7,7 @@
 //! Records are gathered in the producer's own memory. A batch crosses as one put, or two where the
 //! ring wraps, and a put of the tail with a notification follows. Reliable endpoints place puts in
 //! order, so a consumer that sees the tail sees the records. The consumer copies all that it finds
-//! at once, at most `CHUNK_BYTES`, and reads the records from its copy, which nobody else writes.
+//! at once, at most 64 KiB, and reads the records from its copy, which nobody else writes.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
