@@ -96,7 +96,8 @@ fn write(url: &str, peer: &str) -> Result<(), Problem> {
         }
         if number % BATCH == 0 && ring.is_open() {
             ring.publish(&mut *fabric)?;
-            ring.poll(&mut *fabric, clock::now());
+            let now = fabric.now();
+            ring.poll(&mut *fabric, now);
         }
     }
     while !ring.finish(&mut *fabric)? {
