@@ -160,7 +160,7 @@ impl Fabric for MemoryFabric {
         if shared.nodes[self.node].endpoints_open() >= max as usize {
             return Err(ConnectError::TooMany { max });
         }
-        if peer == shared.nodes[self.node].name {
+        if peer == shared.nodes[self.node].name || Name::parse(peer).is_err() {
             let expected = "another node's name";
             return Err(ConnectError::Name { peer: peer.to_string(), expected });
         }
