@@ -102,7 +102,7 @@ impl Rings {
 }
 
 fn no_ring(end: &str, ring: u32) -> Refused {
-    Refused::argument(format_args!("{ring} is no {end} of this node, or was closed"))
+    Refused::argument(format_args!("this node has no open {end} {ring}"))
 }
 
 /// Opens the sending end of a peer's push ring and waits until the peer has let it in; its number
@@ -360,7 +360,7 @@ impl FluxlineNode {
         }
     }
 
-    /// Pushes; where there is no room, it drives the link and tries once more.
+    /// Pushes a record. If the ring is full, drives the link and tries once more.
     fn push(
         &mut self,
         sender: u32,

@@ -58,7 +58,7 @@ fn wrong_numbers_have_different_errors() {
         assert_eq!(odd, FluxlineCode::Refused);
         assert!(sentence().contains("0 slots of 64 bytes is not possible"), "{}", sentence());
         assert_eq!(fluxline_push(node, 9, into.cast_const(), 8), FluxlineCode::Argument);
-        assert!(sentence().contains("9 is no sender of this node"), "{}", sentence());
+        assert!(sentence().contains("this node has no open sender 9"), "{}", sentence());
         let mut endpoint = 0;
         let nobody = fluxline_connect(node, c"nobody".as_ptr(), 0, 10, &raw mut endpoint);
         assert_eq!(nobody, FluxlineCode::Refused);
