@@ -1,9 +1,10 @@
-//! The programming model: what object safety costs, and what a push ring does on each path.
+//! The programming model: the cost of object safety, of a notification and of each push ring.
 //!
-//! `cargo bench -p fluxline --bench fabric`; `-- push` or `-- puts` runs one part.
+//! `cargo bench -p fluxline --bench fabric`; `-- puts`, `-- notices` or `-- push` runs one part.
 
 #[path = "../../../fluxline-bench/src/statistics/median.rs"]
 mod median;
+mod notices;
 mod push;
 mod puts;
 
@@ -14,10 +15,14 @@ fn main() {
         println!("fabric: a benchmark; run it by `cargo bench -p fluxline --bench fabric`");
         return;
     }
-    if !has("push") {
+    let all = !["puts", "notices", "push"].iter().any(|part| has(part));
+    if all || has("puts") {
         puts::measure();
     }
-    if !has("puts") {
+    if all || has("notices") {
+        notices::measure();
+    }
+    if all || has("push") {
         push::measure();
     }
 }

@@ -7,7 +7,7 @@ use fluxline_core::fabric::{
 };
 use fluxline_core::{Moment, Span};
 
-use super::channel::{Corrupt, Receiver, Sender};
+use super::channel::{Corrupt, Receiver, Record, Sender};
 use super::node::{End, NodeFile, Phase, Slot};
 use super::region::OwnRegion;
 use super::table::Table;
@@ -49,20 +49,16 @@ pub(super) struct Notice {
     pub bytes: u64,
 }
 
+/// Size of a notice's record \[byte\].
+pub(super) const NOTICE_BYTES: usize = 24;
+
 impl Notice {
-    fn to_record(&self) -> [u8; 24] {
-        let mut record = [0; 24];
-        record[..4].copy_from_slice(&self.region.to_le_bytes());
-        record[4..8].copy_from_slice(&self.value.to_le_bytes());
-        record[8..16].copy_from_slice(&self.offset.to_le_bytes());
-        record[16..].copy_from_slice(&self.bytes.to_le_bytes());
-        record
+    fn to_words(&self) -> [u64; 3] {
+        [u64::from(self.region) | u64::from(self.value) << 32, self.offset, self.bytes]
     }
 
-    fn of_record(record: &[u8; 24]) -> Notice {
-        let word = |at: usize| record[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
-        let (region, value) = (word(0) as u32, (word(0) >> 32) as u32);
-        Notice { region, value, offset: word(8), bytes: word(16) }
+    fn of_words([numbers, offset, bytes]: [u64; 3]) -> Notice {
+        Notice { region: numbers as u32, value: (numbers >> 32) as u32, offset, bytes }
     }
 }
 
@@ -115,19 +111,19 @@ impl Endpoint {
     }
 
     /// Returns true if a record of `bytes` has room, with room reserved for one answer per message.
-    pub fn has_room(&self, bytes: usize) -> bool {
+    pub fn has_room(&mut self, bytes: usize) -> bool {
         self.sender.has_room(bytes + 16 * RECORDS_PER_TURN)
     }
 
     /// Notifies the peer that bytes are in place.
     pub fn notify(&mut self, notice: &Notice) {
-        self.sender.push(kind::NOTICE, [&notice.to_record(), &[]]);
+        self.sender.push_words(kind::NOTICE, notice.to_words());
         self.peer.node.ring();
     }
 
     /// Sends a message; its completion comes with the peer's answer.
     pub fn send(&mut self, bytes: &[u8], tag: u64, reported: bool) {
-        self.sender.push(kind::MESSAGE, [bytes, &[]]);
+        self.sender.push(kind::MESSAGE, bytes);
         self.unanswered.push_back(Unanswered::Message { tag, reported });
         self.peer.node.ring();
     }
@@ -175,15 +171,14 @@ impl Endpoint {
         // Reads the flag first, so that records sent before the peer closed are seen afterwards.
         let closed = self.slot.phase() != Some(Phase::Open) || self.slot.is_closed(self.other());
         for _ in 0..RECORDS_PER_TURN {
-            let peeked = self.receiver.peek(&mut self.record);
-            let Some(kind) = peeked.map_err(|Corrupt| Status::Transport)? else {
+            let peeked = self.receiver.peek();
+            let Some(record) = peeked.map_err(|Corrupt| Status::Transport)? else {
                 return if closed { Err(Status::Disconnected) } else { Ok(()) };
             };
-            if !self.take(kind, now, regions, completions)? {
+            if !self.take(record, now, regions, completions)? {
                 return if closed { Err(Status::Disconnected) } else { Ok(()) };
             }
-            let bytes = self.record.len();
-            self.receiver.take(bytes);
+            self.receiver.take(record);
         }
         Ok(())
     }
@@ -227,13 +222,17 @@ impl Endpoint {
     /// Takes the peeked record; returns `false` if it must wait.
     fn take(
         &mut self,
-        kind: u8,
+        record: Record,
         now: Moment,
         regions: &Table<OwnRegion>,
         completions: &mut CompletionQueue,
     ) -> Result<bool, Status> {
-        match kind {
-            kind::NOTICE => self.take_notice(regions, completions)?,
+        if record.kind == kind::NOTICE {
+            self.take_notice(record, regions, completions)?;
+            return Ok(true);
+        }
+        self.receiver.read(record, &mut self.record);
+        match record.kind {
             kind::ANSWER => self.take_answer(completions)?,
             kind::MESSAGE => return Ok(self.take_message(now, regions, completions)),
             _ => return Err(Status::Version),
@@ -243,15 +242,16 @@ impl Endpoint {
 
     fn take_notice(
         &mut self,
+        record: Record,
         regions: &Table<OwnRegion>,
         completions: &mut CompletionQueue,
     ) -> Result<(), Status> {
-        let record: &[u8; 24] = self.record.as_slice().try_into().map_err(|_| Status::Version)?;
-        let Notice { region, value, offset, bytes } = Notice::of_record(record);
+        let words = self.receiver.read_words(record).ok_or(Status::Version)?;
+        let Notice { region, value, offset, bytes } = Notice::of_words(words);
         // A notice of a withdrawn region is dropped.
         if let Some(of) = regions.get(region) {
             // A put never leaves its region, so its bytes fit into a program's memory.
-            of.view().place(offset, bytes).map_err(|_| Status::Transport)?;
+            of.place(offset, bytes).map_err(|_| Status::Transport)?;
             let (endpoint, region) = (self.id, RegionId(region));
             completions.push_back(Completion::Notified { endpoint, region, offset, bytes, value });
         }
@@ -293,7 +293,7 @@ impl Endpoint {
         };
         let room = usize::try_from(into.bytes).unwrap_or(usize::MAX).min(self.record.len());
         let region = regions.get(into.region.0);
-        let place = region.and_then(|of| of.view().place(into.offset, room as u64).ok());
+        let place = region.and_then(|of| of.place(into.offset, room as u64).ok());
         let status = match (region, place) {
             (Some(region), Some(place)) => {
                 region.map.write(place, &self.record[..room]);
@@ -315,7 +315,7 @@ impl Endpoint {
         // Room for answers is reserved (`has_room`); a peer that does not read them has broken the
         // connection.
         if self.sender.has_room(1) {
-            self.sender.push(kind::ANSWER, [&[answer], &[]]);
+            self.sender.push(kind::ANSWER, &[answer]);
             self.peer.node.ring();
         }
     }

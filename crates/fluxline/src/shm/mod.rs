@@ -49,7 +49,7 @@ use crate::sys::push;
 use crate::sys::reason::reason;
 
 /// Version of the files' layout; other versions are refused.
-const LAYOUT: u64 = 3;
+const LAYOUT: u64 = 4;
 /// Period of checking that the peers live.
 const LIFE_PERIOD: Span = Span::from_ms(50);
 /// Periods after which an incomplete claim counts as left by a dead process.

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::sync::atomic::compiler_fence;
 use std::time::Duration;
 
 use fluxline_core::fabric::{NAME_BYTES_MAX, Name, Reliability, Status};
@@ -22,6 +23,7 @@ use super::directory::{Directory, is_held};
 use super::{LAYOUT, ShmError, reason};
 use crate::sys::futex::{sleep_on, wake};
 use crate::sys::map::SharedMap;
+use crate::sys::membarrier;
 #[cfg(not(all(test, loom)))]
 use crate::sys::shared::make_room;
 use crate::sys::shared::{Access, Pages};
@@ -38,6 +40,9 @@ const SLOT_HEADER_BYTES: u64 = if cfg!(loom) { 264 } else { 512 };
 const FILE_BYTES: u64 = HEAD_BYTES + SLOTS * SLOT_BYTES;
 const _: () = assert!(cfg!(loom) || SLOT_BYTES == HEAD_BYTES, "slots can be mapped alone");
 const _: () = assert!(at::STATES + 8 * SLOTS <= HEAD_BYTES, "the states fit the head");
+/// Longest sleep when a wake-up may be missed, because the kernel refuses the fence that it offered
+/// at the start.
+const UNFENCED_SLEEP_MAX: Duration = Duration::from_millis(1);
 /// Tries for a name while other nodes start and end.
 const TRIES: u32 = 20;
 
@@ -46,6 +51,8 @@ const TRIES: u32 = 20;
 mod at {
     pub const MAGIC: u64 = 0;
     pub const LAYOUT: u64 = 8;
+    /// Not 0: a sleeper of this node makes others' stores visible before it looks a last time.
+    pub const FENCES_OTHERS: u64 = 16;
     pub const CLAIMS: u64 = 128;
     pub const BELL: u64 = 256;
     pub const SLEEPERS: u64 = 384;
@@ -102,6 +109,8 @@ pub(super) struct NodeFile {
     inode: u64,
     /// Its head.
     map: Arc<SharedMap>,
+    /// True if who rings must execute a fence of its own (see `membarrier`).
+    needs_fence: bool,
     /// Its only slot, in a model.
     #[cfg(all(test, loom))]
     slot: Arc<SharedMap>,
@@ -118,6 +127,7 @@ impl NodeFile {
         let map = SharedMap::of_file(file.as_fd(), HEAD_BYTES as usize, Access::ReadWrite);
         let map = map.map_err(|error| host(&error))?;
         map.word(at::LAYOUT).store(LAYOUT, Ordering::Relaxed);
+        map.word(at::FENCES_OTHERS).store(membarrier::register().into(), Ordering::Relaxed);
         map.word(at::MAGIC).store(MAGIC, Ordering::Release);
         file.try_lock().map_err(|_| ShmError::NameTaken { node: node.clone() })?;
         for _ in 0..TRIES {
@@ -154,15 +164,15 @@ impl NodeFile {
 
     #[cfg(not(all(test, loom)))]
     fn new(file: File, map: SharedMap) -> NodeFile {
-        let inode = inode_of(&file);
-        NodeFile { file: Arc::new(file), inode, map: Arc::new(map) }
+        let (inode, needs_fence) = (inode_of(&file), must_fence(&map));
+        NodeFile { file: Arc::new(file), inode, map: Arc::new(map), needs_fence }
     }
 
     #[cfg(all(test, loom))]
     fn new(file: File, map: SharedMap) -> NodeFile {
         let slot = Arc::new(SharedMap::for_test(SLOT_BYTES));
-        let inode = inode_of(&file);
-        NodeFile { file: Arc::new(file), inode, map: Arc::new(map), slot }
+        let (inode, needs_fence) = (inode_of(&file), must_fence(&map));
+        NodeFile { file: Arc::new(file), inode, map: Arc::new(map), needs_fence, slot }
     }
 
     /// Makes a control file in memory, for a model of its slots and its bell.
@@ -246,7 +256,7 @@ impl NodeFile {
 
     /// Wakes the file's process if it sleeps; call after the change that it waits for.
     pub fn ring(&self) {
-        fence(Ordering::SeqCst); // SYNC bell <-> sleep
+        self.fence_before_bell(); // SYNC bell <-> sleep
         if self.map.half_word(at::SLEEPERS).load(Ordering::Relaxed) != 0 {
             self.map.half_word(at::BELL).fetch_add(1, Ordering::Relaxed);
             wake(self.map.half_word(at::BELL));
@@ -258,12 +268,39 @@ impl NodeFile {
         let (bell, sleepers) = (self.map.half_word(at::BELL), self.map.half_word(at::SLEEPERS));
         let seen = bell.load(Ordering::Relaxed);
         sleepers.store(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst); // SYNC bell <-> ring
+        let timeout = self.fence_before_sleep(timeout); // SYNC bell <-> ring
         if !is_due() {
             sleep_on(bell, seen, timeout);
         }
         sleepers.store(0, Ordering::Relaxed);
     }
+
+    /// Orders a change before the look for sleepers: the frequent half of the fence.
+    #[inline]
+    fn fence_before_bell(&self) {
+        if self.needs_fence {
+            fence(Ordering::SeqCst);
+        } else {
+            compiler_fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Orders the announcement of a sleep before the last look for work, also for those who ring
+    /// without a fence. Returns the longest sleep, which is short if the kernel refused its fence.
+    fn fence_before_sleep(&self, timeout: Duration) -> Duration {
+        fence(Ordering::SeqCst);
+        let promised = self.map.word(at::FENCES_OTHERS).load(Ordering::Relaxed) != 0;
+        if promised && !membarrier::everywhere() {
+            return timeout.min(UNFENCED_SLEEP_MAX);
+        }
+        timeout
+    }
+}
+
+/// Returns true if a process that rings the bell in this head must execute a fence of its own:
+/// either side lacks the kernel's fence.
+fn must_fence(map: &SharedMap) -> bool {
+    map.word(at::FENCES_OTHERS).load(Ordering::Relaxed) == 0 || !membarrier::register()
 }
 
 /// Returns the inode of an open file; 0, which no claimer has, if the host does not report it.

@@ -5,7 +5,7 @@ use fluxline_core::fabric::{
 };
 
 use super::channel::RECORD_BYTES_MAX;
-use super::endpoint::{Endpoint, Notice};
+use super::endpoint::{Endpoint, NOTICE_BYTES, Notice};
 use super::region::{Imported, OwnRegion};
 use super::{QUEUE_MAX, Shm};
 
@@ -33,7 +33,7 @@ impl Shm {
 
     pub(super) fn own_place(&self, slice: Slice) -> Result<(&OwnRegion, u64), PostError> {
         let region = self.own(slice.region).map_err(PostError::Local)?;
-        let place = region.view().place(slice.offset, slice.bytes).map_err(PostError::Local)?;
+        let place = region.place(slice.offset, slice.bytes).map_err(PostError::Local)?;
         Ok((region, place))
     }
 
@@ -79,6 +79,7 @@ impl Shm {
         to: Target,
         notify: Option<u32>,
     ) -> Result<Result<(), Status>, PostError> {
+        let has_room = notify.is_none() || self.endpoint_mut(endpoint)?.has_room(NOTICE_BYTES);
         let import = self.import_of(endpoint, to)?;
         let bytes = match from {
             Local::Bytes(bytes) => bytes.len() as u64,
@@ -86,7 +87,7 @@ impl Shm {
         };
         let place = import.view.place(to.offset, bytes).map_err(PostError::Remote)?;
         import.view.demand(import.view.rights.put).map_err(PostError::Remote)?;
-        if notify.is_some() && !self.endpoint(endpoint)?.has_room(24) {
+        if !has_room {
             return Err(PostError::Full);
         }
         let own = match from {

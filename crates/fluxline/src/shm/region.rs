@@ -96,6 +96,11 @@ impl OwnRegion {
         self.map.word(at::WITHDRAWN).store(1, Ordering::Release); // SYNC withdrawn -> is_withdrawn
     }
 
+    /// Returns the offset of the bytes in the mapping.
+    pub fn place(&self, offset: u64, bytes: u64) -> Result<u64, AccessError> {
+        place_in(self.bytes, offset, bytes)
+    }
+
     /// Returns the owner's view: everything is allowed, except writing to a push ring.
     pub fn view(&self) -> View {
         let (map, bytes) = (Arc::clone(&self.map), self.bytes);
@@ -200,13 +205,18 @@ pub(crate) fn private_memory(bytes: u64) -> std::io::Result<Arc<dyn Memory>> {
     Ok(Arc::new(View { map, bytes, rights: Rights::ALL, refusal }))
 }
 
+/// Returns the offset of the bytes in the mapping of a region.
+fn place_in(region_bytes: u64, offset: u64, bytes: u64) -> Result<u64, AccessError> {
+    if offset <= region_bytes && bytes <= region_bytes - offset {
+        return Ok(HEADER_BYTES + offset);
+    }
+    Err(AccessError::OutOfRegion { offset, bytes, region_bytes })
+}
+
 impl View {
     /// Returns the offset of the bytes in the mapping.
     pub fn place(&self, offset: u64, bytes: u64) -> Result<u64, AccessError> {
-        if offset <= self.bytes && bytes <= self.bytes - offset {
-            return Ok(HEADER_BYTES + offset);
-        }
-        Err(AccessError::OutOfRegion { offset, bytes, region_bytes: self.bytes })
+        place_in(self.bytes, offset, bytes)
     }
 
     /// Returns the offset of the aligned word in the mapping.

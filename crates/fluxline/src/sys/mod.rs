@@ -24,6 +24,7 @@ pub(crate) mod landing_ring;
 pub(crate) mod lock;
 #[cfg_attr(loom, path = "map_loom.rs")]
 pub(crate) mod map;
+pub(crate) mod membarrier;
 #[cfg(not(loom))]
 pub(crate) mod netlink;
 #[cfg(not(loom))]

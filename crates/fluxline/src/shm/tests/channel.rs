@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::shm::channel::{CHANNEL_BYTES, Corrupt, RECORD_BYTES_MAX, RING_BYTES, Receiver, Sender};
+use crate::shm::channel::{CHANNEL_BYTES, Corrupt, RECORD_BYTES_MAX, RING_BYTES, Receiver, Record, Sender};
 use crate::sys::map::SharedMap;
 use crate::sys::stream::{STREAM_BYTES_MIN, stream_slice};
 
-/// Offsets of tail and head \[byte\].
-const TAIL: u64 = 0;
+/// Offset of the consumer's position \[byte\].
 const HEAD: u64 = 128;
 
 fn pair() -> (Sender, Receiver, Arc<SharedMap>) {
@@ -25,36 +24,53 @@ fn any_order_of_sends_and_takes_equals_a_queue() {
     for step in 0..steps {
         let bytes = vec![step as u8; step * 7919 % (RECORD_BYTES_MAX + 1)];
         if step % 5 != 4 && sender.has_room(bytes.len()) {
-            let (first, second) = bytes.split_at(bytes.len() / 3);
-            sender.push(step as u8, [first, second]);
+            sender.push(step as u8, &bytes);
             queue.push_back((step as u8, bytes));
         } else if let Some((kind, bytes)) = queue.pop_front() {
-            assert_eq!(receiver.peek(&mut record), Ok(Some(kind)));
+            let found = Record { kind, bytes: bytes.len() };
+            assert_eq!(receiver.peek(), Ok(Some(found)));
+            receiver.read(found, &mut record);
             assert!(record == bytes, "step {step}");
-            receiver.take(bytes.len());
+            receiver.take(found);
         }
     }
     assert!(!queue.is_empty() && receiver.has_record());
 }
 
 #[test]
-fn invalid_data_in_a_channel_is_reported_and_never_read() {
-    let mut record = Vec::new();
-    for tail in [1, 7, RING_BYTES + 8, u64::MAX] {
-        let (_sender, receiver, map) = pair();
-        map.word(TAIL).store(tail, Ordering::Release);
-        assert_eq!(receiver.peek(&mut record), Err(Corrupt), "tail {tail}");
+fn words_come_back_at_every_place_of_the_ring() {
+    let (mut sender, mut receiver, _map) = pair();
+    for number in 0..if cfg!(miri) { 50 } else { 20_000_u64 } {
+        // Messages of one word move the words' records over all places.
+        sender.push(2, &number.to_le_bytes());
+        assert!(sender.has_room(24));
+        sender.push_words(1, [number, !number, number << 7]);
+        let message = receiver.peek().expect("sound").expect("there");
+        assert_eq!(receiver.read_words(message), Some([number]));
+        assert_eq!(receiver.read_words::<3>(message), None, "another length");
+        receiver.take(message);
+        let words = receiver.peek().expect("sound").expect("there");
+        assert_eq!(receiver.read_words(words), Some([number, !number, number << 7]));
+        receiver.take(words);
     }
-    for length in [9, RECORD_BYTES_MAX as u64 + 1, u64::MAX >> 8] {
-        let (mut sender, receiver, map) = pair();
-        sender.push(1, [&[1; 8], &[]]);
-        map.word(CHANNEL_BYTES - RING_BYTES).store(length << 8, Ordering::Release);
-        assert_eq!(receiver.peek(&mut record), Err(Corrupt), "length {length}");
+    assert_eq!(receiver.peek(), Ok(None));
+}
+
+#[test]
+fn invalid_data_in_a_channel_is_reported_and_never_read() {
+    let too_long = (RECORD_BYTES_MAX as u64 + 1) << 16 | 1;
+    for word in [2, 1 << 16, 8 << 16 | 3, too_long, u64::MAX] {
+        let (_sender, receiver, map) = pair();
+        map.word(CHANNEL_BYTES - RING_BYTES).store(word, Ordering::Release);
+        assert_eq!(receiver.peek(), Err(Corrupt), "word {word:x}");
     }
     for head in [8, 1 << 40, u64::MAX / 2] {
-        let (sender, _receiver, map) = pair();
+        let (mut sender, _receiver, map) = pair();
+        while sender.has_room(RECORD_BYTES_MAX) {
+            sender.push(1, &[1; RECORD_BYTES_MAX]);
+        }
         map.word(HEAD).store(head, Ordering::Release);
-        assert!(!sender.has_room(8), "head {head}");
+        assert!(!sender.has_room(RECORD_BYTES_MAX), "head {head}");
     }
 }
 
