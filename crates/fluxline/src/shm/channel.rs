@@ -214,7 +214,9 @@ impl Receiver {
         if record.bytes as u64 != COUNT as u64 * WORD {
             return None;
         }
-        Some(std::array::from_fn(|index| self.place.read_word(self.head + (1 + index as u64) * WORD)))
+        Some(std::array::from_fn(|index| {
+            self.place.read_word(self.head + (1 + index as u64) * WORD)
+        }))
     }
 
     /// Frees the room of the record that `peek` found.

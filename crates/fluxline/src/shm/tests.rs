@@ -57,6 +57,8 @@ fn what_a_node_looks_at_grows_with_its_connections_and_not_with_all_there_ever_w
 }
 
 #[cfg(not(loom))]
+mod bell;
+#[cfg(not(loom))]
 mod channel;
 #[cfg(loom)]
 mod model;

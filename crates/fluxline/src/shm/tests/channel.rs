@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::shm::channel::{CHANNEL_BYTES, Corrupt, RECORD_BYTES_MAX, RING_BYTES, Receiver, Record, Sender};
+use crate::shm::channel::{
+    CHANNEL_BYTES, Corrupt, RECORD_BYTES_MAX, RING_BYTES, Receiver, Record, Sender,
+};
 use crate::sys::map::SharedMap;
 use crate::sys::stream::{STREAM_BYTES_MIN, stream_slice};
 
