@@ -21,7 +21,7 @@ fn no_wake_up_is_lost_without_a_fence_of_who_rings() {
         let node = Name::parse(node).expect("legal");
         NodeFile::create(&directory, &node).expect("a free name")
     });
-    // The turn, in a word that both write: whoever finds its parity adds one and rings.
+    // The turn, in a word that both write: the thread of its parity adds one and rings.
     let turn = AtomicU64::new(0);
     let began = Instant::now();
     std::thread::scope(|scope| {
