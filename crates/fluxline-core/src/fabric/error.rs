@@ -1,9 +1,12 @@
-//! Errors of the programming model, one type per call. Each variant says who can mend it.
+//! Errors of the programming model, one type per call. Each variant says who can mend it. All may
+//! get more variants.
 
 use super::region::Name;
+use super::work::Operation;
 
 /// The reason why a region could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RegisterError {
     /// The caller's: the size is not possible.
     #[error("a region of {bytes} bytes is not possible; this link takes 1 to {max} bytes")]
@@ -31,6 +34,7 @@ pub enum RegisterError {
 
 /// The reason why a region could not be exported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ExportError {
     /// The caller's: no such region, or withdrawn.
     #[error("this region does not exist, or was withdrawn")]
@@ -59,6 +63,7 @@ pub enum ExportError {
 
 /// The reason why memory could not be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AccessError {
     /// The caller's: no such region, withdrawn, or not imported (yet).
     #[error("this region does not exist, was withdrawn, or is not imported yet")]
@@ -89,6 +94,7 @@ pub enum AccessError {
 
 /// The reason why a connection could not be begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The caller's: the name is not valid on this link.
     #[error("{peer:?} is not a node that this link can reach: {expected}")]
@@ -122,6 +128,7 @@ pub enum ConnectError {
 
 /// The reason why an import could not be begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImportError {
     /// The caller's: no such endpoint, or not connected (any more).
     #[error("the endpoint is not connected")]
@@ -136,6 +143,7 @@ pub enum ImportError {
 
 /// The reason why work was not accepted. The arguments stay the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PostError {
     /// Temporary: the queue is full. Poll, then try again.
     #[error("the endpoint's queue is full; poll for completions, then post again")]
@@ -155,6 +163,12 @@ pub enum PostError {
     /// The caller's: operations with an answer need a reliable connection.
     #[error("an unreliable connection takes puts and messages only; connect reliably")]
     Unreliable,
+    /// The link's: it has no such operation.
+    #[error("this link has no operation of this kind ({operation:?}); see its capabilities")]
+    Unsupported {
+        /// The kind of operation.
+        operation: Operation,
+    },
     /// The caller's: there are too many bytes for one operation.
     #[error("{bytes} bytes are too many for one operation of this link; at most {max}")]
     TooLong {

@@ -206,7 +206,10 @@ pub trait Memory: Send + Sync {
 }
 
 /// The capabilities of a link, so that programs adapt instead of guessing.
+///
+/// Later versions may add fields: a link of another crate begins with [`Capabilities::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// The link's name, for reports: `shm`, `udp`, `sim:sci`.
     pub link: &'static str,
@@ -230,4 +233,34 @@ pub struct Capabilities {
     pub crossover_bytes: u64,
     /// The longest time from a peer's death to the report of its broken endpoints.
     pub death_noticed_within: Span,
+}
+
+impl Capabilities {
+    /// Returns those of a link that can do nothing: all limits are 0. A link sets its own.
+    ///
+    /// ```
+    /// # use fluxline_core::fabric::Capabilities;
+    /// const LINK: Capabilities = {
+    ///     let mut link = Capabilities::new("mine");
+    ///     link.operation_bytes_max = 1 << 20;
+    ///     link
+    /// };
+    /// # assert_eq!(LINK.link, "mine");
+    /// ```
+    #[must_use]
+    pub const fn new(link: &'static str) -> Capabilities {
+        Capabilities {
+            link,
+            operation_bytes_max: 0,
+            region_bytes_max: 0,
+            regions_max: 0,
+            endpoints_max: 0,
+            queue_max: 0,
+            windows: false,
+            atomics: false,
+            ordered: false,
+            crossover_bytes: 0,
+            death_noticed_within: Span::ZERO,
+        }
+    }
 }

@@ -204,6 +204,7 @@ impl Check<'_> {
                 (Act::Send { from: self.source(&from)? }, complete_at)
             }
             Work::Fence | Work::Flush => (Act::Flush, always),
+            other => return Err(PostError::Unsupported { operation: other.operation() }),
         };
         Ok(Queued { tag, act, level })
     }

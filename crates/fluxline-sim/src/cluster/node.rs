@@ -38,19 +38,18 @@ pub struct Node {
 
 /// Returns the capabilities of nodes on SCI.
 pub(super) fn capabilities(crossover_bytes: u64) -> Capabilities {
-    Capabilities {
-        link: "sim:sci",
-        operation_bytes_max: OPERATION_BYTES_MAX,
-        region_bytes_max: REGION_BYTES_MAX,
-        regions_max: REGIONS_MAX,
-        endpoints_max: ENDPOINTS_MAX,
-        queue_max: QUEUE_MAX,
-        windows: true,
-        atomics: true,
-        ordered: true,
-        crossover_bytes,
-        death_noticed_within: DEATH_NOTICED_WITHIN,
-    }
+    let mut of = Capabilities::new("sim:sci");
+    of.operation_bytes_max = OPERATION_BYTES_MAX;
+    of.region_bytes_max = REGION_BYTES_MAX;
+    of.regions_max = REGIONS_MAX;
+    of.endpoints_max = ENDPOINTS_MAX;
+    of.queue_max = QUEUE_MAX;
+    of.windows = true;
+    of.atomics = true;
+    of.ordered = true;
+    of.crossover_bytes = crossover_bytes;
+    of.death_noticed_within = DEATH_NOTICED_WITHIN;
+    of
 }
 
 impl Node {

@@ -158,6 +158,7 @@ impl Fabric for Shm {
                 (true, Ok(0))
             }
             Work::Flush => return self.flush(endpoint, tag),
+            other => return Err(PostError::Unsupported { operation: other.operation() }),
         };
         match ended {
             Ok(_) if !wanted => {}

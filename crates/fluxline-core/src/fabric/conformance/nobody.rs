@@ -2,25 +2,13 @@
 
 use alloc::sync::Arc;
 
+use crate::Moment;
 use crate::fabric::*;
-use crate::{Moment, Span};
 
 /// Refuses every call.
 pub(super) struct Nobody;
 
-const CAPABILITIES: Capabilities = Capabilities {
-    link: "none",
-    operation_bytes_max: 0,
-    region_bytes_max: 0,
-    regions_max: 0,
-    endpoints_max: 0,
-    queue_max: 0,
-    windows: false,
-    atomics: false,
-    ordered: false,
-    crossover_bytes: 0,
-    death_noticed_within: Span::ZERO,
-};
+const CAPABILITIES: Capabilities = Capabilities::new("none");
 
 impl Fabric for Nobody {
     fn capabilities(&self) -> &Capabilities {
