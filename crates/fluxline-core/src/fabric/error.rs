@@ -22,6 +22,14 @@ pub enum RegisterError {
         /// The most that is possible.
         max: u32,
     },
+    /// The link's: it cannot use memory of the program ([`Capabilities::own_memory`]).
+    ///
+    /// [`Capabilities::own_memory`]: super::Capabilities::own_memory
+    #[error(
+        "this link cannot use memory of the program; let it allocate the region (`register`), and \
+         use the bytes in place (`view`)"
+    )]
+    OwnMemory,
     /// The host's: there is not enough memory.
     #[error("could not allocate memory for a region of {bytes} bytes: {reason}")]
     Memory {
@@ -87,6 +95,20 @@ pub enum AccessError {
     /// The owner's: the right was not granted.
     #[error("the region was exported without that right; its owner must grant it")]
     Rights,
+    /// The caller's: peers may write the bytes at any time.
+    #[error(
+        "the region is exported with a right to write; withdraw it, or export it for gets only"
+    )]
+    Exported,
+    /// The caller's: others hold the memory.
+    #[error("the region's memory is in use; drop its handles, and wait for work on the region")]
+    InUse,
+    /// The host's: there is not enough memory for a copy of the region.
+    #[error("there is not enough memory to view a region of {bytes} bytes; use its handle")]
+    Memory {
+        /// The region's size \[byte\].
+        bytes: u64,
+    },
     /// The caller's: a push ring's memory is written by the ring's producer alone.
     #[error("the region belongs to a push ring, which only its producer writes; register another")]
     PushRing,

@@ -290,6 +290,17 @@ impl Endpoint {
         }
     }
 
+    /// Returns true if work or a message may still write this own region.
+    #[must_use]
+    pub fn fills(&self, region: RegionId) -> bool {
+        let work = self.queue.iter().chain(self.running.iter().map(|running| &running.queued));
+        let gets = work.filter_map(|queued| match queued.act {
+            Act::Get { into, .. } => Some(into),
+            _ => None,
+        });
+        gets.chain(self.receives.iter().map(|of| of.into)).any(|into| into.region == region)
+    }
+
     /// Returns true if another piece of work is taken.
     #[must_use]
     pub fn has_space(&self) -> bool {

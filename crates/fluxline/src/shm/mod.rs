@@ -39,8 +39,6 @@ pub use huge::HugePages;
 use directory::Directory;
 use endpoint::{CompletionQueue, Endpoint, Peer};
 use node::{Claimer, End, NodeFile, Phase, SLOTS};
-#[cfg(not(loom))]
-pub(crate) use region::private_memory;
 use region::{Imported, OwnRegion};
 use table::{SLOTS_MAX, Table};
 

@@ -31,6 +31,10 @@ impl Fabric for Nobody {
         Err(AccessError::UnknownRegion)
     }
 
+    fn view(&mut self, _: RegionId, _: &mut dyn FnMut(&mut [u8])) -> Result<(), AccessError> {
+        Err(AccessError::UnknownRegion)
+    }
+
     fn connect(&mut self, _: &str, _: Reliability) -> Result<EndpointId, ConnectError> {
         Err(ConnectError::TooMany { max: 0 })
     }
